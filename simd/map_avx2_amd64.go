@@ -242,6 +242,120 @@ func mapAVX2(name string) MapFunc {
 		return mapCopyAVX2
 	case "fill":
 		return mapFillAVX2
+	case "i32.relu":
+		return mapI32ReluAVX2
+	case "i32.abs":
+		return mapI32AbsAVX2
+	case "i32.neg":
+		return mapI32NegAVX2
+	case "i32.sign":
+		return mapI32SignAVX2
+	case "i32.square":
+		return mapI32SquareAVX2
+	case "i32.add":
+		return mapI32AddAVX2
+	case "i32.sub":
+		return mapI32SubAVX2
+	case "i32.mul":
+		return mapI32MulAVX2
+	case "i32.div":
+		return mapI32DivAVX2
+	case "i32.minimum":
+		return mapI32MinimumAVX2
+	case "i32.maximum":
+		return mapI32MaximumAVX2
+	case "i32.equal":
+		return mapI32EqualAVX2
+	case "i32.not_equal":
+		return mapI32NotEqualAVX2
+	case "i32.less":
+		return mapI32LessAVX2
+	case "i32.less_equal":
+		return mapI32LessEqualAVX2
+	case "i32.greater":
+		return mapI32GreaterAVX2
+	case "i32.greater_equal":
+		return mapI32GreaterEqualAVX2
+	case "i32.and":
+		return mapI32AndAVX2
+	case "i32.or":
+		return mapI32OrAVX2
+	case "i32.xor":
+		return mapI32XorAVX2
+	case "i32.not":
+		return mapI32NotAVX2
+	case "i32.shift_left":
+		return mapI32ShiftLeftAVX2
+	case "i32.shift_right":
+		return mapI32ShiftRightAVX2
+	case "i32.floor_divide":
+		return mapI32FloorDivideAVX2
+	case "i32.fmod":
+		return mapI32FmodAVX2
+	case "i32.remainder":
+		return mapI32RemainderAVX2
+	case "u32.square":
+		return mapU32SquareAVX2
+	case "u32.add":
+		return mapU32AddAVX2
+	case "u32.sub":
+		return mapU32SubAVX2
+	case "u32.mul":
+		return mapU32MulAVX2
+	case "u32.div", "u32.floor_divide":
+		return mapU32DivAVX2
+	case "u32.minimum":
+		return mapU32MinimumAVX2
+	case "u32.maximum":
+		return mapU32MaximumAVX2
+	case "u32.equal":
+		return mapU32EqualAVX2
+	case "u32.not_equal":
+		return mapU32NotEqualAVX2
+	case "u32.less":
+		return mapU32LessAVX2
+	case "u32.less_equal":
+		return mapU32LessEqualAVX2
+	case "u32.greater":
+		return mapU32GreaterAVX2
+	case "u32.greater_equal":
+		return mapU32GreaterEqualAVX2
+	case "u32.and":
+		return mapU32AndAVX2
+	case "u32.or":
+		return mapU32OrAVX2
+	case "u32.xor":
+		return mapU32XorAVX2
+	case "u32.not":
+		return mapU32NotAVX2
+	case "u32.shift_left":
+		return mapU32ShiftLeftAVX2
+	case "u32.shift_right":
+		return mapU32ShiftRightAVX2
+	case "u32.threefry":
+		return mapU32ThreefryAVX2
+	case "u32.fmod", "u32.remainder":
+		return mapU32FmodAVX2
+	case "cast.f32.i32":
+		return mapCastF32I32AVX2
+	case "cast.f32.bool":
+		return mapCastF32BoolAVX2
+	case "cast.i32.f32":
+		return mapCastI32F32AVX2
+	case "cast.i32.u32":
+		return mapCastI32U32AVX2
+	case "cast.i32.bool":
+		return mapCastI32BoolAVX2
+	case "cast.u32.i32":
+		return mapCastU32I32AVX2
+	case "cast.u32.bool":
+		return mapCastU32BoolAVX2
+	case "cast.bool.f32":
+		return mapCastBoolF32AVX2
+	case "cast.bool.i32":
+		return mapCastBoolI32AVX2
+	case "cast.bool.u32":
+		return mapCastBoolU32AVX2
 	case "sqrt.f16", "code.sqrt.f16":
 		return mapSqrtF16AVX2
 	case "sqrt.bf16", "code.sqrt.bf16":
@@ -582,6 +696,120 @@ func mapStreamAVX2(name string) MapFunc {
 		return mapCopyStreamAVX2
 	case "fill":
 		return mapFillStreamAVX2
+	case "i32.relu":
+		return mapI32ReluStreamAVX2
+	case "i32.abs":
+		return mapI32AbsStreamAVX2
+	case "i32.neg":
+		return mapI32NegStreamAVX2
+	case "i32.sign":
+		return mapI32SignStreamAVX2
+	case "i32.square":
+		return mapI32SquareStreamAVX2
+	case "i32.add":
+		return mapI32AddStreamAVX2
+	case "i32.sub":
+		return mapI32SubStreamAVX2
+	case "i32.mul":
+		return mapI32MulStreamAVX2
+	case "i32.div":
+		return mapI32DivStreamAVX2
+	case "i32.minimum":
+		return mapI32MinimumStreamAVX2
+	case "i32.maximum":
+		return mapI32MaximumStreamAVX2
+	case "i32.equal":
+		return mapI32EqualStreamAVX2
+	case "i32.not_equal":
+		return mapI32NotEqualStreamAVX2
+	case "i32.less":
+		return mapI32LessStreamAVX2
+	case "i32.less_equal":
+		return mapI32LessEqualStreamAVX2
+	case "i32.greater":
+		return mapI32GreaterStreamAVX2
+	case "i32.greater_equal":
+		return mapI32GreaterEqualStreamAVX2
+	case "i32.and":
+		return mapI32AndStreamAVX2
+	case "i32.or":
+		return mapI32OrStreamAVX2
+	case "i32.xor":
+		return mapI32XorStreamAVX2
+	case "i32.not":
+		return mapI32NotStreamAVX2
+	case "i32.shift_left":
+		return mapI32ShiftLeftStreamAVX2
+	case "i32.shift_right":
+		return mapI32ShiftRightStreamAVX2
+	case "i32.floor_divide":
+		return mapI32FloorDivideStreamAVX2
+	case "i32.fmod":
+		return mapI32FmodStreamAVX2
+	case "i32.remainder":
+		return mapI32RemainderStreamAVX2
+	case "u32.square":
+		return mapU32SquareStreamAVX2
+	case "u32.add":
+		return mapU32AddStreamAVX2
+	case "u32.sub":
+		return mapU32SubStreamAVX2
+	case "u32.mul":
+		return mapU32MulStreamAVX2
+	case "u32.div", "u32.floor_divide":
+		return mapU32DivStreamAVX2
+	case "u32.minimum":
+		return mapU32MinimumStreamAVX2
+	case "u32.maximum":
+		return mapU32MaximumStreamAVX2
+	case "u32.equal":
+		return mapU32EqualStreamAVX2
+	case "u32.not_equal":
+		return mapU32NotEqualStreamAVX2
+	case "u32.less":
+		return mapU32LessStreamAVX2
+	case "u32.less_equal":
+		return mapU32LessEqualStreamAVX2
+	case "u32.greater":
+		return mapU32GreaterStreamAVX2
+	case "u32.greater_equal":
+		return mapU32GreaterEqualStreamAVX2
+	case "u32.and":
+		return mapU32AndStreamAVX2
+	case "u32.or":
+		return mapU32OrStreamAVX2
+	case "u32.xor":
+		return mapU32XorStreamAVX2
+	case "u32.not":
+		return mapU32NotStreamAVX2
+	case "u32.shift_left":
+		return mapU32ShiftLeftStreamAVX2
+	case "u32.shift_right":
+		return mapU32ShiftRightStreamAVX2
+	case "u32.threefry":
+		return mapU32ThreefryStreamAVX2
+	case "u32.fmod", "u32.remainder":
+		return mapU32FmodStreamAVX2
+	case "cast.f32.i32":
+		return mapCastF32I32StreamAVX2
+	case "cast.f32.bool":
+		return mapCastF32BoolStreamAVX2
+	case "cast.i32.f32":
+		return mapCastI32F32StreamAVX2
+	case "cast.i32.u32":
+		return mapCastI32U32StreamAVX2
+	case "cast.i32.bool":
+		return mapCastI32BoolStreamAVX2
+	case "cast.u32.i32":
+		return mapCastU32I32StreamAVX2
+	case "cast.u32.bool":
+		return mapCastU32BoolStreamAVX2
+	case "cast.bool.f32":
+		return mapCastBoolF32StreamAVX2
+	case "cast.bool.i32":
+		return mapCastBoolI32StreamAVX2
+	case "cast.bool.u32":
+		return mapCastBoolU32StreamAVX2
 	case "sqrt.f16", "code.sqrt.f16":
 		return mapSqrtF16StreamAVX2
 	case "sqrt.bf16", "code.sqrt.bf16":
@@ -1831,6 +2059,576 @@ func mapFillAVX2(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapFillStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ReluAVX2 stores max(x, 0). See mapI32ReluGeneric.
+//
+//go:noescape
+func mapI32ReluAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ReluStreamAVX2 stores max(x, 0) around the caches. See mapI32ReluGeneric.
+//
+//go:noescape
+func mapI32ReluStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AbsAVX2 stores abs(x). See mapI32AbsGeneric.
+//
+//go:noescape
+func mapI32AbsAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AbsStreamAVX2 stores abs(x) around the caches. See mapI32AbsGeneric.
+//
+//go:noescape
+func mapI32AbsStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32NegAVX2 stores -x. See mapI32NegGeneric.
+//
+//go:noescape
+func mapI32NegAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32NegStreamAVX2 stores -x around the caches. See mapI32NegGeneric.
+//
+//go:noescape
+func mapI32NegStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SignAVX2 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))). See mapI32SignGeneric.
+//
+//go:noescape
+func mapI32SignAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SignStreamAVX2 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))) around the caches. See mapI32SignGeneric.
+//
+//go:noescape
+func mapI32SignStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SquareAVX2 stores x * x. See mapI32SquareGeneric.
+//
+//go:noescape
+func mapI32SquareAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SquareStreamAVX2 stores x * x around the caches. See mapI32SquareGeneric.
+//
+//go:noescape
+func mapI32SquareStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AddAVX2 stores x + y. See mapI32AddGeneric.
+//
+//go:noescape
+func mapI32AddAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AddStreamAVX2 stores x + y around the caches. See mapI32AddGeneric.
+//
+//go:noescape
+func mapI32AddStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SubAVX2 stores x - y. See mapI32SubGeneric.
+//
+//go:noescape
+func mapI32SubAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SubStreamAVX2 stores x - y around the caches. See mapI32SubGeneric.
+//
+//go:noescape
+func mapI32SubStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MulAVX2 stores x * y. See mapI32MulGeneric.
+//
+//go:noescape
+func mapI32MulAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MulStreamAVX2 stores x * y around the caches. See mapI32MulGeneric.
+//
+//go:noescape
+func mapI32MulStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32DivAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 1, 0), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))). See mapI32DivGeneric.
+//
+//go:noescape
+func mapI32DivAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32DivStreamAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 1, 0), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))) around the caches. See mapI32DivGeneric.
+//
+//go:noescape
+func mapI32DivStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MinimumAVX2 stores min(x, y). See mapI32MinimumGeneric.
+//
+//go:noescape
+func mapI32MinimumAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MinimumStreamAVX2 stores min(x, y) around the caches. See mapI32MinimumGeneric.
+//
+//go:noescape
+func mapI32MinimumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MaximumAVX2 stores max(x, y). See mapI32MaximumGeneric.
+//
+//go:noescape
+func mapI32MaximumAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MaximumStreamAVX2 stores max(x, y) around the caches. See mapI32MaximumGeneric.
+//
+//go:noescape
+func mapI32MaximumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32EqualAVX2 stores x == y. See mapI32EqualGeneric.
+//
+//go:noescape
+func mapI32EqualAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32EqualStreamAVX2 stores x == y around the caches. See mapI32EqualGeneric.
+//
+//go:noescape
+func mapI32EqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32NotEqualAVX2 stores x != y. See mapI32NotEqualGeneric.
+//
+//go:noescape
+func mapI32NotEqualAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32NotEqualStreamAVX2 stores x != y around the caches. See mapI32NotEqualGeneric.
+//
+//go:noescape
+func mapI32NotEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32LessAVX2 stores x < y. See mapI32LessGeneric.
+//
+//go:noescape
+func mapI32LessAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32LessStreamAVX2 stores x < y around the caches. See mapI32LessGeneric.
+//
+//go:noescape
+func mapI32LessStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32LessEqualAVX2 stores x <= y. See mapI32LessEqualGeneric.
+//
+//go:noescape
+func mapI32LessEqualAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32LessEqualStreamAVX2 stores x <= y around the caches. See mapI32LessEqualGeneric.
+//
+//go:noescape
+func mapI32LessEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32GreaterAVX2 stores y < x. See mapI32GreaterGeneric.
+//
+//go:noescape
+func mapI32GreaterAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32GreaterStreamAVX2 stores y < x around the caches. See mapI32GreaterGeneric.
+//
+//go:noescape
+func mapI32GreaterStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32GreaterEqualAVX2 stores y <= x. See mapI32GreaterEqualGeneric.
+//
+//go:noescape
+func mapI32GreaterEqualAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32GreaterEqualStreamAVX2 stores y <= x around the caches. See mapI32GreaterEqualGeneric.
+//
+//go:noescape
+func mapI32GreaterEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AndAVX2 stores x & y. See mapI32AndGeneric.
+//
+//go:noescape
+func mapI32AndAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AndStreamAVX2 stores x & y around the caches. See mapI32AndGeneric.
+//
+//go:noescape
+func mapI32AndStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32OrAVX2 stores x | y. See mapI32OrGeneric.
+//
+//go:noescape
+func mapI32OrAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32OrStreamAVX2 stores x | y around the caches. See mapI32OrGeneric.
+//
+//go:noescape
+func mapI32OrStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32XorAVX2 stores x ^ y. See mapI32XorGeneric.
+//
+//go:noescape
+func mapI32XorAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32XorStreamAVX2 stores x ^ y around the caches. See mapI32XorGeneric.
+//
+//go:noescape
+func mapI32XorStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32NotAVX2 stores not(x). See mapI32NotGeneric.
+//
+//go:noescape
+func mapI32NotAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32NotStreamAVX2 stores not(x) around the caches. See mapI32NotGeneric.
+//
+//go:noescape
+func mapI32NotStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ShiftLeftAVX2 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0). See mapI32ShiftLeftGeneric.
+//
+//go:noescape
+func mapI32ShiftLeftAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ShiftLeftStreamAVX2 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0) around the caches. See mapI32ShiftLeftGeneric.
+//
+//go:noescape
+func mapI32ShiftLeftStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ShiftRightAVX2 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1). See mapI32ShiftRightGeneric.
+//
+//go:noescape
+func mapI32ShiftRightAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ShiftRightStreamAVX2 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1) around the caches. See mapI32ShiftRightGeneric.
+//
+//go:noescape
+func mapI32ShiftRightStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32FloorDivideAVX2 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …). See mapI32FloorDivideGeneric.
+//
+//go:noescape
+func mapI32FloorDivideAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32FloorDivideStreamAVX2 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …) around the caches. See mapI32FloorDivideGeneric.
+//
+//go:noescape
+func mapI32FloorDivideStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32FmodAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))). See mapI32FmodGeneric.
+//
+//go:noescape
+func mapI32FmodAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32FmodStreamAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))) around the caches. See mapI32FmodGeneric.
+//
+//go:noescape
+func mapI32FmodStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32RemainderAVX2 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …). See mapI32RemainderGeneric.
+//
+//go:noescape
+func mapI32RemainderAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32RemainderStreamAVX2 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …) around the caches. See mapI32RemainderGeneric.
+//
+//go:noescape
+func mapI32RemainderStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32SquareAVX2 stores x * x. See mapU32SquareGeneric.
+//
+//go:noescape
+func mapU32SquareAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32SquareStreamAVX2 stores x * x around the caches. See mapU32SquareGeneric.
+//
+//go:noescape
+func mapU32SquareStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32AddAVX2 stores x + y. See mapU32AddGeneric.
+//
+//go:noescape
+func mapU32AddAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32AddStreamAVX2 stores x + y around the caches. See mapU32AddGeneric.
+//
+//go:noescape
+func mapU32AddStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32SubAVX2 stores x - y. See mapU32SubGeneric.
+//
+//go:noescape
+func mapU32SubAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32SubStreamAVX2 stores x - y around the caches. See mapU32SubGeneric.
+//
+//go:noescape
+func mapU32SubStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MulAVX2 stores x * y. See mapU32MulGeneric.
+//
+//go:noescape
+func mapU32MulAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MulStreamAVX2 stores x * y around the caches. See mapU32MulGeneric.
+//
+//go:noescape
+func mapU32MulStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32DivAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)). See mapU32DivGeneric.
+//
+//go:noescape
+func mapU32DivAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32DivStreamAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)) around the caches. See mapU32DivGeneric.
+//
+//go:noescape
+func mapU32DivStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MinimumAVX2 stores min(x, y). See mapU32MinimumGeneric.
+//
+//go:noescape
+func mapU32MinimumAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MinimumStreamAVX2 stores min(x, y) around the caches. See mapU32MinimumGeneric.
+//
+//go:noescape
+func mapU32MinimumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MaximumAVX2 stores max(x, y). See mapU32MaximumGeneric.
+//
+//go:noescape
+func mapU32MaximumAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MaximumStreamAVX2 stores max(x, y) around the caches. See mapU32MaximumGeneric.
+//
+//go:noescape
+func mapU32MaximumStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32EqualAVX2 stores x == y. See mapU32EqualGeneric.
+//
+//go:noescape
+func mapU32EqualAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32EqualStreamAVX2 stores x == y around the caches. See mapU32EqualGeneric.
+//
+//go:noescape
+func mapU32EqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32NotEqualAVX2 stores x != y. See mapU32NotEqualGeneric.
+//
+//go:noescape
+func mapU32NotEqualAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32NotEqualStreamAVX2 stores x != y around the caches. See mapU32NotEqualGeneric.
+//
+//go:noescape
+func mapU32NotEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32LessAVX2 stores x < y. See mapU32LessGeneric.
+//
+//go:noescape
+func mapU32LessAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32LessStreamAVX2 stores x < y around the caches. See mapU32LessGeneric.
+//
+//go:noescape
+func mapU32LessStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32LessEqualAVX2 stores x <= y. See mapU32LessEqualGeneric.
+//
+//go:noescape
+func mapU32LessEqualAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32LessEqualStreamAVX2 stores x <= y around the caches. See mapU32LessEqualGeneric.
+//
+//go:noescape
+func mapU32LessEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32GreaterAVX2 stores y < x. See mapU32GreaterGeneric.
+//
+//go:noescape
+func mapU32GreaterAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32GreaterStreamAVX2 stores y < x around the caches. See mapU32GreaterGeneric.
+//
+//go:noescape
+func mapU32GreaterStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32GreaterEqualAVX2 stores y <= x. See mapU32GreaterEqualGeneric.
+//
+//go:noescape
+func mapU32GreaterEqualAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32GreaterEqualStreamAVX2 stores y <= x around the caches. See mapU32GreaterEqualGeneric.
+//
+//go:noescape
+func mapU32GreaterEqualStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32AndAVX2 stores x & y. See mapU32AndGeneric.
+//
+//go:noescape
+func mapU32AndAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32AndStreamAVX2 stores x & y around the caches. See mapU32AndGeneric.
+//
+//go:noescape
+func mapU32AndStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32OrAVX2 stores x | y. See mapU32OrGeneric.
+//
+//go:noescape
+func mapU32OrAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32OrStreamAVX2 stores x | y around the caches. See mapU32OrGeneric.
+//
+//go:noescape
+func mapU32OrStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32XorAVX2 stores x ^ y. See mapU32XorGeneric.
+//
+//go:noescape
+func mapU32XorAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32XorStreamAVX2 stores x ^ y around the caches. See mapU32XorGeneric.
+//
+//go:noescape
+func mapU32XorStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32NotAVX2 stores not(x). See mapU32NotGeneric.
+//
+//go:noescape
+func mapU32NotAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32NotStreamAVX2 stores not(x) around the caches. See mapU32NotGeneric.
+//
+//go:noescape
+func mapU32NotStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ShiftLeftAVX2 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0). See mapU32ShiftLeftGeneric.
+//
+//go:noescape
+func mapU32ShiftLeftAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ShiftLeftStreamAVX2 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0) around the caches. See mapU32ShiftLeftGeneric.
+//
+//go:noescape
+func mapU32ShiftLeftStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ShiftRightAVX2 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1). See mapU32ShiftRightGeneric.
+//
+//go:noescape
+func mapU32ShiftRightAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ShiftRightStreamAVX2 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1) around the caches. See mapU32ShiftRightGeneric.
+//
+//go:noescape
+func mapU32ShiftRightStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ThreefryAVX2 stores ((((((((((((((((((((((((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))) + ((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) >> 6)) ^ ((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))))) + y) + (((((((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + …) + …)) >> …)) ^ …) << …) | …) ^ …) + …) + …)) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) ^ …. See mapU32ThreefryGeneric.
+//
+//go:noescape
+func mapU32ThreefryAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ThreefryStreamAVX2 stores ((((((((((((((((((((((((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))) + ((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) >> 6)) ^ ((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))))) + y) + (((((((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + …) + …)) >> …)) ^ …) << …) | …) ^ …) + …) + …)) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) ^ … around the caches. See mapU32ThreefryGeneric.
+//
+//go:noescape
+func mapU32ThreefryStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32FmodAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)). See mapU32FmodGeneric.
+//
+//go:noescape
+func mapU32FmodAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32FmodStreamAVX2 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)) around the caches. See mapU32FmodGeneric.
+//
+//go:noescape
+func mapU32FmodStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastF32I32AVX2 stores i32(x). See mapCastF32I32Generic.
+//
+//go:noescape
+func mapCastF32I32AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastF32I32StreamAVX2 stores i32(x) around the caches. See mapCastF32I32Generic.
+//
+//go:noescape
+func mapCastF32I32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastF32BoolAVX2 stores bool(x). See mapCastF32BoolGeneric.
+//
+//go:noescape
+func mapCastF32BoolAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastF32BoolStreamAVX2 stores bool(x) around the caches. See mapCastF32BoolGeneric.
+//
+//go:noescape
+func mapCastF32BoolStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastI32F32AVX2 stores f32(x). See mapCastI32F32Generic.
+//
+//go:noescape
+func mapCastI32F32AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastI32F32StreamAVX2 stores f32(x) around the caches. See mapCastI32F32Generic.
+//
+//go:noescape
+func mapCastI32F32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastI32U32AVX2 stores u32(x). See mapCastI32U32Generic.
+//
+//go:noescape
+func mapCastI32U32AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastI32U32StreamAVX2 stores u32(x) around the caches. See mapCastI32U32Generic.
+//
+//go:noescape
+func mapCastI32U32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastI32BoolAVX2 stores bool(x). See mapCastI32BoolGeneric.
+//
+//go:noescape
+func mapCastI32BoolAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastI32BoolStreamAVX2 stores bool(x) around the caches. See mapCastI32BoolGeneric.
+//
+//go:noescape
+func mapCastI32BoolStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastU32I32AVX2 stores i32(x). See mapCastU32I32Generic.
+//
+//go:noescape
+func mapCastU32I32AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastU32I32StreamAVX2 stores i32(x) around the caches. See mapCastU32I32Generic.
+//
+//go:noescape
+func mapCastU32I32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastU32BoolAVX2 stores bool(x). See mapCastU32BoolGeneric.
+//
+//go:noescape
+func mapCastU32BoolAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastU32BoolStreamAVX2 stores bool(x) around the caches. See mapCastU32BoolGeneric.
+//
+//go:noescape
+func mapCastU32BoolStreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastBoolF32AVX2 stores f32(x). See mapCastBoolF32Generic.
+//
+//go:noescape
+func mapCastBoolF32AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastBoolF32StreamAVX2 stores f32(x) around the caches. See mapCastBoolF32Generic.
+//
+//go:noescape
+func mapCastBoolF32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastBoolI32AVX2 stores i32(x). See mapCastBoolI32Generic.
+//
+//go:noescape
+func mapCastBoolI32AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastBoolI32StreamAVX2 stores i32(x) around the caches. See mapCastBoolI32Generic.
+//
+//go:noescape
+func mapCastBoolI32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastBoolU32AVX2 stores u32(x). See mapCastBoolU32Generic.
+//
+//go:noescape
+func mapCastBoolU32AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastBoolU32StreamAVX2 stores u32(x) around the caches. See mapCastBoolU32Generic.
+//
+//go:noescape
+func mapCastBoolU32StreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
 // mapSqrtF16AVX2 stores round_f16(sqrt(x)). See mapSqrtF16Generic.
 //

@@ -242,6 +242,120 @@ func mapAVX512(name string) MapFunc {
 		return mapCopyAVX512
 	case "fill":
 		return mapFillAVX512
+	case "i32.relu":
+		return mapI32ReluAVX512
+	case "i32.abs":
+		return mapI32AbsAVX512
+	case "i32.neg":
+		return mapI32NegAVX512
+	case "i32.sign":
+		return mapI32SignAVX512
+	case "i32.square":
+		return mapI32SquareAVX512
+	case "i32.add":
+		return mapI32AddAVX512
+	case "i32.sub":
+		return mapI32SubAVX512
+	case "i32.mul":
+		return mapI32MulAVX512
+	case "i32.div":
+		return mapI32DivAVX512
+	case "i32.minimum":
+		return mapI32MinimumAVX512
+	case "i32.maximum":
+		return mapI32MaximumAVX512
+	case "i32.equal":
+		return mapI32EqualAVX512
+	case "i32.not_equal":
+		return mapI32NotEqualAVX512
+	case "i32.less":
+		return mapI32LessAVX512
+	case "i32.less_equal":
+		return mapI32LessEqualAVX512
+	case "i32.greater":
+		return mapI32GreaterAVX512
+	case "i32.greater_equal":
+		return mapI32GreaterEqualAVX512
+	case "i32.and":
+		return mapI32AndAVX512
+	case "i32.or":
+		return mapI32OrAVX512
+	case "i32.xor":
+		return mapI32XorAVX512
+	case "i32.not":
+		return mapI32NotAVX512
+	case "i32.shift_left":
+		return mapI32ShiftLeftAVX512
+	case "i32.shift_right":
+		return mapI32ShiftRightAVX512
+	case "i32.floor_divide":
+		return mapI32FloorDivideAVX512
+	case "i32.fmod":
+		return mapI32FmodAVX512
+	case "i32.remainder":
+		return mapI32RemainderAVX512
+	case "u32.square":
+		return mapU32SquareAVX512
+	case "u32.add":
+		return mapU32AddAVX512
+	case "u32.sub":
+		return mapU32SubAVX512
+	case "u32.mul":
+		return mapU32MulAVX512
+	case "u32.div", "u32.floor_divide":
+		return mapU32DivAVX512
+	case "u32.minimum":
+		return mapU32MinimumAVX512
+	case "u32.maximum":
+		return mapU32MaximumAVX512
+	case "u32.equal":
+		return mapU32EqualAVX512
+	case "u32.not_equal":
+		return mapU32NotEqualAVX512
+	case "u32.less":
+		return mapU32LessAVX512
+	case "u32.less_equal":
+		return mapU32LessEqualAVX512
+	case "u32.greater":
+		return mapU32GreaterAVX512
+	case "u32.greater_equal":
+		return mapU32GreaterEqualAVX512
+	case "u32.and":
+		return mapU32AndAVX512
+	case "u32.or":
+		return mapU32OrAVX512
+	case "u32.xor":
+		return mapU32XorAVX512
+	case "u32.not":
+		return mapU32NotAVX512
+	case "u32.shift_left":
+		return mapU32ShiftLeftAVX512
+	case "u32.shift_right":
+		return mapU32ShiftRightAVX512
+	case "u32.threefry":
+		return mapU32ThreefryAVX512
+	case "u32.fmod", "u32.remainder":
+		return mapU32FmodAVX512
+	case "cast.f32.i32":
+		return mapCastF32I32AVX512
+	case "cast.f32.bool":
+		return mapCastF32BoolAVX512
+	case "cast.i32.f32":
+		return mapCastI32F32AVX512
+	case "cast.i32.u32":
+		return mapCastI32U32AVX512
+	case "cast.i32.bool":
+		return mapCastI32BoolAVX512
+	case "cast.u32.i32":
+		return mapCastU32I32AVX512
+	case "cast.u32.bool":
+		return mapCastU32BoolAVX512
+	case "cast.bool.f32":
+		return mapCastBoolF32AVX512
+	case "cast.bool.i32":
+		return mapCastBoolI32AVX512
+	case "cast.bool.u32":
+		return mapCastBoolU32AVX512
 	case "sqrt.f16", "code.sqrt.f16":
 		return mapSqrtF16AVX512
 	case "sqrt.bf16", "code.sqrt.bf16":
@@ -590,6 +704,120 @@ func mapStreamAVX512(name string) MapFunc {
 		return mapCopyStreamAVX512
 	case "fill":
 		return mapFillStreamAVX512
+	case "i32.relu":
+		return mapI32ReluStreamAVX512
+	case "i32.abs":
+		return mapI32AbsStreamAVX512
+	case "i32.neg":
+		return mapI32NegStreamAVX512
+	case "i32.sign":
+		return mapI32SignStreamAVX512
+	case "i32.square":
+		return mapI32SquareStreamAVX512
+	case "i32.add":
+		return mapI32AddStreamAVX512
+	case "i32.sub":
+		return mapI32SubStreamAVX512
+	case "i32.mul":
+		return mapI32MulStreamAVX512
+	case "i32.div":
+		return mapI32DivStreamAVX512
+	case "i32.minimum":
+		return mapI32MinimumStreamAVX512
+	case "i32.maximum":
+		return mapI32MaximumStreamAVX512
+	case "i32.equal":
+		return mapI32EqualStreamAVX512
+	case "i32.not_equal":
+		return mapI32NotEqualStreamAVX512
+	case "i32.less":
+		return mapI32LessStreamAVX512
+	case "i32.less_equal":
+		return mapI32LessEqualStreamAVX512
+	case "i32.greater":
+		return mapI32GreaterStreamAVX512
+	case "i32.greater_equal":
+		return mapI32GreaterEqualStreamAVX512
+	case "i32.and":
+		return mapI32AndStreamAVX512
+	case "i32.or":
+		return mapI32OrStreamAVX512
+	case "i32.xor":
+		return mapI32XorStreamAVX512
+	case "i32.not":
+		return mapI32NotStreamAVX512
+	case "i32.shift_left":
+		return mapI32ShiftLeftStreamAVX512
+	case "i32.shift_right":
+		return mapI32ShiftRightStreamAVX512
+	case "i32.floor_divide":
+		return mapI32FloorDivideStreamAVX512
+	case "i32.fmod":
+		return mapI32FmodStreamAVX512
+	case "i32.remainder":
+		return mapI32RemainderStreamAVX512
+	case "u32.square":
+		return mapU32SquareStreamAVX512
+	case "u32.add":
+		return mapU32AddStreamAVX512
+	case "u32.sub":
+		return mapU32SubStreamAVX512
+	case "u32.mul":
+		return mapU32MulStreamAVX512
+	case "u32.div", "u32.floor_divide":
+		return mapU32DivStreamAVX512
+	case "u32.minimum":
+		return mapU32MinimumStreamAVX512
+	case "u32.maximum":
+		return mapU32MaximumStreamAVX512
+	case "u32.equal":
+		return mapU32EqualStreamAVX512
+	case "u32.not_equal":
+		return mapU32NotEqualStreamAVX512
+	case "u32.less":
+		return mapU32LessStreamAVX512
+	case "u32.less_equal":
+		return mapU32LessEqualStreamAVX512
+	case "u32.greater":
+		return mapU32GreaterStreamAVX512
+	case "u32.greater_equal":
+		return mapU32GreaterEqualStreamAVX512
+	case "u32.and":
+		return mapU32AndStreamAVX512
+	case "u32.or":
+		return mapU32OrStreamAVX512
+	case "u32.xor":
+		return mapU32XorStreamAVX512
+	case "u32.not":
+		return mapU32NotStreamAVX512
+	case "u32.shift_left":
+		return mapU32ShiftLeftStreamAVX512
+	case "u32.shift_right":
+		return mapU32ShiftRightStreamAVX512
+	case "u32.threefry":
+		return mapU32ThreefryStreamAVX512
+	case "u32.fmod", "u32.remainder":
+		return mapU32FmodStreamAVX512
+	case "cast.f32.i32":
+		return mapCastF32I32StreamAVX512
+	case "cast.f32.bool":
+		return mapCastF32BoolStreamAVX512
+	case "cast.i32.f32":
+		return mapCastI32F32StreamAVX512
+	case "cast.i32.u32":
+		return mapCastI32U32StreamAVX512
+	case "cast.i32.bool":
+		return mapCastI32BoolStreamAVX512
+	case "cast.u32.i32":
+		return mapCastU32I32StreamAVX512
+	case "cast.u32.bool":
+		return mapCastU32BoolStreamAVX512
+	case "cast.bool.f32":
+		return mapCastBoolF32StreamAVX512
+	case "cast.bool.i32":
+		return mapCastBoolI32StreamAVX512
+	case "cast.bool.u32":
+		return mapCastBoolU32StreamAVX512
 	case "sqrt.f16", "code.sqrt.f16":
 		return mapSqrtF16StreamAVX512
 	case "sqrt.bf16", "code.sqrt.bf16":
@@ -1867,6 +2095,576 @@ func mapFillAVX512(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapFillStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ReluAVX512 stores max(x, 0). See mapI32ReluGeneric.
+//
+//go:noescape
+func mapI32ReluAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ReluStreamAVX512 stores max(x, 0) around the caches. See mapI32ReluGeneric.
+//
+//go:noescape
+func mapI32ReluStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AbsAVX512 stores abs(x). See mapI32AbsGeneric.
+//
+//go:noescape
+func mapI32AbsAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AbsStreamAVX512 stores abs(x) around the caches. See mapI32AbsGeneric.
+//
+//go:noescape
+func mapI32AbsStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32NegAVX512 stores -x. See mapI32NegGeneric.
+//
+//go:noescape
+func mapI32NegAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32NegStreamAVX512 stores -x around the caches. See mapI32NegGeneric.
+//
+//go:noescape
+func mapI32NegStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SignAVX512 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))). See mapI32SignGeneric.
+//
+//go:noescape
+func mapI32SignAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SignStreamAVX512 stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))) around the caches. See mapI32SignGeneric.
+//
+//go:noescape
+func mapI32SignStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SquareAVX512 stores x * x. See mapI32SquareGeneric.
+//
+//go:noescape
+func mapI32SquareAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SquareStreamAVX512 stores x * x around the caches. See mapI32SquareGeneric.
+//
+//go:noescape
+func mapI32SquareStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AddAVX512 stores x + y. See mapI32AddGeneric.
+//
+//go:noescape
+func mapI32AddAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AddStreamAVX512 stores x + y around the caches. See mapI32AddGeneric.
+//
+//go:noescape
+func mapI32AddStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SubAVX512 stores x - y. See mapI32SubGeneric.
+//
+//go:noescape
+func mapI32SubAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SubStreamAVX512 stores x - y around the caches. See mapI32SubGeneric.
+//
+//go:noescape
+func mapI32SubStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MulAVX512 stores x * y. See mapI32MulGeneric.
+//
+//go:noescape
+func mapI32MulAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MulStreamAVX512 stores x * y around the caches. See mapI32MulGeneric.
+//
+//go:noescape
+func mapI32MulStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32DivAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 1, 0), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))). See mapI32DivGeneric.
+//
+//go:noescape
+func mapI32DivAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32DivStreamAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 1, 0), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))) around the caches. See mapI32DivGeneric.
+//
+//go:noescape
+func mapI32DivStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MinimumAVX512 stores min(x, y). See mapI32MinimumGeneric.
+//
+//go:noescape
+func mapI32MinimumAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MinimumStreamAVX512 stores min(x, y) around the caches. See mapI32MinimumGeneric.
+//
+//go:noescape
+func mapI32MinimumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MaximumAVX512 stores max(x, y). See mapI32MaximumGeneric.
+//
+//go:noescape
+func mapI32MaximumAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MaximumStreamAVX512 stores max(x, y) around the caches. See mapI32MaximumGeneric.
+//
+//go:noescape
+func mapI32MaximumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32EqualAVX512 stores x == y. See mapI32EqualGeneric.
+//
+//go:noescape
+func mapI32EqualAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32EqualStreamAVX512 stores x == y around the caches. See mapI32EqualGeneric.
+//
+//go:noescape
+func mapI32EqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32NotEqualAVX512 stores x != y. See mapI32NotEqualGeneric.
+//
+//go:noescape
+func mapI32NotEqualAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32NotEqualStreamAVX512 stores x != y around the caches. See mapI32NotEqualGeneric.
+//
+//go:noescape
+func mapI32NotEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32LessAVX512 stores x < y. See mapI32LessGeneric.
+//
+//go:noescape
+func mapI32LessAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32LessStreamAVX512 stores x < y around the caches. See mapI32LessGeneric.
+//
+//go:noescape
+func mapI32LessStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32LessEqualAVX512 stores x <= y. See mapI32LessEqualGeneric.
+//
+//go:noescape
+func mapI32LessEqualAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32LessEqualStreamAVX512 stores x <= y around the caches. See mapI32LessEqualGeneric.
+//
+//go:noescape
+func mapI32LessEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32GreaterAVX512 stores y < x. See mapI32GreaterGeneric.
+//
+//go:noescape
+func mapI32GreaterAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32GreaterStreamAVX512 stores y < x around the caches. See mapI32GreaterGeneric.
+//
+//go:noescape
+func mapI32GreaterStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32GreaterEqualAVX512 stores y <= x. See mapI32GreaterEqualGeneric.
+//
+//go:noescape
+func mapI32GreaterEqualAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32GreaterEqualStreamAVX512 stores y <= x around the caches. See mapI32GreaterEqualGeneric.
+//
+//go:noescape
+func mapI32GreaterEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AndAVX512 stores x & y. See mapI32AndGeneric.
+//
+//go:noescape
+func mapI32AndAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AndStreamAVX512 stores x & y around the caches. See mapI32AndGeneric.
+//
+//go:noescape
+func mapI32AndStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32OrAVX512 stores x | y. See mapI32OrGeneric.
+//
+//go:noescape
+func mapI32OrAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32OrStreamAVX512 stores x | y around the caches. See mapI32OrGeneric.
+//
+//go:noescape
+func mapI32OrStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32XorAVX512 stores x ^ y. See mapI32XorGeneric.
+//
+//go:noescape
+func mapI32XorAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32XorStreamAVX512 stores x ^ y around the caches. See mapI32XorGeneric.
+//
+//go:noescape
+func mapI32XorStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32NotAVX512 stores not(x). See mapI32NotGeneric.
+//
+//go:noescape
+func mapI32NotAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32NotStreamAVX512 stores not(x) around the caches. See mapI32NotGeneric.
+//
+//go:noescape
+func mapI32NotStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ShiftLeftAVX512 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0). See mapI32ShiftLeftGeneric.
+//
+//go:noescape
+func mapI32ShiftLeftAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ShiftLeftStreamAVX512 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0) around the caches. See mapI32ShiftLeftGeneric.
+//
+//go:noescape
+func mapI32ShiftLeftStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ShiftRightAVX512 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1). See mapI32ShiftRightGeneric.
+//
+//go:noescape
+func mapI32ShiftRightAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ShiftRightStreamAVX512 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1) around the caches. See mapI32ShiftRightGeneric.
+//
+//go:noescape
+func mapI32ShiftRightStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32FloorDivideAVX512 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …). See mapI32FloorDivideGeneric.
+//
+//go:noescape
+func mapI32FloorDivideAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32FloorDivideStreamAVX512 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …) around the caches. See mapI32FloorDivideGeneric.
+//
+//go:noescape
+func mapI32FloorDivideStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32FmodAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))). See mapI32FmodGeneric.
+//
+//go:noescape
+func mapI32FmodAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32FmodStreamAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))) around the caches. See mapI32FmodGeneric.
+//
+//go:noescape
+func mapI32FmodStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32RemainderAVX512 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …). See mapI32RemainderGeneric.
+//
+//go:noescape
+func mapI32RemainderAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32RemainderStreamAVX512 stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …) around the caches. See mapI32RemainderGeneric.
+//
+//go:noescape
+func mapI32RemainderStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32SquareAVX512 stores x * x. See mapU32SquareGeneric.
+//
+//go:noescape
+func mapU32SquareAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32SquareStreamAVX512 stores x * x around the caches. See mapU32SquareGeneric.
+//
+//go:noescape
+func mapU32SquareStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32AddAVX512 stores x + y. See mapU32AddGeneric.
+//
+//go:noescape
+func mapU32AddAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32AddStreamAVX512 stores x + y around the caches. See mapU32AddGeneric.
+//
+//go:noescape
+func mapU32AddStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32SubAVX512 stores x - y. See mapU32SubGeneric.
+//
+//go:noescape
+func mapU32SubAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32SubStreamAVX512 stores x - y around the caches. See mapU32SubGeneric.
+//
+//go:noescape
+func mapU32SubStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MulAVX512 stores x * y. See mapU32MulGeneric.
+//
+//go:noescape
+func mapU32MulAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MulStreamAVX512 stores x * y around the caches. See mapU32MulGeneric.
+//
+//go:noescape
+func mapU32MulStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32DivAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)). See mapU32DivGeneric.
+//
+//go:noescape
+func mapU32DivAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32DivStreamAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)) around the caches. See mapU32DivGeneric.
+//
+//go:noescape
+func mapU32DivStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MinimumAVX512 stores min(x, y). See mapU32MinimumGeneric.
+//
+//go:noescape
+func mapU32MinimumAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MinimumStreamAVX512 stores min(x, y) around the caches. See mapU32MinimumGeneric.
+//
+//go:noescape
+func mapU32MinimumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MaximumAVX512 stores max(x, y). See mapU32MaximumGeneric.
+//
+//go:noescape
+func mapU32MaximumAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MaximumStreamAVX512 stores max(x, y) around the caches. See mapU32MaximumGeneric.
+//
+//go:noescape
+func mapU32MaximumStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32EqualAVX512 stores x == y. See mapU32EqualGeneric.
+//
+//go:noescape
+func mapU32EqualAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32EqualStreamAVX512 stores x == y around the caches. See mapU32EqualGeneric.
+//
+//go:noescape
+func mapU32EqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32NotEqualAVX512 stores x != y. See mapU32NotEqualGeneric.
+//
+//go:noescape
+func mapU32NotEqualAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32NotEqualStreamAVX512 stores x != y around the caches. See mapU32NotEqualGeneric.
+//
+//go:noescape
+func mapU32NotEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32LessAVX512 stores x < y. See mapU32LessGeneric.
+//
+//go:noescape
+func mapU32LessAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32LessStreamAVX512 stores x < y around the caches. See mapU32LessGeneric.
+//
+//go:noescape
+func mapU32LessStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32LessEqualAVX512 stores x <= y. See mapU32LessEqualGeneric.
+//
+//go:noescape
+func mapU32LessEqualAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32LessEqualStreamAVX512 stores x <= y around the caches. See mapU32LessEqualGeneric.
+//
+//go:noescape
+func mapU32LessEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32GreaterAVX512 stores y < x. See mapU32GreaterGeneric.
+//
+//go:noescape
+func mapU32GreaterAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32GreaterStreamAVX512 stores y < x around the caches. See mapU32GreaterGeneric.
+//
+//go:noescape
+func mapU32GreaterStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32GreaterEqualAVX512 stores y <= x. See mapU32GreaterEqualGeneric.
+//
+//go:noescape
+func mapU32GreaterEqualAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32GreaterEqualStreamAVX512 stores y <= x around the caches. See mapU32GreaterEqualGeneric.
+//
+//go:noescape
+func mapU32GreaterEqualStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32AndAVX512 stores x & y. See mapU32AndGeneric.
+//
+//go:noescape
+func mapU32AndAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32AndStreamAVX512 stores x & y around the caches. See mapU32AndGeneric.
+//
+//go:noescape
+func mapU32AndStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32OrAVX512 stores x | y. See mapU32OrGeneric.
+//
+//go:noescape
+func mapU32OrAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32OrStreamAVX512 stores x | y around the caches. See mapU32OrGeneric.
+//
+//go:noescape
+func mapU32OrStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32XorAVX512 stores x ^ y. See mapU32XorGeneric.
+//
+//go:noescape
+func mapU32XorAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32XorStreamAVX512 stores x ^ y around the caches. See mapU32XorGeneric.
+//
+//go:noescape
+func mapU32XorStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32NotAVX512 stores not(x). See mapU32NotGeneric.
+//
+//go:noescape
+func mapU32NotAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32NotStreamAVX512 stores not(x) around the caches. See mapU32NotGeneric.
+//
+//go:noescape
+func mapU32NotStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ShiftLeftAVX512 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0). See mapU32ShiftLeftGeneric.
+//
+//go:noescape
+func mapU32ShiftLeftAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ShiftLeftStreamAVX512 stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0) around the caches. See mapU32ShiftLeftGeneric.
+//
+//go:noescape
+func mapU32ShiftLeftStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ShiftRightAVX512 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1). See mapU32ShiftRightGeneric.
+//
+//go:noescape
+func mapU32ShiftRightAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ShiftRightStreamAVX512 stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1) around the caches. See mapU32ShiftRightGeneric.
+//
+//go:noescape
+func mapU32ShiftRightStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ThreefryAVX512 stores ((((((((((((((((((((((((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))) + ((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) >> 6)) ^ ((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))))) + y) + (((((((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + …) + …)) >> …)) ^ …) << …) | …) ^ …) + …) + …)) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) ^ …. See mapU32ThreefryGeneric.
+//
+//go:noescape
+func mapU32ThreefryAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ThreefryStreamAVX512 stores ((((((((((((((((((((((((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))) + ((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) >> 6)) ^ ((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))))) + y) + (((((((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + …) + …)) >> …)) ^ …) << …) | …) ^ …) + …) + …)) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) ^ … around the caches. See mapU32ThreefryGeneric.
+//
+//go:noescape
+func mapU32ThreefryStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32FmodAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)). See mapU32FmodGeneric.
+//
+//go:noescape
+func mapU32FmodAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32FmodStreamAVX512 stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)) around the caches. See mapU32FmodGeneric.
+//
+//go:noescape
+func mapU32FmodStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastF32I32AVX512 stores i32(x). See mapCastF32I32Generic.
+//
+//go:noescape
+func mapCastF32I32AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastF32I32StreamAVX512 stores i32(x) around the caches. See mapCastF32I32Generic.
+//
+//go:noescape
+func mapCastF32I32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastF32BoolAVX512 stores bool(x). See mapCastF32BoolGeneric.
+//
+//go:noescape
+func mapCastF32BoolAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastF32BoolStreamAVX512 stores bool(x) around the caches. See mapCastF32BoolGeneric.
+//
+//go:noescape
+func mapCastF32BoolStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastI32F32AVX512 stores f32(x). See mapCastI32F32Generic.
+//
+//go:noescape
+func mapCastI32F32AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastI32F32StreamAVX512 stores f32(x) around the caches. See mapCastI32F32Generic.
+//
+//go:noescape
+func mapCastI32F32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastI32U32AVX512 stores u32(x). See mapCastI32U32Generic.
+//
+//go:noescape
+func mapCastI32U32AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastI32U32StreamAVX512 stores u32(x) around the caches. See mapCastI32U32Generic.
+//
+//go:noescape
+func mapCastI32U32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastI32BoolAVX512 stores bool(x). See mapCastI32BoolGeneric.
+//
+//go:noescape
+func mapCastI32BoolAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastI32BoolStreamAVX512 stores bool(x) around the caches. See mapCastI32BoolGeneric.
+//
+//go:noescape
+func mapCastI32BoolStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastU32I32AVX512 stores i32(x). See mapCastU32I32Generic.
+//
+//go:noescape
+func mapCastU32I32AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastU32I32StreamAVX512 stores i32(x) around the caches. See mapCastU32I32Generic.
+//
+//go:noescape
+func mapCastU32I32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastU32BoolAVX512 stores bool(x). See mapCastU32BoolGeneric.
+//
+//go:noescape
+func mapCastU32BoolAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastU32BoolStreamAVX512 stores bool(x) around the caches. See mapCastU32BoolGeneric.
+//
+//go:noescape
+func mapCastU32BoolStreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastBoolF32AVX512 stores f32(x). See mapCastBoolF32Generic.
+//
+//go:noescape
+func mapCastBoolF32AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastBoolF32StreamAVX512 stores f32(x) around the caches. See mapCastBoolF32Generic.
+//
+//go:noescape
+func mapCastBoolF32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastBoolI32AVX512 stores i32(x). See mapCastBoolI32Generic.
+//
+//go:noescape
+func mapCastBoolI32AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastBoolI32StreamAVX512 stores i32(x) around the caches. See mapCastBoolI32Generic.
+//
+//go:noescape
+func mapCastBoolI32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastBoolU32AVX512 stores u32(x). See mapCastBoolU32Generic.
+//
+//go:noescape
+func mapCastBoolU32AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastBoolU32StreamAVX512 stores u32(x) around the caches. See mapCastBoolU32Generic.
+//
+//go:noescape
+func mapCastBoolU32StreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
 // mapSqrtF16AVX512 stores round_f16(sqrt(x)). See mapSqrtF16Generic.
 //

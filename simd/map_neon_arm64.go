@@ -242,6 +242,120 @@ func mapNEON(name string) MapFunc {
 		return mapCopyNEON
 	case "fill":
 		return mapFillNEON
+	case "i32.relu":
+		return mapI32ReluNEON
+	case "i32.abs":
+		return mapI32AbsNEON
+	case "i32.neg":
+		return mapI32NegNEON
+	case "i32.sign":
+		return mapI32SignNEON
+	case "i32.square":
+		return mapI32SquareNEON
+	case "i32.add":
+		return mapI32AddNEON
+	case "i32.sub":
+		return mapI32SubNEON
+	case "i32.mul":
+		return mapI32MulNEON
+	case "i32.div":
+		return mapI32DivNEON
+	case "i32.minimum":
+		return mapI32MinimumNEON
+	case "i32.maximum":
+		return mapI32MaximumNEON
+	case "i32.equal":
+		return mapI32EqualNEON
+	case "i32.not_equal":
+		return mapI32NotEqualNEON
+	case "i32.less":
+		return mapI32LessNEON
+	case "i32.less_equal":
+		return mapI32LessEqualNEON
+	case "i32.greater":
+		return mapI32GreaterNEON
+	case "i32.greater_equal":
+		return mapI32GreaterEqualNEON
+	case "i32.and":
+		return mapI32AndNEON
+	case "i32.or":
+		return mapI32OrNEON
+	case "i32.xor":
+		return mapI32XorNEON
+	case "i32.not":
+		return mapI32NotNEON
+	case "i32.shift_left":
+		return mapI32ShiftLeftNEON
+	case "i32.shift_right":
+		return mapI32ShiftRightNEON
+	case "i32.floor_divide":
+		return mapI32FloorDivideNEON
+	case "i32.fmod":
+		return mapI32FmodNEON
+	case "i32.remainder":
+		return mapI32RemainderNEON
+	case "u32.square":
+		return mapU32SquareNEON
+	case "u32.add":
+		return mapU32AddNEON
+	case "u32.sub":
+		return mapU32SubNEON
+	case "u32.mul":
+		return mapU32MulNEON
+	case "u32.div", "u32.floor_divide":
+		return mapU32DivNEON
+	case "u32.minimum":
+		return mapU32MinimumNEON
+	case "u32.maximum":
+		return mapU32MaximumNEON
+	case "u32.equal":
+		return mapU32EqualNEON
+	case "u32.not_equal":
+		return mapU32NotEqualNEON
+	case "u32.less":
+		return mapU32LessNEON
+	case "u32.less_equal":
+		return mapU32LessEqualNEON
+	case "u32.greater":
+		return mapU32GreaterNEON
+	case "u32.greater_equal":
+		return mapU32GreaterEqualNEON
+	case "u32.and":
+		return mapU32AndNEON
+	case "u32.or":
+		return mapU32OrNEON
+	case "u32.xor":
+		return mapU32XorNEON
+	case "u32.not":
+		return mapU32NotNEON
+	case "u32.shift_left":
+		return mapU32ShiftLeftNEON
+	case "u32.shift_right":
+		return mapU32ShiftRightNEON
+	case "u32.threefry":
+		return mapU32ThreefryNEON
+	case "u32.fmod", "u32.remainder":
+		return mapU32FmodNEON
+	case "cast.f32.i32":
+		return mapCastF32I32NEON
+	case "cast.f32.bool":
+		return mapCastF32BoolNEON
+	case "cast.i32.f32":
+		return mapCastI32F32NEON
+	case "cast.i32.u32":
+		return mapCastI32U32NEON
+	case "cast.i32.bool":
+		return mapCastI32BoolNEON
+	case "cast.u32.i32":
+		return mapCastU32I32NEON
+	case "cast.u32.bool":
+		return mapCastU32BoolNEON
+	case "cast.bool.f32":
+		return mapCastBoolF32NEON
+	case "cast.bool.i32":
+		return mapCastBoolI32NEON
+	case "cast.bool.u32":
+		return mapCastBoolU32NEON
 	case "sqrt.f16", "code.sqrt.f16":
 		return mapSqrtF16NEON
 	case "sqrt.bf16", "code.sqrt.bf16":
@@ -906,6 +1020,291 @@ func mapCopyNEON(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapFillNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ReluNEON stores max(x, 0). See mapI32ReluGeneric.
+//
+//go:noescape
+func mapI32ReluNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AbsNEON stores abs(x). See mapI32AbsGeneric.
+//
+//go:noescape
+func mapI32AbsNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32NegNEON stores -x. See mapI32NegGeneric.
+//
+//go:noescape
+func mapI32NegNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SignNEON stores select(0 < x, 1, select(x < 0, -1, select(x == 0, 0, x))). See mapI32SignGeneric.
+//
+//go:noescape
+func mapI32SignNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SquareNEON stores x * x. See mapI32SquareGeneric.
+//
+//go:noescape
+func mapI32SquareNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AddNEON stores x + y. See mapI32AddGeneric.
+//
+//go:noescape
+func mapI32AddNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32SubNEON stores x - y. See mapI32SubGeneric.
+//
+//go:noescape
+func mapI32SubNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MulNEON stores x * y. See mapI32MulGeneric.
+//
+//go:noescape
+func mapI32MulNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32DivNEON stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 1, 0), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))). See mapI32DivGeneric.
+//
+//go:noescape
+func mapI32DivNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MinimumNEON stores min(x, y). See mapI32MinimumGeneric.
+//
+//go:noescape
+func mapI32MinimumNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32MaximumNEON stores max(x, y). See mapI32MaximumGeneric.
+//
+//go:noescape
+func mapI32MaximumNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32EqualNEON stores x == y. See mapI32EqualGeneric.
+//
+//go:noescape
+func mapI32EqualNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32NotEqualNEON stores x != y. See mapI32NotEqualGeneric.
+//
+//go:noescape
+func mapI32NotEqualNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32LessNEON stores x < y. See mapI32LessGeneric.
+//
+//go:noescape
+func mapI32LessNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32LessEqualNEON stores x <= y. See mapI32LessEqualGeneric.
+//
+//go:noescape
+func mapI32LessEqualNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32GreaterNEON stores y < x. See mapI32GreaterGeneric.
+//
+//go:noescape
+func mapI32GreaterNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32GreaterEqualNEON stores y <= x. See mapI32GreaterEqualGeneric.
+//
+//go:noescape
+func mapI32GreaterEqualNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32AndNEON stores x & y. See mapI32AndGeneric.
+//
+//go:noescape
+func mapI32AndNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32OrNEON stores x | y. See mapI32OrGeneric.
+//
+//go:noescape
+func mapI32OrNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32XorNEON stores x ^ y. See mapI32XorGeneric.
+//
+//go:noescape
+func mapI32XorNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32NotNEON stores not(x). See mapI32NotGeneric.
+//
+//go:noescape
+func mapI32NotNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ShiftLeftNEON stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0). See mapI32ShiftLeftGeneric.
+//
+//go:noescape
+func mapI32ShiftLeftNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ShiftRightNEON stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1). See mapI32ShiftRightGeneric.
+//
+//go:noescape
+func mapI32ShiftRightNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32FloorDivideNEON stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …). See mapI32FloorDivideGeneric.
+//
+//go:noescape
+func mapI32FloorDivideNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32FmodNEON stores select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / …) * …)) / …) * …)) != …) & …, …, …))). See mapI32FmodGeneric.
+//
+//go:noescape
+func mapI32FmodNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32RemainderNEON stores select((select(y == 0, 0, select(select(y == 0, 1, y) == -2147483648, select((select(y == 0, 1, y) == -2147483648) & (x == -2147483648), 0, x), select((select(abs(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))) <= abs((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))), ((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (select((((x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) < 0) ^ (select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)) < 0), -1, 1) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y))), (x - (i32(f32(x) / f32(select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) * select(select(y == 0, 1, y) == -2147483648, 1, select(y == 0, 1, y)))) - (i32(f32(x - (i32(…) * …)) / …) * …)) != …) & …, …, …))) != …) & …, …, …). See mapI32RemainderGeneric.
+//
+//go:noescape
+func mapI32RemainderNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32SquareNEON stores x * x. See mapU32SquareGeneric.
+//
+//go:noescape
+func mapU32SquareNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32AddNEON stores x + y. See mapU32AddGeneric.
+//
+//go:noescape
+func mapU32AddNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32SubNEON stores x - y. See mapU32SubGeneric.
+//
+//go:noescape
+func mapU32SubNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MulNEON stores x * y. See mapU32MulGeneric.
+//
+//go:noescape
+func mapU32MulNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32DivNEON stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)). See mapU32DivGeneric.
+//
+//go:noescape
+func mapU32DivNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MinimumNEON stores min(x, y). See mapU32MinimumGeneric.
+//
+//go:noescape
+func mapU32MinimumNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32MaximumNEON stores max(x, y). See mapU32MaximumGeneric.
+//
+//go:noescape
+func mapU32MaximumNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32EqualNEON stores x == y. See mapU32EqualGeneric.
+//
+//go:noescape
+func mapU32EqualNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32NotEqualNEON stores x != y. See mapU32NotEqualGeneric.
+//
+//go:noescape
+func mapU32NotEqualNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32LessNEON stores x < y. See mapU32LessGeneric.
+//
+//go:noescape
+func mapU32LessNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32LessEqualNEON stores x <= y. See mapU32LessEqualGeneric.
+//
+//go:noescape
+func mapU32LessEqualNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32GreaterNEON stores y < x. See mapU32GreaterGeneric.
+//
+//go:noescape
+func mapU32GreaterNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32GreaterEqualNEON stores y <= x. See mapU32GreaterEqualGeneric.
+//
+//go:noescape
+func mapU32GreaterEqualNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32AndNEON stores x & y. See mapU32AndGeneric.
+//
+//go:noescape
+func mapU32AndNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32OrNEON stores x | y. See mapU32OrGeneric.
+//
+//go:noescape
+func mapU32OrNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32XorNEON stores x ^ y. See mapU32XorGeneric.
+//
+//go:noescape
+func mapU32XorNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32NotNEON stores not(x). See mapU32NotGeneric.
+//
+//go:noescape
+func mapU32NotNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ShiftLeftNEON stores select((0 <= y) & (y < 32), x << select((0 <= y) & (y < 32), y, 0), 0). See mapU32ShiftLeftGeneric.
+//
+//go:noescape
+func mapU32ShiftLeftNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ShiftRightNEON stores select((0 <= y) & (y < 32), x >> select((0 <= y) & (y < 32), y, 0), (x >> 31) >> 1). See mapU32ShiftRightGeneric.
+//
+//go:noescape
+func mapU32ShiftRightNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ThreefryNEON stores ((((((((((((((((((((((((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))) + ((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) >> 6)) ^ ((((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))) + (((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y)))))))) + y) + (((((((((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + (z + y)) + ((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))))) << 26) | ((((((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) << 15) | (((((z + y) << 13) | ((z + y) >> 19)) ^ ((0 + x) + (z + y))) >> 17)) ^ (((0 + x) + …) + …)) >> …)) ^ …) << …) | …) ^ …) + …) + …)) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) + …) ^ …. See mapU32ThreefryGeneric.
+//
+//go:noescape
+func mapU32ThreefryNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32FmodNEON stores select(y == 0, 0, select(select(y == 0, 1, y) <= (x - (select(2147483648 <= select(y == 0, 1, y), 0, bitcast<u32>(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, select((bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648) & (bitcast<i32>(x >> 1) == -2147483648), 1, 0), select((select(abs(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))))) <= abs((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))), ((bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) * select(bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y))) == -2147483648, 1, bitcast<i32>(select(2147483648 <= select(y == 0, 1, y), 1, select(y == 0, 1, y)))))) - (i32(f32(bitcast<i32>(x >> 1) - (i32(f32(bitcast<i32>(x >> 1)) / f32(select(bitcast<i32>(select(2147483648 <= …, …, …)) == …, …, …))) * …)) / …) * …)) - …, …) != …) & …, …, …))) << …) * …)), …, …)). See mapU32FmodGeneric.
+//
+//go:noescape
+func mapU32FmodNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastF32I32NEON stores i32(x). See mapCastF32I32Generic.
+//
+//go:noescape
+func mapCastF32I32NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastF32BoolNEON stores bool(x). See mapCastF32BoolGeneric.
+//
+//go:noescape
+func mapCastF32BoolNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastI32F32NEON stores f32(x). See mapCastI32F32Generic.
+//
+//go:noescape
+func mapCastI32F32NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastI32U32NEON stores u32(x). See mapCastI32U32Generic.
+//
+//go:noescape
+func mapCastI32U32NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastI32BoolNEON stores bool(x). See mapCastI32BoolGeneric.
+//
+//go:noescape
+func mapCastI32BoolNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastU32I32NEON stores i32(x). See mapCastU32I32Generic.
+//
+//go:noescape
+func mapCastU32I32NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastU32BoolNEON stores bool(x). See mapCastU32BoolGeneric.
+//
+//go:noescape
+func mapCastU32BoolNEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastBoolF32NEON stores f32(x). See mapCastBoolF32Generic.
+//
+//go:noescape
+func mapCastBoolF32NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastBoolI32NEON stores i32(x). See mapCastBoolI32Generic.
+//
+//go:noescape
+func mapCastBoolI32NEON(dst, x, y, z *float32, n int, p *float32)
+
+// mapCastBoolU32NEON stores u32(x). See mapCastBoolU32Generic.
+//
+//go:noescape
+func mapCastBoolU32NEON(dst, x, y, z *float32, n int, p *float32)
 
 // mapSqrtF16NEON stores round_f16(sqrt(x)). See mapSqrtF16Generic.
 //

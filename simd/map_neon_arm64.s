@@ -596,7 +596,35 @@ DATA mapConstantsNEON<>+2352(SB)/4, $0x4124cccd
 DATA mapConstantsNEON<>+2356(SB)/4, $0x4124cccd
 DATA mapConstantsNEON<>+2360(SB)/4, $0x4124cccd
 DATA mapConstantsNEON<>+2364(SB)/4, $0x4124cccd
-GLOBL mapConstantsNEON<>(SB), RODATA|NOPTR, $2368
+DATA mapConstantsNEON<>+2368(SB)/4, $0xffffffff
+DATA mapConstantsNEON<>+2372(SB)/4, $0xffffffff
+DATA mapConstantsNEON<>+2376(SB)/4, $0xffffffff
+DATA mapConstantsNEON<>+2380(SB)/4, $0xffffffff
+DATA mapConstantsNEON<>+2384(SB)/4, $0x00000020
+DATA mapConstantsNEON<>+2388(SB)/4, $0x00000020
+DATA mapConstantsNEON<>+2392(SB)/4, $0x00000020
+DATA mapConstantsNEON<>+2396(SB)/4, $0x00000020
+DATA mapConstantsNEON<>+2400(SB)/4, $0x1bd11bda
+DATA mapConstantsNEON<>+2404(SB)/4, $0x1bd11bda
+DATA mapConstantsNEON<>+2408(SB)/4, $0x1bd11bda
+DATA mapConstantsNEON<>+2412(SB)/4, $0x1bd11bda
+DATA mapConstantsNEON<>+2416(SB)/4, $0x00000002
+DATA mapConstantsNEON<>+2420(SB)/4, $0x00000002
+DATA mapConstantsNEON<>+2424(SB)/4, $0x00000002
+DATA mapConstantsNEON<>+2428(SB)/4, $0x00000002
+DATA mapConstantsNEON<>+2432(SB)/4, $0x00000003
+DATA mapConstantsNEON<>+2436(SB)/4, $0x00000003
+DATA mapConstantsNEON<>+2440(SB)/4, $0x00000003
+DATA mapConstantsNEON<>+2444(SB)/4, $0x00000003
+DATA mapConstantsNEON<>+2448(SB)/4, $0x00000004
+DATA mapConstantsNEON<>+2452(SB)/4, $0x00000004
+DATA mapConstantsNEON<>+2456(SB)/4, $0x00000004
+DATA mapConstantsNEON<>+2460(SB)/4, $0x00000004
+DATA mapConstantsNEON<>+2464(SB)/4, $0x00000005
+DATA mapConstantsNEON<>+2468(SB)/4, $0x00000005
+DATA mapConstantsNEON<>+2472(SB)/4, $0x00000005
+DATA mapConstantsNEON<>+2476(SB)/4, $0x00000005
+GLOBL mapConstantsNEON<>(SB), RODATA|NOPTR, $2480
 
 // func mapReluNEON(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapReluNEON(SB), NOSPLIT, $88-48
@@ -14079,6 +14107,5266 @@ tail:
 	BLE done
 	MOVD R4, R7
 	MOVD R0, R6
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32ReluNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32ReluNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0015F // ldr q31, [x10]
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EBF6400 // smax v0.4s, v0.4s, v31.4s
+	WORD $0x4EBF6421 // smax v1.4s, v1.4s, v31.4s
+	WORD $0x4EBF6442 // smax v2.4s, v2.4s, v31.4s
+	WORD $0x4EBF6463 // smax v3.4s, v3.4s, v31.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EBF6400 // smax v0.4s, v0.4s, v31.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32AbsNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32AbsNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EA0B800 // abs v0.4s, v0.4s
+	WORD $0x4EA0B821 // abs v1.4s, v1.4s
+	WORD $0x4EA0B842 // abs v2.4s, v2.4s
+	WORD $0x4EA0B863 // abs v3.4s, v3.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA0B800 // abs v0.4s, v0.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32NegNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32NegNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x6EA0B800 // neg v0.4s, v0.4s
+	WORD $0x6EA0B821 // neg v1.4s, v1.4s
+	WORD $0x6EA0B842 // neg v2.4s, v2.4s
+	WORD $0x6EA0B863 // neg v3.4s, v3.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6EA0B800 // neg v0.4s, v0.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32SignNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32SignNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0015D // ldr q29, [x10]
+	WORD $0x3DC2515E // ldr q30, [x10, #2368]
+	WORD $0x3DC2415F // ldr q31, [x10, #2304]
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EBD3404 // cmgt v4.4s, v0.4s, v29.4s
+	WORD $0x4EBD3425 // cmgt v5.4s, v1.4s, v29.4s
+	WORD $0x4EBD3446 // cmgt v6.4s, v2.4s, v29.4s
+	WORD $0x4EBD3467 // cmgt v7.4s, v3.4s, v29.4s
+	WORD $0x4EA037A8 // cmgt v8.4s, v29.4s, v0.4s
+	WORD $0x4EA137A9 // cmgt v9.4s, v29.4s, v1.4s
+	WORD $0x4EA237AA // cmgt v10.4s, v29.4s, v2.4s
+	WORD $0x4EA337AB // cmgt v11.4s, v29.4s, v3.4s
+	WORD $0x6EBD8C0C // cmeq v12.4s, v0.4s, v29.4s
+	WORD $0x6EBD8C2D // cmeq v13.4s, v1.4s, v29.4s
+	WORD $0x6EBD8C4E // cmeq v14.4s, v2.4s, v29.4s
+	WORD $0x6EBD8C6F // cmeq v15.4s, v3.4s, v29.4s
+	WORD $0x6E601FAC // bsl v12.16b, v29.16b, v0.16b
+	WORD $0x6E611FAD // bsl v13.16b, v29.16b, v1.16b
+	WORD $0x6E621FAE // bsl v14.16b, v29.16b, v2.16b
+	WORD $0x6E631FAF // bsl v15.16b, v29.16b, v3.16b
+	WORD $0x6E6C1FC8 // bsl v8.16b, v30.16b, v12.16b
+	WORD $0x6E6D1FC9 // bsl v9.16b, v30.16b, v13.16b
+	WORD $0x6E6E1FCA // bsl v10.16b, v30.16b, v14.16b
+	WORD $0x6E6F1FCB // bsl v11.16b, v30.16b, v15.16b
+	WORD $0x6E681FE4 // bsl v4.16b, v31.16b, v8.16b
+	WORD $0x6E691FE5 // bsl v5.16b, v31.16b, v9.16b
+	WORD $0x6E6A1FE6 // bsl v6.16b, v31.16b, v10.16b
+	WORD $0x6E6B1FE7 // bsl v7.16b, v31.16b, v11.16b
+	WORD $0x3D800004 // str q4, [x0]
+	WORD $0x3D800405 // str q5, [x0, #16]
+	WORD $0x3D800806 // str q6, [x0, #32]
+	WORD $0x3D800C07 // str q7, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EBD3401 // cmgt v1.4s, v0.4s, v29.4s
+	WORD $0x4EA037A2 // cmgt v2.4s, v29.4s, v0.4s
+	WORD $0x6EBD8C03 // cmeq v3.4s, v0.4s, v29.4s
+	WORD $0x6E601FA3 // bsl v3.16b, v29.16b, v0.16b
+	WORD $0x6E631FC2 // bsl v2.16b, v30.16b, v3.16b
+	WORD $0x6E621FE1 // bsl v1.16b, v31.16b, v2.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32SquareNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32SquareNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EA09C00 // mul v0.4s, v0.4s, v0.4s
+	WORD $0x4EA19C21 // mul v1.4s, v1.4s, v1.4s
+	WORD $0x4EA29C42 // mul v2.4s, v2.4s, v2.4s
+	WORD $0x4EA39C63 // mul v3.4s, v3.4s, v3.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA09C00 // mul v0.4s, v0.4s, v0.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32AddNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32AddNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x4EA48400 // add v0.4s, v0.4s, v4.4s
+	WORD $0x4EA58421 // add v1.4s, v1.4s, v5.4s
+	WORD $0x4EA68442 // add v2.4s, v2.4s, v6.4s
+	WORD $0x4EA78463 // add v3.4s, v3.4s, v7.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4EA18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32SubNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32SubNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x6EA48400 // sub v0.4s, v0.4s, v4.4s
+	WORD $0x6EA58421 // sub v1.4s, v1.4s, v5.4s
+	WORD $0x6EA68442 // sub v2.4s, v2.4s, v6.4s
+	WORD $0x6EA78463 // sub v3.4s, v3.4s, v7.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6EA18400 // sub v0.4s, v0.4s, v1.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32MulNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32MulNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x4EA49C00 // mul v0.4s, v0.4s, v4.4s
+	WORD $0x4EA59C21 // mul v1.4s, v1.4s, v5.4s
+	WORD $0x4EA69C42 // mul v2.4s, v2.4s, v6.4s
+	WORD $0x4EA79C63 // mul v3.4s, v3.4s, v7.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4EA19C00 // mul v0.4s, v0.4s, v1.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32DivNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32DivNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0015C // ldr q28, [x10]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC0355E // ldr q30, [x10, #208]
+	WORD $0x3DC2515F // ldr q31, [x10, #2368]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x6EBC8C01 // cmeq v1.4s, v0.4s, v28.4s
+	WORD $0x4EA11C22 // mov v2.16b, v1.16b
+	WORD $0x6E601FA2 // bsl v2.16b, v29.16b, v0.16b
+	WORD $0x6EBE8C40 // cmeq v0.4s, v2.4s, v30.4s
+	WORD $0x3DC00023 // ldr q3, [x1]
+	WORD $0x6EBE8C64 // cmeq v4.4s, v3.4s, v30.4s
+	WORD $0x4E241C04 // and v4.16b, v0.16b, v4.16b
+	WORD $0x6E7C1FA4 // bsl v4.16b, v29.16b, v28.16b
+	WORD $0x4EA01C05 // mov v5.16b, v0.16b
+	WORD $0x6E621FA5 // bsl v5.16b, v29.16b, v2.16b
+	WORD $0x4EA0B8A2 // abs v2.4s, v5.4s
+	WORD $0x4E21D866 // scvtf v6.4s, v3.4s
+	WORD $0x4E21D8A7 // scvtf v7.4s, v5.4s
+	WORD $0x6E27FCC6 // fdiv v6.4s, v6.4s, v7.4s
+	WORD $0x4EA1B8C6 // fcvtzs v6.4s, v6.4s
+	WORD $0x4EA59CC8 // mul v8.4s, v6.4s, v5.4s
+	WORD $0x6EA88468 // sub v8.4s, v3.4s, v8.4s
+	WORD $0x4E21D909 // scvtf v9.4s, v8.4s
+	WORD $0x6E27FD27 // fdiv v7.4s, v9.4s, v7.4s
+	WORD $0x4EA1B8E7 // fcvtzs v7.4s, v7.4s
+	WORD $0x4EA59CE9 // mul v9.4s, v7.4s, v5.4s
+	WORD $0x6EA98508 // sub v8.4s, v8.4s, v9.4s
+	WORD $0x4EA0B909 // abs v9.4s, v8.4s
+	WORD $0x4EA23D22 // cmge v2.4s, v9.4s, v2.4s
+	WORD $0x4EA83789 // cmgt v9.4s, v28.4s, v8.4s
+	WORD $0x4EA5378A // cmgt v10.4s, v28.4s, v5.4s
+	WORD $0x6E2A1D29 // eor v9.16b, v9.16b, v10.16b
+	WORD $0x6E7D1FE9 // bsl v9.16b, v31.16b, v29.16b
+	WORD $0x4EA59D25 // mul v5.4s, v9.4s, v5.4s
+	WORD $0x6EA58505 // sub v5.4s, v8.4s, v5.4s
+	WORD $0x4EA21C4B // mov v11.16b, v2.16b
+	WORD $0x6E681CAB // bsl v11.16b, v5.16b, v8.16b
+	WORD $0x6EBC8D65 // cmeq v5.4s, v11.4s, v28.4s
+	WORD $0x6E2058A5 // mvn v5.16b, v5.16b
+	WORD $0x4EAB3788 // cmgt v8.4s, v28.4s, v11.4s
+	WORD $0x4EA33783 // cmgt v3.4s, v28.4s, v3.4s
+	WORD $0x6E231D03 // eor v3.16b, v8.16b, v3.16b
+	WORD $0x4E231CA3 // and v3.16b, v5.16b, v3.16b
+	WORD $0x4EA68785 // add v5.4s, v28.4s, v6.4s
+	WORD $0x4EA784A5 // add v5.4s, v5.4s, v7.4s
+	WORD $0x4EA984A6 // add v6.4s, v5.4s, v9.4s
+	WORD $0x6E651CC2 // bsl v2.16b, v6.16b, v5.16b
+	WORD $0x6E2A1D05 // eor v5.16b, v8.16b, v10.16b
+	WORD $0x6E7D1FE5 // bsl v5.16b, v31.16b, v29.16b
+	WORD $0x4EA58445 // add v5.4s, v2.4s, v5.4s
+	WORD $0x6E621CA3 // bsl v3.16b, v5.16b, v2.16b
+	WORD $0x6E631C80 // bsl v0.16b, v4.16b, v3.16b
+	WORD $0x6E601F81 // bsl v1.16b, v28.16b, v0.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32MinimumNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32MinimumNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x4EA46C00 // smin v0.4s, v0.4s, v4.4s
+	WORD $0x4EA56C21 // smin v1.4s, v1.4s, v5.4s
+	WORD $0x4EA66C42 // smin v2.4s, v2.4s, v6.4s
+	WORD $0x4EA76C63 // smin v3.4s, v3.4s, v7.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4EA16C00 // smin v0.4s, v0.4s, v1.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32MaximumNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32MaximumNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x4EA46400 // smax v0.4s, v0.4s, v4.4s
+	WORD $0x4EA56421 // smax v1.4s, v1.4s, v5.4s
+	WORD $0x4EA66442 // smax v2.4s, v2.4s, v6.4s
+	WORD $0x4EA76463 // smax v3.4s, v3.4s, v7.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4EA16400 // smax v0.4s, v0.4s, v1.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32EqualNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32EqualNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x6EA48C00 // cmeq v0.4s, v0.4s, v4.4s
+	WORD $0x6EA58C21 // cmeq v1.4s, v1.4s, v5.4s
+	WORD $0x6EA68C42 // cmeq v2.4s, v2.4s, v6.4s
+	WORD $0x6EA78C63 // cmeq v3.4s, v3.4s, v7.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6EA18C00 // cmeq v0.4s, v0.4s, v1.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32NotEqualNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32NotEqualNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x6EA48C00 // cmeq v0.4s, v0.4s, v4.4s
+	WORD $0x6EA58C21 // cmeq v1.4s, v1.4s, v5.4s
+	WORD $0x6EA68C42 // cmeq v2.4s, v2.4s, v6.4s
+	WORD $0x6EA78C63 // cmeq v3.4s, v3.4s, v7.4s
+	WORD $0x6E205800 // mvn v0.16b, v0.16b
+	WORD $0x6E205821 // mvn v1.16b, v1.16b
+	WORD $0x6E205842 // mvn v2.16b, v2.16b
+	WORD $0x6E205863 // mvn v3.16b, v3.16b
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6EA18C00 // cmeq v0.4s, v0.4s, v1.4s
+	WORD $0x6E205800 // mvn v0.16b, v0.16b
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32LessNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32LessNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x4EA03480 // cmgt v0.4s, v4.4s, v0.4s
+	WORD $0x4EA134A1 // cmgt v1.4s, v5.4s, v1.4s
+	WORD $0x4EA234C2 // cmgt v2.4s, v6.4s, v2.4s
+	WORD $0x4EA334E3 // cmgt v3.4s, v7.4s, v3.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4EA03420 // cmgt v0.4s, v1.4s, v0.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32LessEqualNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32LessEqualNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x4EA03C80 // cmge v0.4s, v4.4s, v0.4s
+	WORD $0x4EA13CA1 // cmge v1.4s, v5.4s, v1.4s
+	WORD $0x4EA23CC2 // cmge v2.4s, v6.4s, v2.4s
+	WORD $0x4EA33CE3 // cmge v3.4s, v7.4s, v3.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4EA03C20 // cmge v0.4s, v1.4s, v0.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32GreaterNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32GreaterNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x3DC00441 // ldr q1, [x2, #16]
+	WORD $0x3DC00842 // ldr q2, [x2, #32]
+	WORD $0x3DC00C43 // ldr q3, [x2, #48]
+	WORD $0x3DC00024 // ldr q4, [x1]
+	WORD $0x3DC00425 // ldr q5, [x1, #16]
+	WORD $0x3DC00826 // ldr q6, [x1, #32]
+	WORD $0x3DC00C27 // ldr q7, [x1, #48]
+	WORD $0x4EA03480 // cmgt v0.4s, v4.4s, v0.4s
+	WORD $0x4EA134A1 // cmgt v1.4s, v5.4s, v1.4s
+	WORD $0x4EA234C2 // cmgt v2.4s, v6.4s, v2.4s
+	WORD $0x4EA334E3 // cmgt v3.4s, v7.4s, v3.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x3DC00021 // ldr q1, [x1]
+	WORD $0x4EA03420 // cmgt v0.4s, v1.4s, v0.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32GreaterEqualNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32GreaterEqualNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x3DC00441 // ldr q1, [x2, #16]
+	WORD $0x3DC00842 // ldr q2, [x2, #32]
+	WORD $0x3DC00C43 // ldr q3, [x2, #48]
+	WORD $0x3DC00024 // ldr q4, [x1]
+	WORD $0x3DC00425 // ldr q5, [x1, #16]
+	WORD $0x3DC00826 // ldr q6, [x1, #32]
+	WORD $0x3DC00C27 // ldr q7, [x1, #48]
+	WORD $0x4EA03C80 // cmge v0.4s, v4.4s, v0.4s
+	WORD $0x4EA13CA1 // cmge v1.4s, v5.4s, v1.4s
+	WORD $0x4EA23CC2 // cmge v2.4s, v6.4s, v2.4s
+	WORD $0x4EA33CE3 // cmge v3.4s, v7.4s, v3.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x3DC00021 // ldr q1, [x1]
+	WORD $0x4EA03C20 // cmge v0.4s, v1.4s, v0.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32AndNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32AndNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x4E241C00 // and v0.16b, v0.16b, v4.16b
+	WORD $0x4E251C21 // and v1.16b, v1.16b, v5.16b
+	WORD $0x4E261C42 // and v2.16b, v2.16b, v6.16b
+	WORD $0x4E271C63 // and v3.16b, v3.16b, v7.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4E211C00 // and v0.16b, v0.16b, v1.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32OrNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32OrNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x4EA41C00 // orr v0.16b, v0.16b, v4.16b
+	WORD $0x4EA51C21 // orr v1.16b, v1.16b, v5.16b
+	WORD $0x4EA61C42 // orr v2.16b, v2.16b, v6.16b
+	WORD $0x4EA71C63 // orr v3.16b, v3.16b, v7.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4EA11C00 // orr v0.16b, v0.16b, v1.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32XorNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32XorNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x6E241C00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6E251C21 // eor v1.16b, v1.16b, v5.16b
+	WORD $0x6E261C42 // eor v2.16b, v2.16b, v6.16b
+	WORD $0x6E271C63 // eor v3.16b, v3.16b, v7.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6E211C00 // eor v0.16b, v0.16b, v1.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32NotNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32NotNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x6E205800 // mvn v0.16b, v0.16b
+	WORD $0x6E205821 // mvn v1.16b, v1.16b
+	WORD $0x6E205842 // mvn v2.16b, v2.16b
+	WORD $0x6E205863 // mvn v3.16b, v3.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6E205800 // mvn v0.16b, v0.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32ShiftLeftNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32ShiftLeftNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0015E // ldr q30, [x10]
+	WORD $0x3DC2555F // ldr q31, [x10, #2384]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x3DC00441 // ldr q1, [x2, #16]
+	WORD $0x4EBE3C02 // cmge v2.4s, v0.4s, v30.4s
+	WORD $0x4EBE3C23 // cmge v3.4s, v1.4s, v30.4s
+	WORD $0x4EA037E4 // cmgt v4.4s, v31.4s, v0.4s
+	WORD $0x4EA137E5 // cmgt v5.4s, v31.4s, v1.4s
+	WORD $0x4E241C42 // and v2.16b, v2.16b, v4.16b
+	WORD $0x4E251C63 // and v3.16b, v3.16b, v5.16b
+	WORD $0x3DC00024 // ldr q4, [x1]
+	WORD $0x3DC00425 // ldr q5, [x1, #16]
+	WORD $0x4EA21C46 // mov v6.16b, v2.16b
+	WORD $0x6E7E1C06 // bsl v6.16b, v0.16b, v30.16b
+	WORD $0x4EA31C60 // mov v0.16b, v3.16b
+	WORD $0x6E7E1C20 // bsl v0.16b, v1.16b, v30.16b
+	WORD $0x4EA64481 // sshl v1.4s, v4.4s, v6.4s
+	WORD $0x4EA044A0 // sshl v0.4s, v5.4s, v0.4s
+	WORD $0x6E7E1C22 // bsl v2.16b, v1.16b, v30.16b
+	WORD $0x6E7E1C03 // bsl v3.16b, v0.16b, v30.16b
+	WORD $0x3D800002 // str q2, [x0]
+	WORD $0x3D800403 // str q3, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	ADD $32, R2
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x4EBE3C01 // cmge v1.4s, v0.4s, v30.4s
+	WORD $0x4EA037E2 // cmgt v2.4s, v31.4s, v0.4s
+	WORD $0x4E221C21 // and v1.16b, v1.16b, v2.16b
+	WORD $0x3DC00022 // ldr q2, [x1]
+	WORD $0x4EA11C23 // mov v3.16b, v1.16b
+	WORD $0x6E7E1C03 // bsl v3.16b, v0.16b, v30.16b
+	WORD $0x4EA34440 // sshl v0.4s, v2.4s, v3.4s
+	WORD $0x6E7E1C01 // bsl v1.16b, v0.16b, v30.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32ShiftRightNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32ShiftRightNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0015E // ldr q30, [x10]
+	WORD $0x3DC2555F // ldr q31, [x10, #2384]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x3DC00441 // ldr q1, [x2, #16]
+	WORD $0x4EBE3C02 // cmge v2.4s, v0.4s, v30.4s
+	WORD $0x4EBE3C23 // cmge v3.4s, v1.4s, v30.4s
+	WORD $0x4EA037E4 // cmgt v4.4s, v31.4s, v0.4s
+	WORD $0x4EA137E5 // cmgt v5.4s, v31.4s, v1.4s
+	WORD $0x4E241C42 // and v2.16b, v2.16b, v4.16b
+	WORD $0x4E251C63 // and v3.16b, v3.16b, v5.16b
+	WORD $0x3DC00024 // ldr q4, [x1]
+	WORD $0x3DC00425 // ldr q5, [x1, #16]
+	WORD $0x4EA21C46 // mov v6.16b, v2.16b
+	WORD $0x6E7E1C06 // bsl v6.16b, v0.16b, v30.16b
+	WORD $0x4EA31C60 // mov v0.16b, v3.16b
+	WORD $0x6E7E1C20 // bsl v0.16b, v1.16b, v30.16b
+	WORD $0x6EA0B8C1 // neg v1.4s, v6.4s
+	WORD $0x6EA0B800 // neg v0.4s, v0.4s
+	WORD $0x4EA14481 // sshl v1.4s, v4.4s, v1.4s
+	WORD $0x4EA044A0 // sshl v0.4s, v5.4s, v0.4s
+	WORD $0x4F210484 // sshr v4.4s, v4.4s, #31
+	WORD $0x4F2104A5 // sshr v5.4s, v5.4s, #31
+	WORD $0x4F3F0484 // sshr v4.4s, v4.4s, #1
+	WORD $0x4F3F04A5 // sshr v5.4s, v5.4s, #1
+	WORD $0x6E641C22 // bsl v2.16b, v1.16b, v4.16b
+	WORD $0x6E651C03 // bsl v3.16b, v0.16b, v5.16b
+	WORD $0x3D800002 // str q2, [x0]
+	WORD $0x3D800403 // str q3, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	ADD $32, R2
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x4EBE3C01 // cmge v1.4s, v0.4s, v30.4s
+	WORD $0x4EA037E2 // cmgt v2.4s, v31.4s, v0.4s
+	WORD $0x4E221C21 // and v1.16b, v1.16b, v2.16b
+	WORD $0x3DC00022 // ldr q2, [x1]
+	WORD $0x4EA11C23 // mov v3.16b, v1.16b
+	WORD $0x6E7E1C03 // bsl v3.16b, v0.16b, v30.16b
+	WORD $0x6EA0B860 // neg v0.4s, v3.4s
+	WORD $0x4EA04440 // sshl v0.4s, v2.4s, v0.4s
+	WORD $0x4F210442 // sshr v2.4s, v2.4s, #31
+	WORD $0x4F3F0442 // sshr v2.4s, v2.4s, #1
+	WORD $0x6E621C01 // bsl v1.16b, v0.16b, v2.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32FloorDivideNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32FloorDivideNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0015C // ldr q28, [x10]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC0355E // ldr q30, [x10, #208]
+	WORD $0x3DC2515F // ldr q31, [x10, #2368]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x6EBC8C01 // cmeq v1.4s, v0.4s, v28.4s
+	WORD $0x4EA11C22 // mov v2.16b, v1.16b
+	WORD $0x6E601FA2 // bsl v2.16b, v29.16b, v0.16b
+	WORD $0x6EBE8C43 // cmeq v3.4s, v2.4s, v30.4s
+	WORD $0x3DC00024 // ldr q4, [x1]
+	WORD $0x6EBE8C85 // cmeq v5.4s, v4.4s, v30.4s
+	WORD $0x4E251C65 // and v5.16b, v3.16b, v5.16b
+	WORD $0x4EA51CA6 // mov v6.16b, v5.16b
+	WORD $0x6E641F86 // bsl v6.16b, v28.16b, v4.16b
+	WORD $0x4EA31C67 // mov v7.16b, v3.16b
+	WORD $0x6E621FA7 // bsl v7.16b, v29.16b, v2.16b
+	WORD $0x4EA0B8E2 // abs v2.4s, v7.4s
+	WORD $0x4E21D888 // scvtf v8.4s, v4.4s
+	WORD $0x4E21D8E9 // scvtf v9.4s, v7.4s
+	WORD $0x6E29FD08 // fdiv v8.4s, v8.4s, v9.4s
+	WORD $0x4EA1B908 // fcvtzs v8.4s, v8.4s
+	WORD $0x4EA79D0A // mul v10.4s, v8.4s, v7.4s
+	WORD $0x6EAA848A // sub v10.4s, v4.4s, v10.4s
+	WORD $0x4E21D94B // scvtf v11.4s, v10.4s
+	WORD $0x6E29FD69 // fdiv v9.4s, v11.4s, v9.4s
+	WORD $0x4EA1B929 // fcvtzs v9.4s, v9.4s
+	WORD $0x4EA79D2B // mul v11.4s, v9.4s, v7.4s
+	WORD $0x6EAB854A // sub v10.4s, v10.4s, v11.4s
+	WORD $0x4EA0B94B // abs v11.4s, v10.4s
+	WORD $0x4EA23D62 // cmge v2.4s, v11.4s, v2.4s
+	WORD $0x4EAA378B // cmgt v11.4s, v28.4s, v10.4s
+	WORD $0x4EA7378C // cmgt v12.4s, v28.4s, v7.4s
+	WORD $0x6E2C1D6B // eor v11.16b, v11.16b, v12.16b
+	WORD $0x6E7D1FEB // bsl v11.16b, v31.16b, v29.16b
+	WORD $0x4EA79D6D // mul v13.4s, v11.4s, v7.4s
+	WORD $0x6EAD854D // sub v13.4s, v10.4s, v13.4s
+	WORD $0x4EA21C4E // mov v14.16b, v2.16b
+	WORD $0x6E6A1DAE // bsl v14.16b, v13.16b, v10.16b
+	WORD $0x6EBC8DCA // cmeq v10.4s, v14.4s, v28.4s
+	WORD $0x6E20594A // mvn v10.16b, v10.16b
+	WORD $0x4EAE378D // cmgt v13.4s, v28.4s, v14.4s
+	WORD $0x4EA43784 // cmgt v4.4s, v28.4s, v4.4s
+	WORD $0x6E241DA4 // eor v4.16b, v13.16b, v4.16b
+	WORD $0x4E241D44 // and v4.16b, v10.16b, v4.16b
+	WORD $0x6E2C1DAA // eor v10.16b, v13.16b, v12.16b
+	WORD $0x6E7D1FEA // bsl v10.16b, v31.16b, v29.16b
+	WORD $0x4EA79D47 // mul v7.4s, v10.4s, v7.4s
+	WORD $0x6EA785C7 // sub v7.4s, v14.4s, v7.4s
+	WORD $0x4EA41C8C // mov v12.16b, v4.16b
+	WORD $0x6E6E1CEC // bsl v12.16b, v7.16b, v14.16b
+	WORD $0x4EA31C67 // mov v7.16b, v3.16b
+	WORD $0x6E6C1CC7 // bsl v7.16b, v6.16b, v12.16b
+	WORD $0x4EA11C26 // mov v6.16b, v1.16b
+	WORD $0x6E671F86 // bsl v6.16b, v28.16b, v7.16b
+	WORD $0x6EBC8CC7 // cmeq v7.4s, v6.4s, v28.4s
+	WORD $0x6E2058E7 // mvn v7.16b, v7.16b
+	WORD $0x4EA63786 // cmgt v6.4s, v28.4s, v6.4s
+	WORD $0x4EA03780 // cmgt v0.4s, v28.4s, v0.4s
+	WORD $0x6E201CC0 // eor v0.16b, v6.16b, v0.16b
+	WORD $0x4E201CE0 // and v0.16b, v7.16b, v0.16b
+	WORD $0x6E7C1FA5 // bsl v5.16b, v29.16b, v28.16b
+	WORD $0x4EA88786 // add v6.4s, v28.4s, v8.4s
+	WORD $0x4EA984C6 // add v6.4s, v6.4s, v9.4s
+	WORD $0x4EAB84C7 // add v7.4s, v6.4s, v11.4s
+	WORD $0x6E661CE2 // bsl v2.16b, v7.16b, v6.16b
+	WORD $0x4EAA8446 // add v6.4s, v2.4s, v10.4s
+	WORD $0x6E621CC4 // bsl v4.16b, v6.16b, v2.16b
+	WORD $0x6E641CA3 // bsl v3.16b, v5.16b, v4.16b
+	WORD $0x6E631F81 // bsl v1.16b, v28.16b, v3.16b
+	WORD $0x6EBD8422 // sub v2.4s, v1.4s, v29.4s
+	WORD $0x6E611C40 // bsl v0.16b, v2.16b, v1.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32FmodNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32FmodNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0015C // ldr q28, [x10]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC0355E // ldr q30, [x10, #208]
+	WORD $0x3DC2515F // ldr q31, [x10, #2368]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x6EBC8C01 // cmeq v1.4s, v0.4s, v28.4s
+	WORD $0x4EA11C22 // mov v2.16b, v1.16b
+	WORD $0x6E601FA2 // bsl v2.16b, v29.16b, v0.16b
+	WORD $0x6EBE8C40 // cmeq v0.4s, v2.4s, v30.4s
+	WORD $0x3DC00023 // ldr q3, [x1]
+	WORD $0x6EBE8C64 // cmeq v4.4s, v3.4s, v30.4s
+	WORD $0x4E241C04 // and v4.16b, v0.16b, v4.16b
+	WORD $0x6E631F84 // bsl v4.16b, v28.16b, v3.16b
+	WORD $0x4EA01C05 // mov v5.16b, v0.16b
+	WORD $0x6E621FA5 // bsl v5.16b, v29.16b, v2.16b
+	WORD $0x4EA0B8A2 // abs v2.4s, v5.4s
+	WORD $0x4E21D866 // scvtf v6.4s, v3.4s
+	WORD $0x4E21D8A7 // scvtf v7.4s, v5.4s
+	WORD $0x6E27FCC6 // fdiv v6.4s, v6.4s, v7.4s
+	WORD $0x4EA1B8C6 // fcvtzs v6.4s, v6.4s
+	WORD $0x4EA59CC6 // mul v6.4s, v6.4s, v5.4s
+	WORD $0x6EA68466 // sub v6.4s, v3.4s, v6.4s
+	WORD $0x4E21D8C8 // scvtf v8.4s, v6.4s
+	WORD $0x6E27FD07 // fdiv v7.4s, v8.4s, v7.4s
+	WORD $0x4EA1B8E7 // fcvtzs v7.4s, v7.4s
+	WORD $0x4EA59CE7 // mul v7.4s, v7.4s, v5.4s
+	WORD $0x6EA784C6 // sub v6.4s, v6.4s, v7.4s
+	WORD $0x4EA0B8C7 // abs v7.4s, v6.4s
+	WORD $0x4EA23CE2 // cmge v2.4s, v7.4s, v2.4s
+	WORD $0x4EA63787 // cmgt v7.4s, v28.4s, v6.4s
+	WORD $0x4EA53788 // cmgt v8.4s, v28.4s, v5.4s
+	WORD $0x6E281CE7 // eor v7.16b, v7.16b, v8.16b
+	WORD $0x6E7D1FE7 // bsl v7.16b, v31.16b, v29.16b
+	WORD $0x4EA59CE7 // mul v7.4s, v7.4s, v5.4s
+	WORD $0x6EA784C7 // sub v7.4s, v6.4s, v7.4s
+	WORD $0x6E661CE2 // bsl v2.16b, v7.16b, v6.16b
+	WORD $0x6EBC8C46 // cmeq v6.4s, v2.4s, v28.4s
+	WORD $0x6E2058C6 // mvn v6.16b, v6.16b
+	WORD $0x4EA23787 // cmgt v7.4s, v28.4s, v2.4s
+	WORD $0x4EA33783 // cmgt v3.4s, v28.4s, v3.4s
+	WORD $0x6E231CE3 // eor v3.16b, v7.16b, v3.16b
+	WORD $0x4E231CC3 // and v3.16b, v6.16b, v3.16b
+	WORD $0x6E281CE6 // eor v6.16b, v7.16b, v8.16b
+	WORD $0x6E7D1FE6 // bsl v6.16b, v31.16b, v29.16b
+	WORD $0x4EA59CC5 // mul v5.4s, v6.4s, v5.4s
+	WORD $0x6EA58445 // sub v5.4s, v2.4s, v5.4s
+	WORD $0x6E621CA3 // bsl v3.16b, v5.16b, v2.16b
+	WORD $0x6E631C80 // bsl v0.16b, v4.16b, v3.16b
+	WORD $0x6E601F81 // bsl v1.16b, v28.16b, v0.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapI32RemainderNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32RemainderNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0015C // ldr q28, [x10]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC0355E // ldr q30, [x10, #208]
+	WORD $0x3DC2515F // ldr q31, [x10, #2368]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x6EBC8C01 // cmeq v1.4s, v0.4s, v28.4s
+	WORD $0x4EA11C22 // mov v2.16b, v1.16b
+	WORD $0x6E601FA2 // bsl v2.16b, v29.16b, v0.16b
+	WORD $0x6EBE8C43 // cmeq v3.4s, v2.4s, v30.4s
+	WORD $0x3DC00024 // ldr q4, [x1]
+	WORD $0x6EBE8C85 // cmeq v5.4s, v4.4s, v30.4s
+	WORD $0x4E251C65 // and v5.16b, v3.16b, v5.16b
+	WORD $0x6E641F85 // bsl v5.16b, v28.16b, v4.16b
+	WORD $0x4EA31C66 // mov v6.16b, v3.16b
+	WORD $0x6E621FA6 // bsl v6.16b, v29.16b, v2.16b
+	WORD $0x4EA0B8C2 // abs v2.4s, v6.4s
+	WORD $0x4E21D887 // scvtf v7.4s, v4.4s
+	WORD $0x4E21D8C8 // scvtf v8.4s, v6.4s
+	WORD $0x6E28FCE7 // fdiv v7.4s, v7.4s, v8.4s
+	WORD $0x4EA1B8E7 // fcvtzs v7.4s, v7.4s
+	WORD $0x4EA69CE7 // mul v7.4s, v7.4s, v6.4s
+	WORD $0x6EA78487 // sub v7.4s, v4.4s, v7.4s
+	WORD $0x4E21D8E9 // scvtf v9.4s, v7.4s
+	WORD $0x6E28FD28 // fdiv v8.4s, v9.4s, v8.4s
+	WORD $0x4EA1B908 // fcvtzs v8.4s, v8.4s
+	WORD $0x4EA69D08 // mul v8.4s, v8.4s, v6.4s
+	WORD $0x6EA884E7 // sub v7.4s, v7.4s, v8.4s
+	WORD $0x4EA0B8E8 // abs v8.4s, v7.4s
+	WORD $0x4EA23D02 // cmge v2.4s, v8.4s, v2.4s
+	WORD $0x4EA73788 // cmgt v8.4s, v28.4s, v7.4s
+	WORD $0x4EA63789 // cmgt v9.4s, v28.4s, v6.4s
+	WORD $0x6E291D08 // eor v8.16b, v8.16b, v9.16b
+	WORD $0x6E7D1FE8 // bsl v8.16b, v31.16b, v29.16b
+	WORD $0x4EA69D08 // mul v8.4s, v8.4s, v6.4s
+	WORD $0x6EA884E8 // sub v8.4s, v7.4s, v8.4s
+	WORD $0x6E671D02 // bsl v2.16b, v8.16b, v7.16b
+	WORD $0x6EBC8C47 // cmeq v7.4s, v2.4s, v28.4s
+	WORD $0x6E2058E7 // mvn v7.16b, v7.16b
+	WORD $0x4EA23788 // cmgt v8.4s, v28.4s, v2.4s
+	WORD $0x4EA43784 // cmgt v4.4s, v28.4s, v4.4s
+	WORD $0x6E241D04 // eor v4.16b, v8.16b, v4.16b
+	WORD $0x4E241CE4 // and v4.16b, v7.16b, v4.16b
+	WORD $0x6E291D07 // eor v7.16b, v8.16b, v9.16b
+	WORD $0x6E7D1FE7 // bsl v7.16b, v31.16b, v29.16b
+	WORD $0x4EA69CE6 // mul v6.4s, v7.4s, v6.4s
+	WORD $0x6EA68446 // sub v6.4s, v2.4s, v6.4s
+	WORD $0x6E621CC4 // bsl v4.16b, v6.16b, v2.16b
+	WORD $0x6E641CA3 // bsl v3.16b, v5.16b, v4.16b
+	WORD $0x6E631F81 // bsl v1.16b, v28.16b, v3.16b
+	WORD $0x6EBC8C22 // cmeq v2.4s, v1.4s, v28.4s
+	WORD $0x6E205842 // mvn v2.16b, v2.16b
+	WORD $0x4EA13783 // cmgt v3.4s, v28.4s, v1.4s
+	WORD $0x4EA03784 // cmgt v4.4s, v28.4s, v0.4s
+	WORD $0x6E241C63 // eor v3.16b, v3.16b, v4.16b
+	WORD $0x4E231C42 // and v2.16b, v2.16b, v3.16b
+	WORD $0x4EA08420 // add v0.4s, v1.4s, v0.4s
+	WORD $0x6E611C02 // bsl v2.16b, v0.16b, v1.16b
+	WORD $0x3D800002 // str q2, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32SquareNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32SquareNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EA09C00 // mul v0.4s, v0.4s, v0.4s
+	WORD $0x4EA19C21 // mul v1.4s, v1.4s, v1.4s
+	WORD $0x4EA29C42 // mul v2.4s, v2.4s, v2.4s
+	WORD $0x4EA39C63 // mul v3.4s, v3.4s, v3.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA09C00 // mul v0.4s, v0.4s, v0.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32AddNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32AddNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x4EA48400 // add v0.4s, v0.4s, v4.4s
+	WORD $0x4EA58421 // add v1.4s, v1.4s, v5.4s
+	WORD $0x4EA68442 // add v2.4s, v2.4s, v6.4s
+	WORD $0x4EA78463 // add v3.4s, v3.4s, v7.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4EA18400 // add v0.4s, v0.4s, v1.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32SubNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32SubNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x6EA48400 // sub v0.4s, v0.4s, v4.4s
+	WORD $0x6EA58421 // sub v1.4s, v1.4s, v5.4s
+	WORD $0x6EA68442 // sub v2.4s, v2.4s, v6.4s
+	WORD $0x6EA78463 // sub v3.4s, v3.4s, v7.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6EA18400 // sub v0.4s, v0.4s, v1.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32MulNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32MulNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x4EA49C00 // mul v0.4s, v0.4s, v4.4s
+	WORD $0x4EA59C21 // mul v1.4s, v1.4s, v5.4s
+	WORD $0x4EA69C42 // mul v2.4s, v2.4s, v6.4s
+	WORD $0x4EA79C63 // mul v3.4s, v3.4s, v7.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4EA19C00 // mul v0.4s, v0.4s, v1.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32DivNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32DivNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0015C // ldr q28, [x10]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC0355E // ldr q30, [x10, #208]
+	WORD $0x3DC2515F // ldr q31, [x10, #2368]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x6EBC8C01 // cmeq v1.4s, v0.4s, v28.4s
+	WORD $0x4EA11C22 // mov v2.16b, v1.16b
+	WORD $0x6E601FA2 // bsl v2.16b, v29.16b, v0.16b
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6EBE3C43 // cmhs v3.4s, v2.4s, v30.4s
+	WORD $0x4EA31C64 // mov v4.16b, v3.16b
+	WORD $0x6E621FA4 // bsl v4.16b, v29.16b, v2.16b
+	WORD $0x6EBE8C85 // cmeq v5.4s, v4.4s, v30.4s
+	WORD $0x6F3F0406 // ushr v6.4s, v0.4s, #1
+	WORD $0x6EBE8CC7 // cmeq v7.4s, v6.4s, v30.4s
+	WORD $0x4E271CA7 // and v7.16b, v5.16b, v7.16b
+	WORD $0x6E7C1FA7 // bsl v7.16b, v29.16b, v28.16b
+	WORD $0x4EA51CA8 // mov v8.16b, v5.16b
+	WORD $0x6E641FA8 // bsl v8.16b, v29.16b, v4.16b
+	WORD $0x4EA0B904 // abs v4.4s, v8.4s
+	WORD $0x4E21D8C9 // scvtf v9.4s, v6.4s
+	WORD $0x4E21D90A // scvtf v10.4s, v8.4s
+	WORD $0x6E2AFD29 // fdiv v9.4s, v9.4s, v10.4s
+	WORD $0x4EA1B929 // fcvtzs v9.4s, v9.4s
+	WORD $0x4EA89D2B // mul v11.4s, v9.4s, v8.4s
+	WORD $0x6EAB84CB // sub v11.4s, v6.4s, v11.4s
+	WORD $0x4E21D96C // scvtf v12.4s, v11.4s
+	WORD $0x6E2AFD8A // fdiv v10.4s, v12.4s, v10.4s
+	WORD $0x4EA1B94A // fcvtzs v10.4s, v10.4s
+	WORD $0x4EA89D4C // mul v12.4s, v10.4s, v8.4s
+	WORD $0x6EAC856B // sub v11.4s, v11.4s, v12.4s
+	WORD $0x4EA0B96C // abs v12.4s, v11.4s
+	WORD $0x4EA43D84 // cmge v4.4s, v12.4s, v4.4s
+	WORD $0x4EAB378C // cmgt v12.4s, v28.4s, v11.4s
+	WORD $0x4EA8378D // cmgt v13.4s, v28.4s, v8.4s
+	WORD $0x6E2D1D8C // eor v12.16b, v12.16b, v13.16b
+	WORD $0x6E7D1FEC // bsl v12.16b, v31.16b, v29.16b
+	WORD $0x4EA89D88 // mul v8.4s, v12.4s, v8.4s
+	WORD $0x6EA88568 // sub v8.4s, v11.4s, v8.4s
+	WORD $0x4EA41C8E // mov v14.16b, v4.16b
+	WORD $0x6E6B1D0E // bsl v14.16b, v8.16b, v11.16b
+	WORD $0x6EBC8DC8 // cmeq v8.4s, v14.4s, v28.4s
+	WORD $0x6E205908 // mvn v8.16b, v8.16b
+	WORD $0x4EAE378B // cmgt v11.4s, v28.4s, v14.4s
+	WORD $0x4EA63786 // cmgt v6.4s, v28.4s, v6.4s
+	WORD $0x6E261D66 // eor v6.16b, v11.16b, v6.16b
+	WORD $0x4E261D06 // and v6.16b, v8.16b, v6.16b
+	WORD $0x4EA98788 // add v8.4s, v28.4s, v9.4s
+	WORD $0x4EAA8508 // add v8.4s, v8.4s, v10.4s
+	WORD $0x4EAC8509 // add v9.4s, v8.4s, v12.4s
+	WORD $0x6E681D24 // bsl v4.16b, v9.16b, v8.16b
+	WORD $0x6E2D1D68 // eor v8.16b, v11.16b, v13.16b
+	WORD $0x6E7D1FE8 // bsl v8.16b, v31.16b, v29.16b
+	WORD $0x4EA88488 // add v8.4s, v4.4s, v8.4s
+	WORD $0x6E641D06 // bsl v6.16b, v8.16b, v4.16b
+	WORD $0x6E661CE5 // bsl v5.16b, v7.16b, v6.16b
+	WORD $0x4F2154A4 // shl v4.4s, v5.4s, #1
+	WORD $0x6E641F83 // bsl v3.16b, v28.16b, v4.16b
+	WORD $0x4EA29C64 // mul v4.4s, v3.4s, v2.4s
+	WORD $0x6EA48400 // sub v0.4s, v0.4s, v4.4s
+	WORD $0x6EA23C00 // cmhs v0.4s, v0.4s, v2.4s
+	WORD $0x4EBD8462 // add v2.4s, v3.4s, v29.4s
+	WORD $0x6E631C40 // bsl v0.16b, v2.16b, v3.16b
+	WORD $0x6E601F81 // bsl v1.16b, v28.16b, v0.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32MinimumNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32MinimumNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x6EA46C00 // umin v0.4s, v0.4s, v4.4s
+	WORD $0x6EA56C21 // umin v1.4s, v1.4s, v5.4s
+	WORD $0x6EA66C42 // umin v2.4s, v2.4s, v6.4s
+	WORD $0x6EA76C63 // umin v3.4s, v3.4s, v7.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6EA16C00 // umin v0.4s, v0.4s, v1.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32MaximumNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32MaximumNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x6EA46400 // umax v0.4s, v0.4s, v4.4s
+	WORD $0x6EA56421 // umax v1.4s, v1.4s, v5.4s
+	WORD $0x6EA66442 // umax v2.4s, v2.4s, v6.4s
+	WORD $0x6EA76463 // umax v3.4s, v3.4s, v7.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6EA16400 // umax v0.4s, v0.4s, v1.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32EqualNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32EqualNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x6EA48C00 // cmeq v0.4s, v0.4s, v4.4s
+	WORD $0x6EA58C21 // cmeq v1.4s, v1.4s, v5.4s
+	WORD $0x6EA68C42 // cmeq v2.4s, v2.4s, v6.4s
+	WORD $0x6EA78C63 // cmeq v3.4s, v3.4s, v7.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6EA18C00 // cmeq v0.4s, v0.4s, v1.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32NotEqualNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32NotEqualNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x6EA48C00 // cmeq v0.4s, v0.4s, v4.4s
+	WORD $0x6EA58C21 // cmeq v1.4s, v1.4s, v5.4s
+	WORD $0x6EA68C42 // cmeq v2.4s, v2.4s, v6.4s
+	WORD $0x6EA78C63 // cmeq v3.4s, v3.4s, v7.4s
+	WORD $0x6E205800 // mvn v0.16b, v0.16b
+	WORD $0x6E205821 // mvn v1.16b, v1.16b
+	WORD $0x6E205842 // mvn v2.16b, v2.16b
+	WORD $0x6E205863 // mvn v3.16b, v3.16b
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6EA18C00 // cmeq v0.4s, v0.4s, v1.4s
+	WORD $0x6E205800 // mvn v0.16b, v0.16b
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32LessNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32LessNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x6EA03480 // cmhi v0.4s, v4.4s, v0.4s
+	WORD $0x6EA134A1 // cmhi v1.4s, v5.4s, v1.4s
+	WORD $0x6EA234C2 // cmhi v2.4s, v6.4s, v2.4s
+	WORD $0x6EA334E3 // cmhi v3.4s, v7.4s, v3.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6EA03420 // cmhi v0.4s, v1.4s, v0.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32LessEqualNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32LessEqualNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x6EA03C80 // cmhs v0.4s, v4.4s, v0.4s
+	WORD $0x6EA13CA1 // cmhs v1.4s, v5.4s, v1.4s
+	WORD $0x6EA23CC2 // cmhs v2.4s, v6.4s, v2.4s
+	WORD $0x6EA33CE3 // cmhs v3.4s, v7.4s, v3.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6EA03C20 // cmhs v0.4s, v1.4s, v0.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32GreaterNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32GreaterNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x3DC00441 // ldr q1, [x2, #16]
+	WORD $0x3DC00842 // ldr q2, [x2, #32]
+	WORD $0x3DC00C43 // ldr q3, [x2, #48]
+	WORD $0x3DC00024 // ldr q4, [x1]
+	WORD $0x3DC00425 // ldr q5, [x1, #16]
+	WORD $0x3DC00826 // ldr q6, [x1, #32]
+	WORD $0x3DC00C27 // ldr q7, [x1, #48]
+	WORD $0x6EA03480 // cmhi v0.4s, v4.4s, v0.4s
+	WORD $0x6EA134A1 // cmhi v1.4s, v5.4s, v1.4s
+	WORD $0x6EA234C2 // cmhi v2.4s, v6.4s, v2.4s
+	WORD $0x6EA334E3 // cmhi v3.4s, v7.4s, v3.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x3DC00021 // ldr q1, [x1]
+	WORD $0x6EA03420 // cmhi v0.4s, v1.4s, v0.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32GreaterEqualNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32GreaterEqualNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x3DC00441 // ldr q1, [x2, #16]
+	WORD $0x3DC00842 // ldr q2, [x2, #32]
+	WORD $0x3DC00C43 // ldr q3, [x2, #48]
+	WORD $0x3DC00024 // ldr q4, [x1]
+	WORD $0x3DC00425 // ldr q5, [x1, #16]
+	WORD $0x3DC00826 // ldr q6, [x1, #32]
+	WORD $0x3DC00C27 // ldr q7, [x1, #48]
+	WORD $0x6EA03C80 // cmhs v0.4s, v4.4s, v0.4s
+	WORD $0x6EA13CA1 // cmhs v1.4s, v5.4s, v1.4s
+	WORD $0x6EA23CC2 // cmhs v2.4s, v6.4s, v2.4s
+	WORD $0x6EA33CE3 // cmhs v3.4s, v7.4s, v3.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x3DC00021 // ldr q1, [x1]
+	WORD $0x6EA03C20 // cmhs v0.4s, v1.4s, v0.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32AndNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32AndNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x4E241C00 // and v0.16b, v0.16b, v4.16b
+	WORD $0x4E251C21 // and v1.16b, v1.16b, v5.16b
+	WORD $0x4E261C42 // and v2.16b, v2.16b, v6.16b
+	WORD $0x4E271C63 // and v3.16b, v3.16b, v7.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4E211C00 // and v0.16b, v0.16b, v1.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32OrNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32OrNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x4EA41C00 // orr v0.16b, v0.16b, v4.16b
+	WORD $0x4EA51C21 // orr v1.16b, v1.16b, v5.16b
+	WORD $0x4EA61C42 // orr v2.16b, v2.16b, v6.16b
+	WORD $0x4EA71C63 // orr v3.16b, v3.16b, v7.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x4EA11C00 // orr v0.16b, v0.16b, v1.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32XorNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32XorNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3DC00044 // ldr q4, [x2]
+	WORD $0x3DC00445 // ldr q5, [x2, #16]
+	WORD $0x3DC00846 // ldr q6, [x2, #32]
+	WORD $0x3DC00C47 // ldr q7, [x2, #48]
+	WORD $0x6E241C00 // eor v0.16b, v0.16b, v4.16b
+	WORD $0x6E251C21 // eor v1.16b, v1.16b, v5.16b
+	WORD $0x6E261C42 // eor v2.16b, v2.16b, v6.16b
+	WORD $0x6E271C63 // eor v3.16b, v3.16b, v7.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00041 // ldr q1, [x2]
+	WORD $0x6E211C00 // eor v0.16b, v0.16b, v1.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32NotNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32NotNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x6E205800 // mvn v0.16b, v0.16b
+	WORD $0x6E205821 // mvn v1.16b, v1.16b
+	WORD $0x6E205842 // mvn v2.16b, v2.16b
+	WORD $0x6E205863 // mvn v3.16b, v3.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6E205800 // mvn v0.16b, v0.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32ShiftLeftNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32ShiftLeftNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0015E // ldr q30, [x10]
+	WORD $0x3DC2555F // ldr q31, [x10, #2384]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x3DC00441 // ldr q1, [x2, #16]
+	WORD $0x6EBE3C02 // cmhs v2.4s, v0.4s, v30.4s
+	WORD $0x6EBE3C23 // cmhs v3.4s, v1.4s, v30.4s
+	WORD $0x6EA037E4 // cmhi v4.4s, v31.4s, v0.4s
+	WORD $0x6EA137E5 // cmhi v5.4s, v31.4s, v1.4s
+	WORD $0x4E241C42 // and v2.16b, v2.16b, v4.16b
+	WORD $0x4E251C63 // and v3.16b, v3.16b, v5.16b
+	WORD $0x3DC00024 // ldr q4, [x1]
+	WORD $0x3DC00425 // ldr q5, [x1, #16]
+	WORD $0x4EA21C46 // mov v6.16b, v2.16b
+	WORD $0x6E7E1C06 // bsl v6.16b, v0.16b, v30.16b
+	WORD $0x4EA31C60 // mov v0.16b, v3.16b
+	WORD $0x6E7E1C20 // bsl v0.16b, v1.16b, v30.16b
+	WORD $0x6EA64481 // ushl v1.4s, v4.4s, v6.4s
+	WORD $0x6EA044A0 // ushl v0.4s, v5.4s, v0.4s
+	WORD $0x6E7E1C22 // bsl v2.16b, v1.16b, v30.16b
+	WORD $0x6E7E1C03 // bsl v3.16b, v0.16b, v30.16b
+	WORD $0x3D800002 // str q2, [x0]
+	WORD $0x3D800403 // str q3, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	ADD $32, R2
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x6EBE3C01 // cmhs v1.4s, v0.4s, v30.4s
+	WORD $0x6EA037E2 // cmhi v2.4s, v31.4s, v0.4s
+	WORD $0x4E221C21 // and v1.16b, v1.16b, v2.16b
+	WORD $0x3DC00022 // ldr q2, [x1]
+	WORD $0x4EA11C23 // mov v3.16b, v1.16b
+	WORD $0x6E7E1C03 // bsl v3.16b, v0.16b, v30.16b
+	WORD $0x6EA34440 // ushl v0.4s, v2.4s, v3.4s
+	WORD $0x6E7E1C01 // bsl v1.16b, v0.16b, v30.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32ShiftRightNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32ShiftRightNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0015E // ldr q30, [x10]
+	WORD $0x3DC2555F // ldr q31, [x10, #2384]
+	MOVD $0, R7
+	SUBS $8, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x3DC00441 // ldr q1, [x2, #16]
+	WORD $0x6EBE3C02 // cmhs v2.4s, v0.4s, v30.4s
+	WORD $0x6EBE3C23 // cmhs v3.4s, v1.4s, v30.4s
+	WORD $0x6EA037E4 // cmhi v4.4s, v31.4s, v0.4s
+	WORD $0x6EA137E5 // cmhi v5.4s, v31.4s, v1.4s
+	WORD $0x4E241C42 // and v2.16b, v2.16b, v4.16b
+	WORD $0x4E251C63 // and v3.16b, v3.16b, v5.16b
+	WORD $0x3DC00024 // ldr q4, [x1]
+	WORD $0x3DC00425 // ldr q5, [x1, #16]
+	WORD $0x4EA21C46 // mov v6.16b, v2.16b
+	WORD $0x6E7E1C06 // bsl v6.16b, v0.16b, v30.16b
+	WORD $0x4EA31C60 // mov v0.16b, v3.16b
+	WORD $0x6E7E1C20 // bsl v0.16b, v1.16b, v30.16b
+	WORD $0x6EA0B8C1 // neg v1.4s, v6.4s
+	WORD $0x6EA0B800 // neg v0.4s, v0.4s
+	WORD $0x6EA14481 // ushl v1.4s, v4.4s, v1.4s
+	WORD $0x6EA044A0 // ushl v0.4s, v5.4s, v0.4s
+	WORD $0x6F210484 // ushr v4.4s, v4.4s, #31
+	WORD $0x6F2104A5 // ushr v5.4s, v5.4s, #31
+	WORD $0x6F3F0484 // ushr v4.4s, v4.4s, #1
+	WORD $0x6F3F04A5 // ushr v5.4s, v5.4s, #1
+	WORD $0x6E641C22 // bsl v2.16b, v1.16b, v4.16b
+	WORD $0x6E651C03 // bsl v3.16b, v0.16b, v5.16b
+	WORD $0x3D800002 // str q2, [x0]
+	WORD $0x3D800403 // str q3, [x0, #16]
+	ADD $32, R0
+	ADD $32, R1
+	ADD $32, R2
+	SUBS $8, R4, R4
+	BGE loop
+
+rest:
+	ADD $8, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x6EBE3C01 // cmhs v1.4s, v0.4s, v30.4s
+	WORD $0x6EA037E2 // cmhi v2.4s, v31.4s, v0.4s
+	WORD $0x4E221C21 // and v1.16b, v1.16b, v2.16b
+	WORD $0x3DC00022 // ldr q2, [x1]
+	WORD $0x4EA11C23 // mov v3.16b, v1.16b
+	WORD $0x6E7E1C03 // bsl v3.16b, v0.16b, v30.16b
+	WORD $0x6EA0B860 // neg v0.4s, v3.4s
+	WORD $0x6EA04440 // ushl v0.4s, v2.4s, v0.4s
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F3F0442 // ushr v2.4s, v2.4s, #1
+	WORD $0x6E621C01 // bsl v1.16b, v0.16b, v2.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32ThreefryNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32ThreefryNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD z+24(FP), R3
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC00159 // ldr q25, [x10]
+	WORD $0x3DC2595A // ldr q26, [x10, #2400]
+	WORD $0x3DC2415B // ldr q27, [x10, #2304]
+	WORD $0x3DC25D5C // ldr q28, [x10, #2416]
+	WORD $0x3DC2615D // ldr q29, [x10, #2432]
+	WORD $0x3DC2655E // ldr q30, [x10, #2448]
+	WORD $0x3DC2695F // ldr q31, [x10, #2464]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA08721 // add v1.4s, v25.4s, v0.4s
+	WORD $0x3DC00062 // ldr q2, [x3]
+	WORD $0x3DC00043 // ldr q3, [x2]
+	WORD $0x4EA38442 // add v2.4s, v2.4s, v3.4s
+	WORD $0x4EA28421 // add v1.4s, v1.4s, v2.4s
+	WORD $0x4F2D5444 // shl v4.4s, v2.4s, #13
+	WORD $0x6F2D0442 // ushr v2.4s, v2.4s, #19
+	WORD $0x4EA21C82 // orr v2.16b, v4.16b, v2.16b
+	WORD $0x6E211C42 // eor v2.16b, v2.16b, v1.16b
+	WORD $0x4EA28421 // add v1.4s, v1.4s, v2.4s
+	WORD $0x4F2F5444 // shl v4.4s, v2.4s, #15
+	WORD $0x6F2F0442 // ushr v2.4s, v2.4s, #17
+	WORD $0x4EA21C82 // orr v2.16b, v4.16b, v2.16b
+	WORD $0x6E211C42 // eor v2.16b, v2.16b, v1.16b
+	WORD $0x4EA28421 // add v1.4s, v1.4s, v2.4s
+	WORD $0x4F3A5444 // shl v4.4s, v2.4s, #26
+	WORD $0x6F3A0442 // ushr v2.4s, v2.4s, #6
+	WORD $0x4EA21C82 // orr v2.16b, v4.16b, v2.16b
+	WORD $0x6E211C42 // eor v2.16b, v2.16b, v1.16b
+	WORD $0x4EA28421 // add v1.4s, v1.4s, v2.4s
+	WORD $0x4EA38424 // add v4.4s, v1.4s, v3.4s
+	WORD $0x4F265445 // shl v5.4s, v2.4s, #6
+	WORD $0x6F260442 // ushr v2.4s, v2.4s, #26
+	WORD $0x4EA21CA2 // orr v2.16b, v5.16b, v2.16b
+	WORD $0x6E211C41 // eor v1.16b, v2.16b, v1.16b
+	WORD $0x6E231C02 // eor v2.16b, v0.16b, v3.16b
+	WORD $0x6E221F42 // eor v2.16b, v26.16b, v2.16b
+	WORD $0x4EA28421 // add v1.4s, v1.4s, v2.4s
+	WORD $0x4EBB8421 // add v1.4s, v1.4s, v27.4s
+	WORD $0x4EA18484 // add v4.4s, v4.4s, v1.4s
+	WORD $0x4F315425 // shl v5.4s, v1.4s, #17
+	WORD $0x6F310421 // ushr v1.4s, v1.4s, #15
+	WORD $0x4EA11CA1 // orr v1.16b, v5.16b, v1.16b
+	WORD $0x6E241C21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x4EA18484 // add v4.4s, v4.4s, v1.4s
+	WORD $0x4F3D5425 // shl v5.4s, v1.4s, #29
+	WORD $0x6F3D0421 // ushr v1.4s, v1.4s, #3
+	WORD $0x4EA11CA1 // orr v1.16b, v5.16b, v1.16b
+	WORD $0x6E241C21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x4EA18484 // add v4.4s, v4.4s, v1.4s
+	WORD $0x4F305425 // shl v5.4s, v1.4s, #16
+	WORD $0x6F300421 // ushr v1.4s, v1.4s, #16
+	WORD $0x4EA11CA1 // orr v1.16b, v5.16b, v1.16b
+	WORD $0x6E241C21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x4EA18484 // add v4.4s, v4.4s, v1.4s
+	WORD $0x4EA28485 // add v5.4s, v4.4s, v2.4s
+	WORD $0x4F385426 // shl v6.4s, v1.4s, #24
+	WORD $0x6F380421 // ushr v1.4s, v1.4s, #8
+	WORD $0x4EA11CC1 // orr v1.16b, v6.16b, v1.16b
+	WORD $0x6E241C21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x4EA08421 // add v1.4s, v1.4s, v0.4s
+	WORD $0x4EBC8421 // add v1.4s, v1.4s, v28.4s
+	WORD $0x4EA184A4 // add v4.4s, v5.4s, v1.4s
+	WORD $0x4F2D5425 // shl v5.4s, v1.4s, #13
+	WORD $0x6F2D0421 // ushr v1.4s, v1.4s, #19
+	WORD $0x4EA11CA1 // orr v1.16b, v5.16b, v1.16b
+	WORD $0x6E241C21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x4EA18484 // add v4.4s, v4.4s, v1.4s
+	WORD $0x4F2F5425 // shl v5.4s, v1.4s, #15
+	WORD $0x6F2F0421 // ushr v1.4s, v1.4s, #17
+	WORD $0x4EA11CA1 // orr v1.16b, v5.16b, v1.16b
+	WORD $0x6E241C21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x4EA18484 // add v4.4s, v4.4s, v1.4s
+	WORD $0x4F3A5425 // shl v5.4s, v1.4s, #26
+	WORD $0x6F3A0421 // ushr v1.4s, v1.4s, #6
+	WORD $0x4EA11CA1 // orr v1.16b, v5.16b, v1.16b
+	WORD $0x6E241C21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x4EA18484 // add v4.4s, v4.4s, v1.4s
+	WORD $0x4EA08485 // add v5.4s, v4.4s, v0.4s
+	WORD $0x4F265426 // shl v6.4s, v1.4s, #6
+	WORD $0x6F260421 // ushr v1.4s, v1.4s, #26
+	WORD $0x4EA11CC1 // orr v1.16b, v6.16b, v1.16b
+	WORD $0x6E241C21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x4EA38421 // add v1.4s, v1.4s, v3.4s
+	WORD $0x4EBD8421 // add v1.4s, v1.4s, v29.4s
+	WORD $0x4EA184A4 // add v4.4s, v5.4s, v1.4s
+	WORD $0x4F315425 // shl v5.4s, v1.4s, #17
+	WORD $0x6F310421 // ushr v1.4s, v1.4s, #15
+	WORD $0x4EA11CA1 // orr v1.16b, v5.16b, v1.16b
+	WORD $0x6E241C21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x4EA18484 // add v4.4s, v4.4s, v1.4s
+	WORD $0x4F3D5425 // shl v5.4s, v1.4s, #29
+	WORD $0x6F3D0421 // ushr v1.4s, v1.4s, #3
+	WORD $0x4EA11CA1 // orr v1.16b, v5.16b, v1.16b
+	WORD $0x6E241C21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x4EA18484 // add v4.4s, v4.4s, v1.4s
+	WORD $0x4F305425 // shl v5.4s, v1.4s, #16
+	WORD $0x6F300421 // ushr v1.4s, v1.4s, #16
+	WORD $0x4EA11CA1 // orr v1.16b, v5.16b, v1.16b
+	WORD $0x6E241C21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x4EA18484 // add v4.4s, v4.4s, v1.4s
+	WORD $0x4EA38483 // add v3.4s, v4.4s, v3.4s
+	WORD $0x4F385425 // shl v5.4s, v1.4s, #24
+	WORD $0x6F380421 // ushr v1.4s, v1.4s, #8
+	WORD $0x4EA11CA1 // orr v1.16b, v5.16b, v1.16b
+	WORD $0x6E241C21 // eor v1.16b, v1.16b, v4.16b
+	WORD $0x4EA28421 // add v1.4s, v1.4s, v2.4s
+	WORD $0x4EBE8421 // add v1.4s, v1.4s, v30.4s
+	WORD $0x4EA18463 // add v3.4s, v3.4s, v1.4s
+	WORD $0x4F2D5424 // shl v4.4s, v1.4s, #13
+	WORD $0x6F2D0421 // ushr v1.4s, v1.4s, #19
+	WORD $0x4EA11C81 // orr v1.16b, v4.16b, v1.16b
+	WORD $0x6E231C21 // eor v1.16b, v1.16b, v3.16b
+	WORD $0x4EA18463 // add v3.4s, v3.4s, v1.4s
+	WORD $0x4F2F5424 // shl v4.4s, v1.4s, #15
+	WORD $0x6F2F0421 // ushr v1.4s, v1.4s, #17
+	WORD $0x4EA11C81 // orr v1.16b, v4.16b, v1.16b
+	WORD $0x6E231C21 // eor v1.16b, v1.16b, v3.16b
+	WORD $0x4EA18463 // add v3.4s, v3.4s, v1.4s
+	WORD $0x4F3A5424 // shl v4.4s, v1.4s, #26
+	WORD $0x6F3A0421 // ushr v1.4s, v1.4s, #6
+	WORD $0x4EA11C81 // orr v1.16b, v4.16b, v1.16b
+	WORD $0x6E231C21 // eor v1.16b, v1.16b, v3.16b
+	WORD $0x4EA18463 // add v3.4s, v3.4s, v1.4s
+	WORD $0x4EA28462 // add v2.4s, v3.4s, v2.4s
+	WORD $0x4F265424 // shl v4.4s, v1.4s, #6
+	WORD $0x6F260421 // ushr v1.4s, v1.4s, #26
+	WORD $0x4EA11C81 // orr v1.16b, v4.16b, v1.16b
+	WORD $0x6E231C21 // eor v1.16b, v1.16b, v3.16b
+	WORD $0x4EA08420 // add v0.4s, v1.4s, v0.4s
+	WORD $0x4EBF8400 // add v0.4s, v0.4s, v31.4s
+	WORD $0x6E201C40 // eor v0.16b, v2.16b, v0.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	ADD $16, R3
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferz-16(SP), R8
+	MOVD R7, R9
+
+inz:
+	MOVWU.P 4(R3), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inz
+	MOVD $bufferz-16(SP), R3
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapU32FmodNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32FmodNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD y+16(FP), R2
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0015C // ldr q28, [x10]
+	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC0355E // ldr q30, [x10, #208]
+	WORD $0x3DC2515F // ldr q31, [x10, #2368]
+	MOVD $0, R7
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00040 // ldr q0, [x2]
+	WORD $0x6EBC8C01 // cmeq v1.4s, v0.4s, v28.4s
+	WORD $0x4EA11C22 // mov v2.16b, v1.16b
+	WORD $0x6E601FA2 // bsl v2.16b, v29.16b, v0.16b
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x6EBE3C43 // cmhs v3.4s, v2.4s, v30.4s
+	WORD $0x4EA31C64 // mov v4.16b, v3.16b
+	WORD $0x6E621FA4 // bsl v4.16b, v29.16b, v2.16b
+	WORD $0x6EBE8C85 // cmeq v5.4s, v4.4s, v30.4s
+	WORD $0x6F3F0406 // ushr v6.4s, v0.4s, #1
+	WORD $0x6EBE8CC7 // cmeq v7.4s, v6.4s, v30.4s
+	WORD $0x4E271CA7 // and v7.16b, v5.16b, v7.16b
+	WORD $0x6E7C1FA7 // bsl v7.16b, v29.16b, v28.16b
+	WORD $0x4EA51CA8 // mov v8.16b, v5.16b
+	WORD $0x6E641FA8 // bsl v8.16b, v29.16b, v4.16b
+	WORD $0x4EA0B904 // abs v4.4s, v8.4s
+	WORD $0x4E21D8C9 // scvtf v9.4s, v6.4s
+	WORD $0x4E21D90A // scvtf v10.4s, v8.4s
+	WORD $0x6E2AFD29 // fdiv v9.4s, v9.4s, v10.4s
+	WORD $0x4EA1B929 // fcvtzs v9.4s, v9.4s
+	WORD $0x4EA89D2B // mul v11.4s, v9.4s, v8.4s
+	WORD $0x6EAB84CB // sub v11.4s, v6.4s, v11.4s
+	WORD $0x4E21D96C // scvtf v12.4s, v11.4s
+	WORD $0x6E2AFD8A // fdiv v10.4s, v12.4s, v10.4s
+	WORD $0x4EA1B94A // fcvtzs v10.4s, v10.4s
+	WORD $0x4EA89D4C // mul v12.4s, v10.4s, v8.4s
+	WORD $0x6EAC856B // sub v11.4s, v11.4s, v12.4s
+	WORD $0x4EA0B96C // abs v12.4s, v11.4s
+	WORD $0x4EA43D84 // cmge v4.4s, v12.4s, v4.4s
+	WORD $0x4EAB378C // cmgt v12.4s, v28.4s, v11.4s
+	WORD $0x4EA8378D // cmgt v13.4s, v28.4s, v8.4s
+	WORD $0x6E2D1D8C // eor v12.16b, v12.16b, v13.16b
+	WORD $0x6E7D1FEC // bsl v12.16b, v31.16b, v29.16b
+	WORD $0x4EA89D88 // mul v8.4s, v12.4s, v8.4s
+	WORD $0x6EA88568 // sub v8.4s, v11.4s, v8.4s
+	WORD $0x4EA41C8E // mov v14.16b, v4.16b
+	WORD $0x6E6B1D0E // bsl v14.16b, v8.16b, v11.16b
+	WORD $0x6EBC8DC8 // cmeq v8.4s, v14.4s, v28.4s
+	WORD $0x6E205908 // mvn v8.16b, v8.16b
+	WORD $0x4EAE378B // cmgt v11.4s, v28.4s, v14.4s
+	WORD $0x4EA63786 // cmgt v6.4s, v28.4s, v6.4s
+	WORD $0x6E261D66 // eor v6.16b, v11.16b, v6.16b
+	WORD $0x4E261D06 // and v6.16b, v8.16b, v6.16b
+	WORD $0x4EA98788 // add v8.4s, v28.4s, v9.4s
+	WORD $0x4EAA8508 // add v8.4s, v8.4s, v10.4s
+	WORD $0x4EAC8509 // add v9.4s, v8.4s, v12.4s
+	WORD $0x6E681D24 // bsl v4.16b, v9.16b, v8.16b
+	WORD $0x6E2D1D68 // eor v8.16b, v11.16b, v13.16b
+	WORD $0x6E7D1FE8 // bsl v8.16b, v31.16b, v29.16b
+	WORD $0x4EA88488 // add v8.4s, v4.4s, v8.4s
+	WORD $0x6E641D06 // bsl v6.16b, v8.16b, v4.16b
+	WORD $0x6E661CE5 // bsl v5.16b, v7.16b, v6.16b
+	WORD $0x4F2154A4 // shl v4.4s, v5.4s, #1
+	WORD $0x6E641F83 // bsl v3.16b, v28.16b, v4.16b
+	WORD $0x4EA29C63 // mul v3.4s, v3.4s, v2.4s
+	WORD $0x6EA38400 // sub v0.4s, v0.4s, v3.4s
+	WORD $0x6EA23C03 // cmhs v3.4s, v0.4s, v2.4s
+	WORD $0x6EA28402 // sub v2.4s, v0.4s, v2.4s
+	WORD $0x6E601C43 // bsl v3.16b, v2.16b, v0.16b
+	WORD $0x6E631F81 // bsl v1.16b, v28.16b, v3.16b
+	WORD $0x3D800001 // str q1, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	ADD $16, R2
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $buffery-32(SP), R8
+	MOVD R7, R9
+
+iny:
+	MOVWU.P 4(R2), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE iny
+	MOVD $buffery-32(SP), R2
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCastF32I32NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCastF32I32NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EA1B800 // fcvtzs v0.4s, v0.4s
+	WORD $0x4EA1B821 // fcvtzs v1.4s, v1.4s
+	WORD $0x4EA1B842 // fcvtzs v2.4s, v2.4s
+	WORD $0x4EA1B863 // fcvtzs v3.4s, v3.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA1B800 // fcvtzs v0.4s, v0.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCastF32BoolNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCastF32BoolNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0015F // ldr q31, [x10]
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4E3FE400 // fcmeq v0.4s, v0.4s, v31.4s
+	WORD $0x4E3FE421 // fcmeq v1.4s, v1.4s, v31.4s
+	WORD $0x4E3FE442 // fcmeq v2.4s, v2.4s, v31.4s
+	WORD $0x4E3FE463 // fcmeq v3.4s, v3.4s, v31.4s
+	WORD $0x6E205800 // mvn v0.16b, v0.16b
+	WORD $0x6E205821 // mvn v1.16b, v1.16b
+	WORD $0x6E205842 // mvn v2.16b, v2.16b
+	WORD $0x6E205863 // mvn v3.16b, v3.16b
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4E3FE400 // fcmeq v0.4s, v0.4s, v31.4s
+	WORD $0x6E205800 // mvn v0.16b, v0.16b
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCastI32F32NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCastI32F32NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4E21D800 // scvtf v0.4s, v0.4s
+	WORD $0x4E21D821 // scvtf v1.4s, v1.4s
+	WORD $0x4E21D842 // scvtf v2.4s, v2.4s
+	WORD $0x4E21D863 // scvtf v3.4s, v3.4s
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4E21D800 // scvtf v0.4s, v0.4s
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCastI32U32NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCastI32U32NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCastI32BoolNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCastI32BoolNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EA08C00 // cmtst v0.4s, v0.4s, v0.4s
+	WORD $0x4EA18C21 // cmtst v1.4s, v1.4s, v1.4s
+	WORD $0x4EA28C42 // cmtst v2.4s, v2.4s, v2.4s
+	WORD $0x4EA38C63 // cmtst v3.4s, v3.4s, v3.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA08C00 // cmtst v0.4s, v0.4s, v0.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCastU32I32NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCastU32I32NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCastU32BoolNEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCastU32BoolNEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EA08C00 // cmtst v0.4s, v0.4s, v0.4s
+	WORD $0x4EA18C21 // cmtst v1.4s, v1.4s, v1.4s
+	WORD $0x4EA28C42 // cmtst v2.4s, v2.4s, v2.4s
+	WORD $0x4EA38C63 // cmtst v3.4s, v3.4s, v3.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x6F210421 // ushr v1.4s, v1.4s, #31
+	WORD $0x6F210442 // ushr v2.4s, v2.4s, #31
+	WORD $0x6F210463 // ushr v3.4s, v3.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA08C00 // cmtst v0.4s, v0.4s, v0.4s
+	WORD $0x6F210400 // ushr v0.4s, v0.4s, #31
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCastBoolF32NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCastBoolF32NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC0415F // ldr q31, [x10, #256]
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EA08C00 // cmtst v0.4s, v0.4s, v0.4s
+	WORD $0x4EA18C21 // cmtst v1.4s, v1.4s, v1.4s
+	WORD $0x4EA28C42 // cmtst v2.4s, v2.4s, v2.4s
+	WORD $0x4EA38C63 // cmtst v3.4s, v3.4s, v3.4s
+	WORD $0x4E3F1C00 // and v0.16b, v0.16b, v31.16b
+	WORD $0x4E3F1C21 // and v1.16b, v1.16b, v31.16b
+	WORD $0x4E3F1C42 // and v2.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C63 // and v3.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA08C00 // cmtst v0.4s, v0.4s, v0.4s
+	WORD $0x4E3F1C00 // and v0.16b, v0.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCastBoolI32NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCastBoolI32NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC2415F // ldr q31, [x10, #2304]
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EA08C00 // cmtst v0.4s, v0.4s, v0.4s
+	WORD $0x4EA18C21 // cmtst v1.4s, v1.4s, v1.4s
+	WORD $0x4EA28C42 // cmtst v2.4s, v2.4s, v2.4s
+	WORD $0x4EA38C63 // cmtst v3.4s, v3.4s, v3.4s
+	WORD $0x4E3F1C00 // and v0.16b, v0.16b, v31.16b
+	WORD $0x4E3F1C21 // and v1.16b, v1.16b, v31.16b
+	WORD $0x4E3F1C42 // and v2.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C63 // and v3.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA08C00 // cmtst v0.4s, v0.4s, v0.4s
+	WORD $0x4E3F1C00 // and v0.16b, v0.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
+	MOVD $bufferDst-64(SP), R0
+	MOVD $0, R4
+	B one
+
+out:
+	MOVD $bufferDst-64(SP), R8
+
+back:
+	MOVWU.P 4(R8), R11
+	MOVW.P R11, 4(R6)
+	SUBS $1, R7, R7
+	BNE back
+
+done:
+	RET
+
+// func mapCastBoolU32NEON(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapCastBoolU32NEON(SB), NOSPLIT, $88-48
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD n+32(FP), R4
+	MOVD $mapConstantsNEON<>(SB), R10
+	WORD $0x3DC2415F // ldr q31, [x10, #2304]
+	MOVD $0, R7
+	SUBS $16, R4, R4
+	BLT rest
+
+loop:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x3DC00421 // ldr q1, [x1, #16]
+	WORD $0x3DC00822 // ldr q2, [x1, #32]
+	WORD $0x3DC00C23 // ldr q3, [x1, #48]
+	WORD $0x4EA08C00 // cmtst v0.4s, v0.4s, v0.4s
+	WORD $0x4EA18C21 // cmtst v1.4s, v1.4s, v1.4s
+	WORD $0x4EA28C42 // cmtst v2.4s, v2.4s, v2.4s
+	WORD $0x4EA38C63 // cmtst v3.4s, v3.4s, v3.4s
+	WORD $0x4E3F1C00 // and v0.16b, v0.16b, v31.16b
+	WORD $0x4E3F1C21 // and v1.16b, v1.16b, v31.16b
+	WORD $0x4E3F1C42 // and v2.16b, v2.16b, v31.16b
+	WORD $0x4E3F1C63 // and v3.16b, v3.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	WORD $0x3D800401 // str q1, [x0, #16]
+	WORD $0x3D800802 // str q2, [x0, #32]
+	WORD $0x3D800C03 // str q3, [x0, #48]
+	ADD $64, R0
+	ADD $64, R1
+	SUBS $16, R4, R4
+	BGE loop
+
+rest:
+	ADD $16, R4, R4
+	SUBS $4, R4, R4
+	BLT tail
+
+one:
+	WORD $0x3DC00020 // ldr q0, [x1]
+	WORD $0x4EA08C00 // cmtst v0.4s, v0.4s, v0.4s
+	WORD $0x4E3F1C00 // and v0.16b, v0.16b, v31.16b
+	WORD $0x3D800000 // str q0, [x0]
+	ADD $16, R0
+	ADD $16, R1
+	SUBS $4, R4, R4
+	BGE one
+
+tail:
+	CBNZ R7, out
+	ADDS $4, R4, R4
+	BLE done
+	MOVD R4, R7
+	MOVD R0, R6
+	MOVD $bufferx-48(SP), R8
+	MOVD R7, R9
+
+inx:
+	MOVWU.P 4(R1), R11
+	MOVW.P R11, 4(R8)
+	SUBS $1, R9, R9
+	BNE inx
+	MOVD $bufferx-48(SP), R1
 	MOVD $bufferDst-64(SP), R0
 	MOVD $0, R4
 	B one

@@ -148,7 +148,7 @@ func wordNames() (names []string) {
 var specials = []float32{
 	0, float32(math.Copysign(0, -1)), 1, -1, 2, -2, 0.5, -0.5, 3, -3, 1.5, -1.5, 0.1, -0.1, 1e-3, -1e-3, 1e-20, -1e-20, 1e-40, -1e-40,
 	math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, 0x1p-126, -0x1p-126, 10, -10, 88.7, 88.8, -87.5, -103.9, -104.1, 127.9, 128, -149, -151,
-	1000, -1000, 65535, 1 << 24, -1 << 24, 1e20, -1e20, math.MaxFloat32, -math.MaxFloat32,
+	1000, -1000, 65535, 1 << 24, -1 << 24, 1 << 31, 1<<31 - 128, -1 << 31, -1<<31 - 256, 1 << 32, 1<<32 - 256, 1e20, -1e20, math.MaxFloat32, -math.MaxFloat32,
 	float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
 }
 
@@ -156,8 +156,12 @@ var specials = []float32{
 func asLane(v float32, t ir.Type, r *rand.Rand) float32 {
 	switch t {
 	case ir.I32, ir.U32:
-		if r.IntN(2) == 0 {
+		edges := []uint32{math.MaxInt32, 1 << 31, 31, 32, 33, 1<<24 + 1}
+		switch r.IntN(5) {
+		case 0, 1:
 			return math.Float32frombits(uint32(r.IntN(7) - 3))
+		case 2:
+			return math.Float32frombits(edges[r.IntN(len(edges))])
 		}
 		return math.Float32frombits(r.Uint32())
 	case ir.Bool:

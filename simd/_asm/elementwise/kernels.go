@@ -165,17 +165,23 @@ func lanes(root *ir.Node) *ir.Node {
 	return build(ir.Select, root.Args[0], ir.NewArg(root.Args[1].Index, ir.U32), ir.NewArg(root.Args[2].Index, ir.U32))
 }
 
-// vectorial reports whether the back ends have what root needs.
+// longest is the most nodes of an expression over integers for which assembly is written:
+// integer powers have 200, and few callers.
+const longest = 150
+
+// vectorial reports whether the back ends have what root needs. What AVX2 lacks is
+// conversions between floats and unsigned integers.
 func vectorial(root *ir.Node) bool {
 	list, _ := ir.Flatten(root)
+	if root.Type.Integer() && len(list) > longest {
+		return false
+	}
 	for _, n := range list {
-		if n.Type.Integer() && n.Code != ir.Arg && n.Code != ir.Select || n.Code == ir.Convert {
-			return false
+		if n.Code != ir.Convert {
+			continue
 		}
-		for _, a := range n.Operands() {
-			if a.Type.Integer() && n.Code != ir.Select {
-				return false
-			}
+		if from, to := n.Args[0].Type, n.Type; from == ir.U32 && to == ir.F32 || from == ir.F32 && to == ir.U32 {
+			return false
 		}
 	}
 	return true

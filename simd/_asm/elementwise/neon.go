@@ -24,7 +24,9 @@ func (neon) native(c ir.Code) bool {
 // four lanes.
 var neonThree = map[string]uint32{
 	"fadd": 0x4E20D400, "fsub": 0x4EA0D400, "fmul": 0x6E20DC00, "fdiv": 0x6E20FC00, "fmax": 0x4E20F400, "fmin": 0x4EA0F400,
-	"fcmeq": 0x4E20E400, "fcmge": 0x6E20E400, "fcmgt": 0x6EA0E400, "cmgt": 0x4EA03400, "cmtst": 0x4EA08C00,
+	"fcmeq": 0x4E20E400, "fcmge": 0x6E20E400, "fcmgt": 0x6EA0E400, "cmtst": 0x4EA08C00,
+	"cmeq": 0x6EA08C00, "cmgt": 0x4EA03400, "cmge": 0x4EA03C00, "cmhi": 0x6EA03400, "cmhs": 0x6EA03C00,
+	"smin": 0x4EA06C00, "smax": 0x4EA06400, "umin": 0x6EA06C00, "umax": 0x6EA06400, "sshl": 0x4EA04400, "ushl": 0x6EA04400,
 	"add": 0x4EA08400, "sub": 0x6EA08400, "mul": 0x4EA09C00, "fmla": 0x4E20CC00, "fmls": 0x4EA0CC00,
 	// On bits, in the notation of 16 bytes.
 	"and": 0x4E201C00, "orr": 0x4EA01C00, "eor": 0x6E201C00, "bsl": 0x6E601C00, "bit": 0x6EA01C00,
@@ -34,6 +36,7 @@ var neonThree = map[string]uint32{
 var neonTwo = map[string]uint32{
 	"fabs": 0x4EA0F800, "fneg": 0x6EA0F800, "fsqrt": 0x6EA1F800, "frintn": 0x4E218800, "frintm": 0x4E219800,
 	"frintp": 0x4EA18800, "frintz": 0x4EA19800, "scvtf": 0x4E21D800, "fcvtzs": 0x4EA1B800, "mvn": 0x6E205800,
+	"ucvtf": 0x6E21D800, "fcvtzu": 0x6EA1B800, "abs": 0x4EA0B800, "neg": 0x6EA0B800,
 }
 
 // neonShift are shifts by a constant, and what the count is taken from or
@@ -44,7 +47,6 @@ var neonBits = map[string]bool{"and": true, "orr": true, "eor": true, "bsl": tru
 
 var neonFloat = map[ir.Code]string{ir.Add: "fadd", ir.Sub: "fsub", ir.Mul: "fmul", ir.Div: "fdiv", ir.Min: "fmin", ir.Max: "fmax",
 	ir.Neg: "fneg", ir.Abs: "fabs", ir.Sqrt: "fsqrt", ir.Round: "frintn", ir.Floor: "frintm", ir.Ceil: "frintp", ir.Trunc: "frintz"}
-var neonInt = map[ir.Code]string{ir.Add: "add", ir.Sub: "sub", ir.Mul: "mul"}
 var neonLogic = map[ir.Code]string{ir.And: "and", ir.Or: "orr", ir.Xor: "eor", ir.Not: "mvn"}
 
 func (neon) emit(s *selector, n *ir.Node) *value {
@@ -63,18 +65,6 @@ func (neon) emit(s *selector, n *ir.Node) *value {
 		return s.plain(op, nil, a...)
 	}
 	switch n.Code {
-	case ir.Shl, ir.Shr:
-		if n.Args[1].Code != ir.Const {
-			break
-		}
-		op := "shl"
-		if n.Code == ir.Shr {
-			op = "sshr"
-			if t == ir.U32 {
-				op = "ushr"
-			}
-		}
-		return s.add(instruction{op: op, src: a[:1], tied: -1, imm: int(n.Args[1].Value)})
 	case ir.RoundF16:
 		return s.plain("fcvtl", nil, s.plain("fcvtn", nil, a...))
 	case ir.CopySign:
@@ -82,12 +72,7 @@ func (neon) emit(s *selector, n *ir.Node) *value {
 	case ir.Select:
 		return s.add(instruction{op: "bsl", src: a, tied: 0})
 	case ir.Convert:
-		switch {
-		case t == ir.I32 && n.Type == ir.F32:
-			return s.plain("scvtf", nil, a...)
-		case t == ir.F32 && n.Type == ir.I32:
-			return s.plain("fcvtzs", nil, a...)
-		}
+		return neonConvert(s, n, a[0])
 	}
 	if t == ir.F32 {
 		switch n.Code {
@@ -103,13 +88,8 @@ func (neon) emit(s *selector, n *ir.Node) *value {
 		if op, ok := neonFloat[n.Code]; ok {
 			return s.plain(op, nil, a...)
 		}
-	} else {
-		if n.Code == ir.Lt && t == ir.I32 {
-			return s.plain("cmgt", nil, a[1], a[0])
-		}
-		if op, ok := neonInt[n.Code]; ok {
-			return s.plain(op, nil, a...)
-		}
+	} else if v := neonInteger(s, n, a); v != nil {
+		return v
 	}
 	check(fmt.Errorf("NEON has no instructions for %v of %v", n.Code, t))
 	return nil

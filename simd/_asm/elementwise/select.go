@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -15,6 +16,9 @@ type selector struct {
 	params map[int]*value
 	copy   int
 	done   map[*ir.Node]*value
+	// saturates: conversions from floats to integers saturate and give 0 for NaN, as the
+	// kernel's own must. Those in the expansions of codes have small operands only.
+	saturates bool
 }
 
 // isa is what the instruction sets differ in.
@@ -30,9 +34,10 @@ type isa interface {
 
 // selectBody returns copies of the code for root, interleaved.
 func selectBody(v isa, root *ir.Node, copies int) *block {
+	saturates := hasConvert(root)
 	list, _ := ir.Flatten(ir.Lower(root, v.native))
 	root = list[len(list)-1]
-	s := &selector{isa: v, consts: map[string]*value{}, params: map[int]*value{}}
+	s := &selector{isa: v, consts: map[string]*value{}, params: map[int]*value{}, saturates: saturates}
 	var bodies [][]*instruction
 	for c := range copies {
 		s.copy, s.code, s.done = c, nil, map[*ir.Node]*value{}
@@ -80,6 +85,12 @@ func selectBody(v isa, root *ir.Node, copies int) *block {
 	sort.SliceStable(order, func(i, j int) bool { return rank(order[i]) > rank(order[j]) })
 	b.fixed = order
 	return b
+}
+
+// hasConvert reports whether the expression converts numbers.
+func hasConvert(root *ir.Node) bool {
+	list, _ := ir.Flatten(root)
+	return slices.ContainsFunc(list, func(n *ir.Node) bool { return n.Code == ir.Convert })
 }
 
 // value returns the register of n, selecting its code if that is not done.

@@ -60,7 +60,6 @@ func (x x86) native(c ir.Code) bool {
 var predicates = map[ir.Code][2]int{ir.Eq: {0, 0}, ir.Ne: {4, 4}, ir.Lt: {17, 30}, ir.Le: {18, 29}}
 
 var x86Float = map[ir.Code]string{ir.Add: "VADDPS", ir.Sub: "VSUBPS", ir.Mul: "VMULPS", ir.Div: "VDIVPS", ir.Min: "VMINPS", ir.Max: "VMAXPS"}
-var x86Int = map[ir.Code]string{ir.Add: "VPADDD", ir.Sub: "VPSUBD", ir.Mul: "VPMULLD"}
 var x86Bits = map[ir.Code]string{ir.And: "VANDPS", ir.Or: "VORPS", ir.Xor: "VXORPS"}
 var x86Rounding = map[ir.Code]int{ir.Round: 8, ir.Floor: 9, ir.Ceil: 10, ir.Trunc: 11}
 
@@ -74,15 +73,17 @@ var second = []int{1}
 func (x x86) emit(s *selector, n *ir.Node) *value {
 	arg := func(i int) *value { return s.value(n.Args[i]) }
 	t := n.Args[0].Type
-	if t == ir.Bool && n.Code != ir.Select {
+	switch {
+	case n.Code == ir.Convert:
+		return x.convert(s, n)
+	case t == ir.Bool && n.Code != ir.Select:
 		return x.logic(s, n)
+	case t.Integer():
+		return x.integer(s, n)
 	}
 	switch n.Code {
 	case ir.Add, ir.Mul, ir.Sub, ir.Div:
 		op := x86Float[n.Code]
-		if t != ir.F32 {
-			op = x86Int[n.Code]
-		}
 		a, b := arg(0), arg(1)
 		if n.Code.Commutes() {
 			return s.commuting(op, second, a, b)
@@ -107,27 +108,6 @@ func (x x86) emit(s *selector, n *ir.Node) *value {
 			op = "VRNDSCALEPS"
 		}
 		return s.add(instruction{op: op, src: []*value{arg(0)}, tied: -1, imm: x86Rounding[n.Code]})
-	case ir.And, ir.Or, ir.Xor:
-		return s.commuting(x86Bits[n.Code], second, arg(0), arg(1))
-	case ir.Shl, ir.Shr:
-		op := "VPSLLD"
-		if n.Code == ir.Shr {
-			op = "VPSRAD"
-			if t == ir.U32 {
-				op = "VPSRLD"
-			}
-		}
-		if n.Args[1].Code != ir.Const {
-			break
-		}
-		return s.add(instruction{op: op, src: []*value{arg(0)}, tied: -1, imm: int(n.Args[1].Value)})
-	case ir.Convert:
-		switch {
-		case t == ir.I32 && n.Type == ir.F32:
-			return s.plain("VCVTDQ2PS", nil, arg(0))
-		case t == ir.F32 && n.Type == ir.I32: // of small numbers only, in expansions
-			return s.plain("VCVTTPS2DQ", nil, arg(0))
-		}
 	case ir.RoundF16:
 		half := s.add(instruction{op: "VCVTPS2PH", src: []*value{arg(0)}, tied: -1}) // imm 0: to nearest even
 		return s.plain("VCVTPH2PS", nil, half)
@@ -211,20 +191,11 @@ func (s *selector) mask(op string, src ...*value) *value {
 
 func (x x86) compare(s *selector, n *ir.Node) *value {
 	a, b := s.value(n.Args[0]), s.value(n.Args[1])
-	if n.Args[0].Type == ir.F32 {
-		imm := predicates[n.Code][0]
-		if loose(a) && !loose(b) {
-			a, b, imm = b, a, predicates[n.Code][1]
-		}
-		return s.add(instruction{op: "VCMPPS", dst: x.truth(), src: []*value{a, b}, tied: -1, folds: second, imm: imm})
+	imm := predicates[n.Code][0]
+	if loose(a) && !loose(b) {
+		a, b, imm = b, a, predicates[n.Code][1]
 	}
-	if n.Args[0].Type != ir.I32 || n.Code != ir.Lt {
-		check(fmt.Errorf("%s: no %v of %v", x.level(), n.Code, n.Args[0].Type))
-	}
-	if x.wide {
-		return s.add(instruction{op: "VPCMPD", dst: x.truth(), src: []*value{a, b}, tied: -1, folds: second, imm: 1})
-	}
-	return s.plain("VPCMPGTD", second, b, a)
+	return s.add(instruction{op: "VCMPPS", dst: x.truth(), src: []*value{a, b}, tied: -1, folds: second, imm: imm})
 }
 
 func (x x86) logic(s *selector, n *ir.Node) *value {
@@ -233,7 +204,7 @@ func (x x86) logic(s *selector, n *ir.Node) *value {
 		if x.wide {
 			return s.mask("KNOTW", a)
 		}
-		return s.plain("VXORPS", second, a, s.constant(1<<32-1))
+		return x.flip(s, a)
 	}
 	b := s.value(n.Args[1])
 	if x.wide {
@@ -569,7 +540,7 @@ func (f *x86File) print(code []*instruction, maskReg, frame int) {
 			f.constant(in.src[0], in.regs[0])
 		case "spill", "reload", "move":
 			f.move(in, frame)
-		case "VSQRTPS", "VGETEXPPS", "VCVTDQ2PS", "VCVTTPS2DQ", "KNOTW":
+		case "VSQRTPS", "VGETEXPPS", "VCVTDQ2PS", "VCVTTPS2DQ", "VCVTUDQ2PS", "VCVTTPS2UDQ", "VPABSD", "KNOTW":
 			line(reg(0), reg(-1))
 		case "VROUNDPS", "VRNDSCALEPS", "VGETMANTPS", "VPSLLD", "VPSRAD", "VPSRLD":
 			line(imm, reg(0), reg(-1))
@@ -577,7 +548,7 @@ func (f *x86File) print(code []*instruction, maskReg, frame int) {
 			line(imm, reg(0), f.half(in.regs[0]))
 		case "VCVTPH2PS":
 			line(f.half(in.regs[1]), reg(-1))
-		case "VCMPPS", "VPCMPD":
+		case "VCMPPS", "VPCMPD", "VPCMPUD":
 			b := src(1)
 			line(imm, b, reg(0), reg(-1))
 		case "VBLENDMPS": // m, a, b
