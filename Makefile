@@ -20,7 +20,7 @@ NODE_EXEC    = $(CURDIR)/.ci/node_exec.sh
 
 # What no instruction set has a say in, and make test has tested on this one: planted defects,
 # texts, cases and graphs that are judged without a device.
-anywhere = Mutants|Shaders|GraphsAre|GraphsNotice|CasesAre
+anywhere = Mutants|Shaders|GraphsAre|GraphsNotice|CasesAre|NearTexts|TestLibrary
 
 .DEFAULT_GOAL := help
 
@@ -85,8 +85,8 @@ arm64: ## what is native, and portable kernels, as arm64 programs under qemu
 	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CUDA|WebGPU" -vet=off -tags goffi_static -short -timeout 20m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
 
 .PHONY: wasm-test
-wasm-test: ## the plain Go path as js/wasm programs under Node.js
-	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -skip "$(anywhere)" -short -timeout 20m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
+wasm-test: ## the plain Go path as js/wasm programs under Node.js, which have one thread
+	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CPUThreads" -short -timeout 20m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
 
 .PHONY: test-browser
 test-browser: ## WebGPU in JavaScript: its host, and a sample of the conformance suite, in Node.js with Dawn and in Chromium

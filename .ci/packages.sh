@@ -10,8 +10,8 @@
 #               records work: what the instruction set has a say in, which it has not
 #               in the emulator of GPUs
 #   kernels     portable kernels: how they are written, run, checked and printed
-#   portable    everything that a browser can run; what is for GPUs of NVIDIA alone
-#               is built for it
+#   portable    everything that a browser can run, without what is for NVIDIA's GPUs alone,
+#               generators, and tests of the tree itself: those are built for it only
 set -euo pipefail
 module=$(go list -m)
 
@@ -33,7 +33,7 @@ kernels)
 	;;
 portable)
 	GOOS=js GOARCH=wasm go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... |
-		grep -v "^$module/\(cmd/\|examples/\|cuda$\|internal/driver/cuda/emulated$\|ptx/kernels$\)" || true
+		grep -v "^$module/\(cmd/\|examples/\|docs$\|cuda$\|ptx$\|ptx/\|internal/driver/cuda/\|internal/ptxgen$\|internal/gen$\|internal/genfile$\|internal/archtest$\|internal/webgpu/wgpunative$\|kernel/internal/gen$\)" || true
 	;;
 *)
 	echo "packages.sh: no set is called $1" >&2

@@ -56,7 +56,7 @@ func TestMatMulQ(t *testing.T) {
 					t.Fatal(err)
 				}
 				ran = true
-				if testing.Short() && rand.IntN(4) > 0 {
+				if !sampled() {
 					continue
 				}
 				out := optest.Poisoned(int64(4 * m * n))
