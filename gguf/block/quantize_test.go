@@ -170,7 +170,7 @@ func TestImportance(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 5))
 	for _, f := range quantised() {
-		const rows = 16
+		const rows = 64
 		x, w := make([]float32, rows*superElements), make([]float32, superElements)
 		for i := range x {
 			x[i] = float32(r.NormFloat64())
@@ -197,7 +197,14 @@ func TestImportance(t *testing.T) {
 			return e
 		}
 		with, without := weighted(w), weighted(slices.Repeat([]float32{1}, superElements))
-		if f != Q8_0 && f != Q1_0 && f != TQ1_0 && f != TQ2_0 && !(with < without) {
+		// The mean of with/without is 9 standard deviations below 1 for Q2_0 and more for
+		// others, but for those where importances have little to choose.
+		bound := 1.0
+		switch f {
+		case Q8_0, Q1_0, TQ1_0, TQ2_0, MXFP4:
+			bound = 1.05
+		}
+		if !(with < bound*without) {
 			t.Errorf("%v: error %v with importances, %v with equal ones", f, with, without)
 		}
 		b := make([]byte, len(x)/f.Elements()*f.Bytes())
