@@ -40,6 +40,9 @@ swiftshader)
 browser)
 	reason=$(bash .ci/browser.sh found) || true
 	;;
+models)
+	bash .ci/models.sh --found >/dev/null 2>&1 || reason="real models are missing (bash .ci/models.sh fetches them from PyPI)"
+	;;
 node)
 	command -v node >/dev/null || reason="node is not on the path (Debian package nodejs)"
 	;;

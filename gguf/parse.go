@@ -59,7 +59,7 @@ func (shortError) Error() string { return "more of the file is needed" }
 // readHeader reads and checks a header. It reads the beginning of the file, more
 // of it if that was not enough, never more than the file has.
 func readHeader(r io.ReaderAt, size int64, o options) (*header, error) {
-	for n := min(size, 64<<10); ; {
+	for n := min(size, 1<<20); ; {
 		b := make([]byte, n)
 		if k, err := r.ReadAt(b, 0); k < len(b) {
 			if err == nil || errors.Is(err, io.EOF) {
@@ -312,7 +312,7 @@ func b2i(b bool) int {
 // texts returns the bytes of n strings with their lengths.
 func (p *parser) texts(field string, n int) (string, error) {
 	from := p.at
-	for i := range n {
+	for i := p.skipTexts(n); i < n; i++ {
 		at := p.at
 		k, err := p.integer(8, field)
 		if err == nil {
@@ -336,6 +336,26 @@ func (p *parser) texts(field string, n int) (string, error) {
 		rest = rest[8+k:]
 	}
 	return string(b), nil
+}
+
+// skipTexts goes past n strings, or as many as are whole, and returns their number.
+func (p *parser) skipTexts(n int) int {
+	b, big := p.b[p.at:], p.order == binary.BigEndian
+	for i := range n {
+		if len(b) < 8 {
+			return i
+		}
+		k := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 | uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		if big {
+			k = bits.ReverseBytes64(k)
+		}
+		if k > uint64(len(b)-8) {
+			return i
+		}
+		b = b[8+k:]
+		p.at += 8 + int(k)
+	}
+	return n
 }
 
 // alignmentOf returns the alignment of tensors, whose key stands at a byte.

@@ -2,16 +2,14 @@ package llm
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"io"
 	"math"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/gguf"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -29,28 +27,10 @@ var goldens = map[string]float64{
 	"qwen2": 1e-5, "qwen3": 1e-5, "gemma3": 2e-4, "bert": 2e-4,
 }
 
-func unzipped(t testing.TB, name string) []byte {
-	t.Helper()
-	f, err := os.Open("testdata/" + name + ".gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 func readGolden(t testing.TB, name string) *golden {
 	t.Helper()
 	var g golden
-	if err := json.NewDecoder(bytes.NewReader(unzipped(t, name+".json"))).Decode(&g); err != nil {
+	if err := json.NewDecoder(bytes.NewReader(testutil.Unzip(t, "testdata/"+name+".json.gz"))).Decode(&g); err != nil {
 		t.Fatal(err)
 	}
 	return &g
@@ -59,7 +39,7 @@ func readGolden(t testing.TB, name string) *golden {
 // modelFile opens a model of testdata.
 func modelFile(t testing.TB, name string) *gguf.File {
 	t.Helper()
-	f, err := gguf.NewBytes(unzipped(t, name+".gguf"))
+	f, err := gguf.NewBytes(testutil.Unzip(t, "testdata/"+name+".gguf.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

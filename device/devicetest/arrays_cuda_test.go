@@ -9,3 +9,9 @@ func TestArraysCUDAEmulated(t *testing.T) {
 	emulate(t, 9, false)
 	arrays(t, openCUDA)
 }
+
+// TestGoldenBlocksCUDAEmulated is TestGoldenBlocks of a GPU in the emulator.
+func TestGoldenBlocksCUDAEmulated(t *testing.T) {
+	emulate(t, 9, false)
+	goldenBlocks(t, openCUDA)
+}

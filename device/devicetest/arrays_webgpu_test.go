@@ -12,3 +12,6 @@ func TestTransformerCopiesWebGPU(t *testing.T) { layersOn(t, webGPU(t, "lavapipe
 
 // TestViewsInPlaceWebGPU is TestViewsInPlace of lavapipe.
 func TestViewsInPlaceWebGPU(t *testing.T) { placesOn(t, webGPU(t, "lavapipe")) }
+
+// TestGoldenBlocksWebGPU is TestGoldenBlocks of lavapipe.
+func TestGoldenBlocksWebGPU(t *testing.T) { goldenBlocks(t, webGPU(t, "lavapipe")) }

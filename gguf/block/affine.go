@@ -99,8 +99,12 @@ func findLine(x, w []float64, sum lineSums, limit float64, positive bool) line {
 		}
 	}
 	span := 1.0 + 0.35*min(1, 3/limit)
-	for step := -4; step <= 4; step++ {
-		try(line{width / (limit + span*float64(step)/4), -lo})
+	steps := 4
+	if limit > 8 {
+		steps = 3 // a finer search gains less than 1/500
+	}
+	for step := -steps; step <= steps; step++ {
+		try(line{width / (limit + span*float64(step)/float64(steps)), -lo})
 	}
 	if limit < 8 {
 		// Few levels: leave out what lies at one end.

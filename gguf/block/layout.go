@@ -189,8 +189,16 @@ func (f *Field) unpack(dst []uint32, b []byte) {
 // Ternary fields are packed by packTernary.
 func (f *Field) pack(b []byte, src []uint32) {
 	f.walk(len(f.Steps)-1, f.First, f.At, func(i, at, count, stride int) {
-		for _, v := range src[i:][:count] {
-			v = v >> f.Shift & (uint32(1)<<f.Bits - 1)
+		src, mask := src[i:][:count], uint32(1)<<f.Bits-1
+		if stride&7 == 0 && at&7+f.Bits <= 8 {
+			to, shift := b[at>>3:], at&7
+			for j, v := range src {
+				to[j*(stride>>3)] |= byte(v >> f.Shift & mask << shift)
+			}
+			return
+		}
+		for _, v := range src {
+			v = v >> f.Shift & mask
 			for p, rest := at>>3, uint64(v)<<(at&7); rest != 0; p, rest = p+1, rest>>8 {
 				b[p] |= byte(rest)
 			}

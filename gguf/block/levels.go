@@ -12,6 +12,10 @@ type levelSet struct {
 	// numbers, so the middles between them are halves of such.
 	steps []step
 
+	// whole says that levels are neighbouring whole numbers: the nearest one needs
+	// no table.
+	whole bool
+
 	positive bool // the scale has no sign
 	lo, hi   float64
 	factors  []float64 // see search
@@ -43,6 +47,7 @@ func newLevelSet(l *Layout) levelSet {
 	}
 	s.lo, s.hi = s.levels[0], s.levels[len(s.levels)-1]
 	s.setFactors()
+	s.whole = s.hi-s.lo == float64(len(s.levels)-1)
 	i := 0
 	for v := s.lo; v <= s.hi; v += 0.5 {
 		for i+1 < len(s.levels) && v >= (s.levels[i]+s.levels[i+1])/2 {
@@ -76,6 +81,13 @@ type step struct {
 // squared error is Σ w·x² - 2·s·xl + s²·ll.
 type sums struct{ xl, ll float64 }
 
+// addLevel adds what an element of weight w with level l has.
+func (a *sums) addLevel(x, w, l float64) {
+	wl := float64(w * l)
+	a.xl += float64(wl * x)
+	a.ll += float64(wl * l)
+}
+
 func (a *sums) add(b sums) { a.xl, a.ll = a.xl+b.xl, a.ll+b.ll }
 
 // err returns the squared error less Σ w·x².
@@ -97,23 +109,71 @@ func (s *levelSet) assign(p *parts, at int, x, w []float64, scale float64) sums 
 	if s.l.Level.Grid != nil {
 		return s.assignRows(p, at, x, w, scale)
 	}
-	r := 2 / scale
+	r := 1 / scale
 	if math.IsInf(r, 0) || math.IsNaN(r) {
 		r = 0
 	}
-	steps, lo, last := s.steps, 2*s.lo, float64(len(s.steps)-1)
-	if p != nil {
-		for i, v := range x {
-			p.code[at+i] = steps[place(float64(v*r)-lo, last)].code
-		}
+	switch {
+	case s.whole && p != nil:
+		return s.assignWhole(p.code[at:][:len(x)], x, w, r)
+	case s.whole:
+		return s.sumWhole(x, w, r)
 	}
+	r *= 2
+	steps, lo, last := s.steps, 2*s.lo, float64(len(s.steps)-1)
 	var t sums
 	w = w[:len(x)]
+	if p != nil {
+		codes := p.code[at:][:len(x)]
+		for i, v := range x {
+			n := &steps[place(float64(v*r)-lo, last)]
+			codes[i] = n.code
+			t.addLevel(v, w[i], n.level)
+		}
+		return t
+	}
 	for i, v := range x {
-		l := steps[place(float64(v*r)-lo, last)].level
-		wl := float64(w[i] * l)
-		t.xl += float64(wl * v)
-		t.ll += float64(wl * l)
+		t.addLevel(v, w[i], steps[place(float64(v*r)-lo, last)].level)
+	}
+	return t
+}
+
+// toWhole added to a number leaves it without a fraction: its last bit is worth 1.
+const toWhole = 3 << 51
+
+// nearest returns the whole number from lo to hi nearest to v.
+func nearest(v, lo, hi float64) float64 {
+	v = v + toWhole - toWhole
+	if v < lo {
+		v = lo
+	}
+	if v > hi {
+		v = hi
+	}
+	return v
+}
+
+// sumWhole returns the sums over the levels nearest to x·r, if these are whole
+// numbers. Groups have an even number of elements.
+func (s *levelSet) sumWhole(x, w []float64, r float64) sums {
+	lo, hi := s.lo, s.hi
+	var even, odd sums // chains that do not wait for each other
+	for ; len(x) >= 2 && len(w) >= 2; x, w = x[2:], w[2:] {
+		even.addLevel(x[0], w[0], nearest(float64(x[0]*r), lo, hi))
+		odd.addLevel(x[1], w[1], nearest(float64(x[1]*r), lo, hi))
+	}
+	even.add(odd)
+	return even
+}
+
+// assignWhole is sumWhole that writes the codes too.
+func (s *levelSet) assignWhole(codes []uint32, x, w []float64, r float64) (t sums) {
+	lo, hi := s.lo, s.hi
+	w, codes = w[:len(x)], codes[:len(x)]
+	for i, v := range x {
+		l := nearest(float64(v*r), lo, hi)
+		codes[i] = s.codes[int(l-lo)]
+		t.addLevel(v, w[i], l)
 	}
 	return t
 }

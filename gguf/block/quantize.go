@@ -134,12 +134,22 @@ func (w *work) encode(dst []byte, x, importance []float32, at int) int {
 }
 
 // finite reports whether all numbers are.
-func finite(x []float32) bool {
-	sum := float32(0)
-	for _, v := range x {
-		sum += v - v
+func finite(x []float32) bool { return topBits(x) < 0x7f800000 }
+
+// topBits returns the bits of the greatest magnitude: those of magnitudes are in
+// their order, and infinity and NaN come last.
+func topBits(x []float32) uint32 {
+	var a, b, c, d uint32 // chains that do not wait for each other
+	for ; len(x) >= 4; x = x[4:] {
+		a = max(a, math.Float32bits(x[0])<<1)
+		b = max(b, math.Float32bits(x[1])<<1)
+		c = max(c, math.Float32bits(x[2])<<1)
+		d = max(d, math.Float32bits(x[3])<<1)
 	}
-	return sum == 0
+	for _, v := range x {
+		a = max(a, math.Float32bits(v)<<1)
+	}
+	return max(a, b, c, d) >> 1
 }
 
 // sound reports whether the scales of a block are finite.
@@ -221,13 +231,18 @@ func quantizeQ5_0(dst []byte, src []float32) {
 
 func quantizeQ8_0(dst []byte, src []float32) {
 	x, b := (*[shortElements]float32)(src), (*[q8_0Bytes]byte)(dst)
-	d := magnitude(extreme(x[:])) / 127
+	d := math.Float32frombits(topBits(x[:])) / 127
 	r := reciprocal(d)
 	putHalf(b[:], d)
 	for j, v := range x {
-		b[2+j] = byte(int8(math.Copysign(0.5, float64(v)) + float64(v*r))) // halves away from 0
+		t := float32(v * r)
+		b[2+j] = byte(awayFromZero(int32(t + t)))
 	}
 }
+
+// awayFromZero returns the integer nearest to a number, the one farther from 0 of
+// two, of twice the number without its fraction.
+func awayFromZero(twice int32) int32 { return (twice + (twice>>31 | 1)) / 2 }
 
 // rangeOf returns the least and the greatest element.
 func rangeOf(x []float32) (lo, hi float32) {

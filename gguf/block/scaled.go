@@ -84,7 +84,7 @@ func (s *levelSet) setFactors() {
 	case n >= 8:
 		width, steps := 0.12, 7
 		if n >= 64 {
-			width, steps = 0.02, 2
+			width, steps = 0.015, 1
 		}
 		for k := -steps; k <= steps; k++ {
 			s.factors = append(s.factors, 1+width*float64(k)/float64(steps))
@@ -171,7 +171,7 @@ func (w *work) factors(x, weights []float64, n int) {
 			least = e
 			w.best = w.p
 			w.best.scale[0] = uint32(h)
-			if d, _ = t.scale(); d == unit {
+			if d, _ = t.scale(); uint32(halfBits(float32(d))) == uint32(h) {
 				break
 			}
 		}
@@ -187,18 +187,20 @@ func (w *work) choose(x, weights []float64, n int, d float64) (e float64, t sums
 	var buf [2]uint32
 	for i := range n {
 		g, k := x[i*each:][:each], weights[i*each:][:each]
-		least, code := math.Inf(1), uint32(0)
-		var sum sums
-		for _, c := range l.Sub.near(buf[:0], w.groups[i].scale, d) {
-			s := d * float64(l.Sub.value(c))
-			if a := w.e.levels.assign(nil, 0, g, k, s); a.err(s) < least {
-				least, code, sum = a.err(s), c, a
+		codes := l.Sub.near(buf[:0], w.groups[i].scale, d)
+		code := codes[0]
+		if least := math.Inf(1); len(codes) > 1 {
+			for _, c := range codes {
+				s := d * float64(l.Sub.value(c))
+				if e := w.e.levels.assign(nil, 0, g, k, s).err(s); e < least {
+					least, code = e, c
+				}
 			}
 		}
 		f := float64(l.Sub.value(code))
-		w.e.levels.assign(&w.p, i*each, g, k, d*f)
+		sum := w.e.levels.assign(&w.p, i*each, g, k, d*f)
 		w.p.sub[i] = code
-		e += least
+		e += sum.err(d * f)
 		t.add(sums{f * sum.xl, f * f * sum.ll})
 	}
 	return e, t
@@ -211,9 +213,10 @@ func (n *Integer) near(codes []uint32, s, d float64) []uint32 {
 	if d != 0 {
 		v = (s/d - float64(n.Add)) / float64(n.Mul)
 	}
-	lo, hi := 0.0, math.Ldexp(1, bits)-1
+	lo, hi := 0.0, float64(int(1)<<bits-1)
 	if n.Signed {
-		lo, hi = -math.Ldexp(1, bits-1), math.Ldexp(1, bits-1)-1
+		lo = -float64(int(1) << (bits - 1))
+		hi = -lo - 1
 	}
 	clamp := func(v float64) uint32 {
 		if !(v >= lo) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/rayo-go/rayo/gguf/block"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/kernel/lib"
@@ -224,7 +225,8 @@ func (c *probe) operand(o *op.Operation, i, size int) (*op.Array, Host, error) {
 	return x, h, nil
 }
 
-// quantised returns x in blocks of type t, and what these hold.
+// quantised returns x in blocks of type t, of which the second half are any blocks, and
+// what they hold.
 func quantised(x *op.Array, t op.DType) (*op.Array, Host, error) {
 	n, err := t.Bytes(x.Shape)
 	if err != nil {
@@ -241,8 +243,27 @@ func quantised(x *op.Array, t op.DType) (*op.Array, Host, error) {
 	if err := t.Block().QuantizeWeighted(blocks, values, even); err != nil {
 		return nil, Host{}, err
 	}
+	anyBlocks(t.Block(), blocks[len(blocks)/2/t.Block().Bytes()*t.Block().Bytes():])
 	held, err := t.Array(x.Shape, blocks)
 	return held, HostOf(blocks, t, x.Shape), err
+}
+
+// anyBlocks fills blocks with bytes of all kinds whose scales are finite: levels, signs
+// and small scales that no quantiser chooses are among them.
+func anyBlocks(f block.Format, blocks []byte) {
+	state := uint32(1)
+	for ; len(blocks) > 0; blocks = blocks[f.Bytes():] {
+		b := blocks[:f.Bytes()]
+		for again := true; again; again = f.Check(b) != nil {
+			for i := range b {
+				state = state*1664525 + 1013904223
+				b[i] = byte(state >> 24)
+			}
+			if scale := f.Layout().Scale; scale.Encoding == block.E8M0 {
+				b[scale.Number[0].At/8] = 118 + byte(state>>8)%20 // sums of more are not finite
+			}
+		}
+	}
 }
 
 // test computes a small case of o and compares it with the reference.

@@ -58,6 +58,7 @@ var things = map[string]func() error{
 		return err
 	},
 
+	"models":      models,
 	"browser":     browser,
 	"vulkan":      vulkan("lavapipe"),
 	"swiftshader": vulkan("swiftshader"),
@@ -81,6 +82,7 @@ var things = map[string]func() error{
 //	node                Node.js
 //	objdump             the disassembler of arm64
 //	qemu                user-mode emulation of arm64
+//	models              the real models of [Model]
 //	naga, tint          the WGSL compilers of wgpu and of Dawn
 //	ptxas               the PTX assembler of NVIDIA
 //	tuning              RAYO_TUNE, which says what somebody who tunes a kernel compares

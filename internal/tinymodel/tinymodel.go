@@ -4,7 +4,6 @@ package tinymodel
 
 import (
 	"bytes"
-	"compress/gzip"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/gguf"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // Template is the chat template of the model.
@@ -46,20 +46,7 @@ func Path(t testing.TB) string {
 func raw(t testing.TB) []byte {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
-	z, err := os.Open(filepath.Join(filepath.Dir(here), "../../llm/testdata/llama.gguf.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer z.Close()
-	r, err := gzip.NewReader(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := gguf.NewBytes(b)
+	f, err := gguf.NewBytes(testutil.Unzip(t, filepath.Join(filepath.Dir(here), "../../llm/testdata/llama.gguf.gz")))
 	if err != nil {
 		t.Fatal(err)
 	}

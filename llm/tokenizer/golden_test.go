@@ -2,9 +2,7 @@ package tokenizer
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,19 +33,7 @@ func goldenVocabularies(t testing.TB) (names []string) {
 
 func goldenMetadata(t testing.TB, name string) *gguf.Metadata {
 	t.Helper()
-	f, err := os.Open(filepath.Join(golden, name+".gguf.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testutil.Unzip(t, filepath.Join(golden, name+".gguf.gz"))
 	g, err := gguf.NewReader(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatal(err)

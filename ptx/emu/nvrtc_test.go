@@ -2,9 +2,7 @@ package emu
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
-	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -21,20 +19,7 @@ import (
 // nvrtcText returns PTX that NVRTC made of testdata/nvrtc/kernels.cu.
 func nvrtcText(t testing.TB, file string) string {
 	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return string(testutil.Unzip(t, file))
 }
 
 func nvrtcFiles(t testing.TB) []string {

@@ -1,0 +1,164 @@
+package devicetest
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// goldenBlock is what llama.cpp says that random blocks of a format stand for.
+type goldenBlock struct {
+	Blocks hexBytes `json:"random_blocks_hex"`
+	Values hexBytes `json:"random_dequant_f32_le_hex"`
+}
+
+type hexBytes []byte
+
+func (h *hexBytes) UnmarshalText(text []byte) (err error) {
+	*h, err = hex.DecodeString(string(text))
+	return err
+}
+
+// value returns number i.
+func (g *goldenBlock) value(i int) float32 {
+	return math.Float32frombits(binary.LittleEndian.Uint32(g.Values[4*i:]))
+}
+
+// goldenOf reads them, by element type.
+func goldenOf(t *testing.T) map[op.DType]*goldenBlock {
+	t.Helper()
+	text, err := os.ReadFile("../../gguf/block/testdata/golden.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Types map[string]*goldenBlock `json:"types"`
+	}
+	if err := json.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	golden := map[op.DType]*goldenBlock{}
+	for _, d := range op.QuantTypes() {
+		g := file.Types[strings.ToUpper(d.String())]
+		if g == nil || len(g.Values) != 4*goldenElements {
+			t.Fatalf("no %d golden values of %v", goldenElements, d)
+		}
+		golden[d] = g
+	}
+	return golden
+}
+
+const (
+	goldenElements = 512
+	goldenColumns  = 256
+)
+
+// goldenBlocks holds a device to llama.cpp's blocks of every format: rows that are
+// taken of a table are those numbers bit for bit, and products with it are right. The first
+// use of each format runs the device's own test of it too. What the device does not
+// offer is an ErrUnsupported; these formats are to be those that the caller lists.
+func goldenBlocks(t *testing.T, open Open, unsupported ...op.DType) {
+	dev := start(t, open)
+	g := newGenerator(freshSeed(t))
+	golden := goldenOf(t)
+	missing := map[op.DType]bool{}
+	for _, d := range unsupported {
+		missing[d] = true
+	}
+	products := []int{1, 3, goldenColumns + 1}
+	if short() {
+		products = []int{1 + 2*g.IntN(2), goldenColumns + 1}
+	}
+	for _, d := range op.QuantTypes() {
+		err := goldenRows(t, dev, d, golden[d])
+		for _, rows := range products {
+			if err == nil {
+				err = g.goldenProduct(t, dev, d, golden[d], rows)
+			}
+		}
+		switch {
+		case missing[d] && !errors.Is(err, device.ErrUnsupported):
+			t.Errorf("%v: %v; it is listed as what this device does not offer", d, err)
+		case err != nil && !missing[d]:
+			t.Errorf("%v: %v", d, err)
+		}
+	}
+}
+
+// goldenRows takes the rows of the table with gather.
+func goldenRows(t *testing.T, dev *device.Device, d op.DType, g *goldenBlock) error {
+	b := batch.New(dev)
+	y := b.Gather(b.UploadBlocks(g.Blocks, d, goldenElements/goldenColumns, goldenColumns), batch.Upload(b, []int32{1, 0}))
+	if err := b.Execute(t.Context()); err != nil {
+		return err
+	}
+	got, err := b.Read(t.Context(), y)
+	if err != nil {
+		return err
+	}
+	for i, v := range got {
+		if want := g.value((i + goldenColumns) % goldenElements); v != want {
+			t.Errorf("%v: element %d is %v, want %v", d, i, v, want)
+			break
+		}
+	}
+	return nil
+}
+
+// goldenProduct multiplies the table by random rows, of which as many as there may be are
+// those of the identity: their products are the numbers one by one.
+func (g *generator) goldenProduct(t *testing.T, dev *device.Device, d op.DType, golden *goldenBlock, rows int) error {
+	in := make([]float32, rows*goldenColumns)
+	for i := range rows {
+		row := in[i*goldenColumns:][:goldenColumns]
+		if i > 0 {
+			row[(i-1)%goldenColumns] = 1
+			continue
+		}
+		for k := range row {
+			row[k] = float32(g.NormFloat64())
+		}
+	}
+	table := op.Shape{goldenElements / goldenColumns, goldenColumns}
+	w, err := d.Array(table, golden.Blocks) // for the magnitudes of its terms
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range w.Data {
+		w.Data[i] = float64(golden.value(i))
+	}
+	x := op.NewArray(op.Shape{rows, goldenColumns})
+	for i, v := range in {
+		x.Data[i] = float64(v)
+	}
+	attrs := op.MatMulQ.Defaults()
+	want, err := op.MatMulQ.Reference(&attrs, []*op.Array{x, w}, []op.DType{op.F32, d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := batch.New(dev)
+	y := b.MatMulQ(b.Upload(in, rows, goldenColumns), b.UploadBlocks(golden.Blocks, d, table...))
+	if err := b.Execute(t.Context()); err != nil {
+		return err
+	}
+	got, err := b.Read(t.Context(), y)
+	if err != nil {
+		return err
+	}
+	for i, v := range got {
+		if err := op.MatMulQ.Check(float64(v), want[0].Data[i], want[0].Mag[i], op.F32); err != nil {
+			t.Errorf("%v, %d rows: element %d: %v", d, rows, i, err)
+			break
+		}
+	}
+	return nil
+}

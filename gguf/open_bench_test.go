@@ -1,0 +1,60 @@
+package gguf
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/rayo-go/rayo/gguf/block"
+)
+
+// BenchmarkOpen reads what stands before the tensors of a model of 7 billion parameters with a
+// vocabulary of 128,256 tokens and the merges of it.
+func BenchmarkOpen(b *testing.B) {
+	m := &Metadata{}
+	const vocab = 128256
+	tokens, types, merges, scores := make([]string, vocab), make([]int32, vocab), make([]string, 280147), make([]float32, vocab)
+	for i := range tokens {
+		tokens[i] = fmt.Sprintf("Ġtoken%d", i)
+	}
+	for i := range merges {
+		merges[i] = fmt.Sprintf("Ġto ken%d", i)
+	}
+	for k, v := range map[string]Value{"general.architecture": NewValue("llama"), "tokenizer.ggml.tokens": NewArray(tokens), "tokenizer.ggml.token_type": NewArray(types), "tokenizer.ggml.merges": NewArray(merges), "tokenizer.ggml.scores": NewArray(scores)} {
+		if err := m.Set(k, v); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var infos []TensorInfo
+	for i := range 291 {
+		infos = append(infos, TensorInfo{fmt.Sprintf("blk.%d.attn_q.weight", i), block.Q4_K, []int64{4096, 4096}})
+	}
+	var buf bytes.Buffer
+	if _, err := NewWriter(&buf, m, infos); err != nil {
+		b.Fatal(err)
+	}
+	size := int64(buf.Len())
+	for _, i := range infos {
+		n, err := i.Size()
+		if err != nil {
+			b.Fatal(err)
+		}
+		size += n
+	}
+	b.SetBytes(int64(buf.Len()))
+	for b.Loop() {
+		f, err := NewReader(padded(buf.Bytes()), size)
+		if err != nil || f.NumTensors() != len(infos) {
+			b.Fatal(f, err)
+		}
+	}
+}
+
+// padded is a file that goes on with zeros.
+type padded []byte
+
+func (p padded) ReadAt(b []byte, off int64) (int, error) {
+	n := copy(b, p[min(off, int64(len(p))):])
+	clear(b[n:])
+	return len(b), nil
+}
