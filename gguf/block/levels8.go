@@ -1,0 +1,70 @@
+package block
+
+// LevelGroup is the number of elements for each factor that [Format.Levels] writes.
+const LevelGroup = 16
+
+// Levels writes the numbers that the blocks of src stand for as small integers and their
+// factors, so that products can be sums of integers: element i is
+//
+//	scales[i/16]·levels[i] + biases[i/16]
+//
+// rounded to float32 after each operation, the same bits as [Format.Dequantize] writes. levels
+// has the elements of all of src, scales and biases a sixteenth of that. biases may be nil for
+// a format without them: see [Format.Biased]. The error is [ErrFormat] for a scalar format and
+// for lengths that do not go together a [SizeError].
+func (f Format) Levels(levels []int8, scales, biases []float32, src []byte) error {
+	if err := f.check(len(levels), len(src)); err != nil {
+		return err
+	}
+	groups := len(levels) / LevelGroup
+	if f.Scalar() {
+		return ErrFormat
+	}
+	if len(scales) != groups || len(biases) != groups && (f.Biased() || biases != nil) {
+		return &SizeError{f, len(levels), len(src)}
+	}
+	l := f.layout()
+	var p parts
+	var b [maxBytes + 8]byte
+	var y [superElements]float32
+	each := l.Elements / LevelGroup
+	for ; len(src) > 0; src, levels, scales = src[l.Bytes:], levels[l.Elements:], scales[each:] {
+		copy(b[:], src[:l.Bytes])
+		l.unpack(&p, b[:])
+		l.levels(y[:l.Elements], &p)
+		times := l.wholes()
+		for i, v := range y[:l.Elements] {
+			levels[i] = int8(v * times)
+		}
+		repeated(scales[:each], func(dst []float32) { l.factors(dst, &l.Scale, p.scale[:], &l.Sub, p.sub[:]) }, l.Scale.groups(&l.Sub), 1/times)
+		if biases != nil {
+			if l.Bias.Encoding != NoFloat {
+				repeated(biases[:each], func(dst []float32) { l.factors(dst, &l.Bias, p.bias[:], &l.SubBias, p.subBias[:]) }, l.Bias.groups(&l.SubBias), 1)
+			} else {
+				clear(biases[:each])
+			}
+			biases = biases[each:]
+		}
+	}
+	return nil
+}
+
+// Biased reports whether something is added to the products of scales and levels.
+func (f Format) Biased() bool { return f.layout().Bias.Encoding != NoFloat }
+
+// wholes returns what levels are multiplied by to be integers.
+func (l *Layout) wholes() float32 {
+	if l.Level.Shift != nil {
+		return 8 // those of eighths
+	}
+	return 1
+}
+
+// repeated writes n factors, times a power of two, as often as there is room for each.
+func repeated(dst []float32, factors func([]float32), n int, times float32) {
+	var own [superElements / LevelGroup]float32
+	factors(own[:n])
+	for i := range dst {
+		dst[i] = own[i*n/len(dst)] * times
+	}
+}
