@@ -52,6 +52,42 @@ func (f Format) Levels(levels []int8, scales, biases []float32, src []byte) erro
 // Biased reports whether something is added to the products of scales and levels.
 func (f Format) Biased() bool { return f.layout().Bias.Encoding != NoFloat }
 
+// Group returns the number of neighbouring elements that share a scale and what is added; 0
+// for Invalid.
+func (f Format) Group() int {
+	l := f.layout()
+	return l.Elements / max(l.Scale.groups(&l.Sub), l.Bias.groups(&l.SubBias))
+}
+
+// LevelRange returns the least and the greatest integer that [Format.Levels] may write; 0
+// for a scalar format.
+func (f Format) LevelRange() (least, most int) {
+	l := f.layout()
+	v := &l.Level
+	levels := v.Table
+	switch {
+	case f.Scalar() || v.Number == nil:
+		return 0, 0
+	case v.Grid != nil:
+		levels = v.Grid.alphabet
+	case v.Table == nil && v.Signed:
+		return -1 << (v.Number.bits() - 1), 1<<(v.Number.bits()-1) - 1
+	case v.Table == nil:
+		least, most = v.Offset, v.Offset+1<<v.Number.bits()-1
+	}
+	for _, w := range levels {
+		least, most = min(least, int(w)), max(most, int(w))
+	}
+	if v.Signs != nil {
+		most = max(most, -least)
+		least = -most
+	}
+	if v.Shift != nil {
+		return least*8 - 1, most*8 + 1
+	}
+	return least, most
+}
+
 // wholes returns what levels are multiplied by to be integers.
 func (l *Layout) wholes() float32 {
 	if l.Level.Shift != nil {

@@ -28,7 +28,14 @@ func TestLevels(t *testing.T) {
 			if err := f.Levels(levels, scales, biases, src); err != nil {
 				t.Fatal(err)
 			}
+			least, most := f.LevelRange()
 			for i, w := range want {
+				if l := int(levels[i]); l < least || l > most {
+					t.Fatalf("%v: level %d, not within %d and %d", f, l, least, most)
+				}
+				if i%f.Group() > 0 && scales[i/LevelGroup] != scales[(i-1)/LevelGroup] && scales[i/LevelGroup] == scales[i/LevelGroup] {
+					t.Fatalf("%v: scales %v and %v of one group", f, scales[i/LevelGroup], scales[(i-1)/LevelGroup])
+				}
 				got := float32(scales[i/LevelGroup] * float32(levels[i]))
 				if f.Biased() {
 					got += biases[i/LevelGroup]
