@@ -39,6 +39,32 @@ func main() {
 		}
 		check(amd64file.Write(os.Args[1], "quant_"+strings.ToLower(m.name)+"_amd64", header, g.Context))
 	}
+	for _, m := range []struct {
+		name string
+		vnni bool
+	}{{"AVX2", false}, {"VNNI", true}} {
+		g := &gen{Context: build.NewContext(), name: m.name, lanes: 8, vnni: m.vnni, constants: map[[32]byte]string{}}
+		g.ConstraintExpr("amd64,!noasm")
+		if !m.vnni {
+			g.int8Round()
+			g.int8Pack()
+			for _, f := range integers {
+				g.levels8(f)
+			}
+		}
+		for _, f := range integers {
+			for _, rows := range []int{1, 4} {
+				g.int8Dot(f, rows)
+			}
+		}
+		for _, t := range g.tiles() {
+			t.write()
+		}
+		for _, write := range g.later {
+			write()
+		}
+		check(amd64file.Write(os.Args[1], "int8_"+strings.ToLower(m.name)+"_amd64", header, g.Context))
+	}
 }
 
 func check(err error) {
