@@ -272,8 +272,14 @@ func (s *Session) Rewind(n int) error {
 	if n < 0 || n > len(s.tokens) {
 		return fmt.Errorf("rewind to %d of %d tokens: %w", n, len(s.tokens), ErrToken)
 	}
+	s.rewind(n)
+	return nil
+}
+
+// rewind is Rewind of a session that is locked, to no more tokens than it has.
+func (s *Session) rewind(n int) {
 	if n == len(s.tokens) {
-		return nil
+		return
 	}
 	s.tokens, s.done, s.logits = s.tokens[:n], min(s.done, n), nil
 	s.edits++
@@ -284,7 +290,6 @@ func (s *Session) Rewind(n int) error {
 	}
 	s.m.cache.release(s.pages[keep:])
 	s.pages = s.pages[:keep]
-	return nil
 }
 
 // Fork returns another session with the same tokens. They share the cache of these; a
