@@ -109,7 +109,6 @@ func Load(ctx context.Context, dev *device.Device, f *gguf.File, o Options) (*Mo
 	m.weights = m.loaded.load(&c, arch)
 	m.config = c
 	m.ropes[0], m.ropes[1] = m.loaded.rope(&c, false, m.weights.ropeFactors), m.loaded.rope(&c, true, m.weights.ropeFactors)
-	m.loaded.scratch = nil
 	if m.loaded.err != nil {
 		m.loaded.close()
 		return nil, m.loaded.err
