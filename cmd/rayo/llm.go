@@ -26,7 +26,7 @@ import (
 type modelFlags struct {
 	Model   string `arg:"" help:"A GGUF file."`
 	Context int    `help:"The most tokens of a text, its prompt included; by default 4096, or what the model was trained for if that is less."`
-	Half    bool   `help:"Keep keys and values in 16 bits: half the memory."`
+	Cache   string `enum:"f32,f16,q8_0" default:"f32" help:"The type of keys and values: f32, or f16 for half the memory, or q8_0 for little more than a quarter, which takes more time."`
 }
 
 // open opens the device and the model. Close closes both.
@@ -35,16 +35,16 @@ func (f *modelFlags) open(ctx context.Context, parallel int) (*assistant.Assista
 	if err != nil {
 		return nil, nil, err
 	}
-	o := assistant.Options{Parallel: parallel, Model: llm.Options{Context: f.Context}}
-	if f.Half {
-		o.Model.CacheType = op.F16
-	}
+	o := assistant.Options{Parallel: parallel, Model: llm.Options{Context: f.Context, CacheType: cacheTypes[f.Cache]}}
 	a, err := assistant.Open(ctx, dev, f.Model, o)
 	if err != nil {
 		return nil, nil, errors.Join(err, dev.Close())
 	}
 	return a, dev, nil
 }
+
+// cacheTypes are the types of keys and values.
+var cacheTypes = map[string]op.DType{"f32": op.F32, "f16": op.F16, "q8_0": op.Q8_0}
 
 // samplingFlags are how tokens are chosen.
 type samplingFlags struct {
