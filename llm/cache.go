@@ -12,11 +12,10 @@ import (
 // PageSize is how many tokens a page of the cache has.
 const PageSize = 64
 
-// cache holds the keys and values of all sessions of a model, in pages: an array [tokens
-// width] for each layer, of which a page is PageSize rows.
+// cache holds the keys and values of all sessions of a model, in pages: rows of tokens
+// for each layer, of which a page is PageSize.
 type cache struct {
-	keys, values []*device.Buffer // of each layer
-	typ          op.DType
+	keys, values []store // of each layer
 	pages        int
 	perSequence  int // pages that a sequence can have, with those of a last chunk
 	config       *Config
@@ -31,51 +30,55 @@ type cache struct {
 
 // newCache makes a cache of so many pages.
 func newCache(ctx context.Context, dev *device.Device, c *Config, typ op.DType, pages, perSequence int) (*cache, error) {
-	k := &cache{typ: typ, pages: pages, perSequence: perSequence, config: c, refs: make([]int32, pages),
+	k := &cache{pages: pages, perSequence: perSequence, config: c, refs: make([]int32, pages),
 		known: prefixes{pages: make(map[prefix]prefixPage), of: make(map[int32]prefix)}}
 	for i := pages - 1; i >= 0; i-- {
 		k.free = append(k.free, int32(i))
 	}
 	for range c.Layers {
 		for _, to := range []struct {
-			list  *[]*device.Buffer
+			list  *[]store
 			width int
 		}{{&k.keys, c.KVHeads * c.KeyLength}, {&k.values, c.KVHeads * c.ValueLength}} {
-			b, err := dev.NewBuffer(ctx, typ, pages*PageSize, to.width)
+			s, err := newStore(ctx, dev, typ, pages*PageSize, to.width)
 			if err != nil {
 				k.close()
 				return nil, err
 			}
-			*to.list = append(*to.list, b)
+			*to.list = append(*to.list, s)
 		}
 	}
 	return k, nil
 }
 
 func (k *cache) close() {
-	for _, list := range [][]*device.Buffer{k.keys, k.values} {
-		for _, b := range list {
-			_ = b.Close()
+	for _, list := range [][]store{k.keys, k.values} {
+		for _, s := range list {
+			s.close()
 		}
 	}
 }
 
-// append records that keys and values [t width] of layer i go to their places, and
-// returns all pages.
-func (k *cache) append(r *recorder, i int, keys, values batch.Value) (allKeys, allValues batch.Value) {
-	c := k.config
-	k.store(r.Batch, k.keys[i], r.places, keys)
-	k.store(r.Batch, k.values[i], r.places, values)
-	return r.Reshape(r.Use(k.keys[i]), k.pages, PageSize, c.KVHeads, c.KeyLength),
-		r.Reshape(r.Use(k.values[i]), k.pages, PageSize, c.KVHeads, c.ValueLength)
-}
+// floats reports whether attention reads pages as they are.
+func (k *cache) floats() bool { return k.keys[0].floats() }
 
-// store records that rows go to their places in an array.
-func (k *cache) store(b *batch.Batch, buf *device.Buffer, places, rows batch.Value) {
-	if k.typ != op.F32 {
-		rows = b.Cast(rows, k.typ)
+// attend records that keys and values [t width] of layer i go to their places, and the attention of q over
+// those of the sequences.
+func (k *cache) attend(r *recorder, i int, q, keys, values batch.Value, o op.AttentionOpts) batch.Value {
+	c := k.config
+	k.keys[i].put(r.Batch, r.places, keys)
+	k.values[i].put(r.Batch, r.places, values)
+	if k.floats() {
+		all := func(s store, width int) batch.Value {
+			return r.Reshape(r.Use(s.data), k.pages, PageSize, c.KVHeads, width)
+		}
+		return r.AttentionWith(q, all(k.keys[i], c.KeyLength), all(k.values[i], c.ValueLength), batch.AttentionInputs{Lengths: r.lengths, Table: r.table}, o)
 	}
-	b.Store(buf, 0, b.Scatter(b.Use(buf), places, rows))
+	heads := func(s store, width int) batch.Value {
+		x := r.Reshape(s.get(r.Batch, r.all), r.sequences, k.perSequence*PageSize, c.KVHeads, width)
+		return r.Permute(x, 0, 2, 1, 3)
+	}
+	return r.AttentionAt(q, heads(k.keys[i], c.KeyLength), heads(k.values[i], c.ValueLength), r.lengths, o)
 }
 
 // take appends pages to those of a sequence until it has n, and reports whether there

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 )
@@ -23,6 +24,10 @@ func (s *Session) Generate(ctx context.Context, tokens []int32, o Sampling) iter
 	return func(yield func(Token, error) bool) {
 		if err := o.check(); err != nil {
 			yield(Token{}, err)
+			return
+		}
+		if o.Draft == s {
+			yield(Token{}, fmt.Errorf("sampling: Draft is the session that generates: %w", ErrSampling))
 			return
 		}
 		g := &generation{s: s, sampler: newSampler(o), next: tokens}

@@ -143,6 +143,7 @@ func TestGolden(t *testing.T) {
 	dev := openCPU(t)
 	for name, tol := range goldens {
 		t.Run(name, func(t *testing.T) { matches(t, dev, name, op.F32, tol, cuts...) })
+		t.Run(name+" q8_0", func(t *testing.T) { matches(t, dev, name, op.Q8_0, max(tol, 3e-2), cuts...) })
 	}
 }
 
@@ -153,4 +154,5 @@ func onDevice(t *testing.T, dev *device.Device) {
 		t.Run(name, func(t *testing.T) { matches(t, dev, name, op.F32, max(goldens[name], 5e-5), []int{12, 1, 1, 16}) })
 	}
 	t.Run("halves", func(t *testing.T) { matches(t, dev, "llama", op.F16, 3e-3, []int{12, 1, 1, 16}) })
+	t.Run("q8_0", func(t *testing.T) { matches(t, dev, "llama", op.Q8_0, 3e-2, []int{12, 1, 1, 16}) })
 }

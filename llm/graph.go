@@ -31,7 +31,10 @@ type recorder struct {
 	m *Model
 	passShape
 
-	tokens, positions, places, lengths, table, last batch.Value
+	tokens, positions, places, lengths, last batch.Value
+	// Where the keys of sequences are: table has their pages, or all their rows where attention cannot
+	// read pages.
+	table, all batch.Value
 }
 
 // use returns a weight, the zero Value for an absent one.
@@ -49,7 +52,12 @@ func (r *recorder) record() batch.Value {
 	r.tokens, r.positions, r.lengths = ints(n), ints(n), ints(r.sequences)
 	if c.Causal {
 		r.places = ints(n)
-		r.table = batch.Upload(r.Batch, make([]int32, r.sequences*r.m.cache.perSequence), r.sequences, r.m.cache.perSequence)
+		pages := r.sequences * r.m.cache.perSequence
+		if r.m.cache.floats() {
+			r.table = batch.Upload(r.Batch, make([]int32, pages), r.sequences, r.m.cache.perSequence)
+		} else {
+			r.all = ints(pages * PageSize)
+		}
 	}
 	x := r.embed()
 	for i := range w.layers {
@@ -171,8 +179,7 @@ func (r *recorder) attention(x batch.Value, i int, l *layer) batch.Value {
 	o := op.AttentionOpts{Causal: c.Causal, Scale: c.AttentionScale, Softcap: c.AttentionSoftcap, Window: c.Window[i]}
 	var y batch.Value
 	if c.Causal {
-		keys, values := r.m.cache.append(r, i, r.Reshape(k, n, c.KVHeads*c.KeyLength), v)
-		y = r.AttentionWith(q, keys, values, batch.AttentionInputs{Lengths: r.lengths, Table: r.table}, o)
+		y = r.m.cache.attend(r, i, q, r.Reshape(k, n, c.KVHeads*c.KeyLength), v, o)
 	} else {
 		heads := func(x batch.Value, width int) batch.Value {
 			return r.Permute(r.Reshape(x, r.sequences, r.rows, c.KVHeads, width), 0, 2, 1, 3)

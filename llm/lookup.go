@@ -41,11 +41,14 @@ func (g *generation) reveal() {
 // guess computes the last token together with a draft, if that is the only one to be computed and
 // there are guesses and room, and otherwise what is not computed yet.
 func (g *generation) guess(ctx context.Context) error {
-	s, n := g.s, g.sampler.Lookup
-	if n == 0 || s.done != len(s.tokens)-1 {
+	s := g.s
+	if s.done != len(s.tokens)-1 {
 		return s.catchUp(ctx)
 	}
-	draft := follow(s.tokens, min(n, s.m.context-len(s.tokens)))
+	draft, err := g.propose(ctx)
+	if err != nil {
+		return err
+	}
 	if len(draft) > 0 {
 		pages, ok := s.m.cache.take(s.pages, ceilDiv(len(s.tokens)+len(draft), PageSize))
 		if s.pages = pages; !ok {
@@ -59,15 +62,42 @@ func (g *generation) guess(ctx context.Context) error {
 		return err
 	}
 	if g.rows == nil {
-		g.rows = make([]float32, (n+1)*s.m.config.Vocabulary)
+		g.rows = make([]float32, (g.most()+1)*s.m.config.Vocabulary)
 	}
 	tokens := append([]int32{s.tokens[s.done]}, draft...)
-	if err := s.compute(ctx, passShape{1, n + 1, allLogits}, tokens, g.rows); err != nil {
+	if err := s.compute(ctx, passShape{1, g.most() + 1, allLogits}, tokens, g.rows); err != nil {
 		return err
 	}
 	g.draft, g.right, g.edits = tokens[1:], 0, s.edits
 	g.reveal()
 	return nil
+}
+
+// most returns how many tokens are guessed at most, 0 where none are.
+func (g *generation) most() int {
+	o := &g.sampler.Sampling
+	if o.Draft == nil {
+		return o.Lookup
+	}
+	return max(o.Lookup, o.draftTokens())
+}
+
+// propose returns guesses of what follows: from the text, if it repeats itself, or else of the draft model.
+func (g *generation) propose(ctx context.Context) ([]int32, error) {
+	s, o := g.s, &g.sampler.Sampling
+	room := s.m.context - len(s.tokens)
+	draft := follow(s.tokens, min(o.Lookup, room))
+	n := min(o.draftTokens(), room)
+	if len(draft) > 0 || o.Draft == nil || n < 1 {
+		return draft, nil
+	}
+	draft, err := o.Draft.guess(ctx, s.tokens, n)
+	for i, id := range draft {
+		if int(id) >= s.m.config.Vocabulary {
+			return draft[:i], err
+		}
+	}
+	return draft, err
 }
 
 // confirm compares a token that was appended with the guess in its place.

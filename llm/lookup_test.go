@@ -11,25 +11,6 @@ func TestLookup(t *testing.T) {
 	// Always the same texts: two tokens that are almost equally likely may be exchanged.
 	rnd := rand.New(rand.NewPCG(1, 2))
 	m := openModel(t, openCPU(t), "llama", Options{Context: 300, Cache: 10000, Chunk: 32})
-	text := func(prompt []int32, o Sampling) []int32 {
-		s := m.NewSession()
-		defer s.Close()
-		var ids []int32
-		for tok, err := range s.Generate(t.Context(), prompt, o) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			ids = append(ids, tok.ID)
-		}
-		if got := s.Tokens(); !slices.Equal(got, slices.Concat(prompt, ids)) {
-			t.Fatalf("the session has %v", got)
-		}
-		if err := s.Feed(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		near(t, "behind guesses", s.Logits(), fed(t, m, slices.Concat(prompt, ids)).Logits())
-		return ids
-	}
 	for range 4 {
 		prompt := randomTokens(rnd, 5+rnd.IntN(100))
 		for _, o := range []Sampling{
@@ -37,9 +18,9 @@ func TestLookup(t *testing.T) {
 			{MaxTokens: 60, Temperature: 0.3, Seed: 3, RepeatPenalty: 1.05},
 			{MaxTokens: 30, Temperature: 1, Seed: 4, LogitBias: map[int32]float32{7: 9, 8: 8}},
 		} {
-			want := text(prompt, o)
+			want := generated(t, m, prompt, o)
 			o.Lookup = 1 + rnd.IntN(fewTokens-1)
-			if got := text(prompt, o); !slices.Equal(got, want) {
+			if got := generated(t, m, prompt, o); !slices.Equal(got, want) {
 				t.Errorf("%v with guesses, %v without", got, want)
 			}
 		}

@@ -23,7 +23,10 @@ type Options struct {
 	// Sessions is how many sessions can be full at once, if Cache is 0; one where it is 0.
 	Sessions int
 	// CacheType is the type of keys and values in the cache: op.F32, which the zero value
-	// stands for, or op.F16, which takes half the memory.
+	// stands for, op.F16, which takes half the memory, or op.Q8_0, which takes little more than a
+	// quarter: numbers of 8 bits with a factor for 32 of them. Attention reads the first two as they are. Of the
+	// third, each pass makes f32 of as many tokens as a session can have, so that Context should be
+	// no larger than needed.
 	CacheType op.DType
 	// Chunk is how many tokens of a prompt one pass takes; 256 where it is 0. More need
 	// more memory for temporaries.
@@ -114,7 +117,6 @@ func Load(ctx context.Context, dev *device.Device, f *gguf.File, o Options) (*Mo
 	m.weights = m.loaded.load(&c, arch)
 	m.config = c
 	m.ropes[0], m.ropes[1] = m.loaded.rope(&c, false, m.weights.ropeFactors), m.loaded.rope(&c, true, m.weights.ropeFactors)
-	m.loaded.scratch = nil
 	if m.loaded.err != nil {
 		m.loaded.close()
 		return nil, m.loaded.err
@@ -143,8 +145,10 @@ func (m *Model) sizes(c *Config, o Options) (pages int, err error) {
 	if o.Context < 0 || o.Cache < 0 || o.Sessions < 0 || o.Chunk < 0 || o.Chunk > maxChunk {
 		return 0, fmt.Errorf("context of %d tokens, cache of %d, %d sessions, chunks of %d: below 0, or chunks above %d: %w", o.Context, o.Cache, o.Sessions, o.Chunk, maxChunk, device.ErrShape)
 	}
-	if o.CacheType != op.InvalidType && o.CacheType != op.F32 && o.CacheType != op.F16 {
-		return 0, fmt.Errorf("cache of %v, not f32 or f16: %w", o.CacheType, device.ErrUnsupported)
+	switch o.CacheType {
+	case op.InvalidType, op.F32, op.F16, op.Q8_0:
+	default:
+		return 0, fmt.Errorf("cache of %v, not f32, f16 or q8_0: %w", o.CacheType, device.ErrUnsupported)
 	}
 	m.context = o.Context
 	if m.context == 0 {
@@ -272,6 +276,7 @@ type pass struct {
 // passRun is the operands of one run.
 type passRun struct {
 	tokens, positions, places, lengths, table, last []int32
+	all                                             []int32 // rows of the pages of the table
 	bind                                            []batch.Binding
 }
 
@@ -304,6 +309,9 @@ func (p *pass) run() *passRun {
 		r = &passRun{tokens: make([]int32, n), positions: make([]int32, n), lengths: make([]int32, p.sequences), last: make([]int32, 1)}
 		if k := p.m.cache; k != nil {
 			r.places, r.table = make([]int32, n), make([]int32, p.sequences*k.perSequence)
+			if !k.floats() {
+				r.all = make([]int32, len(r.table)*PageSize)
+			}
 		}
 	}
 	clear(r.tokens)
@@ -314,6 +322,9 @@ func (p *pass) run() *passRun {
 	}
 	for i := range r.table {
 		r.table[i] = -1
+	}
+	for i := range r.all {
+		r.all[i] = int32(p.m.cache.pages * PageSize)
 	}
 	r.last[0] = 0
 	return r
@@ -331,6 +342,11 @@ func (r *passRun) set(p *pass, i int, tokens []int32, start int, pages []int32) 
 		// The last row stands at the last key: rows without a token are counted.
 		r.lengths[i] = int32(start + p.rows)
 		copy(r.table[i*k.perSequence:], pages)
+		if r.all != nil {
+			for j := range len(pages) * PageSize {
+				r.all[i*k.perSequence*PageSize+j] = pages[j/PageSize]*PageSize + int32(j%PageSize)
+			}
+		}
 		for j := range tokens {
 			at := start + j
 			r.places[first+j] = pages[at/PageSize]*PageSize + int32(at%PageSize)
@@ -347,7 +363,12 @@ func (p *pass) do(ctx context.Context, r *passRun, y []float32) error {
 		r.bind = append(r.bind, batch.Set(p.positions, r.positions))
 	}
 	if p.m.cache != nil {
-		r.bind = append(r.bind, batch.Set(p.places, r.places), batch.Set(p.table, r.table))
+		r.bind = append(r.bind, batch.Set(p.places, r.places))
+		if r.all != nil {
+			r.bind = append(r.bind, batch.Set(p.all, r.all))
+		} else {
+			r.bind = append(r.bind, batch.Set(p.table, r.table))
+		}
 	}
 	if p.result == lastLogits && p.rows > 1 {
 		r.bind = append(r.bind, batch.Set(p.last, r.last))

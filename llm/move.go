@@ -6,7 +6,6 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
-	"github.com/rayo-go/rayo/op"
 )
 
 // pageMoves are plans that copy a page of all layers within the cache, to the host, and
@@ -65,23 +64,16 @@ func (k *cache) move(ctx context.Context, dev *device.Device, reads, writes bool
 		v.to = rows()
 	}
 	for i := range 2 * len(k.keys) {
-		buf := k.array(i)
-		var x batch.Value
-		if reads {
-			x = b.Gather(b.Use(buf), v.from)
-		} else {
-			n := buf.Shape()[1]
-			x = b.Upload(make([]float32, PageSize*n), PageSize, n)
-			v.data = append(v.data, x)
-		}
+		at := k.array(i)
 		switch {
-		case !writes:
-			x = b.Cast(x, op.F32)
-			v.data = append(v.data, x)
+		case reads && writes:
+			at.copy(b, v.from, v.to)
 		case reads:
-			b.Store(buf, 0, b.Scatter(b.Use(buf), v.to, x))
+			v.data = append(v.data, at.get(b, v.from))
 		default:
-			k.store(b, buf, v.to, x)
+			x := b.Upload(make([]float32, PageSize*at.width), PageSize, at.width)
+			v.data = append(v.data, x)
+			at.put(b, v.to, x)
 		}
 	}
 	var err error
@@ -97,7 +89,7 @@ func (k *cache) move(ctx context.Context, dev *device.Device, reads, writes bool
 }
 
 // array returns the keys of layer i/2, or its values where i is odd.
-func (k *cache) array(i int) *device.Buffer {
+func (k *cache) array(i int) store {
 	if i%2 == 0 {
 		return k.keys[i/2]
 	}
@@ -152,7 +144,7 @@ func (m *Model) writePage(ctx context.Context, page int32, data [][]float32) err
 func (k *cache) pageData() [][]float32 {
 	data := make([][]float32, 2*len(k.keys))
 	for i := range data {
-		data[i] = make([]float32, PageSize*k.array(i).Shape()[1])
+		data[i] = make([]float32, PageSize*k.array(i).width)
 	}
 	return data
 }

@@ -51,6 +51,18 @@ type Sampling struct {
 	// prompt, as summaries and changed code do, come sooner. At most 15.
 	Lookup int
 
+	// Draft, if not nil, is a session of a smaller model with the same tokens, which guesses DraftTokens
+	// tokens at a time, 4 where that is 0, at most 15; they are checked in one pass. Where Lookup guesses too, it
+	// comes first. Tokens are the same as without, as they are with Lookup. The session takes the tokens of the one
+	// that generates, and forgets others that it has. It serves one text at a time: while it is used by another
+	// goroutine, nothing is guessed.
+	//
+	//	small, err := llm.Open(ctx, dev, "small.gguf", llm.Options{})
+	//	...
+	//	o.Draft = small.NewSession()
+	Draft       *Session
+	DraftTokens int
+
 	MaxTokens int     // 0 for no limit
 	Stop      []int32 // tokens that end the text besides those of the model
 	IgnoreEnd bool    // do not stop at Model.EndTokens
@@ -100,7 +112,21 @@ func (o *Sampling) check() error {
 	if o.Lookup < 0 || o.Lookup >= fewTokens {
 		return fmt.Errorf("sampling: Lookup is %d, not from 0 to %d: %w", o.Lookup, fewTokens-1, ErrSampling)
 	}
+	if o.DraftTokens < 0 || o.DraftTokens >= fewTokens {
+		return fmt.Errorf("sampling: DraftTokens is %d, not from 0 to %d: %w", o.DraftTokens, fewTokens-1, ErrSampling)
+	}
+	if o.Draft != nil && o.Draft.m.cache == nil {
+		return fmt.Errorf("sampling: Draft is a session of %s, which embeds and guesses no tokens: %w", o.Draft.m.config.Architecture, ErrSampling)
+	}
 	return nil
+}
+
+// draftTokens returns how many tokens the draft model guesses at a time.
+func (o *Sampling) draftTokens() int {
+	if o.DraftTokens == 0 {
+		return defaultDraftTokens
+	}
+	return o.DraftTokens
 }
 
 // sampler chooses tokens.

@@ -118,7 +118,7 @@ func (s *Session) Evaluate(ctx context.Context, tokens []int32, each func(i int,
 		return err
 	}
 	v := s.m.config.Vocabulary
-	rows := make([]float32, fewTokens*v)
+	rows := make([]float32, s.m.evaluated()*v)
 	for i := 0; i < len(tokens); {
 		n, err := s.pass(ctx, allLogits, rows)
 		if err != nil {
@@ -232,10 +232,20 @@ func (m *Model) rowsFor(tokens int, what result) int {
 	switch {
 	case tokens == 1:
 		return 1
-	case what == allLogits || tokens <= 3*few && tokens < m.chunk:
+	case tokens <= 3*few && tokens < m.chunk:
 		return few
+	case what == allLogits:
+		return m.evaluated()
 	}
 	return m.chunk
+}
+
+// evaluatedLogits bounds the logits of a pass that returns those of all rows: 32 MiB.
+const evaluatedLogits = 8 << 20
+
+// evaluated returns the most rows of a pass that returns the logits of all.
+func (m *Model) evaluated() int {
+	return max(min(fewTokens, m.chunk), min(m.chunk, evaluatedLogits/m.config.Vocabulary/fewTokens*fewTokens))
 }
 
 // own gives the session pages of its own for the next tokens, in place of shared ones.
@@ -272,8 +282,14 @@ func (s *Session) Rewind(n int) error {
 	if n < 0 || n > len(s.tokens) {
 		return fmt.Errorf("rewind to %d of %d tokens: %w", n, len(s.tokens), ErrToken)
 	}
+	s.rewind(n)
+	return nil
+}
+
+// rewind is Rewind of a session that is locked, to no more tokens than it has.
+func (s *Session) rewind(n int) {
 	if n == len(s.tokens) {
-		return nil
+		return
 	}
 	s.tokens, s.done, s.logits = s.tokens[:n], min(s.done, n), nil
 	s.edits++
@@ -284,7 +300,6 @@ func (s *Session) Rewind(n int) error {
 	}
 	s.m.cache.release(s.pages[keep:])
 	s.pages = s.pages[:keep]
-	return nil
 }
 
 // Fork returns another session with the same tokens. They share the cache of these; a

@@ -109,7 +109,7 @@ func TestRewindAndFork(t *testing.T) {
 func TestSaveAndLoad(t *testing.T) {
 	rnd := testRand(t)
 	dev := openCPU(t)
-	for _, typ := range []op.DType{op.F32, op.F16} {
+	for _, typ := range []op.DType{op.F32, op.F16, op.Q8_0} {
 		m := openModel(t, dev, "qwen3", Options{Context: 300, Cache: 1000, CacheType: typ})
 		a, b := randomTokens(rnd, 1+rnd.IntN(200)), randomTokens(rnd, 10)
 		s := fed(t, m, a)

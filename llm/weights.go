@@ -1,9 +1,10 @@
 package llm
 
 import (
+	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 
@@ -54,8 +55,7 @@ type loader struct {
 	f       *gguf.File
 	err     error
 	buffers []*device.Buffer
-	scratch []byte // of the largest tensor so far
-	context int    // tokens that a session can have
+	context int // tokens that a session can have
 	used    map[string]bool
 }
 
@@ -228,62 +228,46 @@ func (l *loader) upload(tensors []*gguf.Tensor, rows, cols int, change func([]by
 	if l.err != nil {
 		return nil
 	}
-	raw, err := l.bytes(tensors)
+	b, err := l.transfer(tensors, rows, cols, change)
 	if err != nil {
-		l.err = fmt.Errorf("tensor %s: %w", tensors[0].Name, err)
-		return nil
+		err = fmt.Errorf("tensor %s: %w", tensors[0].Name, err)
+	}
+	return l.keep(b, err)
+}
+
+// transfer is upload by pieces, where the bytes need no change.
+func (l *loader) transfer(tensors []*gguf.Tensor, rows, cols int, change func([]byte) []byte) (*device.Buffer, error) {
+	format := tensors[0].Type
+	var parts []io.Reader
+	for _, t := range tensors {
+		parts = append(parts, io.NewSectionReader(t, 0, t.Size()))
+	}
+	r, typ := io.MultiReader(parts...), op.QuantType(format)
+	if typ == op.InvalidType {
+		typ = floats[format]
+	}
+	if change == nil && typ != op.InvalidType {
+		return device.UploadFrom(l.ctx, l.dev, r, typ, rows, cols)
+	}
+	raw, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
 	}
 	if change != nil {
 		raw = change(raw)
 	}
-	typ := tensors[0].Type
-	if q := op.QuantType(typ); q != op.InvalidType {
-		return l.keep(device.UploadBlocks(l.ctx, l.dev, raw, q, rows, cols))
+	if typ != op.InvalidType {
+		return device.UploadFrom(l.ctx, l.dev, bytes.NewReader(raw), typ, rows, cols)
 	}
-	switch typ {
-	case block.F16:
-		return l.keep(device.Upload(l.ctx, l.dev, halves[op.Float16](raw), rows, cols))
-	case block.BF16:
-		return l.keep(device.Upload(l.ctx, l.dev, halves[op.BFloat16](raw), rows, cols))
+	x := make([]float32, len(raw)/format.Bytes()*format.Elements())
+	if err := format.Dequantize(x, raw); err != nil {
+		return nil, err
 	}
-	x := make([]float32, len(raw)/typ.Bytes()*typ.Elements())
-	if err := typ.Dequantize(x, raw); err != nil {
-		l.err = fmt.Errorf("tensor %s: %w", tensors[0].Name, err)
-		return nil
-	}
-	return l.keep(device.Upload(l.ctx, l.dev, x, rows, cols))
+	return device.Upload(l.ctx, l.dev, x, rows, cols)
 }
 
-// bytes returns the bytes of tensors, one behind the other, valid until the next call.
-func (l *loader) bytes(tensors []*gguf.Tensor) ([]byte, error) {
-	size := int64(0)
-	for _, t := range tensors {
-		size += t.Size() // which the file has
-	}
-	if size > math.MaxInt {
-		return nil, fmt.Errorf("%d bytes: %w", size, device.ErrLimit)
-	}
-	if int(size) > cap(l.scratch) {
-		l.scratch = make([]byte, size)
-	}
-	raw := l.scratch[:size]
-	at := int64(0)
-	for _, t := range tensors {
-		if _, err := t.ReadAt(raw[at:at+t.Size()], 0); err != nil {
-			return nil, err
-		}
-		at += t.Size()
-	}
-	return raw, nil
-}
-
-func halves[T op.Float16 | op.BFloat16](raw []byte) []T {
-	x := make([]T, len(raw)/2)
-	for i := range x {
-		x[i] = T(binary.LittleEndian.Uint16(raw[2*i:]))
-	}
-	return x
-}
+// floats are the formats without blocks that devices have too.
+var floats = map[block.Format]op.DType{block.F32: op.F32, block.F16: op.F16, block.BF16: op.BF16}
 
 // load brings all tensors of the model to the device.
 func (l *loader) load(c *Config, arch *architecture) *weights {

@@ -65,7 +65,7 @@ type Assistant struct {
 // Open loads a model from a GGUF file. See [llm.Open] for errors; those of the tokenizer and of
 // the template wrap an error of package tokenizer or chat.
 func Open(ctx context.Context, dev *device.Device, path string, o Options) (*Assistant, error) {
-	f, err := gguf.Open(path, gguf.Mapped())
+	f, err := gguf.Open(path)
 	if err != nil {
 		return nil, err
 	}

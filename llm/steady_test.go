@@ -1,0 +1,58 @@
+package llm
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// TestSteady generates a long text: behind the third token no plan is made, and memory stays what it is.
+func TestSteady(t *testing.T) {
+	tokens := 10000
+	if testing.Short() {
+		tokens = 2000
+	}
+	for _, typ := range []op.DType{op.F32, op.F16} {
+		dev := openCPU(t)
+		m := openModel(t, dev, "llama", Options{Context: tokens + 100, CacheType: typ})
+		s := m.NewSession()
+		plans, heap, buffers := int64(0), uint64(0), int64(0)
+		n := 0
+		for _, err := range s.Generate(t.Context(), randomTokens(testRand(t), 40), Sampling{MaxTokens: tokens, IgnoreEnd: true, Temperature: 1, TopK: 20}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch n++; n {
+			case 3:
+				plans, buffers = dev.Stats().Compiled, dev.Stats().BufferBytes
+			case 1500: // what long sessions need besides has been taken
+				heap = heapInUse()
+			}
+		}
+		if n != tokens {
+			t.Fatalf("%d tokens, want %d", n, tokens)
+		}
+		if made := dev.Stats().Compiled - plans; made != 0 {
+			t.Errorf("%v: %d plans were made behind the third token", typ, made)
+		}
+		if got := dev.Stats().BufferBytes; got != buffers {
+			t.Errorf("%v: buffers of %d bytes, %d behind the third token", typ, got, buffers)
+		}
+		// What grows is the tokens and what prefixes the pages hold: some 32 bytes a token.
+		if got := heapInUse(); got > heap+uint64(tokens)*64+1<<20 {
+			t.Errorf("%v: %d bytes in use behind %d tokens, %d behind 1500", typ, got, tokens, heap)
+		}
+		_ = s.Close()
+	}
+}
+
+// heapInUse returns the bytes of objects that are in use.
+func heapInUse() uint64 {
+	var m runtime.MemStats
+	for range 2 { // what pools hold goes with the second
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
