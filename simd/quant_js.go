@@ -1,0 +1,5 @@
+//go:build js && !noasm
+
+package simd
+
+func quantKernelsOf(Level) []quantKernels { return nil }
