@@ -43,425 +43,433 @@ const (
 	placeGemmRows1            = 32
 	placeGemmDots1            = 33
 	placeConvRow              = 34
+	placeDotQ40               = 35
+	placeDequantizeQ40        = 36
+	placeDotQ80               = 37
+	placeDequantizeQ80        = 38
+	placeDotQ4k               = 39
+	placeDequantizeQ4k        = 40
+	placeDotQ6k               = 41
+	placeDequantizeQ6k        = 42
 )
 
 func mapSIMD128(name string) MapFunc {
 	switch name {
 	case "relu":
-		return mapAtPlace(35, 0)
-	case "leaky_relu":
-		return mapAtPlace(36, 1)
-	case "elu":
-		return mapAtPlace(37, 1)
-	case "selu":
-		return mapAtPlace(38, 0)
-	case "sigmoid", "code.sigmoid":
-		return mapAtPlace(39, 0)
-	case "tanh", "code.tanh":
-		return mapAtPlace(40, 0)
-	case "silu":
-		return mapAtPlace(41, 0)
-	case "hard_swish":
-		return mapAtPlace(42, 0)
-	case "mish":
 		return mapAtPlace(43, 0)
-	case "gelu":
-		return mapAtPlace(44, 0)
-	case "gelu_tanh":
-		return mapAtPlace(45, 0)
-	case "celu":
-		return mapAtPlace(46, 1)
-	case "hard_sigmoid":
-		return mapAtPlace(47, 2)
-	case "shrink":
-		return mapAtPlace(48, 2)
-	case "threshold":
-		return mapAtPlace(49, 2)
-	case "prelu":
+	case "leaky_relu":
+		return mapAtPlace(44, 1)
+	case "elu":
+		return mapAtPlace(45, 1)
+	case "selu":
+		return mapAtPlace(46, 0)
+	case "sigmoid", "code.sigmoid":
+		return mapAtPlace(47, 0)
+	case "tanh", "code.tanh":
+		return mapAtPlace(48, 0)
+	case "silu":
+		return mapAtPlace(49, 0)
+	case "hard_swish":
 		return mapAtPlace(50, 0)
-	case "softsign":
+	case "mish":
 		return mapAtPlace(51, 0)
-	case "softplus":
+	case "gelu":
 		return mapAtPlace(52, 0)
-	case "abs", "code.abs":
+	case "gelu_tanh":
 		return mapAtPlace(53, 0)
-	case "neg", "code.neg":
-		return mapAtPlace(54, 0)
-	case "sign":
-		return mapAtPlace(55, 0)
-	case "floor", "code.floor":
-		return mapAtPlace(56, 0)
-	case "ceil", "code.ceil":
-		return mapAtPlace(57, 0)
-	case "round", "code.round":
+	case "celu":
+		return mapAtPlace(54, 1)
+	case "hard_sigmoid":
+		return mapAtPlace(55, 2)
+	case "shrink":
+		return mapAtPlace(56, 2)
+	case "threshold":
+		return mapAtPlace(57, 2)
+	case "prelu":
 		return mapAtPlace(58, 0)
-	case "trunc", "code.trunc":
+	case "softsign":
 		return mapAtPlace(59, 0)
-	case "exp", "code.exp":
+	case "softplus":
 		return mapAtPlace(60, 0)
-	case "exp2", "code.exp2":
+	case "abs", "code.abs":
 		return mapAtPlace(61, 0)
-	case "log", "code.log":
+	case "neg", "code.neg":
 		return mapAtPlace(62, 0)
-	case "log2", "code.log2":
+	case "sign":
 		return mapAtPlace(63, 0)
-	case "log1p", "code.log1p":
+	case "floor", "code.floor":
 		return mapAtPlace(64, 0)
-	case "sqrt", "code.sqrt":
+	case "ceil", "code.ceil":
 		return mapAtPlace(65, 0)
-	case "rsqrt", "code.rsqrt":
+	case "round", "code.round":
 		return mapAtPlace(66, 0)
-	case "recip", "code.recip":
+	case "trunc", "code.trunc":
 		return mapAtPlace(67, 0)
-	case "square":
+	case "exp", "code.exp":
 		return mapAtPlace(68, 0)
+	case "exp2", "code.exp2":
+		return mapAtPlace(69, 0)
+	case "log", "code.log":
+		return mapAtPlace(70, 0)
+	case "log2", "code.log2":
+		return mapAtPlace(71, 0)
+	case "log1p", "code.log1p":
+		return mapAtPlace(72, 0)
+	case "sqrt", "code.sqrt":
+		return mapAtPlace(73, 0)
+	case "rsqrt", "code.rsqrt":
+		return mapAtPlace(74, 0)
+	case "recip", "code.recip":
+		return mapAtPlace(75, 0)
+	case "square":
+		return mapAtPlace(76, 0)
 	case "sin", "code.sin":
-		kernel := mapAtPlace(69, 0)
+		kernel := mapAtPlace(77, 0)
 		return func(dst, x, y, z *float32, n int, p *float32) { trig(kernel, SIMD128, math.Sin, dst, x, n) }
 	case "cos", "code.cos":
-		kernel := mapAtPlace(70, 0)
+		kernel := mapAtPlace(78, 0)
 		return func(dst, x, y, z *float32, n int, p *float32) { trig(kernel, SIMD128, math.Cos, dst, x, n) }
 	case "erf", "code.erf":
-		return mapAtPlace(71, 0)
-	case "clip":
-		return mapAtPlace(72, 2)
-	case "scale", "code.mul.vs":
-		return mapAtPlace(73, 1)
-	case "add_scalar", "code.add.vs":
-		return mapAtPlace(74, 1)
-	case "add", "code.add":
-		return mapAtPlace(75, 0)
-	case "sub", "code.sub":
-		return mapAtPlace(76, 0)
-	case "mul", "code.mul":
-		return mapAtPlace(77, 0)
-	case "div", "code.div":
-		return mapAtPlace(78, 0)
-	case "minimum", "code.min":
 		return mapAtPlace(79, 0)
-	case "maximum", "code.max":
-		return mapAtPlace(80, 0)
-	case "pow", "code.pow":
-		return mapAtPlace(81, 0)
-	case "axpy":
+	case "clip":
+		return mapAtPlace(80, 2)
+	case "scale", "code.mul.vs":
+		return mapAtPlace(81, 1)
+	case "add_scalar", "code.add.vs":
 		return mapAtPlace(82, 1)
-	case "lerp":
-		return mapAtPlace(83, 1)
-	case "fma", "code.fma":
+	case "add", "code.add":
+		return mapAtPlace(83, 0)
+	case "sub", "code.sub":
 		return mapAtPlace(84, 0)
-	case "equal", "code.eq":
+	case "mul", "code.mul":
 		return mapAtPlace(85, 0)
-	case "not_equal", "code.ne":
+	case "div", "code.div":
 		return mapAtPlace(86, 0)
-	case "less", "code.lt":
+	case "minimum", "code.min":
 		return mapAtPlace(87, 0)
-	case "less_equal", "code.le":
+	case "maximum", "code.max":
 		return mapAtPlace(88, 0)
-	case "greater":
+	case "pow", "code.pow":
 		return mapAtPlace(89, 0)
-	case "greater_equal":
-		return mapAtPlace(90, 0)
-	case "where", "code.select", "i32.where", "u32.where":
-		return mapAtPlace(91, 0)
-	case "is_nan":
+	case "axpy":
+		return mapAtPlace(90, 1)
+	case "lerp":
+		return mapAtPlace(91, 1)
+	case "fma", "code.fma":
 		return mapAtPlace(92, 0)
-	case "sign_bit":
+	case "equal", "code.eq":
 		return mapAtPlace(93, 0)
-	case "copy_sign":
+	case "not_equal", "code.ne":
 		return mapAtPlace(94, 0)
+	case "less", "code.lt":
+		return mapAtPlace(95, 0)
+	case "less_equal", "code.le":
+		return mapAtPlace(96, 0)
+	case "greater":
+		return mapAtPlace(97, 0)
+	case "greater_equal":
+		return mapAtPlace(98, 0)
+	case "where", "code.select", "i32.where", "u32.where":
+		return mapAtPlace(99, 0)
+	case "is_nan":
+		return mapAtPlace(100, 0)
+	case "sign_bit":
+		return mapAtPlace(101, 0)
+	case "copy_sign":
+		return mapAtPlace(102, 0)
 	case "tan":
-		kernel := mapAtPlace(95, 0)
+		kernel := mapAtPlace(103, 0)
 		return func(dst, x, y, z *float32, n int, p *float32) { trig(kernel, SIMD128, math.Tan, dst, x, n) }
 	case "asin":
-		return mapAtPlace(96, 0)
-	case "acos":
-		return mapAtPlace(97, 0)
-	case "atan", "code.atan":
-		return mapAtPlace(98, 0)
-	case "atan2":
-		return mapAtPlace(99, 0)
-	case "expm1", "code.expm1":
-		return mapAtPlace(100, 0)
-	case "log10":
-		return mapAtPlace(101, 0)
-	case "logaddexp":
-		return mapAtPlace(102, 0)
-	case "is_inf":
-		return mapAtPlace(103, 0)
-	case "is_finite":
 		return mapAtPlace(104, 0)
-	case "floor_divide":
+	case "acos":
 		return mapAtPlace(105, 0)
-	case "fmod":
+	case "atan", "code.atan":
 		return mapAtPlace(106, 0)
-	case "remainder":
+	case "atan2":
 		return mapAtPlace(107, 0)
-	case "cbrt":
+	case "expm1", "code.expm1":
 		return mapAtPlace(108, 0)
-	case "hypot":
+	case "log10":
 		return mapAtPlace(109, 0)
-	case "sinh":
+	case "logaddexp":
 		return mapAtPlace(110, 0)
-	case "cosh":
+	case "is_inf":
 		return mapAtPlace(111, 0)
-	case "atanh":
+	case "is_finite":
 		return mapAtPlace(112, 0)
-	case "asinh":
+	case "floor_divide":
 		return mapAtPlace(113, 0)
-	case "acosh":
+	case "fmod":
 		return mapAtPlace(114, 0)
-	case "erfinv":
+	case "remainder":
 		return mapAtPlace(115, 0)
+	case "cbrt":
+		return mapAtPlace(116, 0)
+	case "hypot":
+		return mapAtPlace(117, 0)
+	case "sinh":
+		return mapAtPlace(118, 0)
+	case "cosh":
+		return mapAtPlace(119, 0)
+	case "atanh":
+		return mapAtPlace(120, 0)
+	case "asinh":
+		return mapAtPlace(121, 0)
+	case "acosh":
+		return mapAtPlace(122, 0)
+	case "erfinv":
+		return mapAtPlace(123, 0)
 	case "code.add.sv":
-		return mapAtPlace(116, 1)
-	case "code.sub.vs":
-		return mapAtPlace(117, 1)
-	case "code.sub.sv":
-		return mapAtPlace(118, 1)
-	case "code.mul.sv":
-		return mapAtPlace(119, 1)
-	case "code.div.vs":
-		return mapAtPlace(120, 1)
-	case "code.div.sv":
-		return mapAtPlace(121, 1)
-	case "code.min.vs":
-		return mapAtPlace(122, 1)
-	case "code.min.sv":
-		return mapAtPlace(123, 1)
-	case "code.max.vs":
 		return mapAtPlace(124, 1)
-	case "code.max.sv":
+	case "code.sub.vs":
 		return mapAtPlace(125, 1)
-	case "code.copysign":
-		return mapAtPlace(126, 0)
-	case "code.copysign.vs":
+	case "code.sub.sv":
+		return mapAtPlace(126, 1)
+	case "code.mul.sv":
 		return mapAtPlace(127, 1)
-	case "code.copysign.sv":
+	case "code.div.vs":
 		return mapAtPlace(128, 1)
-	case "code.eq.vs":
+	case "code.div.sv":
 		return mapAtPlace(129, 1)
-	case "code.eq.sv":
+	case "code.min.vs":
 		return mapAtPlace(130, 1)
-	case "code.ne.vs":
+	case "code.min.sv":
 		return mapAtPlace(131, 1)
-	case "code.ne.sv":
+	case "code.max.vs":
 		return mapAtPlace(132, 1)
-	case "code.lt.vs":
+	case "code.max.sv":
 		return mapAtPlace(133, 1)
-	case "code.lt.sv":
-		return mapAtPlace(134, 1)
-	case "code.le.vs":
+	case "code.copysign":
+		return mapAtPlace(134, 0)
+	case "code.copysign.vs":
 		return mapAtPlace(135, 1)
-	case "code.le.sv":
+	case "code.copysign.sv":
 		return mapAtPlace(136, 1)
-	case "code.and":
-		return mapAtPlace(137, 0)
-	case "code.or":
-		return mapAtPlace(138, 0)
-	case "code.xor":
-		return mapAtPlace(139, 0)
-	case "code.not":
-		return mapAtPlace(140, 0)
-	case "code.ldexp":
-		return mapAtPlace(141, 0)
-	case "code.ldexp.vs":
+	case "code.eq.vs":
+		return mapAtPlace(137, 1)
+	case "code.eq.sv":
+		return mapAtPlace(138, 1)
+	case "code.ne.vs":
+		return mapAtPlace(139, 1)
+	case "code.ne.sv":
+		return mapAtPlace(140, 1)
+	case "code.lt.vs":
+		return mapAtPlace(141, 1)
+	case "code.lt.sv":
 		return mapAtPlace(142, 1)
-	case "code.ldexp.sv":
+	case "code.le.vs":
 		return mapAtPlace(143, 1)
-	case "code.round_f16":
-		return mapAtPlace(144, 0)
-	case "code.round_bf16":
+	case "code.le.sv":
+		return mapAtPlace(144, 1)
+	case "code.and":
 		return mapAtPlace(145, 0)
-	case "code.erfc":
+	case "code.or":
 		return mapAtPlace(146, 0)
-	case "code.normcdf":
+	case "code.xor":
 		return mapAtPlace(147, 0)
-	case "code.pow.vs":
-		return mapAtPlace(148, 1)
-	case "code.pow.sv":
-		return mapAtPlace(149, 1)
-	case "copy":
-		return mapAtPlace(150, 0)
-	case "fill":
+	case "code.not":
+		return mapAtPlace(148, 0)
+	case "code.ldexp":
+		return mapAtPlace(149, 0)
+	case "code.ldexp.vs":
+		return mapAtPlace(150, 1)
+	case "code.ldexp.sv":
 		return mapAtPlace(151, 1)
-	case "i32.relu":
+	case "code.round_f16":
 		return mapAtPlace(152, 0)
-	case "i32.abs":
+	case "code.round_bf16":
 		return mapAtPlace(153, 0)
-	case "i32.neg":
+	case "code.erfc":
 		return mapAtPlace(154, 0)
-	case "i32.sign":
+	case "code.normcdf":
 		return mapAtPlace(155, 0)
-	case "i32.square":
-		return mapAtPlace(156, 0)
-	case "i32.add":
-		return mapAtPlace(157, 0)
-	case "i32.sub":
+	case "code.pow.vs":
+		return mapAtPlace(156, 1)
+	case "code.pow.sv":
+		return mapAtPlace(157, 1)
+	case "copy":
 		return mapAtPlace(158, 0)
-	case "i32.mul":
-		return mapAtPlace(159, 0)
-	case "i32.div":
+	case "fill":
+		return mapAtPlace(159, 1)
+	case "i32.relu":
 		return mapAtPlace(160, 0)
-	case "i32.minimum":
+	case "i32.abs":
 		return mapAtPlace(161, 0)
-	case "i32.maximum":
+	case "i32.neg":
 		return mapAtPlace(162, 0)
-	case "i32.pow":
+	case "i32.sign":
 		return mapAtPlace(163, 0)
-	case "i32.equal":
+	case "i32.square":
 		return mapAtPlace(164, 0)
-	case "i32.not_equal":
+	case "i32.add":
 		return mapAtPlace(165, 0)
-	case "i32.less":
+	case "i32.sub":
 		return mapAtPlace(166, 0)
-	case "i32.less_equal":
+	case "i32.mul":
 		return mapAtPlace(167, 0)
-	case "i32.greater":
+	case "i32.div":
 		return mapAtPlace(168, 0)
-	case "i32.greater_equal":
+	case "i32.minimum":
 		return mapAtPlace(169, 0)
-	case "i32.and":
+	case "i32.maximum":
 		return mapAtPlace(170, 0)
-	case "i32.or":
+	case "i32.pow":
 		return mapAtPlace(171, 0)
-	case "i32.xor":
+	case "i32.equal":
 		return mapAtPlace(172, 0)
-	case "i32.not":
+	case "i32.not_equal":
 		return mapAtPlace(173, 0)
-	case "i32.floor_divide":
+	case "i32.less":
 		return mapAtPlace(174, 0)
-	case "i32.fmod":
+	case "i32.less_equal":
 		return mapAtPlace(175, 0)
-	case "i32.remainder":
+	case "i32.greater":
 		return mapAtPlace(176, 0)
-	case "u32.square":
+	case "i32.greater_equal":
 		return mapAtPlace(177, 0)
-	case "u32.add":
+	case "i32.and":
 		return mapAtPlace(178, 0)
-	case "u32.sub":
+	case "i32.or":
 		return mapAtPlace(179, 0)
-	case "u32.mul":
+	case "i32.xor":
 		return mapAtPlace(180, 0)
-	case "u32.div", "u32.floor_divide":
+	case "i32.not":
 		return mapAtPlace(181, 0)
-	case "u32.minimum":
+	case "i32.floor_divide":
 		return mapAtPlace(182, 0)
-	case "u32.maximum":
+	case "i32.fmod":
 		return mapAtPlace(183, 0)
-	case "u32.pow":
+	case "i32.remainder":
 		return mapAtPlace(184, 0)
-	case "u32.equal":
+	case "u32.square":
 		return mapAtPlace(185, 0)
-	case "u32.not_equal":
+	case "u32.add":
 		return mapAtPlace(186, 0)
-	case "u32.less":
+	case "u32.sub":
 		return mapAtPlace(187, 0)
-	case "u32.less_equal":
+	case "u32.mul":
 		return mapAtPlace(188, 0)
-	case "u32.greater":
+	case "u32.div", "u32.floor_divide":
 		return mapAtPlace(189, 0)
-	case "u32.greater_equal":
+	case "u32.minimum":
 		return mapAtPlace(190, 0)
-	case "u32.and":
+	case "u32.maximum":
 		return mapAtPlace(191, 0)
-	case "u32.or":
+	case "u32.pow":
 		return mapAtPlace(192, 0)
-	case "u32.xor":
+	case "u32.equal":
 		return mapAtPlace(193, 0)
-	case "u32.not":
+	case "u32.not_equal":
 		return mapAtPlace(194, 0)
-	case "u32.threefry":
+	case "u32.less":
 		return mapAtPlace(195, 0)
-	case "u32.fmod", "u32.remainder":
+	case "u32.less_equal":
 		return mapAtPlace(196, 0)
-	case "cast.f32.i32":
+	case "u32.greater":
 		return mapAtPlace(197, 0)
-	case "cast.f32.u32":
+	case "u32.greater_equal":
 		return mapAtPlace(198, 0)
-	case "cast.f32.bool":
+	case "u32.and":
 		return mapAtPlace(199, 0)
-	case "cast.i32.f32":
+	case "u32.or":
 		return mapAtPlace(200, 0)
-	case "cast.i32.u32":
+	case "u32.xor":
 		return mapAtPlace(201, 0)
-	case "cast.i32.bool":
+	case "u32.not":
 		return mapAtPlace(202, 0)
-	case "cast.u32.f32":
+	case "u32.threefry":
 		return mapAtPlace(203, 0)
-	case "cast.u32.i32":
+	case "u32.fmod", "u32.remainder":
 		return mapAtPlace(204, 0)
-	case "cast.u32.bool":
+	case "cast.f32.i32":
 		return mapAtPlace(205, 0)
-	case "cast.bool.f32":
+	case "cast.f32.u32":
 		return mapAtPlace(206, 0)
-	case "cast.bool.i32":
+	case "cast.f32.bool":
 		return mapAtPlace(207, 0)
-	case "cast.bool.u32":
+	case "cast.i32.f32":
 		return mapAtPlace(208, 0)
-	case "sqrt.f16", "code.sqrt.f16":
+	case "cast.i32.u32":
 		return mapAtPlace(209, 0)
-	case "sqrt.bf16", "code.sqrt.bf16":
+	case "cast.i32.bool":
 		return mapAtPlace(210, 0)
-	case "square.f16":
+	case "cast.u32.f32":
 		return mapAtPlace(211, 0)
-	case "square.bf16":
+	case "cast.u32.i32":
 		return mapAtPlace(212, 0)
-	case "scale.f16", "code.mul.vs.f16":
-		return mapAtPlace(213, 1)
-	case "scale.bf16", "code.mul.vs.bf16":
-		return mapAtPlace(214, 1)
-	case "add_scalar.f16", "code.add.vs.f16":
-		return mapAtPlace(215, 1)
-	case "add_scalar.bf16", "code.add.vs.bf16":
-		return mapAtPlace(216, 1)
-	case "add.f16", "code.add.f16":
+	case "cast.u32.bool":
+		return mapAtPlace(213, 0)
+	case "cast.bool.f32":
+		return mapAtPlace(214, 0)
+	case "cast.bool.i32":
+		return mapAtPlace(215, 0)
+	case "cast.bool.u32":
+		return mapAtPlace(216, 0)
+	case "sqrt.f16", "code.sqrt.f16":
 		return mapAtPlace(217, 0)
-	case "add.bf16", "code.add.bf16":
+	case "sqrt.bf16", "code.sqrt.bf16":
 		return mapAtPlace(218, 0)
-	case "sub.f16", "code.sub.f16":
+	case "square.f16":
 		return mapAtPlace(219, 0)
-	case "sub.bf16", "code.sub.bf16":
+	case "square.bf16":
 		return mapAtPlace(220, 0)
-	case "mul.f16", "code.mul.f16":
-		return mapAtPlace(221, 0)
-	case "mul.bf16", "code.mul.bf16":
-		return mapAtPlace(222, 0)
-	case "div.f16", "code.div.f16":
-		return mapAtPlace(223, 0)
-	case "div.bf16", "code.div.bf16":
-		return mapAtPlace(224, 0)
-	case "axpy.f16":
-		return mapAtPlace(225, 1)
-	case "axpy.bf16":
-		return mapAtPlace(226, 1)
-	case "fma.f16", "code.fma.f16":
+	case "scale.f16", "code.mul.vs.f16":
+		return mapAtPlace(221, 1)
+	case "scale.bf16", "code.mul.vs.bf16":
+		return mapAtPlace(222, 1)
+	case "add_scalar.f16", "code.add.vs.f16":
+		return mapAtPlace(223, 1)
+	case "add_scalar.bf16", "code.add.vs.bf16":
+		return mapAtPlace(224, 1)
+	case "add.f16", "code.add.f16":
+		return mapAtPlace(225, 0)
+	case "add.bf16", "code.add.bf16":
+		return mapAtPlace(226, 0)
+	case "sub.f16", "code.sub.f16":
 		return mapAtPlace(227, 0)
-	case "fma.bf16", "code.fma.bf16":
+	case "sub.bf16", "code.sub.bf16":
 		return mapAtPlace(228, 0)
-	case "code.add.sv.f16":
-		return mapAtPlace(229, 1)
-	case "code.add.sv.bf16":
-		return mapAtPlace(230, 1)
-	case "code.sub.vs.f16":
-		return mapAtPlace(231, 1)
-	case "code.sub.vs.bf16":
-		return mapAtPlace(232, 1)
-	case "code.sub.sv.f16":
+	case "mul.f16", "code.mul.f16":
+		return mapAtPlace(229, 0)
+	case "mul.bf16", "code.mul.bf16":
+		return mapAtPlace(230, 0)
+	case "div.f16", "code.div.f16":
+		return mapAtPlace(231, 0)
+	case "div.bf16", "code.div.bf16":
+		return mapAtPlace(232, 0)
+	case "axpy.f16":
 		return mapAtPlace(233, 1)
-	case "code.sub.sv.bf16":
+	case "axpy.bf16":
 		return mapAtPlace(234, 1)
-	case "code.mul.sv.f16":
-		return mapAtPlace(235, 1)
-	case "code.mul.sv.bf16":
-		return mapAtPlace(236, 1)
-	case "code.div.vs.f16":
+	case "fma.f16", "code.fma.f16":
+		return mapAtPlace(235, 0)
+	case "fma.bf16", "code.fma.bf16":
+		return mapAtPlace(236, 0)
+	case "code.add.sv.f16":
 		return mapAtPlace(237, 1)
-	case "code.div.vs.bf16":
+	case "code.add.sv.bf16":
 		return mapAtPlace(238, 1)
-	case "code.div.sv.f16":
+	case "code.sub.vs.f16":
 		return mapAtPlace(239, 1)
-	case "code.div.sv.bf16":
+	case "code.sub.vs.bf16":
 		return mapAtPlace(240, 1)
+	case "code.sub.sv.f16":
+		return mapAtPlace(241, 1)
+	case "code.sub.sv.bf16":
+		return mapAtPlace(242, 1)
+	case "code.mul.sv.f16":
+		return mapAtPlace(243, 1)
+	case "code.mul.sv.bf16":
+		return mapAtPlace(244, 1)
+	case "code.div.vs.f16":
+		return mapAtPlace(245, 1)
+	case "code.div.vs.bf16":
+		return mapAtPlace(246, 1)
+	case "code.div.sv.f16":
+		return mapAtPlace(247, 1)
+	case "code.div.sv.bf16":
+		return mapAtPlace(248, 1)
 	}
 	return nil
 }

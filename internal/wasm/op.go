@@ -99,6 +99,7 @@ const (
 	F32x4Floor       Op = v | 104
 	F32x4Trunc       Op = v | 105
 	F32x4Nearest     Op = v | 106
+	I8x16Shl         Op = v | 107
 	I8x16ShrU        Op = v | 109
 	I8x16Sub         Op = v | 113
 	I16x8ExtendLowS  Op = v | 135

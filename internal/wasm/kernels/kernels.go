@@ -26,6 +26,7 @@ func New() *Set {
 	s.reductions()
 	s.rowOperations()
 	s.products()
+	s.quantizedBlocks()
 	return s
 }
 
