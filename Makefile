@@ -130,7 +130,7 @@ vet: ## go vet, for each architecture that has assembly, and what is native with
 	GOARCH=arm64 $(GO) vet ./...
 	$(GO) vet -tags noasm $$($(PACKAGES) native)
 	$(GO) vet ./.ci/chromexec ./.ci/pagesize && $(GO) vet examples/browser/serve.go
-	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./internal/jscall ./internal/webgpu/jshost ./device/devicetest
+	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./internal/jscall ./internal/webgpu/jshost ./internal/wasm/jshost ./simd ./device/devicetest
 
 .PHONY: lint
 lint: ## staticcheck, in every module

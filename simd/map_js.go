@@ -2,15 +2,28 @@
 
 package simd
 
-import "unsafe"
+import (
+	"math"
+	"slices"
+	"strings"
+	"unsafe"
+)
 
 // mapLevel returns the kernel of the module, or nil if there is none.
 func mapLevel(level Level, name string) MapFunc {
-	if level == SIMD128 {
-		return mapSIMD128(name)
+	i, found := slices.BinarySearch(mapNames[:], name)
+	if level != SIMD128 || !found || mapPlaces[i] == 0 {
+		return nil
 	}
-	return nil
+	kernel := mapAtPlace(uint32(mapPlaces[i]>>2), int(mapPlaces[i]&3))
+	if f := trigFunctions[strings.TrimPrefix(name, "code.")]; f != nil {
+		return func(dst, x, y, z *float32, n int, p *float32) { trig(kernel, SIMD128, f, dst, x, n) }
+	}
+	return kernel
 }
+
+// trigFunctions are what the kernels of that name are not for far from 0: see trig.
+var trigFunctions = map[string]func(float64) float64{"sin": math.Sin, "cos": math.Cos, "tan": math.Tan}
 
 // streamLevel: there are no stores around the caches.
 func streamLevel(Level, string) MapFunc { return nil }

@@ -4,8 +4,6 @@
 
 package simd
 
-import "math"
-
 // The places of the kernels in the table of the module.
 const (
 	placeMap                  = 0
@@ -53,423 +51,268 @@ const (
 	placeDequantizeQ6k        = 42
 )
 
-func mapSIMD128(name string) MapFunc {
-	switch name {
-	case "relu":
-		return mapAtPlace(43, 0)
-	case "leaky_relu":
-		return mapAtPlace(44, 1)
-	case "elu":
-		return mapAtPlace(45, 1)
-	case "selu":
-		return mapAtPlace(46, 0)
-	case "sigmoid", "code.sigmoid":
-		return mapAtPlace(47, 0)
-	case "tanh", "code.tanh":
-		return mapAtPlace(48, 0)
-	case "silu":
-		return mapAtPlace(49, 0)
-	case "hard_swish":
-		return mapAtPlace(50, 0)
-	case "mish":
-		return mapAtPlace(51, 0)
-	case "gelu":
-		return mapAtPlace(52, 0)
-	case "gelu_tanh":
-		return mapAtPlace(53, 0)
-	case "celu":
-		return mapAtPlace(54, 1)
-	case "hard_sigmoid":
-		return mapAtPlace(55, 2)
-	case "shrink":
-		return mapAtPlace(56, 2)
-	case "threshold":
-		return mapAtPlace(57, 2)
-	case "prelu":
-		return mapAtPlace(58, 0)
-	case "softsign":
-		return mapAtPlace(59, 0)
-	case "softplus":
-		return mapAtPlace(60, 0)
-	case "abs", "code.abs":
-		return mapAtPlace(61, 0)
-	case "neg", "code.neg":
-		return mapAtPlace(62, 0)
-	case "sign":
-		return mapAtPlace(63, 0)
-	case "floor", "code.floor":
-		return mapAtPlace(64, 0)
-	case "ceil", "code.ceil":
-		return mapAtPlace(65, 0)
-	case "round", "code.round":
-		return mapAtPlace(66, 0)
-	case "trunc", "code.trunc":
-		return mapAtPlace(67, 0)
-	case "exp", "code.exp":
-		return mapAtPlace(68, 0)
-	case "exp2", "code.exp2":
-		return mapAtPlace(69, 0)
-	case "log", "code.log":
-		return mapAtPlace(70, 0)
-	case "log2", "code.log2":
-		return mapAtPlace(71, 0)
-	case "log1p", "code.log1p":
-		return mapAtPlace(72, 0)
-	case "sqrt", "code.sqrt":
-		return mapAtPlace(73, 0)
-	case "rsqrt", "code.rsqrt":
-		return mapAtPlace(74, 0)
-	case "recip", "code.recip":
-		return mapAtPlace(75, 0)
-	case "square":
-		return mapAtPlace(76, 0)
-	case "sin", "code.sin":
-		kernel := mapAtPlace(77, 0)
-		return func(dst, x, y, z *float32, n int, p *float32) { trig(kernel, SIMD128, math.Sin, dst, x, n) }
-	case "cos", "code.cos":
-		kernel := mapAtPlace(78, 0)
-		return func(dst, x, y, z *float32, n int, p *float32) { trig(kernel, SIMD128, math.Cos, dst, x, n) }
-	case "erf", "code.erf":
-		return mapAtPlace(79, 0)
-	case "clip":
-		return mapAtPlace(80, 2)
-	case "scale", "code.mul.vs":
-		return mapAtPlace(81, 1)
-	case "add_scalar", "code.add.vs":
-		return mapAtPlace(82, 1)
-	case "add", "code.add":
-		return mapAtPlace(83, 0)
-	case "sub", "code.sub":
-		return mapAtPlace(84, 0)
-	case "mul", "code.mul":
-		return mapAtPlace(85, 0)
-	case "div", "code.div":
-		return mapAtPlace(86, 0)
-	case "minimum", "code.min":
-		return mapAtPlace(87, 0)
-	case "maximum", "code.max":
-		return mapAtPlace(88, 0)
-	case "pow", "code.pow":
-		return mapAtPlace(89, 0)
-	case "axpy":
-		return mapAtPlace(90, 1)
-	case "lerp":
-		return mapAtPlace(91, 1)
-	case "fma", "code.fma":
-		return mapAtPlace(92, 0)
-	case "equal", "code.eq":
-		return mapAtPlace(93, 0)
-	case "not_equal", "code.ne":
-		return mapAtPlace(94, 0)
-	case "less", "code.lt":
-		return mapAtPlace(95, 0)
-	case "less_equal", "code.le":
-		return mapAtPlace(96, 0)
-	case "greater":
-		return mapAtPlace(97, 0)
-	case "greater_equal":
-		return mapAtPlace(98, 0)
-	case "where", "code.select", "i32.where", "u32.where":
-		return mapAtPlace(99, 0)
-	case "is_nan":
-		return mapAtPlace(100, 0)
-	case "sign_bit":
-		return mapAtPlace(101, 0)
-	case "copy_sign":
-		return mapAtPlace(102, 0)
-	case "tan":
-		kernel := mapAtPlace(103, 0)
-		return func(dst, x, y, z *float32, n int, p *float32) { trig(kernel, SIMD128, math.Tan, dst, x, n) }
-	case "asin":
-		return mapAtPlace(104, 0)
-	case "acos":
-		return mapAtPlace(105, 0)
-	case "atan", "code.atan":
-		return mapAtPlace(106, 0)
-	case "atan2":
-		return mapAtPlace(107, 0)
-	case "expm1", "code.expm1":
-		return mapAtPlace(108, 0)
-	case "log10":
-		return mapAtPlace(109, 0)
-	case "logaddexp":
-		return mapAtPlace(110, 0)
-	case "is_inf":
-		return mapAtPlace(111, 0)
-	case "is_finite":
-		return mapAtPlace(112, 0)
-	case "floor_divide":
-		return mapAtPlace(113, 0)
-	case "fmod":
-		return mapAtPlace(114, 0)
-	case "remainder":
-		return mapAtPlace(115, 0)
-	case "cbrt":
-		return mapAtPlace(116, 0)
-	case "hypot":
-		return mapAtPlace(117, 0)
-	case "sinh":
-		return mapAtPlace(118, 0)
-	case "cosh":
-		return mapAtPlace(119, 0)
-	case "atanh":
-		return mapAtPlace(120, 0)
-	case "asinh":
-		return mapAtPlace(121, 0)
-	case "acosh":
-		return mapAtPlace(122, 0)
-	case "erfinv":
-		return mapAtPlace(123, 0)
-	case "code.add.sv":
-		return mapAtPlace(124, 1)
-	case "code.sub.vs":
-		return mapAtPlace(125, 1)
-	case "code.sub.sv":
-		return mapAtPlace(126, 1)
-	case "code.mul.sv":
-		return mapAtPlace(127, 1)
-	case "code.div.vs":
-		return mapAtPlace(128, 1)
-	case "code.div.sv":
-		return mapAtPlace(129, 1)
-	case "code.min.vs":
-		return mapAtPlace(130, 1)
-	case "code.min.sv":
-		return mapAtPlace(131, 1)
-	case "code.max.vs":
-		return mapAtPlace(132, 1)
-	case "code.max.sv":
-		return mapAtPlace(133, 1)
-	case "code.copysign":
-		return mapAtPlace(134, 0)
-	case "code.copysign.vs":
-		return mapAtPlace(135, 1)
-	case "code.copysign.sv":
-		return mapAtPlace(136, 1)
-	case "code.eq.vs":
-		return mapAtPlace(137, 1)
-	case "code.eq.sv":
-		return mapAtPlace(138, 1)
-	case "code.ne.vs":
-		return mapAtPlace(139, 1)
-	case "code.ne.sv":
-		return mapAtPlace(140, 1)
-	case "code.lt.vs":
-		return mapAtPlace(141, 1)
-	case "code.lt.sv":
-		return mapAtPlace(142, 1)
-	case "code.le.vs":
-		return mapAtPlace(143, 1)
-	case "code.le.sv":
-		return mapAtPlace(144, 1)
-	case "code.and":
-		return mapAtPlace(145, 0)
-	case "code.or":
-		return mapAtPlace(146, 0)
-	case "code.xor":
-		return mapAtPlace(147, 0)
-	case "code.not":
-		return mapAtPlace(148, 0)
-	case "code.ldexp":
-		return mapAtPlace(149, 0)
-	case "code.ldexp.vs":
-		return mapAtPlace(150, 1)
-	case "code.ldexp.sv":
-		return mapAtPlace(151, 1)
-	case "code.round_f16":
-		return mapAtPlace(152, 0)
-	case "code.round_bf16":
-		return mapAtPlace(153, 0)
-	case "code.erfc":
-		return mapAtPlace(154, 0)
-	case "code.normcdf":
-		return mapAtPlace(155, 0)
-	case "code.pow.vs":
-		return mapAtPlace(156, 1)
-	case "code.pow.sv":
-		return mapAtPlace(157, 1)
-	case "copy":
-		return mapAtPlace(158, 0)
-	case "fill":
-		return mapAtPlace(159, 1)
-	case "i32.relu":
-		return mapAtPlace(160, 0)
-	case "i32.abs":
-		return mapAtPlace(161, 0)
-	case "i32.neg":
-		return mapAtPlace(162, 0)
-	case "i32.sign":
-		return mapAtPlace(163, 0)
-	case "i32.square":
-		return mapAtPlace(164, 0)
-	case "i32.add":
-		return mapAtPlace(165, 0)
-	case "i32.sub":
-		return mapAtPlace(166, 0)
-	case "i32.mul":
-		return mapAtPlace(167, 0)
-	case "i32.div":
-		return mapAtPlace(168, 0)
-	case "i32.minimum":
-		return mapAtPlace(169, 0)
-	case "i32.maximum":
-		return mapAtPlace(170, 0)
-	case "i32.pow":
-		return mapAtPlace(171, 0)
-	case "i32.equal":
-		return mapAtPlace(172, 0)
-	case "i32.not_equal":
-		return mapAtPlace(173, 0)
-	case "i32.less":
-		return mapAtPlace(174, 0)
-	case "i32.less_equal":
-		return mapAtPlace(175, 0)
-	case "i32.greater":
-		return mapAtPlace(176, 0)
-	case "i32.greater_equal":
-		return mapAtPlace(177, 0)
-	case "i32.and":
-		return mapAtPlace(178, 0)
-	case "i32.or":
-		return mapAtPlace(179, 0)
-	case "i32.xor":
-		return mapAtPlace(180, 0)
-	case "i32.not":
-		return mapAtPlace(181, 0)
-	case "i32.floor_divide":
-		return mapAtPlace(182, 0)
-	case "i32.fmod":
-		return mapAtPlace(183, 0)
-	case "i32.remainder":
-		return mapAtPlace(184, 0)
-	case "u32.square":
-		return mapAtPlace(185, 0)
-	case "u32.add":
-		return mapAtPlace(186, 0)
-	case "u32.sub":
-		return mapAtPlace(187, 0)
-	case "u32.mul":
-		return mapAtPlace(188, 0)
-	case "u32.div", "u32.floor_divide":
-		return mapAtPlace(189, 0)
-	case "u32.minimum":
-		return mapAtPlace(190, 0)
-	case "u32.maximum":
-		return mapAtPlace(191, 0)
-	case "u32.pow":
-		return mapAtPlace(192, 0)
-	case "u32.equal":
-		return mapAtPlace(193, 0)
-	case "u32.not_equal":
-		return mapAtPlace(194, 0)
-	case "u32.less":
-		return mapAtPlace(195, 0)
-	case "u32.less_equal":
-		return mapAtPlace(196, 0)
-	case "u32.greater":
-		return mapAtPlace(197, 0)
-	case "u32.greater_equal":
-		return mapAtPlace(198, 0)
-	case "u32.and":
-		return mapAtPlace(199, 0)
-	case "u32.or":
-		return mapAtPlace(200, 0)
-	case "u32.xor":
-		return mapAtPlace(201, 0)
-	case "u32.not":
-		return mapAtPlace(202, 0)
-	case "u32.threefry":
-		return mapAtPlace(203, 0)
-	case "u32.fmod", "u32.remainder":
-		return mapAtPlace(204, 0)
-	case "cast.f32.i32":
-		return mapAtPlace(205, 0)
-	case "cast.f32.u32":
-		return mapAtPlace(206, 0)
-	case "cast.f32.bool":
-		return mapAtPlace(207, 0)
-	case "cast.i32.f32":
-		return mapAtPlace(208, 0)
-	case "cast.i32.u32":
-		return mapAtPlace(209, 0)
-	case "cast.i32.bool":
-		return mapAtPlace(210, 0)
-	case "cast.u32.f32":
-		return mapAtPlace(211, 0)
-	case "cast.u32.i32":
-		return mapAtPlace(212, 0)
-	case "cast.u32.bool":
-		return mapAtPlace(213, 0)
-	case "cast.bool.f32":
-		return mapAtPlace(214, 0)
-	case "cast.bool.i32":
-		return mapAtPlace(215, 0)
-	case "cast.bool.u32":
-		return mapAtPlace(216, 0)
-	case "sqrt.f16", "code.sqrt.f16":
-		return mapAtPlace(217, 0)
-	case "sqrt.bf16", "code.sqrt.bf16":
-		return mapAtPlace(218, 0)
-	case "square.f16":
-		return mapAtPlace(219, 0)
-	case "square.bf16":
-		return mapAtPlace(220, 0)
-	case "scale.f16", "code.mul.vs.f16":
-		return mapAtPlace(221, 1)
-	case "scale.bf16", "code.mul.vs.bf16":
-		return mapAtPlace(222, 1)
-	case "add_scalar.f16", "code.add.vs.f16":
-		return mapAtPlace(223, 1)
-	case "add_scalar.bf16", "code.add.vs.bf16":
-		return mapAtPlace(224, 1)
-	case "add.f16", "code.add.f16":
-		return mapAtPlace(225, 0)
-	case "add.bf16", "code.add.bf16":
-		return mapAtPlace(226, 0)
-	case "sub.f16", "code.sub.f16":
-		return mapAtPlace(227, 0)
-	case "sub.bf16", "code.sub.bf16":
-		return mapAtPlace(228, 0)
-	case "mul.f16", "code.mul.f16":
-		return mapAtPlace(229, 0)
-	case "mul.bf16", "code.mul.bf16":
-		return mapAtPlace(230, 0)
-	case "div.f16", "code.div.f16":
-		return mapAtPlace(231, 0)
-	case "div.bf16", "code.div.bf16":
-		return mapAtPlace(232, 0)
-	case "axpy.f16":
-		return mapAtPlace(233, 1)
-	case "axpy.bf16":
-		return mapAtPlace(234, 1)
-	case "fma.f16", "code.fma.f16":
-		return mapAtPlace(235, 0)
-	case "fma.bf16", "code.fma.bf16":
-		return mapAtPlace(236, 0)
-	case "code.add.sv.f16":
-		return mapAtPlace(237, 1)
-	case "code.add.sv.bf16":
-		return mapAtPlace(238, 1)
-	case "code.sub.vs.f16":
-		return mapAtPlace(239, 1)
-	case "code.sub.vs.bf16":
-		return mapAtPlace(240, 1)
-	case "code.sub.sv.f16":
-		return mapAtPlace(241, 1)
-	case "code.sub.sv.bf16":
-		return mapAtPlace(242, 1)
-	case "code.mul.sv.f16":
-		return mapAtPlace(243, 1)
-	case "code.mul.sv.bf16":
-		return mapAtPlace(244, 1)
-	case "code.div.vs.f16":
-		return mapAtPlace(245, 1)
-	case "code.div.vs.bf16":
-		return mapAtPlace(246, 1)
-	case "code.div.sv.f16":
-		return mapAtPlace(247, 1)
-	case "code.div.sv.bf16":
-		return mapAtPlace(248, 1)
-	}
-	return nil
+// mapPlaces are, for each of mapNames, the place of the elementwise loop times 4 and the number of parameters; 0 is none.
+var mapPlaces = [len(mapNames)]uint16{
+	0:   244, // abs
+	1:   420, // acos
+	2:   488, // acosh
+	3:   332, // add
+	4:   904, // add.bf16
+	5:   900, // add.f16
+	6:   329, // add_scalar
+	7:   897, // add_scalar.bf16
+	8:   893, // add_scalar.f16
+	9:   416, // asin
+	10:  484, // asinh
+	11:  424, // atan
+	12:  428, // atan2
+	13:  480, // atanh
+	14:  361, // axpy
+	15:  937, // axpy.bf16
+	16:  933, // axpy.f16
+	18:  856, // cast.bool.f32
+	19:  860, // cast.bool.i32
+	20:  864, // cast.bool.u32
+	23:  828, // cast.f32.bool
+	25:  820, // cast.f32.i32
+	26:  824, // cast.f32.u32
+	27:  840, // cast.i32.bool
+	28:  832, // cast.i32.f32
+	29:  836, // cast.i32.u32
+	30:  852, // cast.u32.bool
+	31:  844, // cast.u32.f32
+	32:  848, // cast.u32.i32
+	33:  464, // cbrt
+	34:  260, // ceil
+	35:  217, // celu
+	36:  322, // clip
+	37:  244, // code.abs
+	38:  332, // code.add
+	39:  904, // code.add.bf16
+	40:  900, // code.add.f16
+	41:  497, // code.add.sv
+	42:  953, // code.add.sv.bf16
+	43:  949, // code.add.sv.f16
+	44:  329, // code.add.vs
+	45:  897, // code.add.vs.bf16
+	46:  893, // code.add.vs.f16
+	47:  580, // code.and
+	48:  424, // code.atan
+	49:  260, // code.ceil
+	50:  536, // code.copysign
+	51:  545, // code.copysign.sv
+	52:  541, // code.copysign.vs
+	53:  312, // code.cos
+	54:  344, // code.div
+	55:  928, // code.div.bf16
+	56:  924, // code.div.f16
+	57:  517, // code.div.sv
+	58:  993, // code.div.sv.bf16
+	59:  989, // code.div.sv.f16
+	60:  513, // code.div.vs
+	61:  985, // code.div.vs.bf16
+	62:  981, // code.div.vs.f16
+	63:  372, // code.eq
+	64:  553, // code.eq.sv
+	65:  549, // code.eq.vs
+	66:  316, // code.erf
+	67:  616, // code.erfc
+	68:  272, // code.exp
+	69:  276, // code.exp2
+	70:  432, // code.expm1
+	71:  256, // code.floor
+	72:  368, // code.fma
+	73:  944, // code.fma.bf16
+	74:  940, // code.fma.f16
+	75:  596, // code.ldexp
+	76:  605, // code.ldexp.sv
+	77:  601, // code.ldexp.vs
+	78:  384, // code.le
+	79:  577, // code.le.sv
+	80:  573, // code.le.vs
+	81:  280, // code.log
+	82:  288, // code.log1p
+	83:  284, // code.log2
+	84:  380, // code.lt
+	85:  569, // code.lt.sv
+	86:  565, // code.lt.vs
+	87:  352, // code.max
+	88:  533, // code.max.sv
+	89:  529, // code.max.vs
+	90:  348, // code.min
+	91:  525, // code.min.sv
+	92:  521, // code.min.vs
+	93:  340, // code.mul
+	94:  920, // code.mul.bf16
+	95:  916, // code.mul.f16
+	96:  509, // code.mul.sv
+	97:  977, // code.mul.sv.bf16
+	98:  973, // code.mul.sv.f16
+	99:  325, // code.mul.vs
+	100: 889, // code.mul.vs.bf16
+	101: 885, // code.mul.vs.f16
+	102: 376, // code.ne
+	103: 561, // code.ne.sv
+	104: 557, // code.ne.vs
+	105: 248, // code.neg
+	106: 620, // code.normcdf
+	107: 592, // code.not
+	108: 584, // code.or
+	109: 356, // code.pow
+	110: 629, // code.pow.sv
+	111: 625, // code.pow.vs
+	112: 300, // code.recip
+	113: 264, // code.round
+	114: 612, // code.round_bf16
+	115: 608, // code.round_f16
+	116: 296, // code.rsqrt
+	117: 396, // code.select
+	118: 188, // code.sigmoid
+	119: 308, // code.sin
+	120: 292, // code.sqrt
+	121: 872, // code.sqrt.bf16
+	122: 868, // code.sqrt.f16
+	123: 336, // code.sub
+	124: 912, // code.sub.bf16
+	125: 908, // code.sub.f16
+	126: 505, // code.sub.sv
+	127: 969, // code.sub.sv.bf16
+	128: 965, // code.sub.sv.f16
+	129: 501, // code.sub.vs
+	130: 961, // code.sub.vs.bf16
+	131: 957, // code.sub.vs.f16
+	132: 192, // code.tanh
+	133: 268, // code.trunc
+	134: 588, // code.xor
+	135: 632, // copy
+	136: 408, // copy_sign
+	137: 312, // cos
+	138: 476, // cosh
+	139: 344, // div
+	140: 928, // div.bf16
+	141: 924, // div.f16
+	142: 181, // elu
+	143: 372, // equal
+	144: 316, // erf
+	145: 492, // erfinv
+	146: 272, // exp
+	147: 276, // exp2
+	148: 432, // expm1
+	149: 637, // fill
+	150: 256, // floor
+	151: 452, // floor_divide
+	152: 368, // fma
+	153: 944, // fma.bf16
+	154: 940, // fma.f16
+	155: 456, // fmod
+	156: 208, // gelu
+	157: 212, // gelu_tanh
+	158: 388, // greater
+	159: 392, // greater_equal
+	160: 222, // hard_sigmoid
+	161: 200, // hard_swish
+	162: 468, // hypot
+	163: 644, // i32.abs
+	164: 660, // i32.add
+	165: 712, // i32.and
+	166: 672, // i32.div
+	167: 688, // i32.equal
+	168: 728, // i32.floor_divide
+	169: 732, // i32.fmod
+	170: 704, // i32.greater
+	171: 708, // i32.greater_equal
+	172: 696, // i32.less
+	173: 700, // i32.less_equal
+	174: 680, // i32.maximum
+	175: 676, // i32.minimum
+	176: 668, // i32.mul
+	177: 648, // i32.neg
+	178: 724, // i32.not
+	179: 692, // i32.not_equal
+	180: 716, // i32.or
+	181: 684, // i32.pow
+	182: 640, // i32.relu
+	183: 736, // i32.remainder
+	186: 652, // i32.sign
+	187: 656, // i32.square
+	188: 664, // i32.sub
+	189: 396, // i32.where
+	190: 720, // i32.xor
+	191: 448, // is_finite
+	192: 444, // is_inf
+	193: 400, // is_nan
+	194: 177, // leaky_relu
+	195: 365, // lerp
+	196: 380, // less
+	197: 384, // less_equal
+	198: 280, // log
+	199: 436, // log10
+	200: 288, // log1p
+	201: 284, // log2
+	202: 440, // logaddexp
+	203: 352, // maximum
+	204: 348, // minimum
+	205: 204, // mish
+	206: 340, // mul
+	207: 920, // mul.bf16
+	208: 916, // mul.f16
+	209: 248, // neg
+	210: 376, // not_equal
+	211: 356, // pow
+	212: 232, // prelu
+	213: 300, // recip
+	214: 172, // relu
+	215: 460, // remainder
+	216: 264, // round
+	217: 296, // rsqrt
+	218: 325, // scale
+	219: 889, // scale.bf16
+	220: 885, // scale.f16
+	221: 184, // selu
+	222: 226, // shrink
+	223: 188, // sigmoid
+	224: 252, // sign
+	225: 404, // sign_bit
+	226: 196, // silu
+	227: 308, // sin
+	228: 472, // sinh
+	229: 240, // softplus
+	230: 236, // softsign
+	231: 292, // sqrt
+	232: 872, // sqrt.bf16
+	233: 868, // sqrt.f16
+	234: 304, // square
+	235: 880, // square.bf16
+	236: 876, // square.f16
+	237: 336, // sub
+	238: 912, // sub.bf16
+	239: 908, // sub.f16
+	240: 412, // tan
+	241: 192, // tanh
+	242: 230, // threshold
+	243: 268, // trunc
+	244: 744, // u32.add
+	245: 796, // u32.and
+	246: 756, // u32.div
+	247: 772, // u32.equal
+	248: 756, // u32.floor_divide
+	249: 816, // u32.fmod
+	250: 788, // u32.greater
+	251: 792, // u32.greater_equal
+	252: 780, // u32.less
+	253: 784, // u32.less_equal
+	254: 764, // u32.maximum
+	255: 760, // u32.minimum
+	256: 752, // u32.mul
+	257: 808, // u32.not
+	258: 776, // u32.not_equal
+	259: 800, // u32.or
+	260: 768, // u32.pow
+	261: 816, // u32.remainder
+	264: 740, // u32.square
+	265: 748, // u32.sub
+	266: 812, // u32.threefry
+	267: 396, // u32.where
+	268: 804, // u32.xor
+	269: 396, // where
 }
