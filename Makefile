@@ -57,6 +57,10 @@ race: ## the packages that work on several goroutines, under the race detector
 gonum: ## the module gonum: BLAS routines against gonum's own suite
 	cd gonum && $(GO) test $(TIMEOUT) ./...
 
+.PHONY: wazero
+wazero: ## the kernels for WebAssembly in wazero against float64 references, in a module of its own
+	cd internal/wasm/wazero && $(GO) test $(TIMEOUT) ./...
+
 .PHONY: client
 client: ## the server of language models against OpenAI's client, in a module of its own
 	cd llm/serve/openai && $(GO) test $(TIMEOUT) ./...
@@ -126,7 +130,7 @@ vet: ## go vet, for each architecture that has assembly, and what is native with
 	GOARCH=arm64 $(GO) vet ./...
 	$(GO) vet -tags noasm $$($(PACKAGES) native)
 	$(GO) vet ./.ci/chromexec ./.ci/pagesize && $(GO) vet examples/browser/serve.go
-	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./internal/jscall ./internal/webgpu/jshost ./device/devicetest
+	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./internal/jscall ./internal/webgpu/jshost ./internal/wasm/jshost ./simd ./device/devicetest
 
 .PHONY: lint
 lint: ## staticcheck, in every module

@@ -1,6 +1,6 @@
 // Package simd computes on float32 slices with the widest vector instructions
-// of the machine: AVX-512 or AVX2 with FMA on amd64, NEON on arm64, plain Go
-// elsewhere and under the build tag noasm.
+// of the machine: AVX-512 or AVX2 with FMA on amd64, NEON on arm64, SIMD128 of
+// WebAssembly in JavaScript, plain Go elsewhere and under the build tag noasm.
 //
 // It knows no device, no context and no errors: slices go in and out, and a
 // length that does not fit is a panic, as it is for an index. Packages device
@@ -20,12 +20,13 @@ type Level uint8
 // The levels. A machine supports Generic and at most one other family.
 const (
 	Generic Level = iota // plain Go, the reference of every other level
+	SIMD128              // WebAssembly in JavaScript: 4 lanes
 	NEON                 // arm64: 4 lanes
 	AVX2                 // amd64: 8 lanes, with FMA and F16C
 	AVX512               // amd64: 16 lanes: F, DQ, BW, VL, VBMI2
 )
 
-var levelNames = [...]string{"generic", "neon", "avx2", "avx512"}
+var levelNames = [...]string{"generic", "simd128", "neon", "avx2", "avx512"}
 
 // String returns the name that RAYO_SIMD understands.
 func (l Level) String() string {

@@ -82,8 +82,6 @@ func apply(f MapFunc, dst, x, y, z []float32, arity int, p *float32) {
 	f(d, a, b, c, n, q)
 }
 
-func hide(s []float32) *float32 { return (*float32)(noescape(unsafe.Pointer(unsafe.SliceData(s)))) }
-
 // noescape hides a pointer from escape analysis.
 func noescape(p unsafe.Pointer) unsafe.Pointer {
 	u := uintptr(p)

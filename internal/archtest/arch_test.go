@@ -30,7 +30,7 @@ var order = [][]string{
 	{"ptx/kernels"},
 	{"internal/ptxgen"},
 	{"simd", "wasm", "cuda", "ptx", "wgsl", "internal/webgpu", "internal/memory", "internal/workers", "internal/roofline", "internal/measured"},
-	{"internal/dl", "internal/measured"},
+	{"internal/dl", "internal/measured", "internal/wasm"},
 	{"kernel"},
 	{"internal/interp", "internal/optest"},
 	{"op", "gguf/convert"},

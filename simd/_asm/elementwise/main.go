@@ -1,5 +1,5 @@
 // Command elementwise writes the elementwise kernels of package simd from the
-// expressions of package op: plain Go, AVX2 and AVX-512, NEON, the tables that
+// expressions of package op: plain Go, AVX2 and AVX-512, NEON, the module for WebAssembly, the tables that
 // find them by name, and the functions on slices.
 //
 // Run it through go generate in folder simd.
@@ -38,6 +38,9 @@ func main() {
 	asm, stubs := writeNEON(ks)
 	write("map_neon_arm64.s", asm)
 	write("map_neon_arm64.go", stubs)
+	module, table := writeSIMD128(ks)
+	write("simd128.wasm", module)
+	write("map_simd128_js.go", table)
 }
 
 // gofmt formats a generated file.

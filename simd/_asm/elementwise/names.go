@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"sort"
 	"strconv"
 	"strings"
 )
@@ -12,16 +11,8 @@ import (
 func writeNames(ks []*kernel) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\npackage simd\n\nimport \"math\"\n", header)
-	var names []string
-	for _, k := range ks {
-		names = append(names, k.names...)
-	}
-	for _, h := range halfKernels {
-		names = append(names, h.cast())
-	}
-	sort.Strings(names)
 	fmt.Fprintf(&b, "\nvar mapNames = [...]string{\n")
-	for _, n := range names {
+	for _, n := range allNames(ks) {
 		fmt.Fprintf(&b, "%q,\n", n)
 	}
 	fmt.Fprintf(&b, "}\n")

@@ -1,0 +1,26 @@
+//go:build amd64 || arm64 || wasm
+
+package frame
+
+import "unsafe"
+
+// Call is one call as it lies in memory, on machines whose int and pointers have 64 bits.
+// What Pointers holds does not move: to stand here a variable must be on the heap.
+type Call struct {
+	Kernel, Core uint32
+	Pointers     [NumPointers]unsafe.Pointer
+	Ints         [NumInts]int
+	Floats       [NumFloats]float32
+	Results      [2]float32
+	Scratch      [NumScratch]float32
+}
+
+// The constants say where the fields are.
+var (
+	_ = [1]struct{}{}[unsafe.Offsetof(Call{}.Pointers)-Pointers]
+	_ = [1]struct{}{}[unsafe.Offsetof(Call{}.Ints)-Ints]
+	_ = [1]struct{}{}[unsafe.Offsetof(Call{}.Floats)-Floats]
+	_ = [1]struct{}{}[unsafe.Offsetof(Call{}.Results)-Results]
+	_ = [1]struct{}{}[unsafe.Offsetof(Call{}.Scratch)-Scratch]
+	_ = [1]struct{}{}[unsafe.Sizeof(Call{})-Size]
+)

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"sort"
+
+	"github.com/rayo-go/rayo/internal/wasm"
+	module "github.com/rayo-go/rayo/internal/wasm/kernels"
+)
+
+// writeSIMD128 returns the module of kernels for WebAssembly, those that are not
+// elementwise too, and the Go file that finds them in its table. Every page loads that
+// file: beside the sorted names it is numbers.
+func writeSIMD128(ks []*kernel) (code, table []byte) {
+	s := module.New()
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s\n//go:build js && wasm && !noasm\n\npackage simd\n", header)
+	fmt.Fprintf(&b, "\n// The places of the kernels in the table of the module.\nconst (\n")
+	for i, n := range s.Names() {
+		fmt.Fprintf(&b, "place%s = %d\n", camel(n), i)
+	}
+	fmt.Fprintf(&b, ")\n\n// mapPlaces are, for each of mapNames, the place of the elementwise loop times 4 and the number of parameters; 0 is none.\nvar mapPlaces = [len(mapNames)]uint16{\n")
+	places := map[string]int{}
+	for _, k := range ks {
+		e, err := wasm.Lower(k.root)
+		if err != nil {
+			continue // plain Go
+		}
+		place := len(s.Names())
+		s.Map(k.name, e)
+		for _, n := range k.names {
+			places[n] = place<<2 | e.Params()
+		}
+	}
+	for i, n := range allNames(ks) {
+		if places[n] > 0 {
+			fmt.Fprintf(&b, "%d: %d, // %s\n", i, places[n], n)
+		}
+	}
+	fmt.Fprintf(&b, "}\n")
+	return s.Bytes(), gofmt(b.Bytes())
+}
+
+// allNames returns the names of the kernels, sorted.
+func allNames(ks []*kernel) (names []string) {
+	for _, k := range ks {
+		names = append(names, k.names...)
+	}
+	for _, h := range halfKernels {
+		names = append(names, h.cast())
+	}
+	sort.Strings(names)
+	return names
+}

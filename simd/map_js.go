@@ -1,0 +1,44 @@
+//go:build js && !noasm
+
+package simd
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"unsafe"
+)
+
+// mapLevel returns the kernel of the module, or nil if there is none.
+func mapLevel(level Level, name string) MapFunc {
+	i, found := slices.BinarySearch(mapNames[:], name)
+	if level != SIMD128 || !found || mapPlaces[i] == 0 {
+		return nil
+	}
+	kernel := mapAtPlace(uint32(mapPlaces[i]>>2), int(mapPlaces[i]&3))
+	if f := trigFunctions[strings.TrimPrefix(name, "code.")]; f != nil {
+		return func(dst, x, y, z *float32, n int, p *float32) { trig(kernel, SIMD128, f, dst, x, n) }
+	}
+	return kernel
+}
+
+// trigFunctions are what the kernels of that name are not for far from 0: see trig.
+var trigFunctions = map[string]func(float64) float64{"sin": math.Sin, "cos": math.Cos, "tan": math.Tan}
+
+// streamLevel: there are no stores around the caches.
+func streamLevel(Level, string) MapFunc { return nil }
+
+func streamFence() {}
+
+// mapAtPlace returns the elementwise kernel whose loop has that place in the table, and
+// so many parameters. These may be on the stack, which moves: they are copied.
+func mapAtPlace(core uint32, params int) MapFunc {
+	return func(dst, x, y, z *float32, n int, p *float32) {
+		c := begin(placeMap)
+		c.Core = core
+		pointersTo(c, dst, x, y, z)
+		copy(c.Floats[:], unsafe.Slice(p, params))
+		c.Ints[0] = n
+		host.Run()
+	}
+}
