@@ -108,6 +108,7 @@ cross: ## build for every platform that the project promises
 	$(call compile,GOOS=windows GOARCH=amd64 CGO_ENABLED=0,$(plainly))
 	$(call compile,GOOS=darwin GOARCH=arm64 CGO_ENABLED=0,$(plainly))
 	$(call compile,GOOS=js GOARCH=wasm CGO_ENABLED=0) # browsers
+	GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) list -export -tags nowebgpu ./kernel/lib ./internal/driver/webgpu ./ptx/kernels ./device >/dev/null # pages without WebGPU
 	$(call compile,GOOS=linux GOARCH=386 CGO_ENABLED=0,$(plainly)) # int has 32 bits, and there is no assembly
 	$(call compile,CGO_ENABLED=0)
 	@$(WITH) cgo $(call compile,CGO_ENABLED=1)
