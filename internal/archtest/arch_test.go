@@ -19,7 +19,7 @@ const module = "github.com/rayo-go/rayo"
 // may import its own room and every room on a line below its own; rooms on one
 // line do not know each other, except as beside says.
 var order = [][]string{
-	{"cmd", "examples", "internal/gen", "docs", "internal/testutil", "internal/tinymodel"},
+	{"cmd", "examples", "internal/gen", "docs", "internal/testutil", "internal/tinymodel", "wasm/gpu", "wasm/site", "wasm/serve"},
 	{"llm/serve"},
 	{"llm", "device/devicetest", "internal/webgpu/hosttest", "internal/opcase"},
 	{"internal/onnxtest"},
@@ -30,7 +30,7 @@ var order = [][]string{
 	{"ptx/kernels"},
 	{"internal/ptxgen"},
 	{"simd", "wasm", "cuda", "ptx", "wgsl", "internal/webgpu", "internal/memory", "internal/workers", "internal/roofline", "internal/measured"},
-	{"internal/dl", "internal/measured"},
+	{"internal/dl", "internal/measured", "wasm/bridge"},
 	{"kernel"},
 	{"internal/interp", "internal/optest"},
 	{"op", "gguf/convert"},
