@@ -92,6 +92,10 @@ wasm-test: ## the plain Go path as js/wasm programs under Node.js
 test-browser: ## WebGPU in JavaScript: its host, and a sample of the conformance suite, in Node.js with Dawn and in Chromium
 	@bash .ci/browser.sh install && $(WITH) browser bash .ci/browser.sh test
 
+.PHONY: npm
+npm: ## the package for JavaScript users: builds wasm/npm/rayo.wasm
+	@bash wasm/npm/build.sh
+
 .PHONY: page-size
 page-size: ## the smallest program for browsers has not grown
 	@bash .ci/page_size.sh
