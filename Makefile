@@ -96,6 +96,10 @@ test-browser: ## WebGPU in JavaScript: its host, and a sample of the conformance
 npm: ## the package for JavaScript users: builds wasm/npm/rayo.wasm
 	@bash wasm/npm/build.sh
 
+.PHONY: site
+site: ## the demo site in dist/site, static files; go run ./wasm/serve serves it
+	@bash wasm/site/build.sh
+
 .PHONY: page-size
 page-size: ## the smallest program for browsers has not grown
 	@bash .ci/page_size.sh

@@ -43,6 +43,7 @@ var beside = map[string][]string{
 	"device/devicetest":        {"internal/testutil"},
 	"internal/webgpu/hosttest": {"internal/testutil"},
 	"examples":                 {"internal/testutil"},
+	"wasm/site":                {"examples"},
 	"internal/driver":          {"internal/graph"},
 	"cuda":                     {"internal/workers"},
 	"internal/webgpu":          {"wgsl", "internal/workers"},
