@@ -8,6 +8,8 @@ import (
 	"math"
 	"syscall/js"
 	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/memory"
 )
 
 // Element is a type of numbers that JavaScript has typed arrays of.
@@ -81,12 +83,16 @@ func view[T Element](v js.Value) (bytes js.Value, n int, err error) {
 // # Errors
 //   - [ErrType] for anything else, also for an array of numbers and a typed array of another type.
 //   - [ErrDetached] if its memory is gone.
+//   - device.ErrOutOfMemory if the page has no room for the copy.
 func Slice[T Element](v js.Value) ([]T, error) {
 	bytes, n, err := view[T](v)
 	if err != nil {
 		return nil, err
 	}
-	x := make([]T, n)
+	x, err := memory.Slice[T](n)
+	if err != nil {
+		return nil, err
+	}
 	js.CopyBytesToGo(bytesOf(x), bytes)
 	return x, nil
 }

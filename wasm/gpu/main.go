@@ -14,6 +14,7 @@ import (
 	"syscall/js"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/wasm/bridge"
 	"github.com/rayo-go/rayo/wasm/gpu/expression"
@@ -31,10 +32,12 @@ func main() {
 	var err error
 	if p.dev, err = device.Open(p.ctx); err != nil {
 		ready.Invoke(bridge.Reason(coded(err)))
-		return
+	} else {
+		ready.Invoke(nil, p.methods())
 	}
-	ready.Invoke(nil, p.methods())
-	<-p.end
+	// The program does not end: promises of the browser may still call it, which would be
+	// errors that nobody can catch. Nothing refers to it when they are settled.
+	select {}
 }
 
 // program is a device and what the user has defined for it.
@@ -204,18 +207,15 @@ func (p *program) matmul(args []js.Value) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if size > maxElements {
-		return nil, fmt.Errorf("matmul gives %d×%d: at most %d elements: %w", m, n, maxElements, device.ErrLimit)
+	c, err := memory.Floats(size)
+	if err != nil {
+		return nil, fmt.Errorf("matmul gives %d×%d: %w", m, n, err)
 	}
-	c := make([]float32, size)
 	if err := p.dev.MatMul(p.ctx, c, a, b, m, k, n); err != nil {
 		return nil, err
 	}
 	return bridge.TypedArray(c)
 }
-
-// maxElements bounds arrays: those of a page share 4 GiB with everything else.
-const maxElements = 1 << 28
 
 func (p *program) close([]js.Value) (any, error) {
 	err := p.dev.Close()

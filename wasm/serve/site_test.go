@@ -171,7 +171,7 @@ func TestSite(t *testing.T) {
 	t.Run("webgpu", func(t *testing.T) {
 		p := s.open(t, "?device=webgpu:software", "")
 		p.Wait(`document.getElementById("path").textContent.startsWith("WebGPU")`)
-		s.filters(t, p, "edges", "blur", "saturation")
+		s.filters(t, p, "edges", "saturation")
 		s.mandelbrot(t, p)
 		s.digits(t, p)
 		// Another device is opened in the same page.
@@ -196,12 +196,12 @@ func (s *site) zoom(t *testing.T, p *chrome.Page) {
 	t.Helper()
 	p.Eval(`document.getElementById("mandelbrot").focus()`, nil)
 	p.Key("+")
-	p.Wait(`document.getElementById("mandelbrot-note").textContent.startsWith("2 times")`)
+	p.Wait(`document.getElementById("mandelbrot-note").textContent.startsWith("Enlarged 2 ×")`)
 	p.Key("ArrowLeft")
 	p.Click("#mandelbrot")
-	p.Wait(`document.getElementById("mandelbrot-note").textContent.startsWith("4 times")`)
+	p.Wait(`document.getElementById("mandelbrot-note").textContent.startsWith("Enlarged 4 ×")`)
 	p.Key("0")
-	p.Wait(`document.getElementById("mandelbrot-note").textContent.startsWith("1 times")`)
+	p.Wait(`document.getElementById("mandelbrot-note").textContent.startsWith("Enlarged 1 ×")`)
 }
 
 // digits draws a digit with the mouse, and compares how it is read.

@@ -174,7 +174,7 @@ const mandelbrot = latest(async () => {
 	try {
 		const r = await program.mandelbrot(picture.data, picture.width, picture.height, view.x, view.y, view.span, steps);
 		c.putImageData(picture, 0, 0);
-		note("mandelbrot-note", `${(home.span / view.span).toFixed(0)} times larger, up to ${steps} steps a pixel, in ${ms(r.ms)}`);
+		note("mandelbrot-note", `Enlarged ${(home.span / view.span).toFixed(0)} ×, up to ${steps} steps a pixel, in ${ms(r.ms)}`);
 	} catch (e) {
 		note("mandelbrot-note", e.message, true);
 	}
