@@ -96,6 +96,14 @@ wasm-test: ## the plain Go path as js/wasm programs under Node.js, which have on
 test-browser: ## WebGPU in JavaScript: its host, and a sample of the conformance suite, in Node.js with Dawn and in Chromium
 	@bash .ci/browser.sh install && $(WITH) browser bash .ci/browser.sh test
 
+.PHONY: npm
+npm: ## the package for JavaScript users: builds wasm/npm/rayo.wasm
+	@bash wasm/npm/build.sh
+
+.PHONY: site
+site: ## the demo site in dist/site, static files; go run ./wasm/serve serves it
+	@bash wasm/site/build.sh
+
 .PHONY: page-size
 page-size: ## the smallest program for browsers has not grown
 	@bash .ci/page_size.sh
@@ -112,6 +120,7 @@ cross: ## build for every platform that the project promises
 	$(call compile,GOOS=windows GOARCH=amd64 CGO_ENABLED=0,$(plainly))
 	$(call compile,GOOS=darwin GOARCH=arm64 CGO_ENABLED=0,$(plainly))
 	$(call compile,GOOS=js GOARCH=wasm CGO_ENABLED=0) # browsers
+	GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) list -export -tags nowebgpu ./kernel/lib ./internal/driver/webgpu ./ptx/kernels ./device >/dev/null # pages without WebGPU
 	$(call compile,GOOS=linux GOARCH=386 CGO_ENABLED=0,$(plainly)) # int has 32 bits, and there is no assembly
 	$(call compile,CGO_ENABLED=0)
 	@$(WITH) cgo $(call compile,CGO_ENABLED=1)

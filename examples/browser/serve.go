@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -51,8 +52,12 @@ func main() {
 		}
 		http.Handle("GET "+path, serve(name, data))
 	}
-	fmt.Printf("%d bytes of WebAssembly: http://%s/\n", len(program), *addr)
-	log.Fatal(http.ListenAndServe(*addr, nil))
+	l, err := net.Listen("tcp", *addr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d bytes of WebAssembly: http://%s/\n", len(program), l.Addr())
+	log.Fatal(http.Serve(l, nil))
 }
 
 // build compiles the program.

@@ -19,11 +19,11 @@ const module = "github.com/rayo-go/rayo"
 // may import its own room and every room on a line below its own; rooms on one
 // line do not know each other, except as beside says.
 var order = [][]string{
-	{"cmd", "examples", "internal/gen", "docs", "internal/testutil", "internal/tinymodel"},
+	{"cmd", "examples", "internal/gen", "docs", "internal/testutil", "internal/tinymodel", "internal/chrome", "wasm/gpu", "wasm/site", "wasm/serve"},
 	{"llm/serve"},
 	{"llm", "device/devicetest", "internal/webgpu/hosttest", "internal/opcase"},
 	{"internal/onnxtest"},
-	{"batch", "imgconv"},
+	{"batch", "imgconv", "wasm/bridge"},
 	{"device"},
 	{"internal/engine"},
 	{"internal/graph", "internal/driver"},
@@ -42,8 +42,10 @@ var order = [][]string{
 var beside = map[string][]string{
 	"device/devicetest":        {"internal/testutil"},
 	"internal/webgpu/hosttest": {"internal/testutil"},
-	"examples":                 {"internal/testutil"},
+	"examples":                 {"internal/testutil", "internal/chrome"},
 	"internal/tinymodel":       {"internal/testutil"},
+	"wasm/site":                {"examples"},
+	"wasm/serve":               {"wasm/site", "internal/chrome"},
 	"internal/driver":          {"internal/graph"},
 	"cuda":                     {"internal/workers"},
 	"internal/webgpu":          {"wgsl", "internal/workers"},
@@ -144,12 +146,12 @@ func TestBrowserImports(t *testing.T) {
 	}
 }
 
-// TestNoNetwork has only the server, and the command that has it, bring net/http with all of TLS behind it:
+// TestNoNetwork has only the servers, and the command that has one, bring net/http with all of TLS behind it:
 // nothing else here speaks to a network, and builds would take a fifth longer.
 func TestNoNetwork(t *testing.T) {
 	var quiet []string
 	for _, l := range list(t, nil, "./...") {
-		if pkg := strings.TrimPrefix(l[0], module+"/"); pkg != "llm/serve" && pkg != "cmd/rayo" {
+		if pkg := strings.TrimPrefix(l[0], module+"/"); pkg != "llm/serve" && pkg != "cmd/rayo" && pkg != "wasm/serve" {
 			quiet = append(quiet, l[0])
 		}
 	}

@@ -1,5 +1,5 @@
 // Command gen makes what follows from the catalogue of package op: the
-// methods of packages device and batch and docs/OPS.md.
+// methods of packages device and batch, docs/OPS.md, and the types of wasm/npm.
 //
 //	go run ./internal/gen
 //
@@ -67,7 +67,7 @@ func generate(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{"docs/OPS.md": catalogueText(options)}
+	files := map[string][]byte{"docs/OPS.md": catalogueText(options), "wasm/npm/operations.d.ts": declarations()}
 	for _, p := range []struct {
 		name  string
 		write func() ([]byte, error)

@@ -12,10 +12,23 @@ import (
 // device.WithPortableKernels, for which every page would have to load them: it has none,
 // and the references of the operations are computed then.
 
+var errUnlinked = fmt.Errorf("no portable kernels in a page without WebGPU: %w", op.ErrUnsupported)
+
 // For returns an error that wraps [op.ErrUnsupported].
 func For(*Request) (*Plan, error) {
-	return nil, fmt.Errorf("no portable kernels in a page without WebGPU: %w", op.ErrUnsupported)
+	return nil, errUnlinked
 }
+
+// Finish returns an error that wraps [op.ErrUnsupported].
+func Finish(*Request) (*Epilogue, error) {
+	return nil, errUnlinked
+}
+
+// CheckSpread returns an error that wraps [op.ErrUnsupported].
+func CheckSpread(Operand, int) error { return errUnlinked }
+
+// Ragged reports false.
+func Ragged(*Epilogue, int, Target) bool { return false }
 
 // Has reports false.
 func Has(*op.Operation) bool { return false }

@@ -1,0 +1,154 @@
+//go:build js
+
+package bridge
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"syscall/js"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/memory"
+)
+
+// Element is a type of numbers that JavaScript has typed arrays of.
+type Element interface {
+	int8 | uint8 | int16 | uint16 | int32 | uint32 | float32 | float64
+}
+
+// ErrDetached: the memory of a typed array was transferred, to a Worker or into a
+// WebAssembly.Memory that has grown.
+var ErrDetached = errors.New("the ArrayBuffer of the typed array is detached: pass a copy (slice()) to whatever takes the original")
+
+// ErrType: a value is not the typed array that was expected.
+var ErrType = errors.New("wrong type of array")
+
+// ErrLength: an array has another length than was expected.
+var ErrLength = errors.New("wrong length of array")
+
+// nameOf returns the name of the constructor of typed arrays.
+func nameOf[T Element]() string {
+	var zero T
+	switch any(zero).(type) {
+	case int8:
+		return "Int8Array"
+	case uint8:
+		return "Uint8Array"
+	case int16:
+		return "Int16Array"
+	case uint16:
+		return "Uint16Array"
+	case int32:
+		return "Int32Array"
+	case uint32:
+		return "Uint32Array"
+	case float32:
+		return "Float32Array"
+	}
+	return "Float64Array"
+}
+
+// bytesOf returns the memory of x.
+func bytesOf[T Element](x []T) []byte {
+	var zero T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(zero)))
+}
+
+// view returns the bytes that a typed array covers, which may be a part of its
+// ArrayBuffer, as a Uint8Array, and the number of its elements.
+func view[T Element](v js.Value) (bytes js.Value, n int, err error) {
+	want := nameOf[T]()
+	got := v.Type().String()
+	if v.Type() == js.TypeObject {
+		got = js.Global().Get("Object").Get("prototype").Get("toString").Call("call", v).String()
+		got = got[len("[object ") : len(got)-1]
+	}
+	if got != want && !(want == "Uint8Array" && got == "Uint8ClampedArray") {
+		return js.Undefined(), 0, fmt.Errorf("%w: %s, not %s", ErrType, got, want)
+	}
+	// Of a detached buffer there is no view, whereas the array says that its length is 0.
+	if try(func() {
+		bytes = js.Global().Get("Uint8Array").New(v.Get("buffer"), v.Get("byteOffset"), v.Get("byteLength"))
+	}) != nil {
+		return js.Undefined(), 0, ErrDetached
+	}
+	return bytes, v.Length(), nil
+}
+
+// Slice returns a copy of a typed array, which may be a part of an ArrayBuffer: a
+// Float32Array for float32, and so on; for uint8 also a Uint8ClampedArray, as ImageData has
+// it.
+//
+// # Errors
+//   - [ErrType] for anything else, also for an array of numbers and a typed array of another type.
+//   - [ErrDetached] if its memory is gone.
+//   - device.ErrOutOfMemory if the page has no room for the copy.
+func Slice[T Element](v js.Value) ([]T, error) {
+	bytes, n, err := view[T](v)
+	if err != nil {
+		return nil, err
+	}
+	x, err := memory.Slice[T](n)
+	if err != nil {
+		return nil, err
+	}
+	js.CopyBytesToGo(bytesOf(x), bytes)
+	return x, nil
+}
+
+// CopyToGo copies a typed array into a slice of the same length.
+//
+// # Errors
+//   - those of [Slice].
+//   - [ErrLength] if the lengths differ; nothing is copied then.
+func CopyToGo[T Element](dst []T, src js.Value) error {
+	bytes, n, err := view[T](src)
+	if err != nil {
+		return err
+	}
+	if n != len(dst) {
+		return fmt.Errorf("%w: %d elements for %d", ErrLength, n, len(dst))
+	}
+	js.CopyBytesToGo(bytesOf(dst), bytes)
+	return nil
+}
+
+// CopyToJS copies a slice into a typed array of the same length.
+//
+// # Errors
+//   - those of [CopyToGo].
+func CopyToJS[T Element](dst js.Value, src []T) error {
+	bytes, n, err := view[T](dst)
+	if err != nil {
+		return err
+	}
+	if n != len(src) {
+		return fmt.Errorf("%w: %d elements for %d", ErrLength, len(src), n)
+	}
+	js.CopyBytesToJS(bytes, bytesOf(src))
+	return nil
+}
+
+// TypedArray returns a new typed array with the numbers of x. It reports an error where
+// the page refuses the memory.
+func TypedArray[T Element](x []T) (js.Value, error) {
+	v := js.Undefined()
+	if err := try(func() { v = js.Global().Get(nameOf[T]()).New(len(x)) }); err != nil {
+		return v, fmt.Errorf("%d bytes for a %s: %w", len(bytesOf(x)), nameOf[T](), err)
+	}
+	return v, CopyToJS(v, x)
+}
+
+// Int returns a number of JavaScript that is a whole number which int holds, and an error
+// for any other value.
+func Int(v js.Value) (int, error) {
+	if v.Type() != js.TypeNumber {
+		return 0, fmt.Errorf("%v, not a number", v.Type())
+	}
+	f := v.Float()
+	if f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, fmt.Errorf("%v, not a whole number", f)
+	}
+	return int(f), nil
+}

@@ -1,0 +1,258 @@
+//go:build js
+
+// Command gpu is the program behind gpu.mjs, the module of rayo for JavaScript: it opens
+// a device and computes what the module asks for. wasm/npm has the module, its types and
+// its tests; nothing else starts the program.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall/js"
+
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/memory"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/wasm/bridge"
+	"github.com/rayo-go/rayo/wasm/gpu/expression"
+)
+
+func main() {
+	// The module passes a function under a name of its own, so that several programs may
+	// run in one page.
+	ready := js.Global().Get(os.Getenv("RAYO_MODULE"))
+	if ready.Type() != js.TypeFunction {
+		fmt.Fprintln(os.Stderr, "gpu: this program is started by gpu.mjs")
+		os.Exit(1)
+	}
+	p := &program{ctx: context.Background(), defined: map[int]*op.Operation{}, end: make(chan struct{})}
+	var err error
+	if p.dev, err = device.Open(p.ctx); err != nil {
+		ready.Invoke(bridge.Reason(coded(err)))
+	} else {
+		ready.Invoke(nil, p.methods())
+	}
+	// The program does not end: promises of the browser may still call it, which would be
+	// errors that nobody can catch. Nothing refers to it when they are settled.
+	select {}
+}
+
+// program is a device and what the user has defined for it.
+type program struct {
+	ctx context.Context
+	dev *device.Device
+
+	mu      sync.Mutex
+	defined map[int]*op.Operation
+	last    int
+
+	once sync.Once
+	end  chan struct{}
+}
+
+// methods returns what the module calls.
+func (p *program) methods() map[string]any {
+	return map[string]any{
+		"device":     describe(p.dev),
+		"operations": operations(),
+		"lost": bridge.Promise(func() (any, error) {
+			select {
+			case <-p.dev.Lost():
+				return true, nil
+			case <-p.end:
+				return false, nil
+			}
+		}),
+		"run":     promising(p.run),
+		"map":     promising(p.mapped),
+		"matmul":  promising(p.matmul),
+		"close":   promising(p.close),
+		"define":  js.FuncOf(p.define),
+		"release": js.FuncOf(p.release),
+	}
+}
+
+// promising is bridge.Func with errors that have codes.
+func promising(f func(args []js.Value) (any, error)) js.Func {
+	return bridge.Func(func(args []js.Value) (any, error) {
+		v, err := f(args)
+		return v, coded(err)
+	})
+}
+
+// describe says which device was opened, and why no better one was.
+func describe(d *device.Device) map[string]any {
+	refused := []any{}
+	for _, r := range d.Refused() {
+		refused = append(refused, map[string]any{"kind": r.Kind.String(), "reason": r.Err.Error()})
+	}
+	info := d.Info()
+	return map[string]any{
+		"kind": info.Kind.String(), "id": info.String(), "name": info.Name, "detail": info.Detail, "refused": refused,
+	}
+}
+
+// operations lists the elementwise operations of the catalogue that take and give
+// float32, for which the module makes methods.
+func operations() []any {
+	var list []any
+	for _, o := range op.Catalogue() {
+		if o.Class() != op.Elementwise || o.CheckDefaults() != nil {
+			continue
+		}
+		_, most := o.Arity()
+		types := make([]op.DType, most)
+		for i := range types {
+			types[i] = op.F32
+		}
+		a := o.Defaults()
+		if made, err := o.Types(&a, types); err != nil || made[0] != op.F32 {
+			continue
+		}
+		list = append(list, map[string]any{"name": o.Name(), "arity": most})
+	}
+	return list
+}
+
+// define makes an operation of a text and the names of its operands, and returns its
+// number, or an Error. It does not wait, so that the module can call it as it is.
+func (p *program) define(_ js.Value, args []js.Value) any {
+	names := make([]string, args[1].Length())
+	for i := range names {
+		names[i] = args[1].Index(i).String()
+	}
+	o, err := expression.Parse(args[0].String(), names...)
+	if err != nil {
+		return bridge.Reason(coded(err))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last++
+	p.defined[p.last] = o
+	return p.last
+}
+
+// release forgets a defined operation.
+func (p *program) release(_ js.Value, args []js.Value) any {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.defined, args[0].Int())
+	return nil
+}
+
+// operation returns the operation of that name in the catalogue, or of that number among
+// the defined ones.
+func (p *program) operation(v js.Value) (*op.Operation, error) {
+	if v.Type() == js.TypeNumber {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if o := p.defined[v.Int()]; o != nil {
+			return o, nil
+		}
+		return nil, fmt.Errorf("an expression that was released: %w", device.ErrClosed)
+	}
+	if o := op.Lookup(v.String()); o != nil {
+		return o, nil
+	}
+	return nil, fmt.Errorf("no operation is called %q: %w", v.String(), device.ErrUnsupported)
+}
+
+// mapped runs an elementwise operation over whole arrays: operation, list of arrays.
+func (p *program) mapped(args []js.Value) (any, error) {
+	o, err := p.operation(args[0])
+	if err != nil {
+		return nil, err
+	}
+	in := make([][]float32, args[1].Length())
+	for i := range in {
+		if in[i], err = bridge.Slice[float32](args[1].Index(i)); err != nil {
+			return nil, fmt.Errorf("%s, operand %d: %w", o, i, err)
+		}
+	}
+	if len(in) == 0 {
+		return nil, fmt.Errorf("%s of no operands: %w", o, device.ErrShape)
+	}
+	if err := p.dev.Map(p.ctx, in[0], o, in...); err != nil {
+		return nil, err
+	}
+	return bridge.TypedArray(in[0])
+}
+
+// matmul multiplies matrices: a, b, m, k, n.
+func (p *program) matmul(args []js.Value) (any, error) {
+	var sizes [3]int
+	for i := range sizes {
+		var err error
+		if sizes[i], err = bridge.Int(args[2+i]); err != nil {
+			return nil, fmt.Errorf("matmul, %s: %w: %w", []string{"m", "k", "n"}[i], err, device.ErrShape)
+		}
+	}
+	a, err := bridge.Slice[float32](args[0])
+	if err != nil {
+		return nil, fmt.Errorf("matmul, a: %w", err)
+	}
+	b, err := bridge.Slice[float32](args[1])
+	if err != nil {
+		return nil, fmt.Errorf("matmul, b: %w", err)
+	}
+	m, k, n := sizes[0], sizes[1], sizes[2]
+	// Before there is memory for the result: operands of these sizes exist.
+	if m < 0 || k < 0 || n < 0 || int64(m)*int64(k) != int64(len(a)) || int64(k)*int64(n) != int64(len(b)) {
+		return nil, fmt.Errorf("matmul of %d×%d and %d×%d: a has %d elements, and b %d: %w", m, k, k, n, len(a), len(b), device.ErrShape)
+	}
+	size, err := op.Shape{m, n}.Size()
+	if err != nil {
+		return nil, err
+	}
+	c, err := memory.Floats(size)
+	if err != nil {
+		return nil, fmt.Errorf("matmul gives %d×%d: %w", m, n, err)
+	}
+	if err := p.dev.MatMul(p.ctx, c, a, b, m, k, n); err != nil {
+		return nil, err
+	}
+	return bridge.TypedArray(c)
+}
+
+func (p *program) close([]js.Value) (any, error) {
+	err := p.dev.Close()
+	p.once.Do(func() { close(p.end) })
+	return nil, err
+}
+
+// codes are the errors that JavaScript can tell apart, by the property code.
+var codes = []struct {
+	err  error
+	name string
+}{
+	{device.ErrNoDevice, "ErrNoDevice"}, {device.ErrOutOfMemory, "ErrOutOfMemory"}, {device.ErrDeviceLost, "ErrDeviceLost"},
+	{device.ErrClosed, "ErrClosed"}, {device.ErrShape, "ErrShape"}, {device.ErrLimit, "ErrLimit"},
+	{device.ErrUnsupported, "ErrUnsupported"}, {device.ErrOverlap, "ErrOverlap"},
+	{bridge.ErrDetached, "ErrDetached"}, {bridge.ErrType, "ErrType"}, {bridge.ErrLength, "ErrShape"},
+}
+
+// codedError is an error with a code.
+type codedError struct {
+	error
+	code string
+}
+
+func (e codedError) Code() string  { return e.code }
+func (e codedError) Unwrap() error { return e.error }
+
+// coded returns err with the code of what it wraps.
+func coded(err error) error {
+	var e *expression.Error
+	if errors.As(err, &e) {
+		return codedError{err, "ErrExpression"}
+	}
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			return codedError{err, c.name}
+		}
+	}
+	return err
+}

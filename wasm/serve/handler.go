@@ -1,0 +1,74 @@
+package main
+
+import (
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"strings"
+	"time"
+)
+
+// types are what browsers are told. WebAssembly is compiled while it arrives if they are
+// told that it is, and systems do not agree on the others.
+var types = map[string]string{
+	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".mjs": "text/javascript; charset=utf-8", ".wasm": "application/wasm", ".json": "application/json", ".png": "image/png",
+}
+
+// policy allows the site's own files, WebAssembly, and what a page makes itself: the
+// webcam's stream and icons.
+const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; img-src 'self' blob: data:; media-src 'self' blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+
+// Handler serves the files of a folder. Where name.gz stands beside a name, it is sent to
+// browsers that take it.
+func Handler(dir string, isolate bool) http.Handler {
+	root := os.DirFS(dir)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "GET or HEAD", http.StatusMethodNotAllowed)
+			return
+		}
+		name := strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/")
+		if name == "" {
+			name = "index.html"
+		}
+		typ, ok := types[path.Ext(name)]
+		if info, err := fs.Stat(root, name); !ok || err != nil || info.IsDir() {
+			http.NotFound(w, r)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", typ)
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-cache") // ask each time whether it has changed
+		h.Set("Vary", "Accept-Encoding")
+		if isolate {
+			h.Set("Cross-Origin-Opener-Policy", "same-origin")
+			h.Set("Cross-Origin-Embedder-Policy", "require-corp")
+		}
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			if _, err := fs.Stat(root, name+".gz"); err == nil {
+				h.Set("Content-Encoding", "gzip")
+				name += ".gz"
+			}
+		}
+		send(w, r, root, name)
+	})
+}
+
+// send sends a file, or says that the browser has it already.
+func send(w http.ResponseWriter, r *http.Request, root fs.FS, name string) {
+	data, err := fs.ReadFile(root, name)
+	if err != nil {
+		http.Error(w, "the file cannot be read", http.StatusInternalServerError)
+		return
+	}
+	changed := time.Time{}
+	if info, err := fs.Stat(root, name); err == nil {
+		changed = info.ModTime()
+	}
+	http.ServeContent(w, r, "", changed, strings.NewReader(string(data)))
+}

@@ -1,0 +1,32 @@
+// Command serve serves a folder of static files as pages with WebAssembly need it: with
+// the right types, compressed, with a content security policy. make site builds the
+// folder that it serves unless another is given:
+//
+//	make site && go run ./wasm/serve
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+)
+
+func main() {
+	log.SetFlags(0)
+	addr := flag.String("addr", "127.0.0.1:8080", "where to listen")
+	dir := flag.String("dir", "dist/site", "the folder to serve")
+	isolate := flag.Bool("isolate", false, "send COOP and COEP: the page may share memory with Workers, and has finer clocks")
+	flag.Parse()
+	if _, err := os.Stat(*dir); err != nil {
+		log.Fatalf("serve: %v: make site builds it", err)
+	}
+	l, err := net.Listen("tcp", *addr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("http://%s/\n", l.Addr())
+	log.Fatal(http.Serve(l, Handler(*dir, *isolate)))
+}

@@ -1,0 +1,119 @@
+//go:build unix && browser
+
+// gpu.mjs in headless Chromium: in a page, in two Workers at a time, and where the
+// browser takes the GPU away.
+package main
+
+import (
+	"context"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rayo-go/rayo/internal/chrome"
+)
+
+// worker computes in a Worker what it is asked for, and posts the sum.
+const worker = `import { load } from "./gpu.mjs";
+onmessage = async ({ data }) => {
+	try {
+		const gpu = await load({ device: data.device });
+		let total = 0;
+		for (let i = 0; i < data.rounds; i++) total += await gpu.sum(await gpu.matmul(data.a, data.a, 2, 2, 2));
+		postMessage({ total, kind: gpu.device.kind });
+		await gpu.close();
+	} catch (e) { postMessage({ error: String(e) }); }
+};`
+
+func TestModule(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	t.Cleanup(cancel)
+	if out, err := exec.Command("bash", "../npm/build.sh").CombinedOutput(); err != nil {
+		t.Fatalf("build.sh: %v: %s", err, out)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"gpu.mjs", "rayo.wasm", "wasm_exec.js"} {
+		data, err := os.ReadFile(filepath.Join("../npm", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"index.html": "<!doctype html><title>module</title><link rel=icon href=data:,>", "worker.mjs": worker} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Isolated: SharedArrayBuffer is there, and every file must allow to be embedded.
+	server := httptest.NewServer(Handler(dir, true))
+	t.Cleanup(server.Close)
+	b := chrome.Start(t)
+	open := func(t *testing.T) *chrome.Page {
+		p := b.Page(ctx, t)
+		p.Before(`const request = GPUAdapter.prototype.requestDevice; GPUAdapter.prototype.requestDevice = async function (...a) { return globalThis.taken = await request.apply(this, a); };`)
+		p.Open(server.URL + "/")
+		p.Wait(`document.title === "module"`)
+		t.Cleanup(func() {
+			if e := p.Errors(); len(e) > 0 {
+				t.Errorf("the page reported %q", e)
+			}
+		})
+		return p
+	}
+
+	t.Run("workers", func(t *testing.T) {
+		p := open(t)
+		var results []struct {
+			Total       float64
+			Kind, Error string
+		}
+		p.Eval(`Promise.all([["cpu", 300], ["cpu", 200]].map(([device, rounds]) => new Promise((resolve) => {
+			const w = new Worker("worker.mjs", { type: "module" });
+			w.onmessage = ({ data }) => resolve(data);
+			w.onerror = (e) => resolve({ error: e.message });
+			w.postMessage({ device, rounds, a: new Float32Array([1, 2, 3, 4]) });
+		})))`, &results)
+		for i, want := range []float64{300 * 54, 200 * 54} {
+			if r := results[i]; r.Error != "" || r.Total != want || r.Kind != "cpu" {
+				t.Errorf("Worker %d: %+v, not %v", i, r, want)
+			}
+		}
+	})
+
+	t.Run("lost", func(t *testing.T) {
+		p := open(t)
+		var codes []string
+		p.Eval(`(async () => {
+			const { load } = await import("/gpu.mjs");
+			const gpu = await load({ device: "webgpu:software" });
+			const codes = [];
+			const x = new Float32Array(1 << 20).fill(1);
+			const b = gpu.batch();
+			let v = b.upload(x);
+			for (let i = 0; i < 5; i++) v = b.sin(v);
+			const under_way = b.run(v).then(() => codes.push("finished"), (e) => codes.push(e.code));
+			await new Promise((r) => setTimeout(r, 1));
+			taken.destroy();
+			await under_way;
+			await gpu.lost;
+			await gpu.relu(x).then(() => codes.push("finished"), (e) => codes.push(e.code));
+			await gpu.close().catch(() => {});
+			const again = await load({ device: "cpu" });
+			codes.push(String((await again.relu(new Float32Array([-1, 2])))[1]));
+			return codes;
+		})()`, &codes)
+		// What was under way may have been finished by then.
+		if len(codes) > 0 && codes[0] == "finished" {
+			codes[0] = "ErrDeviceLost"
+		}
+		if !slices.Equal(codes, []string{"ErrDeviceLost", "ErrDeviceLost", "2"}) {
+			t.Errorf("a device that was lost gave %q", codes)
+		}
+	})
+}
