@@ -66,6 +66,7 @@ var outside = map[string][]string{
 	"op":                {"github.com/x448/float16"},
 	"llm":               {"golang.org/x/text"},
 	"internal/testutil": {"github.com/klauspost/cpuid/v2"},
+	"internal/chrome":   {"github.com/chromedp"},
 }
 
 // notInBrowsers lists what no package that device reaches may import under
