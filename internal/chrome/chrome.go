@@ -378,6 +378,22 @@ func (p *Page) Key(key string) {
 	p.do("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "windowsVirtualKeyCode": codes[key]}, nil)
 }
 
+// Front brings the page to the front: others of the browser are hidden then.
+func (p *Page) Front() {
+	p.t.Helper()
+	p.do("Page.bringToFront", nil, nil)
+}
+
+// Heap collects what the page does not use any more and returns the bytes of JavaScript
+// that are left.
+func (p *Page) Heap() int {
+	p.t.Helper()
+	var r struct{ UsedSize float64 }
+	p.do("HeapProfiler.collectGarbage", nil, nil)
+	p.do("Runtime.getHeapUsage", nil, &r)
+	return int(r.UsedSize)
+}
+
 // Screenshot returns all of the page as a PNG.
 func (p *Page) Screenshot() []byte {
 	p.t.Helper()
