@@ -93,7 +93,7 @@ wasm-test: ## the plain Go path as js/wasm programs under Node.js, which have on
 	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CPUThreads" -short -timeout 20m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
 
 .PHONY: test-browser
-test-browser: ## WebGPU in JavaScript: its host, and a sample of the conformance suite, in Node.js with Dawn and in Chromium
+test-browser: ## WebGPU in JavaScript: its host, and a sample of the conformance suite, in Node.js with Dawn and in Chromium; the module, the demo site
 	@bash .ci/browser.sh install && $(WITH) browser bash .ci/browser.sh test
 
 .PHONY: npm
@@ -139,7 +139,8 @@ vet: ## go vet, for each architecture that has assembly, and what is native with
 	GOARCH=arm64 $(GO) vet ./...
 	$(GO) vet -tags noasm $$($(PACKAGES) native)
 	$(GO) vet ./.ci/chromexec ./.ci/pagesize && $(GO) vet examples/browser/serve.go
-	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./internal/jscall ./internal/webgpu/jshost ./internal/wasm/jshost ./simd ./device/devicetest
+	$(GO) vet -tags browser ./internal/chrome ./wasm/serve ./examples/browser
+	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./wasm/... ./internal/jscall ./internal/webgpu/jshost ./internal/wasm/jshost ./simd ./device/devicetest
 
 .PHONY: lint
 lint: ## staticcheck, in every module

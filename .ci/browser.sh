@@ -1,6 +1,7 @@
 #!/bin/bash
 # browser.sh tests WebGPU in JavaScript: the host and a sample of the conformance suite,
-# new in each run, in Node.js with Dawn and in headless Chromium, both over SwiftShader.
+# new in each run, in Node.js with Dawn and in headless Chromium, both over SwiftShader. Then the
+# module for JavaScript in Node.js and Chromium, the demo site and the example page.
 #
 #   browser.sh install    installs what is missing: Debian package chromium, npm package webgpu (in the user's cache)
 #   browser.sh found      says what is still missing, and fails then
@@ -35,7 +36,7 @@ install() {
 run() {
 	echo "--- $1"
 	GOOS=js GOARCH=wasm CGO_ENABLED=0 RAYO_REQUIRE=browser go test -vet=off -short -count=1 -timeout 10m -v -exec "$2" \
-		-run 'TestMayWait|TestHost|TestLost|TestFault|TestMistake|TestTooLarge|TestBrowser|TestSIMD128|TestMapLengths|TestConv2DAtRandom' ./internal/jscall ./internal/webgpu/jshost ./simd ./device/devicetest |
+		-run 'TestMayWait|TestHost|TestLost|TestFault|TestMistake|TestTooLarge|TestBrowser|TestSIMD128|TestMapLengths|TestConv2DAtRandom|TestPromise|TestFunc|TestTypedArrays|TestWrongArrays|TestInt' ./wasm/bridge ./internal/jscall ./internal/webgpu/jshost ./simd ./device/devicetest |
 		grep -v '^\(=== \(RUN\|PAUSE\|CONT\)\| *--- PASS: Test[A-Za-z]*/.*/\|error: XDG_RUNTIME_DIR\)'
 }
 
@@ -53,6 +54,10 @@ test)
 	trap 'rm -rf "$work"' EXIT
 	GOOS= GOARCH= go build -o "$work/chromexec" ./.ci/chromexec
 	run "$(chromium --version 2>/dev/null)" "$work/chromexec"
+	echo "--- pages"
+	GOOS= GOARCH= bash wasm/npm/build.sh
+	(cd wasm/npm && node --expose-gc --test)
+	RAYO_REQUIRE=browser go test -tags browser -count=1 -timeout 10m ./wasm/serve ./examples/browser
 	;;
 *)
 	echo "browser.sh: no command is called $1" >&2

@@ -20,6 +20,10 @@ type text struct {
 // room is the least that a buffer grows by.
 const room = 4096
 
+// grow makes room for n bytes more. What writes calls it rarely, and is inlined in
+// hundreds of places, whose code every page would have to load.
+//
+//go:noinline
 func (t *text) grow(n int) {
 	b := make([]byte, 2*len(t.buf)+n+room)
 	copy(b, t.buf[:t.n])

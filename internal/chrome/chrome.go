@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
@@ -89,7 +90,10 @@ func (b *Browser) Page(ctx context.Context, t *testing.T) *Page {
 	t.Cleanup(closeTab)
 	p := &Page{t: t, ctx: ctx, tab: tab}
 	chromedp.ListenTarget(tab, p.event)
-	p.do(network.Enable(), log.Enable())
+	// The first actions are those of the tab's own context, which the tab lives as long as.
+	if err := chromedp.Run(tab, network.Enable(), log.Enable()); err != nil {
+		t.Fatal(err)
+	}
 	return p
 }
 
@@ -252,6 +256,24 @@ func (p *Page) Key(key string) {
 		key = k
 	}
 	p.do(chromedp.KeyEvent(key))
+}
+
+// Front brings the page to the front: others of the browser are hidden then.
+func (p *Page) Front() {
+	p.t.Helper()
+	p.do(page.BringToFront())
+}
+
+// Heap collects what the page does not use any more and returns the bytes of JavaScript
+// that are left.
+func (p *Page) Heap() int {
+	p.t.Helper()
+	var used float64
+	p.do(heapprofiler.CollectGarbage(), chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		used, _, _, _, err = runtime.GetHeapUsage().Do(ctx)
+		return err
+	}))
+	return int(used)
 }
 
 // Screenshot returns all of the page as a PNG.

@@ -1,11 +1,12 @@
 //go:build unix && browser
 
-// gpu.mjs in headless Chromium: in a page, in two Workers at a time, and where the
-// browser takes the GPU away.
+// gpu.mjs in headless Chromium: in two Workers at a time, in a hidden page, and where
+// the browser takes the GPU away.
 package main
 
 import (
 	"context"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -86,34 +87,70 @@ func TestModule(t *testing.T) {
 		}
 	})
 
-	t.Run("lost", func(t *testing.T) {
+	t.Run("hidden and lost", func(t *testing.T) {
 		p := open(t)
-		var codes []string
-		p.Eval(`(async () => {
-			const { load } = await import("/gpu.mjs");
-			const gpu = await load({ device: "webgpu:software" });
-			const codes = [];
-			const x = new Float32Array(1 << 20).fill(1);
-			const b = gpu.batch();
-			let v = b.upload(x);
-			for (let i = 0; i < 5; i++) v = b.sin(v);
-			const under_way = b.run(v).then(() => codes.push("finished"), (e) => codes.push(e.code));
-			await new Promise((r) => setTimeout(r, 1));
-			taken.destroy();
-			await under_way;
-			await gpu.lost;
-			await gpu.relu(x).then(() => codes.push("finished"), (e) => codes.push(e.code));
-			await gpu.close().catch(() => {});
-			const again = await load({ device: "cpu" });
-			codes.push(String((await again.relu(new Float32Array([-1, 2])))[1]));
-			return codes;
-		})()`, &codes)
-		// What was under way may have been finished by then.
-		if len(codes) > 0 && codes[0] == "finished" {
-			codes[0] = "ErrDeviceLost"
-		}
-		if !slices.Equal(codes, []string{"ErrDeviceLost", "ErrDeviceLost", "2"}) {
-			t.Errorf("a device that was lost gave %q", codes)
-		}
+		b.Page(ctx, t).Front()
+		p.Wait(`document.visibilityState === "hidden"`)
+		p.Eval(`import("/gpu.mjs").then(async ({ load }) => { globalThis.gpu = await load({ device: "webgpu:software" }); })`, nil)
+		hidden(t, p)
+		lost(t, p)
 	})
+}
+
+// hidden runs batches in a page that nobody sees, which leave nothing behind.
+func hidden(t *testing.T, p *chrome.Page) {
+	t.Helper()
+	batches := func(n int) int {
+		var right int
+		p.Eval(fmt.Sprintf(`(async () => {
+			let right = 0;
+			for (let i = 0; i < %d; i++) {
+				const b = gpu.batch();
+				const [y] = await b.run(b.relu(b.add(b.upload(new Float32Array([i, -2])), b.upload(new Float32Array([1, 1])))));
+				if (y.data[0] === i + 1 && y.data[1] === 0) right++;
+			}
+			return right;
+		})()`, n), &right)
+		if right != n {
+			t.Errorf("%d of %d batches are right", right, n)
+		}
+		return p.Heap()
+	}
+	before := batches(50)
+	if grown := batches(250) - before; grown > 1<<20 {
+		t.Errorf("250 batches have left %d bytes in JavaScript", grown)
+	} else {
+		t.Logf("250 batches: %d bytes more in JavaScript", grown)
+	}
+}
+
+// lost takes the device away while a batch is under way.
+func lost(t *testing.T, p *chrome.Page) {
+	t.Helper()
+	var codes []string
+	p.Eval(`(async () => {
+		const codes = [];
+		const x = new Float32Array(1 << 18).fill(1);
+		const b = gpu.batch();
+		let v = b.upload(x);
+		for (let i = 0; i < 5; i++) v = b.sin(v);
+		const running = b.run(v).then(() => codes.push("finished"), (e) => codes.push(e.code));
+		await new Promise((r) => setTimeout(r, 1));
+		taken.destroy();
+		await running;
+		await gpu.lost;
+		await gpu.relu(x).then(() => codes.push("finished"), (e) => codes.push(e.code));
+		await gpu.close().catch(() => {});
+		const { load } = await import("/gpu.mjs");
+		const again = await load({ device: "cpu" });
+		codes.push(String((await again.relu(new Float32Array([-1, 2])))[1]));
+		return codes;
+	})()`, &codes)
+	// What was under way may have been finished by then.
+	if len(codes) > 0 && codes[0] == "finished" {
+		codes[0] = "ErrDeviceLost"
+	}
+	if !slices.Equal(codes, []string{"ErrDeviceLost", "ErrDeviceLost", "2"}) {
+		t.Errorf("a device that was lost gave %q", codes)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"image"
 	"image/png"
 	"net/http/httptest"
 	"os"
@@ -187,6 +188,7 @@ func TestSite(t *testing.T) {
 			p.Wait(`document.getElementById("path").textContent.startsWith("CPU")`)
 			p.Wait(`document.getElementById("why").textContent.startsWith("Not WebGPU: ")`)
 			s.filters(t, p, "blur")
+			shoot(t, p, strings.ReplaceAll(name, " ", "-"))
 		})
 	}
 }
@@ -219,7 +221,7 @@ func (s *site) digits(t *testing.T, p *chrome.Page) {
 	for i := range ink {
 		ink[i] = 255 - rgba[4*i]
 	}
-	image, err := compute.Reduce(ink, width, height)
+	reduced, err := compute.Reduce(ink, width, height)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +230,7 @@ func (s *site) digits(t *testing.T, p *chrome.Page) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	chances, err := d.Read(s.ctx, image)
+	chances, err := d.Read(s.ctx, reduced)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,20 +282,27 @@ func (s *site) looks(t *testing.T, p *chrome.Page) {
 		if over > 0 {
 			t.Errorf("%s: the page is %d pixels wider than the window", c.name, over)
 		}
-		shot := p.Screenshot()
-		img, err := png.Decode(bytes.NewReader(shot))
-		if err != nil {
-			t.Fatal(err)
-		}
+		img := shoot(t, p, c.name)
 		// The background says whether the scheme was followed.
 		r, _, _, _ := img.At(2, 2).RGBA()
 		if (r < 0x8000) != c.dark {
 			t.Errorf("%s: the background is %#x", c.name, r)
 		}
-		if dir := os.Getenv("RAYO_SCREENSHOTS"); dir != "" {
-			if err := os.WriteFile(filepath.Join(dir, c.name+".png"), shot, 0o666); err != nil {
-				t.Error(err)
-			}
+	}
+}
+
+// shoot takes a screenshot, and leaves it where RAYO_SCREENSHOTS says.
+func shoot(t *testing.T, p *chrome.Page, name string) image.Image {
+	t.Helper()
+	shot := p.Screenshot()
+	img, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dir := os.Getenv("RAYO_SCREENSHOTS"); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, name+".png"), shot, 0o666); err != nil {
+			t.Error(err)
 		}
 	}
+	return img
 }

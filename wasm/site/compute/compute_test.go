@@ -32,9 +32,7 @@ func picture(w, h int) []byte {
 // want returns channel c of pixel x, y filtered, in float64, from 0 to 1.
 func want(name string, p []byte, w, h, x, y, c int, by float64) float64 {
 	at := func(x, y, c int) float64 {
-		if x < 0 || y < 0 || x >= w || y >= h {
-			return 0
-		}
+		x, y = min(max(x, 0), w-1), min(max(y, 0), h-1)
 		return float64(p[4*(y*w+x)+c]) / 255
 	}
 	grey := func(x, y int) float64 { return 0.299*at(x, y, 0) + 0.587*at(x, y, 1) + 0.114*at(x, y, 2) }

@@ -58,9 +58,12 @@ func luminance(b *batch.Batch, x batch.Value) batch.Value {
 	return b.Sum(b.Mul(x, weights), op.Axes(0).KeepDims())
 }
 
-// windowed returns x under a square window of so many rows.
+// windowed returns x under a square window of so many rows. Beyond the edges of the
+// picture its last pixels go on: with zeros there, edges would be found all around it.
 func windowed(b *batch.Batch, x batch.Value, window []float32, rows int) batch.Value {
-	return b.Conv2D(x, b.Upload(window, 1, 1, rows, rows), op.Conv2DOpts{Pad: [2]int{rows / 2, rows / 2}})
+	x = b.PadMode(x, 2, rows/2, rows/2, batch.PadEdge)
+	x = b.PadMode(x, 3, rows/2, rows/2, batch.PadEdge)
+	return b.Conv2D(x, b.Upload(window, 1, 1, rows, rows))
 }
 
 func blurred(b *batch.Batch, x batch.Value) batch.Value {
