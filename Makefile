@@ -44,7 +44,7 @@ kernels: ## portable kernels: each in the checking interpreter, and as WGSL befo
 	$(GO) test $(TIMEOUT) $$($(PACKAGES) kernels)
 
 # What compares numbers, on one goroutine: the race detector makes it slow and finds nothing in it.
-settled = Portable|ONNX|NumPy|Quotients|WebGPU(Loops|LongRows|Flows|Windows|Extremes|Halves|ManyHalves|ManyRows|Cut|Bare|Miscompiled)|DeepExpressions|Mutations|Golden|Variants|Reference$$|DamagedModels|HalfCache
+settled = Portable|ONNX|NumPy|Quotients|WebGPU(Loops|LongRows|Flows|Windows|Extremes|Halves|ManyHalves|ManyRows|Cut|Bare|Miscompiled)|DeepExpressions|Mutations|Golden|Variants|Reference$$|DamagedModels|HalfCache|^TestReal
 
 # go test vets what it tests, and make vet all of it and by more rules: where it
 # would vet once more for other settings, which takes longer than some of the tests, -vet=off.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/internal/blockdecode"
 )
 
 // Tensor is one array of a file: where it stands, and its bytes. It reads from
@@ -179,8 +180,12 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }
 // are not or go beyond the end.
 func (t *Tensor) Dequantize(dst []float32, first int64) error {
 	return t.blocks(int64(len(dst)), first, func(b []byte, at int64) error {
-		per := t.Type.Elements()
-		return t.Type.Dequantize(dst[at:][:len(b)/t.Type.Bytes()*per], b)
+		x := dst[at:][:len(b)/t.Type.Bytes()*t.Type.Elements()]
+		if blockdecode.Dequantize == nil {
+			return t.Type.Dequantize(x, b)
+		}
+		blockdecode.Dequantize(uint8(t.Type), x, b)
+		return nil
 	})
 }
 

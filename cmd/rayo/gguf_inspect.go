@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -227,8 +228,9 @@ func attentionText(f *gguf.File) string {
 	if n := hyper(f, "attention.sliding_window"); n > 0 {
 		s += fmt.Sprintf(", window %d", n)
 	}
-	if v, ok := f.Hyper("rope.freq_base"); ok {
-		s += ", rotary base " + v.String()
+	if v, _ := f.Hyper("rope.freq_base"); v.Kind() == gguf.Float32 {
+		base, _ := v.Float()
+		s += ", rotary base " + strconv.FormatFloat(base, 'f', -1, 32) // 1000000, not 1e+06
 	}
 	return s
 }

@@ -258,16 +258,25 @@ func rangeOf(x []float32) (lo, hi float32) {
 func quantizeRange(f Format) func(dst []byte, src []float32) {
 	l := f.layout()
 	limit := float32(uint32(1)<<l.Level.Number.bits() - 1)
+	low := l.Bytes - shortElements/2 // where the low halves of levels begin
 	return func(dst []byte, src []float32) {
-		var p parts
-		lo, hi := rangeOf(src)
+		x := (*[shortElements]float32)(src)
+		lo, hi := rangeOf(x[:])
 		d := (hi - lo) / limit
 		r := reciprocal(d)
-		p.scale[0], p.bias[0] = uint32(halfBits(d)), uint32(halfBits(lo))
-		for i, v := range src {
-			p.code[i] = uint32(min(limit, float32((v-lo)*r)+0.5))
+		putHalf(dst, d)
+		putHalf(dst[2:], lo)
+		high := uint32(0)
+		halves := (*[shortElements / 2]byte)(dst[low:])
+		for j := range halves {
+			a := uint32(min(limit, float32((x[j]-lo)*r)+0.5))
+			b := uint32(min(limit, float32((x[j+16]-lo)*r)+0.5))
+			halves[j] = byte(a&15 | b<<4)
+			high |= a>>4<<j | b>>4<<(j+16)
 		}
-		l.pack(dst, &p)
+		if low > 4 {
+			binary.LittleEndian.PutUint32(dst[4:], high)
+		}
 	}
 }
 

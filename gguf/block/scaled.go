@@ -70,7 +70,7 @@ func (s *levelSet) search(x, w []float64) fit {
 // units returns by which factors the one scale of a block is tried beside what
 // the greatest of its groups asks for: with many levels only that.
 func (s *levelSet) units() []float64 {
-	if len(s.levels) >= 16 {
+	if len(s.levels) >= 8 {
 		return []float64{1}
 	}
 	return []float64{1, 0.92, 1.06}
@@ -82,16 +82,16 @@ func (s *levelSet) units() []float64 {
 func (s *levelSet) setFactors() {
 	switch n := len(s.levels); {
 	case n >= 8:
-		width, steps := 0.12, 7
+		width, steps := 0.12, 2
 		if n >= 64 {
-			width, steps = 0.015, 1
+			width, steps = 0.035, 1
 		}
 		for k := -steps; k <= steps; k++ {
 			s.factors = append(s.factors, 1+width*float64(k)/float64(steps))
 		}
 		s.both = n < 16
 	default:
-		for f := 0.75; f < 3; f *= 1.09 {
+		for f := 0.75; f < 3; f *= 1.2 {
 			s.factors = append(s.factors, f)
 		}
 		s.both = true

@@ -25,6 +25,8 @@ type architecture struct {
 	shiftedNorms bool
 	// features choose the hyperparameters.
 	features feature
+	// fixed are numbers that config.json has, if it has them: the name in GGUF stands for them.
+	fixed map[string]float64
 }
 
 // feature is a set of properties that have hyperparameters.
@@ -37,6 +39,7 @@ const (
 	window  // attention to the nearest keys in some layers
 	softcap // bounded scores and logits
 	local   // another base of rotary embeddings in layers with a window
+	turned  // rotary embeddings, of all decoders and this kind of encoder
 )
 
 var decoderNames = [][2]string{
@@ -91,6 +94,19 @@ var bertNames = [][2]string{
 	{"encoder.layer.N.output.LayerNorm", "blk.N.layer_output_norm"},
 }
 
+var nomicNames = [][2]string{
+	{"embeddings.word_embeddings", "token_embd"},
+	{"embeddings.token_type_embeddings", "token_types"},
+	{"emb_ln", "token_embd_norm"},
+	{"encoder.layers.N.attn.Wqkv", "blk.N.attn_qkv"},
+	{"encoder.layers.N.attn.out_proj", "blk.N.attn_output"},
+	{"encoder.layers.N.norm1", "blk.N.attn_output_norm"},
+	{"encoder.layers.N.mlp.fc11", "blk.N.ffn_up"},
+	{"encoder.layers.N.mlp.fc12", "blk.N.ffn_gate"},
+	{"encoder.layers.N.mlp.fc2", "blk.N.ffn_down"},
+	{"encoder.layers.N.norm2", "blk.N.layer_output_norm"},
+}
+
 var rotary = []string{"rotary_emb.inv_freq"}
 
 var (
@@ -106,9 +122,11 @@ var (
 
 // architectures are found by model_type of config.json.
 var architectures = map[string]*architecture{
-	"llama":       llama,
-	"mistral":     llama,
-	"mixtral":     llama,
+	"llama":   llama,
+	"mistral": llama,
+	"mixtral": llama,
+	"smollm3": {name: "smollm3", names: decoderNames, ignored: rotary, interleaved: true, features: decoder,
+		fixed: map[string]float64{"no_rope_layer_interval": 4}},
 	"qwen2":       plain("qwen2", 0),
 	"qwen3":       plain("qwen3", 0),
 	"qwen3_moe":   plain("qwen3moe", experts),
@@ -117,6 +135,8 @@ var architectures = map[string]*architecture{
 	"gemma3_text": gemma("gemma3", local),
 	"bert": {name: "bert", names: bertNames, prefixes: []string{"bert."}, features: encoder,
 		ignored: []string{"position_ids", "pooler.", "cls."}},
+	"nomic_bert": {name: "nomic-bert", names: nomicNames, prefixes: []string{"bert."}, features: encoder | turned,
+		ignored: slices.Concat(rotary, []string{"pooler.", "cls."})},
 }
 
 func architectureNames() []string { return slices.Sorted(maps.Keys(architectures)) }
@@ -158,20 +178,20 @@ func size(f func(s sizes) int) func(*config, sizes) (any, bool, error) {
 }
 
 var hyperparameters = []hyperparameter{
-	{"context_length", decoder | encoder, whole(true, "max_position_embeddings")},
+	{"context_length", decoder | encoder, whole(true, "max_trained_positions", "max_position_embeddings")},
 	{"embedding_length", decoder | encoder, size(func(s sizes) int { return s.width })},
 	{"block_count", decoder | encoder, size(func(s sizes) int { return s.layers })},
-	{"feed_forward_length", decoder | encoder, whole(true, "intermediate_size")},
+	{"feed_forward_length", decoder | encoder, whole(true, "intermediate_size", "n_inner")},
 	{"vocab_size", decoder, whole(false, "vocab_size")},
 	{"attention.head_count", decoder | encoder, size(func(s sizes) int { return s.heads })},
 	{"attention.head_count_kv", decoder, size(func(s sizes) int { return s.keyHeads })},
 	{"attention.key_length", decoder, size(func(s sizes) int { return s.head })},
 	{"attention.value_length", decoder, size(func(s sizes) int { return s.head })},
 	{"attention.layer_norm_rms_epsilon", decoder, fraction(1e-6, "rms_norm_eps")},
-	{"attention.layer_norm_epsilon", encoder, fraction(1e-12, "layer_norm_eps")},
+	{"attention.layer_norm_epsilon", encoder, fraction(1e-12, "layer_norm_eps", "layer_norm_epsilon")},
 	{"attention.causal", encoder, func(*config, sizes) (any, bool, error) { return false, true, nil }},
 	{"pooling_type", encoder, (*config).pooling},
-	{"rope.freq_base", decoder, fraction(10000, "rope_theta")},
+	{"rope.freq_base", decoder | turned, fraction(10000, "rope_theta", "rotary_emb_base")},
 	{"rope.freq_base_swa", local, fraction(10000, "rope_local_base_freq")},
 	{"rope.dimension_count", decoder, func(c *config, s sizes) (any, bool, error) {
 		part, err := c.number(1, "partial_rotary_factor")
@@ -225,8 +245,11 @@ func (a *architecture) target(name string) (to string, expert int, ignored bool)
 	}
 	words := strings.Split(base, ".")
 	for _, pair := range a.names {
-		if layer, expert, ok := matches(strings.Split(pair[0], "."), words); ok {
-			return strings.Replace(pair[1], ".N.", "."+layer+".", 1) + suffix, expert, false
+		// Models that only embed are published without the word model.
+		for _, pattern := range []string{pair[0], strings.TrimPrefix(pair[0], "model.")} {
+			if layer, expert, ok := matches(strings.Split(pattern, "."), words); ok {
+				return strings.Replace(pair[1], ".N.", "."+layer+".", 1) + suffix, expert, false
+			}
 		}
 	}
 	return "", -1, false

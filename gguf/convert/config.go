@@ -93,7 +93,7 @@ func (c *config) sizes() (s sizes, err error) {
 	for _, f := range []struct {
 		dst  *int
 		keys []string
-	}{{&s.width, []string{"hidden_size"}}, {&s.layers, []string{"num_hidden_layers"}}, {&s.heads, []string{"num_attention_heads"}}} {
+	}{{&s.width, []string{"hidden_size", "n_embd"}}, {&s.layers, []string{"num_hidden_layers", "n_layer"}}, {&s.heads, []string{"num_attention_heads", "n_head"}}} {
 		if *f.dst, err = c.need(f.keys...); err != nil {
 			return s, err
 		}
@@ -130,6 +130,11 @@ func (c *config) metadata(o Options) (*gguf.Metadata, error) {
 		set(m, "general.name", name)
 	}
 	set(m, "general.type", "model")
+	for key, want := range c.arch.fixed {
+		if x, err := c.number(want, key); err != nil || x != want {
+			return nil, fmt.Errorf("config.json: %s is %v, want %v for %s: %w", key, c.values[key], want, c.arch.name, ErrConfig)
+		}
+	}
 	for _, k := range hyperparameters {
 		if !k.of(c.arch) {
 			continue

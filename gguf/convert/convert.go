@@ -5,7 +5,7 @@
 //
 // Weights keep their type, but for vectors, which become F32; quantise the result
 // with [gguf.Quantize]. The architectures are llama (with mistral and mixtral), qwen2, qwen3,
-// qwen3_moe, gemma2, gemma3, phi3 and bert.
+// qwen3_moe, smollm3, gemma2, gemma3, phi3, bert and nomic_bert.
 //
 // A folder is input of unknown origin: what is missing, of an unexpected type or of a
 // wrong shape is an error that wraps one of the package's and names the file, the key or the tensor. The result

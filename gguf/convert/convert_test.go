@@ -260,6 +260,38 @@ func TestVariants(t *testing.T) {
 			t.Errorf("factor %v", x)
 		}
 	})
+	t.Run("smollm3", func(t *testing.T) {
+		f := converted(t, folder(t, `"model_type": "smollm3", "no_rope_layer_interval": 4, `+decoderConfig, decoder()), convert.Options{})
+		if f.Architecture() != "smollm3" {
+			t.Errorf("architecture %q", f.Architecture())
+		}
+		err := convert.Folder(t.Context(), folder(t, `"model_type": "smollm3", "no_rope_layer_interval": 3, `+decoderConfig, decoder()), filepath.Join(t.TempDir(), "x.gguf"), convert.Options{})
+		if !errors.Is(err, convert.ErrConfig) || !strings.Contains(err.Error(), "no_rope_layer_interval") {
+			t.Errorf("another interval: %v", err)
+		}
+	})
+	t.Run("without the word model", func(t *testing.T) {
+		w := weights{}
+		for name, a := range decoder() {
+			w[strings.TrimPrefix(name, "model.")] = a
+		}
+		f := converted(t, folder(t, `"model_type": "qwen3", `+decoderConfig, w), convert.Options{})
+		wantFloats(t, f, "token_embd.weight", w["embed_tokens.weight"].data, 24, 10)
+		wantFloats(t, f, "blk.1.attn_q.weight", w["layers.1.self_attn.q_proj.weight"].data, 24, 32)
+	})
+	t.Run("nomic", func(t *testing.T) {
+		w := weights{"embeddings.word_embeddings.weight": random(10, 8), "embeddings.token_type_embeddings.weight": random(2, 8), "emb_ln.weight": random(8), "emb_ln.bias": random(8),
+			"encoder.layers.0.attn.Wqkv.weight": random(24, 8), "encoder.layers.0.attn.out_proj.weight": random(8, 8), "encoder.layers.0.norm1.weight": random(8), "encoder.layers.0.norm1.bias": random(8),
+			"encoder.layers.0.mlp.fc11.weight": random(12, 8), "encoder.layers.0.mlp.fc12.weight": random(12, 8), "encoder.layers.0.mlp.fc2.weight": random(8, 12),
+			"encoder.layers.0.norm2.weight": random(8), "encoder.layers.0.norm2.bias": random(8)}
+		config := `"model_type": "nomic_bert", "n_embd": 8, "n_layer": 1, "n_head": 2, "n_inner": 12, "n_positions": 64, "max_trained_positions": 32, "layer_norm_epsilon": 1e-12, "rotary_emb_base": 1000, "vocab_size": 10`
+		f := converted(t, folder(t, config, w), convert.Options{})
+		if x, _ := f.Metadata().Float("nomic-bert.rope.freq_base"); x != 1000 || f.NumTensors() != len(w) {
+			t.Errorf("base %v, %d tensors", x, f.NumTensors())
+		}
+		wantFloats(t, f, "blk.0.ffn_gate.weight", w["encoder.layers.0.mlp.fc12.weight"].data, 8, 12)
+		wantFloats(t, f, "blk.0.attn_qkv.weight", w["encoder.layers.0.attn.Wqkv.weight"].data, 8, 24)
+	})
 	t.Run("several files of BF16", func(t *testing.T) {
 		w := decoder()
 		one := weights{"lm_head.weight": w["lm_head.weight"]}

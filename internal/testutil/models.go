@@ -1,6 +1,7 @@
 package testutil
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -44,9 +45,14 @@ func models() error {
 }
 
 // Model returns the path of a real model. Where it is missing the test is skipped
-// or, if RAYO_REQUIRE lists models, .ci/models.sh fetches it.
+// or, if RAYO_REQUIRE lists models, .ci/models.sh fetches it. With -short it is skipped where RAYO_REQUIRE
+// does not list them: emulators of processors and JavaScript take minutes to read one. Names of such tests
+// begin with TestReal, which make race leaves out.
 func Model(t testing.TB, name string) string {
 	t.Helper()
+	if testing.Short() && !Required("models") {
+		Missing(t, "models", errors.New("with -short real models are opened only where RAYO_REQUIRE lists them"))
+	}
 	path := filepath.Join(modelsFolder(), name)
 	if _, err := os.Stat(path); err == nil {
 		return path
