@@ -210,7 +210,7 @@ func (p *Int8Product) roundRow(x []float32, r int) {
 		}
 		q, scales := q[at:][:n], scales[at/op.Int8Group:][:n/op.Int8Group]
 		if p.k.round != nil {
-			p.k.round(&q[0], &scales[0], &quads[0], int32(times), &x[at], n/op.Int8Group)
+			p.k.round(&q[0], &scales[0], (*int32)(noescape(unsafe.Pointer(&quads[0]))), int32(times), &x[at], n/op.Int8Group)
 		} else {
 			op.RoundInt8(q, scales, x[at:][:n])
 			quadSums(quads, q, int32(times))
@@ -279,9 +279,9 @@ func (p *Int8Product) Columns(lane []float32, c []float32, w []byte, bias []floa
 	for j := first; j < end; j += int8Width {
 		width := min(int8Width, end-j)
 		if p.tiles != nil {
-			p.tileColumns(l, c, w, j, width)
+			p.tileColumns(&l, c, w, j, width)
 		} else {
-			p.plainColumns(l, c, w, j, width)
+			p.plainColumns(&l, c, w, j, width)
 		}
 	}
 }
@@ -330,5 +330,5 @@ func (p *Int8Product) dotRow(dst *[4]float32, dot int8DotFunc, r int, src []byte
 }
 
 func (p *Int8Product) dotPart(dst *[4]float32, dot int8DotFunc, at int, src []byte) {
-	dot(&dst[0], &p.q[at], &p.scales[at/op.Int8Group], &p.sums[at/p.group], &p.quads[at/4], p.K, &src[0], len(src)/p.format.Bytes())
+	dot(hide(dst[:]), &p.q[at], &p.scales[at/op.Int8Group], &p.sums[at/p.group], &p.quads[at/4], p.K, (*byte)(noescape(unsafe.Pointer(&src[0]))), len(src)/p.format.Bytes())
 }

@@ -209,3 +209,29 @@ func TestInt8Round(t *testing.T) {
 		}
 	}
 }
+
+// TestInt8Allocates: products by kernels allocate nothing; the decoder that is derived from
+// descriptions does.
+func TestInt8Allocates(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	for level, k := range int8Supported() {
+		if k.levels == nil {
+			continue
+		}
+		for _, m := range []int{1, 7, 20} {
+			for _, f := range []block.Format{block.Q4_0, block.Q4_K, block.Q6_K} {
+				a, w := int8Rows(r, m*512), anyBlocks(r, f, 19*512/f.Elements(), true)
+				p := newInt8Product(&k, f, m, 512, 19)
+				shared, lane := p.Scratch()
+				memory, own, c := make([]float32, shared), make([]float32, lane), make([]float32, m*19)
+				if n := testing.AllocsPerRun(3, func() {
+					p.Bind(memory)
+					p.Round(a, 0, m)
+					p.Columns(own, c, w, nil, 0, 19)
+				}); n != 0 {
+					t.Errorf("%s, %v, %d rows: %v allocations", level, f, m, n)
+				}
+			}
+		}
+	}
+}

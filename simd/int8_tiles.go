@@ -19,9 +19,9 @@ type int8Lane struct {
 	words          int
 }
 
-func (p *Int8Product) lane(memory []float32) *int8Lane {
+func (p *Int8Product) lane(memory []float32) int8Lane {
 	c := carver{memory: memory}
-	l := &int8Lane{depth: min(int8Depth, p.K)}
+	l := int8Lane{depth: min(int8Depth, p.K)}
 	n := int8Width * l.depth
 	l.levels, l.scales, l.biases = c.bytes(n), c.floats(n/block.LevelGroup), c.floats(n/block.LevelGroup)
 	if p.tiles != nil {
@@ -41,7 +41,7 @@ func (p *Int8Product) apart(l *int8Lane, w []byte, j, width, at, n int) {
 		src := w[(j+i)*row+from:][:size]
 		levels, scales, biases := l.levels[i*n:][:n], l.scales[i*groups:][:groups], l.biases[i*groups:][:groups]
 		if int(p.format) < len(p.k.levels) && p.k.levels[p.format] != nil {
-			p.k.levels[p.format](&levels[0], &scales[0], &biases[0], &src[0], n/p.format.Elements())
+			p.k.levels[p.format](&levels[0], &scales[0], &biases[0], (*byte)(noescape(unsafe.Pointer(&src[0]))), n/p.format.Elements())
 		} else {
 			_ = p.format.Levels(levels, scales, biases, src) // the lengths are right
 		}
@@ -88,7 +88,7 @@ func (p *Int8Product) tile(l *int8Lane, c []float32, cRow, r, rows, at, n int) {
 		wb = &l.wb[0]
 	}
 	at += r * p.K
-	p.tiles.tiles[rows-1](&c[0], 4*cRow, &p.q[at], &p.scales[at/op.Int8Group], &p.sums[at/p.group], &p.corrections[at/p.group], p.K,
+	p.tiles.tiles[rows-1](hide(c), 4*cRow, &p.q[at], &p.scales[at/op.Int8Group], &p.sums[at/p.group], &p.corrections[at/p.group], p.K,
 		l.bytes(), &l.ws[0], wb, n/op.Int8Group)
 }
 

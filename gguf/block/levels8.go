@@ -36,10 +36,10 @@ func (f Format) Levels(levels []int8, scales, biases []float32, src []byte) erro
 		for i, v := range y[:l.Elements] {
 			levels[i] = int8(v * times)
 		}
-		repeated(scales[:each], func(dst []float32) { l.factors(dst, &l.Scale, p.scale[:], &l.Sub, p.sub[:]) }, l.Scale.groups(&l.Sub), 1/times)
+		l.repeated(scales[:each], &l.Scale, p.scale[:], &l.Sub, p.sub[:], 1/times)
 		if biases != nil {
 			if l.Bias.Encoding != NoFloat {
-				repeated(biases[:each], func(dst []float32) { l.factors(dst, &l.Bias, p.bias[:], &l.SubBias, p.subBias[:]) }, l.Bias.groups(&l.SubBias), 1)
+				l.repeated(biases[:each], &l.Bias, p.bias[:], &l.SubBias, p.subBias[:], 1)
 			} else {
 				clear(biases[:each])
 			}
@@ -96,10 +96,11 @@ func (l *Layout) wholes() float32 {
 	return 1
 }
 
-// repeated writes n factors, times a power of two, as often as there is room for each.
-func repeated(dst []float32, factors func([]float32), n int, times float32) {
+// repeated writes factors, times a power of two, as often as there is room for each.
+func (l *Layout) repeated(dst []float32, f *Float, big []uint32, sub *Integer, small []uint32, times float32) {
 	var own [superElements / LevelGroup]float32
-	factors(own[:n])
+	n := f.groups(sub)
+	l.factors(own[:n], f, big, sub, small)
 	for i := range dst {
 		dst[i] = own[i*n/len(dst)] * times
 	}
