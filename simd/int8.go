@@ -91,6 +91,10 @@ type Int8Product struct {
 	quads, corrections []int32
 }
 
+// FastInt8 reports whether there are kernels for products of integers. Without them an
+// [Int8Product] is slower than [DotBlocks] and [Gemm] of dequantised rows.
+func FastInt8() bool { return activeInt8.tiles != nil }
+
 // NewInt8Product returns a product with blocks of a format. It panics if rows are not
 // whole blocks.
 func NewInt8Product(f block.Format, m, k, n int) Int8Product {
@@ -259,8 +263,7 @@ func (p *Int8Product) groupSums(sums []float32, corrections []int32, scales []fl
 // Columns writes columns from first to end of c, rows of which are N numbers apart, from the
 // rows of blocks w and bias, if that is not nil. lane is memory that nobody else uses, as Scratch says.
 func (p *Int8Product) Columns(lane []float32, c []float32, w []byte, bias []float32, first, end int) {
-	switch {
-	case p.dots != nil:
+	if p.dots != nil {
 		p.dotColumns(c, w, bias, first, end)
 		return
 	}

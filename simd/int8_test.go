@@ -131,6 +131,93 @@ func TestInt8Products(t *testing.T) {
 	}
 }
 
+// TestInt8Extremes multiplies the greatest integers, of both signs, by blocks of one byte again and again: what
+// saturated would be far off.
+func TestInt8Extremes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for level, k := range int8Supported() {
+		for _, f := range blockFormats() {
+			for _, fill := range []byte{0x00, 0xff, 0x0f, 0xf0, 0x80, 0x7f, 0x81, 0x55, 0xaa} {
+				for _, m := range []int{1, 4, 11} {
+					if level == "generic" && m == 4 {
+						continue
+					}
+					depth, n := 512, 18
+					w := make([]byte, n*depth/f.Elements()*f.Bytes())
+					for i := range w {
+						w[i] = fill
+					}
+					finiteScales(f, w)
+					a := make([]float32, m*depth)
+					for i := range a {
+						a[i] = float32(1 - 2*(i/depth%2)) // rows of one sign, and of both
+						if i/depth%3 == 2 {
+							a[i] = float32(1 - 2*r.IntN(2))
+						}
+					}
+					got := multiplyInt8(&k, f, m, depth, n, a, w, nil)
+					want, mag := wantInt8(f, m, depth, n, a, w, nil)
+					for i := range want {
+						if !(math.Abs(float64(got[i])-want[i]) <= 0x1p-24*mag[i]*float64(depth/16+12)) {
+							t.Fatalf("%s, %v of bytes %#x, %d rows: element %d is %v, want %v", level, f, fill, m, i, got[i], want[i])
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// finiteScales writes 1 to the scales of blocks that are binary16, and of MXFP4, and leaves the others.
+func finiteScales(f block.Format, w []byte) {
+	l := f.Layout()
+	for i := 0; i < len(w); i += f.Bytes() {
+		for _, s := range []block.Float{l.Scale, l.Bias} {
+			switch {
+			case s.Encoding == block.Binary16 && len(s.Number) == 1:
+				at := i + s.Number[0].At/8
+				w[at], w[at+1] = 0, 0x3c
+			case s.Encoding == block.Binary16: // the upper nibbles of four words
+				for j, v := range []byte{0, 0, 0xc0, 0x30} {
+					at := i + s.Number[j].At/8
+					w[at] = w[at]&0x0f | v
+				}
+			case s.Encoding == block.E8M0:
+				w[i+s.Number[0].At/8] = 127
+			}
+		}
+	}
+}
+
+// TestInt8NotFinite: what is not finite makes its own row NaN, and no other; a zero row gives zeros or
+// the bias, whatever the weights are.
+func TestInt8NotFinite(t *testing.T) {
+	r := rand.New(rand.NewPCG(rand.Uint64(), 6))
+	for level, k := range int8Supported() {
+		for _, f := range []block.Format{block.Q4_0, block.Q8_0, block.Q4_K, block.Q6_K, block.Q3_K, block.IQ1_S} {
+			for _, m := range []int{3, 6, 13} {
+				depth, n := 512, 21
+				a, w := int8Rows(r, m*depth), anyBlocks(r, f, n*depth/f.Elements(), true)
+				bad := r.IntN(m)
+				a[bad*depth+r.IntN(depth)] = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}[r.IntN(3)]
+				zero := (bad + 1) % m
+				clear(a[zero*depth:][:depth])
+				for i, v := range multiplyInt8(&k, f, m, depth, n, a, w, nil) {
+					if row := i / n; (v != v) != (row == bad) || row == zero && v != 0 {
+						t.Fatalf("%s, %v, %d rows: element %d of row %d is %v; row %d is not finite, row %d is zeros", level, f, m, i%n, row, v, bad, zero)
+					}
+				}
+			}
+		}
+	}
+	for _, s := range [][3]int{{0, 64, 3}, {2, 0, 3}, {2, 64, 0}} {
+		got := multiplyInt8(&activeInt8, block.Q4_0, s[0], s[1], s[2], make([]float32, s[0]*s[1]), make([]byte, s[1]*s[2]/32*18), []float32{1, 2, 3}[:s[2]])
+		if len(got) != s[0]*s[2] || s[1] == 0 && (got[0] != 1 || got[5] != 3) {
+			t.Errorf("%v: %v", s, got)
+		}
+	}
+}
+
 // TestInt8Levels compares bits with package block, of any bytes.
 func TestInt8Levels(t *testing.T) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 2))
@@ -210,12 +297,16 @@ func TestInt8Round(t *testing.T) {
 	}
 }
 
-// TestInt8Allocates: products allocate nothing.
+// TestInt8Allocates: products by kernels allocate nothing; the decoder that is derived from
+// descriptions does.
 func TestInt8Allocates(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for level, k := range int8Supported() {
+		if k.levels == nil {
+			continue
+		}
 		for _, m := range []int{1, 7, 20} {
-			for _, f := range []block.Format{block.Q4_0, block.Q4_K, block.IQ2_S} {
+			for _, f := range []block.Format{block.Q4_0, block.Q4_K, block.Q6_K} {
 				a, w := int8Rows(r, m*512), anyBlocks(r, f, 19*512/f.Elements(), true)
 				p := newInt8Product(&k, f, m, 512, 19)
 				shared, lane := p.Scratch()

@@ -20,6 +20,8 @@ type gen struct {
 
 	// Constants of products of integers, by their bytes, and what writes them.
 	constants map[[32]byte]string
+	uses      map[[32]byte]int
+	held      map[[32]byte]reg.VecVirtual // those in registers
 	later     []func()
 
 	src     reg.GPVirtual // the block

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/operand"
@@ -65,8 +66,12 @@ func bit(f *block.Field, i int) int {
 	return at
 }
 
-// constant returns 32 bytes of read-only memory.
-func (g *gen) constant(b [32]byte) Mem {
+// constant returns 32 bytes: a register that [gen.hold] has filled, or read-only memory.
+func (g *gen) constant(b [32]byte) Op {
+	g.uses[b]++
+	if v, ok := g.held[b]; ok {
+		return v
+	}
 	name, known := g.constants[b]
 	if !known {
 		name = fmt.Sprintf("int8Constant%d", len(g.constants))
@@ -82,6 +87,34 @@ func (g *gen) constant(b [32]byte) Mem {
 	return NewDataAddr(Symbol{Name: name, Static: true}, 0)
 }
 
+// hold fills registers with the n constants that body uses the most: to load them again and again
+// would take longer than the products.
+func (g *gen) hold(n int, body func(*gen)) {
+	draft := newGen(g.name, g.vnni)
+	draft.Function("draft")
+	draft.src = draft.GP64()
+	body(draft)
+	var all [][32]byte
+	for b := range draft.uses {
+		all = append(all, b)
+	}
+	slices.SortFunc(all, func(a, b [32]byte) int {
+		if c := draft.uses[b] - draft.uses[a]; c != 0 {
+			return c
+		}
+		return slices.Compare(a[:], b[:])
+	})
+	g.held = nil
+	held := map[[32]byte]reg.VecVirtual{}
+	for _, b := range all[:min(n, len(all))] {
+		if draft.uses[b] > 1 {
+			held[b] = g.YMM()
+			g.VMOVDQU(g.constant(b), held[b])
+		}
+	}
+	g.held = held
+}
+
 func spreadByte(v byte) (b [32]byte) {
 	for i := range b {
 		b[i] = v
@@ -90,7 +123,7 @@ func spreadByte(v byte) (b [32]byte) {
 }
 
 // dwords returns a constant of eight integers.
-func (g *gen) dwords(v [8]int) Mem {
+func (g *gen) dwords(v [8]int) Op {
 	var b [32]byte
 	for i, n := range v {
 		for j := range 4 {
@@ -116,8 +149,11 @@ func (c *coder) raw(r int) reg.VecVirtual {
 		for i := range b {
 			b[i] = byte(t[i%16] + c.tableOffset())
 		}
-		table := c.YMM()
-		c.VMOVDQU(c.constant(b), table)
+		table, ok := c.constant(b).(reg.VecVirtual)
+		if !ok {
+			table = c.YMM()
+			c.VMOVDQU(c.constant(b), table)
+		}
 		c.VPSHUFB(v, table, v)
 	}
 	return v
@@ -270,7 +306,7 @@ func (c *coder) floats(f *block.Float) reg.VecVirtual {
 }
 
 // alike returns a constant of eight equal integers.
-func (g *gen) alike(n int) Mem { return g.dwords([8]int{n, n, n, n, n, n, n, n}) }
+func (g *gen) alike(n int) Op { return g.dwords([8]int{n, n, n, n, n, n, n, n}) }
 
 // small returns eight of the small factors as floats.
 func (c *coder) small(n *block.Integer, first int) reg.VecVirtual {

@@ -43,7 +43,7 @@ func main() {
 		name string
 		vnni bool
 	}{{"AVX2", false}, {"VNNI", true}} {
-		g := &gen{Context: build.NewContext(), name: m.name, lanes: 8, vnni: m.vnni, constants: map[[32]byte]string{}}
+		g := newGen(m.name, m.vnni)
 		g.ConstraintExpr("amd64,!noasm")
 		if !m.vnni {
 			g.int8Round()
@@ -65,6 +65,11 @@ func main() {
 		}
 		check(amd64file.Write(os.Args[1], "int8_"+strings.ToLower(m.name)+"_amd64", header, g.Context))
 	}
+}
+
+// newGen returns what writes products of integers.
+func newGen(name string, vnni bool) *gen {
+	return &gen{Context: build.NewContext(), name: name, lanes: 8, vnni: vnni, constants: map[[32]byte]string{}, uses: map[[32]byte]int{}}
 }
 
 func check(err error) {

@@ -14,7 +14,7 @@ import (
 // neighbours are added up as 16 bits first. No sum of two is beyond these: x is at most
 // 127, and unsigned codes are below 64 and signed ones are made positive, at most 128, by
 // moving their signs to x; 2·127·128 is 32512.
-func (c *coder) multiplyAdd(raw, size reg.VecVirtual, x Mem, corrections Mem) reg.VecVirtual {
+func (c *coder) multiplyAdd(raw, size reg.VecVirtual, x Mem, corrections Op) reg.VecVirtual {
 	t := c.YMM()
 	if c.vnni {
 		c.VMOVDQU(corrections, t)
@@ -105,6 +105,7 @@ func (g *gen) int8Dot(f block.Format, rows int) {
 			o.below = append(o.below, g.zeros())
 		}
 	}
+	g.hold(spareRegisters-len(o.acc)-len(o.below), func(g *gen) { g.coder(f, 8).int8Super(o.draft(g)) })
 	if whole.short() {
 		g.SUBQ(U8(8), left)
 		g.JLT(LabelRef("short"))
@@ -129,6 +130,7 @@ func (g *gen) int8Dot(f block.Format, rows int) {
 	if rows == 1 {
 		g.VADDPS(o.acc[1], o.acc[0], o.acc[0])
 	}
+	g.held = nil
 	dst := load("dst")
 	for r := range rows {
 		y := o.acc[r]
@@ -139,6 +141,16 @@ func (g *gen) int8Dot(f block.Format, rows int) {
 	}
 	g.VZEROUPPER()
 	g.RET()
+}
+
+// spareRegisters are those that accumulators and constants share: the others hold what a run is made of.
+const spareRegisters = 10
+
+// draft returns operands for a draft: of the same kinds.
+func (o *operands) draft(g *gen) *operands {
+	d := *o
+	d.products = g.AllocLocal(4 * 16 * o.rows)
+	return &d
 }
 
 func (o *operands) strides(g *gen, load func(string) reg.GPVirtual) {
@@ -233,7 +245,7 @@ func (c *coder) int8Run(o *operands, n int) {
 		c.VPABSB(raw, size)
 	}
 	for r := range o.rows {
-		var corrections Mem
+		var corrections Op
 		if o.quads != nil {
 			corrections = o.of(o.quads, r, run*n, o.stride, o.stride3, 1)
 		} else if c.vnni {

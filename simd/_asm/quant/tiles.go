@@ -108,6 +108,12 @@ func (t *tile) write() {
 		acc = append(acc, [2]reg.VecVirtual{t.zeros(), t.zeros()})
 	}
 	parts := run / t.group
+	t.held = nil
+	if t.signed {
+		ones := t.YMM()
+		t.VMOVDQU(t.constant(words(1)), ones)
+		t.held = map[[32]byte]reg.VecVirtual{words(1): ones}
+	}
 	t.Label("next")
 	for part := range parts {
 		factor := func(base reg.GPVirtual, r int) Mem { return at(base, r, 4*part, eighth, parts) }
@@ -145,6 +151,7 @@ func (t *tile) write() {
 	t.ADDQ(I32(int32(64*parts)), ws)
 	t.DECQ(left)
 	t.JNE(LabelRef("next"))
+	t.held = nil
 	c, row := load("c"), load("cRow")
 	for r := range t.rows {
 		for i, v := range acc[r] {
