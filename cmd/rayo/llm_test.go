@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/xml"
 	"io"
 	"net/http"
 	"os"
@@ -29,9 +30,10 @@ func TestRun(t *testing.T) {
 		t.Errorf("%q follows no schema of a boolean", out)
 	}
 	one := must(t, "run", model, "-q", "-p", "Go on", "--raw", "-n", "8", "--temperature", "0")
-	if two := must(t, "run", model, "-q", "-p", "Go on", "--raw", "-n", "8", "--temperature", "0"); one != two || len(one) < 2 {
+	if two := must(t, "run", model, "-q", "-p", "Go on", "--raw", "-n", "8", "--temperature", "0", "--draft", model, "--cache", "f32", "--lookup", "3"); one != two || len(one) < 2 {
 		t.Errorf("%q, then %q", one, two)
 	}
+	must(t, "run", model, "-q", "-p", "Go on", "--raw", "-n", "8", "--cache", "q8_0")
 	for name, args := range map[string][]string{
 		"no such file":   {"run", "nothing.gguf", "-p", "x"},
 		"both":           {"run", model, "-p", "x", "--schema", schema, "--grammar", schema},
@@ -69,6 +71,20 @@ func TestLLMBench(t *testing.T) {
 	}
 	if out := must(t, "llm-bench", tinymodel.Path(t), "-p", "20", "-n", "0", "-r", "1"); !strings.Contains(out, "pp20") || strings.Contains(out, "tg") {
 		t.Error(out)
+	}
+	plot := filepath.Join(t.TempDir(), "plot.svg")
+	out = must(t, "llm-bench", tinymodel.Path(t), "-p", "0", "-n", "3", "-b", "1,3", "-r", "2", "--json", "--plot", plot)
+	if err := json.Unmarshal([]byte(out), &v); err != nil || len(v.Rows) != 2 || v.Rows[1].Batch != 3 || v.Rows[1].Mean <= 0 {
+		t.Errorf("%v: %s", err, out)
+	}
+	var svg struct {
+		Rects []struct{} `xml:"rect"`
+	}
+	if b, err := os.ReadFile(plot); err != nil || xml.Unmarshal(b, &svg) != nil || len(svg.Rects) != 3 || !bytes.Contains(b, []byte("tg3, 3 texts")) {
+		t.Errorf("%v: the diagram is %s", err, b)
+	}
+	if code, _, _ := rayo(t, "llm-bench", tinymodel.Path(t), "-b", "0"); code != exitFail {
+		t.Errorf("code %d of no texts at once", code)
 	}
 	if code, _, _ := rayo(t, "llm-bench", tinymodel.Path(t), "-r", "0"); code != exitFail {
 		t.Errorf("code %d of no runs", code)
