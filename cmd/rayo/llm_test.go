@@ -47,6 +47,27 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestEmbedFolder embeds with a real model in a folder with a safetensors file.
+func TestEmbedFolder(t *testing.T) {
+	t.Setenv("RAYO_DEVICE", "cpu")
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	t.Setenv("TMP", temporary) // on Windows
+	model := testutil.Model(t, testutil.MiniLM)
+	if out := must(t, "embed", model, "one"); strings.Count(out, ",") != 384 {
+		t.Errorf("%s: want 384 numbers", out)
+	}
+	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+		t.Errorf("%v: %v is left behind", err, left)
+	}
+	if code, _, errs := rayo(t, "run", model, "-p", "x"); code != exitFail || !strings.Contains(errs, "rayo embed") {
+		t.Errorf("code %d, %q, want a hint", code, errs)
+	}
+	if code, _, errs := rayo(t, "run", t.TempDir(), "-p", "x"); code != exitFail || !strings.Contains(errs, "config.json") {
+		t.Errorf("code %d, %q of an empty folder", code, errs)
+	}
+}
+
 func TestEmbed(t *testing.T) {
 	t.Setenv("RAYO_DEVICE", "cpu")
 	lines := strings.Split(strings.TrimSpace(must(t, "embed", tinymodel.Path(t), "one", "two")), "\n")
