@@ -2220,9 +2220,12 @@ func (r *Batch) MatVec(a, x Value, opts ...op.MatVecOpts) Value {
 //
 // Shapes: a [... m k], w [n k] of a quantised type, with k a multiple of its block;
 // bias [n], of the type of a; gives [... m n]. As matmul. The magnitude of an element
-// of w is that of its terms: |q·s| + |m| where blocks have minima. a is not rounded.
-// An infinity in a gives an infinity or NaN, and so does a block whose scale is not
-// finite, which is not defined further.
+// of w is that of its terms: |q·s| + |m| where blocks have minima. a is not rounded
+// without the option Int8. With it each 32 neighbours x of a row of a become d·q,
+// where d = max|x|/127 and q is x·(127/max|x|) rounded to the nearest integer, in
+// float32; d is 0 if max|x| is below 2^-100. A device may leave a as it is: the bound
+// is wider by Σ|a - d·q|·|w|. An infinity in a gives an infinity or NaN, and so
+// does a block whose scale is not finite, which is not defined further.
 //
 // # Errors
 //

@@ -136,12 +136,12 @@ func (r *recorder) rowsOf(table *device.Buffer, ids batch.Value) batch.Value {
 
 // linear multiplies rows by the transpose of a matrix, and adds the bias if there is one.
 func (r *recorder) linear(x batch.Value, l linear) batch.Value {
-	w := r.Use(l.w)
+	w, o := r.Use(l.w), op.MatMulQOpts{Int8: !r.m.exact}
 	switch quantised := w.Type().Quantized(); {
 	case quantised && l.bias != nil:
-		return r.MatMulQBias(x, w, r.Use(l.bias))
+		return r.MatMulQBias(x, w, r.Use(l.bias), o)
 	case quantised:
-		return r.MatMulQ(x, w)
+		return r.MatMulQ(x, w, o)
 	case l.bias != nil:
 		return r.MatMulBias(x, r.Transpose(w), r.Use(l.bias))
 	}

@@ -31,6 +31,10 @@ type Options struct {
 	// Chunk is how many tokens of a prompt one pass takes; 256 where it is 0. More need
 	// more memory for temporaries.
 	Chunk int
+	// Exact keeps in float32 what quantised weights are multiplied by. Without it that is rounded to
+	// 8 bits, as [op.MatMulQOpts] says, where the device is faster so: logits are off by about as
+	// much as weights of 8 bits make them.
+	Exact bool
 	// Reclaim, if not nil, is called when a session needs memory of the cache and none is free. It may close
 	// sessions that nobody uses, and reports whether it has; it is called again until there is enough. It must not use
 	// the session that needs the memory.
@@ -58,6 +62,7 @@ type Model struct {
 	ropes   [2]ropeTable
 	context int
 	chunk   int
+	exact   bool // Options.Exact
 	ends    []int32
 
 	mu     sync.Mutex
@@ -103,7 +108,7 @@ func Load(ctx context.Context, dev *device.Device, f *gguf.File, o Options) (*Mo
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{dev: dev, arch: arch, plans: make(map[passShape]*pass)}
+	m := &Model{dev: dev, arch: arch, exact: o.Exact, plans: make(map[passShape]*pass)}
 	pages, err := m.sizes(&c, o)
 	if err != nil {
 		return nil, err

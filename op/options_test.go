@@ -18,6 +18,10 @@ func TestOptionsSurviveAttrs(t *testing.T) {
 		a := o.Attrs()
 		check("matmul", MatMulOptsOf(&a), o)
 	}
+	for _, o := range []MatMulQOpts{{}, {Int8: true}, {Int8: true, Act: Relu}, {Act: LeakyRelu, ActParams: Floats(0.3)}} {
+		a := o.Attrs()
+		check("matmul_q", MatMulQOptsOf(&a), o)
+	}
 	a := MatMulOpts{Act: LeakyRelu}.Attrs()
 	check("the activation's default", MatMulOptsOf(&a).ActParams, LeakyRelu.Defaults())
 

@@ -72,7 +72,7 @@ func (g *generator) matMulQ(d op.DType, short bool) []Case {
 	var cases []Case
 	put := func(a op.Shape, w Tensor, bias bool, act int) *Case {
 		o := activations[act%len(activations)]
-		c := Case{Op: op.MatMulQ, Options: op.MatMulQOpts{Act: o.o, ActParams: o.params}, In: []Tensor{g.tensor(d, a, g.tame), w}}
+		c := Case{Op: op.MatMulQ, Options: op.MatMulQOpts{Int8: len(cases)%3 == 1, Act: o.o, ActParams: o.params}, In: []Tensor{g.tensor(d, a, g.tame), w}}
 		if bias {
 			c.In = append(c.In, g.tensor(d, op.Shape{w.Shape[0]}, g.tame))
 		}
@@ -107,6 +107,14 @@ func (g *generator) matMulQ(d op.DType, short bool) []Case {
 		}
 		c := put(op.Shape{2, 2 * e}, g.quantised(w, op.Shape{35, 2 * e}), false, 0)
 		c.In[1].damage(33)
+		if d == op.F32 {
+			// Neighbours that are alike or far from each other, of which nothing is left when they are rounded.
+			c = put(op.Shape{3, 2 * e}, g.quantised(w, op.Shape{20, 2 * e}), true, 0)
+			for i := range c.In[0].Data {
+				c.In[0].Data[i] = []float64{1, -3, float64(op.F32.Round(math.Exp(float64(i % 13))))}[i/(2*e)]
+			}
+			c.Options = op.MatMulQOpts{Int8: true}
+		}
 	}
 	return cases
 }

@@ -25,6 +25,7 @@ type quantTask struct {
 	rows    int // of a panel
 	depth   int // elements of a panel along k: whole blocks
 	lanes   []quantLane
+	int8    *int8Part // with the option Int8
 	epilogue
 
 	// Of one run.
@@ -77,6 +78,10 @@ func (t *quantTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) err
 	if t.row, err = t.format.Size(p.K); err != nil {
 		return err
 	}
+	if op.MatMulQOptsOf(a).Int8 && simd.FastInt8() {
+		t.configureInt8(p)
+		return t.epilogue.configure(a, p.N)
+	}
 	threads := t.d.pool.Threads()
 	e := t.format.Elements()
 	t.depth = max(e, min(p.K, quantDepth/e*e))
@@ -103,6 +108,9 @@ func (t *quantTask) panels() int { return (t.n + t.rows - 1) / t.rows }
 
 // scratch implements scratcher.
 func (t *quantTask) scratch() int {
+	if t.int8 != nil {
+		return 4 * (t.int8.words + len(t.lanes)*t.int8.lane)
+	}
 	if t.few() {
 		return t.m * t.k / groupSize * 4 // the sums
 	}
@@ -112,14 +120,18 @@ func (t *quantTask) scratch() int {
 // place implements scratcher.
 func (t *quantTask) place(p unsafe.Pointer) {
 	size := t.rows * t.depth
+	if q := t.int8; q != nil {
+		q.product.Bind(slice(p, q.words))
+		p, size = unsafe.Add(p, 4*q.words), q.lane
+	}
 	for i := range t.lanes {
 		l := &t.lanes[i]
 		l.t = t
-		if !t.few() {
+		if !t.few() || t.int8 != nil {
 			l.panel = slice(unsafe.Add(p, 4*i*size), size)
 		}
 	}
-	if t.few() {
+	if t.few() && t.int8 == nil {
 		t.sums = slice(p, t.m*t.k/groupSize)
 	}
 }
@@ -136,11 +148,16 @@ func (t *quantTask) compute(ctx context.Context, in, out []unsafe.Pointer) error
 	if len(in) > 2 && in[2] != nil {
 		t.bias = slice(in[2], t.n)
 	}
-	if t.few() {
+	product := quantProductNS
+	switch {
+	case t.int8 != nil:
+		t.roundInt8()
+		product = int8ProductNS
+	case t.few():
 		simd.GroupSums(t.sums, t.a)
 	}
 	t.next.Store(0)
-	ns := float64(t.k) * float64(t.n) * (quantNS + quantProductNS*float64(t.m))
+	ns := float64(t.k) * float64(t.n) * (quantNS + product*float64(t.m))
 	if t.d.pool.Worth(ns) {
 		t.d.pool.Do(len(t.lanes), t)
 	} else {
@@ -160,9 +177,12 @@ func (t *quantTask) Part(i int) {
 			return
 		}
 		first, end := p*t.rows, min((p+1)*t.rows, t.n)
-		if t.few() {
+		switch {
+		case t.int8 != nil:
+			l.columnsInt8(first, end)
+		case t.few():
 			t.dots(first, end)
-		} else {
+		default:
 			l.rows(first, end)
 		}
 	}

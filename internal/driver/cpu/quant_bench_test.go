@@ -11,10 +11,10 @@ import (
 
 // quantProgram is a program of one product of m rows with n·k weights of type
 // d, and its memory.
-func quantProgram(tb testing.TB, d op.DType, m, k, n int) (*driver.Program, []driver.Binding) {
+func quantProgram(tb testing.TB, d op.DType, o op.MatMulQOpts, m, k, n int) (*driver.Program, []driver.Binding) {
 	tb.Helper()
 	p := &driver.Program{Ext: 3}
-	s := driver.Step{Op: op.MatMulQ, Dims: []op.Shape{{m, k}, {n, k}, {m, n}}}
+	s := driver.Step{Op: op.MatMulQ, Attrs: o.Attrs(), Dims: []op.Shape{{m, k}, {n, k}, {m, n}}}
 	var ext []driver.Binding
 	for i, t := range []op.DType{op.F32, d, op.F32} {
 		size, _ := s.Dims[i].Size()
@@ -59,15 +59,15 @@ func quantProgram(tb testing.TB, d op.DType, m, k, n int) (*driver.Program, []dr
 // BenchmarkMatMulQ counts the bytes of the weights, which are what a product
 // with one row is bound by.
 func BenchmarkMatMulQ(b *testing.B) {
-	for _, m := range []int{1, 3, 4, 8, 128} {
+	for _, m := range []int{1, 3, 4, 8, 128, 512} {
 		for _, d := range op.QuantTypes() {
 			if d.Block().Layout().Weighted {
 				continue // the derived decoder is that of the others
 			}
-			for _, threads := range []int{1, 2} {
-				b.Run(fmt.Sprintf("%v/%dx4096x4096/threads=%d", d, m, threads), func(b *testing.B) {
-					p, ext := quantProgram(b, d, m, 4096, 4096)
-					e, err := open(b, threads).Prepare(b.Context(), p)
+			for _, o := range []op.MatMulQOpts{{}, {Int8: true}} {
+				b.Run(fmt.Sprintf("%v/%dx4096x4096/int8=%v", d, m, o.Int8), func(b *testing.B) {
+					p, ext := quantProgram(b, d, o, m, 4096, 4096)
+					e, err := open(b, 2).Prepare(b.Context(), p)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -79,6 +79,7 @@ func BenchmarkMatMulQ(b *testing.B) {
 							b.Fatal(err)
 						}
 					}
+					b.ReportMetric(float64(m)*4096*4096*float64(b.N)/b.Elapsed().Seconds()/1e9, "Gmac/s")
 				})
 			}
 		}

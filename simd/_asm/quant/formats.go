@@ -16,6 +16,13 @@ type gen struct {
 	*build.Context
 	name  string
 	lanes int
+	vnni  bool // products of integers by VPDPBUSD
+
+	// Constants of products of integers, by their bytes, and what writes them.
+	constants map[[32]byte]string
+	uses      map[[32]byte]int
+	held      map[[32]byte]reg.VecVirtual // those in registers
+	later     []func()
 
 	src     reg.GPVirtual // the block
 	scratch Mem           // on the stack

@@ -39,6 +39,37 @@ func main() {
 		}
 		check(amd64file.Write(os.Args[1], "quant_"+strings.ToLower(m.name)+"_amd64", header, g.Context))
 	}
+	for _, m := range []struct {
+		name string
+		vnni bool
+	}{{"AVX2", false}, {"VNNI", true}} {
+		g := newGen(m.name, m.vnni)
+		g.ConstraintExpr("amd64,!noasm")
+		if !m.vnni {
+			g.int8Round()
+			g.int8Pack()
+			for _, f := range integers {
+				g.levels8(f)
+			}
+		}
+		for _, f := range integers {
+			for _, rows := range []int{1, 4} {
+				g.int8Dot(f, rows)
+			}
+		}
+		for _, t := range g.tiles() {
+			t.write()
+		}
+		for _, write := range g.later {
+			write()
+		}
+		check(amd64file.Write(os.Args[1], "int8_"+strings.ToLower(m.name)+"_amd64", header, g.Context))
+	}
+}
+
+// newGen returns what writes products of integers.
+func newGen(name string, vnni bool) *gen {
+	return &gen{Context: build.NewContext(), name: name, lanes: 8, vnni: vnni, constants: map[[32]byte]string{}, uses: map[[32]byte]int{}}
 }
 
 func check(err error) {

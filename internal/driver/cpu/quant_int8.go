@@ -1,0 +1,72 @@
+package cpu
+
+import (
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
+)
+
+// int8Part is a product of rows that are rounded to 8 bits: what quantTask does otherwise with the
+// option Int8. Rows are rounded first, and then each thread takes columns.
+type int8Part struct {
+	product simd.Int8Product
+	rounder int8Rounder
+	columns int // of a part
+	words   int // of the rounded rows
+	lane    int // words of each thread
+}
+
+// int8RoundNS and int8ProductNS are what a thread takes to round an element of a and for a product, in
+// nanoseconds.
+const (
+	int8RoundNS   = 0.15
+	int8ProductNS = 0.01
+)
+
+// int8Columns is the most columns of a part, which few rows or many are multiplied by without a look
+// at the context.
+const int8Columns = 256
+
+func (t *quantTask) configureInt8(p op.Product) {
+	t.int8 = &int8Part{product: simd.NewInt8Product(t.format, p.M, p.K, p.N)}
+	q := t.int8
+	q.rounder.t = t
+	q.words, q.lane = q.product.Scratch()
+	threads := t.d.pool.Threads()
+	q.columns = min(int8Columns, (p.N+partsPerThread*threads-1)/(partsPerThread*threads))
+	q.columns = max(panelUnit, q.columns/panelUnit*panelUnit)
+	t.rows = q.columns
+	t.lanes = make([]quantLane, min(threads, t.panels()))
+}
+
+// An int8Rounder rounds rows, a few in a part.
+type int8Rounder struct {
+	t    *quantTask
+	rows int
+}
+
+// Part rounds some rows.
+func (r *int8Rounder) Part(i int) {
+	r.t.int8.product.Round(r.t.a, i*r.rows, min((i+1)*r.rows, r.t.m))
+}
+
+// roundInt8 rounds all rows, on several threads if that is worth it.
+func (t *quantTask) roundInt8() {
+	r := &t.int8.rounder
+	r.rows = max(1, t.m)
+	if t.m > 1 && t.d.pool.Worth(int8RoundNS*float64(t.m)*float64(t.k)) {
+		parts := min(t.m, partsPerThread*t.d.pool.Threads())
+		r.rows = (t.m + parts - 1) / parts
+	}
+	t.d.pool.Do((t.m+r.rows-1)/r.rows, r)
+}
+
+// columnsInt8 computes columns from first to end of C.
+func (l *quantLane) columnsInt8(first, end int) {
+	t := l.t
+	t.int8.product.Columns(l.panel, t.c, t.w, t.bias, first, end)
+	if t.hook() != nil {
+		for i := range t.m {
+			t.epilogue.run(t.c[i*t.n:][first:end], i, first)
+		}
+	}
+}

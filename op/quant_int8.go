@@ -1,0 +1,79 @@
+package op
+
+import "math"
+
+// Int8Group is the number of neighbours of a row that [RoundInt8] gives one scale.
+const Int8Group = 32
+
+// leastInt8 is the magnitude below which [RoundInt8] takes numbers for 0: far below what the
+// results of a model depend on, and such that neither 127 divided by it nor the product of its
+// scale and that of a block leaves the range.
+const leastInt8 = 0x1p-100
+
+// RoundInt8 rounds numbers to integers from -127 to 127 times a scale for each [Int8Group] of
+// them: x is q·d, where d is the greatest magnitude divided by 127. That is what [MatMulQ] does to
+// its first operand with option Int8. The results are the same bits on every machine: d and
+// the factor 127/max|x| are quotients in float32, and q is the product with that, in float32, to the
+// nearest integer, the even one of two.
+//
+// Of numbers one of which is not finite the scale is NaN and the integers are 0. Of numbers that
+// are all below 2^-100 all is 0. The last group may be short: q and scales have room for len(x)
+// integers and a scale for each begun group.
+func RoundInt8(q []int8, scales, x []float32) {
+	for i := range (len(x) + Int8Group - 1) / Int8Group {
+		end := min((i+1)*Int8Group, len(x))
+		group, to := x[i*Int8Group:end], q[i*Int8Group:end]
+		scales[i] = roundGroup(to, group)
+	}
+}
+
+func roundGroup(q []int8, x []float32) (scale float32) {
+	most, finite := float32(0), float32(0)
+	for _, v := range x {
+		finite += v * 0 // NaN of an infinity too
+		most = max(most, v, -v)
+	}
+	if finite != 0 || most < leastInt8 {
+		clear(q)
+		return finite
+	}
+	factor := 127 / most
+	for i, v := range x {
+		q[i] = int8(math.RoundToEven(float64(float32(v * factor))))
+	}
+	return most / 127
+}
+
+// roundedInt8 returns the products d·q of rows of k numbers, and the scales d of their groups.
+func roundedInt8(x []float64, k int) (rounded, scales []float64) {
+	if k == 0 {
+		return x, nil
+	}
+	groups := (k + Int8Group - 1) / Int8Group
+	row, q, d := make([]float32, k), make([]int8, k), make([]float32, groups)
+	rounded = make([]float64, 0, len(x))
+	for ; len(x) > 0; x = x[k:] {
+		for i := range row {
+			row[i] = float32(x[i])
+		}
+		RoundInt8(q, d, row)
+		for i, v := range q {
+			rounded = append(rounded, float64(v)*float64(d[i/Int8Group]))
+		}
+		for _, v := range d {
+			scales = append(scales, float64(v))
+		}
+	}
+	return rounded, scales
+}
+
+// lostInt8 returns, in units of ε, what x·w is off by at most beside the roundings of a sum, where x
+// was rounded to v with a scale: all of that if a device does not round, and what the product
+// of the scale and that of w loses as a subnormal number, which up to 127·127 multiply.
+func lostInt8(x, v, scale, w float64) float64 {
+	lost := math.Abs(x-v) * math.Abs(w) / epsilon
+	if p := math.Abs(scale * w); p > 0 && p < 128*minNormal {
+		lost += 127 * 127 * minULP / epsilon
+	}
+	return lost
+}

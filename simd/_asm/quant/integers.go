@@ -1,0 +1,383 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mmcloughlin/avo/attr"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/rayo-go/rayo/gguf/block"
+)
+
+// Products of integers are derived from the layouts of package block: how the levels and the
+// factors of a block become vectors of bytes and of floats.
+
+// run is the number of elements of one vector of bytes.
+const run = 32
+
+// A coder writes what reads the blocks of a format. It works on a super of n runs: one block of
+// 256 elements, or as many short ones of 32 as there are runs.
+type coder struct {
+	*gen
+	f     block.Format
+	l     *block.Layout
+	runs  int
+	group int // elements of a scale, 32 or 16
+}
+
+// integers are the formats that have kernels for products of integers.
+var integers = []block.Format{
+	block.Q4_0, block.Q8_0, block.Q4_K, block.Q6_K, block.Q5_K, block.Q4_1, block.Q5_0, block.Q5_1,
+	block.IQ4_NL, block.IQ4_XS, block.Q2_K, block.Q3_K, block.MXFP4,
+}
+
+func (g *gen) coder(f block.Format, runs int) *coder {
+	c := &coder{gen: g, f: f, l: f.Layout(), runs: runs, group: min(run, f.Group())}
+	if e := f.Elements(); e != run && (e != 256 || runs != 8) {
+		panic(fmt.Sprintf("%v: blocks of %d elements", f, e))
+	}
+	return c
+}
+
+// short reports whether a block is one run.
+func (c *coder) short() bool { return c.l.Elements == run }
+
+// place returns the byte at which the block of a run begins, and its first element in that.
+func (c *coder) place(r int) (at, element int) {
+	if c.short() {
+		return r * c.l.Bytes, 0
+	}
+	return 0, r * run
+}
+
+// bit returns the place of item i of a field.
+func bit(f *block.Field, i int) int {
+	i -= f.First
+	at := f.At
+	for _, s := range f.Steps {
+		at += i % s.Count * s.Stride
+		i /= s.Count
+	}
+	if i != 0 || f.Ternary {
+		panic("an item that the field lacks")
+	}
+	return at
+}
+
+// constant returns 32 bytes: a register that [gen.hold] has filled, or read-only memory.
+func (g *gen) constant(b [32]byte) Op {
+	g.uses[b]++
+	if v, ok := g.held[b]; ok {
+		return v
+	}
+	name, known := g.constants[b]
+	if !known {
+		name = fmt.Sprintf("int8Constant%d", len(g.constants))
+		g.constants[b] = name
+		g.later = append(g.later, func() {
+			g.StaticGlobal(name)
+			g.DataAttributes(attr.RODATA | attr.NOPTR)
+			for i, v := range b {
+				g.AddDatum(i, U8(v))
+			}
+		})
+	}
+	return NewDataAddr(Symbol{Name: name, Static: true}, 0)
+}
+
+// hold fills registers with the n constants that body uses the most: to load them again and again
+// would take longer than the products.
+func (g *gen) hold(n int, body func(*gen)) {
+	draft := newGen(g.name, g.vnni)
+	draft.Function("draft")
+	draft.src = draft.GP64()
+	body(draft)
+	var all [][32]byte
+	for b := range draft.uses {
+		all = append(all, b)
+	}
+	slices.SortFunc(all, func(a, b [32]byte) int {
+		if c := draft.uses[b] - draft.uses[a]; c != 0 {
+			return c
+		}
+		return slices.Compare(a[:], b[:])
+	})
+	g.held = nil
+	held := map[[32]byte]reg.VecVirtual{}
+	for _, b := range all[:min(n, len(all))] {
+		if draft.uses[b] > 1 {
+			held[b] = g.YMM()
+			g.VMOVDQU(g.constant(b), held[b])
+		}
+	}
+	g.held = held
+}
+
+func spreadByte(v byte) (b [32]byte) {
+	for i := range b {
+		b[i] = v
+	}
+	return b
+}
+
+// dwords returns a constant of eight integers.
+func (g *gen) dwords(v [8]int) Op {
+	var b [32]byte
+	for i, n := range v {
+		for j := range 4 {
+			b[4*i+j] = byte(uint32(n) >> (8 * j))
+		}
+	}
+	return g.constant(b)
+}
+
+// raw returns the codes of run r as bytes, or, of a format with a table, its levels.
+func (c *coder) raw(r int) reg.VecVirtual {
+	var v reg.VecVirtual
+	for i := range c.l.Level.Number {
+		f := c.field(&c.l.Level.Number[i], r)
+		if v == nil {
+			v = f
+		} else {
+			c.VPOR(f, v, v)
+		}
+	}
+	if t := c.l.Level.Table; t != nil {
+		var b [32]byte
+		for i := range b {
+			b[i] = byte(t[i%16] + c.tableOffset())
+		}
+		table, ok := c.constant(b).(reg.VecVirtual)
+		if !ok {
+			table = c.YMM()
+			c.VMOVDQU(c.constant(b), table)
+		}
+		c.VPSHUFB(v, table, v)
+	}
+	return v
+}
+
+// tableOffset returns what makes the levels of a table positive, if they are small.
+func (c *coder) tableOffset() int8 {
+	least := int8(0)
+	for _, v := range c.l.Level.Table {
+		least = min(least, v)
+	}
+	if least < -64 {
+		return 0
+	}
+	return -least
+}
+
+// offset returns what the bytes of raw exceed the levels by.
+func (c *coder) offset() int {
+	if c.l.Level.Table != nil {
+		return int(c.tableOffset())
+	}
+	return -c.l.Level.Offset
+}
+
+// signed reports whether the bytes of raw are in two's complement.
+func (c *coder) signed() bool {
+	return c.l.Level.Signed || c.l.Level.Table != nil && c.tableOffset() == 0
+}
+
+// field returns the items of a field for the elements of run r, shifted as the field says.
+func (c *coder) field(f *block.Field, r int) reg.VecVirtual {
+	at, first := c.place(r)
+	var bits [run]int
+	for i := range bits {
+		bits[i] = bit(f, first+i) + 8*at
+	}
+	v := c.YMM()
+	mask := c.constant(spreadByte(byte((1<<f.Bits - 1) << f.Shift)))
+	from := Mem{Base: c.src, Disp: bits[0] / 8}
+	apart := func(from, to, stride int) bool {
+		for i := from + 1; i < to; i++ {
+			if bits[i] != bits[i-1]+stride {
+				return false
+			}
+		}
+		return true
+	}
+	low, high := bits[0]%8-f.Shift, bits[16]%8-f.Shift
+	switch {
+	case apart(0, run, 8):
+		c.VMOVDQU(from, v)
+		switch {
+		case low > 0:
+			c.VPSRLW(U8(low), v, v)
+		case low < 0:
+			c.VPSLLW(U8(-low), v, v)
+		}
+		if f.Bits == 8 {
+			return v
+		}
+	case apart(0, 16, 8) && apart(16, run, 8) && bits[0]/8 == bits[16]/8 && low >= 0 && high >= 0:
+		c.VBROADCASTI128(from, v)
+		c.VPSRLVD(c.dwords([8]int{low, low, low, low, high, high, high, high}), v, v)
+	case apart(0, run, 1) && bits[0]%8 == 0 && f.Bits == 1:
+		var spread, ones [32]byte
+		for i := range spread {
+			spread[i], ones[i] = byte(i/8), 1<<(i%8)
+		}
+		one := c.constant(ones)
+		c.VPBROADCASTD(from, v)
+		c.VPSHUFB(c.constant(spread), v, v)
+		c.VPAND(one, v, v)
+		c.VPCMPEQB(one, v, v)
+	default:
+		panic(fmt.Sprintf("%v: no code for a field of levels", c.f))
+	}
+	c.VPAND(mask, v, v)
+	return v
+}
+
+// scales returns the scales of the groups of the super, eight in a vector, and biases what is
+// added; of one run the first lane counts.
+func (c *coder) scales() []reg.VecVirtual { return c.factors(&c.l.Scale, &c.l.Sub) }
+
+func (c *coder) biases() []reg.VecVirtual {
+	if !c.f.Biased() {
+		return nil
+	}
+	return c.factors(&c.l.Bias, &c.l.SubBias)
+}
+
+// factors returns products of scales and their small factors.
+func (c *coder) factors(f *block.Float, sub *block.Integer) []reg.VecVirtual {
+	d := c.floats(f)
+	if sub.Number == nil {
+		return []reg.VecVirtual{d}
+	}
+	var all []reg.VecVirtual
+	for first := 0; first < sub.Number.Items(); first += 8 {
+		v := c.small(sub, first)
+		c.VMULPS(d, v, v)
+		all = append(all, v)
+	}
+	return all
+}
+
+// floats returns the scale of each short block, or that of the one block in all lanes.
+func (c *coder) floats(f *block.Float) reg.VecVirtual {
+	y := c.YMM()
+	byteOf := func(r int) int { return r*c.l.Bytes + f.Number[0].At/8 }
+	if len(f.Number) != 1 || f.Number.Items() != 1 {
+		panic(fmt.Sprintf("%v: no code for its scales", c.f))
+	}
+	switch {
+	case f.Encoding == block.Binary16 && !c.short():
+		x := c.XMM()
+		c.VPBROADCASTW(Mem{Base: c.src, Disp: byteOf(0)}, x)
+		c.VCVTPH2PS(x, y)
+	case f.Encoding == block.Binary16:
+		x := c.XMM()
+		c.VPXOR(x, x, x)
+		for r := range c.runs {
+			c.VPINSRW(U8(r), Mem{Base: c.src, Disp: byteOf(r)}, x, x)
+		}
+		c.VCVTPH2PS(x, y)
+	case f.Encoding == block.E8M0 && c.short():
+		x := c.XMM()
+		c.VPXOR(x, x, x)
+		for r := range c.runs {
+			c.VPINSRB(U8(r), Mem{Base: c.src, Disp: byteOf(r)}, x, x)
+		}
+		c.VPMOVZXBD(x, y)
+		// Exponent v-1, but for the least two, which are subnormal.
+		v := c.YMM()
+		c.VMOVDQA(y, v)
+		c.VPADDD(c.alike(-1), v, y)
+		c.VPMAXSD(c.alike(0), y, y)
+		c.VPSLLD(U8(23), y, y)
+		for e := range 2 {
+			least := c.YMM()
+			c.VPCMPEQD(c.alike(e), v, least)
+			c.VPAND(c.alike(0x200000<<e), least, least)
+			c.VPOR(least, y, y)
+		}
+	default:
+		panic(fmt.Sprintf("%v: no code for its scales", c.f))
+	}
+	return y
+}
+
+// alike returns a constant of eight equal integers.
+func (g *gen) alike(n int) Op { return g.dwords([8]int{n, n, n, n, n, n, n, n}) }
+
+// small returns eight of the small factors as floats.
+func (c *coder) small(n *block.Integer, first int) reg.VecVirtual {
+	var v reg.VecVirtual
+	bits := 0
+	for i := range n.Number {
+		f := &n.Number[i]
+		w := c.items(f, first)
+		if v == nil {
+			v = w
+		} else {
+			c.VPOR(w, v, v)
+		}
+		bits = max(bits, f.Bits+f.Shift)
+	}
+	if n.Signed {
+		c.VPSLLD(U8(32-bits), v, v)
+		c.VPSRAD(U8(32-bits), v, v)
+	}
+	add := n.Add
+	if n.Mul < 0 {
+		add = -add
+	}
+	if add != float32(int(add)) || n.Mul != 1 && n.Mul != -1 {
+		panic(fmt.Sprintf("%v: no code for its small scales", c.f))
+	}
+	if add != 0 {
+		c.VPADDD(c.alike(int(add)), v, v)
+	}
+	c.VCVTDQ2PS(v, v)
+	if n.Mul < 0 {
+		c.VXORPS(c.alike(-1<<31), v, v)
+	}
+	return v
+}
+
+// items returns eight items of a field as integers.
+func (c *coder) items(f *block.Field, first int) reg.VecVirtual {
+	const window = 16
+	var at, shifts [8]int
+	least, most := bit(f, first)/8, 0
+	for i := range at {
+		b := bit(f, first+i)
+		at[i], shifts[i] = b/8, b%8
+		if b%8+f.Bits > 8 {
+			panic("a small scale in two bytes")
+		}
+		least, most = min(least, at[i]), max(most, at[i])
+	}
+	base := min(least, c.l.Bytes-window) // nothing is read behind the block
+	if base < 0 || most >= base+window {
+		panic(fmt.Sprintf("%v: its small scales are far apart", c.f))
+	}
+	var index [32]byte
+	for i := range index {
+		index[i] = 0x80
+		if i%4 == 0 {
+			index[i] = byte(at[i/4] - base)
+		}
+	}
+	v := c.YMM()
+	c.VBROADCASTI128(Mem{Base: c.src, Disp: base}, v)
+	c.VPSHUFB(c.constant(index), v, v)
+	if shifts != [8]int{} {
+		c.VPSRLVD(c.dwords(shifts), v, v)
+	}
+	if f.Bits < 8 {
+		c.VPAND(c.alike(1<<f.Bits-1), v, v)
+	}
+	if f.Shift > 0 {
+		c.VPSLLD(U8(f.Shift), v, v)
+	}
+	return v
+}

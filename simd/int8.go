@@ -1,0 +1,337 @@
+package simd
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/op"
+)
+
+type (
+	// int8RoundFunc does what [op.RoundInt8] does to groups of 32 numbers, of which there is one
+	// at least, and writes the sums of four integers each, times a number, to quads.
+	int8RoundFunc func(q *int8, scales *float32, quads *int32, times int32, x *float32, groups int)
+	// int8LevelsFunc does what Levels of package block does to blocks, of which there is one at least.
+	int8LevelsFunc func(levels *int8, scales, biases *float32, src *byte, blocks int)
+	// int8DotFunc writes the sums of the products of rows of integers, of which it knows how many, and of
+	// blocks, of which there is one at least. Rows of x are stride bytes apart, those of quads
+	// too, those of scales an eighth of that, those of sums as many floats as a row has groups.
+	// quads are sums of four integers of x, times minus what the unsigned codes exceed the
+	// levels by.
+	int8DotFunc func(dst *float32, x *int8, scales, sums *float32, quads *int32, stride int, src *byte, blocks int)
+	// int8PackFunc puts four levels of each of sixteen rows beside each other, each plus zero:
+	// groups of 32 levels.
+	int8PackFunc func(dst *byte, levels *int8, stride int, zero uint32, groups int)
+	// int8TileFunc adds the products of rows of integers, of which it knows how many, and of
+	// sixteen packed rows to a part of c. wb is nil without biases. corrections are sums of
+	// the integers of a group, times minus zero.
+	int8TileFunc func(c *float32, cRow int, x *int8, scales, sums *float32, corrections *int32, stride int, w *byte, ws, wb *float32, groups int)
+)
+
+// int8Dots are the products of a format: of one row and of four.
+type int8Dots struct {
+	one, four int8DotFunc
+	// signed says that codes are multiplied as signed bytes; others exceed the levels by as much
+	// as the least level is below 0, and those of signedOffset by 128.
+	signed bool
+}
+
+// int8Tiles are the products of packed rows: of one row at [0], of two at [1] and so on.
+type int8Tiles struct {
+	group int // elements of a scale
+	codes int // the greatest unsigned code; 0 for signed ones
+	tiles []int8TileFunc
+}
+
+// int8Kernels are the kernels of a level; the zero value stands for plain Go.
+type int8Kernels struct {
+	round  int8RoundFunc
+	pack   int8PackFunc
+	levels []int8LevelsFunc // by format
+	dots   []int8Dots       // by format
+	// signedOffset is what codes that would be signed are made unsigned by, or 0.
+	signedOffset int
+	tiles        []int8Tiles // the fastest first
+}
+
+var activeInt8 = int8KernelsOf(active)
+
+// int8Width is the number of columns of a tile.
+const int8Width = 16
+
+// int8Few is the most rows that are multiplied by blocks as they are, one row of blocks after another.
+// More are multiplied by tiles, for which blocks are taken apart once.
+const int8Few = 8
+
+// int8Depth is the most elements of a row in a tile: sixteen rows of them stay in the first cache.
+// It is a multiple of the elements of every block.
+const int8Depth = 1024
+
+// An Int8Product multiplies M rows of K numbers, rounded to 8 bits as [op.RoundInt8] does it, by the
+// transpose of N rows of blocks. Sums of products of a group are integers, the same on every
+// machine; they are added up as float32.
+//
+// Make one with [NewInt8Product], give it memory with Bind, round rows, and then compute
+// columns; each of the two may be done in parts by several goroutines at once.
+type Int8Product struct {
+	M, K, N int
+
+	format block.Format
+	k      *int8Kernels
+	dots   *int8Dots  // nil if rows are too many, or there is no kernel
+	tiles  *int8Tiles // nil for plain Go, or with dots
+	group  int        // elements of a sum of the rows
+	zero   int        // what codes exceed levels by
+
+	// Of the rounded rows, one behind another.
+	q                  []int8
+	scales             []float32
+	sums               []float32 // the integers of a group, times its scale
+	quads, corrections []int32
+}
+
+// FastInt8 reports whether there are kernels for products of integers. Without them an
+// [Int8Product] is slower than [DotBlocks] and [Gemm] of dequantised rows.
+func FastInt8() bool { return activeInt8.tiles != nil }
+
+// NewInt8Product returns a product with blocks of a format. It panics if rows are not
+// whole blocks.
+func NewInt8Product(f block.Format, m, k, n int) Int8Product {
+	return newInt8Product(&activeInt8, f, m, k, n)
+}
+
+func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
+	if f.Scalar() || !f.Valid() || k%f.Elements() != 0 {
+		panic(fmt.Sprintf("simd: rows of %d numbers of %v", k, f))
+	}
+	p := Int8Product{M: m, K: k, N: n, format: f, k: all, group: block.LevelGroup}
+	least, most := f.LevelRange()
+	if m <= int8Few && int(f) < len(all.dots) && all.dots[f].one != nil {
+		p.dots, p.group, p.zero = &all.dots[f], min(f.Group(), op.Int8Group), -least
+		if p.dots.signed {
+			p.zero = all.signedOffset
+		}
+		return p
+	}
+	for i := range all.tiles {
+		t := &all.tiles[i]
+		if f.Group()%t.group != 0 || t.codes > 0 && most-least > t.codes && t.codes != anyCode {
+			continue
+		}
+		p.tiles, p.group = t, t.group
+		switch t.codes {
+		case 0:
+		case anyCode:
+			p.zero = 128
+		default:
+			p.zero = -least
+		}
+		break
+	}
+	return p
+}
+
+// anyCode is the greatest code of tiles that take all bytes.
+const anyCode = 255
+
+// Scratch returns the words of memory for the rounded rows, and those that each call of
+// Columns needs beside.
+func (p *Int8Product) Scratch() (shared, lane int) {
+	mk := p.M * p.K
+	shared = mk/4 + mk/op.Int8Group + mk/p.group
+	switch {
+	case p.dots != nil:
+		return shared + mk/4, 0
+	case p.tiles != nil:
+		shared += mk / p.group
+	}
+	return shared, p.lane(nil).words
+}
+
+// Bind gives the product memory of so many words, which it uses until the next call.
+func (p *Int8Product) Bind(memory []float32) {
+	c := carver{memory: memory}
+	mk := p.M * p.K
+	p.q, p.scales, p.sums = c.bytes(mk), c.floats(mk/op.Int8Group), c.floats(mk/p.group)
+	switch {
+	case p.dots != nil:
+		p.quads = c.integers(mk / 4)
+	case p.tiles != nil:
+		p.corrections = c.integers(mk / p.group)
+	}
+}
+
+// A carver gives out parts of memory. Without memory it counts.
+type carver struct {
+	memory []float32
+	words  int
+}
+
+func (c *carver) floats(n int) []float32 {
+	c.words += n
+	if c.memory == nil {
+		return nil
+	}
+	return c.memory[c.words-n:][:n:n]
+}
+
+func (c *carver) integers(n int) []int32 {
+	x := c.floats(n)
+	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
+}
+
+func (c *carver) bytes(n int) []int8 {
+	x := c.floats((n + 3) / 4)
+	if x == nil {
+		return nil
+	}
+	return unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(x))), n)
+}
+
+// Round rounds rows from first to end, of K numbers each.
+func (p *Int8Product) Round(a []float32, first, end int) {
+	if p.K == 0 {
+		return
+	}
+	for r := first; r < end; r++ {
+		p.roundRow(a[r*p.K:][:p.K], r)
+	}
+}
+
+// roundSize is the most numbers that one call of a kernel rounds.
+const roundSize = 4096
+
+func (p *Int8Product) roundRow(x []float32, r int) {
+	q, scales := p.q[r*p.K:][:p.K], p.scales[r*p.K/op.Int8Group:][:p.K/op.Int8Group]
+	sums := p.sums[r*p.K/p.group:][:p.K/p.group]
+	var own [roundSize / 4]int32
+	for at := 0; at < p.K; at += roundSize {
+		n := min(roundSize, p.K-at)
+		quads, times := own[:n/4], 1
+		if p.quads != nil {
+			quads, times = p.quads[(r*p.K+at)/4:][:n/4], -p.zero
+		}
+		q, scales := q[at:][:n], scales[at/op.Int8Group:][:n/op.Int8Group]
+		if p.k.round != nil {
+			p.k.round(&q[0], &scales[0], (*int32)(noescape(unsafe.Pointer(&quads[0]))), int32(times), &x[at], n/op.Int8Group)
+		} else {
+			op.RoundInt8(q, scales, x[at:][:n])
+			quadSums(quads, q, int32(times))
+		}
+		var corrections []int32
+		if p.corrections != nil {
+			corrections = p.corrections[(r*p.K+at)/p.group:][:n/p.group]
+		}
+		p.groupSums(sums[at/p.group:][:n/p.group], corrections, scales, q, quads)
+	}
+}
+
+// quadSums is the end of what an int8RoundFunc does.
+func quadSums(quads []int32, q []int8, times int32) {
+	for i := range quads {
+		v := (*[4]int8)(q[4*i:])
+		quads[i] = times * (int32(v[0]) + int32(v[1]) + int32(v[2]) + int32(v[3]))
+	}
+}
+
+// groupSums adds the integers of groups up.
+func (p *Int8Product) groupSums(sums []float32, corrections []int32, scales []float32, q []int8, quads []int32) {
+	biased := p.format.Biased()
+	if !biased && corrections == nil {
+		return // nobody asks
+	}
+	each := p.group / 4
+	for i := range sums {
+		sum := int32(0)
+		if p.quads == nil {
+			for _, v := range quads[i*each:][:each] {
+				sum += v
+			}
+		} else {
+			for _, v := range q[i*p.group:][:p.group] {
+				sum += int32(v) // the quads are multiplied
+			}
+		}
+		sums[i] = scales[i*p.group/op.Int8Group] * float32(sum)
+		if corrections != nil {
+			corrections[i] = -int32(p.zero) * sum
+		}
+	}
+}
+
+// Columns writes columns from first to end of c, rows of which are N numbers apart, from the
+// rows of blocks w and bias, if that is not nil. lane is memory that nobody else uses, as Scratch says.
+func (p *Int8Product) Columns(lane []float32, c []float32, w []byte, bias []float32, first, end int) {
+	if p.dots != nil {
+		p.dotColumns(c, w, bias, first, end)
+		return
+	}
+	for r := range p.M {
+		row := c[r*p.N:][first:end]
+		if bias != nil {
+			copy(row, bias[first:end])
+		} else {
+			clear(row)
+		}
+	}
+	if p.K == 0 {
+		return
+	}
+	l := p.lane(lane)
+	for j := first; j < end; j += int8Width {
+		width := min(int8Width, end-j)
+		if p.tiles != nil {
+			p.tileColumns(&l, c, w, j, width)
+		} else {
+			p.plainColumns(&l, c, w, j, width)
+		}
+	}
+}
+
+// dotColumns multiplies by blocks as they are.
+func (p *Int8Product) dotColumns(c []float32, w []byte, bias []float32, first, end int) {
+	row := p.K / p.format.Elements() * p.format.Bytes()
+	var sums [4]float32
+	for j := first; j < end; j++ {
+		b, add := w[j*row:][:row], float32(0)
+		if bias != nil {
+			add = bias[j]
+		}
+		for r := 0; r < p.M; {
+			dot, n := p.dots.one, 1
+			if p.M-r >= 4 {
+				dot, n = p.dots.four, 4
+			}
+			p.dotRow(&sums, dot, r, b)
+			for i := range n {
+				c[(r+i)*p.N+j] = sums[i] + add
+			}
+			r += n
+		}
+	}
+}
+
+// dotRow calls a kernel for as much of a row as a lane may add up, again and again.
+func (p *Int8Product) dotRow(dst *[4]float32, dot int8DotFunc, r int, src []byte) {
+	if n, _ := quantCall(p.format, p.K); n == p.K && n > 0 {
+		p.dotPart(dst, dot, r*p.K, src)
+		return
+	}
+	var total [4]float64
+	for at := 0; at < p.K; {
+		n, size := quantCall(p.format, p.K-at)
+		p.dotPart(dst, dot, r*p.K+at, src[:size])
+		for i, v := range dst {
+			total[i] += float64(v)
+		}
+		at, src = at+n, src[size:]
+	}
+	for i, v := range total {
+		dst[i] = float32(v)
+	}
+}
+
+func (p *Int8Product) dotPart(dst *[4]float32, dot int8DotFunc, at int, src []byte) {
+	dot(hide(dst[:]), &p.q[at], &p.scales[at/op.Int8Group], &p.sums[at/p.group], &p.quads[at/4], p.K, (*byte)(noescape(unsafe.Pointer(&src[0]))), len(src)/p.format.Bytes())
+}

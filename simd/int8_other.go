@@ -1,0 +1,5 @@
+//go:build noasm || !amd64
+
+package simd
+
+func int8KernelsOf(Level) int8Kernels { return int8Kernels{} }

@@ -1,0 +1,140 @@
+package simd
+
+import (
+	"unsafe"
+
+	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/op"
+)
+
+// An int8Lane is what one goroutine takes blocks apart in: sixteen rows of as much as a tile has,
+// and these packed.
+type int8Lane struct {
+	depth          int // elements of a row
+	levels         []int8
+	scales, biases []float32 // of 16 elements
+	packed         []int8
+	ws, wb         []float32
+	edge           []float32 // of c
+	words          int
+}
+
+func (p *Int8Product) lane(memory []float32) int8Lane {
+	c := carver{memory: memory}
+	l := int8Lane{depth: min(int8Depth, p.K)}
+	n := int8Width * l.depth
+	l.levels, l.scales, l.biases = c.bytes(n), c.floats(n/block.LevelGroup), c.floats(n/block.LevelGroup)
+	if p.tiles != nil {
+		l.packed, l.ws, l.wb = c.bytes(n), c.floats(n/p.group), c.floats(n/p.group)
+		l.edge = c.floats(len(p.tiles.tiles) * int8Width)
+	}
+	l.words = c.words
+	return l
+}
+
+// apart takes n elements of rows j to j+width of w apart, from element at on.
+func (p *Int8Product) apart(l *int8Lane, w []byte, j, width, at, n int) {
+	row := p.K / p.format.Elements() * p.format.Bytes()
+	from, size := at/p.format.Elements()*p.format.Bytes(), n/p.format.Elements()*p.format.Bytes()
+	groups := n / block.LevelGroup
+	for i := range width {
+		src := w[(j+i)*row+from:][:size]
+		levels, scales, biases := l.levels[i*n:][:n], l.scales[i*groups:][:groups], l.biases[i*groups:][:groups]
+		if int(p.format) < len(p.k.levels) && p.k.levels[p.format] != nil {
+			p.k.levels[p.format](&levels[0], &scales[0], &biases[0], (*byte)(noescape(unsafe.Pointer(&src[0]))), n/p.format.Elements())
+		} else {
+			_ = p.format.Levels(levels, scales, biases, src) // the lengths are right
+		}
+	}
+}
+
+// tileColumns adds the products of columns j to j+width to c.
+func (p *Int8Product) tileColumns(l *int8Lane, c []float32, w []byte, j, width int) {
+	for at := 0; at < p.K; at += l.depth {
+		n := min(l.depth, p.K-at)
+		p.apart(l, w, j, width, at, n)
+		if width < int8Width {
+			clear(l.levels[width*n : int8Width*n])
+			clear(l.scales[width*n/block.LevelGroup : int8Width*n/block.LevelGroup])
+			clear(l.biases[width*n/block.LevelGroup : int8Width*n/block.LevelGroup])
+		}
+		p.k.pack(l.bytes(), &l.levels[0], n, uint32(p.zero), n/op.Int8Group)
+		p.packFactors(l.ws, l.scales, n)
+		if p.format.Biased() {
+			p.packFactors(l.wb, l.biases, n)
+		}
+		for r := 0; r < p.M; {
+			rows := min(p.M-r, len(p.tiles.tiles))
+			if width == int8Width {
+				p.tile(l, c[r*p.N+j:], p.N, r, rows, at, n)
+			} else {
+				clear(l.edge)
+				p.tile(l, l.edge, int8Width, r, rows, at, n)
+				for i := range rows {
+					for k, v := range l.edge[i*int8Width:][:width] {
+						c[(r+i)*p.N+j+k] += v
+					}
+				}
+			}
+			r += rows
+		}
+	}
+}
+
+// tile calls the kernel for so many rows.
+func (p *Int8Product) tile(l *int8Lane, c []float32, cRow, r, rows, at, n int) {
+	var wb *float32
+	if p.format.Biased() {
+		wb = &l.wb[0]
+	}
+	at += r * p.K
+	p.tiles.tiles[rows-1](hide(c), 4*cRow, &p.q[at], &p.scales[at/op.Int8Group], &p.sums[at/p.group], &p.corrections[at/p.group], p.K,
+		l.bytes(), &l.ws[0], wb, n/op.Int8Group)
+}
+
+// packFactors puts the factors of a group of sixteen rows beside each other.
+func (p *Int8Product) packFactors(dst, src []float32, n int) {
+	each, skip := n/block.LevelGroup, p.group/block.LevelGroup
+	for i := range int8Width {
+		row := src[i*each:][:each]
+		for g := range n / p.group {
+			dst[g*int8Width+i] = row[g*skip]
+		}
+	}
+}
+
+// plainColumns adds the products of columns j to j+width to c in plain Go.
+func (p *Int8Product) plainColumns(l *int8Lane, c []float32, w []byte, j, width int) {
+	for at := 0; at < p.K; at += l.depth {
+		n := min(l.depth, p.K-at)
+		groups := n / block.LevelGroup
+		p.apart(l, w, j, width, at, n)
+		for r := range p.M {
+			first := r*p.K + at
+			q, scales, sums := p.q[first:][:n], p.scales[first/op.Int8Group:], p.sums[first/p.group:]
+			for i := range width {
+				c[r*p.N+j+i] += plainDot(l.levels[i*n:][:n], q, l.scales[i*groups:][:groups], scales, l.biases[i*groups:][:groups], sums, p.format.Biased())
+			}
+		}
+	}
+}
+
+// plainDot returns the products of levels and integers.
+func plainDot(levels, q []int8, ws, scales, biases, sums []float32, biased bool) float32 {
+	total, below := float32(0), float32(0)
+	for g, s := range ws {
+		a, b := (*[block.LevelGroup]int8)(levels[g*block.LevelGroup:]), (*[block.LevelGroup]int8)(q[g*block.LevelGroup:])
+		sum := int32(0)
+		for i, v := range a {
+			sum += int32(v) * int32(b[i])
+		}
+		total += s * scales[g*block.LevelGroup/op.Int8Group] * float32(sum)
+		if biased {
+			below += biases[g] * sums[g]
+		}
+	}
+	return total + below
+}
+
+// bytes returns where packed begins.
+func (l *int8Lane) bytes() *byte { return (*byte)(unsafe.Pointer(unsafe.SliceData(l.packed))) }
