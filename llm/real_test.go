@@ -55,9 +55,10 @@ func readReal[T any](t *testing.T, name string) (g T) {
 	return g
 }
 
-// openReal opens a real model on the CPU.
+// openReal opens a real model on the CPU. What llama.cpp computed has no rounded activations.
 func openReal(t *testing.T, path string, o Options) *Model {
 	t.Helper()
+	o.Exact = true
 	m, err := Open(t.Context(), openCPU(t), path, o)
 	if err != nil {
 		t.Fatal(err)

@@ -29,6 +29,7 @@ type modelFlags struct {
 	Model   string `arg:"" help:"A GGUF file, or a folder with config.json, a tokenizer and safetensors files."`
 	Context int    `help:"The most tokens of a text, its prompt included; by default 4096, or what the model was trained for if that is less."`
 	Cache   string `enum:"f32,f16,q8_0" default:"f32" help:"The type of keys and values: f32, or f16 for half the memory, or q8_0 for little more than a quarter, which takes more time."`
+	Exact   bool   `help:"Do not round what quantised weights are multiplied by to 8 bits: slower."`
 }
 
 // open opens the device and the model. Close closes both.
@@ -37,7 +38,7 @@ func (f *modelFlags) open(ctx context.Context, parallel int) (*assistant.Assista
 	if err != nil {
 		return nil, nil, err
 	}
-	o := assistant.Options{Parallel: parallel, Model: llm.Options{Context: f.Context, CacheType: cacheTypes[f.Cache]}}
+	o := assistant.Options{Parallel: parallel, Model: llm.Options{Context: f.Context, CacheType: cacheTypes[f.Cache], Exact: f.Exact}}
 	path, remove, err := ggufOf(ctx, f.Model)
 	if err != nil {
 		return nil, nil, errors.Join(err, dev.Close())
