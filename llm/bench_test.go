@@ -180,3 +180,32 @@ func BenchmarkPrompt(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkBatch measures passes over one token of each of several sessions.
+func BenchmarkBatch(b *testing.B) {
+	for _, n := range []int{1, 2, 4, 8, 16} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			m := benchModel(b, "135M", block.Q4_0)
+			p, err := m.pass(b.Context(), passShape{n, 1, lastLogits})
+			if err != nil {
+				b.Fatal(err)
+			}
+			pages, ok := m.cache.take(nil, n)
+			if !ok {
+				b.Fatal("no pages")
+			}
+			y, at := make([]float32, n*p.width), 0
+			for b.Loop() {
+				r := p.run()
+				for i := range n {
+					r.set(p, i, []int32{int32(i + 1)}, at%PageSize, pages[i:i+1])
+				}
+				if err := p.do(b.Context(), r, y); err != nil {
+					b.Fatal(err)
+				}
+				at++
+			}
+			b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "tok/s")
+		})
+	}
+}

@@ -67,10 +67,7 @@ func (g *generation) step(ctx context.Context) (Token, error) {
 		return Token{}, err
 	}
 	g.next = nil
-	if err := g.logits(ctx); err != nil {
-		return Token{}, err
-	}
-	t, err := g.sampler.next(s.logits, s.tokens, g.generated)
+	t, err := g.choose(ctx)
 	if err != nil {
 		return Token{}, err
 	}
@@ -81,4 +78,24 @@ func (g *generation) step(ctx context.Context) (Token, error) {
 	g.generated = append(g.generated, t.ID)
 	g.confirm(t.ID)
 	return t, nil
+}
+
+// choose computes what is expected behind the last token, and chooses one: among those that the device finds the most
+// likely, where they decide, or by all logits.
+func (g *generation) choose(ctx context.Context) (Token, error) {
+	s := g.s
+	known := s.done == len(s.tokens) && s.logits != nil
+	if what := g.sampler.wants(); what != lastLogits && g.most() == 0 && !known {
+		top, err := s.likely(ctx, what)
+		if err != nil {
+			return Token{}, err
+		}
+		if t, ok := g.sampler.among(top); ok {
+			return t, nil
+		}
+	}
+	if err := g.logits(ctx); err != nil {
+		return Token{}, err
+	}
+	return g.sampler.next(s.logits, s.tokens, g.generated)
 }

@@ -11,9 +11,28 @@ type result int
 
 const (
 	lastLogits   result = iota // of one row of each sequence
+	bestToken                  // of the greatest of these, the logit and the token
+	topTokens                  // of the topCount greatest, the logits and then the tokens
 	allLogits                  // of all rows
 	hiddenStates               // the states of all rows behind the last norm
 )
+
+// topCount is of how many tokens topTokens tells.
+const topCount = 64
+
+// ofOneRow reports whether the result is of one row of each sequence.
+func (r result) ofOneRow() bool { return r <= topTokens }
+
+// tokens returns of how many tokens of a vocabulary the result tells, 0 where that is all.
+func (r result) tokens(vocabulary int) int {
+	switch r {
+	case bestToken:
+		return 1
+	case topTokens:
+		return min(topCount, vocabulary)
+	}
+	return 0
+}
 
 // passShape is what passes with one plan have in common.
 type passShape struct {
@@ -69,7 +88,7 @@ func (r *recorder) record() batch.Value {
 		}
 		return r.norm(x, w.outputNorm)
 	}
-	if r.result == lastLogits && r.rows > 1 {
+	if r.result.ofOneRow() && r.rows > 1 {
 		r.last = ints(1)
 		x = r.SliceAt(x, 0, r.last, 1)
 	}
@@ -79,6 +98,10 @@ func (r *recorder) record() batch.Value {
 	}
 	if s := c.LogitSoftcap; s > 0 {
 		y = r.Scale(r.Tanh(r.Scale(y, 1/s)), s)
+	}
+	if n := r.result.tokens(c.Vocabulary); n > 0 {
+		values, ids := r.TopK(y, n)
+		y = r.Concat(1, values, r.Cast(ids, op.F32)) // which holds numbers up to maxVocabulary
 	}
 	return y
 }

@@ -294,6 +294,9 @@ func (m *Model) pass(ctx context.Context, s passShape) (*pass, error) {
 		return nil, fmt.Errorf("%s, a pass over %d tokens of %d sequences: %w", m.config.Architecture, s.rows, s.sequences, err)
 	}
 	p.width = m.config.Vocabulary
+	if n := s.result.tokens(p.width); n > 0 {
+		p.width = 2 * n
+	}
 	if s.result == hiddenStates {
 		p.width = m.config.Width
 	}
@@ -370,7 +373,7 @@ func (p *pass) do(ctx context.Context, r *passRun, y []float32) error {
 			r.bind = append(r.bind, batch.Set(p.table, r.table))
 		}
 	}
-	if p.result == lastLogits && p.rows > 1 {
+	if p.result.ofOneRow() && p.rows > 1 {
 		r.bind = append(r.bind, batch.Set(p.last, r.last))
 	}
 	err := p.plan.Run(ctx, r.bind...)

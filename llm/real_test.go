@@ -37,8 +37,12 @@ type realGolden struct {
 	Perplexity *realPerplexity
 }
 
-// realGap is the least gap between two logits where the greater one must be the same.
-const realGap = 1e-3
+// realGap is the least gap between two logits where the greater one must be the same, and longGap that behind
+// thousands of tokens, where the angles of positions have lost digits.
+const (
+	realGap = 1e-3
+	longGap = 1e-2
+)
 
 // realModels are decoders by the names of their goldens.
 var realModels = map[string]string{"real-smollm2": testutil.SmolLM2, "real-gemma3": testutil.Gemma3}
@@ -51,9 +55,10 @@ func readReal[T any](t *testing.T, name string) (g T) {
 	return g
 }
 
-// openReal opens a real model on the CPU.
+// openReal opens a real model on the CPU. What llama.cpp computed has no rounded activations.
 func openReal(t *testing.T, path string, o Options) *Model {
 	t.Helper()
+	o.Exact = true
 	m, err := Open(t.Context(), openCPU(t), path, o)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +119,7 @@ func follows(t *testing.T, m *Model, x realText) {
 	first := len(x.Prompt) - 1
 	err := s.Evaluate(t.Context(), append(slices.Clone(x.Prompt), x.Tokens[:len(x.Tokens)-1]...), func(i int, logits []float32) error {
 		if i -= first; i >= 0 {
-			agreesOn(t, x.Text, i, logits, x.Tokens[i], x.Gaps[i])
+			agreesOn(t, x.Text, i, logits, x.Tokens[i], x.Gaps[i], realGap)
 		}
 		return nil
 	})
@@ -124,9 +129,9 @@ func follows(t *testing.T, m *Model, x realText) {
 }
 
 // agreesOn reports whether logits name a token, unless another one is as likely.
-func agreesOn(t *testing.T, text string, i int, logits []float32, want int32, gap float32) {
+func agreesOn(t *testing.T, text string, i int, logits []float32, want int32, gap, least float32) {
 	t.Helper()
-	if got := argmax(logits); got != want && gap > realGap {
+	if got := argmax(logits); got != want && gap > least {
 		t.Errorf("%q: token %d is %d, not %d: logits %v and %v, where llama.cpp's are %v apart", text, i, got, want, logits[got], logits[want], gap)
 	}
 }
@@ -171,7 +176,7 @@ func TestRealPerplexity(t *testing.T) {
 				if i == n-1 {
 					return nil
 				}
-				agreesOn(t, "the long text", i, logits, g.Top[i], g.Gaps[i])
+				agreesOn(t, "the long text", i, logits, g.Top[i], g.Gaps[i], longGap)
 				sum -= logProb(logits, g.Tokens[i+1])
 				return nil
 			})

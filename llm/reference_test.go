@@ -34,6 +34,8 @@ type reference struct {
 	t testing.TB
 	f *gguf.File
 	refTraits
+	// close says that a router was undecided between two experts: rounding may choose the other one.
+	close bool
 }
 
 func (r *reference) num(key string, missing float64) float64 {
@@ -303,6 +305,13 @@ func (r *reference) experts(p string, router [][]float64, x []float64) []float64
 		chosen[best] = math.Exp(scores[best])
 		total += chosen[best]
 	}
+	for e, s := range scores {
+		if _, taken := chosen[e]; !taken {
+			for c := range chosen {
+				r.close = r.close || scores[c]-s < 1e-4
+			}
+		}
+	}
 	gate, up, down := r.rows(p+"ffn_gate_exps.weight"), r.rows(p+"ffn_up_exps.weight"), r.rows(p+"ffn_down_exps.weight")
 	n, f := len(scores), len(gate)/len(scores)
 	y := make([]float64, len(x))
@@ -381,11 +390,14 @@ func (r *reference) forward(tokens []int32) [][]float64 {
 type variant struct {
 	arch  string
 	keys  map[string]any // besides the sizes
+	sizes variantSizes   // usualSizes, if zero
+	tied  bool           // the embedding is the output too
 	extra func(m *randomModel)
 }
 
 // randomModel collects the tensors of a model.
 type randomModel struct {
+	sizes   variantSizes
 	rnd     *rand.Rand
 	meta    *gguf.Metadata
 	tensors []gguf.TensorInfo
@@ -451,7 +463,10 @@ func (m *randomModel) file(t *testing.T) *gguf.File {
 	return f
 }
 
-// Sizes of random models.
-const (
-	vLayers, vWidth, vHeads, vKV, vHead, vFF, vVocabulary = 5, 48, 4, 2, 16, 40, 70
-)
+// variantSizes are the sizes of a random model.
+type variantSizes struct {
+	layers, width, heads, kv, key, value, ff, vocabulary int64
+}
+
+// usualSizes are those of models whose sizes do not matter.
+var usualSizes = variantSizes{5, 48, 4, 2, 16, 16, 40, 70}

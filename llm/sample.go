@@ -174,9 +174,49 @@ func (s *sampler) next(logits []float32, history, generated []int32) (Token, err
 	return t, nil
 }
 
+// wants returns what of the logits decides.
+func (o *Sampling) wants() result {
+	switch {
+	case o.Mask != nil || len(o.LogitBias) > 0 || o.penalises() || o.LogProbs || o.TopLogProbs > 0:
+		return lastLogits
+	case o.greedy():
+		return bestToken
+	case o.TopK > 0 && o.TopK <= topCount:
+		return topTokens
+	}
+	return lastLogits
+}
+
+// penalises reports whether there are penalties.
+func (o *Sampling) penalises() bool {
+	return o.RepeatPenalty != 0 && o.RepeatPenalty != 1 || o.FrequencyPenalty != 0 || o.PresencePenalty != 0
+}
+
+// among chooses one of the most likely tokens, of which top has the logits, in order, and then the numbers; false if
+// there is none or a logit is NaN.
+func (s *sampler) among(top []float32) (Token, bool) {
+	n := len(top) / 2
+	s.candidates = s.candidates[:0]
+	for i, x := range top[:n] {
+		if x != x || i == 0 && math.IsInf(float64(x), -1) {
+			return Token{}, false
+		}
+		if s.listed(x, top[0]) {
+			s.candidates = append(s.candidates, candidate{id: int32(top[n+i]), logit: x})
+		}
+	}
+	if s.greedy() {
+		return Token{ID: s.candidates[0].id}, true
+	}
+	return Token{ID: s.decide()}, true
+}
+
+// greedy reports whether the most likely token is taken.
+func (o *Sampling) greedy() bool { return o.Temperature == 0 || o.TopK == 1 }
+
 // penalise lowers the logits of tokens that occur among the last ones.
 func (s *sampler) penalise(history []int32) {
-	if (s.RepeatPenalty == 0 || s.RepeatPenalty == 1) && s.FrequencyPenalty == 0 && s.PresencePenalty == 0 {
+	if !s.penalises() {
 		return
 	}
 	n := s.PenaltyLast
@@ -208,10 +248,15 @@ func (s *sampler) choose() (int32, error) {
 	if best < 0 {
 		return 0, fmt.Errorf("no token is allowed, or the logits are NaN: %w", ErrSampling)
 	}
-	if s.Temperature == 0 || s.TopK == 1 {
+	if s.greedy() {
 		return best, nil
 	}
 	s.gather(s.logits[best])
+	return s.decide(), nil
+}
+
+// decide chooses one of the candidates, which are in order.
+func (s *sampler) decide() int32 {
 	if s.TopK > 0 && s.TopK < len(s.candidates) {
 		s.candidates = s.candidates[:s.TopK]
 	}
@@ -229,7 +274,7 @@ func (s *sampler) choose() (int32, error) {
 		}
 		s.candidates = s.candidates[:n]
 	}
-	return s.draw(), nil
+	return s.draw()
 }
 
 // argmax returns the first greatest logit that is above -Inf, or -1.
@@ -251,13 +296,15 @@ func byLogit(x, y candidate) int {
 	return cmp.Compare(x.id, y.id)
 }
 
-// gather lists tokens from the most likely one on. Those below e^-40 of it, which no random
-// number of 53 bits chooses, are left out unless TopK asks for so many.
+// listed reports whether a logit is worth a look beside the greatest: tokens below e^-40 of the most likely one no
+// random number of 53 bits chooses.
+func (o *Sampling) listed(x, top float32) bool { return x >= top-40*max(1, o.Temperature) }
+
+// gather lists tokens from the most likely one on.
 func (s *sampler) gather(top float32) {
 	s.candidates = s.candidates[:0]
-	span := 40 * max(1, s.Temperature)
 	for i, x := range s.logits {
-		if x >= top-span {
+		if s.listed(x, top) {
 			s.candidates = append(s.candidates, candidate{id: int32(i), logit: x})
 		}
 	}

@@ -40,6 +40,7 @@ type Scheduler struct {
 // decodeRequest is a token that waits to be computed.
 type decodeRequest struct {
 	s    *Session
+	what result
 	y    []float32
 	done chan error
 }
@@ -63,8 +64,8 @@ func (c *Scheduler) Close() error {
 }
 
 // decode computes the next token of s, whose lock is held.
-func (c *Scheduler) decode(ctx context.Context, s *Session, y []float32) error {
-	r := &decodeRequest{s: s, y: y, done: make(chan error, 1)}
+func (c *Scheduler) decode(ctx context.Context, s *Session, what result, y []float32) error {
+	r := &decodeRequest{s: s, what: what, y: y, done: make(chan error, 1)}
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -104,15 +105,13 @@ func (c *Scheduler) serve() {
 	for {
 		c.gather()
 		c.mu.Lock()
-		n := min(len(c.queue), c.most)
-		if n == 0 {
+		now := c.next()
+		if len(now) == 0 {
 			c.running = false
 			c.mu.Unlock()
 			return
 		}
-		now := append([]*decodeRequest(nil), c.queue[:n]...)
-		c.queue = append(c.queue[:0], c.queue[n:]...)
-		c.active = n
+		c.active = len(now)
 		c.mu.Unlock()
 		begun := time.Now()
 		err := c.pass(now)
@@ -123,6 +122,20 @@ func (c *Scheduler) serve() {
 			r.done <- err
 		}
 	}
+}
+
+// next takes the requests of a pass from the queue: the first, and others that want the same result. The lock is held.
+func (c *Scheduler) next() []*decodeRequest {
+	var now, rest []*decodeRequest
+	for _, r := range c.queue {
+		if len(now) < c.most && r.what == c.queue[0].what {
+			now = append(now, r)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	c.queue = rest
+	return now
 }
 
 // gather waits for the sessions of the last pass to come back, for a part of the time that
@@ -159,7 +172,7 @@ func (c *Scheduler) pass(now []*decodeRequest) error {
 		n *= 2
 	}
 	ctx := context.Background()
-	p, err := c.m.pass(ctx, passShape{n, 1, lastLogits})
+	p, err := c.m.pass(ctx, passShape{n, 1, now[0].what})
 	if err != nil {
 		return err
 	}
@@ -167,7 +180,7 @@ func (c *Scheduler) pass(now []*decodeRequest) error {
 	for i, q := range now {
 		r.set(p, i, q.s.tokens[q.s.done:q.s.done+1], q.s.done, q.s.pages)
 	}
-	v := c.m.config.Vocabulary
+	v := p.width
 	if n == 1 {
 		return p.do(ctx, r, now[0].y[:v])
 	}

@@ -24,6 +24,7 @@ type Session struct {
 	private  bool
 	pages    []int32
 	logits   []float32 // behind the last of done, or nil
+	top      []float32 // of the last pass for bestToken or topTokens
 }
 
 // NewSession returns a session without tokens. It takes memory of the cache as tokens
@@ -189,6 +190,23 @@ func (s *Session) catchUp(ctx context.Context) error {
 	return nil
 }
 
+// likely computes what is not in the cache yet, and the most likely tokens behind the last one.
+func (s *Session) likely(ctx context.Context, what result) ([]float32, error) {
+	s.done = min(s.done, len(s.tokens)-1)
+	s.logits = nil
+	n := 2 * what.tokens(s.m.config.Vocabulary)
+	if cap(s.top) < n {
+		s.top = make([]float32, n)
+	}
+	s.top = s.top[:n]
+	for s.done < len(s.tokens) {
+		if _, err := s.pass(ctx, what, s.top); err != nil {
+			return nil, err
+		}
+	}
+	return s.top, nil
+}
+
 // pass computes the next tokens and returns how many.
 func (s *Session) pass(ctx context.Context, what result, y []float32) (int, error) {
 	if err := s.own(ctx); err != nil {
@@ -197,8 +215,8 @@ func (s *Session) pass(ctx context.Context, what result, y []float32) (int, erro
 	tokens := s.tokens[s.done:]
 	rows := s.m.rowsFor(len(tokens), what)
 	tokens = tokens[:min(rows, len(tokens))]
-	if s.scheduler != nil && rows == 1 && what == lastLogits {
-		if err := s.scheduler.decode(ctx, s, y); err != nil {
+	if s.scheduler != nil && rows == 1 && what.ofOneRow() {
+		if err := s.scheduler.decode(ctx, s, what, y); err != nil {
 			return 0, err
 		}
 		s.advance(1)
@@ -220,7 +238,7 @@ func (s *Session) compute(ctx context.Context, shape passShape, tokens []int32, 
 	r := p.run()
 	r.set(p, 0, tokens, s.done, s.pages)
 	n := p.width
-	if shape.result != lastLogits {
+	if !shape.result.ofOneRow() {
 		n *= shape.rows
 	}
 	return p.do(ctx, r, y[:n])

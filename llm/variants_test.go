@@ -3,6 +3,7 @@ package llm
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -45,16 +46,16 @@ func withBiases(m *randomModel) {
 }
 
 func withHeadNorms(m *randomModel) {
-	for l := range vLayers {
-		m.norm(fmt.Sprintf("blk.%d.attn_q_norm", l), vHead, false)
-		m.norm(fmt.Sprintf("blk.%d.attn_k_norm", l), vHead, false)
+	for l := range m.sizes.layers {
+		m.norm(fmt.Sprintf("blk.%d.attn_q_norm", l), m.sizes.key, false)
+		m.norm(fmt.Sprintf("blk.%d.attn_k_norm", l), m.sizes.key, false)
 	}
 }
 
 func withPostNorms(m *randomModel) {
-	for l := range vLayers {
-		m.norm(fmt.Sprintf("blk.%d.post_attention_norm", l), vWidth, false)
-		m.norm(fmt.Sprintf("blk.%d.post_ffw_norm", l), vWidth, false)
+	for l := range m.sizes.layers {
+		m.norm(fmt.Sprintf("blk.%d.post_attention_norm", l), m.sizes.width, false)
+		m.norm(fmt.Sprintf("blk.%d.post_ffw_norm", l), m.sizes.width, false)
 	}
 }
 
@@ -70,7 +71,10 @@ func withLongFactors(m *randomModel) {
 
 // model makes the tensors of a variant.
 func (v variant) model(t *testing.T, rnd *rand.Rand) *randomModel {
-	m := &randomModel{rnd: rnd, meta: &gguf.Metadata{}}
+	m := &randomModel{sizes: v.sizes, rnd: rnd, meta: &gguf.Metadata{}}
+	if m.sizes == (variantSizes{}) {
+		m.sizes = usualSizes
+	}
 	set := func(key string, x any) {
 		var val gguf.Value
 		switch x := x.(type) {
@@ -87,26 +91,28 @@ func (v variant) model(t *testing.T, rnd *rand.Rand) *randomModel {
 	}
 	set("general.architecture", v.arch)
 	traits := refArchs[v.arch]
-	for key, n := range map[string]uint32{"block_count": vLayers, "embedding_length": vWidth, "context_length": 1000, "feed_forward_length": vFF,
-		"attention.head_count": vHeads, "attention.head_count_kv": vKV, "attention.key_length": vHead, "attention.value_length": vHead} {
-		set(v.arch+"."+key, n)
+	for key, n := range map[string]int64{"block_count": m.sizes.layers, "embedding_length": m.sizes.width, "context_length": 1000, "feed_forward_length": m.sizes.ff,
+		"attention.head_count": m.sizes.heads, "attention.head_count_kv": m.sizes.kv, "attention.key_length": m.sizes.key, "attention.value_length": m.sizes.value} {
+		set(v.arch+"."+key, uint32(n))
 	}
 	set(v.arch+"."+map[bool]string{true: "attention.layer_norm_epsilon", false: "attention.layer_norm_rms_epsilon"}[traits.encoder], float32(1e-5))
 	for key, x := range v.keys {
 		set(v.arch+"."+key, x)
 	}
-	m.matrix("token_embd", vWidth, vVocabulary)
+	m.matrix("token_embd", m.sizes.width, m.sizes.vocabulary)
 	if traits.encoder {
-		m.norm("token_embd_norm", vWidth, true)
-		m.matrix("token_types", vWidth, 2)
+		m.norm("token_embd_norm", m.sizes.width, true)
+		m.matrix("token_types", m.sizes.width, 2)
 		if traits.noRope {
-			m.matrix("position_embd", vWidth, 1000)
+			m.matrix("position_embd", m.sizes.width, 1000)
 		}
 	} else {
-		m.norm("output_norm", vWidth, false)
-		m.matrix("output", vWidth, vVocabulary)
+		m.norm("output_norm", m.sizes.width, false)
+		if !v.tied {
+			m.matrix("output", m.sizes.width, m.sizes.vocabulary)
+		}
 	}
-	for l := range vLayers {
+	for l := range m.sizes.layers {
 		v.layer(m, traits, fmt.Sprintf("blk.%d.", l))
 	}
 	if v.extra != nil {
@@ -121,37 +127,37 @@ func (v variant) layer(m *randomModel, traits refTraits, p string) {
 		linear = m.linear
 	}
 	if v.arch == "phi3" || v.arch == "nomic-bert" {
-		linear(p+"attn_qkv", vWidth, (vHeads+2*vKV)*vHead)
+		linear(p+"attn_qkv", m.sizes.width, m.sizes.heads*m.sizes.key+m.sizes.kv*(m.sizes.key+m.sizes.value))
 	} else {
-		linear(p+"attn_q", vWidth, vHeads*vHead)
-		linear(p+"attn_k", vWidth, vKV*vHead)
-		linear(p+"attn_v", vWidth, vKV*vHead)
+		linear(p+"attn_q", m.sizes.width, m.sizes.heads*m.sizes.key)
+		linear(p+"attn_k", m.sizes.width, m.sizes.kv*m.sizes.key)
+		linear(p+"attn_v", m.sizes.width, m.sizes.kv*m.sizes.value)
 	}
-	linear(p+"attn_output", vHeads*vHead, vWidth)
+	linear(p+"attn_output", m.sizes.heads*m.sizes.value, m.sizes.width)
 	if traits.encoder {
-		m.norm(p+"attn_output_norm", vWidth, true)
-		m.norm(p+"layer_output_norm", vWidth, true)
+		m.norm(p+"attn_output_norm", m.sizes.width, true)
+		m.norm(p+"layer_output_norm", m.sizes.width, true)
 	} else {
-		m.norm(p+"attn_norm", vWidth, false)
-		m.norm(p+"ffn_norm", vWidth, false)
+		m.norm(p+"attn_norm", m.sizes.width, false)
+		m.norm(p+"ffn_norm", m.sizes.width, false)
 	}
 	switch {
 	case v.keys["expert_count"] != nil:
 		n, f := int64(v.keys["expert_count"].(uint32)), int64(v.keys["expert_feed_forward_length"].(uint32))
-		m.add(p+"ffn_gate_inp.weight", 0, 0.5, vWidth, n)
-		m.add(p+"ffn_gate_exps.weight", 0, 0.15, vWidth, f, n)
-		m.add(p+"ffn_up_exps.weight", 0, 0.15, vWidth, f, n)
-		m.add(p+"ffn_down_exps.weight", 0, 0.15, f, vWidth, n)
+		m.add(p+"ffn_gate_inp.weight", 0, 0.5, m.sizes.width, n)
+		m.add(p+"ffn_gate_exps.weight", 0, 0.15, m.sizes.width, f, n)
+		m.add(p+"ffn_up_exps.weight", 0, 0.15, m.sizes.width, f, n)
+		m.add(p+"ffn_down_exps.weight", 0, 0.15, f, m.sizes.width, n)
 		return
 	case v.arch == "phi3":
-		linear(p+"ffn_up", vWidth, 2*vFF)
+		linear(p+"ffn_up", m.sizes.width, 2*m.sizes.ff)
 	default:
 		if v.arch != "bert" {
-			linear(p+"ffn_gate", vWidth, vFF)
+			linear(p+"ffn_gate", m.sizes.width, m.sizes.ff)
 		}
-		linear(p+"ffn_up", vWidth, vFF)
+		linear(p+"ffn_up", m.sizes.width, m.sizes.ff)
 	}
-	linear(p+"ffn_down", vFF, vWidth)
+	linear(p+"ffn_down", m.sizes.ff, m.sizes.width)
 }
 
 // TestVariants compares random models of every architecture with the reference.
@@ -163,7 +169,7 @@ func TestVariants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rnd := testRand(t)
 			f := v.model(t, rnd).file(t)
-			agrees(t, dev, f, rnd)
+			agrees(t, dev, f, rnd, 1e-5)
 		})
 	}
 	for name := range architectures {
@@ -177,7 +183,7 @@ func TestVariants(t *testing.T) {
 func TestReference(t *testing.T) {
 	for _, name := range []string{"llama-ropefreqs", "llama-linear", "llama-moe", "qwen2", "qwen3", "gemma3"} {
 		g, f := readGolden(t, name), modelFile(t, name)
-		got := (&reference{t, f, refArchs[f.Architecture()]}).forward(g.Tokens)
+		got := (&reference{t: t, f: f, refTraits: refArchs[f.Architecture()]}).forward(g.Tokens)
 		for i := range got {
 			row := make([]float32, len(got[i]))
 			for j, v := range got[i] {
@@ -190,8 +196,74 @@ func TestReference(t *testing.T) {
 	}
 }
 
+// TestRandomSizes compares models of random sizes, with and without what their architecture may have.
+func TestRandomSizes(t *testing.T) {
+	dev := openCPU(t)
+	rnd := testRand(t)
+	trials := 4
+	if testing.Short() {
+		trials = 1
+	}
+	for name := range refArchs {
+		for range trials {
+			v := randomVariant(rnd, name)
+			f := v.model(t, rnd).file(t)
+			if !t.Run(fmt.Sprintf("%s %v %v", name, v.sizes, v.keys), func(t *testing.T) { agrees(t, dev, f, rnd, 1e-3) }) {
+				return
+			}
+		}
+	}
+}
+
+// randomVariant chooses sizes and what an architecture may have.
+func randomVariant(rnd *rand.Rand, arch string) variant {
+	pick := func(least, most int) int64 { return int64(least + rnd.IntN(most-least+1)) }
+	coin := func() bool { return rnd.IntN(2) == 0 }
+	kv := pick(1, 3)
+	v := variant{arch: arch, keys: make(map[string]any), tied: coin(), sizes: variantSizes{layers: pick(1, 7), width: pick(9, 90), heads: kv * pick(1, 4), kv: kv,
+		key: 2 * pick(2, 23), value: pick(3, 40), ff: pick(5, 80), vocabulary: pick(4, 120)}}
+	var extras []func(m *randomModel)
+	traits := refArchs[arch]
+	if !traits.encoder {
+		if coin() && arch != "phi3" {
+			extras = append(extras, withBiases)
+		}
+		if coin() && arch != "phi3" {
+			extras = append(extras, withHeadNorms)
+		}
+		if coin() || traits.gemma {
+			extras = append(extras, withPostNorms)
+		}
+		if coin() && arch != "phi3" || arch == "qwen3moe" {
+			n := pick(1, 9)
+			v.keys["expert_count"], v.keys["expert_used_count"], v.keys["expert_feed_forward_length"] = uint32(n), uint32(pick(1, int(n))), uint32(pick(3, 40))
+		}
+	}
+	if !traits.noRope && coin() {
+		v.keys["rope.dimension_count"] = uint32(2 * pick(1, int(v.sizes.key/2)))
+	}
+	if coin() && !traits.noRope {
+		maps.Copy(v.keys, yarn(uint32(pick(20, 60)), float32(pick(2, 8))))
+	}
+	if traits.period > 0 && coin() {
+		v.keys["attention.sliding_window"] = uint32(pick(1, 40))
+	}
+	if traits.gemma {
+		v.keys["attn_logit_softcapping"], v.keys["final_logit_softcapping"] = float32(pick(1, 30)), float32(pick(2, 30))
+	}
+	if coin() {
+		v.keys["attention.scale"] = float32(0.2)
+	}
+	v.extra = func(m *randomModel) {
+		for _, f := range extras {
+			f(m)
+		}
+	}
+	return v
+}
+
 // agrees feeds random tokens in random pieces.
-func agrees(t *testing.T, dev *device.Device, f *gguf.File, rnd *rand.Rand) {
+func agrees(t *testing.T, dev *device.Device, f *gguf.File, rnd *rand.Rand, tol float64) {
 	t.Helper()
 	m, err := Load(t.Context(), dev, f, Options{Context: 200, Cache: 500, Chunk: 32})
 	if err != nil {
@@ -200,9 +272,13 @@ func agrees(t *testing.T, dev *device.Device, f *gguf.File, rnd *rand.Rand) {
 	defer m.Close()
 	tokens := make([]int32, 30+rnd.IntN(60))
 	for i := range tokens {
-		tokens[i] = int32(rnd.IntN(vVocabulary))
+		tokens[i] = int32(rnd.IntN(m.config.Vocabulary))
 	}
-	want := (&reference{t, f, refArchs[f.Architecture()]}).forward(tokens)
+	r := &reference{t: t, f: f, refTraits: refArchs[f.Architecture()]}
+	want := r.forward(tokens)
+	if r.close {
+		return
+	}
 	top := 0.0
 	for _, row := range want {
 		for _, v := range row {
@@ -212,13 +288,13 @@ func agrees(t *testing.T, dev *device.Device, f *gguf.File, rnd *rand.Rand) {
 	check := func(what string, got []float32, want []float64) {
 		t.Helper()
 		for i, v := range want {
-			if d := math.Abs(float64(got[i])-v) / top; !(d <= 1e-5) {
+			if d := math.Abs(float64(got[i])-v) / top; !(d <= tol) {
 				t.Fatalf("%s: element %d is %v, not %v: off by %.3g", what, i, got[i], v, d)
 			}
 		}
 	}
 	if m.cache == nil {
-		mean := make([]float64, vWidth)
+		mean := make([]float64, m.config.Width)
 		for _, row := range want {
 			for i, v := range row {
 				mean[i] += v / float64(len(want))
@@ -264,7 +340,7 @@ func TestDamagedModels(t *testing.T) {
 			i := rnd.IntN(len(m.tensors))
 			switch rnd.IntN(5) {
 			case 4:
-				m.tensors[i].Name = fmt.Sprintf("blk.%d.attn_something.weight", rnd.IntN(vLayers))
+				m.tensors[i].Name = fmt.Sprintf("blk.%d.attn_something.weight", rnd.IntN(int(usualSizes.layers)))
 			case 0:
 				m.tensors, m.data = slices.Delete(m.tensors, i, i+1), slices.Delete(m.data, i, i+1)
 			case 1:

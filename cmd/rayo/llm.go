@@ -10,12 +10,14 @@ import (
 	"iter"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"golang.org/x/term"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/gguf/convert"
 	"github.com/rayo-go/rayo/llm"
 	"github.com/rayo-go/rayo/llm/assistant"
 	"github.com/rayo-go/rayo/llm/grammar"
@@ -24,9 +26,10 @@ import (
 
 // modelFlags are how a model is opened.
 type modelFlags struct {
-	Model   string `arg:"" help:"A GGUF file."`
+	Model   string `arg:"" help:"A GGUF file, or a folder with config.json, a tokenizer and safetensors files."`
 	Context int    `help:"The most tokens of a text, its prompt included; by default 4096, or what the model was trained for if that is less."`
 	Cache   string `enum:"f32,f16,q8_0" default:"f32" help:"The type of keys and values: f32, or f16 for half the memory, or q8_0 for little more than a quarter, which takes more time."`
+	Exact   bool   `help:"Do not round what quantised weights are multiplied by to 8 bits: slower."`
 }
 
 // open opens the device and the model. Close closes both.
@@ -35,12 +38,35 @@ func (f *modelFlags) open(ctx context.Context, parallel int) (*assistant.Assista
 	if err != nil {
 		return nil, nil, err
 	}
-	o := assistant.Options{Parallel: parallel, Model: llm.Options{Context: f.Context, CacheType: cacheTypes[f.Cache]}}
-	a, err := assistant.Open(ctx, dev, f.Model, o)
+	o := assistant.Options{Parallel: parallel, Model: llm.Options{Context: f.Context, CacheType: cacheTypes[f.Cache], Exact: f.Exact}}
+	path, remove, err := ggufOf(ctx, f.Model)
+	if err != nil {
+		return nil, nil, errors.Join(err, dev.Close())
+	}
+	a, err := assistant.Open(ctx, dev, path, o)
+	remove()
 	if err != nil {
 		return nil, nil, errors.Join(err, dev.Close())
 	}
 	return a, dev, nil
+}
+
+// ggufOf returns the GGUF file of a model: of a folder a temporary one, which the function removes.
+func ggufOf(ctx context.Context, model string) (path string, remove func(), err error) {
+	if info, err := os.Stat(model); err != nil || !info.IsDir() {
+		return model, func() {}, nil // a file that is not there is reported by what opens it
+	}
+	dir, err := os.MkdirTemp("", "rayo")
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	path = filepath.Join(dir, "model.gguf")
+	if err := convert.Folder(ctx, os.DirFS(model), path, convert.Options{}); err != nil {
+		remove()
+		return "", nil, fmt.Errorf("%s: %w", model, err)
+	}
+	return path, remove, nil
 }
 
 // cacheTypes are the types of keys and values.
@@ -96,6 +122,9 @@ func (c *runCmd) Run(a *app) error {
 	}
 	sampling := c.sampling()
 	sampling.Lookup = c.Lookup
+	if !as.Model().Config().Causal {
+		return fmt.Errorf("%s is a model for embeddings: rayo embed %[1]s", c.Model)
+	}
 	if c.Draft != "" {
 		draft, err := llm.Open(a.ctx, dev, c.Draft, llm.Options{Context: as.Model().Context()})
 		if err != nil {

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -14,61 +16,45 @@ import (
 
 type llmBenchCmd struct {
 	modelFlags `embed:""`
-	Prompt     []int `short:"p" default:"512" help:"Measure prompts of so many tokens."`
-	Generate   []int `short:"n" default:"128" help:"Measure so many tokens generated one by one."`
-	Depth      []int `short:"d" default:"0" help:"With so many tokens before."`
-	Runs       int   `short:"r" default:"5" help:"How often each is measured."`
-	JSON       bool  `name:"json" help:"Write JSON."`
+	Prompt     []int  `short:"p" default:"512" help:"Measure prompts of so many tokens."`
+	Generate   []int  `short:"n" default:"128" help:"Measure so many tokens generated one by one."`
+	Depth      []int  `short:"d" default:"0" help:"With so many tokens before."`
+	Batch      []int  `short:"b" default:"1" help:"Generate so many texts at once. The speed is that of all together."`
+	Runs       int    `short:"r" default:"5" help:"How often each is measured."`
+	JSON       bool   `name:"json" help:"Write JSON."`
+	Plot       string `type:"path" help:"Write a diagram to this file, as SVG."`
 }
 
 // llmRow is a measurement: tokens a second.
 type llmRow struct {
 	Test  string  `json:"test"` // pp512 or tg128, as llama-bench names them
 	Depth int     `json:"depth"`
+	Batch int     `json:"batch"` // texts at once
 	Mean  float64 `json:"tokens_per_second"`
 	SD    float64 `json:"sd"`
 }
 
 func (c *llmBenchCmd) Run(a *app) error {
-	most := 0
-	for _, list := range [][]int{c.Prompt, c.Generate, c.Depth} {
-		for _, n := range list {
-			if n < 0 {
-				return fmt.Errorf("%d tokens, want 0 or more", n)
-			}
-			most = max(most, n)
-		}
-	}
-	if c.Runs < 1 {
-		return fmt.Errorf("--runs is %d, want 1 or more", c.Runs)
+	most, texts, err := c.check()
+	if err != nil {
+		return err
 	}
 	if c.Context == 0 {
 		c.Context = 2*most + 1
 	}
-	as, dev, err := c.open(a.ctx, 1)
+	as, dev, err := c.open(a.ctx, texts)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
 	defer as.Close()
-	rows := []llmRow{}
-	for _, depth := range c.Depth {
-		for _, t := range []struct {
-			name    string
-			lengths []int
-			run     func(ctx context.Context, s *llm.Session, n int) error
-		}{{"pp", c.Prompt, feedPrompt}, {"tg", c.Generate, feedSingly}} {
-			for _, n := range t.lengths {
-				if n == 0 {
-					continue
-				}
-				row, err := c.measure(a.ctx, as.Model(), depth, n, t.run)
-				if err != nil {
-					return err
-				}
-				row.Test = fmt.Sprint(t.name, n)
-				rows = append(rows, row)
-			}
+	rows, err := c.rows(a.ctx, as.Model())
+	if err != nil {
+		return err
+	}
+	if c.Plot != "" {
+		if err := writePlot(c.Plot, fmt.Sprintf("%s on %v", plain(as.Name()), dev), rows); err != nil {
+			return err
 		}
 	}
 	if c.JSON {
@@ -80,34 +66,99 @@ func (c *llmBenchCmd) Run(a *app) error {
 	}
 	fmt.Fprintf(a.out, "%s on %v\n\n", plain(as.Name()), dev)
 	w := tabwriter.NewWriter(a.out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "test\tdepth\ttokens/s\t±\t")
+	fmt.Fprintln(w, "test\tdepth\tbatch\ttokens/s\t±\t")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t\n", r.Test, r.Depth, r.Mean, r.SD)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.1f\t%.1f\t\n", r.Test, r.Depth, r.Batch, r.Mean, r.SD)
 	}
 	return w.Flush()
 }
 
-// measure runs a test once to warm up, then Runs times.
-func (c *llmBenchCmd) measure(ctx context.Context, m *llm.Model, depth, n int, run func(context.Context, *llm.Session, int) error) (llmRow, error) {
-	s := m.NewSession()
-	defer s.Close()
-	if depth > 0 {
-		if err := s.Feed(ctx, randomTokens(m, depth)); err != nil {
-			return llmRow{}, err
+// check returns the most tokens of a list and the most texts at once.
+func (c *llmBenchCmd) check() (most, texts int, err error) {
+	for _, list := range [][]int{c.Prompt, c.Generate, c.Depth} {
+		for _, n := range list {
+			if n < 0 || n > 1<<24 {
+				return 0, 0, fmt.Errorf("%d tokens, want from 0 to %d", n, 1<<24)
+			}
+			most = max(most, n)
 		}
 	}
-	row, square := llmRow{Depth: depth}, 0.0
+	for _, n := range c.Batch {
+		if n < 1 || n > 1<<10 {
+			return 0, 0, fmt.Errorf("--batch is %d, want from 1 to %d", n, 1<<10)
+		}
+		texts = max(texts, n)
+	}
+	if c.Runs < 1 {
+		return 0, 0, fmt.Errorf("--runs is %d, want 1 or more", c.Runs)
+	}
+	return most, texts, nil
+}
+
+// rows measures everything.
+func (c *llmBenchCmd) rows(ctx context.Context, m *llm.Model) ([]llmRow, error) {
+	rows := []llmRow{}
+	for _, depth := range c.Depth {
+		for _, t := range []struct {
+			name             string
+			lengths, batches []int
+			run              func(ctx context.Context, s *llm.Session, n int) error
+		}{{"pp", c.Prompt, []int{1}, feedPrompt}, {"tg", c.Generate, c.Batch, feedSingly}} {
+			for _, n := range t.lengths {
+				for _, batch := range t.batches {
+					if n == 0 {
+						continue
+					}
+					row, err := c.measure(ctx, m, depth, n, batch, t.run)
+					if err != nil {
+						return nil, err
+					}
+					row.Test = fmt.Sprint(t.name, n)
+					rows = append(rows, row)
+				}
+			}
+		}
+	}
+	return rows, nil
+}
+
+// measure runs a test once to warm up, then Runs times, with so many sessions at once.
+func (c *llmBenchCmd) measure(ctx context.Context, m *llm.Model, depth, n, batch int, run func(context.Context, *llm.Session, int) error) (llmRow, error) {
+	open := m.NewSession
+	if batch > 1 {
+		sch := m.NewScheduler(batch)
+		defer sch.Close()
+		open = sch.NewSession
+	}
+	sessions := make([]*llm.Session, batch)
+	for i := range sessions {
+		sessions[i] = open()
+		defer sessions[i].Close()
+		if depth > 0 {
+			if err := sessions[i].Feed(ctx, randomTokens(m, depth)); err != nil {
+				return llmRow{}, err
+			}
+		}
+	}
+	row, square := llmRow{Depth: depth, Batch: batch}, 0.0
 	for i := range c.Runs + 1 {
 		start := time.Now()
-		if err := run(ctx, s, n); err != nil {
+		errs := make([]error, batch)
+		var all sync.WaitGroup
+		for j, s := range sessions {
+			all.Go(func() { errs[j] = run(ctx, s, n) })
+		}
+		all.Wait()
+		rate := float64(n*batch) / time.Since(start).Seconds()
+		for _, s := range sessions {
+			errs = append(errs, s.Rewind(depth))
+		}
+		if err := errors.Join(errs...); err != nil {
 			return llmRow{}, err
 		}
-		if rate := float64(n) / time.Since(start).Seconds(); i > 0 {
+		if i > 0 {
 			row.Mean += rate / float64(c.Runs)
 			square += rate * rate / float64(c.Runs)
-		}
-		if err := s.Rewind(depth); err != nil {
-			return llmRow{}, err
 		}
 	}
 	row.SD = math.Sqrt(max(square-row.Mean*row.Mean, 0))

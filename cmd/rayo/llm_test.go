@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/xml"
 	"io"
 	"net/http"
 	"os"
@@ -29,9 +30,10 @@ func TestRun(t *testing.T) {
 		t.Errorf("%q follows no schema of a boolean", out)
 	}
 	one := must(t, "run", model, "-q", "-p", "Go on", "--raw", "-n", "8", "--temperature", "0")
-	if two := must(t, "run", model, "-q", "-p", "Go on", "--raw", "-n", "8", "--temperature", "0"); one != two || len(one) < 2 {
+	if two := must(t, "run", model, "-q", "-p", "Go on", "--raw", "-n", "8", "--temperature", "0", "--draft", model, "--cache", "f32", "--lookup", "3"); one != two || len(one) < 2 {
 		t.Errorf("%q, then %q", one, two)
 	}
+	must(t, "run", model, "-q", "-p", "Go on", "--raw", "-n", "8", "--cache", "q8_0")
 	for name, args := range map[string][]string{
 		"no such file":   {"run", "nothing.gguf", "-p", "x"},
 		"both":           {"run", model, "-p", "x", "--schema", schema, "--grammar", schema},
@@ -42,6 +44,27 @@ func TestRun(t *testing.T) {
 		if code, out, errs := rayo(t, args...); code != exitFail && code != exitUsage || out != "" && out != "\n" || errs == "" {
 			t.Errorf("%s: code %d, %q, %q", name, code, out, errs)
 		}
+	}
+}
+
+// TestEmbedFolder embeds with a real model in a folder with a safetensors file.
+func TestEmbedFolder(t *testing.T) {
+	t.Setenv("RAYO_DEVICE", "cpu")
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	t.Setenv("TMP", temporary) // on Windows
+	model := testutil.Model(t, testutil.MiniLM)
+	if out := must(t, "embed", model, "one"); strings.Count(out, ",") != 384 {
+		t.Errorf("%s: want 384 numbers", out)
+	}
+	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+		t.Errorf("%v: %v is left behind", err, left)
+	}
+	if code, _, errs := rayo(t, "run", model, "-p", "x"); code != exitFail || !strings.Contains(errs, "rayo embed") {
+		t.Errorf("code %d, %q, want a hint", code, errs)
+	}
+	if code, _, errs := rayo(t, "run", t.TempDir(), "-p", "x"); code != exitFail || !strings.Contains(errs, "config.json") {
+		t.Errorf("code %d, %q of an empty folder", code, errs)
 	}
 }
 
@@ -69,6 +92,20 @@ func TestLLMBench(t *testing.T) {
 	}
 	if out := must(t, "llm-bench", tinymodel.Path(t), "-p", "20", "-n", "0", "-r", "1"); !strings.Contains(out, "pp20") || strings.Contains(out, "tg") {
 		t.Error(out)
+	}
+	plot := filepath.Join(t.TempDir(), "plot.svg")
+	out = must(t, "llm-bench", tinymodel.Path(t), "-p", "0", "-n", "3", "-b", "1,3", "-r", "2", "--json", "--plot", plot)
+	if err := json.Unmarshal([]byte(out), &v); err != nil || len(v.Rows) != 2 || v.Rows[1].Batch != 3 || v.Rows[1].Mean <= 0 {
+		t.Errorf("%v: %s", err, out)
+	}
+	var svg struct {
+		Rects []struct{} `xml:"rect"`
+	}
+	if b, err := os.ReadFile(plot); err != nil || xml.Unmarshal(b, &svg) != nil || len(svg.Rects) != 3 || !bytes.Contains(b, []byte("tg3, 3 texts")) {
+		t.Errorf("%v: the diagram is %s", err, b)
+	}
+	if code, _, _ := rayo(t, "llm-bench", tinymodel.Path(t), "-b", "0"); code != exitFail {
+		t.Errorf("code %d of no texts at once", code)
 	}
 	if code, _, _ := rayo(t, "llm-bench", tinymodel.Path(t), "-r", "0"); code != exitFail {
 		t.Errorf("code %d of no runs", code)

@@ -37,7 +37,7 @@ func run(ctx context.Context, in io.Reader, out io.Writer, path string, s llm.Sa
 		return err
 	}
 	defer dev.Close()
-	a, err := assistant.Open(ctx, dev, path, assistant.Options{Parallel: 8})
+	a, err := assistant.Open(ctx, dev, path, assistant.Options{Parallel: 8, Model: llm.Options{Context: 1024}})
 	if err != nil {
 		return err
 	}
