@@ -326,10 +326,7 @@ func (p *printer) compute(n *ir.Node) {
 		f.Get(p.constant(signBit ^ math.MaxUint32))
 		f.Op(V128Bitselect)
 	case ir.Select:
-		p.value(n.Args[1])
-		p.value(n.Args[2])
-		p.value(n.Args[0])
-		f.Op(V128Bitselect)
+		p.choose(n)
 	case ir.Convert:
 		p.convert(n)
 	case ir.Shl, ir.Shr:
@@ -345,6 +342,29 @@ func (p *printer) compute(n *ir.Node) {
 		f.Op(op)
 	}
 }
+
+// choose pushes a Select. One of a number and 0 is a mask.
+func (p *printer) choose(n *ir.Node) {
+	cond, a, b := n.Args[0], n.Args[1], n.Args[2]
+	switch {
+	case isZero(a):
+		p.value(b)
+		p.value(cond)
+		p.f.Op(V128AndNot)
+	case isZero(b):
+		p.value(a)
+		p.value(cond)
+		p.f.Op(V128And)
+	default:
+		p.value(a)
+		p.value(b)
+		p.value(cond)
+		p.f.Op(V128Bitselect)
+	}
+}
+
+// isZero reports whether n is a constant of no bits.
+func isZero(n *ir.Node) bool { return n.Code == ir.Const && constBits(n) == 0 }
 
 // extreme pushes a maximum or minimum. One with a constant is a comparison of which
 // processors have the instruction; the other one takes them several.
