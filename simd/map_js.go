@@ -57,8 +57,11 @@ func mapAtPlace(core uint32, params int) MapFunc {
 	return func(dst, x, y, z *float32, n int, p *float32) {
 		c := begin(placeMap)
 		c.Core = core
-		pointersTo(c, dst, x, y, z)
-		copy(c.Floats[:], unsafe.Slice(p, params))
+		c.Pointers[0], c.Pointers[1] = unsafe.Pointer(dst), unsafe.Pointer(x)
+		c.Pointers[2], c.Pointers[3] = unsafe.Pointer(y), unsafe.Pointer(z)
+		for i, v := range unsafe.Slice(p, params) {
+			c.Floats[i] = v
+		}
 		c.Ints[0] = n
 		host.Run()
 	}
