@@ -89,7 +89,7 @@ arm64: ## what is native, and portable kernels, as arm64 programs under qemu
 	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CUDA|WebGPU" -vet=off -tags goffi_static -short -timeout 20m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
 
 .PHONY: wasm-test
-wasm-test: ## the plain Go path as js/wasm programs under Node.js, which have one thread
+wasm-test: ## what pages can run, on SIMD128, as js/wasm programs under Node.js, which have one thread
 	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CPUThreads" -short -timeout 20m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
 
 .PHONY: test-browser

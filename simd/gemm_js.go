@@ -10,7 +10,7 @@ var gemmSIMD128 = gemmKernels{
 	lanes: 4, transpose: transposeSIMD128, copyPanels: copyPanelsSIMD128,
 	rowsFew: []rowsFunc{rowsFewSIMD128},
 	dots:    []dotsFunc{dotsSIMD128},
-	convRow: convRowSIMD128,
+	convRow: convRowSIMD128, convGather: convGatherSIMD128,
 }
 
 func gemmKernelsOf(l Level) *gemmKernels {
@@ -64,5 +64,12 @@ func convRowSIMD128(y, x *float32, offsets *int, weights *float32, start float32
 	c.Pointers[0], c.Pointers[1] = unsafe.Pointer(y), unsafe.Pointer(x)
 	c.Pointers[2], c.Pointers[3] = unsafe.Pointer(offsets), unsafe.Pointer(weights)
 	c.Ints[0], c.Ints[1], c.Floats[0] = taps, n, start
+	host.Run()
+}
+
+func convGatherSIMD128(dst, src *float32, offsets *int, k, n int) {
+	c := begin(placeConvGather)
+	c.Pointers[0], c.Pointers[1], c.Pointers[2] = unsafe.Pointer(dst), unsafe.Pointer(src), unsafe.Pointer(offsets)
+	c.Ints[0], c.Ints[1] = k, n
 	host.Run()
 }

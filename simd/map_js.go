@@ -11,8 +11,14 @@ import (
 
 // mapLevel returns the kernel of the module, or nil if there is none.
 func mapLevel(level Level, name string) MapFunc {
+	if level != SIMD128 {
+		return nil
+	}
+	if place := castPlaces[name]; place > 0 {
+		return castAtPlace(place)
+	}
 	i, found := slices.BinarySearch(mapNames[:], name)
-	if level != SIMD128 || !found || mapPlaces[i] == 0 {
+	if !found || mapPlaces[i] == 0 {
 		return nil
 	}
 	kernel := mapAtPlace(uint32(mapPlaces[i]>>2), int(mapPlaces[i]&3))
@@ -30,14 +36,32 @@ func streamLevel(Level, string) MapFunc { return nil }
 
 func streamFence() {}
 
+// castPlaces are the places of the conversions from and to elements of 16 bits.
+var castPlaces = map[string]uint32{
+	"cast.f16.f32": placeWidenF16, "cast.f32.f16": placeNarrowF16,
+	"cast.bf16.f32": placeWidenBf16, "cast.f32.bf16": placeNarrowBf16,
+}
+
+func castAtPlace(place uint32) MapFunc {
+	return func(dst, x, _, _ *float32, n int, _ *float32) {
+		c := begin(place)
+		pointersTo(c, dst, x)
+		c.Ints[0] = n
+		host.Run()
+	}
+}
+
 // mapAtPlace returns the elementwise kernel whose loop has that place in the table, and
 // so many parameters. These may be on the stack, which moves: they are copied.
 func mapAtPlace(core uint32, params int) MapFunc {
 	return func(dst, x, y, z *float32, n int, p *float32) {
 		c := begin(placeMap)
 		c.Core = core
-		pointersTo(c, dst, x, y, z)
-		copy(c.Floats[:], unsafe.Slice(p, params))
+		c.Pointers[0], c.Pointers[1] = unsafe.Pointer(dst), unsafe.Pointer(x)
+		c.Pointers[2], c.Pointers[3] = unsafe.Pointer(y), unsafe.Pointer(z)
+		for i, v := range unsafe.Slice(p, params) {
+			c.Floats[i] = v
+		}
 		c.Ints[0] = n
 		host.Run()
 	}

@@ -80,6 +80,11 @@ const (
 	FmaUnit   // a·b + c limited to [0, 1]; 0 where that is NaN
 	SqrtNear  // the square root, correctly rounded, for a in [2^-96, 2^126]
 
+	// Unfused stands nowhere: a back end that says to have it makes an Fma of float64
+	// numbers, which takes long. Expansions then do with fewer of them.
+
+	Unfused
+
 	numCodes
 )
 

@@ -303,6 +303,11 @@ func (l *lowering) tanh(x *Node) *Node {
 	h := expm1Core(least(mul(abs(x), c(2)), c(20)))
 	d := add(h, c(1))
 	low := sub(h, sub(d, c(1)))
+	if l.native(Unfused) {
+		q := div(h, d)
+		y := sub(q, mul(mul(q, low), sub(c(1), q))) // 1-q is 1/(h+1)
+		return l.copySign(least(y, c(1)), x)
+	}
 	inverse := l.inverse(d)
 	q := mul(h, inverse)
 	rest := fma(neg(q), low, fma(neg(q), d, h))

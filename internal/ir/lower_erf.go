@@ -40,13 +40,34 @@ func (l *lowering) tail(t, s, low, wide *Node, scale, factor float64) *Node {
 	return l.scaleDown(e)
 }
 
+// squareRest returns what rounding t²·factor to s has lost, factor being a power of 2.
+func (l *lowering) squareRest(t, s *Node, factor float64) *Node {
+	if !l.native(Unfused) {
+		return fma(scaledBy(t, factor), t, neg(s))
+	}
+	// The upper half of the digits of t and the lower one have exact products.
+	high := float(node(And, bits(t), ci(-1<<12)))
+	low := sub(t, high)
+	rest := sub(mul(scaledBy(high, factor), high), s)
+	rest = add(rest, mul(scaledBy(high, 2*factor), low))
+	return add(rest, mul(scaledBy(low, factor), low))
+}
+
+// scaledBy returns x·factor.
+func scaledBy(x *Node, factor float64) *Node {
+	if factor == 1 {
+		return x
+	}
+	return mul(x, c(factor))
+}
+
 // erfcxScale is the 3/8 that erfcxPoly is fitted with.
 const erfcxScale = 0.375
 
 func (l *lowering) erfc(x *Node) *Node {
 	t := least(abs(x), c(10.3))
 	s := mul(t, t)
-	y := l.tail(t, s, fma(t, t, neg(s)), t, 1, 1)
+	y := l.tail(t, s, l.squareRest(t, s, 1), t, 1, 1)
 	return choose(lt(x, c(0)), sub(c(2), y), y)
 }
 
@@ -60,8 +81,7 @@ func (l *lowering) normCDF(x *Node) *Node {
 		t = choose(lt(abs(x), c(14.5)), abs(x), c(14.5))
 		wide, scale = abs(x), 1/math.Sqrt2
 	}
-	h := mul(t, c(0.5))
-	s := mul(h, t)
-	y := l.tail(mul(t, c(1/math.Sqrt2)), s, fma(h, t, neg(s)), wide, scale, 0.5)
+	s := mul(mul(t, c(0.5)), t)
+	y := l.tail(mul(t, c(1/math.Sqrt2)), s, l.squareRest(t, s, 0.5), wide, scale, 0.5)
 	return choose(lt(c(0), x), sub(c(1), y), y)
 }

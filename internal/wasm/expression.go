@@ -14,7 +14,7 @@ type Expression struct {
 	root  *ir.Node
 	list  []*ir.Node
 	uses  map[*ir.Node]int
-	exact bool // the root had Fma before it was lowered
+	exact bool // its Fma are rounded once
 }
 
 // Lower prepares an expression of float32, int32, uint32 and Bool. It reports an error if
@@ -25,8 +25,12 @@ func Lower(root *ir.Node) (*Expression, error) {
 	for _, n := range before {
 		exact = exact || n.Code == ir.Fma
 	}
-	return expression(ir.Lower(ir.Map(root, roundedNaN), func(c ir.Code) bool { return c == ir.CopySign || c == ir.Round }), exact)
+	return expression(ir.Lower(ir.Map(root, roundedNaN), func(c ir.Code) bool { return c == ir.CopySign || c == ir.Round || c == ir.Unfused }), exact)
 }
+
+// fewCodes is the number of codes up to which an expression is one of Fma itself, where
+// they have to be rounded once; in longer ones what expansions take is enough.
+const fewCodes = 3
 
 // roundedNaN has a rounding to a type of 16 bits leave of a NaN the bits that the type has.
 func roundedNaN(n *ir.Node) *ir.Node {
@@ -62,8 +66,9 @@ func Expanded(root *ir.Node) *Expression {
 }
 
 func expression(root *ir.Node, exact bool) (*Expression, error) {
-	e := &Expression{uses: map[*ir.Node]int{}, exact: exact}
+	e := &Expression{uses: map[*ir.Node]int{}}
 	e.list, _ = ir.Flatten(root)
+	e.exact = exact && e.Len() <= fewCodes
 	e.root = e.list[len(e.list)-1]
 	e.uses[e.root]++
 	for _, n := range e.list {
@@ -321,10 +326,7 @@ func (p *printer) compute(n *ir.Node) {
 		f.Get(p.constant(signBit ^ math.MaxUint32))
 		f.Op(V128Bitselect)
 	case ir.Select:
-		p.value(n.Args[1])
-		p.value(n.Args[2])
-		p.value(n.Args[0])
-		f.Op(V128Bitselect)
+		p.choose(n)
 	case ir.Convert:
 		p.convert(n)
 	case ir.Shl, ir.Shr:
@@ -340,6 +342,29 @@ func (p *printer) compute(n *ir.Node) {
 		f.Op(op)
 	}
 }
+
+// choose pushes a Select. One of a number and 0 is a mask.
+func (p *printer) choose(n *ir.Node) {
+	cond, a, b := n.Args[0], n.Args[1], n.Args[2]
+	switch {
+	case isZero(a):
+		p.value(b)
+		p.value(cond)
+		p.f.Op(V128AndNot)
+	case isZero(b):
+		p.value(a)
+		p.value(cond)
+		p.f.Op(V128And)
+	default:
+		p.value(a)
+		p.value(b)
+		p.value(cond)
+		p.f.Op(V128Bitselect)
+	}
+}
+
+// isZero reports whether n is a constant of no bits.
+func isZero(n *ir.Node) bool { return n.Code == ir.Const && constBits(n) == 0 }
 
 // extreme pushes a maximum or minimum. One with a constant is a comparison of which
 // processors have the instruction; the other one takes them several.
@@ -475,17 +500,25 @@ func (p *printer) oddOne() {
 }
 
 // loose reports whether the product of an Fma that an expansion has may be rounded: it is
-// a step of a polynomial, of a reduction whose constant is short, or of a power of two.
+// a step of a polynomial, of a reduction whose constant is short, or of a power of two; or
+// it is small beside what it is added to.
 func loose(n *ir.Node) bool {
+	to := n.Args[2]
+	switch {
+	case to.Code == ir.Const, to.Code == ir.Mul, to == n.Args[0], to == n.Args[1]:
+		return true
+	case to.Code == ir.Fma && to.Args[0].Code == ir.Neg: // what a quotient leaves
+		return true
+	}
 	for _, a := range n.Args[:2] {
 		if a.Code == ir.Bitcast || a.Code == ir.Const && (shortBits(a.Value) || smallPart(a.Value)) {
 			return true
 		}
-		if a.Code == ir.Mul && n.Args[2].Code != ir.Neg {
+		if a.Code == ir.Mul && to.Code != ir.Neg {
 			return true
 		}
 	}
-	return n.Args[2].Code == ir.Const
+	return false
 }
 
 // smallPart reports whether v is the lower part of ln 2, of either sign.

@@ -90,6 +90,9 @@ const (
 	V128Bitselect    Op = v | 82
 	V128AnyTrue      Op = v | 83
 	V128Load32Lane   Op = v | 86
+	V128Store16Lane  Op = v | 89
+	V128Store64Lane  Op = v | 91
+	I16x8NarrowU     Op = v | 134 // of signed words
 	V128Store32Lane  Op = v | 90
 	V128Load32Zero   Op = v | 92
 	V128Load64Zero   Op = v | 93

@@ -497,8 +497,12 @@ func (b *builder) finish() {
 			streams++
 		}
 	}
-	size := memory.CPUCaches().L1 / 2 / 4 / max(1, streams+next-p.firstRegister)
-	size = min(mostBlock, max(leastBlock, size)) &^ 63
+	cache, most := memory.CPUCaches().L1, mostBlock
+	if simd.Active() == simd.SIMD128 { // a call costs as much as a thousand elements
+		cache, most = memory.CPUCaches().L2/2, 4*mostBlock
+	}
+	size := cache / 2 / 4 / max(1, streams+next-p.firstRegister)
+	size = min(most, max(leastBlock, size)) &^ 63
 	p.size = size / b.unit * b.unit
 	// Registers a multiple of 4 KiB apart would hold each other's loads up.
 	p.stride = (p.size+b.slack+line-1)/line*line + 5*line

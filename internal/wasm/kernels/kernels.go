@@ -27,6 +27,7 @@ func New() *Set {
 	s.rowOperations()
 	s.products()
 	s.quantizedBlocks()
+	s.halves()
 	return s
 }
 
