@@ -35,7 +35,7 @@ var order = [][]string{
 	{"internal/interp", "internal/optest"},
 	{"op", "gguf/convert"},
 	{"internal/ir", "gguf", "safetensors"},
-	{"gguf/block", "internal/blockdecode", "internal/genfile", "internal/jscall"},
+	{"gguf/block", "internal/blockdecode", "internal/genfile", "internal/jscall", "internal/jsmemory"},
 }
 
 // beside lists what a room may use that does not stand below it.

@@ -172,3 +172,54 @@ func TestFunc(t *testing.T) {
 		t.Error("Await waited in a function that JavaScript has called")
 	}
 }
+
+// deep uses some stack, so that it grows.
+func deep(n int) int {
+	var room [64]int
+	if n == 0 {
+		return room[0]
+	}
+	room[n%64] = n
+	return deep(n-1) + room[(n+1)%64]
+}
+
+func TestView(t *testing.T) {
+	var x [8]float32 // would be on the stack, which the goroutine's growth moves
+	done := make(chan error)
+	go func() {
+		deep(1000)
+		done <- View(x[2:6], func(v js.Value) {
+			if v.Length() != 4 || v.Get("constructor").Get("name").String() != "Float32Array" {
+				t.Errorf("%v of %d elements", v.Get("constructor").Get("name"), v.Length())
+			}
+			x[3] = 1.5
+			if v.Index(1).Float() != 1.5 {
+				t.Error("the array does not show what Go has written")
+			}
+			v.Call("fill", 7)
+		})
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if x != [8]float32{0, 0, 7, 7, 7, 7, 0, 0} {
+		t.Errorf("JavaScript has written %v", x)
+	}
+	if err := View([]uint8(nil), func(v js.Value) {
+		if v.Length() != 0 {
+			t.Error("a view of nothing has elements")
+		}
+	}); err != nil {
+		t.Error(err)
+	}
+	// The memory grows; a new view is of the new buffer.
+	large := make([]float64, 8<<20)
+	large[len(large)-1] = 3
+	if err := View(large[len(large)-1:], func(v js.Value) {
+		if v.Index(0).Float() != 3 {
+			t.Error("a view after growth shows other memory")
+		}
+	}); err != nil {
+		t.Error(err)
+	}
+}

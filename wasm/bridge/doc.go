@@ -1,6 +1,6 @@
 // Package bridge is what a Go program in a page needs besides package syscall/js: it
 // turns Go functions into JavaScript functions that return promises, waits for promises,
-// and copies slices to and from typed arrays. It knows nothing of devices; it is there
+// and copies slices to and from typed arrays, or lays these over slices. It knows nothing of devices; it is there
 // because nearly every call of rayo waits, and a function that JavaScript has called may
 // not wait.
 //
