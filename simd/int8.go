@@ -9,13 +9,12 @@ import (
 )
 
 type (
-	// int8RoundFunc does what [op.RoundInt8] does to groups of 32 numbers, of which there is one
-	// at least, and writes the sums of four integers each, times a number, to quads.
+	// int8RoundFunc does what [op.RoundInt8] does to one group of 32 numbers or more, and writes the sums of four integers each, times a number, to quads.
 	int8RoundFunc func(q *int8, scales *float32, quads *int32, times int32, x *float32, groups int)
-	// int8LevelsFunc does what Levels of package block does to blocks, of which there is one at least.
+	// int8LevelsFunc does what Levels of package block does to one block or more.
 	int8LevelsFunc func(levels *int8, scales, biases *float32, src *byte, blocks int)
-	// int8DotFunc writes the sums of the products of rows of integers, of which it knows how many, and of
-	// blocks, of which there is one at least. Rows of x are stride bytes apart, those of quads
+	// int8DotFunc writes the sums of the products of a fixed number of rows of integers and of
+	// one block or more. Rows of x are stride bytes apart, those of quads
 	// too, those of scales an eighth of that, those of sums as many floats as a row has groups.
 	// quads are sums of four integers of x, times minus what the unsigned codes exceed the
 	// levels by.
@@ -23,7 +22,7 @@ type (
 	// int8PackFunc puts four levels of each of sixteen rows beside each other, each plus zero:
 	// groups of 32 levels.
 	int8PackFunc func(dst *byte, levels *int8, stride int, zero uint32, groups int)
-	// int8TileFunc adds the products of rows of integers, of which it knows how many, and of
+	// int8TileFunc adds the products of a fixed number of rows of integers and of
 	// sixteen packed rows to a part of c. wb is nil without biases. corrections are sums of
 	// the integers of a group, times minus zero.
 	int8TileFunc func(c *float32, cRow int, x *int8, scales, sums *float32, corrections *int32, stride int, w *byte, ws, wb *float32, groups int)

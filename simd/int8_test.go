@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// int8Levels are the kernels of every level, and VNNI's by itself.
+// int8Supported returns the kernels of every level that this machine can run.
 func int8Supported() map[string]int8Kernels {
 	all := map[string]int8Kernels{}
 	for _, l := range Supported() {

@@ -283,7 +283,7 @@ func (c *coder) advance(o *operands) {
 	}
 }
 
-// levels writes the function that takes blocks apart: levels, and the factors of 16.
+// levels8 writes the function that takes blocks apart: levels, and the factors of 16.
 func (g *gen) levels8(f block.Format) {
 	name := fmt.Sprintf("int8Levels%v%s", f, g.name)
 	g.function(name, "func(levels *int8, scales, biases *float32, src *byte, blocks int)", name+" is an int8LevelsFunc of "+f.String()+".")
