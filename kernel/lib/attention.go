@@ -8,7 +8,7 @@ import (
 )
 
 func init() {
-	register(&family{plan: planAttention, variants: attentionWays.names()}, op.Attention)
+	register(&family{plan: planAttention, variants: attentionSchedules.names()}, op.Attention)
 }
 
 // attentionTile is how attention is cut: a workgroup has Rows queries and goes
@@ -59,7 +59,7 @@ var (
 	attention32 = attentionTile{32, 32, 8, 32, 4}
 )
 
-var attentionWays = table[op.AttentionSizes, attentionTile]{
+var attentionSchedules = table[op.AttentionSizes, attentionTile]{
 	{"64x32", fitsAttention(attention64), attention64},
 	{"32x32", fitsAttention(attention32), attention32},
 	{"16x32", func(s op.AttentionSizes, t *Target) bool {
@@ -229,7 +229,7 @@ func planAttention(q *request) (*Plan, error) {
 	if !plainAttention(q, &s) {
 		return planAnyAttention(q, s)
 	}
-	t, name, err := attentionWays.choose(q, s)
+	t, name, err := attentionSchedules.choose(q, s)
 	if err != nil {
 		return nil, err
 	}

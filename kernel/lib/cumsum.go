@@ -8,21 +8,21 @@ import (
 )
 
 func init() {
-	register(&family{plan: planCumsum, variants: append(cumsumWays.names(), scanWays.names()...)}, op.Cumsum)
+	register(&family{plan: planCumsum, variants: append(cumsumSchedules.names(), scanSchedules.names()...)}, op.Cumsum)
 }
 
-var cumsumWays = table[rowsOf, reduceWay]{
-	{"quad", func(m rowsOf, t *Target) bool { return m.Cols <= 16 }, reduceWay{crew: crew{Team: 4, Teams: 32}}},
-	{"team", func(m rowsOf, t *Target) bool { return m.Cols <= 256 }, reduceWay{crew: crew{Team: 32, Teams: 4}}},
-	{"split-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && worthSplitting(m) }, reduceWay{crew{Team: 256, Teams: 1, Subgroups: true}, true}},
-	{"split", func(m rowsOf, t *Target) bool { return worthSplitting(m) }, reduceWay{crew{Team: 256, Teams: 1}, true}},
-	{"group-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && m.Cols <= longestRow }, reduceWay{crew: crew{Team: 256, Teams: 1, Subgroups: true}}},
-	{"group", func(m rowsOf, t *Target) bool { return m.Cols <= longestRow }, reduceWay{crew: crew{Team: 256, Teams: 1}}},
+var cumsumSchedules = table[rowsOf, reduceSchedule]{
+	{"quad", func(m rowsOf, t *Target) bool { return m.Cols <= 16 }, reduceSchedule{crew: crew{Team: 4, Teams: 32}}},
+	{"team", func(m rowsOf, t *Target) bool { return m.Cols <= 256 }, reduceSchedule{crew: crew{Team: 32, Teams: 4}}},
+	{"split-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && worthSplitting(m) }, reduceSchedule{crew{Team: 256, Teams: 1, Subgroups: true}, true}},
+	{"split", func(m rowsOf, t *Target) bool { return worthSplitting(m) }, reduceSchedule{crew{Team: 256, Teams: 1}, true}},
+	{"group-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && m.Cols <= longestRow }, reduceSchedule{crew: crew{Team: 256, Teams: 1, Subgroups: true}}},
+	{"group", func(m rowsOf, t *Target) bool { return m.Cols <= longestRow }, reduceSchedule{crew: crew{Team: 256, Teams: 1}}},
 }
 
 type cumsumSpec struct {
 	Type op.DType
-	reduceWay
+	reduceSchedule
 }
 
 // cumsumHeld is how many neighbouring elements a lane adds up itself.
@@ -76,12 +76,12 @@ var cumsums = newMaker("cumsum", func(b *kernel.Builder, p *reduceParams, s cums
 })
 
 func planCumsum(q *request) (*Plan, error) {
-	if !q.In[0].Type.Float() || scanWays.has(q.Variant) {
+	if !q.In[0].Type.Float() || scanSchedules.has(q.Variant) {
 		return planScan(q)
 	}
 	a := rowsOf{}
 	a.Rows, a.Cols = q.In[0].Shape.Rows()
-	w, name, err := cumsumWays.choose(q, a)
+	w, name, err := cumsumSchedules.choose(q, a)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func planCumsum(q *request) (*Plan, error) {
 	n, length := parts(a.Cols, maxParts)
 	params.Part = uint32(length)
 	pieces := p.scratch(a.Rows * n)
-	p.stage(sums.of(reduceSpec{Op: "sum", Type: s.Type, reduceWay: w, Unit: 1}, nil), w.groups(a.Rows*n), params, append(q.inputs(), pieces)...)
+	p.stage(sums.of(reduceSpec{Op: "sum", Type: s.Type, reduceSchedule: w, Unit: 1}, nil), w.groups(a.Rows*n), params, append(q.inputs(), pieces)...)
 	p.stage(cumsums.of(s, q.epilogue), w.groups(a.Rows*n), params, append(append(q.inputs(), pieces), q.outputs()...)...)
 	return p.done(name)
 }

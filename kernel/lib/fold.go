@@ -9,7 +9,7 @@ import (
 )
 
 func init() {
-	register(&family{variants: foldWays.names(), plan: planFold}, op.Prod, op.LogSumExp, op.Any, op.All, op.CountNonzero)
+	register(&family{variants: foldSchedules.names(), plan: planFold}, op.Prod, op.LogSumExp, op.Any, op.All, op.CountNonzero)
 }
 
 // A reduction by a fold of package op: its expressions are the body of one kernel, which
@@ -21,8 +21,8 @@ type foldOf struct{ Outer, Cols, Inner int }
 
 func (m foldOf) rows() int { return m.Outer * m.Inner }
 
-// foldWay is how such an array is divided.
-type foldWay struct {
+// foldSchedule is how such an array is divided.
+type foldSchedule struct {
 	crew
 	Split   bool // rows into parts
 	Columns bool // neighbouring lanes have neighbouring rows
@@ -31,18 +31,18 @@ type foldWay struct {
 // foldPart is how many elements of a column a lane takes at most where there are parts.
 const foldPart = 256
 
-var foldWays = table[foldOf, foldWay]{
+var foldSchedules = table[foldOf, foldSchedule]{
 	{"fold-columns", func(m foldOf, t *Target) bool {
 		return m.Inner > 1 && (m.Cols <= 64 || m.rows() >= 1<<16 && m.Cols <= 1<<20)
-	}, foldWay{crew: crew{Team: 1, Teams: 128}, Columns: true}},
-	{"fold-columns-split", func(m foldOf, t *Target) bool { return m.Inner > 1 }, foldWay{crew: crew{Team: 1, Teams: 128}, Columns: true, Split: true}},
-	{"fold1", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 4 }, foldWay{crew: crew{Team: 1, Teams: 128}}},
-	{"fold8", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 64 }, foldWay{crew: crew{Team: 8, Teams: 16}}},
-	{"fold32", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 512 }, foldWay{crew: crew{Team: 32, Teams: 4}}},
+	}, foldSchedule{crew: crew{Team: 1, Teams: 128}, Columns: true}},
+	{"fold-columns-split", func(m foldOf, t *Target) bool { return m.Inner > 1 }, foldSchedule{crew: crew{Team: 1, Teams: 128}, Columns: true, Split: true}},
+	{"fold1", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 4 }, foldSchedule{crew: crew{Team: 1, Teams: 128}}},
+	{"fold8", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 64 }, foldSchedule{crew: crew{Team: 8, Teams: 16}}},
+	{"fold32", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 512 }, foldSchedule{crew: crew{Team: 32, Teams: 4}}},
 	{"fold-split", func(m foldOf, t *Target) bool {
 		return m.Inner == 1 && worthSplitting(rowsOf{Rows: m.Outer, Cols: m.Cols})
-	}, foldWay{crew: crew{Team: 256, Teams: 1}, Split: true}},
-	{"fold", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= longestRow }, foldWay{crew: crew{Team: 256, Teams: 1}}},
+	}, foldSchedule{crew: crew{Team: 256, Teams: 1}, Split: true}},
+	{"fold", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= longestRow }, foldSchedule{crew: crew{Team: 256, Teams: 1}}},
 }
 
 // has reports whether there is a variant of that name.
@@ -65,7 +65,7 @@ type foldParams struct {
 type foldSpec struct {
 	Op   string
 	Type op.DType
-	foldWay
+	foldSchedule
 	Pieces bool // operands are states
 }
 
@@ -299,13 +299,13 @@ func planFold(q *request) (*Plan, error) {
 	if m.Cols == 0 {
 		return planFill(q, float32(f.Empty()))
 	}
-	w, name, err := foldWays.choose(q, m)
+	w, name, err := foldSchedules.choose(q, m)
 	if err != nil {
 		return nil, err
 	}
 	w.crew = w.with(&q.Target)
 	var p planner
-	s := foldSpec{Op: q.Op.Name(), Type: q.In[0].Type, foldWay: w}
+	s := foldSpec{Op: q.Op.Name(), Type: q.In[0].Type, foldSchedule: w}
 	params := foldParams{Rows: uint32(m.rows()), Cols: uint32(m.Cols), Inner: uint32(m.Inner), Part: uint32(m.Cols), Count: float32(m.Cols)}
 	operands := q.inputs()
 	for w.Split {

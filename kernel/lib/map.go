@@ -13,8 +13,8 @@ import (
 )
 
 func init() {
-	register(&family{plan: planMap, variants: mapWays.names()}, nil)
-	register(&family{plan: planReshape, variants: mapWays.names()}, op.Reshape)
+	register(&family{plan: planMap, variants: mapSchedules.names()}, nil)
+	register(&family{plan: planReshape, variants: mapSchedules.names()}, op.Reshape)
 }
 
 // mapOf is what decides how an elementwise program is run: the elements of the
@@ -24,20 +24,20 @@ type mapOf struct {
 	Aligned bool // to vectors of four
 }
 
-// mapWay is how many elements are read at once, how many times a lane does, the lanes
+// mapSchedule is how many elements are read at once, how many times a lane does, the lanes
 // of a workgroup, whether each time has a branch of its own, and whether vectors whose
 // elements are not large have one: see moderate.
-type mapWay struct {
+type mapSchedule struct {
 	Width, Each, Lanes int
 	Apart, Guarded     bool
 }
 
-var mapWays = table[mapOf, mapWay]{
-	{"vector", func(m mapOf, _ *Target) bool { return m.Aligned }, mapWay{Width: 4, Each: 1}},
-	{"vectors", func(m mapOf, _ *Target) bool { return m.Aligned }, mapWay{Width: 4, Each: 2}},
-	{"scalar", always, mapWay{Width: 1, Each: 1}},
-	{"scalars", always, mapWay{Width: 1, Each: 8}},
-	{"few-scalars", always, mapWay{Width: 1, Each: 4}},
+var mapSchedules = table[mapOf, mapSchedule]{
+	{"vector", func(m mapOf, _ *Target) bool { return m.Aligned }, mapSchedule{Width: 4, Each: 1}},
+	{"vectors", func(m mapOf, _ *Target) bool { return m.Aligned }, mapSchedule{Width: 4, Each: 2}},
+	{"scalar", always, mapSchedule{Width: 1, Each: 1}},
+	{"scalars", always, mapSchedule{Width: 1, Each: 8}},
+	{"few-scalars", always, mapSchedule{Width: 1, Each: 4}},
 }
 
 func always(mapOf, *Target) bool { return true }
@@ -45,7 +45,7 @@ func always(mapOf, *Target) bool { return true }
 // good reports whether a way is one for programs over many elements or not, heavy or
 // not. Many single elements are not enough bytes on their way unless a lane reads
 // several.
-func (w *mapWay) good(many, heavy bool) bool {
+func (w *mapSchedule) good(many, heavy bool) bool {
 	switch {
 	case w.Width > 1:
 		return (w.Each > 1) == (many && heavy)
@@ -84,7 +84,7 @@ func heavy(exprs []*ir.Node, much int) bool {
 }
 
 // maps computes an elementwise program, one vector of the width a lane or several.
-var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapWay, e *epilogue) {
+var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapSchedule, e *epilogue) {
 	b.LocalSize(w.Lanes, 1, 1)
 	xs := make([]source, len(e.in))
 	for i, in := range e.in {
@@ -304,7 +304,7 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 		bind = append(bind, Ref{OutputRef, i})
 	}
 	many, much := n >= manyElements, heavy(e.exprs, q.Target.MapMuch)
-	w, name, err := mapWays.prefer(q, mapOf{n, alignedOperands(e.in, n)}, func(w *mapWay) bool { return w.good(many, much) })
+	w, name, err := mapSchedules.prefer(q, mapOf{n, alignedOperands(e.in, n)}, func(w *mapSchedule) bool { return w.good(many, much) })
 	if err != nil {
 		return nil, err
 	}

@@ -175,8 +175,8 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestMapWays shows which way is taken for how many elements, where nobody names one.
-func TestMapWays(t *testing.T) {
+// TestMapSchedules shows which way is taken for how many elements, where nobody names one.
+func TestMapSchedules(t *testing.T) {
 	const many = manyElements
 	for _, c := range []struct {
 		n    int

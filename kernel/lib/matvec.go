@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planMatVec, variants: matVecWays.names()}, op.MatVec) }
+func init() { register(&family{plan: planMatVec, variants: matVecSchedules.names()}, op.MatVec) }
 
 // matVecOf is what decides how a matrix and a vector are multiplied: M rows and
 // K columns, in memory the other way round if Trans.
@@ -16,21 +16,21 @@ type matVecOf struct {
 	Trans bool
 }
 
-// matVecWay is how: a team has Rows rows of the matrix, and lanes read Ahead runs
+// matVecSchedule is how: a team has Rows rows of the matrix, and lanes read Ahead runs
 // of each before they multiply. If Trans, neighbouring lanes have neighbouring rows
 // instead, and the teams of a workgroup share the terms.
-type matVecWay struct {
+type matVecSchedule struct {
 	crew
 	Rows, Ahead int
 }
 
-var matVecWays = table[matVecOf, matVecWay]{
-	{"row-subgroups", func(m matVecOf, t *Target) bool { return !m.Trans && m.K > 2048 && m.M < busyTeams && t.Subgroups }, matVecWay{crew{Team: 256, Teams: 1, Subgroups: true}, 1, 4}},
-	{"row", func(m matVecOf, _ *Target) bool { return !m.Trans && m.K > 2048 && m.M < busyTeams }, matVecWay{crew{Team: 256, Teams: 1}, 1, 4}},
-	{"short-rows", func(m matVecOf, _ *Target) bool { return !m.Trans && m.K <= 256 }, matVecWay{crew{Team: 8, Teams: 32}, 1, 2}},
-	{"two-rows", func(m matVecOf, _ *Target) bool { return !m.Trans && m.M >= 2*busyTeams }, matVecWay{crew{Team: 32, Teams: 8}, 2, 4}},
-	{"team", func(m matVecOf, _ *Target) bool { return !m.Trans }, matVecWay{crew{Team: 32, Teams: 4}, 1, 4}},
-	{"columns", func(m matVecOf, _ *Target) bool { return m.Trans }, matVecWay{crew{Team: 32, Teams: 8}, 1, 4}},
+var matVecSchedules = table[matVecOf, matVecSchedule]{
+	{"row-subgroups", func(m matVecOf, t *Target) bool { return !m.Trans && m.K > 2048 && m.M < busyTeams && t.Subgroups }, matVecSchedule{crew{Team: 256, Teams: 1, Subgroups: true}, 1, 4}},
+	{"row", func(m matVecOf, _ *Target) bool { return !m.Trans && m.K > 2048 && m.M < busyTeams }, matVecSchedule{crew{Team: 256, Teams: 1}, 1, 4}},
+	{"short-rows", func(m matVecOf, _ *Target) bool { return !m.Trans && m.K <= 256 }, matVecSchedule{crew{Team: 8, Teams: 32}, 1, 2}},
+	{"two-rows", func(m matVecOf, _ *Target) bool { return !m.Trans && m.M >= 2*busyTeams }, matVecSchedule{crew{Team: 32, Teams: 8}, 2, 4}},
+	{"team", func(m matVecOf, _ *Target) bool { return !m.Trans }, matVecSchedule{crew{Team: 32, Teams: 4}, 1, 4}},
+	{"columns", func(m matVecOf, _ *Target) bool { return m.Trans }, matVecSchedule{crew{Team: 32, Teams: 8}, 1, 4}},
 }
 
 // busyTeams and busyGroups are how many teams of 32 lanes, and workgroups of 256, keep
@@ -41,7 +41,7 @@ const (
 )
 
 type matVecSpec struct {
-	matVecWay
+	matVecSchedule
 	Type  op.DType
 	Trans bool
 	Run   int  // elements that are read at once
@@ -207,7 +207,7 @@ func planMatVec(q *request) (*Plan, error) {
 	if m.Trans {
 		m.M, m.K = m.K, m.M
 	}
-	w, name, err := matVecWays.choose(q, m)
+	w, name, err := matVecSchedules.choose(q, m)
 	if err != nil {
 		return nil, err
 	}
@@ -217,8 +217,8 @@ func planMatVec(q *request) (*Plan, error) {
 // launchMatVec makes the plan in one way. Where there are too few rows to keep a
 // device busy, and where a lane would add more than exactTerms one after the other, sums
 // are made in parts.
-func launchMatVec(q *request, m matVecOf, w matVecWay, name string) (*Plan, error) {
-	s := matVecSpec{matVecWay: w, Type: q.In[0].Type, Trans: m.Trans}
+func launchMatVec(q *request, m matVecOf, w matVecSchedule, name string) (*Plan, error) {
+	s := matVecSpec{matVecSchedule: w, Type: q.In[0].Type, Trans: m.Trans}
 	ceil := func(n, by int) int { return (n + by - 1) / by }
 	var blocks, parts, runs, most int // most runs of a part, by the lanes that add them
 	if m.Trans {

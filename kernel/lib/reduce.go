@@ -30,8 +30,8 @@ func (m rowsOf) units() int {
 	return m.Cols / max(m.Unit, 1)
 }
 
-// reduceWay is how a reduction is divided.
-type reduceWay struct {
+// reduceSchedule is how a reduction is divided.
+type reduceSchedule struct {
 	crew
 	Split bool // rows into parts
 }
@@ -46,18 +46,18 @@ const (
 	mostEach = 32
 )
 
-var reduceWays = reduceTable()
+var reduceSchedules = reduceTable()
 
-func reduceTable() (vs table[rowsOf, reduceWay]) {
-	add := func(name string, w reduceWay, fits func(m rowsOf) bool) {
+func reduceTable() (vs table[rowsOf, reduceSchedule]) {
+	add := func(name string, w reduceSchedule, fits func(m rowsOf) bool) {
 		w.Subgroups = true
 		sub := w
-		vs = append(vs, variant[rowsOf, reduceWay]{name + "-subgroups", func(m rowsOf, t *Target) bool { return sub.on(t) && fits(m) }, sub})
+		vs = append(vs, variant[rowsOf, reduceSchedule]{name + "-subgroups", func(m rowsOf, t *Target) bool { return sub.on(t) && fits(m) }, sub})
 		w.Subgroups = false
-		vs = append(vs, variant[rowsOf, reduceWay]{name, func(m rowsOf, t *Target) bool { return w.on(t) && fits(m) }, w})
+		vs = append(vs, variant[rowsOf, reduceSchedule]{name, func(m rowsOf, t *Target) bool { return w.on(t) && fits(m) }, w})
 	}
 	team := func(lanes, teams, units int) {
-		add("team"+strconv.Itoa(lanes), reduceWay{crew: crew{Team: lanes, Teams: teams}}, func(m rowsOf) bool {
+		add("team"+strconv.Itoa(lanes), reduceSchedule{crew: crew{Team: lanes, Teams: teams}}, func(m rowsOf) bool {
 			return m.units() <= lanes*units
 		})
 	}
@@ -66,10 +66,10 @@ func reduceTable() (vs table[rowsOf, reduceWay]) {
 	team(8, 16, 4)
 	team(16, 8, 4)
 	team(32, 4, 8)
-	add("split", reduceWay{crew: crew{Team: 256, Teams: 1}, Split: true}, worthSplitting)
+	add("split", reduceSchedule{crew: crew{Team: 256, Teams: 1}, Split: true}, worthSplitting)
 	long := func(m rowsOf) bool { return m.Cols <= longestRow }
-	add("group128", reduceWay{crew: crew{Team: 128, Teams: 1}}, func(m rowsOf) bool { return m.units() <= 128*8 })
-	add("group", reduceWay{crew: crew{Team: 256, Teams: 1}}, long)
+	add("group128", reduceSchedule{crew: crew{Team: 128, Teams: 1}}, func(m rowsOf) bool { return m.units() <= 128*8 })
+	add("group", reduceSchedule{crew: crew{Team: 256, Teams: 1}}, long)
 	return vs
 }
 
@@ -100,7 +100,7 @@ type reduceParams struct {
 type reduceSpec struct {
 	Op   string
 	Type op.DType
-	reduceWay
+	reduceSchedule
 	Pieces bool // the operands are pieces
 	Unit   int  // elements that are read at once
 	Each   int  // see strip
@@ -159,8 +159,8 @@ func pieceOf(b *kernel.Builder, p *reduceParams, t *team, split bool) piece {
 // pieces consist of as many numbers as states says. empty is the result of no
 // elements.
 func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec]) *family {
-	return &family{variants: append(reduceWays.names(), foldWays.names()...), plan: func(q *request) (*Plan, error) {
-		if !q.In[0].Type.Float() || q.Inner > 0 || foldWays.has(q.Variant) {
+	return &family{variants: append(reduceSchedules.names(), foldSchedules.names()...), plan: func(q *request) (*Plan, error) {
+		if !q.In[0].Type.Float() || q.Inner > 0 || foldSchedules.has(q.Variant) {
 			return planFold(q)
 		}
 		a := rowsOf{Rows: 1, Cols: size(q.In[0].Shape)}
@@ -171,13 +171,13 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 			return planFill(q, empty)
 		}
 		a.Unit = unitOf(q.In[0].Type, a.Cols)
-		w, name, err := reduceWays.choose(q, a)
+		w, name, err := reduceSchedules.choose(q, a)
 		if err != nil {
 			return nil, err
 		}
 		w.crew = w.with(&q.Target)
 		var p planner
-		s := reduceSpec{Op: q.Op.Name(), Type: q.In[0].Type, reduceWay: w, Unit: a.Unit}
+		s := reduceSpec{Op: q.Op.Name(), Type: q.In[0].Type, reduceSchedule: w, Unit: a.Unit}
 		if !w.Split {
 			s.Each, s.filled = eachOf(a.units(), w.crew, mostEach/a.Unit)
 		}

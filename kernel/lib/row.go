@@ -16,8 +16,8 @@ import (
 // one launch then makes what is to be known of each part, and another one the result, or
 // one does both: see [known.flow].
 
-// rowWay is how rows are divided.
-type rowWay struct {
+// rowSchedule is how rows are divided.
+type rowSchedule struct {
 	crew
 	Held bool // rows are kept in registers
 	Good int  // elements of a row that a lane holds at the best
@@ -39,33 +39,33 @@ type rowWay struct {
 	Edges bool
 }
 
-// rowWays lists teams from the smallest. What a lane holds of a row is bounded by
+// rowSchedules lists teams from the smallest. What a lane holds of a row is bounded by
 // its registers, and preferred is less.
-var rowWays = rowTable()
+var rowSchedules = rowTable()
 
-func rowTable() (vs table[rowsOf, rowWay]) {
-	add := func(name string, w rowWay) {
+func rowTable() (vs table[rowsOf, rowSchedule]) {
+	add := func(name string, w rowSchedule) {
 		for _, w.Subgroups = range []bool{true, false} {
 			name, w := name, w
 			if w.Subgroups {
 				name += "-subgroups"
 			}
-			vs = append(vs, variant[rowsOf, rowWay]{name, func(m rowsOf, t *Target) bool {
+			vs = append(vs, variant[rowsOf, rowSchedule]{name, func(m rowsOf, t *Target) bool {
 				return w.on(t) && (!w.Split || m.Cols > leastPart) && (w.Flow == 0 || m.Cols <= w.Team*leastPart) && (w.Split && !w.Edges || m.Cols <= longestRow) && (!w.Held || w.Kept > 0 || w.elements(m) <= mostEach) && (!w.Edges || m.Edges)
 			}, w})
 		}
 	}
 	held := func(lanes, good int) {
-		add("team"+strconv.Itoa(lanes), rowWay{crew: crew{Team: lanes, Teams: max(128/lanes, 1)}, Held: true, Good: good})
+		add("team"+strconv.Itoa(lanes), rowSchedule{crew: crew{Team: lanes, Teams: max(128/lanes, 1)}, Held: true, Good: good})
 	}
 	edges := func(name string, lanes, kept int) {
-		add("edges"+name, rowWay{crew: crew{Team: lanes, Teams: 1}, Held: true, Good: mostEach, Kept: kept, Edges: true})
+		add("edges"+name, rowSchedule{crew: crew{Team: lanes, Teams: 1}, Held: true, Good: mostEach, Kept: kept, Edges: true})
 	}
 	edges("512", 512, 0)
 	edges("1024", 1024, 0)
 	edges("kept1024", 1024, 16)
-	add("edgessplit", rowWay{crew: crew{Team: 256, Teams: 1}, Split: true, Early: true, Edges: true})
-	add("split", rowWay{crew: crew{Team: 256, Teams: 1}, Split: true, Early: true})
+	add("edgessplit", rowSchedule{crew: crew{Team: 256, Teams: 1}, Split: true, Early: true, Edges: true})
+	add("split", rowSchedule{crew: crew{Team: 256, Teams: 1}, Split: true, Early: true})
 	held(1, 4)
 	held(4, 8)
 	held(8, 8)
@@ -75,12 +75,12 @@ func rowTable() (vs table[rowsOf, rowWay]) {
 	held(256, 32)
 	held(512, 32)
 	held(1024, 32)
-	add("loop", rowWay{crew: crew{Team: 256, Teams: 1}})
+	add("loop", rowSchedule{crew: crew{Team: 256, Teams: 1}})
 	// More than so much would leave a lane too few registers for what it reads twice.
-	add("kept1024", rowWay{crew: crew{Team: 1024, Teams: 1}, Held: true, Kept: 16})
-	add("kept256", rowWay{crew: crew{Team: 256, Teams: 1}, Held: true, Kept: 12})
+	add("kept1024", rowSchedule{crew: crew{Team: 1024, Teams: 1}, Held: true, Kept: 16})
+	add("kept256", rowSchedule{crew: crew{Team: 256, Teams: 1}, Held: true, Kept: 12})
 	flow := func(lanes, ahead int) {
-		w := rowWay{crew: crew{Team: lanes, Teams: 1}, Split: true, Flow: ahead}
+		w := rowSchedule{crew: crew{Team: lanes, Teams: 1}, Split: true, Flow: ahead}
 		add("flow"+strconv.Itoa(lanes), w)
 		w.Edges = true
 		add("edgesflow"+strconv.Itoa(lanes), w)
@@ -92,7 +92,7 @@ func rowTable() (vs table[rowsOf, rowWay]) {
 
 // good reports whether rows are best divided so, of the ways that fit. The numbers
 // are from an H200; weights is how many operands there are beside the rows.
-func (w *rowWay) good(m rowsOf, weights int, t *Target) bool {
+func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 	w.take(&m)
 	long := m.Cols > mostEach*t.Lanes
 	if w.Edges && !long {
@@ -155,7 +155,7 @@ func (m rowsOf) flow(weights int, t *Target) int {
 
 // early reports whether weights are better read early: where a multiprocessor's
 // registers hold them too, and lanes hold so much that they would wait long.
-func (w *rowWay) early(m rowsOf, weights int) bool {
+func (w *rowSchedule) early(m rowsOf, weights int) bool {
 	n, much := w.elements(m), 20
 	if w.Edges {
 		much = 28 // two vectors of weights take the place of one
@@ -164,13 +164,13 @@ func (w *rowWay) early(m rowsOf, weights int) bool {
 }
 
 // elements returns how many elements of a row a lane holds.
-func (w *rowWay) elements(m rowsOf) int {
+func (w *rowSchedule) elements(m rowsOf) int {
 	w.take(&m)
 	return ((m.units()-1)/w.Team + 1) * max(m.Unit, 1)
 }
 
 // take sets what is read at once of rows.
-func (w *rowWay) take(m *rowsOf) {
+func (w *rowSchedule) take(m *rowsOf) {
 	if w.Edges {
 		m.Unit = 4
 	}
@@ -197,7 +197,7 @@ const leastStored = 43 << 10
 type rowSpec struct {
 	Op   string
 	Type op.DType
-	rowWay
+	rowSchedule
 	Weights int // operands beside x
 	Unit    int // elements that are read at once
 	Each    int // see strip
@@ -214,7 +214,7 @@ type rowSpec struct {
 
 // rowFamily returns the family of row operations whose kernels m makes.
 func rowFamily(m *maker[rowParams, rowSpec]) *family {
-	return &family{variants: rowWays.names(), plan: func(q *request) (*Plan, error) {
+	return &family{variants: rowSchedules.names(), plan: func(q *request) (*Plan, error) {
 		a := rowsOf{}
 		a.Rows, a.Cols = q.In[0].Shape.Rows()
 		a.Bytes, a.Unit = q.In[0].Type.Size(), unitOf(q.In[0].Type, a.Cols)
@@ -222,14 +222,14 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 			a.Unit = 1
 		}
 		a.Edges = a.Unit == 1 && q.In[0].Type == op.F32 && q.epilogue == nil && a.Cols >= leastEdged
-		w, name, err := rowWays.prefer(q, a, func(w *rowWay) bool { return w.good(a, len(q.inputs())-1, &q.Target) })
+		w, name, err := rowSchedules.prefer(q, a, func(w *rowSchedule) bool { return w.good(a, len(q.inputs())-1, &q.Target) })
 		if err != nil {
 			return nil, err
 		}
 		w.take(&a)
 		w.crew, w.Early = w.with(&q.Target), w.early(a, len(q.inputs())-1)
 		bind := q.inputs()
-		s := rowSpec{Op: q.Op.Name(), Type: q.In[0].Type, rowWay: w, Unit: a.Unit}
+		s := rowSpec{Op: q.Op.Name(), Type: q.In[0].Type, rowSchedule: w, Unit: a.Unit}
 		if w.Held {
 			most := mostEach
 			if w.Kept > 0 {
@@ -299,7 +299,7 @@ func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in 
 		return 2 * (parts + int(params.Behind)), pieces
 	}
 	pieces = s.Part.scratch(p, parts)
-	first := rowSpec{Op: s.Part.name, Type: s.Type, rowWay: s.rowWay, Unit: s.Unit, Each: s.Each, filled: s.filled, Part: s.Part, Parts: true}
+	first := rowSpec{Op: s.Part.name, Type: s.Type, rowSchedule: s.rowSchedule, Unit: s.Unit, Each: s.Each, filled: s.filled, Part: s.Part, Parts: true}
 	p.stage(rowParts.of(first, nil), s.groups(parts), *params, slices.Concat(in, pieces)...)
 	if s.Back, s.Joined = true, params.Parts > mostMerged; s.Joined {
 		from := pieces

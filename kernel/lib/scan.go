@@ -9,16 +9,16 @@ import (
 )
 
 func init() {
-	register(&family{variants: scanWays.names(), plan: planScan}, op.Cumprod, op.Cummax, op.Cummin, op.LogCumsumExp)
+	register(&family{variants: scanSchedules.names(), plan: planScan}, op.Cumprod, op.Cummax, op.Cummin, op.LogCumsumExp)
 }
 
 // A scan by a fold of package op: a team scans a row, or a part of one after what the
 // parts before it were folded to.
-var scanWays = table[foldOf, foldWay]{
-	{"scan8", func(m foldOf, t *Target) bool { return m.Cols <= 16 }, foldWay{crew: crew{Team: 8, Teams: 16}}},
-	{"scan32", func(m foldOf, t *Target) bool { return m.Cols <= 128 }, foldWay{crew: crew{Team: 32, Teams: 4}}},
-	{"scan-split", func(m foldOf, t *Target) bool { return worthSplitting(rowsOf{Rows: m.Outer, Cols: m.Cols}) }, foldWay{crew: crew{Team: 256, Teams: 1}, Split: true}},
-	{"scan", func(m foldOf, t *Target) bool { return m.Cols <= longestRow }, foldWay{crew: crew{Team: 256, Teams: 1}}},
+var scanSchedules = table[foldOf, foldSchedule]{
+	{"scan8", func(m foldOf, t *Target) bool { return m.Cols <= 16 }, foldSchedule{crew: crew{Team: 8, Teams: 16}}},
+	{"scan32", func(m foldOf, t *Target) bool { return m.Cols <= 128 }, foldSchedule{crew: crew{Team: 32, Teams: 4}}},
+	{"scan-split", func(m foldOf, t *Target) bool { return worthSplitting(rowsOf{Rows: m.Outer, Cols: m.Cols}) }, foldSchedule{crew: crew{Team: 256, Teams: 1}, Split: true}},
+	{"scan", func(m foldOf, t *Target) bool { return m.Cols <= longestRow }, foldSchedule{crew: crew{Team: 256, Teams: 1}}},
 }
 
 var scans = newMaker("scan", func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
@@ -119,13 +119,13 @@ func planScan(q *request) (*Plan, error) {
 	if f == nil {
 		return nil, unsupported("elements of type %v", q.In[0].Type)
 	}
-	w, name, err := scanWays.choose(q, m)
+	w, name, err := scanSchedules.choose(q, m)
 	if err != nil {
 		return nil, err
 	}
 	w.crew = w.with(&q.Target)
 	var p planner
-	s := foldSpec{Op: q.Op.Name(), Type: q.In[0].Type, foldWay: w}
+	s := foldSpec{Op: q.Op.Name(), Type: q.In[0].Type, foldSchedule: w}
 	params := foldParams{Rows: uint32(m.Outer), Cols: uint32(m.Cols), Inner: 1, Part: uint32(m.Cols), Count: 1}
 	operands, teams := q.inputs(), m.Outer
 	if w.Split {

@@ -7,13 +7,13 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planTopK, variants: topKWays.names()}, op.TopK) }
+func init() { register(&family{plan: planTopK, variants: topKSchedules.names()}, op.TopK) }
 
 type topKOf struct{ Rows, Cols, K int }
 
-// topKWay is how the greatest elements are found: one after the other by as many
+// topKSchedule is how the greatest elements are found: one after the other by as many
 // searches, or all at once by counting for each element how many come before it.
-type topKWay struct {
+type topKSchedule struct {
 	crew
 	Held int // elements that a lane holds in registers, 0 for none
 	Rank bool
@@ -21,19 +21,19 @@ type topKWay struct {
 
 const rankMax = 1024 // elements of a row that are ranked: in workgroup memory
 
-var topKWays = table[topKOf, topKWay]{
-	{"rank", func(m topKOf, t *Target) bool { return m.Cols <= rankMax && m.K >= 16 }, topKWay{crew: crew{Team: 256, Teams: 1}, Rank: true}},
-	{"held-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups && m.Cols <= 8*256 }, topKWay{crew: crew{Team: 256, Teams: 1, Subgroups: true}, Held: 8}},
-	{"held", func(m topKOf, t *Target) bool { return m.Cols <= 8*256 }, topKWay{crew: crew{Team: 256, Teams: 1}, Held: 8}},
-	{"loop-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups }, topKWay{crew: crew{Team: 256, Teams: 1, Subgroups: true}, Held: 0}},
-	{"loop", func(topKOf, *Target) bool { return true }, topKWay{crew: crew{Team: 256, Teams: 1}, Held: 0}},
+var topKSchedules = table[topKOf, topKSchedule]{
+	{"rank", func(m topKOf, t *Target) bool { return m.Cols <= rankMax && m.K >= 16 }, topKSchedule{crew: crew{Team: 256, Teams: 1}, Rank: true}},
+	{"held-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups && m.Cols <= 8*256 }, topKSchedule{crew: crew{Team: 256, Teams: 1, Subgroups: true}, Held: 8}},
+	{"held", func(m topKOf, t *Target) bool { return m.Cols <= 8*256 }, topKSchedule{crew: crew{Team: 256, Teams: 1}, Held: 8}},
+	{"loop-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups }, topKSchedule{crew: crew{Team: 256, Teams: 1, Subgroups: true}, Held: 0}},
+	{"loop", func(topKOf, *Target) bool { return true }, topKSchedule{crew: crew{Team: 256, Teams: 1}, Held: 0}},
 }
 
 type topKParams struct{ Rows, Cols, K uint32 }
 
 type topKSpec struct {
 	Type op.DType
-	topKWay
+	topKSchedule
 }
 
 var topKs = newMaker("topk", func(b *kernel.Builder, p *topKParams, s topKSpec, _ *epilogue) {
@@ -100,7 +100,7 @@ func rank(r *searched, k kernel.U32, put func(i, j kernel.U32)) {
 func planTopK(q *request) (*Plan, error) {
 	m := topKOf{K: op.TopKOptsOf(&q.Attrs).K}
 	m.Rows, m.Cols = q.In[0].Shape.Rows()
-	w, name, err := topKWays.choose(q, m)
+	w, name, err := topKSchedules.choose(q, m)
 	if err != nil {
 		return nil, err
 	}
