@@ -131,8 +131,8 @@ func harmless(u *programUse, m *mutation, p *ir.Program, at int) bool {
 	case "one too many":
 		// One vector behind the vectors of a row is of its edge, which is stored after: in
 		// a flow after those who tell what is known.
-		split, flow := strings.HasPrefix(u.variant, "edgessplit"), strings.HasPrefix(u.variant, "edgesflow") && atomics(p.Code[:at])
-		return (split || flow) && u.stage == 1 && p.Code[p.Code[at].Args[1]].Code == ir.Min
+		split, lookBack := strings.HasPrefix(u.variant, "edgessplit"), strings.HasPrefix(u.variant, "edgesflow") && atomics(p.Code[:at])
+		return (split || lookBack) && u.stage == 1 && p.Code[p.Code[at].Args[1]].Code == ir.Min
 	case "any lane but the first":
 		// They tell the same.
 		then := p.Code[at+1]

@@ -16,16 +16,16 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 	t := newTeam(b, s.crew)
 	x := s.input(b, "x")
 	ws := s.weights(b, p, "gamma", "beta")
-	known := s.known(b, p)
+	ps := s.partials(b, p)
 	if s.Split {
 		b.Roomy() // of a part that is read before what is known is
 	}
 	put := s.output(b, e)
-	known.flow(t, p, &s, x, func() { layerNormed(b, t, p, &s, x, ws, known, put) })
+	ps.lookBack(t, p, &s, x, func() { layerNormed(b, t, p, &s, x, ws, ps, put) })
 })
 
 // layerNormed gives the layer norm of the team's row or its part of one.
-func layerNormed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ws []*edged, known *known, put func(i kernel.U32, vs []kernel.F32)) {
+func layerNormed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ws []*edged, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r, w := weighted(b, t, p, s, x, ws)
 	count := b.F32(&p.Count)
 	var mean, squares kernel.F32
@@ -40,7 +40,7 @@ func layerNormed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, 
 		ds := r.only(r.held)
 		squares = t.sum(products(ds, ds))
 	case s.Split:
-		f := known.ofRow(r)
+		f := ps.ofRow(r)
 		mean, squares = f.numbers[0], f.numbers[1]
 	default:
 		mean, squares = r.readMoments(b.U32(&p.Cols), count)
@@ -139,17 +139,17 @@ var rmsNorms = newMaker("rms_norm", func(b *kernel.Builder, p *rowParams, s rowS
 	t := newTeam(b, s.crew)
 	x := s.input(b, "x")
 	ws := s.weights(b, p, "gamma")
-	known := s.known(b, p)
+	ps := s.partials(b, p)
 	put := s.output(b, e)
-	known.flow(t, p, &s, x, func() { rmsNormed(b, t, p, &s, x, ws, known, put) })
+	ps.lookBack(t, p, &s, x, func() { rmsNormed(b, t, p, &s, x, ws, ps, put) })
 })
 
 // rmsNormed gives the RMS norm of the team's row or its part of one.
-func rmsNormed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ws []*edged, known *known, put func(i kernel.U32, vs []kernel.F32)) {
+func rmsNormed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ws []*edged, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r, w := weighted(b, t, p, s, x, ws)
 	var squares kernel.F32
 	if s.Split {
-		squares = known.ofRow(r).numbers[0]
+		squares = ps.ofRow(r).numbers[0]
 	} else {
 		squares = t.sum(r.squares())
 	}

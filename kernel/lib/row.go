@@ -26,12 +26,12 @@ type rowSchedule struct {
 	Kept int
 	// Split says that a team has a part of a row.
 	Split bool
-	// Flow, if it is not 0, says that one launch does all that is to be done for parts, and
+	// LookBack, if it is not 0, says that one launch does all that is to be done for parts, and
 	// how many MiB of rows are looked at, beside those of a row itself, before the result
 	// of its first part is made. That is about what the workgroups of a large GPU have under
 	// way, so that nobody waits, and so little that its caches have a part still when it is
 	// read again.
-	Flow int
+	LookBack int
 	// Early says that weights are read with the elements and not with the results, which
 	// takes registers and leaves one wait less.
 	Early bool
@@ -51,7 +51,7 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 				name += "-subgroups"
 			}
 			vs = append(vs, variant[rowsOf, rowSchedule]{name, func(m rowsOf, t *Target) bool {
-				return w.on(t) && (!w.Split || m.Cols > leastPart) && (w.Flow == 0 || m.Cols <= w.Team*leastPart) && (w.Split && !w.Edges || m.Cols <= longestRow) && (!w.Held || w.Kept > 0 || w.elements(m) <= mostEach) && (!w.Edges || m.Edges)
+				return w.on(t) && (!w.Split || m.Cols > leastPart) && (w.LookBack == 0 || m.Cols <= w.Team*leastPart) && (w.Split && !w.Edges || m.Cols <= longestRow) && (!w.Held || w.Kept > 0 || w.elements(m) <= mostEach) && (!w.Edges || m.Edges)
 			}, w})
 		}
 	}
@@ -79,14 +79,14 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 	// More than so much would leave a lane too few registers for what it reads twice.
 	add("kept1024", rowSchedule{crew: crew{Team: 1024, Teams: 1}, Held: true, Kept: 16})
 	add("kept256", rowSchedule{crew: crew{Team: 256, Teams: 1}, Held: true, Kept: 12})
-	flow := func(lanes, ahead int) {
-		w := rowSchedule{crew: crew{Team: lanes, Teams: 1}, Split: true, Flow: ahead}
+	lookBack := func(lanes, ahead int) {
+		w := rowSchedule{crew: crew{Team: lanes, Teams: 1}, Split: true, LookBack: ahead}
 		add("flow"+strconv.Itoa(lanes), w)
 		w.Edges = true
 		add("edgesflow"+strconv.Itoa(lanes), w)
 	}
-	flow(128, 8)
-	flow(256, 9)
+	lookBack(128, 8)
+	lookBack(256, 9)
 	return vs
 }
 
@@ -115,15 +115,15 @@ func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 	case weights > 1:
 		most = 9 << 14
 	}
-	flow := 0
+	lookBack := 0
 	if long {
-		flow = m.flow(weights, t)
+		lookBack = m.lookBackLanes(weights, t)
 	}
-	kept := flow == 0 && m.Rows >= 128 && m.Cols <= most && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
+	kept := lookBack == 0 && m.Rows >= 128 && m.Cols <= most && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
 	switch {
-	case w.Flow > 0:
-		return w.Team == flow && w.Edges == m.Edges
-	case w.Split && flow > 0:
+	case w.LookBack > 0:
+		return w.Team == lookBack && w.Edges == m.Edges
+	case w.Split && lookBack > 0:
 		return false
 	case w.Split && w.Edges:
 		return long && !kept && m.Rows*m.Cols >= 1<<22
@@ -135,11 +135,11 @@ func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 	return w.elements(m) <= w.Good
 }
 
-// flow returns how many lanes teams have that rows are best taken by in a flow, or 0. Rows
+// lookBackLanes returns how many lanes teams have that rows are best taken by in a flow, or 0. Rows
 // that are a little longer than what lanes hold are faster where the most of them is kept,
 // and of very long ones the caches do not have enough. With two weights lanes have more to
 // wait for, and fewer registers.
-func (m rowsOf) flow(weights int, t *Target) int {
+func (m rowsOf) lookBackLanes(weights int, t *Target) int {
 	lanes, least := 256, 1<<16
 	switch weights {
 	case 1:
@@ -291,11 +291,11 @@ func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in 
 	s.Part = partKinds[q.Op]
 	params.Part, params.Parts = uint32(units), uint32((a.units()-1)/units+1)
 	parts := a.Rows * int(params.Parts)
-	if s.Flow > 0 {
+	if s.LookBack > 0 {
 		words := s.Part.words() * parts
 		pieces = append(pieces, p.scratch(words))
 		p.stage(fill.of(op.F32, nil), kernel.GridFor(words, fillLanes), fillParams{N: uint32(words)}, pieces...)
-		params.Behind = params.Parts - 1 + uint32(s.Flow<<20/(leastPart*s.Type.Size()))
+		params.Behind = params.Parts - 1 + uint32(s.LookBack<<20/(leastPart*s.Type.Size()))
 		return 2 * (parts + int(params.Behind)), pieces
 	}
 	pieces = s.Part.scratch(p, parts)
@@ -305,7 +305,7 @@ func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in 
 		from := pieces
 		pieces = s.Part.scratch(p, a.Rows)
 		first.Parts, first.Each, first.filled = false, 0, mostly
-		p.stage(rowFacts.of(first, nil), s.groups(a.Rows), *params, slices.Concat(from, pieces)...)
+		p.stage(combinedParts.of(first, nil), s.groups(a.Rows), *params, slices.Concat(from, pieces)...)
 	}
 	return parts, pieces
 }

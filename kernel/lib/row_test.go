@@ -141,9 +141,9 @@ func plannedAs(t *testing.T, c *trial, variant string) (*Request, *Plan) {
 	return r, p
 }
 
-// TestFlowAlone: where what a flow waits for does not come, since the results' turns are
+// TestLookBackFallback: where what a flow waits for does not come, since the results' turns are
 // before those of the parts, lanes compute it.
-func TestFlowAlone(t *testing.T) {
+func TestLookBackFallback(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(17, 18))
 	const behind = 4 * 6 // bytes of the parameters before Behind
 	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
@@ -195,8 +195,8 @@ func TestJoinedParts(t *testing.T) {
 	}
 }
 
-// TestFlowsChosen: long rows are taken in a flow by devices that are known for it.
-func TestFlowsChosen(t *testing.T) {
+// TestLookBackChosen: long rows are taken in a flow by devices that are known for it.
+func TestLookBackChosen(t *testing.T) {
 	ordered := Target{Lanes: 1024, Shared: 48 << 10, Subgroups: true, Subgroup: 32, F16: true, Ordered: true}
 	other := ordered
 	other.Ordered = false

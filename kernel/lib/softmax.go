@@ -13,18 +13,18 @@ func init() { register(rowFamily(softmaxes), op.Softmax, op.LogSoftmax) }
 var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
 	t := newTeam(b, s.crew)
 	x := s.input(b, "x")
-	known := s.known(b, p)
+	ps := s.partials(b, p)
 	put := s.output(b, e)
-	known.flow(t, p, &s, x, func() { softmaxed(b, t, p, &s, x, known, put) })
+	ps.lookBack(t, p, &s, x, func() { softmaxed(b, t, p, &s, x, ps, put) })
 })
 
 // softmaxed gives the softmax, or its logarithm, of the team's row or its part of one.
-func softmaxed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, known *known, put func(i kernel.U32, vs []kernel.F32)) {
+func softmaxed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r := newRow(b, t, p, s, x)
 	var key kernel.U32
 	var sum kernel.F32
 	if s.Split {
-		f := known.ofRow(r)
+		f := ps.ofRow(r)
 		key, sum = f.key, f.numbers[0]
 	} else {
 		key, sum = r.exponentials(s.Op == "softmax")

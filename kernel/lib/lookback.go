@@ -4,17 +4,17 @@ package lib
 
 import "github.com/rayo-go/rayo/kernel"
 
-// flowPatience is how often a lane looks for what it waits for.
-const flowPatience = 1024
+// spinLimit is how often a lane looks for what it waits for.
+const spinLimit = 1024
 
-// flow has the workgroups make, in turn, what is to be known of a part and the result of
+// lookBack has the workgroups make, in turn, what is to be known of a part and the result of
 // one that was looked at some time before, while a cache has it still. Who makes a result
 // waits for what is to be known of its row, a lane for each part: to have another workgroup
 // put that together, for all who wait, takes longer. A device promises neither that it
 // begins with the workgroups in front nor that all go on: a lane that has waited for long
 // computes what it lacks alone. In a kernel that is no flow there is the result alone.
-func (k *known) flow(t *team, p *rowParams, s *rowSpec, x edged, result func()) {
-	if s.Flow == 0 {
+func (k *partials) lookBack(t *team, p *rowParams, s *rowSpec, x edged, result func()) {
+	if s.LookBack == 0 {
 		result()
 		return
 	}
@@ -25,7 +25,7 @@ func (k *known) flow(t *team, p *rowParams, s *rowSpec, x edged, result func()) 
 		b.If(n.Lt(k.all), func() {
 			t.number = n
 			r := newRow(b, t, p, s, x)
-			words := k.encode(r.learn(k.kind))
+			words := k.encode(r.reduceLocal(k.kind))
 			b.If(t.lane.Eq(kernel.U(0)), func() {
 				for i, w := range words {
 					k.words.Store(k.word(r.piece, i), w)
@@ -42,13 +42,13 @@ func (k *known) flow(t *team, p *rowParams, s *rowSpec, x edged, result func()) 
 }
 
 // word returns where a word of a part is.
-func (k *known) word(piece kernel.U32, i int) kernel.U32 {
+func (k *partials) word(piece kernel.U32, i int) kernel.U32 {
 	return piece.Mul(kernel.U(uint32(k.kind.words()))).Add(kernel.U(uint32(i)))
 }
 
 // encode returns the words for what is known of a part. None is 0: no key is, and of
 // numbers it would be the complement of a NaN, which becomes another one.
-func (k *known) encode(f fact) (words []kernel.U32) {
+func (k *partials) encode(f partial) (words []kernel.U32) {
 	if k.kind.keyed {
 		words = append(words, f.key)
 	}
@@ -58,8 +58,8 @@ func (k *known) encode(f fact) (words []kernel.U32) {
 	return words
 }
 
-// await returns what is known of a part of the row, when it is there.
-func (k *known) await(r *row, piece kernel.U32) (f fact) {
+// spinWait returns what is known of a part of the row, when it is there.
+func (k *partials) spinWait(r *row, piece kernel.U32) (f partial) {
 	b, zero := r.t.b, kernel.U(0)
 	words := kernel.NewVars(b, "word", k.kind.words(), zero)
 	missing := func() kernel.Bool {
@@ -69,14 +69,14 @@ func (k *known) await(r *row, piece kernel.U32) (f fact) {
 		}
 		return some
 	}
-	b.For(zero, kernel.U(flowPatience), func(kernel.U32) {
+	b.For(zero, kernel.U(spinLimit), func(kernel.U32) {
 		for i, w := range words {
 			w.Set(k.words.Load(k.word(piece, i)))
 		}
 		b.If(missing().Not(), b.Break)
 	})
 	b.If(missing(), func() {
-		for i, w := range k.encode(r.alone(piece).learn(k.kind)) {
+		for i, w := range k.encode(r.fallback(piece).reduceLocal(k.kind)) {
 			words[i].Set(w)
 		}
 	})
@@ -89,8 +89,8 @@ func (k *known) await(r *row, piece kernel.U32) (f fact) {
 	return f
 }
 
-// alone returns a part of the row, for one lane to look at.
-func (r *row) alone(piece kernel.U32) *row {
+// fallback returns a part of the row, for one lane to look at.
+func (r *row) fallback(piece kernel.U32) *row {
 	one := &row{unit: r.unit, edged: r.edged, piece: piece, pieces: r.pieces, parted: r.parted}
 	one.strip = strip{t: &team{crew: crew{Team: 1, Teams: 1}, b: r.t.b, lane: kernel.U(0)}, rarely: true}
 	one.first, one.last = r.extent(piece)
