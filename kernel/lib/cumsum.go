@@ -12,12 +12,12 @@ func init() {
 }
 
 var cumsumSchedules = table[rowsOf, reduceSchedule]{
-	{"quad", func(m rowsOf, t *Target) bool { return m.Cols <= 16 }, reduceSchedule{crew: crew{Team: 4, Teams: 32}}},
-	{"team", func(m rowsOf, t *Target) bool { return m.Cols <= 256 }, reduceSchedule{crew: crew{Team: 32, Teams: 4}}},
-	{"split-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && worthSplitting(m) }, reduceSchedule{crew{Team: 256, Teams: 1, Subgroups: true}, true}},
-	{"split", func(m rowsOf, t *Target) bool { return worthSplitting(m) }, reduceSchedule{crew{Team: 256, Teams: 1}, true}},
-	{"group-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && m.Cols <= longestRow }, reduceSchedule{crew: crew{Team: 256, Teams: 1, Subgroups: true}}},
-	{"group", func(m rowsOf, t *Target) bool { return m.Cols <= longestRow }, reduceSchedule{crew: crew{Team: 256, Teams: 1}}},
+	{"quad", func(m rowsOf, t *Target) bool { return m.Cols <= 16 }, reduceSchedule{groupLayout: groupLayout{GroupLanes: 4, Groups: 32}}},
+	{"team", func(m rowsOf, t *Target) bool { return m.Cols <= 256 }, reduceSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}}},
+	{"split-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && worthSplitting(m) }, reduceSchedule{groupLayout{GroupLanes: 256, Groups: 1, Subgroups: true}, true}},
+	{"split", func(m rowsOf, t *Target) bool { return worthSplitting(m) }, reduceSchedule{groupLayout{GroupLanes: 256, Groups: 1}, true}},
+	{"group-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && m.Cols <= longestRow }, reduceSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1, Subgroups: true}}},
+	{"group", func(m rowsOf, t *Target) bool { return m.Cols <= longestRow }, reduceSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}}},
 }
 
 type cumsumSpec struct {
@@ -31,7 +31,7 @@ const cumsumHeld = 4
 // cumsums adds up along pieces of rows, from what was summed before: of a row in
 // parts, those are the sums of the parts before.
 var cumsums = newMaker("cumsum", func(b *kernel.Builder, p *reduceParams, s cumsumSpec, e *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	x := input(b, "x", s.Type)
 	var sums kernel.Buffer[kernel.F32]
 	if s.Split {
@@ -43,11 +43,11 @@ var cumsums = newMaker("cumsum", func(b *kernel.Builder, p *reduceParams, s cums
 	all := kernel.NewVar(b, "all", kernel.F(0))
 	if s.Split {
 		part := c.From.Sub(c.Row).Div(size)
-		all.Set(t.sum(total(b, c.Number.Sub(part).Add(t.lane), c.Number, s.Team, func(acc kernel.F32, i kernel.U32) kernel.F32 {
+		all.Set(t.sum(total(b, c.Number.Sub(part).Add(t.lane), c.Number, s.GroupLanes, func(acc kernel.F32, i kernel.U32) kernel.F32 {
 			return acc.Add(sums.At(i))
 		})))
 	}
-	chunk := kernel.U(uint32(s.Team * cumsumHeld))
+	chunk := kernel.U(uint32(s.GroupLanes * cumsumHeld))
 	turns := chunk.Mul(kernel.U(sumTurns))
 	t.again()
 	b.ForStep(kernel.U(0), size, turns, func(at kernel.U32) {

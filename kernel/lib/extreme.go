@@ -14,7 +14,7 @@ func init() {
 
 // extremes reduces to the greatest of keys: see [keyOf].
 var extremes = newMaker("reduce_extreme", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	keys := s.keys(b)
 	out := op.F32
 	if s.Split {
@@ -78,7 +78,7 @@ func (s *reduceSpec) keys(b *kernel.Builder) func(at []kernel.U32) kernel.U32 {
 
 // places reduces to the place of the greatest key, the first of equal ones.
 var places = newMaker("reduce_place", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	var x units
 	var keys, places kernel.Buffer[kernel.U32]
 	if s.Pieces {

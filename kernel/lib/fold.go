@@ -23,7 +23,7 @@ func (m foldOf) rows() int { return m.Outer * m.Inner }
 
 // foldSchedule is how such an array is divided.
 type foldSchedule struct {
-	crew
+	groupLayout
 	Split   bool // rows into parts
 	Columns bool // neighbouring lanes have neighbouring rows
 }
@@ -34,15 +34,15 @@ const foldPart = 256
 var foldSchedules = table[foldOf, foldSchedule]{
 	{"fold-columns", func(m foldOf, t *Target) bool {
 		return m.Inner > 1 && (m.Cols <= 64 || m.rows() >= 1<<16 && m.Cols <= 1<<20)
-	}, foldSchedule{crew: crew{Team: 1, Teams: 128}, Columns: true}},
-	{"fold-columns-split", func(m foldOf, t *Target) bool { return m.Inner > 1 }, foldSchedule{crew: crew{Team: 1, Teams: 128}, Columns: true, Split: true}},
-	{"fold1", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 4 }, foldSchedule{crew: crew{Team: 1, Teams: 128}}},
-	{"fold8", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 64 }, foldSchedule{crew: crew{Team: 8, Teams: 16}}},
-	{"fold32", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 512 }, foldSchedule{crew: crew{Team: 32, Teams: 4}}},
+	}, foldSchedule{groupLayout: groupLayout{GroupLanes: 1, Groups: 128}, Columns: true}},
+	{"fold-columns-split", func(m foldOf, t *Target) bool { return m.Inner > 1 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 1, Groups: 128}, Columns: true, Split: true}},
+	{"fold1", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 4 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 1, Groups: 128}}},
+	{"fold8", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 64 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 8, Groups: 16}}},
+	{"fold32", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 512 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}}},
 	{"fold-split", func(m foldOf, t *Target) bool {
 		return m.Inner == 1 && worthSplitting(rowsOf{Rows: m.Outer, Cols: m.Cols})
-	}, foldSchedule{crew: crew{Team: 256, Teams: 1}, Split: true}},
-	{"fold", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= longestRow }, foldSchedule{crew: crew{Team: 256, Teams: 1}}},
+	}, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true}},
+	{"fold", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= longestRow }, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}}},
 }
 
 // has reports whether there is a variant of that name.
@@ -72,7 +72,7 @@ type foldSpec struct {
 var folds = newMaker("fold", func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
 	o := op.Lookup(s.Op)
 	f := o.Fold(s.Type)
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	read := s.reader(b, f)
 	var put func(number kernel.U32, state []kernel.Dynamic)
 	if s.Split {
@@ -121,10 +121,10 @@ func foldStrip(b *kernel.Builder, f *op.Fold, s foldSpec, from, to kernel.U32, r
 		step = f.Merge
 	}
 	all, some := newStateVars(b, "all", f), newStateVars(b, "some", f)
-	turns := kernel.U(uint32(s.Team * sumTurns))
+	turns := kernel.U(uint32(s.GroupLanes * sumTurns))
 	b.ForStep(from, to, turns, func(at kernel.U32) {
 		some.begin()
-		b.ForStep(at, at.Add(turns).Min(to), kernel.U(uint32(s.Team)), func(i kernel.U32) {
+		b.ForStep(at, at.Add(turns).Min(to), kernel.U(uint32(s.GroupLanes)), func(i kernel.U32) {
 			some.set(kernel.Inline(b, step, append(some.get(), read(i)...), nil))
 		})
 		all.set(kernel.Inline(b, f.Merge, append(all.get(), some.get()...), nil))
@@ -255,8 +255,8 @@ func valueOf(u kernel.U32, t ir.Type) kernel.Dynamic {
 
 // fold merges the states of the lanes of a team into that of its first lane. It may be
 // used once in a kernel.
-func (t *team) fold(f *op.Fold, state []kernel.Dynamic) []kernel.Dynamic {
-	if t.Team == 1 {
+func (t *laneGroup) fold(f *op.Fold, state []kernel.Dynamic) []kernel.Dynamic {
+	if t.GroupLanes == 1 {
 		return state
 	}
 	b, me := t.b, t.b.LocalX()
@@ -272,7 +272,7 @@ func (t *team) fold(f *op.Fold, state []kernel.Dynamic) []kernel.Dynamic {
 		}
 		return state
 	}
-	for d := t.Team / 2; d > 0; d /= 2 {
+	for d := t.GroupLanes / 2; d > 0; d /= 2 {
 		b.Barrier()
 		b.If(t.lane.Lt(kernel.U(uint32(d))), func() {
 			for k, x := range kernel.Inline(b, f.Merge, append(at(me), at(me.Add(kernel.U(uint32(d))))...), nil) {
@@ -303,7 +303,7 @@ func planFold(q *request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.crew = w.with(&q.Target)
+	w.groupLayout = w.with(&q.Target)
 	var p planner
 	s := foldSpec{Op: q.Op.Name(), Type: q.In[0].Type, foldSchedule: w}
 	params := foldParams{Rows: uint32(m.rows()), Cols: uint32(m.Cols), Inner: uint32(m.Inner), Part: uint32(m.Cols), Count: float32(m.Cols)}

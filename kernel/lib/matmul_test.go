@@ -109,7 +109,7 @@ func TestMatMulManyGroups(t *testing.T) {
 
 func TestMatVec(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(51, 52))
-	for _, s := range [][2]int{{1, 0}, {1, 1}, {5, 33}, {31, 100}, {33, 7}, {3, 2100}, {2, 33000}, {300, 2}, {1, 140_000}, {2*busyTeams + 1, 9}, {260, 516}} {
+	for _, s := range [][2]int{{1, 0}, {1, 1}, {5, 33}, {31, 100}, {33, 7}, {3, 2100}, {2, 33000}, {300, 2}, {1, 140_000}, {2*busyLaneGroups + 1, 9}, {260, 516}} {
 		for _, trans := range []bool{false, true} {
 			a := normal(rnd, s[0], s[1])
 			if trans {

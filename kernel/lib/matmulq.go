@@ -35,7 +35,7 @@ func (m matMulQOf) panels(t panelTile, d *Target) bool {
 // for each row of the quantised matrix, which multiplies all rows of the other.
 type matMulQSchedule struct {
 	matMulSchedule
-	crew
+	groupLayout
 	rows  int // of a, that one team multiplies
 	of    int // rows of the quantised matrix that a team has, by words; 0 if by element
 	ahead int // units that a lane reads before it multiplies
@@ -56,14 +56,14 @@ func (w matMulQSchedule) can(m matMulQOf, d *Target) bool {
 }
 
 var matMulQSchedules = table[matMulQOf, matMulQSchedule]{
-	{"words-four-rows", func(m matMulQOf, _ *Target) bool { return m.words(1) && m.N >= 4*busyTeams }, matMulQSchedule{crew: crew{Team: 32, Teams: 4}, rows: 1, of: 4, ahead: 1}},
-	{"words-two-rows", func(m matMulQOf, _ *Target) bool { return m.words(1) && m.N >= busyTeams }, matMulQSchedule{crew: crew{Team: 32, Teams: 4}, rows: 1, of: 2, ahead: 1}},
-	{"words", func(m matMulQOf, _ *Target) bool { return m.words(1) }, matMulQSchedule{crew: crew{Team: 32, Teams: 4}, rows: 1, of: 1, ahead: 2}},
-	{"words-4", func(m matMulQOf, _ *Target) bool { return m.words(4) }, matMulQSchedule{crew: crew{Team: 32, Teams: 4}, rows: 4, of: 2, ahead: 1}},
-	{"words-8", func(m matMulQOf, _ *Target) bool { return m.words(8) }, matMulQSchedule{crew: crew{Team: 32, Teams: 4}, rows: 8, of: 2, ahead: 1}},
-	{"words-16", func(m matMulQOf, _ *Target) bool { return m.words(16) }, matMulQSchedule{crew: crew{Team: 32, Teams: 4}, rows: 16, of: 2, ahead: 1}},
-	{"row", func(m matMulQOf, _ *Target) bool { return m.M == 1 }, matMulQSchedule{crew: crew{Team: 32, Teams: 4}, rows: 1}},
-	{"rows", func(m matMulQOf, _ *Target) bool { return m.M <= 4 }, matMulQSchedule{crew: crew{Team: 32, Teams: 4}, rows: 4}},
+	{"words-four-rows", func(m matMulQOf, _ *Target) bool { return m.words(1) && m.N >= 4*busyLaneGroups }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 1, of: 4, ahead: 1}},
+	{"words-two-rows", func(m matMulQOf, _ *Target) bool { return m.words(1) && m.N >= busyLaneGroups }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 1, of: 2, ahead: 1}},
+	{"words", func(m matMulQOf, _ *Target) bool { return m.words(1) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 1, of: 1, ahead: 2}},
+	{"words-4", func(m matMulQOf, _ *Target) bool { return m.words(4) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 4, of: 2, ahead: 1}},
+	{"words-8", func(m matMulQOf, _ *Target) bool { return m.words(8) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 8, of: 2, ahead: 1}},
+	{"words-16", func(m matMulQOf, _ *Target) bool { return m.words(16) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 16, of: 2, ahead: 1}},
+	{"row", func(m matMulQOf, _ *Target) bool { return m.M == 1 }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 1}},
+	{"rows", func(m matMulQOf, _ *Target) bool { return m.M <= 4 }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 4}},
 	{"panels128x128", func(m matMulQOf, t *Target) bool { return m.panels(panel128x128, t) }, matMulQSchedule{matMulSchedule: matMulSchedule{panel: panel128x128}}},
 	{"panels64x64", func(m matMulQOf, t *Target) bool { return m.panels(panel64x64, t) }, matMulQSchedule{matMulSchedule: matMulSchedule{panel: panel64x64}}},
 	{"panels32x64", func(m matMulQOf, t *Target) bool { return m.panels(panel32x64, t) }, matMulQSchedule{matMulSchedule: matMulSchedule{panel: panel32x64}}},
@@ -111,13 +111,13 @@ var matMulQs = newMaker("matmul_q", func(b *kernel.Builder, p *matMulQParams, s 
 // rowsTimesBlocks gives each team a row of w: its elements are made once for all
 // rows of a.
 func rowsTimesBlocks(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kernel.U32) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	a := input(b, "a", s.Type)
 	w := inputBlocks(b, "w", s.Blocks)
 	bias := optional(b, "bias", s.Type, s.Bias)
 	put := e.result(b, s.Type)
 	row := t.number.Min(n.Sub(kernel.U(1))) // teams beyond the end do the last row again
-	sums := addUp(b, t.lane, k, s.Team, s.rows, s.Long, func(j kernel.U32) []kernel.F32 {
+	sums := addUp(b, t.lane, k, s.GroupLanes, s.rows, s.Long, func(j kernel.U32) []kernel.F32 {
 		x := w.element(row.Mul(k).Add(j))
 		terms := make([]kernel.F32, s.rows)
 		for i := range terms {
@@ -194,11 +194,11 @@ func launchMatMulQ(q *request, pr op.Product, schedule matMulQSchedule, name str
 		return launchPanels(q, pr, op.MatMulOpts{TransB: true}, schedule.panel, name)
 	}
 	s := matMulQSpec{matMulQSchedule: schedule, Type: q.In[0].Type, Blocks: q.In[1].Type,
-		Bias: len(q.In) > 2 && q.In[2].Shape != nil, Long: schedule.of == 0 && pr.K > exactTerms*max(1, schedule.Team)}
+		Bias: len(q.In) > 2 && q.In[2].Shape != nil, Long: schedule.of == 0 && pr.K > exactTerms*max(1, schedule.GroupLanes)}
 	params := matMulQParams{M: uint32(pr.M), K: uint32(pr.K), N: uint32(pr.N)}
 	var grid kernel.Size
 	if schedule.rows > 0 {
-		grid = schedule.crew.groups((pr.N-1)/max(1, schedule.of) + 1)
+		grid = schedule.groupLayout.groups((pr.N-1)/max(1, schedule.of) + 1)
 	} else {
 		across := (pr.N-1)/schedule.Cols + 1
 		params.Across = uint32(across)

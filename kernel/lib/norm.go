@@ -13,7 +13,7 @@ func init() {
 }
 
 var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
 	ws := s.weights(b, p, "gamma", "beta")
 	ps := s.partials(b, p)
@@ -25,7 +25,7 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 })
 
 // layerNormed gives the layer norm of the team's row or its part of one.
-func layerNormed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ws []*edged, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
+func layerNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x edged, ws []*edged, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r, w := weighted(b, t, p, s, x, ws)
 	count := b.F32(&p.Count)
 	var mean, squares kernel.F32
@@ -123,7 +123,7 @@ func (r *row) readMoments(n kernel.U32, count kernel.F32) (mean, squares kernel.
 
 // addMoments returns the mean of what lanes know the mean of, and the sum of the squares of
 // the distances from it, from those of the lanes.
-func (t *team) addMoments(count, mean, squares kernel.F32) (m, q kernel.F32) {
+func (t *laneGroup) addMoments(count, mean, squares kernel.F32) (m, q kernel.F32) {
 	all := t.merge([]kernel.U32{count.AsU32(), mean.AsU32(), squares.AsU32()}, func(g group, words []kernel.U32) []kernel.U32 {
 		n, x := words[0].AsF32(), words[1].AsF32()
 		count := g.sum(n)
@@ -136,7 +136,7 @@ func (t *team) addMoments(count, mean, squares kernel.F32) (m, q kernel.F32) {
 }
 
 var rmsNorms = newMaker("rms_norm", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
 	ws := s.weights(b, p, "gamma")
 	ps := s.partials(b, p)
@@ -145,7 +145,7 @@ var rmsNorms = newMaker("rms_norm", func(b *kernel.Builder, p *rowParams, s rowS
 })
 
 // rmsNormed gives the RMS norm of the team's row or its part of one.
-func rmsNormed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ws []*edged, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
+func rmsNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x edged, ws []*edged, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r, w := weighted(b, t, p, s, x, ws)
 	var squares kernel.F32
 	if s.Split {
@@ -213,7 +213,7 @@ func (s *rowSpec) weights(b *kernel.Builder, p *rowParams, names ...string) []*e
 // weighted returns the row of a team and its weights. If these are to be read early,
 // they are read before it, at places that do not depend on it but for its edges, or those
 // of a part behind the part.
-func weighted(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ws []*edged) (r *row, w weights) {
+func weighted(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x edged, ws []*edged) (r *row, w weights) {
 	switch {
 	case s.Split:
 		r = newRow(b, t, p, s, x)
@@ -230,7 +230,7 @@ func weighted(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ws 
 }
 
 // read returns the weights of a row. If they are to be read early, they are read now.
-func (s *rowSpec) read(b *kernel.Builder, t *team, p *rowParams, r *row, in []*edged) (ws weights) {
+func (s *rowSpec) read(b *kernel.Builder, t *laneGroup, p *rowParams, r *row, in []*edged) (ws weights) {
 	var at []kernel.U32
 	switch {
 	case !s.Early || s.Each == 0:

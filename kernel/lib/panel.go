@@ -40,11 +40,11 @@ func (f panelForm) apart() bool { return f == lineScalars || f == gathered }
 // A panel is one operand's part of a step in workgroup memory: depth terms of
 // some lines, four lines a vector. A crew of lanes brings it there.
 type panel struct {
-	b            *kernel.Builder
-	form         panelForm
-	lines, depth int
-	first, crew  int // lanes first to first+crew-1 bring it
-	half         bool
+	b              *kernel.Builder
+	form           panelForm
+	lines, depth   int
+	first, loaders int // lanes first to first+crew-1 bring it
+	half           bool
 
 	// What reads an element or a vector in memory; by get, an element of which
 	// the place is known with the unit's line and term.
@@ -69,8 +69,8 @@ type panelUnit struct {
 
 // newPanel declares an operand. Those that are gathered are declared by whoever
 // knows where they are.
-func newPanel(b *kernel.Builder, name string, t op.DType, form panelForm, lines, depth, first, crew int) *panel {
-	x := &panel{b: b, form: form, lines: lines, depth: depth, first: first, crew: crew, half: t == op.F16 && form != gathered}
+func newPanel(b *kernel.Builder, name string, t op.DType, form panelForm, lines, depth, first, loaders int) *panel {
+	x := &panel{b: b, form: form, lines: lines, depth: depth, first: first, loaders: loaders, half: t == op.F16 && form != gathered}
 	vectors := form == lineVectors || form == termVectors
 	switch {
 	case form == gathered:
@@ -87,8 +87,8 @@ func newPanel(b *kernel.Builder, name string, t op.DType, form panelForm, lines,
 }
 
 // newBlockPanel declares a quantised operand, whose terms are side by side.
-func newBlockPanel(b *kernel.Builder, name string, t op.DType, lines, depth, first, crew int) *panel {
-	return &panel{b: b, form: termVectors, lines: lines, depth: depth, first: first, crew: crew, f4: inputBlocks(b, name, t).quad}
+func newBlockPanel(b *kernel.Builder, name string, t op.DType, lines, depth, first, loaders int) *panel {
+	return &panel{b: b, form: termVectors, lines: lines, depth: depth, first: first, loaders: loaders, f4: inputBlocks(b, name, t).quad}
 }
 
 // width is the vectors from one term to the next in workgroup memory. Where lanes
@@ -112,7 +112,7 @@ func (x *panel) perUnit() int {
 
 // turns is how many units a lane of the crew brings; where they do not come out
 // even, the last lanes bring none.
-func (x *panel) turns() int { return max(1, x.lines*x.depth/4/x.perUnit()/x.crew) }
+func (x *panel) turns() int { return max(1, x.lines*x.depth/4/x.perUnit()/x.loaders) }
 
 // registers is the vectors that a lane reads for a step.
 func (x *panel) registers() int { return x.turns() * x.perUnit() }
@@ -141,7 +141,7 @@ func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
 	case termScalars:
 		by = x.depth
 	}
-	rest, times, jump := lane.Mod(u(by)), lane.Div(u(by)), x.crew/by
+	rest, times, jump := lane.Mod(u(by)), lane.Div(u(by)), x.loaders/by
 	for i := range x.turns() {
 		var quad kernel.U32
 		e := panelUnit{}
@@ -227,7 +227,7 @@ func (s staged) clear(i int) {
 
 // working runs f on the lanes of the crew that bring something.
 func (x *panel) working(f func()) {
-	if n := x.lines * x.depth / 4 / x.perUnit(); n < x.crew {
+	if n := x.lines * x.depth / 4 / x.perUnit(); n < x.loaders {
 		x.b.If(x.b.Lane().Lt(kernel.U(uint32(x.first+n))), f)
 	} else {
 		f()

@@ -38,9 +38,9 @@ var (
 // runs reports whether a device has the lanes and the workgroup memory.
 func (t panelTile) runs(d *Target) bool { return d.Lanes >= t.lanes() && d.Shared >= t.shared() }
 
-// crews returns the first lanes of those that bring the operands, and how many
+// loaders returns the first lanes of those that bring the operands, and how many
 // bring each.
-func (t panelTile) crews() (a, b, each int) {
+func (t panelTile) loaders() (a, b, each int) {
 	if t.Split {
 		return 0, t.lanes() / 2, t.lanes() / 2
 	}
@@ -362,13 +362,13 @@ var panelMuls = newMaker("matmul_panels", func(b *kernel.Builder, p *panelParams
 	if s.Type == op.F16 && s.Own*s.Wide >= 64 { // and operands to widen
 		b.Roomy()
 	}
-	firstA, firstB, crew := s.crews()
-	pa := newPanel(b, "a", s.Type, s.A, s.Rows, s.Depth, firstA, crew)
+	firstA, firstB, loaders := s.loaders()
+	pa := newPanel(b, "a", s.Type, s.A, s.Rows, s.Depth, firstA, loaders)
 	var pb *panel
 	if s.Blocks.Quantized() {
-		pb = newBlockPanel(b, "b", s.Blocks, s.Cols, s.Depth, firstB, crew)
+		pb = newBlockPanel(b, "b", s.Blocks, s.Cols, s.Depth, firstB, loaders)
 	} else {
-		pb = newPanel(b, "b", s.Type, s.B, s.Cols, s.Depth, firstB, crew)
+		pb = newPanel(b, "b", s.Type, s.B, s.Cols, s.Depth, firstB, loaders)
 	}
 	bias := optional(b, "bias", s.Type, s.Bias)
 	var put, put4 func(i kernel.U32, v kernel.Dynamic)

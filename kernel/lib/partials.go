@@ -32,7 +32,7 @@ func (k partKind) words() int {
 
 // rowParts makes of each part of a row what the result needs to know of it.
 var rowParts = newMaker("row_parts", func(b *kernel.Builder, p *rowParams, s rowSpec, _ *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
 	k := s.partials(b, p)
 	r := newRow(b, t, p, &s, x)
@@ -42,7 +42,7 @@ var rowParts = newMaker("row_parts", func(b *kernel.Builder, p *rowParams, s row
 
 // combinedParts makes what is known of rows from what is known of their parts.
 var combinedParts = newMaker("row_facts", func(b *kernel.Builder, p *rowParams, s rowSpec, _ *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	from := s.partials(b, p)
 	to := &partials{kind: s.Part, all: b.U32(&p.Rows)}
 	to.declare(b, "row", kernel.Output[kernel.U32], kernel.Output[kernel.F32])
@@ -102,7 +102,7 @@ func (kind partKind) combine(x, y partial) partial {
 }
 
 // groupReduce returns what is known of what the lanes of a team know something of, in each of them.
-func (kind partKind) groupReduce(t *team, f partial) partial {
+func (kind partKind) groupReduce(t *laneGroup, f partial) partial {
 	switch kind.name {
 	case "softmax":
 		key, sum := t.addExponentials(f.key, f.numbers[0])
@@ -221,7 +221,7 @@ func (k *partials) ofRow(r *row) partial {
 		b.If(first.Lt(last), func() { set(of(first, k.spinWait(r, first))) })
 		return k.kind.groupReduce(r.t, get())
 	}
-	b.ForStep(first, last, kernel.U(uint32(r.t.Team)), func(piece kernel.U32) {
+	b.ForStep(first, last, kernel.U(uint32(r.t.GroupLanes)), func(piece kernel.U32) {
 		set(k.kind.combine(get(), of(piece, k.at(piece))))
 	})
 	return k.kind.groupReduce(r.t, get())

@@ -32,7 +32,7 @@ func (m rowsOf) units() int {
 
 // reduceSchedule is how a reduction is divided.
 type reduceSchedule struct {
-	crew
+	groupLayout
 	Split bool // rows into parts
 }
 
@@ -56,8 +56,8 @@ func reduceTable() (vs table[rowsOf, reduceSchedule]) {
 		w.Subgroups = false
 		vs = append(vs, variant[rowsOf, reduceSchedule]{name, func(m rowsOf, t *Target) bool { return w.on(t) && fits(m) }, w})
 	}
-	team := func(lanes, teams, units int) {
-		add("team"+strconv.Itoa(lanes), reduceSchedule{crew: crew{Team: lanes, Teams: teams}}, func(m rowsOf) bool {
+	team := func(lanes, groups, units int) {
+		add("team"+strconv.Itoa(lanes), reduceSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: groups}}, func(m rowsOf) bool {
 			return m.units() <= lanes*units
 		})
 	}
@@ -66,10 +66,10 @@ func reduceTable() (vs table[rowsOf, reduceSchedule]) {
 	team(8, 16, 4)
 	team(16, 8, 4)
 	team(32, 4, 8)
-	add("split", reduceSchedule{crew: crew{Team: 256, Teams: 1}, Split: true}, worthSplitting)
+	add("split", reduceSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true}, worthSplitting)
 	long := func(m rowsOf) bool { return m.Cols <= longestRow }
-	add("group128", reduceSchedule{crew: crew{Team: 128, Teams: 1}}, func(m rowsOf) bool { return m.units() <= 128*8 })
-	add("group", reduceSchedule{crew: crew{Team: 256, Teams: 1}}, long)
+	add("group128", reduceSchedule{groupLayout: groupLayout{GroupLanes: 128, Groups: 1}}, func(m rowsOf) bool { return m.units() <= 128*8 })
+	add("group", reduceSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}}, long)
 	return vs
 }
 
@@ -121,26 +121,26 @@ type piece struct {
 
 // strip returns the units of a piece. A team that has nothing to do reads
 // something all the same.
-func (c piece) strip(t *team, s *reduceSpec) *strip {
+func (c piece) strip(t *laneGroup, s *reduceSpec) *strip {
 	unit := kernel.U(uint32(s.Unit))
 	return &strip{t: t, first: c.From.Div(unit), last: c.end.Div(unit), Each: s.Each, filled: s.filled}
 }
 
 // eachOf returns how many of n units each lane of a crew takes at once, and which of
 // them are there; 0 if these are more than most.
-func eachOf(n int, c crew, most int) (each int, f filled) {
-	each = (n-1)/c.Team + 1
+func eachOf(n int, c groupLayout, most int) (each int, f filled) {
+	each = (n-1)/c.GroupLanes + 1
 	switch {
 	case each > most:
 		return 0, fully
-	case each*c.Team == n:
+	case each*c.GroupLanes == n:
 		return each, fully
 	}
 	return each, mostly
 }
 
 // pieceOf returns the piece of a team.
-func pieceOf(b *kernel.Builder, p *reduceParams, t *team, split bool) piece {
+func pieceOf(b *kernel.Builder, p *reduceParams, t *laneGroup, split bool) piece {
 	cols, size := b.U32(&p.Cols), b.U32(&p.Cols)
 	row, part := t.number, kernel.U(0)
 	if split {
@@ -175,11 +175,11 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 		if err != nil {
 			return nil, err
 		}
-		w.crew = w.with(&q.Target)
+		w.groupLayout = w.with(&q.Target)
 		var p planner
 		s := reduceSpec{Op: q.Op.Name(), Type: q.In[0].Type, reduceSchedule: w, Unit: a.Unit}
 		if !w.Split {
-			s.Each, s.filled = eachOf(a.units(), w.crew, mostEach/a.Unit)
+			s.Each, s.filled = eachOf(a.units(), w.groupLayout, mostEach/a.Unit)
 		}
 		params := reduceParams{Rows: uint32(a.Rows), Cols: uint32(a.Cols), Part: uint32(a.Cols), Count: float32(a.Cols),
 			Free: float32(max(a.Cols-op.VarOptsOf(&q.Attrs).DDof, 0))}
@@ -193,7 +193,7 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 			}
 			p.stage(m.of(s, nil), w.groups(a.Rows*n), params, append(operands, pieces...)...)
 			s.Split, s.Pieces, s.Unit, operands = false, true, 1, pieces
-			s.Each, s.filled = eachOf(n, w.crew, mostEach) // all of them at once
+			s.Each, s.filled = eachOf(n, w.groupLayout, mostEach) // all of them at once
 			params.Cols, params.Part = uint32(n), uint32(n)
 			params.Length, params.Tail = float32(length), float32(a.Cols-(n-1)*length)
 		}

@@ -18,7 +18,7 @@ import (
 
 // rowSchedule is how rows are divided.
 type rowSchedule struct {
-	crew
+	groupLayout
 	Held bool // rows are kept in registers
 	Good int  // elements of a row that a lane holds at the best
 	// Kept is how many elements of a row a lane holds at most, where others of a longer
@@ -51,21 +51,21 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 				name += "-subgroups"
 			}
 			vs = append(vs, variant[rowsOf, rowSchedule]{name, func(m rowsOf, t *Target) bool {
-				return w.on(t) && (!w.Split || m.Cols > leastPart) && (w.LookBack == 0 || m.Cols <= w.Team*leastPart) && (w.Split && !w.Edges || m.Cols <= longestRow) && (!w.Held || w.Kept > 0 || w.elements(m) <= mostEach) && (!w.Edges || m.Edges)
+				return w.on(t) && (!w.Split || m.Cols > leastPart) && (w.LookBack == 0 || m.Cols <= w.GroupLanes*leastPart) && (w.Split && !w.Edges || m.Cols <= longestRow) && (!w.Held || w.Kept > 0 || w.elements(m) <= mostEach) && (!w.Edges || m.Edges)
 			}, w})
 		}
 	}
 	held := func(lanes, good int) {
-		add("team"+strconv.Itoa(lanes), rowSchedule{crew: crew{Team: lanes, Teams: max(128/lanes, 1)}, Held: true, Good: good})
+		add("team"+strconv.Itoa(lanes), rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: max(128/lanes, 1)}, Held: true, Good: good})
 	}
 	edges := func(name string, lanes, kept int) {
-		add("edges"+name, rowSchedule{crew: crew{Team: lanes, Teams: 1}, Held: true, Good: mostEach, Kept: kept, Edges: true})
+		add("edges"+name, rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: 1}, Held: true, Good: mostEach, Kept: kept, Edges: true})
 	}
 	edges("512", 512, 0)
 	edges("1024", 1024, 0)
 	edges("kept1024", 1024, 16)
-	add("edgessplit", rowSchedule{crew: crew{Team: 256, Teams: 1}, Split: true, Early: true, Edges: true})
-	add("split", rowSchedule{crew: crew{Team: 256, Teams: 1}, Split: true, Early: true})
+	add("edgessplit", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true, Early: true, Edges: true})
+	add("split", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true, Early: true})
 	held(1, 4)
 	held(4, 8)
 	held(8, 8)
@@ -75,12 +75,12 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 	held(256, 32)
 	held(512, 32)
 	held(1024, 32)
-	add("loop", rowSchedule{crew: crew{Team: 256, Teams: 1}})
+	add("loop", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}})
 	// More than so much would leave a lane too few registers for what it reads twice.
-	add("kept1024", rowSchedule{crew: crew{Team: 1024, Teams: 1}, Held: true, Kept: 16})
-	add("kept256", rowSchedule{crew: crew{Team: 256, Teams: 1}, Held: true, Kept: 12})
+	add("kept1024", rowSchedule{groupLayout: groupLayout{GroupLanes: 1024, Groups: 1}, Held: true, Kept: 16})
+	add("kept256", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Held: true, Kept: 12})
 	lookBack := func(lanes, ahead int) {
-		w := rowSchedule{crew: crew{Team: lanes, Teams: 1}, Split: true, LookBack: ahead}
+		w := rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: 1}, Split: true, LookBack: ahead}
 		add("flow"+strconv.Itoa(lanes), w)
 		w.Edges = true
 		add("edgesflow"+strconv.Itoa(lanes), w)
@@ -122,7 +122,7 @@ func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 	kept := lookBack == 0 && m.Rows >= 128 && m.Cols <= most && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
 	switch {
 	case w.LookBack > 0:
-		return w.Team == lookBack && w.Edges == m.Edges
+		return w.GroupLanes == lookBack && w.Edges == m.Edges
 	case w.Split && lookBack > 0:
 		return false
 	case w.Split && w.Edges:
@@ -130,7 +130,7 @@ func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 	case w.Split:
 		return m.Cols >= 4*leastPart && (m.Rows < 128 || long && !kept)
 	case w.Kept > 0:
-		return w.Team == 1024 && long && kept
+		return w.GroupLanes == 1024 && long && kept
 	}
 	return w.elements(m) <= w.Good
 }
@@ -160,13 +160,13 @@ func (w *rowSchedule) early(m rowsOf, weights int) bool {
 	if w.Edges {
 		much = 28 // two vectors of weights take the place of one
 	}
-	return w.Early || w.Held && w.Kept == 0 && (w.Team == 1024 || w.Team == 512 && n > much) && w.Team*n*(1+weights) <= 1<<16
+	return w.Early || w.Held && w.Kept == 0 && (w.GroupLanes == 1024 || w.GroupLanes == 512 && n > much) && w.GroupLanes*n*(1+weights) <= 1<<16
 }
 
 // elements returns how many elements of a row a lane holds.
 func (w *rowSchedule) elements(m rowsOf) int {
 	w.take(&m)
-	return ((m.units()-1)/w.Team + 1) * max(m.Unit, 1)
+	return ((m.units()-1)/w.GroupLanes + 1) * max(m.Unit, 1)
 }
 
 // take sets what is read at once of rows.
@@ -227,7 +227,7 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 			return nil, err
 		}
 		w.take(&a)
-		w.crew, w.Early = w.with(&q.Target), w.early(a, len(q.inputs())-1)
+		w.groupLayout, w.Early = w.with(&q.Target), w.early(a, len(q.inputs())-1)
 		bind := q.inputs()
 		s := rowSpec{Op: q.Op.Name(), Type: q.In[0].Type, rowSchedule: w, Unit: a.Unit}
 		if w.Held {
@@ -235,7 +235,7 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 			if w.Kept > 0 {
 				most = w.Kept
 			}
-			if s.Each, s.filled = eachOf(a.units(), w.crew, most/a.Unit); s.Each == 0 {
+			if s.Each, s.filled = eachOf(a.units(), w.groupLayout, most/a.Unit); s.Each == 0 {
 				s.Each, s.Rest = most/a.Unit, true
 				if w.Edges && a.Cols > leastStored && q.Target.Shared >= 48<<10 {
 					s.Stored = 2
@@ -251,7 +251,7 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 		}
 		params := rowParams{Rows: uint32(a.Rows), Cols: uint32(a.units()), Count: float32(a.Cols), Eps: op.NormOptsOf(&q.Attrs).Eps}
 		var p planner
-		teams, in, weights, out := a.Rows, bind[:1:1], bind[1:], q.outputs()
+		groups, in, weights, out := a.Rows, bind[:1:1], bind[1:], q.outputs()
 		if w.Edges {
 			params.Cols = uint32(a.Cols)
 			in = append(in, in[0])
@@ -259,12 +259,12 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 		}
 		var pieces []Ref
 		if w.Split {
-			teams, pieces = s.split(&p, q, a, &params, in)
+			groups, pieces = s.split(&p, q, a, &params, in)
 		}
 		if w.Edges {
 			weights = s.edgedWeights(&p, weights, a.Cols)
 		}
-		p.stage(m.of(s, q.epilogue), w.groups(teams), params, slices.Concat(in, weights, pieces, out)...)
+		p.stage(m.of(s, q.epilogue), w.groups(groups), params, slices.Concat(in, weights, pieces, out)...)
 		if w.Edges {
 			e, from := edgeSpec{Type: s.Type}, []Ref{out[1]}
 			if w.Split {
@@ -279,11 +279,11 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 // split adds the launch that makes what is to be known of each part of the rows of in, or
 // the one that clears what a flow waits for, and returns how many teams the launch of the
 // result has.
-func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in []Ref) (teams int, pieces []Ref) {
+func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in []Ref) (groups int, pieces []Ref) {
 	units := max(leastPart, ((a.Cols-1)/maxParts+4)&^3) / a.Unit
 	if units*a.Unit == leastPart {
 		// Read before the pieces are, which takes as long.
-		s.Each, s.filled = units/s.Team, partly
+		s.Each, s.filled = units/s.GroupLanes, partly
 		if a.units()%units == 0 && !s.Edges {
 			s.filled = fully
 		}
@@ -348,14 +348,14 @@ func (r *row) isLast(piece kernel.U32) kernel.Bool {
 }
 
 // newRow returns the row of a team, of x.
-func newRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *row {
+func newRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x edged) *row {
 	r := placeRow(b, t, p, s, x)
 	r.hold()
 	return r
 }
 
 // placeRow is newRow before anything is read.
-func placeRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *row {
+func placeRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x edged) *row {
 	if s.Split {
 		return placePart(b, t, p, s, x)
 	}
@@ -373,16 +373,16 @@ func placeRow(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *ro
 	}
 	if s.Rest {
 		b.Roomy() // of what is kept, and what is read beside it
-		r.rest = &strip{t: t, first: r.first.Add(kernel.U(uint32(s.Each * s.Team))), last: r.last}
+		r.rest = &strip{t: t, first: r.first.Add(kernel.U(uint32(s.Each * s.GroupLanes))), last: r.last}
 		if s.Stored > 0 {
-			r.rest.stored = &stored{row: r, n: s.Stored, x: kernel.Shared[kernel.Vec4F](b, "stored", s.Stored*s.Team)}
+			r.rest.stored = &stored{row: r, n: s.Stored, x: kernel.Shared[kernel.Vec4F](b, "stored", s.Stored*s.GroupLanes)}
 		}
 	}
 	return r
 }
 
 // placePart is placeRow for a part of a row.
-func placePart(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged) *row {
+func placePart(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x edged) *row {
 	cols, length, parts := b.U32(&p.Cols), b.U32(&p.Part), b.U32(&p.Parts)
 	unit, zero, one := kernel.U(uint32(s.Unit)), kernel.U(0), kernel.U(1)
 	r := &row{unit: s.Unit, edged: x, strip: strip{t: t, Each: s.Each, filled: s.filled}}

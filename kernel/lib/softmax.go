@@ -11,7 +11,7 @@ func init() { register(rowFamily(softmaxes), op.Softmax, op.LogSoftmax) }
 
 // softmaxes computes softmax and log_softmax.
 var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
 	ps := s.partials(b, p)
 	put := s.output(b, e)
@@ -19,7 +19,7 @@ var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowS
 })
 
 // softmaxed gives the softmax, or its logarithm, of the team's row or its part of one.
-func softmaxed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
+func softmaxed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x edged, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r := newRow(b, t, p, s, x)
 	var key kernel.U32
 	var sum kernel.F32
@@ -57,7 +57,7 @@ func softmaxed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ps
 
 // addExponentials returns the greatest key of the team and the sum of e**(x-greatest),
 // from the keys and sums of lanes.
-func (t *team) addExponentials(key kernel.U32, sum kernel.F32) (kernel.U32, kernel.F32) {
+func (t *laneGroup) addExponentials(key kernel.U32, sum kernel.F32) (kernel.U32, kernel.F32) {
 	all := t.merge([]kernel.U32{key, sum.AsU32()}, func(g group, words []kernel.U32) []kernel.U32 {
 		k := g.most(words[0])
 		// Who has -Inf alone adds nothing to what has something else.

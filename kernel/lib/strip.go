@@ -43,7 +43,7 @@ func inputUnits(b *kernel.Builder, name string, t op.DType, unit int) units {
 // strip is units in a row, of one array or of several alike, that a team takes
 // turns at.
 type strip struct {
-	t           *team
+	t           *laneGroup
 	first, last kernel.U32 // units: from the first to before the last
 	// Each is how many units a lane takes if it takes so many at most; 0 for more.
 	Each int
@@ -81,7 +81,7 @@ func unrolled(unit int) int {
 // does not hold there is none, and the first of the strip stands in its place.
 func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	b, from := s.t.b, s.first.Add(s.t.lane)
-	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.Team)) }
+	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.GroupLanes)) }
 	run := func(from kernel.U32, n int) (at []kernel.U32, is []kernel.Bool) {
 		for k := range n {
 			at, is = append(at, from.Add(lanes(k))), append(is, kernel.B(true))
@@ -120,7 +120,7 @@ func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 // may still be in a cache.
 func (s *strip) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	b, n := s.t.b, unrolled(unit)
-	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.Team)) }
+	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.GroupLanes)) }
 	if k := s.stored; k != nil {
 		s.behind().back(unit, f)
 		var at []kernel.U32
@@ -148,7 +148,7 @@ func (s *strip) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 // behind returns the strip without the units that are kept.
 func (s *strip) behind() *strip {
 	r := *s
-	r.stored, r.first = nil, s.first.Add(kernel.U(uint32(s.stored.n*s.t.Team)))
+	r.stored, r.first = nil, s.first.Add(kernel.U(uint32(s.stored.n*s.t.GroupLanes)))
 	return &r
 }
 
@@ -180,7 +180,9 @@ func (k *stored) again(f func()) {
 	}, f)
 }
 
-func (k *stored) place(i int) kernel.U32 { return k.row.t.lane.Add(kernel.U(uint32(i * k.row.t.Team))) }
+func (k *stored) place(i int) kernel.U32 {
+	return k.row.t.lane.Add(kernel.U(uint32(i * k.row.t.GroupLanes)))
+}
 
 // instead has f read vector i of those that are kept from at, in their order.
 func (k *stored) instead(at func(i int) []kernel.F32, f func()) {
@@ -195,7 +197,7 @@ func (k *stored) instead(at func(i int) []kernel.F32, f func()) {
 
 // taken returns how many of many units the lane takes.
 func (s *strip) taken() kernel.U32 {
-	return s.last.Sub(s.first).Add(kernel.U(uint32(s.t.Team - 1))).Sub(s.t.lane).Div(kernel.U(uint32(s.t.Team)))
+	return s.last.Sub(s.first).Add(kernel.U(uint32(s.t.GroupLanes - 1))).Sub(s.t.lane).Div(kernel.U(uint32(s.t.GroupLanes)))
 }
 
 // read returns the elements of units.

@@ -16,7 +16,7 @@ func init() {
 
 // sums reduces to sums of terms, and what follows from them.
 var sums = newMaker("reduce_sum", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
 	y := x
 	if s.Op == "dot" && !s.Pieces {

@@ -14,7 +14,7 @@ type topKOf struct{ Rows, Cols, K int }
 // topKSchedule is how the greatest elements are found: one after the other by as many
 // searches, or all at once by counting for each element how many come before it.
 type topKSchedule struct {
-	crew
+	groupLayout
 	Held int // elements that a lane holds in registers, 0 for none
 	Rank bool
 }
@@ -22,11 +22,11 @@ type topKSchedule struct {
 const rankMax = 1024 // elements of a row that are ranked: in workgroup memory
 
 var topKSchedules = table[topKOf, topKSchedule]{
-	{"rank", func(m topKOf, t *Target) bool { return m.Cols <= rankMax && m.K >= 16 }, topKSchedule{crew: crew{Team: 256, Teams: 1}, Rank: true}},
-	{"held-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups && m.Cols <= 8*256 }, topKSchedule{crew: crew{Team: 256, Teams: 1, Subgroups: true}, Held: 8}},
-	{"held", func(m topKOf, t *Target) bool { return m.Cols <= 8*256 }, topKSchedule{crew: crew{Team: 256, Teams: 1}, Held: 8}},
-	{"loop-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups }, topKSchedule{crew: crew{Team: 256, Teams: 1, Subgroups: true}, Held: 0}},
-	{"loop", func(topKOf, *Target) bool { return true }, topKSchedule{crew: crew{Team: 256, Teams: 1}, Held: 0}},
+	{"rank", func(m topKOf, t *Target) bool { return m.Cols <= rankMax && m.K >= 16 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Rank: true}},
+	{"held-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups && m.Cols <= 8*256 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1, Subgroups: true}, Held: 8}},
+	{"held", func(m topKOf, t *Target) bool { return m.Cols <= 8*256 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Held: 8}},
+	{"loop-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1, Subgroups: true}, Held: 0}},
+	{"loop", func(topKOf, *Target) bool { return true }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Held: 0}},
 }
 
 type topKParams struct{ Rows, Cols, K uint32 }
@@ -37,7 +37,7 @@ type topKSpec struct {
 }
 
 var topKs = newMaker("topk", func(b *kernel.Builder, p *topKParams, s topKSpec, _ *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	x := input(b, "x", s.Type)
 	values, places := outputValue(b, "values", s.Type), kernel.Output[kernel.I32](b, "places")
 	r := newSearched(t, b.U32(&p.Rows), b.U32(&p.Cols), s.Held, x)
@@ -113,7 +113,7 @@ func planTopK(q *request) (*Plan, error) {
 // searched is the row of a team, or none, in which elements are sought.
 type searched struct {
 	b     *kernel.Builder
-	t     *team
+	t     *laneGroup
 	x     func(i kernel.U32) kernel.F32
 	start kernel.U32
 	cols  kernel.U32   // 0 for a team that has no row
@@ -121,7 +121,7 @@ type searched struct {
 }
 
 // newSearched returns the row of a team, of which x reads elements.
-func newSearched(t *team, rows, cols kernel.U32, held int, x func(i kernel.U32) kernel.F32) *searched {
+func newSearched(t *laneGroup, rows, cols kernel.U32, held int, x func(i kernel.U32) kernel.F32) *searched {
 	b := t.b
 	is := t.number.Lt(rows)
 	r := &searched{b: b, t: t, x: x, cols: kernel.Select(is, cols, kernel.U(0))}
@@ -136,7 +136,7 @@ func newSearched(t *team, rows, cols kernel.U32, held int, x func(i kernel.U32) 
 }
 
 // place returns where in the row element k of those that the lane holds is.
-func (r *searched) place(k int) kernel.U32 { return r.t.lane.Add(kernel.U(uint32(k * r.t.Team))) }
+func (r *searched) place(k int) kernel.U32 { return r.t.lane.Add(kernel.U(uint32(k * r.t.GroupLanes))) }
 
 // each runs f for the lane's elements: j is the place in the row.
 func (r *searched) each(f func(j kernel.U32, x kernel.F32)) {
@@ -145,6 +145,6 @@ func (r *searched) each(f func(j kernel.U32, x kernel.F32)) {
 		r.b.If(j.Lt(r.cols), func() { f(j, x) })
 	}
 	if len(r.held) == 0 {
-		r.b.ForStep(r.t.lane, r.cols, kernel.U(uint32(r.t.Team)), func(j kernel.U32) { f(j, r.x(r.start.Add(j))) })
+		r.b.ForStep(r.t.lane, r.cols, kernel.U(uint32(r.t.GroupLanes)), func(j kernel.U32) { f(j, r.x(r.start.Add(j))) })
 	}
 }
