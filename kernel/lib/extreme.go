@@ -22,7 +22,7 @@ var extremes = newMaker("reduce_extreme", func(b *kernel.Builder, p *reduceParam
 	}
 	put := s.result(b, out, e)
 	c := pieceOf(b, p, t, s.Split)
-	st := c.strip(t, &s)
+	st := c.units(t, &s)
 	best := kernel.NewVar(b, "best", kernel.U(0))
 	// What stands in the place of a unit that is not there changes nothing.
 	st.each(s.Unit, func(at []kernel.U32, _ []kernel.Bool) { best.Set(best.Get().Max(keys(at))) })
@@ -95,7 +95,7 @@ var places = newMaker("reduce_place", func(b *kernel.Builder, p *reduceParams, s
 		put = func(i, _, at kernel.U32) { result(i, kernel.Dyn(at.I32())) }
 	}
 	c := pieceOf(b, p, t, s.Split)
-	st := c.strip(t, &s)
+	st := c.units(t, &s)
 	best := kernel.NewVar(b, "best", kernel.U(0))
 	place := kernel.NewVar(b, "at", kernel.U(1<<31-1))
 	st.each(s.Unit, func(at []kernel.U32, _ []kernel.Bool) {

@@ -102,7 +102,7 @@ var folds = newMaker("fold", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 	}
 	from := part.Mul(size)
 	to := kernel.Select(is, from.Add(size).Min(cols), from)
-	state := foldStrip(b, f, s, from.Add(t.lane), to, func(i kernel.U32) []kernel.Dynamic {
+	state := foldRange(b, f, s, from.Add(t.lane), to, func(i kernel.U32) []kernel.Dynamic {
 		at := start.Add(i)
 		if s.Columns {
 			at = start.Add(i.Mul(inner))
@@ -113,9 +113,9 @@ var folds = newMaker("fold", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 	b.If(is.And(t.lane.Eq(kernel.U(0))), func() { put(t.number, state) })
 })
 
-// foldStrip folds elements from, from+team, ... below to, in turns; each has a
+// foldRange folds elements from, from+team, ... below to, in turns; each has a
 // state of its own: an error grows with the longer of the two chains.
-func foldStrip(b *kernel.Builder, f *op.Fold, s foldSpec, from, to kernel.U32, read func(i kernel.U32) []kernel.Dynamic) []kernel.Dynamic {
+func foldRange(b *kernel.Builder, f *op.Fold, s foldSpec, from, to kernel.U32, read func(i kernel.U32) []kernel.Dynamic) []kernel.Dynamic {
 	step := f.Step()
 	if s.Pieces {
 		step = f.Merge

@@ -13,7 +13,7 @@ const spinLimit = 1024
 // put that together, for all who wait, takes longer. A device promises neither that it
 // begins with the workgroups in front nor that all go on: a lane that has waited for long
 // computes what it lacks alone. In a kernel that is no flow there is the result alone.
-func (k *partials) lookBack(t *laneGroup, p *rowParams, s *rowSpec, x edged, result func()) {
+func (k *partials) lookBack(t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, result func()) {
 	if s.LookBack == 0 {
 		result()
 		return
@@ -91,11 +91,11 @@ func (k *partials) spinWait(r *row, piece kernel.U32) (f partial) {
 
 // fallback returns a part of the row, for one lane to look at.
 func (r *row) fallback(piece kernel.U32) *row {
-	one := &row{unit: r.unit, edged: r.edged, piece: piece, pieces: r.pieces, parted: r.parted}
-	one.strip = strip{t: &laneGroup{groupLayout: groupLayout{GroupLanes: 1, Groups: 1}, b: r.t.b, lane: kernel.U(0)}, rarely: true}
+	one := &row{unit: r.unit, raggedInput: r.raggedInput, piece: piece, pieces: r.pieces, parted: r.parted}
+	one.stridedRange = stridedRange{t: &laneGroup{groupLayout: groupLayout{GroupLanes: 1, Groups: 1}, b: r.t.b, lane: kernel.U(0)}, fewRegisters: true}
 	one.first, one.last = r.extent(piece)
-	if r.edge != nil {
-		one.unit, one.edged.units = 1, func(i kernel.U32) []kernel.F32 { return []kernel.F32{r.single(i)} }
+	if r.ragged != nil {
+		one.unit, one.raggedInput.units = 1, func(i kernel.U32) []kernel.F32 { return []kernel.F32{r.single(i)} }
 		one.first, one.last = r.singles(piece)
 	}
 	return one

@@ -47,7 +47,7 @@ var combinedParts = newMaker("row_facts", func(b *kernel.Builder, p *rowParams, 
 	to := &partials{kind: s.Part, all: b.U32(&p.Rows)}
 	to.declare(b, "row", kernel.Output[kernel.U32], kernel.Output[kernel.F32])
 	t.number = t.number.Mul(b.U32(&p.Parts))
-	r := placePart(b, t, p, &s, edged{})
+	r := placePart(b, t, p, &s, raggedInput{})
 	of := from.ofRow(r)
 	b.If(r.is.And(t.lane.Eq(kernel.U(0))), func() { to.set(r.number, of) })
 })

@@ -18,14 +18,14 @@ type rowsOf struct {
 	Rows, Cols int
 	Bytes      int // of an element, where that matters
 	Unit       int // elements that are read at once, 0 for one
-	// Edges says that rows begin anywhere and may be taken in vectors all the same.
-	Edges bool
+	// Ragged says that rows begin anywhere and may be taken in vectors all the same.
+	Ragged bool
 }
 
 // units returns how many units a row has; of one with edges, how many it has at most.
 func (m rowsOf) units() int {
-	if m.Edges && m.Unit > 1 {
-		return edgedUnits(m.Cols)
+	if m.Ragged && m.Unit > 1 {
+		return alignedUnits(m.Cols)
 	}
 	return m.Cols / max(m.Unit, 1)
 }
@@ -119,11 +119,11 @@ type piece struct {
 	end              kernel.U32  // of something to read in any case
 }
 
-// strip returns the units of a piece. A team that has nothing to do reads
+// units returns the units of a piece. A team that has nothing to do reads
 // something all the same.
-func (c piece) strip(t *laneGroup, s *reduceSpec) *strip {
+func (c piece) units(t *laneGroup, s *reduceSpec) *stridedRange {
 	unit := kernel.U(uint32(s.Unit))
-	return &strip{t: t, first: c.From.Div(unit), last: c.end.Div(unit), Each: s.Each, filled: s.filled}
+	return &stridedRange{t: t, first: c.From.Div(unit), last: c.end.Div(unit), Each: s.Each, filled: s.filled}
 }
 
 // eachOf returns how many of n units each lane of a crew takes at once, and which of

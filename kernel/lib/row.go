@@ -35,8 +35,8 @@ type rowSchedule struct {
 	// Early says that weights are read with the elements and not with the results, which
 	// takes registers and leaves one wait less.
 	Early bool
-	// Edges says that rows begin anywhere and are taken in vectors all the same: see edge.
-	Edges bool
+	// Ragged says that rows begin anywhere and are taken in vectors all the same: see edge.
+	Ragged bool
 }
 
 // rowSchedules lists teams from the smallest. What a lane holds of a row is bounded by
@@ -51,20 +51,20 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 				name += "-subgroups"
 			}
 			vs = append(vs, variant[rowsOf, rowSchedule]{name, func(m rowsOf, t *Target) bool {
-				return w.on(t) && (!w.Split || m.Cols > leastPart) && (w.LookBack == 0 || m.Cols <= w.GroupLanes*leastPart) && (w.Split && !w.Edges || m.Cols <= longestRow) && (!w.Held || w.Kept > 0 || w.elements(m) <= mostEach) && (!w.Edges || m.Edges)
+				return w.on(t) && (!w.Split || m.Cols > leastPart) && (w.LookBack == 0 || m.Cols <= w.GroupLanes*leastPart) && (w.Split && !w.Ragged || m.Cols <= longestRow) && (!w.Held || w.Kept > 0 || w.elements(m) <= mostEach) && (!w.Ragged || m.Ragged)
 			}, w})
 		}
 	}
 	held := func(lanes, good int) {
 		add("team"+strconv.Itoa(lanes), rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: max(128/lanes, 1)}, Held: true, Good: good})
 	}
-	edges := func(name string, lanes, kept int) {
-		add("edges"+name, rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: 1}, Held: true, Good: mostEach, Kept: kept, Edges: true})
+	ragged := func(name string, lanes, kept int) {
+		add("edges"+name, rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: 1}, Held: true, Good: mostEach, Kept: kept, Ragged: true})
 	}
-	edges("512", 512, 0)
-	edges("1024", 1024, 0)
-	edges("kept1024", 1024, 16)
-	add("edgessplit", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true, Early: true, Edges: true})
+	ragged("512", 512, 0)
+	ragged("1024", 1024, 0)
+	ragged("kept1024", 1024, 16)
+	add("edgessplit", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true, Early: true, Ragged: true})
 	add("split", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true, Early: true})
 	held(1, 4)
 	held(4, 8)
@@ -82,7 +82,7 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 	lookBack := func(lanes, ahead int) {
 		w := rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: 1}, Split: true, LookBack: ahead}
 		add("flow"+strconv.Itoa(lanes), w)
-		w.Edges = true
+		w.Ragged = true
 		add("edgesflow"+strconv.Itoa(lanes), w)
 	}
 	lookBack(128, 8)
@@ -95,7 +95,7 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 	w.take(&m)
 	long := m.Cols > mostEach*t.Lanes
-	if w.Edges && !long {
+	if w.Ragged && !long {
 		// What the launches beside take has to be gained: with single elements it is the
 		// weights that take long, until lanes hold many.
 		least := 6 << 10
@@ -122,10 +122,10 @@ func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 	kept := lookBack == 0 && m.Rows >= 128 && m.Cols <= most && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
 	switch {
 	case w.LookBack > 0:
-		return w.GroupLanes == lookBack && w.Edges == m.Edges
+		return w.GroupLanes == lookBack && w.Ragged == m.Ragged
 	case w.Split && lookBack > 0:
 		return false
-	case w.Split && w.Edges:
+	case w.Split && w.Ragged:
 		return long && !kept && m.Rows*m.Cols >= 1<<22
 	case w.Split:
 		return m.Cols >= 4*leastPart && (m.Rows < 128 || long && !kept)
@@ -147,7 +147,7 @@ func (m rowsOf) lookBackLanes(weights int, t *Target) int {
 	case 2:
 		lanes = 128
 	}
-	if !t.Ordered || m.Bytes != 4 || m.Unit == 1 && !m.Edges || m.Cols <= least || m.Cols > lanes*leastPart || m.Rows*m.Cols < 1<<25 {
+	if !t.Ordered || m.Bytes != 4 || m.Unit == 1 && !m.Ragged || m.Cols <= least || m.Cols > lanes*leastPart || m.Rows*m.Cols < 1<<25 {
 		return 0
 	}
 	return lanes
@@ -157,7 +157,7 @@ func (m rowsOf) lookBackLanes(weights int, t *Target) int {
 // registers hold them too, and lanes hold so much that they would wait long.
 func (w *rowSchedule) early(m rowsOf, weights int) bool {
 	n, much := w.elements(m), 20
-	if w.Edges {
+	if w.Ragged {
 		much = 28 // two vectors of weights take the place of one
 	}
 	return w.Early || w.Held && w.Kept == 0 && (w.GroupLanes == 1024 || w.GroupLanes == 512 && n > much) && w.GroupLanes*n*(1+weights) <= 1<<16
@@ -171,7 +171,7 @@ func (w *rowSchedule) elements(m rowsOf) int {
 
 // take sets what is read at once of rows.
 func (w *rowSchedule) take(m *rowsOf) {
-	if w.Edges {
+	if w.Ragged {
 		m.Unit = 4
 	}
 }
@@ -221,7 +221,7 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 		if q.epilogue != nil && !alignedOperands(q.epilogue.in, a.Rows*a.Cols) {
 			a.Unit = 1
 		}
-		a.Edges = a.Unit == 1 && q.In[0].Type == op.F32 && q.epilogue == nil && a.Cols >= leastEdged
+		a.Ragged = a.Unit == 1 && q.In[0].Type == op.F32 && q.epilogue == nil && a.Cols >= minRaggedCols
 		w, name, err := rowSchedules.prefer(q, a, func(w *rowSchedule) bool { return w.good(a, len(q.inputs())-1, &q.Target) })
 		if err != nil {
 			return nil, err
@@ -237,10 +237,10 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 			}
 			if s.Each, s.filled = eachOf(a.units(), w.groupLayout, most/a.Unit); s.Each == 0 {
 				s.Each, s.Rest = most/a.Unit, true
-				if w.Edges && a.Cols > leastStored && q.Target.Shared >= 48<<10 {
+				if w.Ragged && a.Cols > leastStored && q.Target.Shared >= 48<<10 {
 					s.Stored = 2
 				}
-			} else if w.Edges {
+			} else if w.Ragged {
 				s.filled = mostly // a row may have a sector less
 			}
 		}
@@ -252,25 +252,25 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 		params := rowParams{Rows: uint32(a.Rows), Cols: uint32(a.units()), Count: float32(a.Cols), Eps: op.NormOptsOf(&q.Attrs).Eps}
 		var p planner
 		groups, in, weights, out := a.Rows, bind[:1:1], bind[1:], q.outputs()
-		if w.Edges {
+		if w.Ragged {
 			params.Cols = uint32(a.Cols)
 			in = append(in, in[0])
-			out = append(out[:1:1], p.scratch(edgeLanes*a.Rows))
+			out = append(out[:1:1], p.scratch(raggedLanes*a.Rows))
 		}
 		var pieces []Ref
 		if w.Split {
 			groups, pieces = s.split(&p, q, a, &params, in)
 		}
-		if w.Edges {
-			weights = s.edgedWeights(&p, weights, a.Cols)
+		if w.Ragged {
+			weights = s.raggedWeights(&p, weights, a.Cols)
 		}
 		p.stage(m.of(s, q.epilogue), w.groups(groups), params, slices.Concat(in, weights, pieces, out)...)
-		if w.Edges {
-			e, from := edgeSpec{Type: s.Type}, []Ref{out[1]}
+		if w.Ragged {
+			e, from := raggedSpec{Type: s.Type}, []Ref{out[1]}
 			if w.Split {
 				e.Weights, from = s.Weights, append(from, bind[1:]...)
 			}
-			p.stage(storedEdges.of(e, nil), kernel.GridFor(edgeLanes*a.Rows, edgeGroup), edgeParams{uint32(a.Rows), uint32(a.Cols)}, append(from, out[0])...)
+			p.stage(storeRagged.of(e, nil), kernel.GridFor(raggedLanes*a.Rows, raggedLocal), raggedParams{uint32(a.Rows), uint32(a.Cols)}, append(from, out[0])...)
 		}
 		return p.done(name)
 	}}
@@ -284,7 +284,7 @@ func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in 
 	if units*a.Unit == leastPart {
 		// Read before the pieces are, which takes as long.
 		s.Each, s.filled = units/s.GroupLanes, partly
-		if a.units()%units == 0 && !s.Edges {
+		if a.units()%units == 0 && !s.Ragged {
 			s.filled = fully
 		}
 	}
@@ -313,17 +313,17 @@ func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in 
 // row is the row of a team, or its part of one. A team that has none reads the
 // first one and writes nothing.
 type row struct {
-	strip
+	stridedRange
 	is    kernel.Bool
 	start kernel.U32 // the first unit of the row, or element if rows have edges
 	begin kernel.U32 // the first unit of the row that is one
 	unit  int
-	edged
+	raggedInput
 	held   []kernel.F32  // the lane's elements, if they are kept
 	at     []kernel.U32  // the units that they are
 	there  []kernel.Bool // which of these are there
-	rest   *strip        // what is not kept of the row, if a part is
-	edge   *edge         // behind the units that are held, if rows have edges
+	rest   *stridedRange // what is not kept of the row, if a part is
+	ragged *raggedEnd    // behind the units that are held, if rows have edges
 	number kernel.U32    // of the row
 	// Of a part of a row.
 	piece  kernel.U32    // what is known of the part
@@ -348,32 +348,32 @@ func (r *row) isLast(piece kernel.U32) kernel.Bool {
 }
 
 // newRow returns the row of a team, of x.
-func newRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x edged) *row {
+func newRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput) *row {
 	r := placeRow(b, t, p, s, x)
 	r.hold()
 	return r
 }
 
 // placeRow is newRow before anything is read.
-func placeRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x edged) *row {
+func placeRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput) *row {
 	if s.Split {
 		return placePart(b, t, p, s, x)
 	}
 	cols := b.U32(&p.Cols)
-	r := &row{unit: s.Unit, edged: x, strip: strip{t: t, Each: s.Each, filled: s.filled}}
+	r := &row{unit: s.Unit, raggedInput: x, stridedRange: stridedRange{t: t, Each: s.Each, filled: s.filled}}
 	r.number = t.number
 	r.is = t.number.Lt(b.U32(&p.Rows))
 	r.start = kernel.Select(r.is, t.number, kernel.U(0)).Mul(cols)
 	r.begin = r.start
 	r.first, r.last = r.start, r.start.Add(cols)
-	if s.Edges {
-		e := edgeOf(t.lane, r.start, cols)
-		r.begin, r.first, r.last, r.edge = e.from, e.from, e.to, &e
+	if s.Ragged {
+		e := raggedEndOf(t.lane, r.start, cols)
+		r.begin, r.first, r.last, r.ragged = e.from, e.from, e.to, &e
 		b.Roomy() // of what is held, and vectors of weights
 	}
 	if s.Rest {
 		b.Roomy() // of what is kept, and what is read beside it
-		r.rest = &strip{t: t, first: r.first.Add(kernel.U(uint32(s.Each * s.GroupLanes))), last: r.last}
+		r.rest = &stridedRange{t: t, first: r.first.Add(kernel.U(uint32(s.Each * s.GroupLanes))), last: r.last}
 		if s.Stored > 0 {
 			r.rest.stored = &stored{row: r, n: s.Stored, x: kernel.Shared[kernel.Vec4F](b, "stored", s.Stored*s.GroupLanes)}
 		}
@@ -382,10 +382,10 @@ func placeRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x edged
 }
 
 // placePart is placeRow for a part of a row.
-func placePart(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x edged) *row {
+func placePart(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput) *row {
 	cols, length, parts := b.U32(&p.Cols), b.U32(&p.Part), b.U32(&p.Parts)
 	unit, zero, one := kernel.U(uint32(s.Unit)), kernel.U(0), kernel.U(1)
-	r := &row{unit: s.Unit, edged: x, strip: strip{t: t, Each: s.Each, filled: s.filled}}
+	r := &row{unit: s.Unit, raggedInput: x, stridedRange: stridedRange{t: t, Each: s.Each, filled: s.filled}}
 	all := b.U32(&p.Rows).Mul(parts)
 	r.is = t.number.Lt(all)
 	r.piece = t.number
@@ -401,9 +401,9 @@ func placePart(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x edge
 	r.begin = r.start
 	rowEnd := r.start.Add(cols)
 	end := rowEnd
-	if s.Edges { // which belong to the first part, and to the last
-		e := edgeOf(t.lane, r.start, cols)
-		r.begin, end, r.edge = e.from, e.to, &e
+	if s.Ragged { // which belong to the first part, and to the last
+		e := raggedEndOf(t.lane, r.start, cols)
+		r.begin, end, r.ragged = e.from, e.to, &e
 		e.is = e.is.And(kernel.Select(t.lane.Lt(kernel.U(sector)), r.pieces[0], r.pieces[1].Sub(one)).Eq(r.piece))
 		e.at = kernel.Select(e.is, e.at, r.start)
 	}
@@ -416,7 +416,7 @@ func placePart(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x edge
 		return kernel.Select(r.isFirst(piece), r.start, from.Mul(unit)), kernel.Select(r.isLast(piece), rowEnd, to.Mul(unit))
 	}
 	r.elements = func(piece kernel.U32) kernel.F32 {
-		if s.Edges {
+		if s.Ragged {
 			from, to := r.singles(piece)
 			return to.Sub(from).F32()
 		}
@@ -430,20 +430,20 @@ func placePart(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x edge
 // hold reads the lane's elements, if they are few enough to be kept.
 func (r *row) hold() {
 	if r.Each > 0 {
-		r.strip.each(r.unit, func(at []kernel.U32, is []kernel.Bool) { r.held, r.at, r.there = r.units.read(at), at, is })
+		r.stridedRange.each(r.unit, func(at []kernel.U32, is []kernel.Bool) { r.held, r.at, r.there = r.units.read(at), at, is })
 	}
-	if r.edge != nil {
-		r.held, r.there = append(r.held, r.edgeElement()), append(r.there, r.edge.is)
+	if r.ragged != nil {
+		r.held, r.there = append(r.held, r.raggedElement()), append(r.there, r.ragged.is)
 	}
 }
 
-// edgeElement reads the lane's element of the edges; of parts without edges nobody does.
-func (r *row) edgeElement() kernel.F32 {
+// raggedElement reads the lane's element of the edges; of parts without edges nobody does.
+func (r *row) raggedElement() kernel.F32 {
 	if !r.isPart() {
-		return r.single(r.edge.at)
+		return r.single(r.ragged.at)
 	}
 	v := kernel.NewVar(r.t.b, "edge", r.held[0]) // it counts among what may be greatest
-	r.t.b.If(r.isFirst(r.piece).Or(r.isLast(r.piece)), func() { v.Set(r.single(r.edge.at)) })
+	r.t.b.If(r.isFirst(r.piece).Or(r.isLast(r.piece)), func() { v.Set(r.single(r.ragged.at)) })
 	return v.Get()
 }
 
@@ -469,7 +469,7 @@ func (r *row) write(put func(i kernel.U32, vs []kernel.F32), f func(k int, j ker
 	}
 	b.If(r.is, func() {
 		if r.Each == 0 {
-			r.strip.each(r.unit, again)
+			r.stridedRange.each(r.unit, again)
 			return
 		}
 		if r.rest != nil {
@@ -478,9 +478,9 @@ func (r *row) write(put func(i kernel.U32, vs []kernel.F32), f func(k int, j ker
 		for k, i := range r.at {
 			b.If(r.there[k], func() { each(k, i, r.held[k*r.unit:][:r.unit]) })
 		}
-		if n, e := len(r.at), r.edge; e != nil {
+		if n, e := len(r.at), r.ragged; e != nil {
 			b.If(e.is, func() {
-				put(r.number.Mul(kernel.U(edgeLanes)).Add(r.t.lane), f(n, e.at.Sub(r.start), r.held[n*r.unit:]))
+				put(r.number.Mul(kernel.U(raggedLanes)).Add(r.t.lane), f(n, e.at.Sub(r.start), r.held[n*r.unit:]))
 			})
 		}
 	})

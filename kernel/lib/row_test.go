@@ -91,9 +91,9 @@ func TestLongRows(t *testing.T) {
 	}
 }
 
-// TestPartsOfRowsWithEdges has rows whose last part is full, short, and empty in some of
+// TestPartsOfRaggedRows has rows whose last part is full, short, and empty in some of
 // them, wherever they begin.
-func TestPartsOfRowsWithEdges(t *testing.T) {
+func TestPartsOfRaggedRows(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(15, 16))
 	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
 		for i, cols := range []int{4097, 4099, 4103, 4109, 4111, 8195, 12301} {

@@ -52,7 +52,7 @@ var scans = newMaker("scan", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 	if s.Split {
 		of := s
 		of.Pieces = true
-		done := foldStrip(b, f, of, t.number.Sub(part).Add(t.lane), kernel.Select(is, t.number, kernel.U(0)), func(i kernel.U32) []kernel.Dynamic { return before(i, i) })
+		done := foldRange(b, f, of, t.number.Sub(part).Add(t.lane), kernel.Select(is, t.number, kernel.U(0)), func(i kernel.U32) []kernel.Dynamic { return before(i, i) })
 		_, whole := t.scanStates(f, shared, done)
 		carry.set(whole)
 		b.Barrier()

@@ -19,7 +19,7 @@ var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowS
 })
 
 // softmaxed gives the softmax, or its logarithm, of the team's row or its part of one.
-func softmaxed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x edged, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
+func softmaxed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r := newRow(b, t, p, s, x)
 	var key kernel.U32
 	var sum kernel.F32
@@ -96,7 +96,7 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 	// it.
 	best := kernel.NewVar(b, "best", kernel.U(lowestKey))
 	total := kernel.NewVar(b, "total", kernel.F(0))
-	all := &r.strip
+	all := &r.stridedRange
 	if r.rest != nil {
 		all = r.rest
 	}

@@ -30,7 +30,7 @@ var variances = newMaker("reduce_var", func(b *kernel.Builder, p *reduceParams, 
 		put[0] = e.result(b, s.Type)
 	}
 	c := pieceOf(b, p, t, s.Split)
-	centre, squares, off := m(c, c.strip(t, &s))
+	centre, squares, off := m(c, c.units(t, &s))
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() {
 		if s.Split {
 			put[0](c.Number, kernel.Dyn(centre))
@@ -48,15 +48,15 @@ var variances = newMaker("reduce_var", func(b *kernel.Builder, p *reduceParams, 
 
 // moments declares the operands and returns what gives centre, squares and offset of
 // a piece, in every lane of the team.
-func (s *reduceSpec) moments(b *kernel.Builder, p *reduceParams) func(c piece, st *strip) (centre, squares, off kernel.F32) {
+func (s *reduceSpec) moments(b *kernel.Builder, p *reduceParams) func(c piece, st *stridedRange) (centre, squares, off kernel.F32) {
 	if s.Pieces {
 		pieces := inputMoments(b)
-		return func(c piece, st *strip) (centre, squares, off kernel.F32) {
+		return func(c piece, st *stridedRange) (centre, squares, off kernel.F32) {
 			return pieces.merge(st.t, c.From, c.To, b.F32(&p.Count), b.F32(&p.Length), b.F32(&p.Tail))
 		}
 	}
 	x := s.input(b, "x")
-	return func(c piece, st *strip) (centre, squares, off kernel.F32) {
+	return func(c piece, st *stridedRange) (centre, squares, off kernel.F32) {
 		return momentsOf(st, s.Unit, x, c.end.Sub(c.From))
 	}
 }
@@ -64,7 +64,7 @@ func (s *reduceSpec) moments(b *kernel.Builder, p *reduceParams) func(c piece, s
 // momentsOf returns the moments of a strip of x that has count elements. A row that
 // is held has the mean as its centre, as well as one pass tells; another that of
 // the units with which it begins.
-func momentsOf(st *strip, unit int, x units, count kernel.U32) (centre, squares, off kernel.F32) {
+func momentsOf(st *stridedRange, unit int, x units, count kernel.U32) (centre, squares, off kernel.F32) {
 	t, share := st.t, count.F32().Recip()
 	about := func(vs []kernel.F32, is []kernel.Bool) []kernel.F32 {
 		ds, shares := make([]kernel.F32, len(vs)), make([]kernel.F32, len(vs))

@@ -40,16 +40,16 @@ func inputUnits(b *kernel.Builder, name string, t op.DType, unit int) units {
 	}
 }
 
-// strip is units in a row, of one array or of several alike, that a team takes
+// stridedRange is units in a row, of one array or of several alike, that a team takes
 // turns at.
-type strip struct {
+type stridedRange struct {
 	t           *laneGroup
 	first, last kernel.U32 // units: from the first to before the last
 	// Each is how many units a lane takes if it takes so many at most; 0 for more.
 	Each int
 	filled
-	stored *stored // the first units, if they are kept
-	rarely bool    // this is a way out, for which there shall be few registers
+	stored       *stored // the first units, if they are kept
+	fewRegisters bool    // this is a way out, for which there shall be few registers
 }
 
 // filled says which of the units that lanes take are there.
@@ -79,7 +79,7 @@ func unrolled(unit int) int {
 
 // each runs f over the lane's units, some at a time: at is where they are. Where is
 // does not hold there is none, and the first of the strip stands in its place.
-func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
+func (s *stridedRange) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	b, from := s.t.b, s.first.Add(s.t.lane)
 	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.GroupLanes)) }
 	run := func(from kernel.U32, n int) (at []kernel.U32, is []kernel.Bool) {
@@ -105,7 +105,7 @@ func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 		s.behind().each(unit, f)
 		return
 	}
-	if s.rarely {
+	if s.fewRegisters {
 		b.ForStep(from, s.last, lanes(1), func(i kernel.U32) { f(run(i, 1)) })
 		return
 	}
@@ -118,7 +118,7 @@ func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 
 // back is each of many units from the last to the first, as what has been read last
 // may still be in a cache.
-func (s *strip) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
+func (s *stridedRange) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	b, n := s.t.b, unrolled(unit)
 	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.GroupLanes)) }
 	if k := s.stored; k != nil {
@@ -146,7 +146,7 @@ func (s *strip) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 }
 
 // behind returns the strip without the units that are kept.
-func (s *strip) behind() *strip {
+func (s *stridedRange) behind() *stridedRange {
 	r := *s
 	r.stored, r.first = nil, s.first.Add(kernel.U(uint32(s.stored.n*s.t.GroupLanes)))
 	return &r
@@ -196,7 +196,7 @@ func (k *stored) instead(at func(i int) []kernel.F32, f func()) {
 }
 
 // taken returns how many of many units the lane takes.
-func (s *strip) taken() kernel.U32 {
+func (s *stridedRange) taken() kernel.U32 {
 	return s.last.Sub(s.first).Add(kernel.U(uint32(s.t.GroupLanes - 1))).Sub(s.t.lane).Div(kernel.U(uint32(s.t.GroupLanes)))
 }
 
@@ -235,7 +235,7 @@ func tree(vs []kernel.F32) kernel.F32 {
 
 // sums returns n sums over the lane's elements: add gives what some units add to
 // each.
-func (s *strip) sums(unit, n int, add func(at []kernel.U32, is []kernel.Bool) []kernel.F32) []kernel.F32 {
+func (s *stridedRange) sums(unit, n int, add func(at []kernel.U32, is []kernel.Bool) []kernel.F32) []kernel.F32 {
 	b := s.t.b
 	if s.Each > 0 {
 		var vs []kernel.F32
