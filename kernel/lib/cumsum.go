@@ -25,8 +25,8 @@ type cumsumSpec struct {
 	reduceSchedule
 }
 
-// cumsumHeld is how many neighbouring elements a lane adds up itself.
-const cumsumHeld = 4
+// cumsumInRegisters is how many neighbouring elements a lane adds up itself.
+const cumsumInRegisters = 4
 
 // cumsums adds up along pieces of rows, from what was summed before: of a row in
 // parts, those are the sums of the parts before.
@@ -47,14 +47,14 @@ var cumsums = newMaker("cumsum", func(b *kernel.Builder, p *reduceParams, s cums
 			return acc.Add(sums.At(i))
 		})))
 	}
-	chunk := kernel.U(uint32(s.GroupLanes * cumsumHeld))
+	chunk := kernel.U(uint32(s.GroupLanes * cumsumInRegisters))
 	turns := chunk.Mul(kernel.U(sumTurns))
 	t.again()
 	b.ForStep(kernel.U(0), size, turns, func(at kernel.U32) {
 		some := kernel.NewVar(b, "some", kernel.F(0))
 		b.ForStep(at, at.Add(turns).Min(size), chunk, func(at kernel.U32) {
-			from := c.From.Add(at).Add(t.lane.Mul(kernel.U(cumsumHeld)))
-			run := kernel.NewVars(b, "run", cumsumHeld, kernel.F(0))
+			from := c.From.Add(at).Add(t.lane.Mul(kernel.U(cumsumInRegisters)))
+			run := kernel.NewVars(b, "run", cumsumInRegisters, kernel.F(0))
 			for k := range run {
 				i := from.Add(kernel.U(uint32(k)))
 				b.If(i.Lt(c.To), func() { run[k].Set(x(i)) })
@@ -62,7 +62,7 @@ var cumsums = newMaker("cumsum", func(b *kernel.Builder, p *reduceParams, s cums
 					run[k].Set(run[k-1].Get().Add(run[k].Get()))
 				}
 			}
-			before, whole := t.scan(run[cumsumHeld-1].Get())
+			before, whole := t.scan(run[cumsumInRegisters-1].Get())
 			for k := range run {
 				i := from.Add(kernel.U(uint32(k)))
 				b.If(i.Lt(c.To), func() {

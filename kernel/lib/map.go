@@ -29,7 +29,7 @@ type mapOf struct {
 // elements are not large have one: see moderate.
 type mapSchedule struct {
 	Width, Each, Lanes int
-	Apart, Guarded     bool
+	Branches, Guarded  bool
 }
 
 var mapSchedules = table[mapOf, mapSchedule]{
@@ -121,7 +121,7 @@ var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapSchedule, 
 	for k := range at {
 		at[k] = first.Add(kernel.U(uint32(k * w.Lanes)))
 	}
-	if w.Apart {
+	if w.Branches {
 		is := make([]kernel.Bool, w.Each)
 		for k := range at {
 			is[k] = at[k].Lt(n)
@@ -308,8 +308,8 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	w.Lanes, w.Apart = q.Target.MapLanes, w.Each > 1 && q.Target.MapApart
-	w.Guarded = w.Each > 1 && !w.Apart && q.Target.MapGuarded && guards(e)
+	w.Lanes, w.Branches = q.Target.MapLanes, w.Each > 1 && q.Target.MapBranches
+	w.Guarded = w.Each > 1 && !w.Branches && q.Target.MapGuarded && guards(e)
 	f := q.Attrs.Float
 	var p planner
 	p.stage(maps.of(w, e), kernel.GridFor(n/w.Width, w.Each*w.Lanes), mapParams{uint32(n / w.Width), f(0), f(1), f(2), f(3)}, bind...)

@@ -32,12 +32,12 @@ func layerNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ra
 	switch {
 	case s.Rest:
 		mean, squares = r.moments(count)
-	case s.Held:
-		mean = t.sum(tree(r.only(r.held))).Div(count)
-		for i, x := range r.held {
-			r.held[i] = x.Sub(mean)
+	case s.InRegisters:
+		mean = t.sum(tree(r.only(r.resident))).Div(count)
+		for i, x := range r.resident {
+			r.resident[i] = x.Sub(mean)
 		}
-		ds := r.only(r.held)
+		ds := r.only(r.resident)
 		squares = t.sum(products(ds, ds))
 	case s.Split:
 		f := ps.ofRow(r)
@@ -48,7 +48,7 @@ func layerNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ra
 	scale := squares.Div(count).Add(b.F32(&p.Eps)).Sqrt().Recip()
 	r.write(put, func(k int, j kernel.U32, xs []kernel.F32) []kernel.F32 {
 		return w.affine(xs, k, j, func(x kernel.F32) kernel.F32 {
-			if !s.Held || s.Rest {
+			if !s.InRegisters || s.Rest {
 				x = x.Sub(mean)
 			}
 			return x.Mul(scale)
@@ -61,7 +61,7 @@ func layerNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ra
 // distances from the mean of what it keeps, so that nobody waits before all is read.
 func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 	unit := kernel.U(uint32(r.unit))
-	share, held, taken := count.Recip(), r.held[:len(r.at)*r.unit], kernel.U(0)
+	share, held, taken := count.Recip(), r.resident[:len(r.at)*r.unit], kernel.U(0)
 	for _, is := range r.there[:len(r.at)] {
 		taken = taken.Add(kernel.Select(is, unit, kernel.U(0)))
 	}
@@ -75,7 +75,7 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 	if e := r.ragged; e != nil && r.isPart() {
 		// In a short part a lane may have this element alone. Far from the centre its square
 		// would be all that is seen.
-		centre = kernel.Select(taken.Eq(kernel.U(0)).And(e.is), r.held[len(held)], centre)
+		centre = kernel.Select(taken.Eq(kernel.U(0)).And(e.is), r.resident[len(held)], centre)
 	}
 	all := func(vs []kernel.F32) []kernel.F32 { return vs }
 	about := func(vs []kernel.F32, there func(vs []kernel.F32) []kernel.F32) []kernel.F32 {
@@ -98,7 +98,7 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 		sums[i] = sums[i].Add(v)
 	}
 	if e := r.ragged; e != nil {
-		for i, v := range about(r.held[len(held):], all) {
+		for i, v := range about(r.resident[len(held):], all) {
 			sums[i] = sums[i].Add(kernel.Select(e.is, v, kernel.F(0)))
 		}
 		taken = taken.Add(kernel.Select(e.is, kernel.U(1), kernel.U(0)))
@@ -168,7 +168,7 @@ func (r *row) squares() kernel.F32 {
 	if r.Each == 0 {
 		return r.sums(r.unit, 1, of)[0]
 	}
-	xs := r.only(r.held)
+	xs := r.only(r.resident)
 	sum := products(xs, xs)
 	if r.rest != nil {
 		sum = sum.Add(r.rest.sums(r.unit, 1, of)[0])
@@ -221,7 +221,7 @@ func weighted(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragge
 	case s.Ragged:
 		r = placeRow(b, t, p, s, x)
 		w = s.read(b, t, p, r, ws)
-		r.hold()
+		r.load()
 	default:
 		w = s.read(b, t, p, nil, ws)
 		r = newRow(b, t, p, s, x)

@@ -33,9 +33,9 @@ func formOf(terms bool, beside int) panelForm {
 	return lineScalars
 }
 
-// apart reports whether the four lines of a quad are not neighbours, but as far
+// strided reports whether the four lines of a quad are not neighbours, but as far
 // apart as a panel has quads: then neighbouring lanes read neighbouring elements.
-func (f panelForm) apart() bool { return f == lineScalars || f == gathered }
+func (f panelForm) strided() bool { return f == lineScalars || f == gathered }
 
 // A panel is one operand's part of a step in workgroup memory: depth terms of
 // some lines, four lines a vector. A crew of lanes brings it there.
@@ -158,7 +158,7 @@ func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
 		}
 		for q := range 4 {
 			l := line.Add(quad.Mul(u(4))).Add(u(q))
-			if x.form.apart() {
+			if x.form.strided() {
 				l = line.Add(quad).Add(u(q * quads))
 			}
 			e.line[q] = l.Min(last)
@@ -299,7 +299,7 @@ func (x *panel) store(shared kernel.Array[kernel.Vec4F], slot kernel.U32, from s
 
 // place returns the number of line q of a quad, from the first of the panel on.
 func (x *panel) place(quad kernel.U32, q int) kernel.U32 {
-	if x.form.apart() {
+	if x.form.strided() {
 		return quad.Add(kernel.U(uint32(q * x.lines / 4)))
 	}
 	return quad.Mul(kernel.U(4)).Add(kernel.U(uint32(q)))

@@ -137,7 +137,7 @@ func (s *rowSpec) raggedWeights(p *planner, weights []Ref, cols int) (bind []Ref
 	switch {
 	case s.Split: // storeRagged applies those for edges: there may be no room for so many buffers
 		return weights
-	case n > 1 && s.Kept > 0: // lanes have no registers for two vectors of each of several
+	case n > 1 && s.MaxResident > 0: // lanes have no registers for two vectors of each of several
 		s.Shifted = true
 		units := 4 * (cols/4 - 1)
 		bind = append(slices.Clone(weights), p.scratch(4*n*units))

@@ -19,11 +19,11 @@ import (
 // rowSchedule is how rows are divided.
 type rowSchedule struct {
 	groupLayout
-	Held bool // rows are kept in registers
-	Good int  // elements of a row that a lane holds at the best
-	// Kept is how many elements of a row a lane holds at most, where others of a longer
+	InRegisters bool // rows are kept in registers
+	Good        int  // elements of a row that a lane holds at the best
+	// MaxResident is how many elements of a row a lane holds at most, where others of a longer
 	// row are read twice; 0 for rows that are not longer than what is held.
-	Kept int
+	MaxResident int
 	// Split says that a team has a part of a row.
 	Split bool
 	// LookBack, if it is not 0, says that one launch does all that is to be done for parts, and
@@ -51,34 +51,34 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 				name += "-subgroups"
 			}
 			vs = append(vs, variant[rowsOf, rowSchedule]{name, func(m rowsOf, t *Target) bool {
-				return w.on(t) && (!w.Split || m.Cols > leastPart) && (w.LookBack == 0 || m.Cols <= w.GroupLanes*leastPart) && (w.Split && !w.Ragged || m.Cols <= longestRow) && (!w.Held || w.Kept > 0 || w.elements(m) <= mostEach) && (!w.Ragged || m.Ragged)
+				return w.on(t) && (!w.Split || m.Cols > leastPart) && (w.LookBack == 0 || m.Cols <= w.GroupLanes*leastPart) && (w.Split && !w.Ragged || m.Cols <= longestRow) && (!w.InRegisters || w.MaxResident > 0 || w.elements(m) <= mostEach) && (!w.Ragged || m.Ragged)
 			}, w})
 		}
 	}
-	held := func(lanes, good int) {
-		add("team"+strconv.Itoa(lanes), rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: max(128/lanes, 1)}, Held: true, Good: good})
+	inRegisters := func(lanes, good int) {
+		add("team"+strconv.Itoa(lanes), rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: max(128/lanes, 1)}, InRegisters: true, Good: good})
 	}
-	ragged := func(name string, lanes, kept int) {
-		add("edges"+name, rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: 1}, Held: true, Good: mostEach, Kept: kept, Ragged: true})
+	ragged := func(name string, lanes, maxResident int) {
+		add("edges"+name, rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: 1}, InRegisters: true, Good: mostEach, MaxResident: maxResident, Ragged: true})
 	}
 	ragged("512", 512, 0)
 	ragged("1024", 1024, 0)
 	ragged("kept1024", 1024, 16)
 	add("edgessplit", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true, Early: true, Ragged: true})
 	add("split", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true, Early: true})
-	held(1, 4)
-	held(4, 8)
-	held(8, 8)
-	held(16, 8)
-	held(32, 32)
-	held(128, 20)
-	held(256, 32)
-	held(512, 32)
-	held(1024, 32)
+	inRegisters(1, 4)
+	inRegisters(4, 8)
+	inRegisters(8, 8)
+	inRegisters(16, 8)
+	inRegisters(32, 32)
+	inRegisters(128, 20)
+	inRegisters(256, 32)
+	inRegisters(512, 32)
+	inRegisters(1024, 32)
 	add("loop", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}})
 	// More than so much would leave a lane too few registers for what it reads twice.
-	add("kept1024", rowSchedule{groupLayout: groupLayout{GroupLanes: 1024, Groups: 1}, Held: true, Kept: 16})
-	add("kept256", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Held: true, Kept: 12})
+	add("kept1024", rowSchedule{groupLayout: groupLayout{GroupLanes: 1024, Groups: 1}, InRegisters: true, MaxResident: 16})
+	add("kept256", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, InRegisters: true, MaxResident: 12})
 	lookBack := func(lanes, ahead int) {
 		w := rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: 1}, Split: true, LookBack: ahead}
 		add("flow"+strconv.Itoa(lanes), w)
@@ -119,18 +119,18 @@ func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 	if long {
 		lookBack = m.lookBackLanes(weights, t)
 	}
-	kept := lookBack == 0 && m.Rows >= 128 && m.Cols <= most && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
+	resident := lookBack == 0 && m.Rows >= 128 && m.Cols <= most && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
 	switch {
 	case w.LookBack > 0:
 		return w.GroupLanes == lookBack && w.Ragged == m.Ragged
 	case w.Split && lookBack > 0:
 		return false
 	case w.Split && w.Ragged:
-		return long && !kept && m.Rows*m.Cols >= 1<<22
+		return long && !resident && m.Rows*m.Cols >= 1<<22
 	case w.Split:
-		return m.Cols >= 4*leastPart && (m.Rows < 128 || long && !kept)
-	case w.Kept > 0:
-		return w.GroupLanes == 1024 && long && kept
+		return m.Cols >= 4*leastPart && (m.Rows < 128 || long && !resident)
+	case w.MaxResident > 0:
+		return w.GroupLanes == 1024 && long && resident
 	}
 	return w.elements(m) <= w.Good
 }
@@ -160,7 +160,7 @@ func (w *rowSchedule) early(m rowsOf, weights int) bool {
 	if w.Ragged {
 		much = 28 // two vectors of weights take the place of one
 	}
-	return w.Early || w.Held && w.Kept == 0 && (w.GroupLanes == 1024 || w.GroupLanes == 512 && n > much) && w.GroupLanes*n*(1+weights) <= 1<<16
+	return w.Early || w.InRegisters && w.MaxResident == 0 && (w.GroupLanes == 1024 || w.GroupLanes == 512 && n > much) && w.GroupLanes*n*(1+weights) <= 1<<16
 }
 
 // elements returns how many elements of a row a lane holds.
@@ -189,9 +189,9 @@ type rowParams struct {
 // a part puts together what is known of all of them.
 const mostMerged = 128
 
-// leastStored is from how many elements on rows with edges are kept in workgroup memory
+// minSharedCols is from how many elements on rows with edges are kept in workgroup memory
 // too: of shorter ones the caches have the rest, and each store takes its time.
-const leastStored = 43 << 10
+const minSharedCols = 43 << 10
 
 // rowSpec is what kernels of rows are specialised by.
 type rowSpec struct {
@@ -203,13 +203,13 @@ type rowSpec struct {
 	Each    int // see strip
 	filled
 	// Shifted says that weights are laid out for rows with edges by a launch before.
-	Shifted bool
-	Rest    bool     // rows are longer than what is kept
-	Stored  int      // units that a lane keeps in workgroup memory, beside Each
-	Part    partKind // what is to be known of parts, if rows have them
-	Parts   bool     // which is what is made
-	Joined  bool     // what is known of rows has been put together by a launch before
-	Back    bool     // the last part comes first
+	Shifted  bool
+	Rest     bool     // rows are longer than what is kept
+	InShared int      // units that a lane keeps in workgroup memory, beside Each
+	Part     partKind // what is to be known of parts, if rows have them
+	Parts    bool     // which is what is made
+	Joined   bool     // what is known of rows has been put together by a launch before
+	Back     bool     // the last part comes first
 }
 
 // rowFamily returns the family of row operations whose kernels m makes.
@@ -230,15 +230,15 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 		w.groupLayout, w.Early = w.with(&q.Target), w.early(a, len(q.inputs())-1)
 		bind := q.inputs()
 		s := rowSpec{Op: q.Op.Name(), Type: q.In[0].Type, rowSchedule: w, Unit: a.Unit}
-		if w.Held {
+		if w.InRegisters {
 			most := mostEach
-			if w.Kept > 0 {
-				most = w.Kept
+			if w.MaxResident > 0 {
+				most = w.MaxResident
 			}
 			if s.Each, s.filled = eachOf(a.units(), w.groupLayout, most/a.Unit); s.Each == 0 {
 				s.Each, s.Rest = most/a.Unit, true
-				if w.Ragged && a.Cols > leastStored && q.Target.Shared >= 48<<10 {
-					s.Stored = 2
+				if w.Ragged && a.Cols > minSharedCols && q.Target.Shared >= 48<<10 {
+					s.InShared = 2
 				}
 			} else if w.Ragged {
 				s.filled = mostly // a row may have a sector less
@@ -319,12 +319,12 @@ type row struct {
 	begin kernel.U32 // the first unit of the row that is one
 	unit  int
 	raggedInput
-	held   []kernel.F32  // the lane's elements, if they are kept
-	at     []kernel.U32  // the units that they are
-	there  []kernel.Bool // which of these are there
-	rest   *stridedRange // what is not kept of the row, if a part is
-	ragged *raggedEnd    // behind the units that are held, if rows have edges
-	number kernel.U32    // of the row
+	resident []kernel.F32  // the lane's elements, if they are kept
+	at       []kernel.U32  // the units that they are
+	there    []kernel.Bool // which of these are there
+	rest     *stridedRange // what is not kept of the row, if a part is
+	ragged   *raggedEnd    // behind the units that are held, if rows have edges
+	number   kernel.U32    // of the row
 	// Of a part of a row.
 	piece  kernel.U32    // what is known of the part
 	pieces [2]kernel.U32 // of the row: from the first to before the last
@@ -350,7 +350,7 @@ func (r *row) isLast(piece kernel.U32) kernel.Bool {
 // newRow returns the row of a team, of x.
 func newRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput) *row {
 	r := placeRow(b, t, p, s, x)
-	r.hold()
+	r.load()
 	return r
 }
 
@@ -374,8 +374,8 @@ func placeRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragge
 	if s.Rest {
 		b.Roomy() // of what is kept, and what is read beside it
 		r.rest = &stridedRange{t: t, first: r.first.Add(kernel.U(uint32(s.Each * s.GroupLanes))), last: r.last}
-		if s.Stored > 0 {
-			r.rest.stored = &stored{row: r, n: s.Stored, x: kernel.Shared[kernel.Vec4F](b, "stored", s.Stored*s.GroupLanes)}
+		if s.InShared > 0 {
+			r.rest.shared = &inShared{row: r, n: s.InShared, x: kernel.Shared[kernel.Vec4F](b, "stored", s.InShared*s.GroupLanes)}
 		}
 	}
 	return r
@@ -427,13 +427,13 @@ func placePart(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragg
 	return r
 }
 
-// hold reads the lane's elements, if they are few enough to be kept.
-func (r *row) hold() {
+// load reads the lane's elements, if they are few enough to be kept.
+func (r *row) load() {
 	if r.Each > 0 {
-		r.stridedRange.each(r.unit, func(at []kernel.U32, is []kernel.Bool) { r.held, r.at, r.there = r.units.read(at), at, is })
+		r.stridedRange.each(r.unit, func(at []kernel.U32, is []kernel.Bool) { r.resident, r.at, r.there = r.units.read(at), at, is })
 	}
 	if r.ragged != nil {
-		r.held, r.there = append(r.held, r.raggedElement()), append(r.there, r.ragged.is)
+		r.resident, r.there = append(r.resident, r.raggedElement()), append(r.there, r.ragged.is)
 	}
 }
 
@@ -442,7 +442,7 @@ func (r *row) raggedElement() kernel.F32 {
 	if !r.isPart() {
 		return r.single(r.ragged.at)
 	}
-	v := kernel.NewVar(r.t.b, "edge", r.held[0]) // it counts among what may be greatest
+	v := kernel.NewVar(r.t.b, "edge", r.resident[0]) // it counts among what may be greatest
 	r.t.b.If(r.isFirst(r.piece).Or(r.isLast(r.piece)), func() { v.Set(r.single(r.ragged.at)) })
 	return v.Get()
 }
@@ -476,11 +476,11 @@ func (r *row) write(put func(i kernel.U32, vs []kernel.F32), f func(k int, j ker
 			r.rest.back(r.unit, again)
 		}
 		for k, i := range r.at {
-			b.If(r.there[k], func() { each(k, i, r.held[k*r.unit:][:r.unit]) })
+			b.If(r.there[k], func() { each(k, i, r.resident[k*r.unit:][:r.unit]) })
 		}
 		if n, e := len(r.at), r.ragged; e != nil {
 			b.If(e.is, func() {
-				put(r.number.Mul(kernel.U(raggedLanes)).Add(r.t.lane), f(n, e.at.Sub(r.start), r.held[n*r.unit:]))
+				put(r.number.Mul(kernel.U(raggedLanes)).Add(r.t.lane), f(n, e.at.Sub(r.start), r.resident[n*r.unit:]))
 			})
 		}
 	})

@@ -79,15 +79,15 @@ const signBit = 1 << 31
 func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 	t, b := r.t, r.t.b
 	if r.Each > 0 && r.isPart() {
-		k = greatestKey(r.held)
-		return t.addExponentials(k, tree(r.only(exponentialsOf(r.held, numberOf(k.Max(kernel.U(lowestKey)))))))
+		k = greatestKey(r.resident)
+		return t.addExponentials(k, tree(r.only(exponentialsOf(r.resident, numberOf(k.Max(kernel.U(lowestKey)))))))
 	}
 	if r.Each > 0 && r.rest == nil {
-		k = t.most(greatestKey(r.held))
+		k = t.most(greatestKey(r.resident))
 		greatest := numberOf(k.Max(kernel.U(lowestKey))) // see below
-		es := exponentialsOf(r.held, greatest)
+		es := exponentialsOf(r.resident, greatest)
 		if sum = t.sum(tree(r.only(es))); keep {
-			r.held = es
+			r.resident = es
 		}
 		return k, sum
 	}
@@ -110,16 +110,16 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 	})
 	most := best.Get()
 	if r.rest != nil {
-		most = most.Max(greatestKey(r.held))
+		most = most.Max(greatestKey(r.resident))
 	}
 	k = t.most(most)
 	greatest := numberOf(k)
 	mine := total.Get().Mul(numberOf(best.Get()).Sub(greatest).Exp())
 	if r.rest != nil {
-		es := exponentialsOf(r.held, greatest)
+		es := exponentialsOf(r.resident, greatest)
 		mine = mine.Add(tree(r.only(es)))
 		if keep {
-			r.held = es
+			r.resident = es
 		}
 	}
 	sum = t.sum(mine)

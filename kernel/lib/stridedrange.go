@@ -48,8 +48,8 @@ type stridedRange struct {
 	// Each is how many units a lane takes if it takes so many at most; 0 for more.
 	Each int
 	filled
-	stored       *stored // the first units, if they are kept
-	fewRegisters bool    // this is a way out, for which there shall be few registers
+	shared       *inShared // the first units, if they are kept
+	fewRegisters bool      // this is a way out, for which there shall be few registers
 }
 
 // filled says which of the units that lanes take are there.
@@ -99,9 +99,9 @@ func (s *stridedRange) each(unit int, f func(at []kernel.U32, is []kernel.Bool))
 		f(at, is)
 		return
 	}
-	if k := s.stored; k != nil {
+	if k := s.shared; k != nil {
 		at, is := run(from, k.n)
-		k.keep(at, func() { f(at, is) })
+		k.store(at, func() { f(at, is) })
 		s.behind().each(unit, f)
 		return
 	}
@@ -121,7 +121,7 @@ func (s *stridedRange) each(unit int, f func(at []kernel.U32, is []kernel.Bool))
 func (s *stridedRange) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	b, n := s.t.b, unrolled(unit)
 	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.GroupLanes)) }
-	if k := s.stored; k != nil {
+	if k := s.shared; k != nil {
 		s.behind().back(unit, f)
 		var at []kernel.U32
 		var is []kernel.Bool
@@ -148,20 +148,20 @@ func (s *stridedRange) back(unit int, f func(at []kernel.U32, is []kernel.Bool))
 // behind returns the strip without the units that are kept.
 func (s *stridedRange) behind() *stridedRange {
 	r := *s
-	r.stored, r.first = nil, s.first.Add(kernel.U(uint32(s.stored.n*s.t.GroupLanes)))
+	r.shared, r.first = nil, s.first.Add(kernel.U(uint32(s.shared.n*s.t.GroupLanes)))
 	return &r
 }
 
-// stored are vectors of a row that lanes keep in workgroup memory when they are read
+// inShared are vectors of a row that lanes keep in workgroup memory when they are read
 // first, each its own.
-type stored struct {
+type inShared struct {
 	row *row
 	n   int // of a lane
 	x   kernel.Array[kernel.Vec4F]
 }
 
-// keep keeps the vectors at places, and has f read them from registers.
-func (k *stored) keep(at []kernel.U32, f func()) {
+// store keeps the vectors at places, and has f read them from registers.
+func (k *inShared) store(at []kernel.U32, f func()) {
 	t := k.row.t
 	var vs [][]kernel.F32
 	for i, p := range at {
@@ -173,19 +173,19 @@ func (k *stored) keep(at []kernel.U32, f func()) {
 }
 
 // again has f read them once more.
-func (k *stored) again(f func()) {
+func (k *inShared) again(f func()) {
 	k.instead(func(i int) []kernel.F32 {
 		v := k.x.At(k.place(i))
 		return []kernel.F32{v.X(), v.Y(), v.Z(), v.W()}
 	}, f)
 }
 
-func (k *stored) place(i int) kernel.U32 {
+func (k *inShared) place(i int) kernel.U32 {
 	return k.row.t.lane.Add(kernel.U(uint32(i * k.row.t.GroupLanes)))
 }
 
 // instead has f read vector i of those that are kept from at, in their order.
-func (k *stored) instead(at func(i int) []kernel.F32, f func()) {
+func (k *inShared) instead(at func(i int) []kernel.F32, f func()) {
 	before, i := k.row.units, 0
 	k.row.units = func(kernel.U32) []kernel.F32 {
 		i++
