@@ -19,8 +19,8 @@ func (c convOf) product() matMulOf {
 	return matMulOf{op.Product{Batch: g, M: c.O / g, K: c.C / g * c.KH * c.KW, N: c.N * c.OutH * c.OutW}}
 }
 
-// mostTerms bounds the table of the elements of a window.
-const mostTerms = 1 << 16
+// maxTerms bounds the table of the elements of a window.
+const maxTerms = 1 << 16
 
 var convSchedules = table[convOf, matMulSchedule]{
 	{"panels128x128", func(c convOf, t *Target) bool { return c.O/max(c.Groups, 1) > 64 && c.panels(panel128x128, t) }, matMulSchedule{panel: together(panel128x128)}},
@@ -42,7 +42,7 @@ func together(t panelTile) panelTile {
 // enough, to be made by panels.
 func (c convOf) panels(t panelTile, d *Target) bool {
 	p := c.product()
-	return p.K > 0 && p.K <= mostTerms && p.groups(t.Rows, t.Cols) >= enough && t.runs(d)
+	return p.K > 0 && p.K <= maxTerms && p.groups(t.Rows, t.Cols) >= enough && t.runs(d)
 }
 
 type convSpec struct {

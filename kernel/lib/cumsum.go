@@ -48,11 +48,11 @@ var cumsums = newMaker("cumsum", func(b *kernel.Builder, p *reduceParams, s cums
 		})))
 	}
 	chunk := kernel.U(uint32(s.GroupLanes * cumsumInRegisters))
-	turns := chunk.Mul(kernel.U(sumTurns))
+	iterations := chunk.Mul(kernel.U(sumTerms))
 	t.again()
-	b.ForStep(kernel.U(0), size, turns, func(at kernel.U32) {
+	b.ForStep(kernel.U(0), size, iterations, func(at kernel.U32) {
 		some := kernel.NewVar(b, "some", kernel.F(0))
-		b.ForStep(at, at.Add(turns).Min(size), chunk, func(at kernel.U32) {
+		b.ForStep(at, at.Add(iterations).Min(size), chunk, func(at kernel.U32) {
 			from := c.From.Add(at).Add(t.lane.Mul(kernel.U(cumsumInRegisters)))
 			run := kernel.NewVars(b, "run", cumsumInRegisters, kernel.F(0))
 			for k := range run {

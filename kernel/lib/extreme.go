@@ -26,7 +26,7 @@ var extremes = newMaker("reduce_extreme", func(b *kernel.Builder, p *reduceParam
 	best := kernel.NewVar(b, "best", kernel.U(0))
 	// What stands in the place of a unit that is not there changes nothing.
 	st.each(s.Unit, func(at []kernel.U32, _ []kernel.Bool) { best.Set(best.Get().Max(keys(at))) })
-	k := t.most(best.Get())
+	k := t.max(best.Get())
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() {
 		if s.Split {
 			put(c.Number, kernel.Dyn(k))
@@ -119,8 +119,8 @@ var places = newMaker("reduce_place", func(b *kernel.Builder, p *reduceParams, s
 			}
 		}
 	})
-	k := t.most(best.Get())
-	first := t.least(kernel.Select(best.Get().Eq(k), place.Get(), kernel.U(1<<31-1)))
+	k := t.max(best.Get())
+	first := t.min(kernel.Select(best.Get().Eq(k), place.Get(), kernel.U(1<<31-1)))
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() { put(c.Number, k, first) })
 })
 

@@ -121,10 +121,10 @@ func foldRange(b *kernel.Builder, f *op.Fold, s foldSpec, from, to kernel.U32, r
 		step = f.Merge
 	}
 	all, some := newStateVars(b, "all", f), newStateVars(b, "some", f)
-	turns := kernel.U(uint32(s.GroupLanes * sumTurns))
-	b.ForStep(from, to, turns, func(at kernel.U32) {
+	iterations := kernel.U(uint32(s.GroupLanes * sumTerms))
+	b.ForStep(from, to, iterations, func(at kernel.U32) {
 		some.begin()
-		b.ForStep(at, at.Add(turns).Min(to), kernel.U(uint32(s.GroupLanes)), func(i kernel.U32) {
+		b.ForStep(at, at.Add(iterations).Min(to), kernel.U(uint32(s.GroupLanes)), func(i kernel.U32) {
 			some.set(kernel.Inline(b, step, append(some.get(), read(i)...), nil))
 		})
 		all.set(kernel.Inline(b, f.Merge, append(all.get(), some.get()...), nil))

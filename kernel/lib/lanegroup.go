@@ -90,13 +90,13 @@ func (t *laneGroup) sums() kernel.Array[kernel.F32] {
 	return t.f
 }
 
-// most returns the greatest x of the team, likewise.
-func (t *laneGroup) most(x kernel.U32) kernel.U32 {
+// max returns the greatest x of the team, likewise.
+func (t *laneGroup) max(x kernel.U32) kernel.U32 {
 	return combine(t, t.keys, useKeys, x, kernel.U32.Max, kernel.SubgroupMax[kernel.U32])
 }
 
-// least returns the least x of the team, likewise.
-func (t *laneGroup) least(x kernel.U32) kernel.U32 {
+// min returns the least x of the team, likewise.
+func (t *laneGroup) min(x kernel.U32) kernel.U32 {
 	return combine(t, t.keys, useKeys, x, kernel.U32.Min, kernel.SubgroupMin[kernel.U32])
 }
 
@@ -171,8 +171,8 @@ func combine[T kernel.F32 | kernel.U32](t *laneGroup, array func() kernel.Array[
 
 // group reduces over some lanes, each of which gets the result.
 type group struct {
-	sum  func(x kernel.F32) kernel.F32
-	most func(x kernel.U32) kernel.U32
+	sum func(x kernel.F32) kernel.F32
+	max func(x kernel.U32) kernel.U32
 }
 
 // merge reduces words over the team by f, which does so over any group of lanes and may
@@ -180,8 +180,8 @@ type group struct {
 // those of subgroups first and lanes wait for each other once.
 func (t *laneGroup) merge(words []kernel.U32, f func(g group, words []kernel.U32) []kernel.U32) []kernel.U32 {
 	n := t.GroupLanes / max(t.Size, 1)
-	if t.Size == 0 || t.Groups > 1 || n <= 1 || n > min(t.Size, mostSubgroups) {
-		return f(group{t.sum, t.most}, words)
+	if t.Size == 0 || t.Groups > 1 || n <= 1 || n > min(t.Size, maxSubgroups) {
+		return f(group{t.sum, t.max}, words)
 	}
 	b, size := t.b, kernel.U(uint32(t.Size))
 	over := func(n int) group {
@@ -208,12 +208,12 @@ func (t *laneGroup) merge(words []kernel.U32, f func(g group, words []kernel.U32
 	return f(over(n), all)
 }
 
-// mostWords is how many words merge takes at most of each of so many subgroups.
-const mostWords, mostSubgroups = 3, 32
+// maxWords is how many words merge takes at most of each of so many subgroups.
+const maxWords, maxSubgroups = 3, 32
 
 func (t *laneGroup) words() kernel.Array[kernel.U32] {
 	if !t.hasM {
-		t.m, t.hasM = kernel.Shared[kernel.U32](t.b, "team_words", mostWords*mostSubgroups), true
+		t.m, t.hasM = kernel.Shared[kernel.U32](t.b, "team_words", maxWords*maxSubgroups), true
 	}
 	return t.m
 }
@@ -281,18 +281,18 @@ func (t *laneGroup) scan(x kernel.F32) (before, whole kernel.F32) {
 	return previous.Get(), s.At(first.Add(kernel.U(uint32(t.GroupLanes - 1))))
 }
 
-// sumTurns is how many terms a lane adds before it adds their sum to its
+// sumTerms is how many terms a lane adds before it adds their sum to its
 // total: an error grows with the longer of both chains, not with their product.
-const sumTurns = 64
+const sumTerms = 64
 
 // totals returns sums over i = from, from+step ... below to, as one lane makes
 // them: add returns each of acc plus its term i.
 func totals(b *kernel.Builder, n int, from, to kernel.U32, step int, add func(acc []kernel.F32, i kernel.U32) []kernel.F32) []kernel.F32 {
 	all := kernel.NewVars(b, "all", n, kernel.F(0))
-	turns := kernel.U(uint32(step * sumTurns))
-	b.ForStep(from, to, turns, func(at kernel.U32) {
+	iterations := kernel.U(uint32(step * sumTerms))
+	b.ForStep(from, to, iterations, func(at kernel.U32) {
 		some := kernel.NewVars(b, "some", n, kernel.F(0))
-		b.ForStep(at, at.Add(turns).Min(to), kernel.U(uint32(step)), func(i kernel.U32) {
+		b.ForStep(at, at.Add(iterations).Min(to), kernel.U(uint32(step)), func(i kernel.U32) {
 			for k, v := range add(values(some), i) {
 				some[k].Set(v)
 			}

@@ -157,18 +157,18 @@ var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapSchedule, 
 // From so many elements a launch more is little beside a program that computes much, and
 // beside any other with functions.
 const (
-	leastRaggedHeavy = 1 << 24
-	leastRagged      = 1 << 26
+	minRaggedHeavy = 1 << 24
+	minRagged      = 1 << 26
 )
 
 // Ragged reports whether an elementwise program over n elements is faster on a target if
 // vectors of all but the last have a launch of their own. What computes little is as fast
 // by single elements.
 func Ragged(p *Epilogue, n int, t Target) bool {
-	if n%4 == 0 || n < leastRaggedHeavy {
+	if n%4 == 0 || n < minRaggedHeavy {
 		return false
 	}
-	if n < leastRagged && !heavy(p.Exprs, t.withDefaults().MapMuch) {
+	if n < minRagged && !heavy(p.Exprs, t.withDefaults().MapMuch) {
 		return false
 	}
 	for _, in := range p.In {

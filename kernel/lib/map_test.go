@@ -209,12 +209,12 @@ func TestRagged(t *testing.T) {
 		n      int
 		want   bool
 	}{
-		{exp, op.Full, leastRagged + 3, true},
-		{exp, op.Scalar, leastRagged + 3, true},
-		{exp, op.Full, leastRagged, false},
-		{exp, op.Full, leastRagged - 1, false},
-		{exp, op.Periodic, leastRagged + 3, false},
-		{sum, op.Full, leastRagged + 3, false},
+		{exp, op.Full, minRagged + 3, true},
+		{exp, op.Scalar, minRagged + 3, true},
+		{exp, op.Full, minRagged, false},
+		{exp, op.Full, minRagged - 1, false},
+		{exp, op.Periodic, minRagged + 3, false},
+		{sum, op.Full, minRagged + 3, false},
 	} {
 		p := &Epilogue{In: []Operand{{Type: op.F32, Spread: c.spread, N: c.n}}, Exprs: []*ir.Node{c.expr}}
 		if got := Ragged(p, c.n, Target{}); got != c.want {

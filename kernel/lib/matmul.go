@@ -20,7 +20,7 @@ func (m matMulOf) groups(rows, cols int) int {
 // panels reports whether panels of a size are for a product: it fills them for the
 // greater part, and enough of them with all workgroups that can share its terms.
 func (m matMulOf) panels(t panelTile, d *Target) bool {
-	return m.K > 0 && m.M > t.Rows/2 && m.N > t.Cols/2 && m.groups(t.Rows, t.Cols)*max(1, m.K/leastShare) >= enough && t.runs(d)
+	return m.K > 0 && m.M > t.Rows/2 && m.N > t.Cols/2 && m.groups(t.Rows, t.Cols)*max(1, m.K/minShare) >= enough && t.runs(d)
 }
 
 // enough is a number of workgroups that keeps a large device busy.

@@ -220,19 +220,19 @@ func planMatVec(q *request) (*Plan, error) {
 func launchMatVec(q *request, m matVecOf, w matVecSchedule, name string) (*Plan, error) {
 	s := matVecSpec{matVecSchedule: w, Type: q.In[0].Type, Trans: m.Trans}
 	ceil := func(n, by int) int { return (n + by - 1) / by }
-	var blocks, parts, runs, most int // most runs of a part, by the lanes that add them
+	var blocks, parts, runs, limit int // most runs of a part, by the lanes that add them
 	if m.Trans {
 		s.Run = runOf(s.Type, m.M)
-		runs, most = m.K, exactTerms*w.Groups
+		runs, limit = m.K, exactTerms*w.Groups
 		blocks = ceil(m.M, s.Run*w.GroupLanes)
 		parts = min(busyGroups/blocks, m.K/(w.Groups*w.Ahead*4))
 	} else {
 		s.Run = runOf(s.Type, m.K)
-		runs, most = m.K/s.Run, exactTerms*w.GroupLanes/max(1, s.Run/4)
+		runs, limit = m.K/s.Run, exactTerms*w.GroupLanes/max(1, s.Run/4)
 		blocks = ceil(m.M, w.Rows)
 		parts = min(busyLaneGroups*32/w.GroupLanes/blocks, runs/(w.GroupLanes*w.Ahead*4))
 	}
-	each := max(1, min(ceil(runs, max(1, parts)), most))
+	each := max(1, min(ceil(runs, max(1, parts)), limit))
 	parts = max(1, ceil(runs, each))
 	s.Part = parts > 1
 	grid := kernel.GridOf(blocks * parts)

@@ -383,7 +383,7 @@ func mutantTrials(rnd *rand.Rand) []*trial {
 			floats(op.MatMul, o.Attrs(), a, w, []int{e[2]})
 		}
 	}
-	floats(op.MatMul, op.Attrs{}, []int{3, 17, 2*leastShare + 9}, []int{3, 2*leastShare + 9, 68}, []int{68})
+	floats(op.MatMul, op.Attrs{}, []int{3, 17, 2*minShare + 9}, []int{3, 2*minShare + 9, 68}, []int{68})
 	cs[len(cs)-1].variants = []string{"panels32x64"} // in parts
 	floats(op.Conv2D, op.Conv2DOpts{Groups: 2, Stride: [2]int{2, 1}, Pad: [2]int{1, 2}}.Attrs(), []int{2, 12, 9, 11}, []int{10, 6, 3, 4}, []int{10})
 	return cs

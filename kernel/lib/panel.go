@@ -110,12 +110,12 @@ func (x *panel) perUnit() int {
 	return 1
 }
 
-// turns is how many units a lane of the crew brings; where they do not come out
+// iterations is how many units a lane of the crew brings; where they do not come out
 // even, the last lanes bring none.
-func (x *panel) turns() int { return max(1, x.lines*x.depth/4/x.perUnit()/x.loaders) }
+func (x *panel) iterations() int { return max(1, x.lines*x.depth/4/x.perUnit()/x.loaders) }
 
 // registers is the vectors that a lane reads for a step.
-func (x *panel) registers() int { return x.turns() * x.perUnit() }
+func (x *panel) registers() int { return x.iterations() * x.perUnit() }
 
 // start finds the units of the lane: terms from from on of lines from line on of
 // count, in a matrix that begins at origin, with rows of pitch in memory.
@@ -142,7 +142,7 @@ func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
 		by = x.depth
 	}
 	rest, times, jump := lane.Mod(u(by)), lane.Div(u(by)), x.loaders/by
-	for i := range x.turns() {
+	for i := range x.iterations() {
 		var quad kernel.U32
 		e := panelUnit{}
 		switch x.form {

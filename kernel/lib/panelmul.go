@@ -427,14 +427,14 @@ var panelMuls = newMaker("matmul_panels", func(b *kernel.Builder, p *panelParams
 })
 
 // Filling workgroups keep a large device busy with products by panels; with fewer,
-// some share the terms of a sum, of at least leastShare terms each.
+// some share the terms of a sum, of at least minShare terms each.
 const (
-	filling    = 256
-	leastShare = 128
+	filling  = 256
+	minShare = 128
 )
 
-// mostParts bounds the elements of the sums of parts that are kept at once.
-const mostParts = 1 << 26
+// maxPartialElements bounds the elements of the sums of parts that are kept at once.
+const maxPartialElements = 1 << 26
 
 // launchPanels makes the plan with panels of one size. Products with one matrix
 // on the right are one, of the rows of all, where these stand below each other.
@@ -472,7 +472,7 @@ func launchPanels(q *request, pr op.Product, o op.MatMulOpts, t panelTile, name 
 	var p planner
 	parts := (pr.K-1)/exactTerms + 1
 	if 2*groups <= filling {
-		parts = max(parts, min(filling/groups, pr.K/leastShare))
+		parts = max(parts, min(filling/groups, pr.K/minShare))
 	}
 	if parts <= 1 {
 		p.stage(panelMuls.of(s, q.epilogue), kernel.GridOf(groups), params, append(q.inputs(), q.outputs()...)...)
@@ -484,11 +484,11 @@ func launchPanels(q *request, pr op.Product, o op.MatMulOpts, t panelTile, name 
 	params.Each, params.Parts = u(each), u(parts)
 	// One product at a time, or some rows of it, if there is no room for more.
 	products, rows := pr.Batch, pr.M
-	if n := mostParts / parts / pr.N / pr.M; n < products {
+	if n := maxPartialElements / parts / pr.N / pr.M; n < products {
 		products = max(1, n)
 	}
 	if products == 1 {
-		rows = min(pr.M, max(1, mostParts/parts/pr.N/t.Rows)*t.Rows)
+		rows = min(pr.M, max(1, maxPartialElements/parts/pr.N/t.Rows)*t.Rows)
 	}
 	sums := p.scratch(parts * products * rows * pr.N)
 	for pair := 0; pair < pr.Batch; pair += products {

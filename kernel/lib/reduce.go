@@ -40,10 +40,10 @@ const (
 	maxParts = 1024
 	// reducedParts are the parts of a row at most where a result follows from them in one go.
 	reducedParts = 4096
-	leastPart    = 4096    // elements that are worth a workgroup
-	longestRow   = 1 << 22 // for one workgroup: see sumTurns
-	// mostEach bounds the elements of a row that a lane takes at once.
-	mostEach = 32
+	minPart      = 4096    // elements that are worth a workgroup
+	longestRow   = 1 << 22 // for one workgroup: see sumTerms
+	// maxEach bounds the elements of a row that a lane takes at once.
+	maxEach = 32
 )
 
 var reduceSchedules = reduceTable()
@@ -74,14 +74,14 @@ func reduceTable() (vs table[rowsOf, reduceSchedule]) {
 }
 
 func worthSplitting(m rowsOf) bool {
-	return m.Cols > longestRow || m.Cols >= 2*leastPart && m.Rows < 256
+	return m.Cols > longestRow || m.Cols >= 2*minPart && m.Rows < 256
 }
 
 // parts returns how many parts a row of cols elements has, up to most, and their length:
 // the last part may be shorter. Others are multiples of what a team reads at once, as
 // what is left is read by one unit a lane after the other.
-func parts(cols, most int) (n, length int) {
-	length = ((cols-1)/most/leastPart + 1) * leastPart
+func parts(cols, limit int) (n, length int) {
+	length = ((cols-1)/limit/minPart + 1) * minPart
 	return (cols-1)/length + 1, length
 }
 
@@ -128,15 +128,15 @@ func (c piece) units(t *laneGroup, s *reduceSpec) *stridedRange {
 
 // eachOf returns how many of n units each lane of a crew takes at once, and which of
 // them are there; 0 if these are more than most.
-func eachOf(n int, c groupLayout, most int) (each int, f filled) {
+func eachOf(n int, c groupLayout, limit int) (each int, f filled) {
 	each = (n-1)/c.GroupLanes + 1
 	switch {
-	case each > most:
-		return 0, fully
+	case each > limit:
+		return 0, all
 	case each*c.GroupLanes == n:
-		return each, fully
+		return each, all
 	}
-	return each, mostly
+	return each, allButLast
 }
 
 // pieceOf returns the piece of a team.
@@ -179,7 +179,7 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 		var p planner
 		s := reduceSpec{Op: q.Op.Name(), Type: q.In[0].Type, reduceSchedule: w, Unit: a.Unit}
 		if !w.Split {
-			s.Each, s.filled = eachOf(a.units(), w.groupLayout, mostEach/a.Unit)
+			s.Each, s.filled = eachOf(a.units(), w.groupLayout, maxEach/a.Unit)
 		}
 		params := reduceParams{Rows: uint32(a.Rows), Cols: uint32(a.Cols), Part: uint32(a.Cols), Count: float32(a.Cols),
 			Free: float32(max(a.Cols-op.VarOptsOf(&q.Attrs).DDof, 0))}
@@ -193,7 +193,7 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 			}
 			p.stage(m.of(s, nil), w.groups(a.Rows*n), params, append(operands, pieces...)...)
 			s.Split, s.Pieces, s.Unit, operands = false, true, 1, pieces
-			s.Each, s.filled = eachOf(n, w.groupLayout, mostEach) // all of them at once
+			s.Each, s.filled = eachOf(n, w.groupLayout, maxEach) // all of them at once
 			params.Cols, params.Part = uint32(n), uint32(n)
 			params.Length, params.Tail = float32(length), float32(a.Cols-(n-1)*length)
 		}

@@ -51,7 +51,7 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 				name += "-subgroups"
 			}
 			vs = append(vs, variant[rowsOf, rowSchedule]{name, func(m rowsOf, t *Target) bool {
-				return w.on(t) && (!w.Split || m.Cols > leastPart) && (w.LookBack == 0 || m.Cols <= w.GroupLanes*leastPart) && (w.Split && !w.Ragged || m.Cols <= longestRow) && (!w.InRegisters || w.MaxResident > 0 || w.elements(m) <= mostEach) && (!w.Ragged || m.Ragged)
+				return w.on(t) && (!w.Split || m.Cols > minPart) && (w.LookBack == 0 || m.Cols <= w.GroupLanes*minPart) && (w.Split && !w.Ragged || m.Cols <= longestRow) && (!w.InRegisters || w.MaxResident > 0 || w.elements(m) <= maxEach) && (!w.Ragged || m.Ragged)
 			}, w})
 		}
 	}
@@ -59,7 +59,7 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 		add("team"+strconv.Itoa(lanes), rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: max(128/lanes, 1)}, InRegisters: true, Good: good})
 	}
 	ragged := func(name string, lanes, maxResident int) {
-		add("edges"+name, rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: 1}, InRegisters: true, Good: mostEach, MaxResident: maxResident, Ragged: true})
+		add("edges"+name, rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: 1}, InRegisters: true, Good: maxEach, MaxResident: maxResident, Ragged: true})
 	}
 	ragged("512", 512, 0)
 	ragged("1024", 1024, 0)
@@ -94,32 +94,32 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 // are from an H200; weights is how many operands there are beside the rows.
 func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 	w.take(&m)
-	long := m.Cols > mostEach*t.Lanes
+	long := m.Cols > maxEach*t.Lanes
 	if w.Ragged && !long {
 		// What the launches beside take has to be gained: with single elements it is the
 		// weights that take long, until lanes hold many.
-		least := 6 << 10
+		minimum := 6 << 10
 		if weights == 0 {
-			least = 16 << 10
+			minimum = 16 << 10
 		}
-		if m.Cols < least || m.Rows*m.Cols < 1<<24 {
+		if m.Cols < minimum || m.Rows*m.Cols < 1<<24 {
 			return false
 		}
 	}
 	// Of longer rows the caches do not have enough, less where lanes ask for single
 	// elements; two weights make parts slower.
-	most := 3 << 15
+	limit := 3 << 15
 	switch {
 	case m.Unit == 1:
-		most = 1 << 16
+		limit = 1 << 16
 	case weights > 1:
-		most = 9 << 14
+		limit = 9 << 14
 	}
 	lookBack := 0
 	if long {
 		lookBack = m.lookBackLanes(weights, t)
 	}
-	resident := lookBack == 0 && m.Rows >= 128 && m.Cols <= most && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
+	resident := lookBack == 0 && m.Rows >= 128 && m.Cols <= limit && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
 	switch {
 	case w.LookBack > 0:
 		return w.GroupLanes == lookBack && w.Ragged == m.Ragged
@@ -128,7 +128,7 @@ func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 	case w.Split && w.Ragged:
 		return long && !resident && m.Rows*m.Cols >= 1<<22
 	case w.Split:
-		return m.Cols >= 4*leastPart && (m.Rows < 128 || long && !resident)
+		return m.Cols >= 4*minPart && (m.Rows < 128 || long && !resident)
 	case w.MaxResident > 0:
 		return w.GroupLanes == 1024 && long && resident
 	}
@@ -140,14 +140,14 @@ func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 // and of very long ones the caches do not have enough. With two weights lanes have more to
 // wait for, and fewer registers.
 func (m rowsOf) lookBackLanes(weights int, t *Target) int {
-	lanes, least := 256, 1<<16
+	lanes, minimum := 256, 1<<16
 	switch weights {
 	case 1:
-		least = 3 << 14
+		minimum = 3 << 14
 	case 2:
 		lanes = 128
 	}
-	if !t.Ordered || m.Bytes != 4 || m.Unit == 1 && !m.Ragged || m.Cols <= least || m.Cols > lanes*leastPart || m.Rows*m.Cols < 1<<25 {
+	if !t.Ordered || m.Bytes != 4 || m.Unit == 1 && !m.Ragged || m.Cols <= minimum || m.Cols > lanes*minPart || m.Rows*m.Cols < 1<<25 {
 		return 0
 	}
 	return lanes
@@ -185,9 +185,9 @@ type rowParams struct {
 	Part, Parts, Behind uint32
 }
 
-// mostMerged is how many parts a row has at most where each team that makes results of
+// maxMerged is how many parts a row has at most where each team that makes results of
 // a part puts together what is known of all of them.
-const mostMerged = 128
+const maxMerged = 128
 
 // minSharedCols is from how many elements on rows with edges are kept in workgroup memory
 // too: of shorter ones the caches have the rest, and each store takes its time.
@@ -231,17 +231,17 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 		bind := q.inputs()
 		s := rowSpec{Op: q.Op.Name(), Type: q.In[0].Type, rowSchedule: w, Unit: a.Unit}
 		if w.InRegisters {
-			most := mostEach
+			limit := maxEach
 			if w.MaxResident > 0 {
-				most = w.MaxResident
+				limit = w.MaxResident
 			}
-			if s.Each, s.filled = eachOf(a.units(), w.groupLayout, most/a.Unit); s.Each == 0 {
-				s.Each, s.Rest = most/a.Unit, true
+			if s.Each, s.filled = eachOf(a.units(), w.groupLayout, limit/a.Unit); s.Each == 0 {
+				s.Each, s.Rest = limit/a.Unit, true
 				if w.Ragged && a.Cols > minSharedCols && q.Target.Shared >= 48<<10 {
 					s.InShared = 2
 				}
 			} else if w.Ragged {
-				s.filled = mostly // a row may have a sector less
+				s.filled = allButLast // a row may have a sector less
 			}
 		}
 		for i := 1; i < len(q.In); i++ {
@@ -280,12 +280,12 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 // the one that clears what a flow waits for, and returns how many teams the launch of the
 // result has.
 func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in []Ref) (groups int, pieces []Ref) {
-	units := max(leastPart, ((a.Cols-1)/maxParts+4)&^3) / a.Unit
-	if units*a.Unit == leastPart {
+	units := max(minPart, ((a.Cols-1)/maxParts+4)&^3) / a.Unit
+	if units*a.Unit == minPart {
 		// Read before the pieces are, which takes as long.
-		s.Each, s.filled = units/s.GroupLanes, partly
+		s.Each, s.filled = units/s.GroupLanes, anyOf
 		if a.units()%units == 0 && !s.Ragged {
-			s.filled = fully
+			s.filled = all
 		}
 	}
 	s.Part = partKinds[q.Op]
@@ -295,16 +295,16 @@ func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in 
 		words := s.Part.words() * parts
 		pieces = append(pieces, p.scratch(words))
 		p.stage(fill.of(op.F32, nil), kernel.GridFor(words, fillLanes), fillParams{N: uint32(words)}, pieces...)
-		params.Behind = params.Parts - 1 + uint32(s.LookBack<<20/(leastPart*s.Type.Size()))
+		params.Behind = params.Parts - 1 + uint32(s.LookBack<<20/(minPart*s.Type.Size()))
 		return 2 * (parts + int(params.Behind)), pieces
 	}
 	pieces = s.Part.scratch(p, parts)
 	first := rowSpec{Op: s.Part.name, Type: s.Type, rowSchedule: s.rowSchedule, Unit: s.Unit, Each: s.Each, filled: s.filled, Part: s.Part, Parts: true}
 	p.stage(rowParts.of(first, nil), s.groups(parts), *params, slices.Concat(in, pieces)...)
-	if s.Back, s.Joined = true, params.Parts > mostMerged; s.Joined {
+	if s.Back, s.Joined = true, params.Parts > maxMerged; s.Joined {
 		from := pieces
 		pieces = s.Part.scratch(p, a.Rows)
-		first.Parts, first.Each, first.filled = false, 0, mostly
+		first.Parts, first.Each, first.filled = false, 0, allButLast
 		p.stage(combinedParts.of(first, nil), s.groups(a.Rows), *params, slices.Concat(from, pieces)...)
 	}
 	return parts, pieces

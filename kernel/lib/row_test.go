@@ -160,7 +160,7 @@ func TestLookBackFallback(t *testing.T) {
 				if strings.Contains(name, "128") {
 					ahead = 8
 				}
-				if was := binary.NativeEndian.Uint32(params[behind:]); was != uint32((cols-1)/leastPart+ahead<<20/(4*leastPart)) {
+				if was := binary.NativeEndian.Uint32(params[behind:]); was != uint32((cols-1)/minPart+ahead<<20/(4*minPart)) {
 					t.Fatalf("%d parts are looked at before", was)
 				}
 				clear(params[behind:][:4])
@@ -177,7 +177,7 @@ func TestLookBackFallback(t *testing.T) {
 func TestJoinedParts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(19, 20))
 	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
-		for i, cols := range []int{mostMerged*leastPart + 4, mostMerged*leastPart + 37} {
+		for i, cols := range []int{maxMerged*minPart + 4, maxMerged*minPart + 37} {
 			x := normal(rnd, 1, cols)
 			for k := range x.Data {
 				x.Data[k] = float64(float32(x.Data[k] + 20))

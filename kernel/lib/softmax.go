@@ -59,7 +59,7 @@ func softmaxed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragg
 // from the keys and sums of lanes.
 func (t *laneGroup) addExponentials(key kernel.U32, sum kernel.F32) (kernel.U32, kernel.F32) {
 	all := t.merge([]kernel.U32{key, sum.AsU32()}, func(g group, words []kernel.U32) []kernel.U32 {
-		k := g.most(words[0])
+		k := g.max(words[0])
 		// Who has -Inf alone adds nothing to what has something else.
 		greatest := numberOf(k.Max(kernel.U(lowestKey)))
 		sum := g.sum(words[1].AsF32().Mul(numberOf(words[0]).Sub(greatest).Exp()))
@@ -83,7 +83,7 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 		return t.addExponentials(k, tree(r.only(exponentialsOf(r.resident, numberOf(k.Max(kernel.U(lowestKey)))))))
 	}
 	if r.Each > 0 && r.rest == nil {
-		k = t.most(greatestKey(r.resident))
+		k = t.max(greatestKey(r.resident))
 		greatest := numberOf(k.Max(kernel.U(lowestKey))) // see below
 		es := exponentialsOf(r.resident, greatest)
 		if sum = t.sum(tree(r.only(es))); keep {
@@ -108,11 +108,11 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 		total.Set(total.Get().Mul(down).Add(tree(exponentialsOf(xs, greatest))))
 		best.Set(now)
 	})
-	most := best.Get()
+	limit := best.Get()
 	if r.rest != nil {
-		most = most.Max(greatestKey(r.resident))
+		limit = limit.Max(greatestKey(r.resident))
 	}
-	k = t.most(most)
+	k = t.max(limit)
 	greatest := numberOf(k)
 	mine := total.Get().Mul(numberOf(best.Get()).Sub(greatest).Exp())
 	if r.rest != nil {
@@ -145,10 +145,10 @@ func greatestKey(xs []kernel.F32) kernel.U32 {
 		us[i] = x.AsU32()
 	}
 	signed := chain(len(us), kernel.I32.Max, func(i int) kernel.I32 { return us[i].I32() }).U32()
-	least := chain(len(us), kernel.U32.Min, func(i int) kernel.U32 { return us[i] })
-	most := chain(len(us), kernel.U32.Max, func(i int) kernel.U32 { return us[i] })
+	minimum := chain(len(us), kernel.U32.Min, func(i int) kernel.U32 { return us[i] })
+	limit := chain(len(us), kernel.U32.Max, func(i int) kernel.U32 { return us[i] })
 	negative := signed.Ge(kernel.U(signBit))
-	k := kernel.Select(negative, least.Not(), signed.Or(kernel.U(signBit)))
-	no := most.Gt(kernel.U(signBit | infBits)).Or(signed.Gt(kernel.U(infBits)).And(negative.Not()))
+	k := kernel.Select(negative, minimum.Not(), signed.Or(kernel.U(signBit)))
+	no := limit.Gt(kernel.U(signBit | infBits)).Or(signed.Gt(kernel.U(infBits)).And(negative.Not()))
 	return kernel.Select(no, kernel.U(nanKey), k)
 }

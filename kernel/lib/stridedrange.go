@@ -56,9 +56,9 @@ type stridedRange struct {
 type filled uint8
 
 const (
-	mostly filled = iota // all but the last of a lane
-	fully                // all
-	partly               // any
+	allButLast filled = iota // all but the last of a lane
+	all                      // all
+	anyOf                    // any
 )
 
 // Unroll is how many units a lane reads before it does something with them,
@@ -91,7 +91,7 @@ func (s *stridedRange) each(unit int, f func(at []kernel.U32, is []kernel.Bool))
 	if s.Each > 0 {
 		at, is := run(from, s.Each)
 		for k := range at {
-			if s.filled == partly || s.filled == mostly && k == s.Each-1 {
+			if s.filled == anyOf || s.filled == allButLast && k == s.Each-1 {
 				is[k] = at[k].Lt(s.last)
 				at[k] = kernel.Select(is[k], at[k], s.first)
 			}
@@ -131,10 +131,10 @@ func (s *stridedRange) back(unit int, f func(at []kernel.U32, is []kernel.Bool))
 		k.again(func() { f(at, is) })
 		return
 	}
-	turns := s.last.Sub(s.first).Div(lanes(n))
-	whole := s.first.Add(turns.Mul(lanes(n)))
+	iterations := s.last.Sub(s.first).Div(lanes(n))
+	whole := s.first.Add(iterations.Mul(lanes(n)))
 	b.ForStep(whole.Add(s.t.lane), s.last, lanes(1), func(i kernel.U32) { f([]kernel.U32{i}, []kernel.Bool{kernel.B(true)}) })
-	b.For(kernel.U(0), turns, func(i kernel.U32) {
+	b.For(kernel.U(0), iterations, func(i kernel.U32) {
 		from := whole.Sub(i.Add(kernel.U(1)).Mul(lanes(n))).Add(s.t.lane)
 		var at []kernel.U32
 		var is []kernel.Bool
@@ -244,7 +244,7 @@ func (s *stridedRange) sums(unit, n int, add func(at []kernel.U32, is []kernel.B
 	}
 	all := kernel.NewVars(b, "all", n, kernel.F(0))
 	some := kernel.NewVars(b, "some", n, kernel.F(0))
-	turns := kernel.NewVar(b, "turns", kernel.U(0))
+	iterations := kernel.NewVar(b, "turns", kernel.U(0))
 	flush := func() {
 		for k := range all {
 			all[k].Set(all[k].Get().Add(some[k].Get()))
@@ -255,8 +255,8 @@ func (s *stridedRange) sums(unit, n int, add func(at []kernel.U32, is []kernel.B
 		for k, v := range add(at, is) {
 			some[k].Set(some[k].Get().Add(v))
 		}
-		turns.Set(turns.Get().Add(kernel.U(1)))
-		b.If(turns.Get().And(kernel.U(sumTurns-1)).Eq(kernel.U(0)), flush)
+		iterations.Set(iterations.Get().Add(kernel.U(1)))
+		b.If(iterations.Get().And(kernel.U(sumTerms-1)).Eq(kernel.U(0)), flush)
 	})
 	flush()
 	return values(all)

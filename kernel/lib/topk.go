@@ -74,8 +74,8 @@ func search(r *searched, k kernel.U32, put func(i, j kernel.U32)) {
 				place.Set(j)
 			})
 		})
-		last.Set(t.most(best.Get()))
-		at.Set(t.least(kernel.Select(best.Get().Eq(last.Get()), place.Get(), kernel.U(none))))
+		last.Set(t.max(best.Get()))
+		at.Set(t.min(kernel.Select(best.Get().Eq(last.Get()), place.Get(), kernel.U(none))))
 		b.If(t.lane.Eq(kernel.U(0)).And(r.cols.Gt(kernel.U(0))), func() { put(i, at.Get()) })
 	})
 }
