@@ -63,7 +63,7 @@ func TestAttentionLaid(t *testing.T) {
 		})
 	}
 	for _, causal := range []bool{false, true} {
-		for _, w := range attentionWays[:2] {
+		for _, w := range attentionSchedules[:2] {
 			if !sampled() {
 				continue
 			}
@@ -121,8 +121,8 @@ func TestAttentionHidden(t *testing.T) {
 	}
 }
 
-// attentionWays are kernels of warpgroups other than those that are chosen too.
-var attentionWays = []attentionWgmma{
+// attentionSchedules are kernels of warpgroups other than those that are chosen too.
+var attentionSchedules = []attentionWgmma{
 	{Groups: 2, Keys: 128, Stages: 2, Turns: true},
 	{Groups: 2, Keys: 176, Stages: 2},
 	{Groups: 3, Keys: 64, Stages: 3, Turns: true},
@@ -136,11 +136,11 @@ func TestAttentionWgmma(t *testing.T) {
 		{1, 1, 1, 70, 100, 192}, {1, 2, 2, 130, 200, 256},
 	} {
 		for _, causal := range []bool{false, true} {
-			for n, w := range attentionWays {
+			for n, w := range attentionSchedules {
 				if s.d > 128 {
 					w.Keys, w.Stages, w.Groups = 64, 2, 2
 				}
-				if !sampled() || n != rand.IntN(len(attentionWays)) {
+				if !sampled() || n != rand.IntN(len(attentionSchedules)) {
 					continue
 				}
 				typ := []op.DType{op.F16, op.BF16}[i%2]

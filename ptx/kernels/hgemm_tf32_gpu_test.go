@@ -45,10 +45,10 @@ func TestGPUTF32Long(t *testing.T) {
 	attrs := op.MatMulOpts{TF32: true}.Attrs()
 	for _, f := range []func() (*Plan, error){
 		func() (*Plan, error) {
-			return p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaTiles[4].wgmmaSpec, parts: 1}, &g.desc)
+			return p.warpgroupsOf(wgmmaSchedule{wgmmaSpec: wgmmaTiles[4].wgmmaSpec, parts: 1}, &g.desc)
 		},
 		func() (*Plan, error) {
-			return p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaTiles[6].wgmmaSpec, parts: 1, copyB: true}, &g.desc)
+			return p.warpgroupsOf(wgmmaSchedule{wgmmaSpec: wgmmaTiles[6].wgmmaSpec, parts: 1, copyB: true}, &g.desc)
 		},
 		func() (*Plan, error) { return p.warps(&g.desc) },
 	} {

@@ -16,7 +16,7 @@ import (
 )
 
 // wgmmaCopies are the operands that may be copied, none to both.
-var wgmmaCopies = []wgmmaWay{{}, {copyA: true}, {copyB: true}, {copyA: true, copyB: true}}
+var wgmmaCopies = []wgmmaSchedule{{}, {copyA: true}, {copyB: true}, {copyA: true, copyB: true}}
 
 // TestWgmmaTF32 multiplies floats in all layouts, with all copies that turn them.
 func TestWgmmaTF32(t *testing.T) {

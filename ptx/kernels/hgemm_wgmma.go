@@ -468,7 +468,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 			at, more := r.at.Get(), i.Ne(ptx.U(0))
 			g.full.At(at).Wait(r.phase.Get())
 			b := tb.Advance(at.Mul(ptx.N(g.Cols * wgmmaLine * 2)))
-			way := func(d int) ptx.Wgmma {
+			schedule := func(d int) ptx.Wgmma {
 				w := ptx.Wgmma{Add: ptx.Is(true), TransA: g.TransA && held == nil, TransB: !g.TransB}
 				if d == 0 {
 					w.Add = more
@@ -477,7 +477,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 			}
 			if held != nil {
 				for d := range wgmmaLine / 16 {
-					held.product(acc, at, d, b.Advance(ptx.N(d*stepB)), way(d))
+					held.product(acc, at, d, b.Advance(ptx.N(d*stepB)), schedule(d))
 					k.WgmmaCommit()
 					k.WgmmaWait(1) // those of 32 bytes before
 					if d == 0 {
@@ -489,7 +489,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 				k.WgmmaFence()
 				for d := range wgmmaLine / 16 {
 					for j := range acc {
-						product(acc[j], a.Advance(ptx.N(d*stepA+j*64*wgmmaLine*2)), b.Advance(ptx.N(d*stepB)), way(d))
+						product(acc[j], a.Advance(ptx.N(d*stepA+j*64*wgmmaLine*2)), b.Advance(ptx.N(d*stepB)), schedule(d))
 					}
 				}
 				k.WgmmaCommit()
@@ -507,7 +507,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 }
 
 // warpgroupsOf plans a product in one way.
-func (p *halfProduct) warpgroupsOf(w wgmmaWay, d *Device) (*Plan, error) {
+func (p *halfProduct) warpgroupsOf(w wgmmaSchedule, d *Device) (*Plan, error) {
 	plan := &Plan{}
 	a, b, err := p.aligned(plan, w.copyA, w.copyB, p.Type == op.F32)
 	if err != nil {

@@ -60,29 +60,29 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 	}
 	// Where there is no room for four stages, five of Q6_K, several blocks share rows if
 	// their parts are equal. Otherwise three will do, and fewer digits.
-	type way struct {
+	type schedule struct {
 		digits   []int
 		least    int // stages
 		from, to int // blocks that share rows
 		more     int // groups that parts may have more than rows
 	}
-	ways := []way{{[]int{digits}, 4, 1, 4, groups / 16}, {[]int{digits, digits - 2}, 3, 1, mostParts, groups}}
+	schedules := []schedule{{[]int{digits}, 4, 1, 4, groups / 16}, {[]int{digits, digits - 2}, 3, 1, mostParts, groups}}
 	_, bytes := blockGroup(blocks, true)
 	switch {
 	case bytes <= shortGroup && longRow(groups):
-		ways = append([]way{{[]int{digits}, 3, 3, mostParts, groups}}, ways...)
+		schedules = append([]schedule{{[]int{digits}, 3, 3, mostParts, groups}}, schedules...)
 	case blocks == op.Q6_K:
-		ways[0].least = 5
+		schedules[0].least = 5
 		if groups > 64 && s.Spread == 1 {
-			ways[0].from, ways[0].to = 4, mostParts
+			schedules[0].from, schedules[0].to = 4, mostParts
 		}
 	case blocks == op.Q8_0:
-		ways[0].more = 0
+		schedules[0].more = 0
 	}
 	if p.M > 1 { // two digits less cost less than blocks that share rows
-		ways = []way{{[]int{digits}, 4, 1, 1, groups}, {[]int{digits - 2}, 3, 1, mostParts, groups}}
+		schedules = []schedule{{[]int{digits}, 4, 1, 1, groups}, {[]int{digits - 2}, 3, 1, mostParts, groups}}
 	}
-	for _, w := range ways {
+	for _, w := range schedules {
 		for s.Split = w.from; s.Split <= min(w.to, d.Multiprocessors/s.Spread); s.Split++ {
 			part := s.part(groups)
 			if more := part*s.Split - groups; more >= part || more > w.more || w.least > 3 && s.Split == 3 {

@@ -16,8 +16,8 @@ import (
 // done puts it together, in the order of the blocks, so that the result is the
 // same each time.
 
-// reduceWay is how a reduction is divided.
-type reduceWay struct {
+// reduceSchedule is how a reduction is divided.
+type reduceSchedule struct {
 	// Lanes are the threads of a row: a power of two up to 32, or of a block.
 	Lanes int
 	// Teams are the rows of a block.
@@ -29,9 +29,9 @@ type reduceWay struct {
 	Load  ptx.Hint
 }
 
-func (w reduceWay) threads() int { return w.Lanes * w.Teams }
+func (w reduceSchedule) threads() int { return w.Lanes * w.Teams }
 
-func (w reduceWay) name(parts int) string {
+func (w reduceSchedule) name(parts int) string {
 	s := fmt.Sprintf("%dx%d-%dw%d", w.Lanes, w.Teams, w.Batch, w.Width)
 	if parts > 1 {
 		s += fmt.Sprintf("-split%d", parts)
@@ -43,7 +43,7 @@ func (w reduceWay) name(parts int) string {
 type reduceSpec struct {
 	Op   string
 	Type op.DType
-	reduceWay
+	reduceSchedule
 	// Shift says that rows may begin anywhere.
 	Shift bool
 	// Split says that a row has several blocks.
@@ -97,9 +97,9 @@ func planReduce(r *lib.Request, d *Device) (*Plan, error) {
 		return nil, unsupported("nothing to reduce")
 	}
 	if r.Op == op.Var && cols <= mostHeldVar {
-		return planRowsBy(r, chooseRowWay(r.Op, r.In[0].Type, cols, 0, d), d)
+		return planRowsBy(r, chooseRowSchedule(r.Op, r.In[0].Type, cols, 0, d), d)
 	}
-	w, parts := chooseReduceWay(r.In[0].Type, rows, cols, d)
+	w, parts := chooseReduceSchedule(r.In[0].Type, rows, cols, d)
 	return planReduceBy(r, w, parts)
 }
 
@@ -113,13 +113,13 @@ func freeOf(r *lib.Request, cols int) Arg {
 }
 
 // planReduceBy plans a reduction with so many blocks to a row.
-func planReduceBy(r *lib.Request, w reduceWay, parts int) (*Plan, error) {
+func planReduceBy(r *lib.Request, w reduceSchedule, parts int) (*Plan, error) {
 	rows, cols := rowSizes(r)
 	e, err := finish(r, 1)
 	if err != nil {
 		return nil, err
 	}
-	s := reduceSpec{Op: r.Op.Name(), Type: r.In[0].Type, reduceWay: w, Split: parts > 1}
+	s := reduceSpec{Op: r.Op.Name(), Type: r.In[0].Type, reduceSchedule: w, Split: parts > 1}
 	s.Shift = rows > 1 && cols%w.Width != 0
 	var args []Arg
 	for i := range r.In {
@@ -140,15 +140,15 @@ func planReduceBy(r *lib.Request, w reduceWay, parts int) (*Plan, error) {
 	return p, nil
 }
 
-// chooseReduceWay returns the way for rows of so many elements, and the blocks
+// chooseReduceSchedule returns the way for rows of so many elements, and the blocks
 // that a row has.
-func chooseReduceWay(t op.DType, rows, cols int, d *Device) (w reduceWay, parts int) {
+func chooseReduceSchedule(t op.DType, rows, cols int, d *Device) (w reduceSchedule, parts int) {
 	v := rowVector(t)
-	w = reduceWay{Lanes: 256, Teams: 1, Width: v, Batch: 4, Load: ptx.Once}
+	w = reduceSchedule{Lanes: 256, Teams: 1, Width: v, Batch: 4, Load: ptx.Once}
 	if cols%v != 0 && cols <= 32 {
 		// Short rows that begin anywhere: neighbours read neighbouring elements in
 		// turn, which is what L1 is for.
-		return reduceWay{Lanes: 1, Teams: 256, Width: 1, Batch: min(cols, 16), Load: ptx.Cached}, 1
+		return reduceSchedule{Lanes: 1, Teams: 256, Width: 1, Batch: min(cols, 16), Load: ptx.Cached}, 1
 	}
 	blocks := 4 * d.Multiprocessors
 	if rows < blocks {

@@ -16,8 +16,8 @@ import (
 // beyond what these have room for in shared memory. How many threads a row has,
 // and how many rows a block, follows from its length.
 
-// rowWay is how rows are held.
-type rowWay struct {
+// rowSchedule is how rows are held.
+type rowSchedule struct {
 	// Lanes are the threads of a row: a power of two up to 32, or a multiple of
 	// 128, which then are the block.
 	Lanes int
@@ -54,13 +54,13 @@ type rowWay struct {
 	Blocks int
 }
 
-func (w rowWay) threads() int { return w.Lanes * w.Teams }
+func (w rowSchedule) threads() int { return w.Lanes * w.Teams }
 
 // room returns the elements that a row can have.
-func (w rowWay) room() int { return w.Lanes * (w.Registers + w.Shared) * w.Width }
+func (w rowSchedule) room() int { return w.Lanes * (w.Registers + w.Shared) * w.Width }
 
 // resident returns about how many blocks a multiprocessor has at the same time.
-func (w rowWay) resident() int {
+func (w rowSchedule) resident() int {
 	if w.Blocks > 0 {
 		return w.Blocks
 	}
@@ -72,7 +72,7 @@ func (w rowWay) resident() int {
 }
 
 // name tells the ways apart.
-func (w rowWay) name() string {
+func (w rowSchedule) name() string {
 	s := fmt.Sprintf("%dx%dx%d-%dw%d", w.Lanes, w.Teams, w.Rows, w.Registers, w.Width)
 	if w.Shared > 0 {
 		s += fmt.Sprintf("+%d", w.Shared)
@@ -102,7 +102,7 @@ func (w rowWay) name() string {
 type rowSpec struct {
 	Op   string
 	Type op.DType
-	rowWay
+	rowSchedule
 	// Shift says that rows may begin anywhere: what is moved at once begins
 	// before the row then, and elements of other rows are left out.
 	Shift bool
@@ -190,7 +190,7 @@ func rowRequest(r *lib.Request, d *Device) error {
 }
 
 // planRowsBy plans an operation on rows that a way has room for.
-func planRowsBy(r *lib.Request, w rowWay, d *Device) (*Plan, error) {
+func planRowsBy(r *lib.Request, w rowSchedule, d *Device) (*Plan, error) {
 	rows, cols := rowSizes(r)
 	e, err := finish(r, cols)
 	if err != nil {
@@ -199,7 +199,7 @@ func planRowsBy(r *lib.Request, w rowWay, d *Device) (*Plan, error) {
 	if e.exprs != nil || r.Op.Class() != op.Row {
 		w.Staged = false
 	}
-	s := rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowWay: w}
+	s := rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowSchedule: w}
 	s.Shift = cols%w.Width != 0
 	s.Whole = min(cols/(w.Lanes*w.Width), w.Registers+w.Shared)
 	p := &Plan{Variant: w.name(), InPlace: s.inPlace(r)}

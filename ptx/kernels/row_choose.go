@@ -31,7 +31,7 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	case n > 2*mostVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*mostVectors/2 && !isNorm(r.Op):
 		return planLongRows(r, rows, n, d)
 	}
-	w := chooseRowWay(r.Op, t, cols, weights, d)
+	w := chooseRowSchedule(r.Op, t, cols, weights, d)
 	if w.Registers == 1 && w.Width > 1 && rows >= 16*w.Teams*d.Multiprocessors {
 		w.Rows = 4 // to begin a block takes as long as a row of so few
 	}
@@ -58,16 +58,16 @@ func isSoftmax(o *op.Operation) bool { return o == op.Softmax || o == op.LogSoft
 
 // by returns the way in which so many lanes have a row of n vectors in registers, of which
 // there are enough for so many blocks.
-func (w rowWay) by(lanes, blocks, n int) rowWay {
+func (w rowSchedule) by(lanes, blocks, n int) rowSchedule {
 	w.Lanes, w.Teams, w.Blocks, w.Registers = lanes, max(1, 128/lanes), blocks, (n-1)/lanes+1
 	return w
 }
 
-// chooseRowWay returns the way of an operation on rows of so many elements, of which one
+// chooseRowSchedule returns the way of an operation on rows of so many elements, of which one
 // multiprocessor holds each, where each element has so many weights.
-func chooseRowWay(o *op.Operation, t op.DType, cols, weights int, d *Device) rowWay {
+func chooseRowSchedule(o *op.Operation, t op.DType, cols, weights int, d *Device) rowSchedule {
 	v, norm, soft := rowVector(t), isNorm(o), isSoftmax(o)
-	w := rowWay{Lanes: 1, Teams: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
+	w := rowSchedule{Lanes: 1, Teams: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
 	anywhere := cols%v != 0
 	if anywhere {
 		// What rows share with their neighbours is read twice.
@@ -154,11 +154,11 @@ func enoughThreads(registers int) int {
 	return 768
 }
 
-// pairWays are the lengths of rows of 16-bit elements that begin anywhere and are
+// pairSchedules are the lengths of rows of 16-bit elements that begin anywhere and are
 // multiplied by so many weights, above one and up to another, for which it is the
 // fastest to move two elements at once: the weights are where they are, and L1 has them for
 // all rows, where those that are laid out for each place of a vector come from L2.
-var pairWays = []struct{ weights, above, most, lanes, blocks int }{
+var pairSchedules = []struct{ weights, above, most, lanes, blocks int }{
 	{2, 1008, 1400, 32, 6},
 	{2, 3328, 4097, 128, 8},
 	{2, 7000, 8190, 256, 5},
@@ -174,9 +174,9 @@ var pairWays = []struct{ weights, above, most, lanes, blocks int }{
 	{1, 19000, 25598, 256, 2},
 }
 
-// pairs returns the way for rows of which pairWays has the length.
-func (w rowWay) pairs(cols, weights int) (rowWay, bool) {
-	for _, p := range pairWays {
+// pairs returns the way for rows of which pairSchedules has the length.
+func (w rowSchedule) pairs(cols, weights int) (rowSchedule, bool) {
+	for _, p := range pairSchedules {
 		if p.weights != weights || cols <= p.above || cols > p.most {
 			continue
 		}
@@ -189,7 +189,7 @@ func (w rowWay) pairs(cols, weights int) (rowWay, bool) {
 // halves returns the way for rows of n vectors of 16-bit elements, so many of which
 // make 32 registers. As in memory they need half of these, and to make float32 of them
 // twice or three times costs less than to have fewer blocks, but for exponentials.
-func (w rowWay) halves(o *op.Operation, n, held, weights int, d *Device) rowWay {
+func (w rowSchedule) halves(o *op.Operation, n, held, weights int, d *Device) rowSchedule {
 	norm, soft := isNorm(o), isSoftmax(o)
 	anywhere := w.Load == ptx.Cached
 	shift := anywhere && weights > 0
@@ -299,10 +299,10 @@ func (w rowWay) halves(o *op.Operation, n, held, weights int, d *Device) rowWay 
 	return w
 }
 
-// shortWays are the lengths, up to so many vectors, of rows of 16-bit elements with so many
+// shortSchedules are the lengths, up to so many vectors, of rows of 16-bit elements with so many
 // weights that begin with vectors, for which the assembler takes too many registers where it
 // is not told, or a warp has too little to do. Others are as good as any.
-var shortWays = []struct {
+var shortSchedules = []struct {
 	weights, above, most, lanes, blocks int
 	packed                              bool
 }{
@@ -323,9 +323,9 @@ var shortWays = []struct {
 	{2, 128 * 3, 128 * 4, 128, 8, false},
 }
 
-// short returns the way for rows of which shortWays has the length.
-func (w rowWay) short(n, weights int) (rowWay, bool) {
-	for _, s := range shortWays {
+// short returns the way for rows of which shortSchedules has the length.
+func (w rowSchedule) short(n, weights int) (rowSchedule, bool) {
+	for _, s := range shortSchedules {
 		if weights == s.weights && n > s.above && n <= s.most {
 			w.Packed = s.packed
 			return w.by(s.lanes, s.blocks, n), true
@@ -337,7 +337,7 @@ func (w rowWay) short(n, weights int) (rowWay, bool) {
 // stream makes w the way of blocks that go from row to row: of n vectors a thread
 // has so many in registers, and as many slots as there is room for beside what
 // reductions need.
-func (w *rowWay) stream(n, held int, d *Device) {
+func (w *rowSchedule) stream(n, held int, d *Device) {
 	each := (n-1)/w.Lanes + 1
 	w.Registers = min(each, held)
 	w.Shared = each - w.Registers
@@ -348,7 +348,7 @@ func (w *rowWay) stream(n, held int, d *Device) {
 // shifted returns the way for rows of n vectors that begin anywhere, with weights
 // that do not: choosing these takes registers, of which there shall be few enough
 // for many blocks.
-func (w rowWay) shifted(n, weights int) (rowWay, bool) {
+func (w rowSchedule) shifted(n, weights int) (rowSchedule, bool) {
 	switch {
 	case n > 256*8 && n <= 384*6 && weights > 1:
 		return w.by(384, 3, n), true
@@ -373,7 +373,7 @@ func (w rowWay) shifted(n, weights int) (rowWay, bool) {
 // singles returns the way for short rows that are moved by single elements, some
 // each thread: neighbours then move neighbours, by and by whole lines of the cache.
 // The shortest come through shared memory.
-func (w rowWay) singles(t op.DType, cols int) rowWay {
+func (w rowSchedule) singles(t op.DType, cols int) rowSchedule {
 	w.Width = 1
 	most, staged := 5, 16
 	if t != op.F32 {
@@ -397,7 +397,7 @@ func (w rowWay) singles(t op.DType, cols int) rowWay {
 // narrow returns the way for short rows of 16-bit elements that do not begin with
 // vectors of 16 bytes: by four where these do, else by two, of which only the first
 // and the last may have an element of another row.
-func (w rowWay) narrow(cols, weights int) (rowWay, bool) {
+func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
 	w.Width, w.Laid = 2, weights > 0
 	if cols%4 == 0 {
 		w.Width = 4
@@ -407,7 +407,7 @@ func (w rowWay) narrow(cols, weights int) (rowWay, bool) {
 		return w.singles(op.BF16, cols), true
 	}
 	if cols%2 != 0 {
-		for _, s := range oddWays {
+		for _, s := range oddSchedules {
 			if weights == s.weights && n > s.above && n <= s.most {
 				w = w.by(s.lanes, s.blocks, n)
 				w.Rows, w.Laid = s.rows, s.laid
@@ -415,14 +415,14 @@ func (w rowWay) narrow(cols, weights int) (rowWay, bool) {
 			}
 		}
 	}
-	ways := []struct{ lanes, registers int }{{4, 4}, {8, 5}, {16, 8}, {32, 11}}
+	schedules := []struct{ lanes, registers int }{{4, 4}, {8, 5}, {16, 8}, {32, 11}}
 	if weights > 0 && w.Width == 2 {
-		ways[1].registers = 7
+		schedules[1].registers = 7
 		if cols%2 == 0 {
-			ways[2].registers = 11 // which a warp would have little of
+			schedules[2].registers = 11 // which a warp would have little of
 		}
 	}
-	for _, s := range ways {
+	for _, s := range schedules {
 		if n <= s.lanes*s.registers {
 			w.Lanes, w.Teams, w.Registers = s.lanes, 128/s.lanes, (n-1)/s.lanes+1
 			if weights > 0 && w.Width == 2 && w.Lanes*w.Registers <= 16*6 {
@@ -435,9 +435,9 @@ func (w rowWay) narrow(cols, weights int) (rowWay, bool) {
 	return w, false
 }
 
-// oddWays are the lengths, above so many pairs and up to so many, of rows of an odd number of
+// oddSchedules are the lengths, above so many pairs and up to so many, of rows of an odd number of
 // 16-bit elements with so many weights that are faster so than as others of their length.
-var oddWays = []struct {
+var oddSchedules = []struct {
 	weights, above, most, lanes, rows, blocks int
 	laid                                      bool
 }{
@@ -467,7 +467,7 @@ const (
 // Some lengths with two weights are faster with one block a multiprocessor.
 func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 	rows, cols := r.In[0].Shape.Rows()
-	w := rowWay{Lanes: 512, Teams: 1, Rows: 1, Width: rowVector(r.In[0].Type), Blocks: 2, Load: ptx.Once, Save: ptx.Once}
+	w := rowSchedule{Lanes: 512, Teams: 1, Rows: 1, Width: rowVector(r.In[0].Type), Blocks: 2, Load: ptx.Once, Save: ptx.Once}
 	parts := 2
 	for parts*clusterVectors < n {
 		parts *= 2
@@ -506,7 +506,7 @@ func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 // since they are few or long.
 func planLongRows(r *lib.Request, rows, n int, d *Device) (*Plan, error) {
 	v := rowVector(r.In[0].Type)
-	w := rowWay{Lanes: 256, Teams: 1, Rows: 1, Width: v, Registers: 32 / v, Blocks: 4, Load: ptx.Once, Save: ptx.Once}
+	w := rowSchedule{Lanes: 256, Teams: 1, Rows: 1, Width: v, Registers: 32 / v, Blocks: 4, Load: ptx.Once, Save: ptx.Once}
 	parts := (n-1)/(w.Lanes*w.Registers) + 1
 	// With less to do for each block, if that gives work to more multiprocessors.
 	for 2*rows*parts <= d.Multiprocessors && w.Registers > 1 {

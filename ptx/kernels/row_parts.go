@@ -32,7 +32,7 @@ const maxRowParts = 48
 
 // planRowParts plans an operation on rows of so many parts: in each a thread has
 // what w says.
-func planRowParts(r *lib.Request, w rowWay, parts int, twice bool) (*Plan, error) {
+func planRowParts(r *lib.Request, w rowSchedule, parts int, twice bool) (*Plan, error) {
 	rows, cols := r.In[0].Shape.Rows()
 	e, err := finish(r, cols)
 	if err != nil {

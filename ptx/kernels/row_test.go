@@ -108,13 +108,13 @@ func TestRowsSmall(t *testing.T) {
 				if packed && typ == op.F32 {
 					continue
 				}
-				w := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 2, Packed: packed, Load: ptx.Once, Save: ptx.Once}
+				w := rowSchedule{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 2, Packed: packed, Load: ptx.Once, Save: ptx.Once}
 				cols := w.room() - rand.IntN(100) - w.Width
 				c := newTrial(o, o.Defaults(), typ, normal(2, cols))
 				for i := range cols {
 					c.values[0].Data[i] = -110 * float64(i) / float64(cols)
 				}
-				c.byWay(t, w, 1)
+				c.bySchedule(t, w, 1)
 			}
 		}
 	}
@@ -130,7 +130,7 @@ func TestRowParts(t *testing.T) {
 				if !sampled() {
 					continue
 				}
-				w := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: rand.IntN(2), Load: ptx.Once, Save: ptx.Once}
+				w := rowSchedule{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: rand.IntN(2), Load: ptx.Once, Save: ptx.Once}
 				w.Packed, w.Laid = typ != op.F32 && rand.IntN(2) == 0, rand.IntN(2) == 0
 				parts := 2 + rand.IntN(3)
 				cols := parts*w.room() - w.Width*(1-i%2)
@@ -168,9 +168,9 @@ func TestRowParts(t *testing.T) {
 	}
 }
 
-// TestRowWays shows that ways have room for the rows that they are chosen for, and
+// TestRowSchedules shows that ways have room for the rows that they are chosen for, and
 // devices for the ways.
-func TestRowWays(t *testing.T) {
+func TestRowSchedules(t *testing.T) {
 	t.Parallel()
 	small := Device{Target: ptx.SM86, Multiprocessors: 20, Shared: ptx.SM86.MaxShared()}
 	for _, d := range []*Device{&h200, &a100, &small} {
@@ -180,7 +180,7 @@ func TestRowWays(t *testing.T) {
 				if o == op.LayerNorm || o == op.RMSNorm {
 					weights = rand.IntN(len(o.Inputs()))
 				}
-				w := chooseRowWay(o, typ, cols, weights, d)
+				w := chooseRowSchedule(o, typ, cols, weights, d)
 				if w.Ring > 0 && w.Ring <= w.Shared {
 					continue // several blocks
 				}
@@ -211,9 +211,9 @@ func TestRowsMany(t *testing.T) {
 	}
 }
 
-// byWay runs an operation on rows by a way, each row in so many parts, and returns the
+// bySchedule runs an operation on rows by a way, each row in so many parts, and returns the
 // plan.
-func (c *trial) byWay(t *testing.T, w rowWay, parts int) *Plan {
+func (c *trial) bySchedule(t *testing.T, w rowSchedule, parts int) *Plan {
 	t.Helper()
 	r, err := c.request()
 	if err != nil {
@@ -243,11 +243,11 @@ func TestRowStaged(t *testing.T) {
 				if !sampled() {
 					continue
 				}
-				w := rowWay{Lanes: 1 << rand.IntN(6), Rows: 1 + rand.IntN(2), Width: 1, Registers: 1 + rand.IntN(5), Staged: true, Load: ptx.Once, Save: ptx.Once}
+				w := rowSchedule{Lanes: 1 << rand.IntN(6), Rows: 1 + rand.IntN(2), Width: 1, Registers: 1 + rand.IntN(5), Staged: true, Load: ptx.Once, Save: ptx.Once}
 				w.Teams = 128 / w.Lanes
 				w.Rows *= max(1, 8/w.Teams)
 				c := rowTrial(o, typ, 1+rand.IntN(3*w.Teams*w.Rows), w.room()-rand.IntN(w.Lanes))
-				c.byWay(t, w, 1)
+				c.bySchedule(t, w, 1)
 			}
 		}
 	}
@@ -262,7 +262,7 @@ func TestRowNarrow(t *testing.T) {
 				if !sampled() {
 					continue
 				}
-				w := rowWay{Lanes: 1 << rand.IntN(6), Rows: 1 + rand.IntN(3), Width: rowVector(typ), Registers: 1 + rand.IntN(5), Laid: rand.IntN(2) == 0}
+				w := rowSchedule{Lanes: 1 << rand.IntN(6), Rows: 1 + rand.IntN(3), Width: rowVector(typ), Registers: 1 + rand.IntN(5), Laid: rand.IntN(2) == 0}
 				w.Teams = 128 / w.Lanes
 				if typ != op.F32 {
 					w.Width, w.Packed = 2<<(i%3), rand.IntN(2) == 0
@@ -272,7 +272,7 @@ func TestRowNarrow(t *testing.T) {
 					cols = (cols + w.Width - 1) / w.Width * w.Width
 				}
 				c := rowTrial(o, typ, 1+rand.IntN(3*w.Teams*w.Rows), cols)
-				c.byWay(t, w, 1)
+				c.bySchedule(t, w, 1)
 			}
 		}
 	}
@@ -288,7 +288,7 @@ func TestRowLaid(t *testing.T) {
 				if !sampled() {
 					continue
 				}
-				w := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: rand.IntN(2), Laid: true}
+				w := rowSchedule{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: rand.IntN(2), Laid: true}
 				w.Packed = typ != op.F32 && rand.IntN(2) == 0
 				parts := 1 + i%2
 				cols := parts*w.room() - w.Width - rand.IntN(w.room()/2)
@@ -298,7 +298,7 @@ func TestRowLaid(t *testing.T) {
 				if o == op.LayerNorm && rand.IntN(2) == 0 {
 					c = newTrial(o, o.Defaults(), typ, normal(rows, cols), normal(cols), normal(cols))
 				}
-				p := c.byWay(t, w, parts)
+				p := c.bySchedule(t, w, parts)
 				if shift := cols%w.Width != 0; shift != (len(p.Stages) == 2) {
 					t.Errorf("%d launches for rows of %d", len(p.Stages), cols)
 				}
@@ -335,7 +335,7 @@ func TestRowStream(t *testing.T) {
 				if !sampled() {
 					continue
 				}
-				w := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: 1 + rand.IntN(3), Load: ptx.Once, Save: ptx.Once}
+				w := rowSchedule{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: 1 + rand.IntN(3), Load: ptx.Once, Save: ptx.Once}
 				w.Ring = w.Shared + 1 + rand.IntN(w.Registers)
 				w.Laid = rand.IntN(2) == 0
 				w.Packed = typ != op.F32 && rand.IntN(2) == 0
@@ -442,7 +442,7 @@ func TestRowsFused(t *testing.T) {
 // TestRowMutants shows that the checks see what is left out of these kernels.
 func TestRowMutants(t *testing.T) {
 	t.Parallel()
-	held := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: 4, Registers: 1, Load: ptx.Once, Save: ptx.Once}
+	held := rowSchedule{Lanes: 128, Teams: 1, Rows: 1, Width: 4, Registers: 1, Load: ptx.Once, Save: ptx.Once}
 	slots := held
 	slots.Shared = 1
 	softmax, long := rowTrial(op.Softmax, op.F32, 3, 1000), rowTrial(op.Softmax, op.F32, 3, 2000)
@@ -454,8 +454,8 @@ func TestRowMutants(t *testing.T) {
 		return r
 	}
 	short := rowTrial(op.Softmax, op.BF16, 21, 33)
-	staged := rowWay{Lanes: 8, Teams: 16, Rows: 1, Width: 1, Registers: 5, Staged: true, Load: ptx.Once, Save: ptx.Once}
-	stream := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: 4, Registers: 2, Shared: 2, Ring: 3, Load: ptx.Once, Save: ptx.Once}
+	staged := rowSchedule{Lanes: 8, Teams: 16, Rows: 1, Width: 1, Registers: 5, Staged: true, Load: ptx.Once, Save: ptx.Once}
+	stream := rowSchedule{Lanes: 128, Teams: 1, Rows: 1, Width: 4, Registers: 2, Shared: 2, Ring: 3, Load: ptx.Once, Save: ptx.Once}
 	few := h200
 	few.Multiprocessors = 2
 	rms := newTrial(op.RMSNorm, op.RMSNorm.Defaults(), op.F32, normal(7, 2000), nil)
@@ -466,7 +466,7 @@ func TestRowMutants(t *testing.T) {
 		}
 		return p
 	}
-	split := reduceWay{Lanes: 128, Teams: 1, Width: 4, Batch: 2, Load: ptx.Once}
+	split := reduceSchedule{Lanes: 128, Teams: 1, Width: 4, Batch: 2, Load: ptx.Once}
 	for _, m := range []struct {
 		name, cut string
 		which     int // of the places where it is

@@ -25,13 +25,13 @@ type rated struct {
 }
 
 // choose returns the cheapest way.
-func (q *sgemmRequest) choose() sgemmWay {
-	var best sgemmWay
+func (q *sgemmRequest) choose() sgemmSchedule {
+	var best sgemmSchedule
 	least := 0.0
 	for i := range sgemmTiles {
 		for split := 1; split <= mostSplit && (split == 1 || q.p.K >= 128*split); split++ {
 			for j := range 4 {
-				w := sgemmWay{sgemmTiles[i].sgemmTile, split, [2]bool{j&1 != 0, j&2 != 0}}
+				w := sgemmSchedule{sgemmTiles[i].sgemmTile, split, [2]bool{j&1 != 0, j&2 != 0}}
 				if c := q.cost(&sgemmTiles[i], w); c > 0 && (least == 0 || c < least) {
 					least, best = c, w
 				}
@@ -42,7 +42,7 @@ func (q *sgemmRequest) choose() sgemmWay {
 }
 
 // cost returns the cycles that a way takes, or 0 if it makes no sense.
-func (q *sgemmRequest) cost(t *rated, w sgemmWay) float64 {
+func (q *sgemmRequest) cost(t *rated, w sgemmSchedule) float64 {
 	p, split := q.p, w.Split
 	if split > 1 && split*p.Batch*p.M*p.N > mostScratch {
 		return 0

@@ -13,15 +13,15 @@ import (
 
 func init() { register(planSgemm, op.MatMul) }
 
-// sgemmWay is a way to compute a product: a tile, and how many blocks share the
+// sgemmSchedule is a way to compute a product: a tile, and how many blocks share the
 // sum of each.
-type sgemmWay struct {
+type sgemmSchedule struct {
 	sgemmTile
 	Split int
 	Pack  [2]bool // a, b are laid out first
 }
 
-func (w sgemmWay) String() string {
+func (w sgemmSchedule) String() string {
 	s := w.sgemmTile.String()
 	for i, p := range w.Pack {
 		if p {
@@ -121,7 +121,7 @@ func planSgemm(r *lib.Request, d *Device) (*Plan, error) {
 func ceil(n, by int) int { return (n + by - 1) / by }
 
 // plan is the launches of a way.
-func (q *sgemmRequest) plan(w sgemmWay) (*Plan, error) {
+func (q *sgemmRequest) plan(w sgemmSchedule) (*Plan, error) {
 	p, t := q.p, w.sgemmTile
 	plan := &Plan{Variant: w.String()}
 	batchB := p.Batch
@@ -186,7 +186,7 @@ type laid struct {
 
 // lay returns operand i of lines of the result, laid out anew if the way asks for
 // that and it does any good.
-func (q *sgemmRequest) lay(i, lines, batch int, along bool, w sgemmWay, plan *Plan) laid {
+func (q *sgemmRequest) lay(i, lines, batch int, along bool, w sgemmSchedule, plan *Plan) laid {
 	k := q.p.K
 	if !w.Pack[i] || !along && lines%4 == 0 {
 		o := laid{array: input(i), along: along, wide: !along && lines%4 == 0, lines: lines, pitch: lines, stride: k * lines}
