@@ -81,9 +81,9 @@ func (p *attentionPipe) multiplyValues(weights [][4]ptx.B32, stage ptx.U32) {
 	p.k.WgmmaCommit()
 }
 
-// heldWeights returns the weights as operands: what a product of 64 by 16 has in
+// registerWeights returns the weights as operands: what a product of 64 by 16 has in
 // a lane is in the order of what that of 64 by 8 columns has left there.
-func (p *attentionPipe) heldWeights() [][4]ptx.B32 {
+func (p *attentionPipe) registerWeights() [][4]ptx.B32 {
 	x := make([][4]ptx.B32, p.s.Keys/16)
 	for c := range x {
 		for i := range 4 {
@@ -204,14 +204,14 @@ func (p *attentionPipe) consume() {
 				last, lastPhase := p.stage(p.turn.Get())
 				ptx.AddTo(p.turn, ptx.U(1))
 				st, phase := p.stage(p.turn.Get())
-				held := p.heldWeights()
+				resident := p.registerWeights()
 				p.fullK.At(st).Wait(phase)
 				p.begin()
 				k.WgmmaFence()
 				p.multiplyKeys(st)
 				p.fullV.At(last).Wait(lastPhase)
 				k.WgmmaFence() // again, for the weights: after a branch
-				p.multiplyValues(held, last)
+				p.multiplyValues(resident, last)
 				p.end()
 				k.WgmmaWait(1)
 				p.release(p.emptyK.At(st))
@@ -234,10 +234,10 @@ func (p *attentionPipe) consume() {
 		p.release(p.emptyQ)
 		last, lastPhase := p.stage(p.turn.Get())
 		ptx.AddTo(p.turn, ptx.U(1))
-		held := p.heldWeights()
+		resident := p.registerWeights()
 		p.fullV.At(last).Wait(lastPhase)
 		k.WgmmaFence()
-		p.multiplyValues(held, last)
+		p.multiplyValues(resident, last)
 		var factor [2]ptx.F32
 		for i := range 2 {
 			factor[i] = quad(p.total[i].Get(), ptx.F32.Add).Rcp()

@@ -106,7 +106,7 @@ func (p *halfProduct) multiplying(s *wgmmaSpec, busy float64, rows, parts int, s
 	if s.Turned {
 		slowA, slowB = slowB, slowA
 	}
-	if s.held() {
+	if s.aInRegisters() {
 		slowA *= 1.06 // it comes in more pieces
 		if s.Rows > 64*s.Groups {
 			busy *= 0.9 // B is read twice for it, and A besides

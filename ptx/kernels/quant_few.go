@@ -19,7 +19,7 @@ type quantFewSpec struct {
 	Short        bool // of a ring: the last group of a row has not all its blocks
 	Whole        bool // rows of the matrix are multiples of 256
 	Warps        int
-	Team         int // warps that share 16 rows, each a part along them: 1 or all
+	SharingWarps int // warps that share 16 rows, each a part along them: 1 or all
 	Groups       int // of blocks, see blockGroup, that a stage has of each row
 	Stages       int
 	Tensor       bool // stages are tiles of a tensor map, which wants rows of multiples of 16 bytes
@@ -70,7 +70,7 @@ func (s *quantFewSpec) String() string {
 			how += "_solid"
 		}
 	}
-	return fmt.Sprintf("few_m%d_w%d_t%d_g%d_s%d_%s", s.M, s.Warps, s.Team, s.Groups, s.Stages, how)
+	return fmt.Sprintf("few_m%d_w%d_t%d_g%d_s%d_%s", s.M, s.Warps, s.SharingWarps, s.Groups, s.Stages, how)
 }
 
 // tiles is how many mma take all pieces of all rows of activations.
@@ -151,7 +151,7 @@ func (s *quantFewSpec) partBytes() int { return 4 * partPitch * tileCols * s.til
 // partsBytes is the room for these.
 func (s *quantFewSpec) partsBytes() int {
 	n := s.Warps * s.partBytes()
-	if s.Team > 1 {
+	if s.SharingWarps > 1 {
 		n *= 2 // one is read while the next is written
 	}
 	return max(n, 2*fewEvery*s.Warps*fewRows*4)
@@ -201,9 +201,9 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 				s.Digits = 0
 			}
 			s.Tensor = d.Target >= ptx.SM90 && groups*bytes%16 == 0 && s.tileable()
-			s.Team = s.Warps
+			s.SharingWarps = s.Warps
 			if part < s.Groups*s.Warps {
-				s.Team = 1
+				s.SharingWarps = 1
 			}
 			s.Bulk = d.Target >= ptx.SM90 && !s.Tensor
 			s.Spread = 1
@@ -264,7 +264,7 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 	// All teams have 16 rows at a time, next to each other, and at the end an equal
 	// share of the others.
 	blocks := d.Multiprocessors / spec.Split / spec.Spread * spec.Spread
-	teams := blocks * spec.Warps / spec.Team
+	teams := blocks * spec.Warps / spec.SharingWarps
 	full := p.N / (fewRows * teams) * fewRows * teams
 	share := ceilDiv(ceilDiv(p.N-full, teams), boxRows) * boxRows
 	if spec.Ring {
@@ -272,7 +272,7 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 		full, share = spec.tiled(p.N, blocks/spec.Spread)
 		blocks = min(blocks, ceilDiv(p.N, spec.Spread*share)*spec.Spread)
 	} else if full == 0 {
-		blocks = ceilDiv(ceilDiv(p.N, share), spec.Warps/spec.Team)
+		blocks = ceilDiv(ceilDiv(p.N, share), spec.Warps/spec.SharingWarps)
 	}
 	row := int(total) / p.N
 	target := ptx.SM80
@@ -349,7 +349,7 @@ type walk struct{ row, chunk ptx.Var[ptx.U32] }
 // next goes on by the warps of a team; there may be fewer stages in
 // 16 rows.
 func (c *quantFewCode) next(w *walk) {
-	w.chunk.Set(w.chunk.Get().Add(ptx.N(c.Team)))
+	w.chunk.Set(w.chunk.Get().Add(ptx.N(c.SharingWarps)))
 	c.wrap(w)
 }
 
@@ -462,7 +462,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	warp := tid.Shr(ptx.U(5))
 	c.lane = tid.And(ptx.U(31))
 	c.chunks = c.groups.Add(ptx.N(s.Groups - 1)).Div(ptx.N(s.Groups))
-	teams := s.Warps / s.Team
+	teams := s.Warps / s.SharingWarps
 	first, member := block, warp
 	if teams > 1 {
 		first, member = first.MulAdd(ptx.N(teams), warp), ptx.U(0)
@@ -476,7 +476,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	c.filled = bars.At(warp.Mul(ptx.N(s.Stages)))
 	for _, w := range []*walk{&c.loading, &c.reading} {
 		w.row, w.chunk = ptx.NewVar(k, first), ptx.NewVar(k, member)
-		if s.Team > 1 {
+		if s.SharingWarps > 1 {
 			c.wrap(w)
 		}
 	}
@@ -979,7 +979,7 @@ func (c *quantFewCode) newParts(inDigits bool, warp, first ptx.U32, at ptx.Share
 		turn: ptx.NewVar(c.k, ptx.U(0)), first: ptx.NewVar(c.k, first), count: ptx.NewVar(c.k, ptx.U(0))}
 	if inDigits { // lanes add up the columns
 		p.columns, p.words = 1, fewRows*c.M
-		if c.Team > 1 {
+		if c.SharingWarps > 1 {
 			p.every = max(1, fewEvery/c.M)
 		}
 	}
@@ -991,7 +991,7 @@ func (p *fewParts) gather(b *blockLane, tile, end ptx.U32) {
 	k := p.k
 	g, quad := p.lane.Shr(ptx.U(2)), p.lane.And(ptx.U(3))
 	p.at = p.all
-	if p.Team > 1 { // one half is read while the other is written
+	if p.SharingWarps > 1 { // one half is read while the other is written
 		p.at = p.all.At(p.turn.Get().And(ptx.U(1)).Mul(ptx.N(p.words * p.Warps * p.every)))
 	}
 	own := p.at.At(p.count.Get().MulAdd(ptx.N(p.Warps), p.warp).Mul(ptx.N(p.words)))
@@ -1013,7 +1013,7 @@ func (p *fewParts) gather(b *blockLane, tile, end ptx.U32) {
 			}
 		}
 	}
-	if p.Team == 1 {
+	if p.SharingWarps == 1 {
 		k.SyncWarp(ptx.AllLanes)
 		p.add(own, tile, end)
 		k.SyncWarp(ptx.AllLanes)
@@ -1065,7 +1065,7 @@ func (p *fewParts) share() {
 
 // finish ends the last turn.
 func (p *fewParts) finish() {
-	if p.Team > 1 {
+	if p.SharingWarps > 1 {
 		p.k.If(p.count.Get().Gt(ptx.U(0)), p.share)
 	}
 }
@@ -1073,7 +1073,7 @@ func (p *fewParts) finish() {
 // add adds up parts of 16 rows, from tile on and before end.
 func (p *fewParts) add(from ptx.Shared[ptx.F32], tile, end ptx.U32) {
 	k := p.k
-	team := p.Team / max(p.Tall, 1)
+	group := p.SharingWarps / max(p.Tall, 1)
 	k.For(p.lane, ptx.N(p.high()*p.M), ptx.U(32), func(i ptx.U32) {
 		line, m := i.And(ptx.U(fewRows-1)), i.Div(ptx.N(p.high()))
 		pitch := p.columns * partPitch
@@ -1083,10 +1083,10 @@ func (p *fewParts) add(from ptx.Shared[ptx.F32], tile, end ptx.U32) {
 		at := from.At(m.MulAdd(ptx.N(pitch), line))
 		if p.Tall > 1 {
 			line = i.Rem(ptx.N(p.high()))
-			at = at.At(line.Div(ptx.U(fewRows)).Mul(ptx.N(team * p.words)))
+			at = at.At(line.Div(ptx.U(fewRows)).Mul(ptx.N(group * p.words)))
 		}
 		var v ptx.F32
-		for w := range team {
+		for w := range group {
 			sum := at.Offset(w*p.words + (p.columns-1)*partPitch).Load()
 			for i := p.columns - 2; i >= 0; i-- { // the greatest last
 				sum = sum.Add(at.Offset(w*p.words + i*partPitch).Load())

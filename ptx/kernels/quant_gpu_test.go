@@ -206,7 +206,7 @@ func BenchmarkGPUMatMulQSchedules(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					s.Warps, s.Team, s.Groups, s.Stages, s.Tensor = v[0], v[0], v[1], v[2], v[3] > 0
+					s.Warps, s.SharingWarps, s.Groups, s.Stages, s.Tensor = v[0], v[0], v[1], v[2], v[3] > 0
 					if v[3] > 1 {
 						s.Digits = 0
 					}
@@ -243,7 +243,7 @@ func BenchmarkGPUMatMulQRing(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					s.Warps, s.Team, s.Width, s.Groups, s.Fill, s.Digits, s.Stages = v[0], v[0], v[0], 1, v[1], v[2], ringStages
+					s.Warps, s.SharingWarps, s.Width, s.Groups, s.Fill, s.Digits, s.Stages = v[0], v[0], v[0], 1, v[1], v[2], ringStages
 					s.Tall, s.Solid = 1, false
 					if !s.fit(&q.desc) {
 						continue

@@ -151,7 +151,7 @@ func (s *quantFewSpec) whole(groups int, d *Device) bool {
 				most = 4
 			}
 		}
-		s.Team = s.Warps
+		s.SharingWarps = s.Warps
 		s.Stages = min(most, max(wholeLeast, (room+s.stageBytes()/2)/s.stageBytes()))
 		if s.bytes() <= d.Shared {
 			return !crowded || bytes*groups >= 1024 && bytes%16 == 0
@@ -227,7 +227,7 @@ func (s *quantFewSpec) divide(groups int) int {
 	case s.Blocks == op.Q6_K && (few || part > 16 && part < 20 || part > 24 && part < 27 || part > 32 && part <= 36): // stages alike
 		s.Warps, s.Width = 12, ceilDiv(part, ceilDiv(part, 12))
 	}
-	s.Team, s.Groups = s.Warps, ceilDiv(s.Width, s.Warps)
+	s.SharingWarps, s.Groups = s.Warps, ceilDiv(s.Width, s.Warps)
 	return most
 }
 

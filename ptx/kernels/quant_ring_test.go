@@ -35,7 +35,7 @@ func ringPlanOf(t *testing.T, x *quantTrial, d *Device, change func(s *quantFewS
 // divideBy gives the warps of a block stages so wide, or, if there is no room for these,
 // as wide as eight.
 func divideBy(s *quantFewSpec, warps, width int, d *Device) {
-	s.Warps, s.Team, s.Width, s.Tall, s.Solid = warps, warps, width, 1, false
+	s.Warps, s.SharingWarps, s.Width, s.Tall, s.Solid = warps, warps, width, 1, false
 	s.Fill = max(s.Fill, ringFill)
 	s.Groups = ceilDiv(width, warps)
 	if !s.fit(d) {

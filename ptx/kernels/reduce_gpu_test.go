@@ -147,7 +147,7 @@ func parseReduceSchedule(s string, t op.DType) (w reduceSchedule, parts int, err
 	w, parts = reduceSchedule{Load: ptx.Once, Width: rowVector(t)}, 1
 	for i, f := range strings.Split(s, "-") {
 		if i == 0 {
-			if _, err = fmt.Sscanf(f, "%dx%d", &w.Lanes, &w.Teams); err != nil {
+			if _, err = fmt.Sscanf(f, "%dx%d", &w.Lanes, &w.Groups); err != nil {
 				return
 			}
 			continue

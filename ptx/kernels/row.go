@@ -21,9 +21,9 @@ type rowSchedule struct {
 	// Lanes are the threads of a row: a power of two up to 32, or a multiple of
 	// 128, which then are the block.
 	Lanes int
-	// Teams are the rows that a block has at the same time, and Rows how many of
+	// Groups are the rows that a block has at the same time, and Rows how many of
 	// them each team has.
-	Teams, Rows int
+	Groups, Rows int
 	// Width is how many elements a thread moves at once: 1, or those of 4, 8 or 16
 	// bytes; of less than 16 there are none in shared memory, and they begin
 	// anywhere only where they are two.
@@ -54,7 +54,7 @@ type rowSchedule struct {
 	Blocks int
 }
 
-func (w rowSchedule) threads() int { return w.Lanes * w.Teams }
+func (w rowSchedule) threads() int { return w.Lanes * w.Groups }
 
 // room returns the elements that a row can have.
 func (w rowSchedule) room() int { return w.Lanes * (w.Registers + w.Shared) * w.Width }
@@ -73,7 +73,7 @@ func (w rowSchedule) resident() int {
 
 // name tells the ways apart.
 func (w rowSchedule) name() string {
-	s := fmt.Sprintf("%dx%dx%d-%dw%d", w.Lanes, w.Teams, w.Rows, w.Registers, w.Width)
+	s := fmt.Sprintf("%dx%dx%d-%dw%d", w.Lanes, w.Groups, w.Rows, w.Registers, w.Width)
 	if w.Shared > 0 {
 		s += fmt.Sprintf("+%d", w.Shared)
 	}
@@ -213,7 +213,7 @@ func planRowsBy(r *lib.Request, w rowSchedule, d *Device) (*Plan, error) {
 	if w.Ahead {
 		args = append(args, word(uint32(w.resident()*d.Multiprocessors)))
 	}
-	blocks := (rows-1)/(w.Teams*w.Rows) + 1
+	blocks := (rows-1)/(w.Groups*w.Rows) + 1
 	if w.Ring > 0 {
 		blocks = min(blocks, d.Multiprocessors*max(w.Blocks, 1))
 	}

@@ -32,7 +32,7 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 		return planLongRows(r, rows, n, d)
 	}
 	w := chooseRowSchedule(r.Op, t, cols, weights, d)
-	if w.Registers == 1 && w.Width > 1 && rows >= 16*w.Teams*d.Multiprocessors {
+	if w.Registers == 1 && w.Width > 1 && rows >= 16*w.Groups*d.Multiprocessors {
 		w.Rows = 4 // to begin a block takes as long as a row of so few
 	}
 	w.Laid = w.Laid && weights > 0 && cols%w.Width != 0 && rows >= fewestLaid/cols
@@ -59,7 +59,7 @@ func isSoftmax(o *op.Operation) bool { return o == op.Softmax || o == op.LogSoft
 // by returns the way in which so many lanes have a row of n vectors in registers, of which
 // there are enough for so many blocks.
 func (w rowSchedule) by(lanes, blocks, n int) rowSchedule {
-	w.Lanes, w.Teams, w.Blocks, w.Registers = lanes, max(1, 128/lanes), blocks, (n-1)/lanes+1
+	w.Lanes, w.Groups, w.Blocks, w.Registers = lanes, max(1, 128/lanes), blocks, (n-1)/lanes+1
 	return w
 }
 
@@ -67,7 +67,7 @@ func (w rowSchedule) by(lanes, blocks, n int) rowSchedule {
 // multiprocessor holds each, where each element has so many weights.
 func chooseRowSchedule(o *op.Operation, t op.DType, cols, weights int, d *Device) rowSchedule {
 	v, norm, soft := rowVector(t), isNorm(o), isSoftmax(o)
-	w := rowSchedule{Lanes: 1, Teams: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
+	w := rowSchedule{Lanes: 1, Groups: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
 	anywhere := cols%v != 0
 	if anywhere {
 		// What rows share with their neighbours is read twice.
@@ -91,21 +91,21 @@ func chooseRowSchedule(o *op.Operation, t op.DType, cols, weights int, d *Device
 		}
 		w.Save = ptx.Once // the weights shall stay in L1
 	}
-	held := 32 / v // vectors that make 32 registers
+	resident := 32 / v // vectors that make 32 registers
 	if t != op.F32 {
 		w.Laid = weights > 0
-		return w.halves(o, n, held, weights, d)
+		return w.halves(o, n, resident, weights, d)
 	}
 	switch {
 	case n <= 32:
 		for w.Lanes < n {
 			w.Lanes *= 2
 		}
-		w.Teams = 128 / w.Lanes
+		w.Groups = 128 / w.Lanes
 	case n <= 40 && (weights > 1 || soft): // of a warp much would have nothing
-		w.Lanes, w.Teams = 16, 8
-	case n <= 32*held+1:
-		w.Lanes, w.Teams = 32, 4
+		w.Lanes, w.Groups = 16, 8
+	case n <= 32*resident+1:
+		w.Lanes, w.Groups = 32, 4
 	case n <= 128*5:
 		w.Lanes = 128
 	case n <= 256*8+1:
@@ -127,7 +127,7 @@ func chooseRowSchedule(o *op.Operation, t op.DType, cols, weights int, d *Device
 		w.Lanes = 512
 	default:
 		w.Lanes = 1024
-		w.stream(n, held, d)
+		w.stream(n, resident, d)
 		return w
 	}
 	w.Registers = (n-1)/w.Lanes + 1
@@ -189,7 +189,7 @@ func (w rowSchedule) pairs(cols, weights int) (rowSchedule, bool) {
 // halves returns the way for rows of n vectors of 16-bit elements, so many of which
 // make 32 registers. As in memory they need half of these, and to make float32 of them
 // twice or three times costs less than to have fewer blocks, but for exponentials.
-func (w rowSchedule) halves(o *op.Operation, n, held, weights int, d *Device) rowSchedule {
+func (w rowSchedule) halves(o *op.Operation, n, resident, weights int, d *Device) rowSchedule {
 	norm, soft := isNorm(o), isSoftmax(o)
 	anywhere := w.Load == ptx.Cached
 	shift := anywhere && weights > 0
@@ -203,16 +203,16 @@ func (w rowSchedule) halves(o *op.Operation, n, held, weights int, d *Device) ro
 	}
 	switch {
 	case soft && !anywhere && n > 16 && n <= 8*3: // of more lanes many would have nothing
-		w.Lanes, w.Teams = 8, 16
+		w.Lanes, w.Groups = 8, 16
 	case soft && !anywhere && n > 32 && n <= 16*3:
-		w.Lanes, w.Teams = 16, 8
+		w.Lanes, w.Groups = 16, 8
 	case n <= 32 && !shift:
 		for w.Lanes < n {
 			w.Lanes *= 2
 		}
-		w.Teams = 128 / w.Lanes
+		w.Groups = 128 / w.Lanes
 	case shift && n <= 16*9:
-		w.Lanes, w.Teams, w.Blocks = 16, 8, 4
+		w.Lanes, w.Groups, w.Blocks = 16, 8, 4
 		if weights > 1 && n <= 16*8 {
 			w.Blocks = 5
 			if n <= 16*6 {
@@ -220,19 +220,19 @@ func (w rowSchedule) halves(o *op.Operation, n, held, weights int, d *Device) ro
 			}
 		}
 	case shift && n <= 32*13:
-		w.Lanes, w.Teams, w.Blocks = 32, 4, 4
+		w.Lanes, w.Groups, w.Blocks = 32, 4, 4
 		if n <= 32*9 {
 			w.Blocks = 5
 		}
 	case anywhere && (norm || soft) && n <= 16*9:
-		w.Lanes, w.Teams, w.Blocks, w.Packed = 16, 8, 5, true
+		w.Lanes, w.Groups, w.Blocks, w.Packed = 16, 8, 5, true
 	case n <= 32*9:
-		w.Lanes, w.Teams = 32, 4
+		w.Lanes, w.Groups = 32, 4
 		if anywhere && soft {
 			w.Blocks, w.Packed = 5, true
 		}
 	case soft && anywhere && n <= 32*11:
-		w.Lanes, w.Teams = 32, 4
+		w.Lanes, w.Groups = 32, 4
 		if o == op.LogSoftmax {
 			w.Blocks, w.Packed = 5, true
 		}
@@ -291,7 +291,7 @@ func (w rowSchedule) halves(o *op.Operation, n, held, weights int, d *Device) ro
 		return w
 	default:
 		w.Lanes = 1024
-		w.stream(n, held, d)
+		w.stream(n, resident, d)
 		return w
 	}
 	w.Registers = (n-1)/w.Lanes + 1
@@ -337,9 +337,9 @@ func (w rowSchedule) short(n, weights int) (rowSchedule, bool) {
 // stream makes w the way of blocks that go from row to row: of n vectors a thread
 // has so many in registers, and as many slots as there is room for beside what
 // reductions need.
-func (w *rowSchedule) stream(n, held int, d *Device) {
+func (w *rowSchedule) stream(n, resident int, d *Device) {
 	each := (n-1)/w.Lanes + 1
-	w.Registers = min(each, held)
+	w.Registers = min(each, resident)
 	w.Shared = each - w.Registers
 	room := (d.Shared/max(w.Blocks, 1) - 2<<10) / (16 * w.Lanes)
 	w.Ring = min(room, each)
@@ -386,7 +386,7 @@ func (w rowSchedule) singles(t op.DType, cols int) rowSchedule {
 	for w.Lanes < 32 && cols > most*w.Lanes {
 		w.Lanes *= 2
 	}
-	w.Teams = 128 / w.Lanes
+	w.Groups = 128 / w.Lanes
 	w.Registers = (cols-1)/w.Lanes + 1
 	if w.Registers <= 3 {
 		w.Rows = 4
@@ -424,7 +424,7 @@ func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
 	}
 	for _, s := range schedules {
 		if n <= s.lanes*s.registers {
-			w.Lanes, w.Teams, w.Registers = s.lanes, 128/s.lanes, (n-1)/s.lanes+1
+			w.Lanes, w.Groups, w.Registers = s.lanes, 128/s.lanes, (n-1)/s.lanes+1
 			if weights > 0 && w.Width == 2 && w.Lanes*w.Registers <= 16*6 {
 				w.Rows = 2
 			}
@@ -455,19 +455,19 @@ const maxClusterVectors = 512 * 8 * maxRowCluster
 
 // clusterVectors is how many vectors a block of a cluster has of a row at most: half
 // of them in registers and half in shared memory, so that a multiprocessor has two
-// such blocks. With as many as heldVectors it has them in the registers of half as many
+// such blocks. With as many as residentVectors it has them in the registers of half as many
 // threads, which is faster.
 const (
-	clusterVectors = 2 * 512 * 8
-	heldVectors    = 256 * 25
-	fourthVectors  = 256 * 14 // which three blocks hold at the same time, if rows begin with vectors
+	clusterVectors  = 2 * 512 * 8
+	residentVectors = 256 * 25
+	fourthVectors   = 256 * 14 // which three blocks hold at the same time, if rows begin with vectors
 )
 
 // planClusteredRows plans an operation on rows of n vectors that clusters have.
 // Some lengths with two weights are faster with one block a multiprocessor.
 func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 	rows, cols := r.In[0].Shape.Rows()
-	w := rowSchedule{Lanes: 512, Teams: 1, Rows: 1, Width: rowVector(r.In[0].Type), Blocks: 2, Load: ptx.Once, Save: ptx.Once}
+	w := rowSchedule{Lanes: 512, Groups: 1, Rows: 1, Width: rowVector(r.In[0].Type), Blocks: 2, Load: ptx.Once, Save: ptx.Once}
 	parts := 2
 	for parts*clusterVectors < n {
 		parts *= 2
@@ -484,7 +484,7 @@ func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 	}
 	switch {
 	case !f32 && !two && n <= parts*512*9: // nine vectors a thread, not 18
-	case n <= parts*heldVectors:
+	case n <= parts*residentVectors:
 		w.Lanes = 256
 	case f32 && !shift && parts == 2 && n <= 4*fourthVectors:
 		parts, w.Lanes, w.Blocks = 4, 256, 3
@@ -506,7 +506,7 @@ func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 // since they are few or long.
 func planLongRows(r *lib.Request, rows, n int, d *Device) (*Plan, error) {
 	v := rowVector(r.In[0].Type)
-	w := rowSchedule{Lanes: 256, Teams: 1, Rows: 1, Width: v, Registers: 32 / v, Blocks: 4, Load: ptx.Once, Save: ptx.Once}
+	w := rowSchedule{Lanes: 256, Groups: 1, Rows: 1, Width: v, Registers: 32 / v, Blocks: 4, Load: ptx.Once, Save: ptx.Once}
 	parts := (n-1)/(w.Lanes*w.Registers) + 1
 	// With less to do for each block, if that gives work to more multiprocessors.
 	for 2*rows*parts <= d.Multiprocessors && w.Registers > 1 {

@@ -59,7 +59,7 @@ func rowArgs(r *lib.Request, s *rowSpec, p *Plan, e *epilogue, rows, cols int) (
 }
 
 // newClusterPart finds out which part of which row the block has.
-func (t *rowTeam) newClusterPart() {
+func (t *rowGroup) newClusterPart() {
 	k := t.k
 	t.each = ptx.Param[ptx.U32](k, "each")
 	t.row = k.Special(ptx.CtaidX).Div(ptx.N(t.s.Cluster))
@@ -70,7 +70,7 @@ func (t *rowTeam) newClusterPart() {
 }
 
 // tell is exchange between the blocks of a cluster.
-func (t *rowTeam) tell(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32) []ptx.B32 {
+func (t *rowGroup) tell(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32) []ptx.B32 {
 	k, parts := t.k, t.s.Cluster
 	states := ptx.SharedArray[ptx.B32](k, "states", len(mine)*parts)
 	k.ClusterWait()

@@ -157,7 +157,7 @@ func parseRowSchedule(s string, t op.DType) (w rowSchedule, parts int, twice boo
 	for i, f := range strings.Split(s, "-") {
 		switch {
 		case i == 0:
-			_, err = fmt.Sscanf(f, "%dx%dx%d", &w.Lanes, &w.Teams, &w.Rows)
+			_, err = fmt.Sscanf(f, "%dx%dx%d", &w.Lanes, &w.Groups, &w.Rows)
 		case f == "staged":
 			w.Staged = true
 		case f == "laid":

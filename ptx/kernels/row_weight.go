@@ -9,12 +9,12 @@ import (
 
 // weight declares operand i of the kernel, or returns nil where it is absent. What
 // it returns loads the elements that belong to part p of a row.
-func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *heldRow, p int) []ptx.F32 {
+func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *residentRow, p int) []ptx.F32 {
 	if s.Weights>>i&1 == 0 {
 		return nil
 	}
 	w := ptx.GlobalParam[ptx.B32](k, fmt.Sprintf("w%d", i))
-	return func(r *heldRow, p int) []ptx.F32 {
+	return func(r *residentRow, p int) []ptx.F32 {
 		switch {
 		case s.Width > 1 && (s.Laid || !s.Shift):
 			return unpackRow(s.Type, r.aligned(w, p))
@@ -47,7 +47,7 @@ func (s *rowSpec) choosesWeights() bool {
 
 // eachShift runs f for the row: where weights are chosen once for each place, which is
 // a constant then.
-func (r *heldRow) eachShift(f func(r *heldRow)) {
+func (r *residentRow) eachShift(f func(r *residentRow)) {
 	s := r.s
 	if !s.choosesWeights() {
 		f(r)
@@ -63,7 +63,7 @@ func (r *heldRow) eachShift(f func(r *heldRow)) {
 }
 
 // aligned loads the words of weights that lie as the row does.
-func (r *heldRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
+func (r *residentRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	words := r.s.words()
 	at := r.place
 	if r.s.Laid {
@@ -93,7 +93,7 @@ func (r *heldRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 // begin where a vector does, but the weights do: the elements are in two vectors of
 // them, from which they are chosen. How far they are moved is the same in all the
 // row.
-func (r *heldRow) shifted(w ptx.Global[ptx.B32], p int) []ptx.B32 {
+func (r *residentRow) shifted(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	if r.s.words() == 1 {
 		return r.shiftedPair(w, p)
 	}
@@ -141,7 +141,7 @@ func (r *heldRow) shifted(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 
 // shiftedPair is shifted where a vector is two elements of 16 bits: a row begins
 // with the first or the second of one.
-func (r *heldRow) shiftedPair(w ptx.Global[ptx.B32], p int) []ptx.B32 {
+func (r *residentRow) shiftedPair(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	mine := w.At(r.place).Offset(p * r.s.Lanes).Hint(ptx.ReadOnly)
 	before := mine.Offset(-1)
 	if p == 0 { // of vector 0, what is before it belongs to no element

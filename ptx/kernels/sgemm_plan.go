@@ -58,21 +58,21 @@ var sgemmTiles = []rated{
 
 var sgemms struct {
 	sync.Mutex
-	kept map[sgemmSpec]*Kernel
+	cache map[sgemmSpec]*Kernel
 }
 
 // sgemmKernel returns the kernel of a specialisation.
 func sgemmKernel(s sgemmSpec, e *epilogue) *Kernel {
 	sgemms.Lock()
 	defer sgemms.Unlock()
-	k := sgemms.kept[s]
+	k := sgemms.cache[s]
 	if k == nil {
-		if len(sgemms.kept) >= mostRowKernels || sgemms.kept == nil {
-			sgemms.kept = map[sgemmSpec]*Kernel{}
+		if len(sgemms.cache) >= mostRowKernels || sgemms.cache == nil {
+			sgemms.cache = map[sgemmSpec]*Kernel{}
 		}
 		k = &Kernel{Name: "sgemm_" + strings.ReplaceAll(s.sgemmTile.String(), "/", "_"), Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1},
 			Build: func(k *ptx.Kernel) { buildSgemm(k, s, e) }}
-		sgemms.kept[s] = k
+		sgemms.cache[s] = k
 	}
 	return k
 }

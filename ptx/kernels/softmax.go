@@ -12,18 +12,18 @@ import (
 func (s rowSpec) softmax(k *ptx.Kernel, fin *epilogue) {
 	x, y := ptx.GlobalParam[ptx.B32](k, "x"), fin.sink(k)
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
-	t := s.newTeam(k, rows, cols)
-	t.run(x, y, float32(math.Inf(-1)), func(held []*heldRow) { t.softmax(held, y) })
+	t := s.newRowGroup(k, rows, cols)
+	t.run(x, y, float32(math.Inf(-1)), func(resident []*residentRow) { t.softmax(resident, y) })
 }
 
 // softmax is what a team does with rows that it holds.
-func (t *rowTeam) softmax(held []*heldRow, y *sink) {
+func (t *rowGroup) softmax(resident []*residentRow, y *sink) {
 	s, ninf := t.s, float32(math.Inf(-1))
-	most := make([]ptx.F32, len(held))
-	sum := make([]ptx.F32, len(held))
-	scale := make([]ptx.F32, len(held)) // of what is kept
+	most := make([]ptx.F32, len(resident))
+	sum := make([]ptx.F32, len(resident))
+	scale := make([]ptx.F32, len(resident)) // of what is kept
 	if s.Parts != secondOfParts {
-		most, sum = t.exponentials(held)
+		most, sum = t.exponentials(resident)
 	}
 	if s.Parts != wholeRows {
 		all, ok := t.exchange([]ptx.B32{most[0].Bits(), sum[0].Bits()}, mergeExponentials, 2)
@@ -34,11 +34,11 @@ func (t *rowTeam) softmax(held []*heldRow, y *sink) {
 		scale[0] = expRow(op.F32, partMost(most[0]).Sub(all[0].Float())).Div(all[1].Float())
 		most[0], sum[0] = all[0].Float(), all[1].Float()
 	} else {
-		for u := range held {
+		for u := range resident {
 			scale[u] = reciprocal(sum[u])
 		}
 	}
-	for u, r := range held {
+	for u, r := range resident {
 		log := sum[u].Lg2Approx().Mul(ptx.F(math.Ln2))
 		whole := reciprocal(sum[u])
 		r.each(ninf, func(p int, v []ptx.F32) []ptx.F32 {
@@ -65,14 +65,14 @@ func reciprocal(sum ptx.F32) ptx.F32 { return sum.RcpApproxFlush() }
 
 // exponentials returns the greatest elements of what is held of rows and the sums
 // of the exponentials of the differences from them, which softmax keeps.
-func (t *rowTeam) exponentials(held []*heldRow) (most, sum []ptx.F32) {
+func (t *rowGroup) exponentials(resident []*residentRow) (most, sum []ptx.F32) {
 	s, ninf := t.s, float32(math.Inf(-1))
-	most, sum = make([]ptx.F32, len(held)), make([]ptx.F32, len(held))
-	for u, r := range held {
+	most, sum = make([]ptx.F32, len(resident)), make([]ptx.F32, len(resident))
+	for u, r := range resident {
 		most[u] = r.most()
 	}
 	most = t.reduce(most, ptx.F32.MaxNaN)
-	for u, r := range held {
+	for u, r := range resident {
 		top := most[u]
 		if s.Parts != wholeRows {
 			top = partMost(top)
@@ -99,7 +99,7 @@ func (t *rowTeam) exponentials(held []*heldRow) (most, sum []ptx.F32) {
 }
 
 // most returns the greatest element of what the thread holds.
-func (r *heldRow) most() ptx.F32 {
+func (r *residentRow) most() ptx.F32 {
 	ninf := float32(math.Inf(-1))
 	most := ptx.F(ninf)
 	var packed []ptx.B32
