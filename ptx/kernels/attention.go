@@ -124,10 +124,10 @@ func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
 	tiles := (c.rows-1)/(16*s.Rows) + 1
 	splits := 1
 	per := max((c.Tk-1)/s.Keys+1, 1) * s.Keys
-	if most := c.Tk / (4 * s.Keys); most > 1 { // a split has 4 tiles at least
+	if largest := c.Tk / (4 * s.Keys); largest > 1 { // a split has 4 tiles at least
 		want := (2*d.Multiprocessors - 1) / (c.heads * tiles)
 		if want > 1 {
-			splits = min(want, most, 64)
+			splits = min(want, largest, 64)
 			per = ((c.Tk-1)/s.Keys/splits + 1) * s.Keys
 			splits = (c.Tk-1)/per + 1
 		}

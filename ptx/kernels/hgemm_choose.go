@@ -136,16 +136,16 @@ func (p *halfProduct) warpgroups(d *Device) (*Plan, error) {
 // best returns the way that should take least, and its time.
 func (p *halfProduct) best(d *Device) (wgmmaSchedule, float64) {
 	var best wgmmaSchedule
-	least := math.Inf(1)
+	minimum := math.Inf(1)
 	p.schedules(d, func(w wgmmaSchedule, t float64) {
-		if t < least {
-			best, least = w, t
+		if t < minimum {
+			best, minimum = w, t
 		}
 	})
 	// Rows of A that lie one after the other can be cut, and nothing that follows
 	// may ask which row it is.
 	if p.Batch > 1 || p.TransA || p.after != nil || best.parts > 1 {
-		return best, least
+		return best, minimum
 	}
 	copied, slowA, slowB := p.copying(&best)
 	alongA, alongB := p.alongs(&best)
@@ -169,18 +169,18 @@ func (p *halfProduct) best(d *Device) (wgmmaSchedule, float64) {
 				continue
 			}
 			for _, n := range []int{1, 2, 3, 4, 6, 8} {
-				if n > ceilDiv(p.K, depth(p.Type)) || t >= least {
+				if n > ceilDiv(p.K, depth(p.Type)) || t >= minimum {
 					break
 				}
-				if t := t + p.multiplying(&below, u.busy, p.M-top, n, slowA, slowB, d); t < least*0.97 {
+				if t := t + p.multiplying(&below, u.busy, p.M-top, n, slowA, slowB, d); t < minimum*0.97 {
 					w := best
 					w.wgmmaSpec, w.parts, w.top, w.below, w.belowParts = s.wgmmaSpec, 1, top, u.wgmmaSpec, n
-					best, least = w, t/0.97
+					best, minimum = w, t/0.97
 				}
 			}
 		}
 	}
-	return best, least
+	return best, minimum
 }
 
 // schedules calls f for each way to compute the product, with its cost.

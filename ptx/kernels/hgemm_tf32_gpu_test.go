@@ -31,7 +31,7 @@ func TestGPUTF32Epilogue(t *testing.T) {
 // is cut off as they are added up has one sign too.
 func TestGPUTF32Long(t *testing.T) {
 	g := openGPU(t)
-	const m, k, n = 64, mostTF32, 72
+	const m, k, n = 64, maxTF32, 72
 	p := &halfProduct{Product: op.Product{Batch: 1, M: m, K: k, N: n}, Type: op.F32}
 	var in [2]*op.Array
 	var bytes [][]byte

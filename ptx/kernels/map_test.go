@@ -98,7 +98,7 @@ func TestMapHeavy(t *testing.T) {
 			o       *op.Operation
 			variant string
 			turns   int
-		}{{op.Gelu, "heavy", mapTurns}, {op.Softplus, "heaviest", 2 * mapTurns}}[i/4]
+		}{{op.Gelu, "heavy", mapVectors}, {op.Softplus, "heaviest", 2 * mapVectors}}[i/4]
 		e, err := c.o.Expression(&op.Attrs{}, []op.DType{op.F32})
 		if err != nil {
 			t.Fatal(err)

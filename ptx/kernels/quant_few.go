@@ -182,7 +182,7 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 	// longer its pieces are.
 	type size struct{ warps, groups, stages, digits int }
 	sizes := []size{{8, 2, 3, digits}, {8, 2, 2, digits}, {8, 2, 2, digits - 2}, {7, 2, 2, digits - 2}}
-	splits := min(mostParts, d.Multiprocessors)
+	splits := min(maxParts, d.Multiprocessors)
 	if s.M > 1 || !s.Whole {
 		sizes, splits = append(sizes, size{8, 1, 4, 0}, size{8, 1, 2, 0}), 1
 	}
@@ -215,8 +215,8 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 	return nil, unsupported("%d rows of %d activations", p.M, p.K)
 }
 
-// mostParts is how many blocks may share rows.
-const mostParts = 16
+// maxParts is how many blocks may share rows.
+const maxParts = 16
 
 // part returns the groups of a row that a block has: the beginning of a part is at
 // a multiple of 8 bytes, or of 2 where a ring takes it from any place.
@@ -706,13 +706,13 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 		return x
 	}
 	one := func(group ptx.U32, x *[2][4]ptx.F32) {
-		most := ptx.U(0)
+		largest := ptx.U(0)
 		for i := range x {
 			for e := range x[i] {
-				most = most.Max(x[i][e].Abs().Bits().U32())
+				largest = largest.Max(x[i][e].Abs().Bits().U32())
 			}
 		}
-		exponent := most.ReduceMax(ptx.AllLanes).Shr(ptx.U(23))
+		exponent := largest.ReduceMax(ptx.AllLanes).Shr(ptx.U(23))
 		finite := exponent.Lt(ptx.U(255))
 		// Below 2**-95 all floats are multiples of the last digit anyway.
 		exponent = exponent.Max(ptx.U(32))

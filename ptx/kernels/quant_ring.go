@@ -46,7 +46,7 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 	groups := ceilDiv(p.K, digitGroup)
 	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Whole: true, Ring: true, Fill: ringFill, Tall: 1, Spread: 1, Split: 1}
 	s.Short = p.K%digitGroup != 0
-	if p.M > ringMost || d.Target < ptx.SM90 || d.Multiprocessors < 2 {
+	if p.M > maxRing || d.Target < ptx.SM90 || d.Multiprocessors < 2 {
 		return nil, unsupported("%d rows of %d activations", p.M, p.K)
 	}
 	if rowBytes(blocks, p.K)%4 != 0 {
@@ -62,39 +62,39 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 	// their parts are equal. Otherwise three will do, and fewer digits.
 	type schedule struct {
 		digits   []int
-		least    int // stages
+		lowest   int // stages
 		from, to int // blocks that share rows
 		more     int // groups that parts may have more than rows
 	}
-	schedules := []schedule{{[]int{digits}, 4, 1, 4, groups / 16}, {[]int{digits, digits - 2}, 3, 1, mostParts, groups}}
+	schedules := []schedule{{[]int{digits}, 4, 1, 4, groups / 16}, {[]int{digits, digits - 2}, 3, 1, maxParts, groups}}
 	_, bytes := blockGroup(blocks, true)
 	switch {
 	case bytes <= shortGroup && longRow(groups):
-		schedules = append([]schedule{{[]int{digits}, 3, 3, mostParts, groups}}, schedules...)
+		schedules = append([]schedule{{[]int{digits}, 3, 3, maxParts, groups}}, schedules...)
 	case blocks == op.Q6_K:
-		schedules[0].least = 5
+		schedules[0].lowest = 5
 		if groups > 64 && s.Spread == 1 {
-			schedules[0].from, schedules[0].to = 4, mostParts
+			schedules[0].from, schedules[0].to = 4, maxParts
 		}
 	case blocks == op.Q8_0:
 		schedules[0].more = 0
 	}
 	if p.M > 1 { // two digits less cost less than blocks that share rows
-		schedules = []schedule{{[]int{digits}, 4, 1, 1, groups}, {[]int{digits - 2}, 3, 1, mostParts, groups}}
+		schedules = []schedule{{[]int{digits}, 4, 1, 1, groups}, {[]int{digits - 2}, 3, 1, maxParts, groups}}
 	}
 	for _, w := range schedules {
 		for s.Split = w.from; s.Split <= min(w.to, d.Multiprocessors/s.Spread); s.Split++ {
 			part := s.part(groups)
-			if more := part*s.Split - groups; more >= part || more > w.more || w.least > 3 && s.Split == 3 {
+			if more := part*s.Split - groups; more >= part || more > w.more || w.lowest > 3 && s.Split == 3 {
 				continue
 			}
 			s.Room = ceilDiv(part*digitGroup, 1024) * 1024
-			most, least := s.divide(groups), w.least
+			largest, minimum := s.divide(groups), w.lowest
 			if s.Width > 8 && (s.Width == part || part > 32) { // wide stages, of whole rows or thirds
-				least = 3
+				minimum = 3
 			}
 			for _, s.Digits = range w.digits {
-				for s.Stages = most; s.Stages >= least; s.Stages-- {
+				for s.Stages = largest; s.Stages >= minimum; s.Stages-- {
 					if s.bytes() <= d.Shared {
 						return s, nil
 					}
@@ -110,7 +110,7 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 const (
 	wholeGroups = 16 // of a row at most
 	tallWarps   = 9  // and more than these
-	wholeLeast  = 3  // stages
+	minWhole    = 3  // stages
 )
 
 // whole makes stages of whole rows of so many groups, if it can.
@@ -129,7 +129,7 @@ func (s *quantFewSpec) whole(groups int, d *Device) bool {
 		s.Solid, s.Fill = false, ringFill
 	}
 	_, bytes := blockGroup(s.Blocks, true)
-	room, most := 112<<10, ringStages // of all stages, roughly
+	room, largest := 112<<10, ringStages // of all stages, roughly
 	if s.Blocks == op.Q6_K {
 		room = 136 << 10
 	}
@@ -148,11 +148,11 @@ func (s *quantFewSpec) whole(groups int, d *Device) bool {
 			}
 			s.Groups = ceilDiv(groups, s.Warps)
 			if bytes <= shortGroup {
-				most = 4
+				largest = 4
 			}
 		}
 		s.SharingWarps = s.Warps
-		s.Stages = min(most, max(wholeLeast, (room+s.stageBytes()/2)/s.stageBytes()))
+		s.Stages = min(largest, max(minWhole, (room+s.stageBytes()/2)/s.stageBytes()))
 		if s.bytes() <= d.Shared {
 			return !crowded || bytes*groups >= 1024 && bytes%16 == 0
 		}
@@ -175,9 +175,9 @@ func (s *quantFewSpec) crowd() int {
 	return slices.Max(banks[:])
 }
 
-// ringMost is how many rows of activations this multiplies at most: of more, registers do
+// maxRing is how many rows of activations this multiplies at most: of more, registers do
 // not hold the sums.
-const ringMost = 4
+const maxRing = 4
 
 // ringRows is up to how many rows of activations, of so many groups, this is the fastest for.
 // It is for others too where a warp's own stages have no room.
@@ -186,7 +186,7 @@ func ringRows(blocks op.DType, groups int) int {
 	case blocks == op.Q8_0 && groups == 9: // of four rows it would have a second stage for the last
 		return 3
 	case blocks == op.Q8_0:
-		return ringMost
+		return maxRing
 	case groups >= 16 || blocks == op.Q6_K && groups >= 12:
 		return 3
 	case groups >= 10 || blocks == op.Q6_K:
@@ -202,17 +202,17 @@ func longRow(groups int) bool { return groups > 64 && groups != 80 }
 // divide chooses the warps of a block, and what they have of rows of so many groups at a
 // time: it returns how many stages are not too many.
 func (s *quantFewSpec) divide(groups int) int {
-	part, most := s.part(groups), ringStages
+	part, largest := s.part(groups), ringStages
 	s.Warps, s.Width = 8, min(part, 8)
 	_, bytes := blockGroup(s.Blocks, true)
 	switch few := part > 8 && part <= 12; {
 	case bytes <= shortGroup && few: // rows are stages
-		s.Width, most = part, 5
+		s.Width, largest = part, 5
 		if part == 12 {
-			most = 3
+			largest = 3
 		}
 	case bytes <= shortGroup && longRow(groups):
-		s.Width, most = ceilDiv(part, ceilDiv(part, 15)), 3
+		s.Width, largest = ceilDiv(part, ceilDiv(part, 15)), 3
 		switch {
 		case part%12 == 0:
 			s.Warps, s.Width = 12, 12
@@ -220,15 +220,15 @@ func (s *quantFewSpec) divide(groups int) int {
 			s.Width = ceilDiv(part, 3)
 		}
 	case bytes <= shortGroup:
-		most = 6
+		largest = 6
 		if groups%8 == 0 {
-			most = 4
+			largest = 4
 		}
 	case s.Blocks == op.Q6_K && (few || part > 16 && part < 20 || part > 24 && part < 27 || part > 32 && part <= 36): // stages alike
 		s.Warps, s.Width = 12, ceilDiv(part, ceilDiv(part, 12))
 	}
 	s.SharingWarps, s.Groups = s.Warps, ceilDiv(s.Width, s.Warps)
-	return most
+	return largest
 }
 
 // rowBytes is the bytes of a row.

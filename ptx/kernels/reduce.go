@@ -63,7 +63,7 @@ func (s reduceSpec) kernel(e *epilogue) *Kernel {
 	defer reduceKernels.Unlock()
 	k := reduceKernels.of[s]
 	if k == nil {
-		if len(reduceKernels.of) >= mostRowKernels {
+		if len(reduceKernels.of) >= maxRowKernels {
 			clear(reduceKernels.of)
 		}
 		k = &Kernel{Name: "reduce_" + s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}

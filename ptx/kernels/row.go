@@ -124,9 +124,9 @@ var rowKernels = struct {
 	of map[rowSpec]*Kernel
 }{of: map[rowSpec]*Kernel{}}
 
-// mostRowKernels bounds the kernels with epilogues that are kept, together with
+// maxRowKernels bounds the kernels with epilogues that are kept, together with
 // the others; beyond it they are made anew.
-const mostRowKernels = 2048
+const maxRowKernels = 2048
 
 // kernel returns the kernel for s that ends as e says.
 func (s rowSpec) kernel(e *epilogue) *Kernel {
@@ -135,7 +135,7 @@ func (s rowSpec) kernel(e *epilogue) *Kernel {
 	defer rowKernels.Unlock()
 	k := rowKernels.of[s]
 	if k == nil {
-		if len(rowKernels.of) >= mostRowKernels {
+		if len(rowKernels.of) >= maxRowKernels {
 			clear(rowKernels.of)
 		}
 		k = &Kernel{Name: s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}

@@ -25,32 +25,32 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 		}
 	}
 	switch {
-	case n <= mostVectors:
-	case d.Target >= ptx.SM90 && 4*rows >= d.Multiprocessors && (t == op.F32 && n <= maxClusterVectors || n > mostHalves && n <= 2*mostVectors):
+	case n <= maxVectors:
+	case d.Target >= ptx.SM90 && 4*rows >= d.Multiprocessors && (t == op.F32 && n <= maxClusterVectors || n > maxHalves && n <= 2*maxVectors):
 		return planClusteredRows(r, n)
-	case n > 2*mostVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*mostVectors/2 && !isNorm(r.Op):
+	case n > 2*maxVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*maxVectors/2 && !isNorm(r.Op):
 		return planLongRows(r, rows, n, d)
 	}
 	w := chooseRowSchedule(r.Op, t, cols, weights, d)
 	if w.Registers == 1 && w.Width > 1 && rows >= 16*w.Groups*d.Multiprocessors {
 		w.Rows = 4 // to begin a block takes as long as a row of so few
 	}
-	w.Laid = w.Laid && weights > 0 && cols%w.Width != 0 && rows >= fewestLaid/cols
+	w.Laid = w.Laid && weights > 0 && cols%w.Width != 0 && rows >= minAligned/cols
 	if w.Ring > 0 && w.Ring <= w.Shared { // the device has not as much shared memory
 		return planLongRows(r, rows, n, d)
 	}
 	return planRowsBy(r, w, d)
 }
 
-// fewestLaid is how many elements there are at least for it to pay that a kernel lays
+// minAligned is how many elements there are at least for it to pay that a kernel lays
 // out the weights before.
-const fewestLaid = 1 << 22
+const minAligned = 1 << 22
 
-// mostVectors is of how many vectors rows are at most that have a block each, and mostHalves
+// maxVectors is of how many vectors rows are at most that have a block each, and maxHalves
 // of elements of 16 bits: 64K of them that begin anywhere have one more.
 const (
-	mostVectors = 8192
-	mostHalves  = mostVectors + 1
+	maxVectors = 8192
+	maxHalves  = maxVectors + 1
 )
 
 func isNorm(o *op.Operation) bool    { return o == op.LayerNorm || o == op.RMSNorm }
@@ -158,7 +158,7 @@ func enoughThreads(registers int) int {
 // multiplied by so many weights, above one and up to another, for which it is the
 // fastest to move two elements at once: the weights are where they are, and L1 has them for
 // all rows, where those that are laid out for each place of a vector come from L2.
-var pairSchedules = []struct{ weights, above, most, lanes, blocks int }{
+var pairSchedules = []struct{ weights, above, limit, lanes, blocks int }{
 	{2, 1008, 1400, 32, 6},
 	{2, 3328, 4097, 128, 8},
 	{2, 7000, 8190, 256, 5},
@@ -177,7 +177,7 @@ var pairSchedules = []struct{ weights, above, most, lanes, blocks int }{
 // pairs returns the way for rows of which pairSchedules has the length.
 func (w rowSchedule) pairs(cols, weights int) (rowSchedule, bool) {
 	for _, p := range pairSchedules {
-		if p.weights != weights || cols <= p.above || cols > p.most {
+		if p.weights != weights || cols <= p.above || cols > p.limit {
 			continue
 		}
 		w.Width, w.Packed, w.Load, w.Save = 2, true, ptx.Once, ptx.Once
@@ -279,7 +279,7 @@ func (w rowSchedule) halves(o *op.Operation, n, resident, weights int, d *Device
 		w.Lanes, w.Blocks, w.Packed = 256, 2, true
 	case n <= 512*16 && norm && !anywhere:
 		w.Lanes, w.Packed = 512, true
-	case n <= mostHalves && d.Shared >= 2*(9<<13+1<<10): // half of the row in shared memory, so that there are two blocks
+	case n <= maxHalves && d.Shared >= 2*(9<<13+1<<10): // half of the row in shared memory, so that there are two blocks
 		w.Lanes, w.Blocks, w.Packed, w.Registers = 512, 2, true, 8
 		if anywhere {
 			w.Lanes, w.Registers = 256, 16
@@ -303,8 +303,8 @@ func (w rowSchedule) halves(o *op.Operation, n, resident, weights int, d *Device
 // weights that begin with vectors, for which the assembler takes too many registers where it
 // is not told, or a warp has too little to do. Others are as good as any.
 var shortSchedules = []struct {
-	weights, above, most, lanes, blocks int
-	packed                              bool
+	weights, above, limit, lanes, blocks int
+	packed                               bool
 }{
 	{1, 16, 8 * 3, 8, 0, false},
 	{1, 8 * 3, 32, 16, 0, false},
@@ -326,7 +326,7 @@ var shortSchedules = []struct {
 // short returns the way for rows of which shortSchedules has the length.
 func (w rowSchedule) short(n, weights int) (rowSchedule, bool) {
 	for _, s := range shortSchedules {
-		if weights == s.weights && n > s.above && n <= s.most {
+		if weights == s.weights && n > s.above && n <= s.limit {
 			w.Packed = s.packed
 			return w.by(s.lanes, s.blocks, n), true
 		}
@@ -375,15 +375,15 @@ func (w rowSchedule) shifted(n, weights int) (rowSchedule, bool) {
 // The shortest come through shared memory.
 func (w rowSchedule) singles(t op.DType, cols int) rowSchedule {
 	w.Width = 1
-	most, staged := 5, 16
+	largest, staged := 5, 16
 	if t != op.F32 {
-		most, staged = 9, 64 // there is more to compute for as many bytes
+		largest, staged = 9, 64 // there is more to compute for as many bytes
 	}
 	if cols <= staged {
 		w.Staged, w.Rows = true, 2
-		most = 9
+		largest = 9
 	}
-	for w.Lanes < 32 && cols > most*w.Lanes {
+	for w.Lanes < 32 && cols > largest*w.Lanes {
 		w.Lanes *= 2
 	}
 	w.Groups = 128 / w.Lanes
@@ -408,7 +408,7 @@ func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
 	}
 	if cols%2 != 0 {
 		for _, s := range oddSchedules {
-			if weights == s.weights && n > s.above && n <= s.most {
+			if weights == s.weights && n > s.above && n <= s.limit {
 				w = w.by(s.lanes, s.blocks, n)
 				w.Rows, w.Laid = s.rows, s.laid
 				return w, true
@@ -438,8 +438,8 @@ func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
 // oddSchedules are the lengths, above so many pairs and up to so many, of rows of an odd number of
 // 16-bit elements with so many weights that are faster so than as others of their length.
 var oddSchedules = []struct {
-	weights, above, most, lanes, rows, blocks int
-	laid                                      bool
+	weights, above, limit, lanes, rows, blocks int
+	laid                                       bool
 }{
 	{1, 16 * 6, 16 * 7, 16, 2, 0, false},
 	{1, 16 * 8, 16 * 9, 16, 2, 6, true},
@@ -476,11 +476,11 @@ func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 	shift, f32 := cols%w.Width != 0, r.In[0].Type == op.F32
 	if shift {
 		w.Load, w.Save = ptx.Cached, ptx.Cached
-		w.Laid = (two || !f32) && rows >= fewestLaid/cols
+		w.Laid = (two || !f32) && rows >= minAligned/cols
 	}
-	most := 8
+	largest := 8
 	if !f32 {
-		most = 10
+		largest = 10
 	}
 	switch {
 	case !f32 && !two && n <= parts*512*9: // nine vectors a thread, not 18
@@ -496,8 +496,8 @@ func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 	w.Registers = ((n-1)/parts)/w.Lanes + 1
 	if two && !shift && w.Lanes == 512 && (n <= 15000 || !f32) {
 		w.Blocks = 0
-	} else if w.Lanes == 512 && w.Registers > most {
-		w.Registers, w.Shared = most, w.Registers-most
+	} else if w.Lanes == 512 && w.Registers > largest {
+		w.Registers, w.Shared = largest, w.Registers-largest
 	}
 	return planRowCluster(r, w, parts)
 }

@@ -175,7 +175,7 @@ func TestRowSchedules(t *testing.T) {
 	small := Device{Target: ptx.SM86, Multiprocessors: 20, Shared: ptx.SM86.MaxShared()}
 	for _, d := range []*Device{&h200, &a100, &small} {
 		for _, typ := range rowTypes {
-			for cols := 1; cols <= 16*mostVectors; cols += 1 + cols/500 {
+			for cols := 1; cols <= 16*maxVectors; cols += 1 + cols/500 {
 				o, weights := rowOps[rand.IntN(len(rowOps))], 0
 				if o == op.LayerNorm || o == op.RMSNorm {
 					weights = rand.IntN(len(o.Inputs()))
@@ -311,7 +311,7 @@ func TestRowLaid(t *testing.T) {
 func TestRowLaidChosen(t *testing.T) {
 	t.Parallel()
 	for _, cols := range []int{127, 777, 5001, 31001, 33333} {
-		for _, rows := range []int{3, fewestLaid/cols + 1} {
+		for _, rows := range []int{3, minAligned/cols + 1} {
 			x, w := lib.Array{Type: op.BF16, Shape: op.Shape{rows, cols}}, lib.Array{Type: op.BF16, Shape: op.Shape{cols}}
 			p, err := For(&lib.Request{Op: op.LayerNorm, Attrs: op.LayerNorm.Defaults(), In: []lib.Array{x, w, w}, Out: []lib.Array{x}}, h200)
 			if err != nil {

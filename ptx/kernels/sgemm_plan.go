@@ -67,7 +67,7 @@ func sgemmKernel(s sgemmSpec, e *epilogue) *Kernel {
 	defer sgemms.Unlock()
 	k := sgemms.cache[s]
 	if k == nil {
-		if len(sgemms.cache) >= mostRowKernels || sgemms.cache == nil {
+		if len(sgemms.cache) >= maxRowKernels || sgemms.cache == nil {
 			sgemms.cache = map[sgemmSpec]*Kernel{}
 		}
 		k = &Kernel{Name: "sgemm_" + strings.ReplaceAll(s.sgemmTile.String(), "/", "_"), Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1},

@@ -46,7 +46,7 @@ func skinnyKernel(s skinnySpec, e *epilogue) *Kernel {
 	defer skinnies.Unlock()
 	k := skinnies.cache[s]
 	if k == nil {
-		if len(skinnies.cache) >= mostRowKernels || skinnies.cache == nil {
+		if len(skinnies.cache) >= maxRowKernels || skinnies.cache == nil {
 			skinnies.cache = map[skinnySpec]*Kernel{}
 		}
 		name, build := "skinny_columns", buildSkinnyColumns

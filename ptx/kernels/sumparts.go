@@ -32,7 +32,7 @@ func sumParts(t op.DType, all, n, split int, bias bool, parts Arg, e *epilogue) 
 	defer partSums.Unlock()
 	k := partSums.cache[s]
 	if k == nil {
-		if len(partSums.cache) >= mostRowKernels || partSums.cache == nil {
+		if len(partSums.cache) >= maxRowKernels || partSums.cache == nil {
 			partSums.cache = map[sumSpec]*Kernel{}
 		}
 		k = &Kernel{Name: "sum_parts", Target: ptx.SM70, Block: [3]uint32{256, 1, 1}, Build: func(k *ptx.Kernel) { buildSumParts(k, s, e) }}
