@@ -14,14 +14,14 @@ import (
 // Sides warps share the rows and divide the keys of a tile among them, for rows so
 // few that nothing else is to divide.
 type attentionMMA struct {
-	Type        op.DType
-	Causal      bool
-	Packed      bool // rows of several heads in one matrix
-	Split       bool // the keys are divided among blocks: results are parts, in float32
-	Head        int  // elements of a row in shared memory: those beyond d are 0
-	Rows, Sides int
-	Keys        int // of a tile
-	Laid        attentionLaid
+	Type           op.DType
+	Causal         bool
+	Packed         bool // rows of several heads in one matrix
+	Split          bool // the keys are divided among blocks: results are parts, in float32
+	Head           int  // elements of a row in shared memory: those beyond d are 0
+	Rows, Sides    int
+	Keys           int // of a tile
+	AlignedWeights attentionStrided
 }
 
 func (s attentionMMA) threads() int { return 32 * s.Rows * s.Sides }
@@ -53,7 +53,7 @@ type attentionProducts interface {
 func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 	threads := s.threads()
 	k.Block(threads, 1, 1)
-	a := &attentionArgs{typ: s.Type, laid: s.Laid, packed: s.Packed}
+	a := &attentionArgs{typ: s.Type, strided: s.AlignedWeights, packed: s.Packed}
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
 	var parts, shares ptx.Global[ptx.F32]
 	var per ptx.U32

@@ -12,7 +12,7 @@ import (
 // one matrix: see [attentionCut].
 type attentionArgs struct {
 	typ                     op.DType
-	laid                    attentionLaid
+	strided                 attentionStrided
 	packed                  bool // rows of several heads in one matrix
 	q, keys, values         ptx.Global[ptx.B32]
 	rows, tq, tk, group, d2 ptx.U32 // d2 is how many pairs of elements a head has

@@ -177,7 +177,7 @@ func (c *trial) cut() *attentionCut {
 
 // with fills in what follows from the sizes.
 func (s attentionWgmma) with(c *attentionCut) attentionWgmma {
-	s.Type, s.Causal, s.Head, s.Laid = c.typ, c.causal, (c.D+63)&^63, c.laid
+	s.Type, s.Causal, s.Head, s.AlignedWeights = c.typ, c.causal, (c.D+63)&^63, c.strided
 	return s
 }
 
@@ -212,8 +212,8 @@ func TestAttentionPtxas(t *testing.T) {
 						continue
 					}
 					cut.Tq = tq
-					if cut.laid = (attentionLaid{}); rand.IntN(2) == 0 {
-						cut.laid = attentionLaid{true, true}
+					if cut.strided = (attentionStrided{}); rand.IntN(2) == 0 {
+						cut.strided = attentionStrided{true, true}
 						for i := range cut.places {
 							cut.places[i] = lib.AttentionPlace{Batch: 1 << 20, Head: head, Row: 1 << 10}
 						}
@@ -226,7 +226,7 @@ func TestAttentionPtxas(t *testing.T) {
 						if rand.IntN(2) == 0 || !sampled() {
 							continue
 						}
-						t.Run(fmt.Sprintf("%v/%s/%v/%d/%v/%d/%v", d.Target, s.Kernel.Name, typ, head, causal, tq, cut.laid), func(t *testing.T) {
+						t.Run(fmt.Sprintf("%v/%s/%v/%d/%v/%d/%v", d.Target, s.Kernel.Name, typ, head, causal, tq, cut.strided), func(t *testing.T) {
 							assembleWell(t, s.Kernel, d.Target)
 						})
 					}

@@ -48,7 +48,7 @@ func (t *rowGroup) norm(resident []*residentRow, y *sink, eps ptx.F32, gamma, be
 // weights behind it. Else the assembler takes some of that before, which helps if there
 // are registers for it.
 func (s *rowSpec) fenced() bool {
-	return s.choosesWeights() || s.Weights != 0 && !s.Shift && (s.Type != op.F32 || s.Lanes <= 32)
+	return s.choosesWeights() || s.Weights != 0 && !s.Misaligned && (s.Type != op.F32 || s.Lanes <= 32)
 }
 
 // normalise stores a row whose mean and scale are known.

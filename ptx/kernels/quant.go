@@ -15,7 +15,7 @@ func planMatMulQ(r *lib.Request, d *Device) (*Plan, error) {
 		return nil, err
 	}
 	switch {
-	case blockCodes[r.In[1].Type.Block()] == nil:
+	case blockDecoders[r.In[1].Type.Block()] == nil:
 		return nil, unsupported("blocks of %v", r.In[1].Type)
 	case p.K == 0:
 		return nil, unsupported("a sum of no terms")

@@ -23,9 +23,9 @@ type quantFewSpec struct {
 	Groups       int // of blocks, see blockGroup, that a stage has of each row
 	Stages       int
 	Tensor       bool // stages are tiles of a tensor map, which wants rows of multiples of 16 bytes
-	Digits       int  // of an activation, see digitCode; of a ring and for one row, else 0
+	Digits       int  // of an activation, see digitDecoder; of a ring and for one row, else 0
 	Full         bool // all stages have Groups of a row
-	Spread       int  // rows from one of 16 to the next: 2 for all of a block to begin in words alike, else 1
+	RowStride    int  // rows from one of 16 to the next: 2 for all of a block to begin in words alike, else 1
 	Ring         bool // all warps of a block share the stages; each has up to Groups of one
 	Width        int  // of a ring: groups of a row that a stage has
 	Fill         int  // warps that fill these
@@ -113,7 +113,7 @@ func (s *quantFewSpec) rowPitch() int {
 	if s.Solid {
 		return bytes
 	}
-	if blockCodes[s.Blocks.Block()].aligned() {
+	if blockDecoders[s.Blocks.Block()].aligned() {
 		n := bytes / 16
 		for n%4 != 2 {
 			n++
@@ -164,7 +164,7 @@ func (s *quantFewSpec) bytes() int {
 		rings = 1
 	}
 	n := rings*s.Stages*(s.stageBytes()+24) + s.xBytes() + s.unitBytes() + s.partsBytes()
-	if blockCodes[s.Blocks.Block()].mins {
+	if blockDecoders[s.Blocks.Block()].mins {
 		n += s.M * pieces * s.sumPitch()
 	}
 	return n + 128
@@ -206,7 +206,7 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 				s.SharingWarps = 1
 			}
 			s.Bulk = d.Target >= ptx.SM90 && !s.Tensor
-			s.Spread = 1
+			s.RowStride = 1
 			if s.bytes() <= d.Shared {
 				return s, nil
 			}
@@ -263,14 +263,14 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 	spec.Full = groups%spec.Groups == 0 && spec.part(groups)%spec.Groups == 0
 	// All teams have 16 rows at a time, next to each other, and at the end an equal
 	// share of the others.
-	blocks := d.Multiprocessors / spec.Split / spec.Spread * spec.Spread
+	blocks := d.Multiprocessors / spec.Split / spec.RowStride * spec.RowStride
 	teams := blocks * spec.Warps / spec.SharingWarps
 	full := p.N / (fewRows * teams) * fewRows * teams
 	share := ceilDiv(ceilDiv(p.N-full, teams), boxRows) * boxRows
 	if spec.Ring {
 		spec.Claim = spec.claimed(spec.part(groups) * s.groupBytes())
-		full, share = spec.tiled(p.N, blocks/spec.Spread)
-		blocks = min(blocks, ceilDiv(p.N, spec.Spread*share)*spec.Spread)
+		full, share = spec.tiled(p.N, blocks/spec.RowStride)
+		blocks = min(blocks, ceilDiv(p.N, spec.RowStride*share)*spec.RowStride)
 	} else if full == 0 {
 		blocks = ceilDiv(ceilDiv(p.N, share), spec.Warps/spec.SharingWarps)
 	}
@@ -300,7 +300,7 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 	}
 	args = append(args, word(uint32(p.N)), word(uint32(groups)), word(uint32(total)), word(uint32(full)), word(uint32(share)))
 	if spec.Ring {
-		plan.Zeros = []int64{4 * int64(spec.Split*spec.Spread)}
+		plan.Zeros = []int64{4 * int64(spec.Split*spec.RowStride)}
 		args = append(args, scratch(len(plan.Scratch)))
 		if spec.Short {
 			args = append(args, word(uint32(p.K/spec.Blocks.Block().Elements())))
@@ -403,7 +403,7 @@ func (c *quantFewCode) parameters(e *epilogue) (block, blocks, share ptx.U32) {
 		each, to := ptx.Param[ptx.U32](k, "part"), ptx.GlobalParam[ptx.F32](k, "parts")
 		part := block.Rem(ptx.N(c.Split))
 		if c.Ring {
-			c.counter = c.counter.At(part.Mul(ptx.N(c.Spread)))
+			c.counter = c.counter.At(part.Mul(ptx.N(c.RowStride)))
 		}
 		block, blocks = block.Div(ptx.N(c.Split)), blocks.Div(ptx.N(c.Split))
 		c.before = part.Mul(each)
@@ -452,7 +452,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 		c.units = ptx.DynamicShared[ptx.F32](k, s.M*s.Room/digitGroup)
 		c.inexact = ptx.DynamicShared[ptx.U32](k, 4)
 	}
-	if blockCodes[s.Blocks.Block()].mins {
+	if blockDecoders[s.Blocks.Block()].mins {
 		c.sums = ptx.DynamicShared[ptx.U8](k, s.M*pieces*s.sumPitch())
 	}
 	parts := ptx.DynamicShared[ptx.F32](k, s.partsBytes()/4)
@@ -522,7 +522,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 // place returns where in the matrix a line of 16 has a stage. Lines behind the last
 // are the first again.
 func (c *quantFewCode) place(line ptx.U32, w *walk) ptx.U32 {
-	row := w.row.Get().Add(line.Mul(ptx.N(c.Spread)))
+	row := w.row.Get().Add(line.Mul(ptx.N(c.RowStride)))
 	return ptx.Select(row.Lt(c.end(w.row.Get())), row, w.row.Get()).MulAdd(c.rowBytes, c.along(w))
 }
 
@@ -608,7 +608,7 @@ func (c *quantFewCode) wait() {
 
 // prepare splits the activations, and their sums if there are minima.
 func (c *quantFewCode) prepare(tid ptx.U32) {
-	k, code := c.k, blockCodes[c.Blocks.Block()]
+	k, code := c.k, blockDecoders[c.Blocks.Block()]
 	depth := c.groups.Mul(ptx.N(c.weights))
 	quads := depth.Shr(ptx.U(2))
 	threads := ptx.N(32 * c.Warps)
@@ -683,13 +683,13 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 		return x
 	}
 	load := func(group ptx.U32) (x [2][4]ptx.F32) { // eight neighbours for each lane
-		if code.apart != nil {
-			late := code.apart(group, c.lane.Shr(ptx.U(2)))
-			if c.shifted() {
+		if code.misaligned != nil {
+			late := code.misaligned(group, c.lane.Shr(ptx.U(2)))
+			if c.misaligned() {
 				late = late.Xor(c.late)
 			}
 			for i := range x {
-				for half, at := range apartPlaces(c.lane.Shl(ptx.U(1)).Add(ptx.N(i)), late) {
+				for half, at := range misalignedPlaces(c.lane.Shl(ptx.U(1)).Add(ptx.N(i)), late) {
 					for e, v := range read(group.Add(c.before).MulAdd(ptx.N(digitGroup), at), 2) {
 						x[i][2*half+e] = ptx.F32(v)
 					}
@@ -731,7 +731,7 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 			// The first digit is worth 2**24 / 2**(283-127-exponent).
 			c.units.At(m.MulAdd(ptx.N(c.Room/digitGroup), group)).Store(exponent.Sub(ptx.U(5)).Shl(ptx.U(23)).B32().Float())
 		})
-		if !blockCodes[c.Blocks.Block()].mins {
+		if !blockDecoders[c.Blocks.Block()].mins {
 			return
 		}
 		sum := ptx.F(0)
@@ -808,10 +808,10 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 	g, quad := c.lane.Shr(ptx.U(2)), c.lane.And(ptx.U(3))
 	b := &blockLane{k: k, weights: c.weights, quad: quad, row: make([]ptx.Shared[ptx.U8], 2), mine: make([]ptx.Shared[ptx.U8], 2)}
 	tiles := c.quantFewSpec.tiles()
-	group := func(ptx.U32, int) { blockCodes[c.Blocks.Block()].build(b) }
+	group := func(ptx.U32, int) { blockDecoders[c.Blocks.Block()].build(b) }
 	var less [][][4]ptx.Var[ptx.F32] // minima, if they are summed for themselves
 	if inDigits {
-		if blockCodes[c.Blocks.Block()].mins {
+		if blockDecoders[c.Blocks.Block()].mins {
 			less = newTotals(k, 1, 1)
 		}
 		flip := c.inexact.Offset(1).Load().B32()
@@ -819,10 +819,10 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 		late, sel := lateWords(quad)
 		group = func(from ptx.U32, i int) {
 			l := &digitLane{blockLane: b, units: []ptx.F32{c.units.At(from).Offset(i).Load()}, less: less, flip: flip}
-			if code.apart != nil {
-				l.apart = &apartLane{sel: sel, off: i * c.bytes, had: map[[2]int]ptx.B32{}}
+			if code.misaligned != nil {
+				l.misaligned = &misalignedLane{sel: sel, off: i * c.bytes, had: map[[2]int]ptx.B32{}}
 				for r := range b.row {
-					l.apart.at = append(l.apart.at, b.row[r].At(late))
+					l.misaligned.at = append(l.misaligned.at, b.row[r].At(late))
 				}
 			}
 			code.build(l)
@@ -837,13 +837,13 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 		} else {
 			x = append(x, c.xs.At(col.MulAdd(ptx.N(c.xPitch()), quad.Shl(ptx.U(4)))))
 		}
-		if blockCodes[c.Blocks.Block()].mins {
+		if blockDecoders[c.Blocks.Block()].mins {
 			sums = append(sums, c.sums.At(col.MulAdd(ptx.N(c.sumPitch()), quad.Shl(ptx.U(2)))))
 		}
 	}
 	b.total = newTotals(k, 1, tiles)
 	mine := quad.Shl(ptx.U(3))
-	if blockCodes[c.Blocks.Block()].split {
+	if blockDecoders[c.Blocks.Block()].split {
 		mine = quad.Shl(ptx.U(2))
 	}
 	tile := ptx.NewVar(k, first)
@@ -860,7 +860,7 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 				at := c.stage.Get().MulAdd(ptx.N(c.stageBytes()), line.Mul(ptx.N(c.rowPitch())))
 				if c.Tensor && c.bytes*c.Groups%16 != 0 {
 					at = at.Add(c.along(w).And(ptx.U(15)))
-				} else if !blockCodes[c.Blocks.Block()].aligned() && !c.Tensor {
+				} else if !blockDecoders[c.Blocks.Block()].aligned() && !c.Tensor {
 					at = at.Add(c.place(line, w).And(ptx.U(15)))
 				}
 				row[r] = c.ring.At(at)
@@ -1097,7 +1097,7 @@ func (p *fewParts) add(from ptx.Shared[ptx.F32], tile, end ptx.U32) {
 				v = v.Add(sum)
 			}
 		}
-		row := tile.Add(line.Mul(ptx.N(p.Spread)))
+		row := tile.Add(line.Mul(ptx.N(p.RowStride)))
 		k.If(row.Lt(end), func() { p.put(row, m, v) })
 	})
 }

@@ -345,5 +345,5 @@ func TestMatMulQSevenWarps(t *testing.T) {
 
 // blockTypes returns the quantised types that have kernels here.
 func blockTypes() []op.DType {
-	return slices.DeleteFunc(op.QuantTypes(), func(d op.DType) bool { return blockCodes[d.Block()] == nil })
+	return slices.DeleteFunc(op.QuantTypes(), func(d op.DType) bool { return blockDecoders[d.Block()] == nil })
 }

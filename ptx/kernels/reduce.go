@@ -44,8 +44,8 @@ type reduceSpec struct {
 	Op   string
 	Type op.DType
 	reduceSchedule
-	// Shift says that rows may begin anywhere.
-	Shift bool
+	// Misaligned says that rows may begin anywhere.
+	Misaligned bool
 	// Split says that a row has several blocks.
 	Split bool
 	Key   string // of the epilogue
@@ -120,7 +120,7 @@ func planReduceBy(r *lib.Request, w reduceSchedule, parts int) (*Plan, error) {
 		return nil, err
 	}
 	s := reduceSpec{Op: r.Op.Name(), Type: r.In[0].Type, reduceSchedule: w, Split: parts > 1}
-	s.Shift = rows > 1 && cols%w.Width != 0
+	s.Misaligned = rows > 1 && cols%w.Width != 0
 	var args []Arg
 	for i := range r.In {
 		args = append(args, input(i))
@@ -252,7 +252,7 @@ func (r *reducer) elements(arrays []ptx.Global[ptx.B32], acc *reduceState, start
 	s, k := r.s, r.k
 	width := ptx.N(s.Width)
 	head := ptx.U(0)
-	if s.Shift {
+	if s.Misaligned {
 		head = width.Sub(start.And(ptx.N(s.Width - 1))).And(ptx.N(s.Width - 1)).Min(cols)
 	}
 	vectors := cols.Sub(head).Div(width)
@@ -273,7 +273,7 @@ func (r *reducer) elements(arrays []ptx.Global[ptx.B32], acc *reduceState, start
 		})
 	}
 	// In this order, as of equal elements the first one counts.
-	if s.Shift {
+	if s.Misaligned {
 		k.If(part.Eq(ptx.U(0)), func() { single(ptx.U(0), head) })
 	}
 	k.For(from.Add(r.lane), to, ptx.N(s.Batch*stride), func(i ptx.U32) {

@@ -34,9 +34,9 @@ type rowSchedule struct {
 	// to row: those that stay, and, up to Registers more, for what comes early. It
 	// is 0 if each block has one row.
 	Ring int
-	// Laid says that weights are in memory once for each place of a vector where rows
+	// AlignedWeights says that weights are in memory once for each place of a vector where rows
 	// begin, as they then lie.
-	Laid bool
+	AlignedWeights bool
 	// Staged says that rows come and go through shared memory, all of a block
 	// together, which are a multiple of 8. Width is 1 then, and there is no
 	// epilogue.
@@ -80,7 +80,7 @@ func (w rowSchedule) name() string {
 	if w.Ring > 0 {
 		s += fmt.Sprintf("-ring%d", w.Ring)
 	}
-	if w.Laid {
+	if w.AlignedWeights {
 		s += "-laid"
 	}
 	if w.Staged {
@@ -103,9 +103,9 @@ type rowSpec struct {
 	Op   string
 	Type op.DType
 	rowSchedule
-	// Shift says that rows may begin anywhere: what is moved at once begins
+	// Misaligned says that rows may begin anywhere: what is moved at once begins
 	// before the row then, and elements of other rows are left out.
-	Shift bool
+	Misaligned bool
 	// Parts says whether blocks have rows or parts of them, and which of the work
 	// they do.
 	Parts rowParts
@@ -150,7 +150,7 @@ func (s rowSpec) kernel(e *epilogue) *Kernel {
 // inPlace reports whether rows may be written where they were: each is held by the
 // threads that write it, and where rows begin with a vector nobody else reads it.
 func (s *rowSpec) inPlace(r *lib.Request) bool {
-	return !s.Shift && r.Op.Class() == op.Row && r.Post == nil
+	return !s.Misaligned && r.Op.Class() == op.Row && r.Post == nil
 }
 
 func (s rowSpec) build(k *ptx.Kernel, e *epilogue) {
@@ -200,7 +200,7 @@ func planRowsBy(r *lib.Request, w rowSchedule, d *Device) (*Plan, error) {
 		w.Staged = false
 	}
 	s := rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowSchedule: w}
-	s.Shift = cols%w.Width != 0
+	s.Misaligned = cols%w.Width != 0
 	s.Whole = min(cols/(w.Lanes*w.Width), w.Registers+w.Shared)
 	p := &Plan{Variant: w.name(), InPlace: s.inPlace(r)}
 	args := append(append(s.operands(r, p), e.args()...), word(uint32(rows)), word(uint32(cols)))

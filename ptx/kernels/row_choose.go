@@ -35,7 +35,7 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 	if w.Registers == 1 && w.Width > 1 && rows >= 16*w.Groups*d.Multiprocessors {
 		w.Rows = 4 // to begin a block takes as long as a row of so few
 	}
-	w.Laid = w.Laid && weights > 0 && cols%w.Width != 0 && rows >= minAligned/cols
+	w.AlignedWeights = w.AlignedWeights && weights > 0 && cols%w.Width != 0 && rows >= minAligned/cols
 	if w.Ring > 0 && w.Ring <= w.Shared { // the device has not as much shared memory
 		return planLongRows(r, rows, n, d)
 	}
@@ -86,14 +86,14 @@ func chooseRowSchedule(o *op.Operation, t op.DType, cols, weights int, d *Device
 	}
 	n := rowVectors(cols, v)
 	if weights > 0 && anywhere && t == op.F32 {
-		if s, ok := w.shifted(n, weights); ok {
+		if s, ok := w.misaligned(n, weights); ok {
 			return s
 		}
 		w.Save = ptx.Once // the weights shall stay in L1
 	}
 	resident := 32 / v // vectors that make 32 registers
 	if t != op.F32 {
-		w.Laid = weights > 0
+		w.AlignedWeights = weights > 0
 		return w.halves(o, n, resident, weights, d)
 	}
 	switch {
@@ -345,10 +345,10 @@ func (w *rowSchedule) stream(n, resident int, d *Device) {
 	w.Ring = min(room, each)
 }
 
-// shifted returns the way for rows of n vectors that begin anywhere, with weights
+// misaligned returns the way for rows of n vectors that begin anywhere, with weights
 // that do not: choosing these takes registers, of which there shall be few enough
 // for many blocks.
-func (w rowSchedule) shifted(n, weights int) (rowSchedule, bool) {
+func (w rowSchedule) misaligned(n, weights int) (rowSchedule, bool) {
 	switch {
 	case n > 256*8 && n <= 384*6 && weights > 1:
 		return w.by(384, 3, n), true
@@ -398,7 +398,7 @@ func (w rowSchedule) singles(t op.DType, cols int) rowSchedule {
 // vectors of 16 bytes: by four where these do, else by two, of which only the first
 // and the last may have an element of another row.
 func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
-	w.Width, w.Laid = 2, weights > 0
+	w.Width, w.AlignedWeights = 2, weights > 0
 	if cols%4 == 0 {
 		w.Width = 4
 	}
@@ -410,7 +410,7 @@ func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
 		for _, s := range oddSchedules {
 			if weights == s.weights && n > s.above && n <= s.limit {
 				w = w.by(s.lanes, s.blocks, n)
-				w.Rows, w.Laid = s.rows, s.laid
+				w.Rows, w.AlignedWeights = s.rows, s.strided
 				return w, true
 			}
 		}
@@ -439,7 +439,7 @@ func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
 // 16-bit elements with so many weights that are faster so than as others of their length.
 var oddSchedules = []struct {
 	weights, above, limit, lanes, rows, blocks int
-	laid                                       bool
+	strided                                    bool
 }{
 	{1, 16 * 6, 16 * 7, 16, 2, 0, false},
 	{1, 16 * 8, 16 * 9, 16, 2, 6, true},
@@ -476,7 +476,7 @@ func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 	shift, f32 := cols%w.Width != 0, r.In[0].Type == op.F32
 	if shift {
 		w.Load, w.Save = ptx.Cached, ptx.Cached
-		w.Laid = (two || !f32) && rows >= minAligned/cols
+		w.AlignedWeights = (two || !f32) && rows >= minAligned/cols
 	}
 	largest := 8
 	if !f32 {

@@ -39,7 +39,7 @@ func planRowCluster(r *lib.Request, w rowSchedule, parts int) (*Plan, error) {
 // the vectors of a part.
 func partsOfRow(r *lib.Request, w rowSchedule, parts int) (s rowSpec, each int) {
 	_, cols := r.In[0].Shape.Rows()
-	s = rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowSchedule: w, Shift: cols%w.Width != 0}
+	s = rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowSchedule: w, Misaligned: cols%w.Width != 0}
 	each = (rowVectors(cols, w.Width)-1)/parts + 1
 	last := max(cols/w.Width-each*(parts-1), 0)
 	s.Whole = min(last/w.Lanes, w.Registers+w.Shared)

@@ -161,7 +161,7 @@ func parseRowSchedule(s string, t op.DType) (w rowSchedule, parts int, twice boo
 		case f == "staged":
 			w.Staged = true
 		case f == "laid":
-			w.Laid = true
+			w.AlignedWeights = true
 		case f == "packed":
 			w.Packed = true
 		case strings.HasPrefix(f, "ring"):

@@ -27,7 +27,7 @@ const layLanes = 256
 func (s *rowSpec) operands(r *lib.Request, p *Plan) []Arg {
 	args := []Arg{input(0)}
 	_, cols := r.In[0].Shape.Rows()
-	s.Laid = s.Laid && s.Shift && s.Width > 1
+	s.AlignedWeights = s.AlignedWeights && s.Misaligned && s.Width > 1
 	lay := rowSpec{Op: layWeights, Type: s.Type, rowSchedule: rowSchedule{Lanes: layLanes, Groups: 1, Width: s.Width}}
 	elements := rowVectors(cols, s.Width) * s.Width // in one place
 	var from, to []Arg
@@ -36,7 +36,7 @@ func (s *rowSpec) operands(r *lib.Request, p *Plan) []Arg {
 			continue
 		}
 		s.Weights |= 1 << i
-		if !s.Laid {
+		if !s.AlignedWeights {
 			args = append(args, input(i))
 			continue
 		}
@@ -45,7 +45,7 @@ func (s *rowSpec) operands(r *lib.Request, p *Plan) []Arg {
 		p.Scratch = append(p.Scratch, int64(s.Width*elements*s.Type.Size()))
 	}
 	if len(to) == 0 {
-		s.Laid = false
+		s.AlignedWeights = false
 		return args
 	}
 	lay.Weights = len(to)

@@ -42,7 +42,7 @@ func (t *rowGroup) newResidentRow(number, rows, cols ptx.U32) *residentRow {
 	r.first, r.n = start, cols
 	switch {
 	case s.Width == 1:
-	case s.Shift:
+	case s.Misaligned:
 		r.skip = start.And(ptx.N(s.Width - 1))
 		r.first = start.Div(width)
 		r.n = cols.Add(r.skip).Add(ptx.N(s.Width - 1)).Div(width)
@@ -73,7 +73,7 @@ func (r *residentRow) column(p int) ptx.U32 {
 }
 
 // ragged reports whether part p may have elements of other rows.
-func (r *residentRow) ragged(p int) bool { return r.s.Shift && (p == 0 || p >= r.s.Whole) }
+func (r *residentRow) ragged(p int) bool { return r.s.Misaligned && (p == 0 || p >= r.s.Whole) }
 
 // valid returns whether element e of part p is in the row.
 func (r *residentRow) valid(p, e int) ptx.Pred {
@@ -131,7 +131,7 @@ func (r *residentRow) copyTo(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p 
 	s, k := r.s, r.k
 	at := r.first.Add(r.place)
 	src := x.At(at.Mul(ptx.U(4))).Offset(4 * p * s.Lanes)
-	if !s.Shift || p < s.Whole {
+	if !s.Misaligned || p < s.Whole {
 		k.When(r.in(p), func() { ptx.CopyAsync(slot, src, 16) })
 		return
 	}
@@ -148,7 +148,7 @@ func (r *residentRow) copyAll(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p
 	}
 	at := r.first.Add(r.place)
 	bytes := ptx.U(16)
-	if s.Shift {
+	if s.Misaligned {
 		bytes = all.Sub(at.Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width))).Min(ptx.N(s.Width)).Mul(ptx.N(s.Type.Size()))
 	}
 	bytes = ptx.Select(r.in(p), bytes, ptx.U(0))
@@ -168,7 +168,7 @@ func (r *residentRow) loadRegisters(x ptx.Global[ptx.B32], t *rowGroup, neutral 
 			vars[p] = append(vars[p], ptx.NewVar(k, fill))
 		}
 		whole := r.in(p)
-		if s.Shift && p >= s.Whole {
+		if s.Misaligned && p >= s.Whole {
 			end := at.Add(ptx.N(p*s.Lanes + 1)).Mul(ptx.N(s.Width))
 			whole = whole.And(end.Le(t.all))
 		}
@@ -178,7 +178,7 @@ func (r *residentRow) loadRegisters(x ptx.Global[ptx.B32], t *rowGroup, neutral 
 			}
 		})
 	}
-	if s.Shift {
+	if s.Misaligned {
 		for p := max(s.Whole, from); p < len(vars); p++ {
 			begin := at.Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width))
 			k.If(r.in(p).And(begin.Add(ptx.N(s.Width)).Gt(t.all)), func() {

@@ -131,7 +131,7 @@ func TestRowParts(t *testing.T) {
 					continue
 				}
 				w := rowSchedule{Lanes: 128, Groups: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: rand.IntN(2), Load: ptx.Once, Save: ptx.Once}
-				w.Packed, w.Laid = typ != op.F32 && rand.IntN(2) == 0, rand.IntN(2) == 0
+				w.Packed, w.AlignedWeights = typ != op.F32 && rand.IntN(2) == 0, rand.IntN(2) == 0
 				parts := 2 + rand.IntN(3)
 				cols := parts*w.room() - w.Width*(1-i%2)
 				switch {
@@ -262,7 +262,7 @@ func TestRowNarrow(t *testing.T) {
 				if !sampled() {
 					continue
 				}
-				w := rowSchedule{Lanes: 1 << rand.IntN(6), Rows: 1 + rand.IntN(3), Width: rowVector(typ), Registers: 1 + rand.IntN(5), Laid: rand.IntN(2) == 0}
+				w := rowSchedule{Lanes: 1 << rand.IntN(6), Rows: 1 + rand.IntN(3), Width: rowVector(typ), Registers: 1 + rand.IntN(5), AlignedWeights: rand.IntN(2) == 0}
 				w.Groups = 128 / w.Lanes
 				if typ != op.F32 {
 					w.Width, w.Packed = 2<<(i%3), rand.IntN(2) == 0
@@ -288,7 +288,7 @@ func TestRowLaid(t *testing.T) {
 				if !sampled() {
 					continue
 				}
-				w := rowSchedule{Lanes: 128, Groups: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: rand.IntN(2), Laid: true}
+				w := rowSchedule{Lanes: 128, Groups: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: rand.IntN(2), AlignedWeights: true}
 				w.Packed = typ != op.F32 && rand.IntN(2) == 0
 				parts := 1 + i%2
 				cols := parts*w.room() - w.Width - rand.IntN(w.room()/2)
@@ -337,7 +337,7 @@ func TestRowStream(t *testing.T) {
 				}
 				w := rowSchedule{Lanes: 128, Groups: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: 1 + rand.IntN(3), Load: ptx.Once, Save: ptx.Once}
 				w.Ring = w.Shared + 1 + rand.IntN(w.Registers)
-				w.Laid = rand.IntN(2) == 0
+				w.AlignedWeights = rand.IntN(2) == 0
 				w.Packed = typ != op.F32 && rand.IntN(2) == 0
 				cols := w.room() - w.Width*(1-i%2)
 				if i > 1 {

@@ -174,8 +174,8 @@ func (q *sgemmRequest) plan(w sgemmSchedule) (*Plan, error) {
 	return plan, nil
 }
 
-// laid is an operand as the kernel finds it in memory.
-type laid struct {
+// operandLayout is an operand as the kernel finds it in memory.
+type operandLayout struct {
 	array  Arg
 	along  bool // the sum's index is innermost
 	wide   bool // rows are multiples of 16 bytes, of lines of the result
@@ -186,10 +186,10 @@ type laid struct {
 
 // lay returns operand i of lines of the result, laid out anew if the way asks for
 // that and it does any good.
-func (q *sgemmRequest) lay(i, lines, batch int, along bool, w sgemmSchedule, plan *Plan) laid {
+func (q *sgemmRequest) lay(i, lines, batch int, along bool, w sgemmSchedule, plan *Plan) operandLayout {
 	k := q.p.K
 	if !w.Pack[i] || !along && lines%4 == 0 {
-		o := laid{array: input(i), along: along, wide: !along && lines%4 == 0, lines: lines, pitch: lines, stride: k * lines}
+		o := operandLayout{array: input(i), along: along, wide: !along && lines%4 == 0, lines: lines, pitch: lines, stride: k * lines}
 		if along {
 			o.pitch = k
 		}
@@ -202,7 +202,7 @@ func (q *sgemmRequest) lay(i, lines, batch int, along bool, w sgemmSchedule, pla
 	pitch := packedPitch(lines)
 	to := plan.temporary(batch * k * pitch)
 	plan.Stages = append(plan.Stages, layOut(input(i), to, rows, columns, batch, along))
-	return laid{array: to, wide: true, lines: pitch, pitch: pitch, stride: k * pitch}
+	return operandLayout{array: to, wide: true, lines: pitch, pitch: pitch, stride: k * pitch}
 }
 
 // temporary adds a temporary of n elements of four bytes.

@@ -189,11 +189,11 @@ func buildSkinnyRows(k *ptx.Kernel, s skinnySpec, e *epilogue) {
 		rows[r] = elementAt(s.Type, o.w, line.Add(ptx.N(r)).Min(o.lines.Sub(ptx.U(1))).Mul(o.k))
 	}
 	// Several sums where there is room, which shortens the chains of additions.
-	apart := skinnyAhead
-	for s.Lines*s.Vectors*apart > 32 && apart > 1 {
-		apart /= 2
+	separate := skinnyAhead
+	for s.Lines*s.Vectors*separate > 32 && separate > 1 {
+		separate /= 2
 	}
-	sums := make([][][]ptx.Var[ptx.F32], apart)
+	sums := make([][][]ptx.Var[ptx.F32], separate)
 	for a := range sums {
 		sums[a] = make([][]ptx.Var[ptx.F32], s.Lines)
 		for r := range sums[a] {
@@ -215,7 +215,7 @@ func buildSkinnyRows(k *ptx.Kernel, s skinnySpec, e *epilogue) {
 			for r := range rows {
 				for v := range x {
 					for q := range s.Width {
-						ptx.MulAddTo(sums[a%apart][r][v], w[a][r][q], x[v][q])
+						ptx.MulAddTo(sums[a%separate][r][v], w[a][r][q], x[v][q])
 					}
 				}
 			}
@@ -230,7 +230,7 @@ func buildSkinnyRows(k *ptx.Kernel, s skinnySpec, e *epilogue) {
 	for r := range rows {
 		for v := range s.Vectors {
 			x := sums[0][r][v].Get()
-			for a := 1; a < apart; a++ {
+			for a := 1; a < separate; a++ {
 				x = x.Add(sums[a][r][v].Get())
 			}
 			for d := uint32(s.Lanes / 2); d > 0; d /= 2 {
