@@ -343,14 +343,14 @@ func (c *checker) cycles() *CompileError {
 	}
 	done, open := map[*decl]bool{}, map[*decl]bool{}
 	for _, root := range c.order {
-		for way := []step{{d: root}}; len(way) > 0; {
-			s := &way[len(way)-1]
+		for mode := []step{{d: root}}; len(mode) > 0; {
+			s := &mode[len(mode)-1]
 			if s.next == 0 {
 				open[s.d] = true
 			}
 			if done[s.d] || s.next == len(c.uses[s.d]) {
 				done[s.d], open[s.d] = true, false
-				way = way[:len(way)-1]
+				mode = mode[:len(mode)-1]
 				continue
 			}
 			u := c.uses[s.d][s.next]
@@ -359,7 +359,7 @@ func (c *checker) cycles() *CompileError {
 				return c.fail(u.at, "%s is made of itself", u.of.name)
 			}
 			if !done[u.of] {
-				way = append(way, step{d: u.of})
+				mode = append(mode, step{d: u.of})
 			}
 		}
 	}

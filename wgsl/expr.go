@@ -138,9 +138,9 @@ func (w *printer) write(v ir.Value, without class) {
 			return
 		}
 		half := w.beginHalf(in)
-		way := w.narrow(in)
-		w.composed[in.Code] |= 1 << (len(widthSuffix)*way + widthIndex(in.Width))
-		w.s(wayName(in.Code, way))
+		mode := w.narrow(in)
+		w.composed[in.Code] |= 1 << (len(widthSuffix)*mode + widthIndex(in.Width))
+		w.s(reductionName(in.Code, mode))
 		w.s(widthSuffix[widthIndex(in.Width)])
 		w.c('(')
 		w.argsAs(in, half)
@@ -164,7 +164,7 @@ func (w *printer) narrowed(in *ir.Instr) {
 // narrow returns which of the functions of a code computes an instruction: 0 is that
 // of any operand.
 func (w *printer) narrow(in *ir.Instr) int {
-	if !w.t.Near || in.Type != ir.F32 || w.composing {
+	if !w.t.Approximate || in.Type != ir.F32 || w.composing {
 		return 0
 	}
 	for i, r := range ir.Narrows(in.Code) {
@@ -536,7 +536,7 @@ func (w *printer) special(v ir.Value, in *ir.Instr, without class) {
 		w.s("saturate(fma(")
 		w.args(in)
 		w.c(')')
-	case ir.Recip, ir.RecipNear:
+	case ir.Recip, ir.RecipApprox:
 		w.s("1.0")
 		if in.Type == ir.F16 {
 			w.s("h / ")

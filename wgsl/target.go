@@ -72,12 +72,12 @@ type Target struct {
 	// lose some of their accuracy by that, so Fma is printed as a sum that keeps
 	// track of what rounding loses. MulAdd is not.
 	Unfused bool
-	// Near says that the device computes exp2 and 1/x within the bounds of the codes
+	// Approximate says that the device computes exp2 and 1/x within the bounds of the codes
 	// of package ir that are called near, and keeps what adding a large number to a
 	// product rounds away, while what is subnormal may be 0. The functions that the
 	// text brings with it are shorter then. Nothing of that is promised by the
 	// language: it has to be measured.
-	Near bool
+	Approximate bool
 	// Narrows says that the device's conversion of float32 to half floats, which it has,
 	// rounds to nearest even, gives infinities beyond the range and keeps NaN. It rounds
 	// values to half floats then; the language leaves all three open, so that it has to

@@ -16,7 +16,7 @@ func rowsTimesWords(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kerne
 	w := inputWords(b, "w", s.Blocks)
 	bias := optional(b, "bias", s.Type, s.Bias)
 	if s.rows*s.of >= 32 {
-		b.Roomy()
+		b.PreferRegisters()
 	}
 	put := e.result(b, s.Type)
 	f := wordFormats[w.format]

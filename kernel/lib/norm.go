@@ -18,7 +18,7 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 	ws := s.weights(b, p, "gamma", "beta")
 	ps := s.partials(b, p)
 	if s.Split {
-		b.Roomy() // of a part that is read before what is known is
+		b.PreferRegisters() // of a part that is read before what is known is
 	}
 	put := s.output(b, e)
 	ps.lookBack(t, p, &s, x, func() { layerNormed(b, t, p, &s, x, ws, ps, put) })

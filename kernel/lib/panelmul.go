@@ -360,7 +360,7 @@ type panelParams struct {
 var panelMuls = newMaker("matmul_panels", func(b *kernel.Builder, p *panelParams, s panelSpec, e *epilogue) {
 	b.LocalSize(s.lanes(), 1, 1)
 	if s.Type == op.F16 && s.Own*s.Wide >= 64 { // and operands to widen
-		b.Roomy()
+		b.PreferRegisters()
 	}
 	firstA, firstB, loaders := s.loaders()
 	pa := newPanel(b, "a", s.Type, s.A, s.Rows, s.Depth, firstA, loaders)

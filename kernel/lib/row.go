@@ -369,10 +369,10 @@ func placeRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragge
 	if s.Ragged {
 		e := raggedEndOf(t.lane, r.start, cols)
 		r.begin, r.first, r.last, r.ragged = e.from, e.from, e.to, &e
-		b.Roomy() // of what is held, and vectors of weights
+		b.PreferRegisters() // of what is held, and vectors of weights
 	}
 	if s.Rest {
-		b.Roomy() // of what is kept, and what is read beside it
+		b.PreferRegisters() // of what is kept, and what is read beside it
 		r.rest = &stridedRange{t: t, first: r.first.Add(kernel.U(uint32(s.Each * s.GroupLanes))), last: r.last}
 		if s.InShared > 0 {
 			r.rest.shared = &inShared{row: r, n: s.InShared, x: kernel.Shared[kernel.Vec4F](b, "stored", s.InShared*s.GroupLanes)}

@@ -19,7 +19,7 @@ var variances = newMaker("reduce_var", func(b *kernel.Builder, p *reduceParams, 
 	t := newLaneGroup(b, s.groupLayout)
 	m := s.moments(b, p)
 	if s.Split && s.Each > 0 {
-		b.Roomy() // of a part that is held
+		b.PreferRegisters() // of a part that is held
 	}
 	put := [3]func(i kernel.U32, v kernel.Dynamic){}
 	if s.Split {

@@ -399,7 +399,7 @@ func (e *preparer) launch(s *driver.Step) error {
 	if err := launchable(k.Grid); err != nil {
 		return err
 	}
-	o := ptxgen.Options{Checked: true, Held: k.Params >= 0}
+	o := ptxgen.Options{Checked: true, ParamsInMemory: k.Params >= 0}
 	l := &launch{e: e.executable, program: k.Program, options: o, grid: k.Grid, slot: k.Params, fault: len(e.faults)}
 	for i, slot := range k.Bind {
 		if err := l.bind(&k.Program.Bindings[i], arrayRef{place{kind: inSlot, slot: slot}, e.slots[slot].Bytes}); err != nil {

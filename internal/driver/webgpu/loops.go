@@ -33,7 +33,7 @@ func (d *device) endsLoops(p *lib.Plan, size func(lib.Ref) int64) (bool, error) 
 			}
 			l.Lengths = append(l.Lengths, n)
 		}
-		if l.Turns(prog) > maxTurns && l.SampledTurns(prog) > maxTurns {
+		if l.Iterations(prog) > maxTurns && l.SampledIterations(prog) > maxTurns {
 			return true, nil
 		}
 	}

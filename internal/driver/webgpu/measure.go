@@ -39,8 +39,8 @@ func (d *device) textTarget(ctx context.Context, p *ir.Program) wgsl.Target {
 	if t.Unfused || p.Text != nil {
 		return t
 	}
-	if !t.Near && wgsl.Shortens(p) {
-		t.Near = d.near.ask(ctx, d.measureNear)
+	if !t.Approximate && wgsl.Shortens(p) {
+		t.Approximate = d.near.ask(ctx, d.measureNear)
 	}
 	if !t.Narrows && t.Features&wgsl.Half != 0 && wgsl.Rounds(p) {
 		t.Narrows = d.narrows.ask(ctx, d.measureNarrows)

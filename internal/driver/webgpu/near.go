@@ -37,7 +37,7 @@ var nearCases = sync.OnceValue(func() (list []nearCase) {
 		return ir.NewConst(max(-math.MaxFloat32, min(math.MaxFloat32, v)), ir.F32)
 	}
 	for _, c := range ir.Codes() {
-		units := ir.NearUnits(c)
+		units := ir.ApproxUnits(c)
 		if units == 0 {
 			continue
 		}
@@ -91,7 +91,7 @@ var nearKernel = kernel.New("near", func(b *kernel.Builder, _ *struct{}) {
 // measureNear returns why the device is not one with Near, or nil.
 func (d *device) measureNear(ctx context.Context) error {
 	t := d.target
-	t.Near = true
+	t.Approximate = true
 	x := nearOperands()
 	results, err := d.measure(ctx, nearKernel, t, x, len(nearCases()))
 	if err != nil {
