@@ -111,7 +111,7 @@ func (d *Device) copyParts(dst, src []byte, f func(dst, src []byte)) {
 		copy(dst, src)
 		return
 	}
-	d.crew().Do((n+copyPart-1)/copyPart, &hostCopy{dst, src, f})
+	d.copyWorkers().Do((n+copyPart-1)/copyPart, &hostCopy{dst, src, f})
 }
 
 // Ptr returns the address under which kernels find the memory, or 0 after Close.

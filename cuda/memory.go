@@ -156,7 +156,7 @@ func (d *Device) Usage() Usage {
 	for p := range d.pools {
 		p.mu.Lock()
 		u.Used += p.used
-		u.Kept += p.kept
+		u.Kept += p.cached
 		p.mu.Unlock()
 	}
 	return u

@@ -39,7 +39,7 @@ func (d *Device) routed(o *op.Operation, w engine.Work, call func(*engine.Engine
 	start := time.Now()
 	err := call(e)
 	if err == nil {
-		d.route.Learn(e, o, w, time.Since(start))
+		d.route.Observe(e, o, w, time.Since(start))
 	}
 	return err
 }
@@ -299,7 +299,7 @@ type request struct {
 
 	overlap error // of results and operands, where nothing else is wrong
 
-	seen verdicts // of o
+	seen shapeCache // of o
 }
 
 // requests are those in reserve, by the number of their operation, so that each
@@ -372,13 +372,13 @@ func (r *request) mistake() error {
 
 // rules applies the operation's own rules and compares the results.
 func (r *request) rules() {
-	if r.err == nil && !r.seen.know(r) {
-		r.err = r.judge()
+	if r.err == nil && !r.seen.lookup(r) {
+		r.err = r.validate()
 	}
 }
 
-// judge applies the rules to a request that is not known.
-func (r *request) judge() error {
+// validate applies the rules to a request that is not known.
+func (r *request) validate() error {
 	shapes, types := make([]op.Shape, r.nin), make([]op.DType, r.nin)
 	for i := range shapes {
 		h := &r.in[i]

@@ -19,7 +19,7 @@ type Program struct {
 	// it, and slots whose lives do not overlap share places.
 	Arena int64
 	// Cuts are the offsets, rising and without 0, at which the arena is cut
-	// into several buffers: see Limits.Apart. No slot lies across one.
+	// into several buffers: see Limits.SeparateBindings. No slot lies across one.
 	Cuts []int64
 	// Ext is the number of external slots.
 	Ext int
@@ -228,7 +228,7 @@ func rounded(x *ir.Node, t op.DType) *ir.Node {
 
 // computed returns the type that expressions have elements of type t in. An operand
 // may be wider than the others are, which are computed in float32 like it: see
-// [Request.Apart].
+// [Request.Unfused].
 func computed(t op.DType) op.DType {
 	if op.Register(t) == ir.F32 {
 		return op.F32

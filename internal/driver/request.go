@@ -19,9 +19,9 @@ type Arrays[A any] interface {
 	Reserve(bytes int64) A
 	// Constant returns where data is while the program runs.
 	Constant(data []byte) A
-	// Stored returns the type in which kernels are given the elements of an
+	// StorageType returns the type in which kernels are given the elements of an
 	// operand: its own or, where they do not read that, float32.
-	Stored(o Operand) op.DType
+	StorageType(o Operand) op.DType
 	// Widen adds the conversion of the elements of o, at src, to float32, and
 	// Narrow that of float32 to what they are.
 	Widen(dst, src A, o Operand) error
@@ -47,7 +47,7 @@ type narrowing[A any] struct {
 
 // operand returns an operand as kernels take it.
 func operand[A any](a Arrays[A], x Operand) (op.DType, A, error) {
-	t, at := a.Stored(x), a.At(x)
+	t, at := a.StorageType(x), a.At(x)
 	if t == x.Type {
 		return t, at, nil
 	}
@@ -77,7 +77,7 @@ func (r *Request[A]) Operation(a Arrays[A], s *Step) error {
 				x.Spread, x.Layout = op.Full, nil
 			}
 			if x.Layout != nil {
-				array.Layout, array.N = x.Layout.Filled(x.Type, a.Stored(x)), x.N
+				array.Layout, array.N = x.Layout.Filled(x.Type, a.StorageType(x)), x.N
 				x.Spread, x.Layout = op.Full, nil // of the memory
 			}
 			if array.Type, at, err = operand(a, x); err == nil && array.Type != op.F32 && s.mixed() {
@@ -92,7 +92,7 @@ func (r *Request[A]) Operation(a Arrays[A], s *Step) error {
 		r.In, r.From = append(r.In, array), append(r.From, at)
 	}
 	r.results(a, s.Out, shapes...)
-	r.InPlace = (s.Op == op.Update || s.Op == op.Scatter) && s.In[0].Slot == s.Out[0].Slot && a.Stored(s.Out[0]) == s.Out[0].Type
+	r.InPlace = (s.Op == op.Update || s.Op == op.Scatter) && s.In[0].Slot == s.Out[0].Slot && a.StorageType(s.Out[0]) == s.Out[0].Type
 	return nil
 }
 
@@ -137,7 +137,7 @@ func (r *Request[A]) add(a Arrays[A], x Operand) error {
 // results adds the results, of the given shapes or of the one that is given.
 func (r *Request[A]) results(a Arrays[A], out []Operand, shapes ...op.Shape) {
 	for i, o := range out {
-		t, at := a.Stored(o), a.At(o)
+		t, at := a.StorageType(o), a.At(o)
 		if t != o.Type {
 			wide := a.Reserve(int64(o.N) * int64(t.Size()))
 			memory := o
@@ -180,16 +180,16 @@ func (r *Request[A]) With(a Arrays[A], post *Fused) (*Request[A], error) {
 	return &w, nil
 }
 
-// Apart returns what With stands for where no kernel does both: the request of the
+// Unfused returns what With stands for where no kernel does both: the request of the
 // operation alone, whose result is a temporary, and the epilogue as a program, the
 // first operand of which is there.
-func (r *Request[A]) Apart(a Arrays[A], post *Fused) (*Request[A], *Fused, error) {
+func (r *Request[A]) Unfused(a Arrays[A], post *Fused) (*Request[A], *Fused, error) {
 	shape := r.made.Shape
 	n, err := shape.Size()
 	if err != nil {
 		return nil, nil, err
 	}
-	t := a.Stored(Operand{Type: r.made.Type, N: n})
+	t := a.StorageType(Operand{Type: r.made.Type, N: n})
 	alone := *r
 	alone.Out, alone.narrow = []lib.Array{{Type: t, Shape: shape}}, nil
 	alone.To = []A{a.Reserve(int64(n) * int64(t.Size()))}

@@ -28,7 +28,7 @@ func (h *host) Reserve(n int64) *array { return &array{bytes.Repeat([]byte{0xff}
 
 func (h *host) Constant(data []byte) *array { return &array{data} }
 
-func (h *host) Stored(o Operand) op.DType {
+func (h *host) StorageType(o Operand) op.DType {
 	if o.Type == op.BF16 {
 		return op.F32
 	}
@@ -152,7 +152,7 @@ func TestEpilogue(t *testing.T) {
 	if x := with.Post.Exprs[0]; ir.Format(x, nil, nil) != ir.Format(mustNode(ir.New(ir.Add, ir.NewArg(0, ir.F32), ir.NewArg(1, ir.F32))), nil, nil) {
 		t.Errorf("the epilogue is %s", ir.Format(x, nil, nil))
 	}
-	alone, post, err := r.Apart(h, s.Post)
+	alone, post, err := r.Unfused(h, s.Post)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits, writes write
 	}
 	l.writeThrough(writes)
 	l.prog.Ext = len(l.ext)
-	if lim.Apart {
+	if lim.SeparateBindings {
 		l.detach()
 	}
 	l.unshared = placeTemporaries(l.prog, lim)

@@ -228,7 +228,7 @@ func (l *lane) seek(p *program, at []place, pos, n int) int {
 		l.table[r.entry] = l.register(p, r.entry, pos%r.period)
 	}
 	for _, b := range p.strided {
-		if m, _ := neighbours(p.streams[b.stream].layout, pos); m >= leastRun {
+		if m, _ := neighbours(p.streams[b.stream].layout, pos); m >= minRun {
 			n = min(n, m)
 		}
 	}

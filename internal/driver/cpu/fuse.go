@@ -75,7 +75,7 @@ type builder struct {
 
 const (
 	// smallest and largest block in elements.
-	leastBlock, mostBlock = 256, 2048
+	minBlock, maxBlock = 256, 2048
 	// A Periodic operand up to this period is repeated over a block once; a
 	// Stretched one up to the other is written out, as segments that short
 	// would spend their time in calls.
@@ -498,7 +498,7 @@ func (b *builder) finish() {
 		}
 	}
 	size := memory.CPUCaches().L1 / 2 / 4 / max(1, streams+next-p.firstRegister)
-	size = min(mostBlock, max(leastBlock, size)) &^ 63
+	size = min(maxBlock, max(minBlock, size)) &^ 63
 	p.size = size / b.unit * b.unit
 	// Registers a multiple of 4 KiB apart would hold each other's loads up.
 	p.stride = (p.size+b.slack+line-1)/line*line + 5*line

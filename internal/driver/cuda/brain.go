@@ -11,8 +11,8 @@ import (
 // Kernels of the library do not read bfloat16: what they read is converted
 // before, and what they write after.
 
-// Stored implements [driver.Arrays].
-func (e *preparer) Stored(o driver.Operand) op.DType {
+// StorageType implements [driver.Arrays].
+func (e *preparer) StorageType(o driver.Operand) op.DType {
 	if o.Type == op.BF16 {
 		return op.F32
 	}

@@ -193,8 +193,8 @@ func (w *windows) program(out located, e *ir.Node, in ...operand) error {
 	return w.request(nil, op.Attrs{}, nil, []located{out}, e, in...)
 }
 
-// apart computes an operation and then its epilogue.
-func (w *windows) apart() error {
+// unfused computes an operation and then its epilogue.
+func (w *windows) unfused() error {
 	r := w.r
 	if r.Op.Results() > 1 {
 		return errNoKernel // as for any size
@@ -210,9 +210,9 @@ func (w *windows) apart() error {
 	if err != nil {
 		return err
 	}
-	alone := *r
-	alone.Post, alone.Out = nil, []lib.Array{y.Array}
-	if err := w.window(&alone, w.in[:len(r.In):len(r.In)], []arrayRef{y.at}); err != nil {
+	bare := *r
+	bare.Post, bare.Out = nil, []lib.Array{y.Array}
+	if err := w.window(&bare, w.in[:len(r.In):len(r.In)], []arrayRef{y.at}); err != nil {
 		return err
 	}
 	behind := lib.Request{Post: &lib.Epilogue{Exprs: r.Post.Exprs}, Target: r.Target, Tuning: r.Tuning, Out: r.Out}

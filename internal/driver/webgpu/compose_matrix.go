@@ -77,22 +77,22 @@ func (w *windows) transpose() error {
 		return w.copy(y.at, x.at)
 	case m <= n:
 		return w.runs(n, func(from, k int) error {
-			strip, err := w.columns(x, from, k)
+			band, err := w.columns(x, from, k)
 			if err != nil {
 				return err
 			}
-			return w.request(op.Transpose, op.Attrs{}, []located{strip}, []located{y.rows(from, k)}, nil)
+			return w.request(op.Transpose, op.Attrs{}, []located{band}, []located{y.rows(from, k)}, nil)
 		}, int64(m)*size)
 	}
 	return w.runs(m, func(from, k int) error {
-		strip, err := w.reserve(x.Type, op.Shape{n, k})
+		band, err := w.reserve(x.Type, op.Shape{n, k})
 		if err != nil {
 			return err
 		}
-		if err := w.request(op.Transpose, op.Attrs{}, []located{x.rows(from, k)}, []located{strip}, nil); err != nil {
+		if err := w.request(op.Transpose, op.Attrs{}, []located{x.rows(from, k)}, []located{band}, nil); err != nil {
 			return err
 		}
-		return w.paste(y, from, strip)
+		return w.paste(y, from, band)
 	}, int64(n)*size)
 }
 
@@ -186,20 +186,20 @@ func (w *windows) acrossColumns(y located, bytes int64, part func(from, n int) (
 			in = append(in, w.given(2).rows(from, n))
 		}
 		if m == 1 {
-			strip, err := w.columns(y, from, n)
+			band, err := w.columns(y, from, n)
 			if err != nil {
 				return err
 			}
-			return w.request(w.r.Op, w.r.Attrs, in, []located{strip}, nil)
+			return w.request(w.r.Op, w.r.Attrs, in, []located{band}, nil)
 		}
-		strip, err := w.reserve(y.Type, op.Shape{m, n})
+		band, err := w.reserve(y.Type, op.Shape{m, n})
 		if err != nil {
 			return err
 		}
-		if err := w.request(w.r.Op, w.r.Attrs, in, []located{strip}, nil); err != nil {
+		if err := w.request(w.r.Op, w.r.Attrs, in, []located{band}, nil); err != nil {
 			return err
 		}
-		return w.paste(y, from, strip)
+		return w.paste(y, from, band)
 	}, bytes, y.at.bytes/int64(y.Shape[1]))
 }
 

@@ -71,22 +71,22 @@ func (w *windows) cutUp() error {
 	if r.Op == nil {
 		return w.elements()
 	}
-	if laid(r) {
+	if hasLayouts(r) {
 		return w.inOrder()
 	}
 	if r.Op.Class() != op.Reduction || r.Attrs.I[0] != op.AllElements {
-		if l, ok := leadsOf(r); ok && w.separable(l) {
+		if l, ok := batchAxesOf(r); ok && w.separable(l) {
 			return w.rows(l)
 		}
 	}
 	if r.Post != nil {
-		return w.apart()
+		return w.unfused()
 	}
 	return w.pieces()
 }
 
-// laid reports whether arrays of a request have layouts.
-func laid(r *lib.Request) bool {
+// hasLayouts reports whether arrays of a request have layouts.
+func hasLayouts(r *lib.Request) bool {
 	is := func(a lib.Array) bool { return a.Layout != nil }
 	return slices.ContainsFunc(r.In, is) || slices.ContainsFunc(r.Out, is)
 }
@@ -313,16 +313,16 @@ func (w *windows) elements() error {
 	return nil
 }
 
-// leads says how many leading extents of each operand and each result count the
+// batchAxes says how many leading extents of each operand and each result count the
 // rows of an operation; whole for an array that every row needs.
-type leads struct{ in, out []int }
+type batchAxes struct{ in, out []int }
 
 const whole = -1
 
-// leadsOf returns the leads of a request, or false if it has no rows that can be
+// batchAxesOf returns the batch axes of a request, or false if it has no rows that can be
 // computed by themselves.
-func leadsOf(r *lib.Request) (leads, bool) {
-	l := leads{}
+func batchAxesOf(r *lib.Request) (batchAxes, bool) {
+	l := batchAxes{}
 	rank := func(i int) int { return len(r.In[i].Shape) }
 	one := func(in, out int) {
 		for i := range r.In {
@@ -399,7 +399,7 @@ func leadsOf(r *lib.Request) (leads, bool) {
 // separable reports whether there are rows to be computed by themselves, with what
 // each needs as a whole: of several products or images one at a time will do, and
 // weights are no longer than a row.
-func (w *windows) separable(l leads) bool {
+func (w *windows) separable(l batchAxes) bool {
 	total, _ := split(w.r.Out[0].Shape, l.out[0])
 	if total < 2 {
 		return false
@@ -433,7 +433,7 @@ func split(s op.Shape, lead int) (rows, each int) {
 }
 
 // rows computes an operation over some of its rows at a time.
-func (w *windows) rows(l leads) error {
+func (w *windows) rows(l batchAxes) error {
 	r := w.r
 	total, each := split(r.Out[0].Shape, l.out[0])
 	if each == 0 || total == 0 {
@@ -470,7 +470,7 @@ func (w *windows) rows(l leads) error {
 			rows = fit(r.Post.In, total*each, row*each, rows*each) / each
 		}
 		if rows == total && r.Post != nil {
-			return w.apart()
+			return w.unfused()
 		}
 		if rows == 0 || count == maxWindows || rows == total {
 			return w.tooLarge

@@ -2,9 +2,9 @@ package driver
 
 import "sync"
 
-// Gate is what the submissions of an [Executable] are inside of while they use it.
-// The zero Gate is open, and it is safe for concurrent use.
-type Gate struct {
+// RefBarrier is what the submissions of an [Executable] are inside of while they use it.
+// The zero RefBarrier is open, and it is safe for concurrent use.
+type RefBarrier struct {
 	mu     sync.Mutex // orders inside.Add and Shut
 	shut   bool
 	inside sync.WaitGroup
@@ -12,7 +12,7 @@ type Gate struct {
 }
 
 // Enter lets a submission in, unless the gate is shut. It is to Leave.
-func (g *Gate) Enter() bool {
+func (g *RefBarrier) Enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.shut {
@@ -23,11 +23,11 @@ func (g *Gate) Enter() bool {
 }
 
 // Leave lets a submission out.
-func (g *Gate) Leave() { g.inside.Done() }
+func (g *RefBarrier) Leave() { g.inside.Done() }
 
 // Shut lets nobody in any more, and calls release when all have left: for the
 // first of its callers, and whoever else calls waits for that.
-func (g *Gate) Shut(release func()) {
+func (g *RefBarrier) Shut(release func()) {
 	g.once.Do(func() {
 		g.mu.Lock()
 		g.shut = true

@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// Turns lets submissions put their work into a queue one after the other, in the
+// FIFOLock lets submissions put their work into a queue one after the other, in the
 // order in which they asked. The zero value is ready to use.
-type Turns struct {
+type FIFOLock struct {
 	mu   sync.Mutex
 	last chan struct{} // closed when the last turn that was taken is over
 }
 
-// Turn is a place in the order.
-type Turn struct{ before, over chan struct{} }
+// FIFOTicket is a place in the order.
+type FIFOTicket struct{ before, over chan struct{} }
 
 // Free reports whether no turn is under way.
-func (t *Turns) Free() bool {
+func (t *FIFOLock) Free() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return ended(t.last)
@@ -35,17 +35,17 @@ func ended(c chan struct{}) bool {
 }
 
 // Take returns the next place, which is to be ended.
-func (t *Turns) Take() Turn {
+func (t *FIFOLock) Take() FIFOTicket {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := Turn{t.last, make(chan struct{})}
+	p := FIFOTicket{t.last, make(chan struct{})}
 	t.last = p.over
 	return p
 }
 
 // Await returns when it is the turn of p, or gives the turn up and returns the
 // error of ctx.
-func (p Turn) Await(ctx context.Context) error {
+func (p FIFOTicket) Await(ctx context.Context) error {
 	if ended(p.before) {
 		return nil
 	}
@@ -62,10 +62,10 @@ func (p Turn) Await(ctx context.Context) error {
 }
 
 // End ends the turn.
-func (p Turn) End() { close(p.over) }
+func (p FIFOTicket) End() { close(p.over) }
 
 // Wait returns when all turns are over.
-func (t *Turns) Wait() {
+func (t *FIFOLock) Wait() {
 	p := t.Take()
 	_ = p.Await(context.Background())
 	p.End()
