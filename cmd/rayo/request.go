@@ -201,7 +201,7 @@ func (r *kernelRequest) fused(ops []*op.Operation, target lib.Target) (*lib.Requ
 		return nil, fmt.Errorf("%d operands: one kernel has at most 16", total)
 	}
 	for range total {
-		f.In = append(f.In, driver.Operand{Type: d, Spread: op.Full, N: n})
+		f.In = append(f.In, driver.Operand{Type: d, Broadcast: op.Full, N: n})
 	}
 	next, last := 1, 0
 	t := d
@@ -234,7 +234,7 @@ func (r *kernelRequest) fused(ops []*op.Operation, target lib.Target) (*lib.Requ
 	req.Post = &lib.Epilogue{Exprs: exprs}
 	for i, x := range f.In {
 		if i > 0 || req.Op == nil {
-			req.Post.In = append(req.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N, Layout: x.Layout})
+			req.Post.In = append(req.Post.In, lib.Operand{Type: x.Type, Broadcast: x.Broadcast, N: x.N, Layout: x.Layout})
 		}
 	}
 	req.Out = []lib.Array{{Type: t, Shape: shape}}

@@ -80,11 +80,11 @@ type Kernel struct {
 
 // Operand is a slot as a step uses it.
 type Operand struct {
-	Slot   int
-	Type   op.DType
-	Spread op.Spread // over the result of an elementwise program
-	N      int       // elements in memory
-	// Layout says where the elements are if Spread is Strided: those over the
+	Slot      int
+	Type      op.DType
+	Broadcast op.BroadcastKind // over the result of an elementwise program
+	N         int              // elements in memory
+	// Layout says where the elements are if Broadcast is Strided: those over the
 	// result of an elementwise program, those of the operand of an operation, or
 	// those of its result.
 	// It is not to be changed.

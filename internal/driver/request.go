@@ -74,11 +74,11 @@ func (r *Request[A]) Operation(a Arrays[A], s *Step) error {
 				if s.Attrs.I[0] == op.AlongRows {
 					_, r.Inner, _ = x.Layout.Columns(s.Dims[i].Rows())
 				}
-				x.Spread, x.Layout = op.Full, nil
+				x.Broadcast, x.Layout = op.Full, nil
 			}
 			if x.Layout != nil {
 				array.Layout, array.N = x.Layout.Filled(x.Type, a.StorageType(x)), x.N
-				x.Spread, x.Layout = op.Full, nil // of the memory
+				x.Broadcast, x.Layout = op.Full, nil // of the memory
 			}
 			if array.Type, at, err = operand(a, x); err == nil && array.Type != op.F32 && s.mixed() {
 				array.Type, at = op.F32, a.Reserve(4*int64(x.N))
@@ -114,10 +114,10 @@ func (r *Request[A]) Program(a Arrays[A], f *Fused, exprs []*ir.Node, first *A, 
 			}
 			continue
 		}
-		r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N, Layout: x.Layout}), append(r.From, *first)
+		r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: x.Type, Broadcast: x.Broadcast, N: x.N, Layout: x.Layout}), append(r.From, *first)
 	}
 	for _, at := range scalars {
-		r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: op.F32, Spread: op.Scalar, N: 1}), append(r.From, at)
+		r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: op.F32, Broadcast: op.Scalar, N: 1}), append(r.From, at)
 	}
 	r.results(a, out, f.Shape)
 	return nil
@@ -126,7 +126,7 @@ func (r *Request[A]) Program(a Arrays[A], f *Fused, exprs []*ir.Node, first *A, 
 // add adds an operand of the epilogue.
 func (r *Request[A]) add(a Arrays[A], x Operand) error {
 	t, at, err := operand(a, x)
-	o := lib.Operand{Type: t, Spread: x.Spread, N: x.N}
+	o := lib.Operand{Type: t, Broadcast: x.Broadcast, N: x.N}
 	if x.Layout != nil {
 		o.Layout = x.Layout.Filled(x.Type, t)
 	}
@@ -141,7 +141,7 @@ func (r *Request[A]) results(a Arrays[A], out []Operand, shapes ...op.Shape) {
 		if t != o.Type {
 			wide := a.Reserve(int64(o.N) * int64(t.Size()))
 			memory := o
-			memory.Spread, memory.Layout = op.Full, nil
+			memory.Broadcast, memory.Layout = op.Full, nil
 			r.narrow = append(r.narrow, narrowing[A]{at, wide, memory})
 			at = wide
 		}
@@ -208,7 +208,7 @@ func Copied[A any](a Arrays[A], f *Fused, first *A, out []Operand) (src A, is bo
 		return src, false
 	}
 	x := f.In[f.Out[0]]
-	if x.Type != out[0].Type || x.Spread != op.Full || x.N != out[0].N {
+	if x.Type != out[0].Type || x.Broadcast != op.Full || x.N != out[0].N {
 		return src, false
 	}
 	if f.Out[0] == 0 && first != nil {

@@ -138,7 +138,7 @@ func overwritable(step *driver.Step, out driver.Operand, dies func(slot int) boo
 	}
 	found := -1
 	eachOperand(step, func(o *driver.Operand) {
-		if found < 0 && o.Spread == op.Full && o.N == out.N && o.Type.Size() == out.Type.Size() && dies(o.Slot) {
+		if found < 0 && o.Broadcast == op.Full && o.N == out.N && o.Type.Size() == out.Type.Size() && dies(o.Slot) {
 			found = o.Slot
 		}
 	})
@@ -160,7 +160,7 @@ func overwritable(step *driver.Step, out driver.Operand, dies func(slot int) boo
 // broadcasts reports whether step also reads slot in another layout.
 func broadcasts(step *driver.Step, slot int) bool {
 	other := false
-	eachOperand(step, func(o *driver.Operand) { other = other || o.Slot == slot && o.Spread != op.Full })
+	eachOperand(step, func(o *driver.Operand) { other = other || o.Slot == slot && o.Broadcast != op.Full })
 	return other
 }
 

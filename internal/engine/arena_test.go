@@ -29,7 +29,7 @@ func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 				in := r.IntN(len(p.Slots) - 1)
 				o := driver.Operand{Slot: in, Type: op.F32, N: int(p.Slots[in].Bytes / 4)}
 				if o.N != n {
-					o.Spread = op.Periodic
+					o.Broadcast = op.Tiled
 				}
 				f.In = append(f.In, o)
 			}

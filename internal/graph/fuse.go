@@ -263,7 +263,7 @@ func (g *Graph) readsStrided(id ID) bool {
 			ok = err == nil
 		}
 		size, err := g.Nodes[base].Shape.Size()
-		if !ok || err != nil || l.Spread(size) == op.Strided {
+		if !ok || err != nil || l.BroadcastKind(size) == op.Strided {
 			return true
 		}
 	}

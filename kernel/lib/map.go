@@ -172,7 +172,7 @@ func Ragged(p *Epilogue, n int, t Target) bool {
 		return false
 	}
 	for _, in := range p.In {
-		if in.Spread != op.Full && in.Spread != op.Scalar {
+		if in.Broadcast != op.Full && in.Broadcast != op.Scalar {
 			return false
 		}
 	}
@@ -253,7 +253,7 @@ func planMap(q *request) (*Plan, error) {
 			return nil, err
 		}
 		n := size(a.Shape)
-		types[i], operands[i] = a.Type, Operand{a.Type, l.Spread(n), n, &l}
+		types[i], operands[i] = a.Type, Operand{a.Type, l.BroadcastKind(n), n, &l}
 	}
 	x, err := q.Op.Expression(&q.Attrs, types)
 	if err != nil {
@@ -295,7 +295,7 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	n := size(q.Out[0].Shape)
 	bind := make([]Ref, len(e.in))
 	for i, in := range e.in {
-		if err := CheckSpread(in, n); err != nil {
+		if err := CheckBroadcast(in, n); err != nil {
 			return nil, err
 		}
 		bind[i] = Ref{InputRef, i}
@@ -316,20 +316,20 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	return p.done(name)
 }
 
-// CheckSpread returns an error if an operand does not lie over n elements as it
+// CheckBroadcast returns an error if an operand does not lie over n elements as it
 // says.
-func CheckSpread(in Operand, n int) error {
+func CheckBroadcast(in Operand, n int) error {
 	ok := in.N == n
-	switch in.Spread {
+	switch in.Broadcast {
 	case op.Scalar:
 		ok = in.N == 1
-	case op.Periodic, op.Stretched:
+	case op.Tiled, op.Repeated:
 		ok = in.N > 0 && n%in.N == 0
 	case op.Strided:
 		return checkLayout(in, n)
 	}
 	if !ok {
-		return unsupported("%d elements, %v, over %d", in.N, in.Spread, n)
+		return unsupported("%d elements, %v, over %d", in.N, in.Broadcast, n)
 	}
 	return nil
 }
@@ -337,34 +337,34 @@ func CheckSpread(in Operand, n int) error {
 // vectorInput declares an operand that is laid over n vectors of the width.
 func vectorInput(b *kernel.Builder, name string, in Operand, width int, n kernel.U32) source {
 	switch {
-	case in.Spread == op.Strided && width == 1:
+	case in.Broadcast == op.Strided && width == 1:
 		return inputValue(b, name, in.Type).strided(b, in.Layout, in.Type, n)
-	case in.Spread == op.Strided:
+	case in.Broadcast == op.Strided:
 		return stridedVectors(b, name, in, n)
 	case width == 1:
-		return inputValue(b, name, in.Type).spread(in.Spread, n)
+		return inputValue(b, name, in.Type).spread(in.Broadcast, n)
 	}
-	switch in.Spread {
-	case op.Scalar, op.Stretched:
+	switch in.Broadcast {
+	case op.Scalar, op.Repeated:
 		// One element for all four places.
-		x := inputValue(b, name, in.Type).spread(in.Spread, n)
+		x := inputValue(b, name, in.Type).spread(in.Broadcast, n)
 		at := x.at
 		x.at = func(i kernel.U32) kernel.Dynamic { return splat(b, at(i), in.Type) }
 		return x
 	}
 	switch in.Type {
 	case op.I32:
-		return sourceOf(kernel.Input[kernel.Vec4I](b, name)).spread(in.Spread, n)
+		return sourceOf(kernel.Input[kernel.Vec4I](b, name)).spread(in.Broadcast, n)
 	case op.U32:
-		return sourceOf(kernel.Input[kernel.Vec4U](b, name)).spread(in.Spread, n)
+		return sourceOf(kernel.Input[kernel.Vec4U](b, name)).spread(in.Broadcast, n)
 	case op.Bool:
 		x := kernel.Input[kernel.Vec4U](b, name)
-		return source{func(i kernel.U32) kernel.Dynamic { return kernel.Dyn(x.At(i).Ne(kernel.Vec4U{})) }, x.Len()}.spread(in.Spread, n)
+		return source{func(i kernel.U32) kernel.Dynamic { return kernel.Dyn(x.At(i).Ne(kernel.Vec4U{})) }, x.Len()}.spread(in.Broadcast, n)
 	case op.F16:
 		x := kernel.Input[kernel.Vec4H](b, name)
-		return source{func(i kernel.U32) kernel.Dynamic { return kernel.Dyn(x.At(i).Vec4F()) }, x.Len()}.spread(in.Spread, n)
+		return source{func(i kernel.U32) kernel.Dynamic { return kernel.Dyn(x.At(i).Vec4F()) }, x.Len()}.spread(in.Broadcast, n)
 	}
-	return sourceOf(kernel.Input[kernel.Vec4F](b, name)).spread(in.Spread, n)
+	return sourceOf(kernel.Input[kernel.Vec4F](b, name)).spread(in.Broadcast, n)
 }
 
 // splat returns a vector of four equal components.

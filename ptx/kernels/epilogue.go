@@ -87,7 +87,7 @@ func newEpilogue(r *lib.Request, p *lib.Epilogue, columns int) (*epilogue, error
 			if op.Register(in.Type) == ir.Invalid {
 				return nil, unsupported("operands of type %v", in.Type)
 			}
-			if in.Spread == op.Strided {
+			if in.Broadcast == op.Strided {
 				return nil, unsupported("a strided operand")
 			}
 			x := extraOf(in, n, columns)
@@ -104,15 +104,15 @@ func newEpilogue(r *lib.Request, p *lib.Epilogue, columns int) (*epilogue, error
 // extraOf returns how an operand lies over n elements in rows of columns.
 func extraOf(in lib.Operand, n, columns int) extra {
 	x := extra{Operand: in, wide: 8}
-	switch in.Spread {
+	switch in.Broadcast {
 	case op.Scalar:
 		x.lie = lieScalar
-	case op.Periodic:
+	case op.Tiled:
 		x.lie, x.size = liePeriodic, in.N
 		if in.N == columns {
 			x.lie = lieColumn
 		}
-	case op.Stretched:
+	case op.Repeated:
 		x.lie, x.size = lieStretched, n/in.N
 		if x.size == columns {
 			x.lie = lieRow

@@ -377,7 +377,7 @@ func TestHalfMatMulResidual(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.post = &lib.Epilogue{In: []lib.Operand{{Type: typ, Spread: op.Full, N: m * n}, {Type: op.F32, Spread: op.Stretched, N: m}}, Exprs: []*ir.Node{sum}}
+		c.post = &lib.Epilogue{In: []lib.Operand{{Type: typ, Broadcast: op.Full, N: m * n}, {Type: op.F32, Broadcast: op.Repeated, N: m}}, Exprs: []*ir.Node{sum}}
 		c.out = []op.DType{typ}
 		r, err := c.request()
 		if err != nil {

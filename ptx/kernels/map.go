@@ -43,7 +43,7 @@ func planMap(r *lib.Request) (*Plan, error) {
 		short = short || o.Type.Size() == 2
 	}
 	for _, in := range r.Post.In {
-		if err := lib.CheckSpread(in, n); err != nil {
+		if err := lib.CheckBroadcast(in, n); err != nil {
 			return nil, err
 		}
 		short = short || in.Type.Size() == 2

@@ -97,7 +97,7 @@ func (d *processor) Run(ctx context.Context, s *driver.Step, ext []driver.Bindin
 // result.
 func full(in []driver.Operand) bool {
 	for i := range in {
-		if in[i].Type != op.F32 || in[i].Spread != op.Full {
+		if in[i].Type != op.F32 || in[i].Broadcast != op.Full {
 			return false
 		}
 	}

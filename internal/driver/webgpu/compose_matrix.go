@@ -161,7 +161,7 @@ func (w *windows) matMul() error {
 	case 'k':
 		o.Act, o.ActParams = nil, op.Attrs{}
 		attrs := o.Attrs()
-		return w.summed(y, p.K, op.Periodic, func(from, n int, to located, post *ir.Node, with ...operand) error {
+		return w.summed(y, p.K, op.Tiled, func(from, n int, to located, post *ir.Node, with ...operand) error {
 			in, err := both(from, n)
 			if err != nil {
 				return err
@@ -205,7 +205,7 @@ func (w *windows) acrossColumns(y located, bytes int64, part func(from, n int) (
 
 // summed computes a result as the sum of what part makes of runs of n terms, then
 // adds the bias, which is laid over it so, and applies the activation.
-func (w *windows) summed(y located, n int, bias op.Spread, part func(from, n int, to located, post *ir.Node, with ...operand) error, bytes ...int64) error {
+func (w *windows) summed(y located, n int, bias op.BroadcastKind, part func(from, n int, to located, post *ir.Node, with ...operand) error, bytes ...int64) error {
 	var sums [2]located
 	for i := range sums {
 		var err error
@@ -302,7 +302,7 @@ func (w *windows) conv2D() error {
 	o.Act, o.ActParams = nil, op.Attrs{}
 	area := c.KH * c.KW
 	flat := windows.shaped(c.O, c.C*area)
-	return w.summed(image(y), c.C, op.Stretched, func(from, n int, to located, post *ir.Node, with ...operand) error {
+	return w.summed(image(y), c.C, op.Repeated, func(from, n int, to located, post *ir.Node, with ...operand) error {
 		part, err := w.columns(flat, from*area, n*area)
 		if err != nil {
 			return err

@@ -94,7 +94,7 @@ func hasLayouts(r *lib.Request) bool {
 // inOrder computes the request with copies of the arrays that have layouts, row by row.
 func (w *windows) inOrder() error {
 	copied := func(to located, a located, l *op.Layout) error {
-		x := operand{lib.Operand{Type: a.Type, Spread: op.Strided, N: a.N, Layout: l}, a.at}
+		x := operand{lib.Operand{Type: a.Type, Broadcast: op.Strided, N: a.N, Layout: l}, a.at}
 		return w.program(to, ir.NewArg(0, op.Register(a.Type)), x)
 	}
 	sub := *w.r
@@ -168,11 +168,11 @@ func fit(ops []lib.Operand, n, i0, m int) int {
 		for _, o := range ops {
 			unit := 1
 			switch {
-			case o.Spread == op.Periodic && o.N > 0:
+			case o.Broadcast == op.Tiled && o.N > 0:
 				unit = o.N
-			case o.Spread == op.Stretched && o.N > 0:
+			case o.Broadcast == op.Repeated && o.N > 0:
 				unit = n / o.N
-			case o.Spread == op.Strided && o.Layout.Rank > 0:
+			case o.Broadcast == op.Strided && o.Layout.Rank > 0:
 				unit = n / o.Layout.F[0].N
 			}
 			// Up to the end of a period or a run, or whole ones.
@@ -193,14 +193,14 @@ func fit(ops []lib.Operand, n, i0, m int) int {
 // i0 on.
 func (w *windows) cut(o lib.Operand, a arrayRef, n, i0, m int) (lib.Operand, arrayRef, error) {
 	size := int64(o.Type.Size())
-	take := func(s op.Spread, from, count int) (lib.Operand, arrayRef, error) {
+	take := func(s op.BroadcastKind, from, count int) (lib.Operand, arrayRef, error) {
 		b, err := w.aligned(a.part(int64(from)*size, int64(count)*size))
-		return lib.Operand{Type: o.Type, Spread: s, N: count}, b, err
+		return lib.Operand{Type: o.Type, Broadcast: s, N: count}, b, err
 	}
-	switch o.Spread {
+	switch o.Broadcast {
 	case op.Scalar:
 		return o, a, nil
-	case op.Periodic:
+	case op.Tiled:
 		if i0%o.N == 0 && m%o.N == 0 {
 			return o, a, nil
 		}
@@ -208,10 +208,10 @@ func (w *windows) cut(o lib.Operand, a arrayRef, n, i0, m int) (lib.Operand, arr
 			return take(op.Full, at, m)
 		}
 		return o, a, w.tooLarge
-	case op.Stretched:
+	case op.Repeated:
 		run := n / o.N
 		if i0%run == 0 && m%run == 0 {
-			return take(op.Stretched, i0/run, m/run)
+			return take(op.Repeated, i0/run, m/run)
 		}
 		if i0/run == (i0+m-1)/run {
 			return take(op.Scalar, i0/run, 1)
@@ -222,7 +222,7 @@ func (w *windows) cut(o lib.Operand, a arrayRef, n, i0, m int) (lib.Operand, arr
 		if !ok || a.bytes > w.d.limits.Binding {
 			return o, a, w.tooLarge
 		}
-		return lib.Operand{Type: o.Type, Spread: l.Spread(o.N), N: o.N, Layout: &l}, a, nil
+		return lib.Operand{Type: o.Type, Broadcast: l.BroadcastKind(o.N), N: o.N, Layout: &l}, a, nil
 	}
 	return take(op.Full, i0, m)
 }
@@ -456,7 +456,7 @@ func (w *windows) rows(l batchAxes) error {
 	}
 	if r.Post != nil {
 		for _, o := range r.Post.In {
-			if o.Spread == op.Full {
+			if o.Broadcast == op.Full {
 				bytes = append(bytes, int64(each*o.Type.Size()))
 			}
 		}
