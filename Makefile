@@ -186,6 +186,6 @@ bench-ptx: ## compare how fast kernels are written in PTX with trueno-gpu, a gen
 	@bash bench/ptx.sh
 
 .PHONY: bench-peers
-bench-peers: ## compare with NumPy, PyTorch, OpenBLAS and MKL; rewrites docs/BENCHMARKS.md (PEERS_FLAGS=-quick)
+bench-peers: ## compare with NumPy, PyTorch, OpenBLAS and MKL; rewrites docs/BENCHMARKS.md and docs/measurements/cpu.md (PEERS_FLAGS=-quick)
 	@bash bench/peers.sh
 	cd bench && $(GO) build -o out/bench . && ./out/bench $(PEERS_FLAGS)
