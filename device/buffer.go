@@ -125,7 +125,7 @@ func matches[T Element](b *Buffer, n int) error {
 		return err
 	}
 	if !Holds[T](b.Type()) {
-		return b.dev.wrap(fmt.Errorf("%v slice for a buffer of %v: %w", TypeOf[T](), b.Type(), ErrUnsupported), copying, b.Shape())
+		return b.dev.wrap(fmt.Errorf("slice of %v for a buffer of %v: %w", TypeOf[T](), b.Type(), ErrUnsupported), copying, b.Shape())
 	}
 	if size, _ := b.Shape().Size(); size != n {
 		return b.dev.wrap(fmt.Errorf("%d elements: %w", n, ErrShape), copying, b.Shape())
@@ -136,7 +136,7 @@ func matches[T Element](b *Buffer, n int) error {
 // made returns an error unless the buffer is one of NewBuffer or Upload.
 func (b *Buffer) made() error {
 	if b == nil || b.buf == nil {
-		return fmt.Errorf("no buffer of NewBuffer or Upload: %w", ErrForeign)
+		return fmt.Errorf("the buffer was not made by NewBuffer or Upload: %w", ErrForeign)
 	}
 	return nil
 }

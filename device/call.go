@@ -196,13 +196,13 @@ func checkMap(o *op.Operation, in [][]float32) error {
 		return err
 	}
 	if fewest, most := o.Arity(); len(in) < fewest || len(in) > most {
-		return fmt.Errorf("%d operands, not %d: %w", len(in), most, ErrShape)
+		return fmt.Errorf("%d operands: expected %d: %w", len(in), most, ErrShape)
 	}
 	types := [op.MaxInputs]op.DType{op.F32, op.F32, op.F32}
 	a := o.Defaults()
 	out, err := o.Types(&a, types[:len(in)])
 	if err == nil && out[0] != op.F32 {
-		err = fmt.Errorf("result of type %v: use a batch: %w", out[0], ErrUnsupported)
+		err = fmt.Errorf("the result has type %v: use a batch, whose values have any type: %w", out[0], ErrUnsupported)
 	}
 	return err
 }

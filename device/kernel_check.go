@@ -48,7 +48,7 @@ func (k *Kernel) check(ctx context.Context, grid kernel.Size, params any, args [
 		return nil, err
 	}
 	if k.code.Program.Text != nil {
-		return nil, fmt.Errorf("a text cannot be checked on the CPU: %w", ErrUnsupported)
+		return nil, fmt.Errorf("a WGSL text cannot be checked on the CPU: %w", ErrUnsupported)
 	}
 	p, err := k.code.Positions()
 	if err != nil {

@@ -268,7 +268,7 @@ func (b *Builder) misuse(x handle) ir.Value {
 	case x.b.name == "":
 		b.fail("use of %s", x.b.err.Msg)
 	case x.b != b:
-		b.fail("use of a value of kernel %s", x.b.name)
+		b.fail("value of kernel %s used in another kernel", x.b.name)
 	default:
 		b.fail("use of a value outside the block that computes it; a Var carries values out of blocks")
 	}

@@ -9,7 +9,7 @@ func (b *Builder) LocalSize(x, y, z int) {
 		return
 	}
 	if b.sized {
-		b.fail("a second LocalSize")
+		b.fail("LocalSize is called twice")
 		return
 	}
 	if x < 1 || y < 1 || z < 1 {
@@ -58,7 +58,7 @@ func (b *Builder) Budget(iterations int) {
 		return
 	}
 	if iterations < 1 || uint64(iterations) > 1<<32-1 {
-		b.fail("a budget of %d turns", iterations)
+		b.fail("Budget of %d iterations: expected 1 or more", iterations)
 		return
 	}
 	b.budget = uint32(iterations)

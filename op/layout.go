@@ -522,11 +522,11 @@ func (l *Layout) Over(s, out Shape) (Layout, error) {
 // spreads returns an ErrShape if s does not spread over out by NumPy's rule.
 func (s Shape) spreads(out Shape) error {
 	if len(s) > len(out) {
-		return mismatch("%v does not spread over %v", s, out)
+		return mismatch("%v does not broadcast to %v", s, out)
 	}
 	for i, d := range out {
 		if e := s.at(i, len(out)); e != d && e != 1 {
-			return mismatch("%v does not spread over %v", s, out)
+			return mismatch("%v does not broadcast to %v", s, out)
 		}
 	}
 	return nil

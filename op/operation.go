@@ -238,7 +238,7 @@ func (o *Operation) CheckDefaults() error {
 	if names == nil {
 		return nil
 	}
-	return unsupported("%s needs %s, which Map does not take: call the method %s", o.name, strings.Join(names, " and "), o.GoName())
+	return unsupported("%s needs %s, which Map cannot pass: call the method %s", o.name, strings.Join(names, " and "), o.GoName())
 }
 
 // Types returns the element types of the results for operands of the given
@@ -272,7 +272,7 @@ func (o *Operation) Shapes(a *Attrs, in []Shape) ([]Shape, error) {
 	}
 	for i, s := range in {
 		if s == nil && i < o.arity[0] {
-			return nil, mismatch("operand %s is absent", o.inputs[i])
+			return nil, mismatch("operand %s is missing", o.inputs[i])
 		}
 		if err := s.check(); err != nil {
 			return nil, err
@@ -302,9 +302,9 @@ func broadcasts(_ *Attrs, in []Shape) ([]Shape, error) {
 func (o *Operation) count(n int) error {
 	if n < o.arity[0] || n > o.arity[1] {
 		if o.arity[0] == o.arity[1] {
-			return mismatch("%d operands, not %d", n, o.arity[0])
+			return mismatch("%d operands: expected %d", n, o.arity[0])
 		}
-		return mismatch("%d operands, not %d to %d", n, o.arity[0], o.arity[1])
+		return mismatch("%d operands: expected %d to %d", n, o.arity[0], o.arity[1])
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ package wgsl
 // refused by a compiler, whose part are the types.
 //
 // Compilers written for texts of their own authors trust these things: one looks up a constant
-// that is made of itself until its stack is full, and makes a kernel of a built-in value
+// that is defined by itself until its stack is full, and makes a kernel of a built-in value
 // that is none, with which a driver ends the process.
 func Check(text string) error {
 	m, err := parse(text)
@@ -356,7 +356,7 @@ func (c *checker) cycles() *CompileError {
 			u := c.uses[s.d][s.next]
 			s.next++
 			if open[u.of] {
-				return c.fail(u.at, "%s is made of itself", u.of.name)
+				return c.fail(u.at, "%s is defined by itself", u.of.name)
 			}
 			if !done[u.of] {
 				mode = append(mode, step{d: u.of})

@@ -25,7 +25,7 @@ import (
 // modelFlags are how a model is opened.
 type modelFlags struct {
 	Model   string `arg:"" help:"A GGUF file."`
-	Context int    `help:"The most tokens of a text, its prompt included; by default 4096, or what the model was trained for if that is less."`
+	Context int    `help:"Maximum number of tokens of a text, including the prompt; by default 4096, or the model's training length if it is shorter."`
 	Half    bool   `help:"Keep keys and values in 16 bits: half the memory."`
 }
 
@@ -48,13 +48,13 @@ func (f *modelFlags) open(ctx context.Context, parallel int) (*assistant.Assista
 
 // samplingFlags are how tokens are chosen.
 type samplingFlags struct {
-	Tokens      int     `short:"n" default:"0" help:"The most tokens to generate; 0 for as many as the context holds."`
-	Temperature float32 `default:"0.8" help:"0 takes the most likely token each time."`
-	TopK        int     `default:"40" help:"Choose among so many of the most likely tokens; 0 for all."`
-	TopP        float32 `default:"0.95" help:"Choose among the most likely tokens of so much probability."`
-	MinP        float32 `default:"0.05" help:"Leave out tokens of less than so much of the probability of the most likely one."`
-	Repeat      float32 `default:"1" help:"Divide the likelihood of tokens that came already; 1 changes nothing."`
-	Seed        uint64  `help:"Of the random numbers; by default the time."`
+	Tokens      int     `short:"n" default:"0" help:"Maximum number of tokens to generate; 0 to fill the context."`
+	Temperature float32 `default:"0.8" help:"Sampling temperature; 0 always takes the most likely token."`
+	TopK        int     `default:"40" help:"Sample from this many of the most likely tokens; 0 for all."`
+	TopP        float32 `default:"0.95" help:"Sample from the most likely tokens whose total probability is this."`
+	MinP        float32 `default:"0.05" help:"Drop tokens less likely than this fraction of the most likely one."`
+	Repeat      float32 `default:"1" help:"Penalty for tokens that already occurred; 1 for none."`
+	Seed        uint64  `help:"Seed of the random numbers; by default the time."`
 }
 
 func (f *samplingFlags) sampling() llm.Sampling {
@@ -68,12 +68,12 @@ func (f *samplingFlags) sampling() llm.Sampling {
 type runCmd struct {
 	modelFlags    `embed:""`
 	samplingFlags `embed:""`
-	Prompt        string `short:"p" help:"Ask this and end. Without it, a conversation begins."`
-	System        string `help:"The message of the system that a conversation begins with."`
+	Prompt        string `short:"p" help:"Answer this prompt and exit; without it, start a conversation."`
+	System        string `help:"System message at the start of a conversation."`
 	Raw           bool   `help:"Continue the prompt as it is, without the model's chat template."`
 	Schema        string `type:"existingfile" help:"A file with a JSON schema that the answer follows."`
 	Grammar       string `type:"existingfile" help:"A file with a grammar in GBNF that the answer follows."`
-	Quiet         bool   `short:"q" help:"Write no speeds."`
+	Quiet         bool   `short:"q" help:"Do not print speeds."`
 }
 
 func (c *runCmd) Run(a *app) error {
@@ -252,7 +252,7 @@ func message(next func() (string, error)) (string, error) {
 
 type embedCmd struct {
 	modelFlags `embed:""`
-	Texts      []string `arg:"" optional:"" help:"Texts; by default the lines of the input."`
+	Texts      []string `arg:"" optional:"" help:"Texts; by default the lines of standard input."`
 }
 
 func (c *embedCmd) Run(a *app) error {

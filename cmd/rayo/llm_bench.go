@@ -14,10 +14,10 @@ import (
 
 type llmBenchCmd struct {
 	modelFlags `embed:""`
-	Prompt     []int `short:"p" default:"512" help:"Measure prompts of so many tokens."`
-	Generate   []int `short:"n" default:"128" help:"Measure so many tokens generated one by one."`
-	Depth      []int `short:"d" default:"0" help:"With so many tokens before."`
-	Runs       int   `short:"r" default:"5" help:"How often each is measured."`
+	Prompt     []int `short:"p" default:"512" help:"Prompt lengths to measure, in tokens."`
+	Generate   []int `short:"n" default:"128" help:"Numbers of generated tokens to measure."`
+	Depth      []int `short:"d" default:"0" help:"Numbers of tokens in the cache before each measurement."`
+	Runs       int   `short:"r" default:"5" help:"Number of runs of each measurement."`
 	JSON       bool  `name:"json" help:"Write JSON."`
 }
 

@@ -14,9 +14,9 @@ import (
 
 // kernelRequest says for what a kernel is wanted.
 type kernelRequest struct {
-	Sizes   string `placeholder:"SIZES" help:"Sizes of the operands, as 1024x4096,4096; typical ones by default."`
-	Type    string `placeholder:"TYPE" help:"Type of the elements: f32, f16, bf16; of the weights of matmul_q: q4_k and the like."`
-	Variant string `placeholder:"NAME" help:"The variant of a portable kernel."`
+	Sizes   string `placeholder:"SIZES" help:"Shapes of the operands, such as 1024x4096,4096; typical ones by default."`
+	Type    string `placeholder:"TYPE" help:"Element type: f32, f16 or bf16; for matmul_q the type of the weights, such as q4_k."`
+	Variant string `placeholder:"NAME" help:"Variant of a portable kernel."`
 }
 
 // typical holds the shapes that an operation is shown for. Others take arrays of
