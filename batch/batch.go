@@ -1,7 +1,6 @@
-// Package batch records many operations and runs them in one round trip to a
-// device: the operands travel there once, elementwise operations fuse with
-// each other and with their neighbours, intermediate results share memory and
-// never travel back.
+// Package batch records many operations and runs them in one submission to a device. The
+// operands travel to the device once, elementwise operations fuse with their neighbours,
+// and intermediate results share memory on the device.
 //
 //	b := batch.New(dev)
 //	x := b.Upload([]float32{1, 2, -3, 4})
@@ -9,13 +8,15 @@
 //	err := b.Execute(ctx)
 //	out, err := b.Read(ctx, y) // [2 4 0 8]
 //
-// Numbers among the arguments of an operation, as the 2 of Scale, are part of the
-// plan, which may fold them: a recording with another one is planned anew, over
-// kernels that are there already. A number that changes from run to run is an
-// operand: b.Mul(x, b.Upload(factor)) with one element in factor has one plan.
+// A number among the arguments of an operation, such as the 2 of Scale, is part of the
+// plan, which may fold it. A recording with another number gets another plan, which reuses
+// the compiled kernels. To change a number from run to run, make it an operand:
+// b.Mul(x, b.Upload(factor)), where factor has one element, keeps its plan.
 //
-// Recording computes nothing and reports nothing: the first mistake sticks,
-// with the file and line of the call, and Execute or Compile returns it.
+// Recording computes nothing and returns no errors. The batch keeps the first mistake, with
+// the file and line of the call, and Execute or Compile returns it: [op.ErrShape] if shapes
+// do not match, [op.ErrUnsupported] for element types that an operation does not take,
+// [device.ErrForeign] for a value of another batch.
 package batch
 
 //go:generate go run github.com/rayo-go/rayo/internal/gen

@@ -1,12 +1,11 @@
-// Package op holds what an operation is: its name, operands, parameters, rules
-// for shapes and element types, its expression or reference in float64, its
-// behaviour at NaN, infinities and signed zero, and its tolerance. Everything
-// else in the module (kernels for each kind of device, the methods of packages
-// device and batch, docs/OPS.md, the conformance tests) is made from these
-// entries.
+// Package op defines the operations of rayo. An [Operation] has a name, operands,
+// parameters, rules for shapes and element types, an expression or a float64 reference, a
+// statement about NaN, infinities and signed zeros, and a tolerance. The kernels of each
+// device, the methods of packages device and batch, docs/OPS.md and the conformance tests
+// are generated from these entries.
 //
-// Users define elementwise operations of their own with [Unary], [Binary] and
-// [Ternary].
+// Use [Unary], [Binary] and [Ternary] to define elementwise operations of your own.
+// docs/OPS.md lists all operations with one entry each.
 package op
 
 import (
