@@ -86,11 +86,6 @@ func (r *Batch) Silu(x Value) Value {
 	return r.apply(op.Silu, op.Attrs{}, x)
 }
 
-// Swish is another name of [Batch.Silu].
-func (r *Batch) Swish(x Value) Value {
-	return r.apply(op.Silu, op.Attrs{}, x)
-}
-
 // HardSwish records the piecewise approximation of silu of Howard et al. 2019: x *
 // (min(max(x + 3, 0), 6) * 0.16666667).
 //
@@ -389,11 +384,6 @@ func (r *Batch) Recip(x Value) Value {
 	return r.apply(op.Recip, op.Attrs{}, x)
 }
 
-// Reciprocal is another name of [Batch.Recip].
-func (r *Batch) Reciprocal(x Value) Value {
-	return r.apply(op.Recip, op.Attrs{}, x)
-}
-
 // Square records x times x: x * x.
 //
 // Shapes: any; gives the shape of x. NaN stays NaN.
@@ -670,11 +660,6 @@ func (r *Batch) GreaterEqual(x, y Value) Value {
 //
 // Correctly rounded: within half a unit in the last place.
 func (r *Batch) Where(c, y, z Value) Value {
-	return r.apply(op.Where, op.Attrs{}, c, y, z)
-}
-
-// Select is another name of [Batch.Where].
-func (r *Batch) Select(c, y, z Value) Value {
 	return r.apply(op.Where, op.Attrs{}, c, y, z)
 }
 

@@ -129,16 +129,6 @@ func (d *Device) SiluAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Silu, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Swish is another name of [Device.Silu].
-func (d *Device) Swish(ctx context.Context, dst, x []float32) error {
-	return d.elementwise(ctx, op.Silu, op.Attrs{}, dst, x, nil, nil)
-}
-
-// SwishAsync starts [Device.Swish] and returns a pending result.
-func (d *Device) SwishAsync(ctx context.Context, dst, x []float32) *Pending {
-	return d.elementwiseAsync(ctx, op.Silu, op.Attrs{}, dst, x, nil, nil)
-}
-
 // HardSwish computes the piecewise approximation of silu of Howard et al. 2019: dst =
 // x * (min(max(x + 3, 0), 6) * 0.16666667).
 //
@@ -575,16 +565,6 @@ func (d *Device) Recip(ctx context.Context, dst, x []float32) error {
 
 // RecipAsync starts [Device.Recip] and returns a pending result.
 func (d *Device) RecipAsync(ctx context.Context, dst, x []float32) *Pending {
-	return d.elementwiseAsync(ctx, op.Recip, op.Attrs{}, dst, x, nil, nil)
-}
-
-// Reciprocal is another name of [Device.Recip].
-func (d *Device) Reciprocal(ctx context.Context, dst, x []float32) error {
-	return d.elementwise(ctx, op.Recip, op.Attrs{}, dst, x, nil, nil)
-}
-
-// ReciprocalAsync starts [Device.Reciprocal] and returns a pending result.
-func (d *Device) ReciprocalAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Recip, op.Attrs{}, dst, x, nil, nil)
 }
 

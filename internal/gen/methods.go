@@ -107,17 +107,11 @@ func (f *file) elementwise(o *op.Operation) {
 	}
 	list := "dst, " + strings.Join(in, ", ") + " []float32" + args
 	call := fmt.Sprintf("(ctx, op.%s, %s, dst, %s)", o.GoName(), attrs, strings.Join(operands, ", "))
-	for i, name := range append([]string{o.GoName()}, goAliases(o)...) {
-		if i > 0 {
-			f.method(fmt.Sprintf("%s is another name of [Device.%s].", name, o.GoName()),
-				fmt.Sprintf("%s(ctx context.Context, %s) error", name, list), "return d.elementwise"+call)
-		} else {
-			f.method(deviceDoc(name, o, fmt.Sprintf("computes %s: dst = %s.", o.Doc(), o.Formula()),
-				fmt.Sprintf("%s have the same length, and dst may be %s.", join(append([]string{"dst"}, in...), "and"), join(in, "or"))),
-				fmt.Sprintf("%s(ctx context.Context, %s) error", name, list), "return d.elementwise"+call)
-		}
-		f.async(name+"Async", name, list, "*Pending", "elementwiseAsync"+call)
-	}
+	name := o.GoName()
+	f.method(deviceDoc(name, o, fmt.Sprintf("computes %s: dst = %s.", o.Doc(), o.Formula()),
+		fmt.Sprintf("%s have the same length, and dst may be %s.", join(append([]string{"dst"}, in...), "and"), join(in, "or"))),
+		fmt.Sprintf("%s(ctx context.Context, %s) error", name, list), "return d.elementwise"+call)
+	f.async(name+"Async", name, list, "*Pending", "elementwiseAsync"+call)
 }
 
 func (f *file) reduction(o *op.Operation) {
@@ -256,9 +250,6 @@ func (f *file) recorded(o *op.Operation) {
 		}
 	default:
 		write(name, doc(name)+doc2, in, attrs)
-	}
-	for _, alias := range goAliases(o) {
-		write(alias, fmt.Sprintf("%s is another name of [Batch.%s].", alias, name), in, attrs)
 	}
 	if o.Class() == op.Reduction {
 		write(name+"Rows", fmt.Sprintf("%sRows records [Batch.%s] along rows: [... n] gives [...].", name, name), in, attrs+".Rows()")
