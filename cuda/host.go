@@ -162,7 +162,7 @@ func (h *HostMemory) leave() {
 	}
 }
 
-// Number is what a slice of numbers can hold.
+// Number is an element type of slices of numbers.
 type Number interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Element is what slices of arrays hold: float32, int32, uint32, or the bits of
+// Element is an element type of slices: float32, int32, uint32, or the bits of
 // half floats as [op.Float16] and [op.BFloat16]. Arrays of Bool are read and
 // written as uint32 of 0 and 1, those of quantised types as bytes: see
 // [UploadBlocks].

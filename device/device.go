@@ -208,10 +208,10 @@ func (d *Device) Stats() Stats {
 // may find it again, or another.
 func (d *Device) Lost() <-chan struct{} { return d.Engine().Lost() }
 
-// Close waits for what is under way, then frees the device and all its
-// buffers. Later calls of any method return ErrClosed, and of Close what the
-// first returned. Of no device it does nothing, so that it may be deferred before the
-// error of Open is looked at.
+// Close waits for running work, then frees the device and all its buffers. Later calls of
+// any method return ErrClosed; later calls of Close return the result of the first. Close
+// of a nil Device does nothing, so that it may be deferred before the error of Open is
+// checked.
 func (d *Device) Close() error {
 	if d == nil || d.eng == nil {
 		return nil

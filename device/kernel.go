@@ -159,8 +159,8 @@ const (
 // In is an array that the kernel reads.
 func In[T Element](x []T) Arg { return argOf(argIn, x) }
 
-// Out is an array that the kernel fills. It begins as zeros: what the kernel
-// does not write is 0 afterwards, whatever was there.
+// Out is an array that the kernel fills. The kernel gets it filled with zeros, so that
+// elements that it does not write are 0 afterwards.
 func Out[T Element](x []T) Arg { return argOf(argOut, x) }
 
 // InOut is an array that the kernel updates.

@@ -28,7 +28,7 @@ type Info = driver.Info
 // Limits are the sizes beyond which a device cannot go.
 type Limits = driver.Limits
 
-// Option changes what [Open] opens and how.
+// An Option selects the device that [Open] returns, or changes how it works.
 type Option func(*config) error
 
 // logFunc writes one line of the log: a message, then names and values in turn.

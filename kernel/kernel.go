@@ -222,7 +222,7 @@ func (k *Kernel) together(p *ir.Program) *Error {
 	return e
 }
 
-// String lists the program, or says what is wrong with it.
+// String lists the program, or returns the mistake in it.
 func (k *Kernel) String() string {
 	p, err := k.Program()
 	if err != nil {

@@ -23,9 +23,9 @@ func (b *Builder) LocalSize(x, y, z int) {
 	b.local, b.sized = [3]uint32{uint32(x), uint32(y), uint32(z)}, true
 }
 
-// PreferRegisters says that lanes are better off with all the registers that they want than
-// with more lanes beside them: for kernels that compute on many values in turn. It
-// is a hint; not every compiler takes it.
+// PreferRegisters asks the compiler for more registers for each lane instead of more
+// resident lanes. Use it in kernels that compute on many values at a time. It is a hint
+// that not every compiler follows.
 func (b *Builder) PreferRegisters() {
 	if b.ready() {
 		b.preferRegisters = true

@@ -151,13 +151,13 @@ func (o *Operation) String() string { return o.name }
 // Class returns how the result depends on the operands.
 func (o *Operation) Class() Class { return o.class }
 
-// Doc returns one sentence that says what the operation computes.
+// Doc returns one sentence that describes the operation.
 func (o *Operation) Doc() string { return o.doc }
 
 // Formula returns the definition.
 func (o *Operation) Formula() string { return o.formula }
 
-// Special returns what happens at NaN, infinities and signed zeros.
+// Special describes the results for NaN, infinities and signed zeros.
 func (o *Operation) Special() string { return o.special }
 
 // ShapeDoc returns the shape rule in words.
@@ -204,7 +204,7 @@ func (o *Operation) Key() string {
 	return o.name
 }
 
-// Err returns what is wrong with a user's operation, or nil. The zero Operation
+// Err returns the mistake in a user's operation, or nil. The zero Operation
 // computes nothing, which is wrong too.
 func (o *Operation) Err() error {
 	if o.outs == 0 {

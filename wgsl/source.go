@@ -74,7 +74,7 @@ type Source struct {
 	Constants map[string]float64
 }
 
-// Interface is what a [Source] wants to be given.
+// Interface describes the bindings and parameters of a [Source].
 type Interface struct {
 	Entry       string
 	Local       [3]uint32 // lanes of a workgroup along x, y and z

@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// FIFOLock lets submissions put their work into a queue one after the other, in the
-// order in which they asked. The zero value is ready to use.
+// FIFOLock is a lock that submissions get in the order in which they call Take. The zero
+// value is unlocked.
 type FIFOLock struct {
 	mu   sync.Mutex
-	last chan struct{} // closed when the last turn that was taken is over
+	last chan struct{} // closed when the last ticket that was taken is released
 }
 
-// FIFOTicket is a place in the order.
+// FIFOTicket is a place in the queue of a FIFOLock.
 type FIFOTicket struct{ before, over chan struct{} }
 
-// Free reports whether no turn is under way.
+// Free reports whether no ticket is outstanding.
 func (t *FIFOLock) Free() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -34,7 +34,7 @@ func ended(c chan struct{}) bool {
 	}
 }
 
-// Take returns the next place, which is to be ended.
+// Take returns the next ticket. Call Await, and End if Await succeeds.
 func (t *FIFOLock) Take() FIFOTicket {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,8 +43,8 @@ func (t *FIFOLock) Take() FIFOTicket {
 	return p
 }
 
-// Await returns when it is the turn of p, or gives the turn up and returns the
-// error of ctx.
+// Await waits until p has the lock. If ctx ends first, it gives the ticket up and returns
+// the error of ctx; do not call End then.
 func (p FIFOTicket) Await(ctx context.Context) error {
 	if ended(p.before) {
 		return nil
@@ -61,10 +61,10 @@ func (p FIFOTicket) Await(ctx context.Context) error {
 	}
 }
 
-// End ends the turn.
+// End releases the lock for the next ticket.
 func (p FIFOTicket) End() { close(p.over) }
 
-// Wait returns when all turns are over.
+// Wait waits until all tickets are released.
 func (t *FIFOLock) Wait() {
 	p := t.Take()
 	_ = p.Await(context.Background())

@@ -2,8 +2,8 @@ package driver
 
 import "sync"
 
-// RefBarrier is what the submissions of an [Executable] are inside of while they use it.
-// The zero RefBarrier is open, and it is safe for concurrent use.
+// RefBarrier counts the running submissions of an [Executable], so that Close waits for
+// them. The zero RefBarrier is open. It is safe for concurrent use.
 type RefBarrier struct {
 	mu     sync.Mutex // orders inside.Add and Shut
 	shut   bool
@@ -11,7 +11,8 @@ type RefBarrier struct {
 	once   sync.Once
 }
 
-// Enter lets a submission in, unless the gate is shut. It is to Leave.
+// Enter registers a submission, which has to call Leave at its end. It returns false after
+// Shut.
 func (g *RefBarrier) Enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -22,11 +23,11 @@ func (g *RefBarrier) Enter() bool {
 	return true
 }
 
-// Leave lets a submission out.
+// Leave ends a submission.
 func (g *RefBarrier) Leave() { g.inside.Done() }
 
-// Shut lets nobody in any more, and calls release when all have left: for the
-// first of its callers, and whoever else calls waits for that.
+// Shut rejects new submissions, waits for the running ones, and calls release. Only the
+// first call runs release; later calls wait for it.
 func (g *RefBarrier) Shut(release func()) {
 	g.once.Do(func() {
 		g.mu.Lock()

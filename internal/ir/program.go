@@ -13,7 +13,7 @@ type Program struct {
 	Name  string
 	Local [3]uint32 // lanes of a workgroup along x, y and z; all at least 1
 
-	// PreferRegisters is a hint: lanes have all registers that they want, although fewer run
+	// PreferRegisters is a hint: lanes get all registers that they need, although fewer run
 	// at a time then.
 	PreferRegisters bool
 

@@ -113,7 +113,7 @@ var folds = newMaker("fold", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 	b.If(is.And(t.lane.Eq(kernel.U(0))), func() { put(t.number, state) })
 })
 
-// foldRange folds elements from, from+team, ... below to, in turns; each has a
+// foldRange folds elements from, from+lane group, ... below to, in turns; each has a
 // state of its own: an error grows with the longer of the two chains.
 func foldRange(b *kernel.Builder, f *op.Fold, s foldSpec, from, to kernel.U32, read func(i kernel.U32) []kernel.Dynamic) []kernel.Dynamic {
 	step := f.Step()
@@ -253,7 +253,7 @@ func valueOf(u kernel.U32, t ir.Type) kernel.Dynamic {
 	return kernel.Dyn(u.AsF32())
 }
 
-// fold merges the states of the lanes of a team into that of its first lane. It may be
+// fold merges the states of the lanes of a lane group into that of its first lane. It may be
 // used once in a kernel.
 func (t *laneGroup) fold(f *op.Fold, state []kernel.Dynamic) []kernel.Dynamic {
 	if t.GroupLanes == 1 {

@@ -4,26 +4,26 @@ package lib
 
 import "github.com/rayo-go/rayo/kernel"
 
-// groupLayout is how a workgroup is divided: into teams, each of which works on one row
-// or one part of a row.
+// groupLayout divides a workgroup into lane groups. Each lane group works on one row or on
+// one part of a row.
 type groupLayout struct {
 	GroupLanes int  // lanes of a team, a power of two
 	Groups     int  // of a workgroup
 	Subgroups  bool // reduce by operations of subgroups
-	// Size is how many lanes every subgroup has, 0 where that is not known:
-	// several teams then do not use subgroups.
+	// Size is the number of lanes of every subgroup, or 0 if it is not known. Without it,
+	// a workgroup with several lane groups does not use subgroups.
 	Size int
 }
 
 func (c groupLayout) lanes() int { return c.GroupLanes * c.Groups }
 
-// on reports whether the target can run the crew: with subgroups, where several
-// teams use them, one that holds a team or more.
+// on reports whether the target can run the layout: with subgroups, where several
+// lane groups use them, one that holds a lane group or more.
 func (c groupLayout) on(t *Target) bool {
 	return c.lanes() <= t.Lanes && (!c.Subgroups || t.Subgroups && (c.Groups == 1 || t.Subgroup >= c.GroupLanes))
 }
 
-// with returns the crew for the target's subgroups.
+// with returns the layout for the target's subgroups.
 func (c groupLayout) with(t *Target) groupLayout {
 	// A size that does not divide the workgroup is one of no use.
 	if c.Subgroups && t.Subgroup > 0 && t.Subgroup&(t.Subgroup-1) == 0 && c.lanes()%t.Subgroup == 0 {
@@ -32,7 +32,7 @@ func (c groupLayout) with(t *Target) groupLayout {
 	return c
 }
 
-// laneGroup is the team of a lane.
+// laneGroup is the lane group of the running lane.
 type laneGroup struct {
 	groupLayout
 	b      *kernel.Builder
@@ -49,8 +49,8 @@ type laneGroup struct {
 	second bool
 }
 
-// use is a set of the arrays of a team. Reductions take the halves of an array in
-// turn: who comes to the barrier of one has read what the one before left.
+// use is a set of the arrays of a lane group. Reductions take the halves of an array in
+// turn: a lane that reaches the barrier of one half has read the other half.
 type use uint8
 
 const (
@@ -60,7 +60,7 @@ const (
 	useOdd = iota // by this many bits further stand the second halves
 )
 
-// newLaneGroup sets the local size and returns the team of the lane. Teams count
+// newLaneGroup sets the local size and returns the lane group of the lane. Teams count
 // through the grid as by [kernel.Builder.Group].
 func newLaneGroup(b *kernel.Builder, c groupLayout) *laneGroup {
 	b.LocalSize(c.lanes(), 1, 1)
@@ -74,10 +74,10 @@ func newLaneGroup(b *kernel.Builder, c groupLayout) *laneGroup {
 	return t
 }
 
-// groups returns the grid for n teams.
+// groups returns the grid for n lane groups.
 func (c groupLayout) groups(n int) kernel.Size { return kernel.GridOf((n-1)/c.Groups + 1) }
 
-// sum returns the sum of x over the team, in every lane of it. All lanes of the
+// sum returns the sum of x over the lane group, in every lane of it. All lanes of the
 // workgroup come here.
 func (t *laneGroup) sum(x kernel.F32) kernel.F32 {
 	return combine(t, t.sums, useSums, x, kernel.F32.Add, kernel.SubgroupAdd[kernel.F32])
@@ -90,12 +90,12 @@ func (t *laneGroup) sums() kernel.Array[kernel.F32] {
 	return t.f
 }
 
-// max returns the greatest x of the team, likewise.
+// max returns the greatest x of the lane group, likewise.
 func (t *laneGroup) max(x kernel.U32) kernel.U32 {
 	return combine(t, t.keys, useKeys, x, kernel.U32.Max, kernel.SubgroupMax[kernel.U32])
 }
 
-// min returns the least x of the team, likewise.
+// min returns the least x of the lane group, likewise.
 func (t *laneGroup) min(x kernel.U32) kernel.U32 {
 	return combine(t, t.keys, useKeys, x, kernel.U32.Min, kernel.SubgroupMin[kernel.U32])
 }
@@ -111,7 +111,7 @@ func (t *laneGroup) keys() kernel.Array[kernel.U32] {
 // subgroup of known size.
 func (t *laneGroup) places() int { return t.lanes() / max(t.Size, 1) }
 
-// combine reduces x over the team, in an order that is the same each time.
+// combine reduces x over the lane group, in an order that is the same each time.
 func combine[T kernel.F32 | kernel.U32](t *laneGroup, array func() kernel.Array[T], u use, x T, f func(a, b T) T, sub func(*kernel.Builder, T) T) T {
 	if t.GroupLanes == 1 {
 		return x
@@ -175,7 +175,7 @@ type group struct {
 	max func(x kernel.U32) kernel.U32
 }
 
-// merge reduces words over the team by f, which does so over any group of lanes and may
+// merge reduces words over the lane group by f, which does so over any group of lanes and may
 // reduce one word after the other. Where the size of subgroups is known the words are
 // those of subgroups first and lanes wait for each other once.
 func (t *laneGroup) merge(words []kernel.U32, f func(g group, words []kernel.U32) []kernel.U32) []kernel.U32 {
@@ -247,7 +247,7 @@ func (t *laneGroup) wait(u use) {
 	t.read = u
 }
 
-// scan returns the sum of x over the lanes of the team before this one, and over
+// scan returns the sum of x over the lanes of the lane group before this one, and over
 // all of them. All lanes of the workgroup come here.
 func (t *laneGroup) scan(x kernel.F32) (before, whole kernel.F32) {
 	b, me := t.b, t.b.LocalX()

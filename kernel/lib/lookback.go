@@ -4,15 +4,16 @@ package lib
 
 import "github.com/rayo-go/rayo/kernel"
 
-// spinLimit is how often a lane looks for what it waits for.
+// spinLimit is the number of times that a lane polls for a partial.
 const spinLimit = 1024
 
-// lookBack has the workgroups make, in turn, what is to be known of a part and the result of
-// one that was looked at some time before, while a cache has it still. Who makes a result
-// waits for what is to be known of its row, a lane for each part: to have another workgroup
-// put that together, for all who wait, takes longer. A device promises neither that it
-// begins with the workgroups in front nor that all go on: a lane that has waited for long
-// computes what it lacks alone. In a kernel that is no flow there is the result alone.
+// lookBack computes partials and results in a single pass. Workgroups with even numbers
+// publish the partial of a part; workgroups with odd numbers write the result of an
+// earlier part, while a cache still holds its elements. To write a result, a lane group
+// waits for the partials of its row, one lane for each part: one workgroup that combined
+// them for all others would take longer. A device guarantees neither the order in which
+// workgroups start nor their progress, so a lane that has waited for spinLimit iterations
+// computes the missing partial itself. Without LookBack, lookBack only writes the result.
 func (k *partials) lookBack(t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, result func()) {
 	if s.LookBack == 0 {
 		result()
@@ -20,7 +21,7 @@ func (k *partials) lookBack(t *laneGroup, p *rowParams, s *rowSpec, x raggedInpu
 	}
 	b, turn, two := t.b, t.number, kernel.U(2)
 	n, behind := turn.Div(two), b.U32(&p.Behind)
-	read := t.read // no lane has both turns
+	read := t.read // no lane runs both branches
 	b.If(turn.Mod(two).Eq(kernel.U(0)), func() {
 		b.If(n.Lt(k.all), func() {
 			t.number = n
@@ -41,13 +42,13 @@ func (k *partials) lookBack(t *laneGroup, p *rowParams, s *rowSpec, x raggedInpu
 	})
 }
 
-// word returns where a word of a part is.
+// word returns the index of a word of a part.
 func (k *partials) word(piece kernel.U32, i int) kernel.U32 {
 	return piece.Mul(kernel.U(uint32(k.kind.words()))).Add(kernel.U(uint32(i)))
 }
 
-// encode returns the words for what is known of a part. None is 0: no key is, and of
-// numbers it would be the complement of a NaN, which becomes another one.
+// encode returns the words of a partial. No word is 0: keys never are, and the complement
+// of a number is 0 only for one NaN, which becomes another NaN.
 func (k *partials) encode(f partial) (words []kernel.U32) {
 	if k.kind.keyed {
 		words = append(words, f.key)
@@ -58,7 +59,7 @@ func (k *partials) encode(f partial) (words []kernel.U32) {
 	return words
 }
 
-// spinWait returns what is known of a part of the row, when it is there.
+// spinWait waits for the partial of a part of the row, and returns it.
 func (k *partials) spinWait(r *row, piece kernel.U32) (f partial) {
 	b, zero := r.t.b, kernel.U(0)
 	words := kernel.NewVars(b, "word", k.kind.words(), zero)
@@ -89,7 +90,7 @@ func (k *partials) spinWait(r *row, piece kernel.U32) (f partial) {
 	return f
 }
 
-// fallback returns a part of the row, for one lane to look at.
+// fallback returns a part of the row for a single lane to reduce.
 func (r *row) fallback(piece kernel.U32) *row {
 	one := &row{unit: r.unit, raggedInput: r.raggedInput, piece: piece, pieces: r.pieces, parted: r.parted}
 	one.stridedRange = stridedRange{t: &laneGroup{groupLayout: groupLayout{GroupLanes: 1, Groups: 1}, b: r.t.b, lane: kernel.U(0)}, fewRegisters: true}

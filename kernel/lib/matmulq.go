@@ -31,7 +31,7 @@ func (m matMulQOf) panels(t panelTile, d *Target) bool {
 	return foursOf[m.Blocks.Block()] != nil && m.matMulOf.panels(t, d)
 }
 
-// matMulQSchedule is how a product with blocks is made: by panels, by tiles, or by a team
+// matMulQSchedule is how a product with blocks is made: by panels, by tiles, or by a lane group
 // for each row of the quantised matrix, which multiplies all rows of the other.
 type matMulQSchedule struct {
 	matMulSchedule
@@ -108,7 +108,7 @@ var matMulQs = newMaker("matmul_q", func(b *kernel.Builder, p *matMulQParams, s 
 	s.each(b, sums, row, col, m, n, func(r, c kernel.U32, v kernel.F32) { put(r.Mul(n).Add(c), kernel.Dyn(bias(c, v))) })
 })
 
-// rowsTimesBlocks gives each team a row of w: its elements are made once for all
+// rowsTimesBlocks gives each lane group a row of w: its elements are made once for all
 // rows of a.
 func rowsTimesBlocks(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kernel.U32) {
 	t := newLaneGroup(b, s.groupLayout)

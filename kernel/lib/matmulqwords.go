@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// rowsTimesWords gives each team some rows of w, whose blocks it reads by words:
+// rowsTimesWords gives each lane group some rows of w, whose blocks it reads by words:
 // what is made of a word is for all rows of a, and what is read of a for all rows
 // of w.
 func rowsTimesWords(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kernel.U32) {

@@ -16,9 +16,9 @@ type matVecOf struct {
 	Trans bool
 }
 
-// matVecSchedule is how: a team has Rows rows of the matrix, and lanes read Ahead runs
+// matVecSchedule is how: a lane group has Rows rows of the matrix, and lanes read Ahead runs
 // of each before they multiply. If Trans, neighbouring lanes have neighbouring rows
-// instead, and the teams of a workgroup share the terms.
+// instead, and the lane groups of a workgroup share the terms.
 type matVecSchedule struct {
 	groupLayout
 	Rows, Ahead int
@@ -33,7 +33,7 @@ var matVecSchedules = table[matVecOf, matVecSchedule]{
 	{"columns", func(m matVecOf, _ *Target) bool { return m.Trans }, matVecSchedule{groupLayout{GroupLanes: 32, Groups: 8}, 1, 4}},
 }
 
-// busyLaneGroups and busyGroups are how many teams of 32 lanes, and workgroups of 256, keep
+// busyLaneGroups and busyGroups are how many lane groups of 32 lanes, and workgroups of 256, keep
 // a large device reading as fast as it can.
 const (
 	busyLaneGroups = 4096

@@ -323,7 +323,7 @@ func around(p *ir.Program, at int) string {
 }
 
 // mutantTrials are uses of the operations, small, with rows that do not fill
-// their teams and values that tell how ties and what is no number are treated.
+// their lane groups and values that tell how ties and what is no number are treated.
 func mutantTrials(rnd *rand.Rand) []*trial {
 	var cs []*trial
 	ties := func(shape ...int) *op.Array {

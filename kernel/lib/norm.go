@@ -24,7 +24,7 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 	ps.lookBack(t, p, &s, x, func() { layerNormed(b, t, p, &s, x, ws, ps, put) })
 })
 
-// layerNormed gives the layer norm of the team's row or its part of one.
+// layerNormed gives the layer norm of the lane group's row or its part of one.
 func layerNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ws []*raggedInput, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r, w := weighted(b, t, p, s, x, ws)
 	count := b.F32(&p.Count)
@@ -144,7 +144,7 @@ var rmsNorms = newMaker("rms_norm", func(b *kernel.Builder, p *rowParams, s rowS
 	ps.lookBack(t, p, &s, x, func() { rmsNormed(b, t, p, &s, x, ws, ps, put) })
 })
 
-// rmsNormed gives the RMS norm of the team's row or its part of one.
+// rmsNormed gives the RMS norm of the lane group's row or its part of one.
 func rmsNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ws []*raggedInput, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r, w := weighted(b, t, p, s, x, ws)
 	var squares kernel.F32
@@ -210,7 +210,7 @@ func (s *rowSpec) weights(b *kernel.Builder, p *rowParams, names ...string) []*r
 	return ws
 }
 
-// weighted returns the row of a team and its weights. If these are to be read early,
+// weighted returns the row of a lane group and its weights. If these are to be read early,
 // they are read before it, at places that do not depend on it but for its edges, or those
 // of a part behind the part.
 func weighted(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ws []*raggedInput) (r *row, w weights) {

@@ -38,7 +38,7 @@ func formOf(terms bool, beside int) panelForm {
 func (f panelForm) strided() bool { return f == lineScalars || f == gathered }
 
 // A panel is one operand's part of a step in workgroup memory: depth terms of
-// some lines, four lines a vector. A crew of lanes brings it there.
+// some lines, four lines a vector. A layout of lanes brings it there.
 type panel struct {
 	b              *kernel.Builder
 	form           panelForm
@@ -110,7 +110,7 @@ func (x *panel) perUnit() int {
 	return 1
 }
 
-// iterations is how many units a lane of the crew brings; where they do not come out
+// iterations is how many units a lane of the layout brings; where they do not come out
 // even, the last lanes bring none.
 func (x *panel) iterations() int { return max(1, x.lines*x.depth/4/x.perUnit()/x.loaders) }
 
@@ -225,7 +225,7 @@ func (s staged) clear(i int) {
 	}
 }
 
-// working runs f on the lanes of the crew that bring something.
+// working runs f on the lanes of the layout that bring something.
 func (x *panel) working(f func()) {
 	if n := x.lines * x.depth / 4 / x.perUnit(); n < x.loaders {
 		x.b.If(x.b.Lane().Lt(kernel.U(uint32(x.first+n))), f)

@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// partKind is what the result needs to know of a part of a row: see [fact].
+// partKind describes the partials of a row operation: see [partial].
 type partKind struct {
 	name    string
 	keyed   bool
@@ -22,7 +22,7 @@ var partKinds = map[*op.Operation]partKind{
 	op.LogSoftmax: {name: "softmax", keyed: true, numbers: 1},
 }
 
-// words returns how many words that is.
+// words returns the number of words of a partial.
 func (k partKind) words() int {
 	if k.keyed {
 		return k.numbers + 1
@@ -30,7 +30,7 @@ func (k partKind) words() int {
 	return k.numbers
 }
 
-// rowParts makes of each part of a row what the result needs to know of it.
+// rowParts computes the partial of each part of a row.
 var rowParts = newMaker("row_parts", func(b *kernel.Builder, p *rowParams, s rowSpec, _ *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
@@ -40,7 +40,7 @@ var rowParts = newMaker("row_parts", func(b *kernel.Builder, p *rowParams, s row
 	b.If(r.is.And(t.lane.Eq(kernel.U(0))), func() { k.set(r.piece, of) })
 })
 
-// combinedParts makes what is known of rows from what is known of their parts.
+// combinedParts combines the partials of the parts of each row.
 var combinedParts = newMaker("row_facts", func(b *kernel.Builder, p *rowParams, s rowSpec, _ *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	from := s.partials(b, p)
@@ -52,17 +52,17 @@ var combinedParts = newMaker("row_facts", func(b *kernel.Builder, p *rowParams, 
 	b.If(r.is.And(t.lane.Eq(kernel.U(0))), func() { to.set(r.number, of) })
 })
 
-// partial is what is known of some elements of a row: of a softmax the key of the
-// greatest one and the sum of e**(x-greatest), of an RMS norm the sum of squares, and of a
-// layer norm how many they are, their mean, and the sum of the squares of the distances
-// from it.
+// partial is the result of reducing some elements of a row. For a softmax it is the key of
+// the greatest element and the sum of e**(x-greatest), for an RMS norm the sum of squares,
+// and for a layer norm the number of elements, their mean, and the sum of squared
+// distances from the mean.
 type partial struct {
 	key     kernel.U32
 	numbers []kernel.F32
 	count   kernel.F32
 }
 
-// reduceLocal returns what is known of the row, or the part of one, when its elements have been looked at.
+// reduceLocal reduces the elements of the row, or of the part of a row, of a lane group.
 func (r *row) reduceLocal(kind partKind) partial {
 	switch kind.name {
 	case "softmax":
@@ -80,12 +80,12 @@ func (r *row) reduceLocal(kind partKind) partial {
 	return partial{numbers: []kernel.F32{mean, squares}}
 }
 
-// combine returns what is known of what two facts are of.
+// combine returns the partial of the union of two sets of elements.
 func (kind partKind) combine(x, y partial) partial {
 	switch kind.name {
 	case "softmax":
 		k := x.key.Max(y.key)
-		// Who has -Inf alone adds nothing to what has something else.
+		// A partial of -Inf elements only does not change the other partial.
 		greatest := numberOf(k.Max(kernel.U(lowestKey)))
 		down := func(f partial) kernel.F32 { return f.numbers[0].Mul(numberOf(f.key).Sub(greatest).Exp()) }
 		return partial{key: k, numbers: []kernel.F32{down(x).Add(down(y))}}
@@ -101,7 +101,7 @@ func (kind partKind) combine(x, y partial) partial {
 	}}
 }
 
-// groupReduce returns what is known of what the lanes of a team know something of, in each of them.
+// groupReduce combines the partials of the lanes of a lane group, and returns the result in each lane.
 func (kind partKind) groupReduce(t *laneGroup, f partial) partial {
 	switch kind.name {
 	case "softmax":
@@ -114,22 +114,22 @@ func (kind partKind) groupReduce(t *laneGroup, f partial) partial {
 	return partial{numbers: []kernel.F32{mean, squares}}
 }
 
-// partials is what is known of parts of rows.
+// partials are the partials of the parts of all rows, in memory.
 type partials struct {
 	kind partKind
-	// What one launch leaves to another, of parts or of rows that are joined. Of numbers one is
-	// there for all, then the next.
+	// Written by one launch for the next, for parts or for combined rows: the first number of
+	// all parts, then the second number of all parts.
 	keys    kernel.Buffer[kernel.U32]
 	numbers kernel.Buffer[kernel.F32]
-	all     kernel.U32 // how many there are
+	all     kernel.U32 // number of partials
 	joined  bool
-	// What workgroups of a flow tell each other: the words of a part stand together, and
-	// are 0 until they are known.
+	// In a single pass with look-back, workgroups publish partials in these words. The words
+	// of a part are consecutive, and 0 until they are published.
 	singlePass bool
 	words      kernel.Atomics[kernel.U32]
 }
 
-// partials declares what is known of parts; nil if rows have none.
+// partials declares the buffers of partials. It returns nil if rows have no parts.
 func (s *rowSpec) partials(b *kernel.Builder, p *rowParams) *partials {
 	if !s.Split {
 		return nil
@@ -151,7 +151,7 @@ func (s *rowSpec) partials(b *kernel.Builder, p *rowParams) *partials {
 	return k
 }
 
-// declare declares buffers for what is known of each of something: see scratch.
+// declare declares the buffers that scratch allocates.
 func (k *partials) declare(b *kernel.Builder, of string, keys func(*kernel.Builder, string) kernel.Buffer[kernel.U32], numbers func(*kernel.Builder, string) kernel.Buffer[kernel.F32]) {
 	if k.kind.keyed {
 		k.keys = keys(b, of+"_keys")
@@ -159,7 +159,7 @@ func (k *partials) declare(b *kernel.Builder, of string, keys func(*kernel.Build
 	k.numbers = numbers(b, of+"_numbers")
 }
 
-// scratch adds those buffers for n of them.
+// scratch allocates the buffers of n partials.
 func (kind partKind) scratch(p *planner, n int) (rs []Ref) {
 	if kind.keyed {
 		rs = append(rs, p.scratch(n))
@@ -186,13 +186,13 @@ func (k *partials) set(i kernel.U32, f partial) {
 	}
 }
 
-// place returns where number n of what there is for i is.
+// place returns the index of number n of partial i.
 func (k *partials) place(i kernel.U32, n int) kernel.U32 {
 	return k.all.Mul(kernel.U(uint32(n))).Add(i)
 }
 
-// ofRow returns what is known of a row from what is known of its parts, in every lane of
-// the team.
+// ofRow combines the partials of the parts of a row, and returns the result in every lane
+// of the lane group.
 func (k *partials) ofRow(r *row) partial {
 	if k.joined {
 		return k.at(r.number)
@@ -217,7 +217,7 @@ func (k *partials) ofRow(r *row) partial {
 		}
 		return f
 	}
-	if k.singlePass { // a lane has a part, or none
+	if k.singlePass { // each lane has at most one part
 		b.If(first.Lt(last), func() { set(of(first, k.spinWait(r, first))) })
 		return k.kind.groupReduce(r.t, get())
 	}

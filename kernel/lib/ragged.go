@@ -10,23 +10,22 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Rows that begin anywhere have vectors too: those between the first and the last
-// place in memory where a GPU's memory has a sector. What stands before these and
-// behind them are the row's edges, of which lanes take an element each. Another launch
-// stores the results for edges, as a kernel writes an array in vectors or in
-// elements, not both.
+// A misaligned row is read in vectors too, from the first to the last sector boundary of
+// memory within the row. The elements before and after are its ragged head and tail; each
+// lane takes at most one of them. A kernel writes an array either in vectors or in single
+// elements, so a second launch stores the results of the heads and tails.
 
 const (
 	sector = 8 // elements
-	// raggedLanes are the lanes for the edges of a row: the first ones, as many as a sector
-	// has elements, for what stands before the vectors, the next ones for what stands
-	// behind, which is four elements more at most.
+	// raggedLanes is the number of lanes for the ragged ends of a row: as many as a sector
+	// has elements for the head, and the others for the tail, which has up to four
+	// elements more.
 	raggedLanes = 32
-	// minRaggedCols is the least row that has a sector wherever it begins.
+	// minRaggedCols is the least length of a row that contains a whole sector at any start.
 	minRaggedCols = 2*sector + 3
 )
 
-// raggedEnd is the element of a row's edges that a lane takes.
+// raggedEnd is the element of the ragged head or tail that a lane takes.
 type raggedEnd struct {
 	from, to kernel.U32  // the vectors of the row: from the first to before the last
 	at       kernel.U32  // the element, in the array; the first of the row where there is none
@@ -67,11 +66,11 @@ func (x units) shifted(by kernel.U32) units {
 	}
 }
 
-// raggedInput reads an operand of a row operation: its units, and elements for edges.
+// raggedInput reads an operand of a row operation: its units, and the elements of ragged ends.
 type raggedInput struct {
 	units
 	single func(i kernel.U32) kernel.F32
-	// shifted returns what reads units that begin so many elements later.
+	// shifted returns a reader of units that begin the given number of elements later.
 	shifted func(by kernel.U32) units
 }
 
@@ -162,14 +161,13 @@ type raggedParams struct{ Rows, Cols uint32 }
 
 const raggedLocal = 256
 
-// raggedSpec is what is to be done with results for edges: those of parts get their weights
-// now.
+// raggedSpec specialises storeRagged: the results of parts get their weights there.
 type raggedSpec struct {
 	Type    op.DType
 	Weights int // see rowSpec
 }
 
-// storeRagged stores the results for the edges of rows.
+// storeRagged stores the results of the ragged ends of rows.
 var storeRagged = newMaker("row_edges", func(b *kernel.Builder, p *raggedParams, s raggedSpec, _ *epilogue) {
 	b.LocalSize(raggedLocal, 1, 1)
 	x := kernel.Input[kernel.F32](b, "edges")

@@ -22,7 +22,7 @@ type rowsOf struct {
 	Ragged bool
 }
 
-// units returns how many units a row has; of one with edges, how many it has at most.
+// units returns how many units a row has; the maximum for a misaligned row.
 func (m rowsOf) units() int {
 	if m.Ragged && m.Unit > 1 {
 		return alignedUnits(m.Cols)
@@ -78,7 +78,7 @@ func worthSplitting(m rowsOf) bool {
 }
 
 // parts returns how many parts a row of cols elements has, up to most, and their length:
-// the last part may be shorter. Others are multiples of what a team reads at once, as
+// the last part may be shorter. Others are multiples of what a lane group reads at once, as
 // what is left is read by one unit a lane after the other.
 func parts(cols, limit int) (n, length int) {
 	length = ((cols-1)/limit/minPart + 1) * minPart
@@ -103,14 +103,14 @@ type reduceSpec struct {
 	reduceSchedule
 	Pieces bool // the operands are pieces
 	Unit   int  // elements that are read at once
-	Each   int  // see strip
+	Each   int  // see stridedRange
 	filled
 }
 
 // whole reports whether the kernel gives the result, not pieces of it.
 func (s *reduceSpec) whole() bool { return !s.Split }
 
-// piece is what a team reduces: elements From to To of the operand, which become
+// piece is what a lane group reduces: elements From to To of the operand, which become
 // element Number of the result.
 type piece struct {
 	Number, From, To kernel.U32
@@ -119,14 +119,14 @@ type piece struct {
 	end              kernel.U32  // of something to read in any case
 }
 
-// units returns the units of a piece. A team that has nothing to do reads
+// units returns the units of a piece. A lane group that has nothing to do reads
 // something all the same.
 func (c piece) units(t *laneGroup, s *reduceSpec) *stridedRange {
 	unit := kernel.U(uint32(s.Unit))
 	return &stridedRange{t: t, first: c.From.Div(unit), last: c.end.Div(unit), Each: s.Each, filled: s.filled}
 }
 
-// eachOf returns how many of n units each lane of a crew takes at once, and which of
+// eachOf returns how many of n units each lane of a layout takes at once, and which of
 // them are there; 0 if these are more than most.
 func eachOf(n int, c groupLayout, limit int) (each int, f filled) {
 	each = (n-1)/c.GroupLanes + 1
@@ -139,7 +139,7 @@ func eachOf(n int, c groupLayout, limit int) (each int, f filled) {
 	return each, allButLast
 }
 
-// pieceOf returns the piece of a team.
+// pieceOf returns the piece of a lane group.
 func pieceOf(b *kernel.Builder, p *reduceParams, t *laneGroup, split bool) piece {
 	cols, size := b.U32(&p.Cols), b.U32(&p.Cols)
 	row, part := t.number, kernel.U(0)

@@ -10,36 +10,35 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A row operation gives a row for each row. A team keeps a row of moderate
+// A row operation gives a row for each row. A lane group keeps a row of moderate
 // length in the registers of its lanes; longer ones it reads twice, or it keeps a part
-// of them and finds the rest in a cache the second time, or several teams share them:
-// one launch then makes what is to be known of each part, and another one the result, or
-// one does both: see [known.flow].
+// of them and finds the rest in a cache the second time, or several lane groups share them:
+// one launch then computes the partial of each part, and a second launch the result, or
+// a single launch does both: see [partials.lookBack].
 
-// rowSchedule is how rows are divided.
+// rowSchedule is the configuration of a row kernel.
 type rowSchedule struct {
 	groupLayout
 	InRegisters bool // rows are kept in registers
 	Good        int  // elements of a row that a lane holds at the best
-	// MaxResident is how many elements of a row a lane holds at most, where others of a longer
-	// row are read twice; 0 for rows that are not longer than what is held.
+	// MaxResident is the maximum number of resident elements of a lane, if the other elements
+	// of a longer row are read twice; 0 if the whole row has to be resident.
 	MaxResident int
-	// Split says that a team has a part of a row.
+	// Split assigns a part of a row to each lane group.
 	Split bool
-	// LookBack, if it is not 0, says that one launch does all that is to be done for parts, and
-	// how many MiB of rows are looked at, beside those of a row itself, before the result
-	// of its first part is made. That is about what the workgroups of a large GPU have under
-	// way, so that nobody waits, and so little that its caches have a part still when it is
-	// read again.
+	// LookBack, if it is not 0, uses a single launch with look-back: the number of MiB of rows
+	// whose partials are computed, besides those of the row itself, before the result of its
+	// first part. It should be about what the workgroups of a large GPU process at a time, so
+	// that nobody waits, and small enough for the caches to keep a part until it is read again.
 	LookBack int
 	// Early says that weights are read with the elements and not with the results, which
 	// takes registers and leaves one wait less.
 	Early bool
-	// Ragged says that rows begin anywhere and are taken in vectors all the same: see edge.
+	// Ragged reads misaligned rows in vectors: see raggedEnd.
 	Ragged bool
 }
 
-// rowSchedules lists teams from the smallest. What a lane holds of a row is bounded by
+// rowSchedules lists lane groups from the smallest. What a lane holds of a row is bounded by
 // its registers, and preferred is less.
 var rowSchedules = rowTable()
 
@@ -90,8 +89,8 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 	return vs
 }
 
-// good reports whether rows are best divided so, of the ways that fit. The numbers
-// are from an H200; weights is how many operands there are beside the rows.
+// good reports whether the schedule is the best of those that fit. The numbers are from an
+// H200; weights is the number of operands besides the rows.
 func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 	w.take(&m)
 	long := m.Cols > maxEach*t.Lanes
@@ -135,10 +134,10 @@ func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 	return w.elements(m) <= w.Good
 }
 
-// lookBackLanes returns how many lanes teams have that rows are best taken by in a flow, or 0. Rows
-// that are a little longer than what lanes hold are faster where the most of them is kept,
-// and of very long ones the caches do not have enough. With two weights lanes have more to
-// wait for, and fewer registers.
+// lookBackLanes returns the number of lanes of a lane group for a single pass with
+// look-back, or 0 if another schedule is faster. Rows a little longer than the registers
+// hold are faster if most of the row stays resident, and very long rows exceed the caches.
+// With two weights, lanes wait longer and have fewer registers.
 func (m rowsOf) lookBackLanes(weights int, t *Target) int {
 	lanes, minimum := 256, 1<<16
 	switch weights {
@@ -180,17 +179,17 @@ type rowParams struct {
 	Rows, Cols uint32  // Cols in units
 	Count      float32 // elements of a row
 	Eps        float32
-	// Of a row in parts: units of a part, parts of a row, and in a flow how many parts are
+	// Of a row in parts: units of a part, parts of a row, and with look-back how many parts are
 	// looked at before the result of the first one is made.
 	Part, Parts, Behind uint32
 }
 
-// maxMerged is how many parts a row has at most where each team that makes results of
-// a part puts together what is known of all of them.
+// maxMerged is the maximum number of parts of a row for which each lane group of the result
+// combines all partials itself.
 const maxMerged = 128
 
-// minSharedCols is from how many elements on rows with edges are kept in workgroup memory
-// too: of shorter ones the caches have the rest, and each store takes its time.
+// minSharedCols is the least length of a ragged row that is also kept in workgroup memory.
+// The caches hold the rest of shorter rows, and each store takes time.
 const minSharedCols = 43 << 10
 
 // rowSpec is what kernels of rows are specialised by.
@@ -200,15 +199,15 @@ type rowSpec struct {
 	rowSchedule
 	Weights int // operands beside x
 	Unit    int // elements that are read at once
-	Each    int // see strip
+	Each    int // see stridedRange
 	filled
-	// Shifted says that weights are laid out for rows with edges by a launch before.
+	// Shifted says that an earlier launch has laid weights out for misaligned rows.
 	Shifted  bool
 	Rest     bool     // rows are longer than what is kept
 	InShared int      // units that a lane keeps in workgroup memory, beside Each
-	Part     partKind // what is to be known of parts, if rows have them
+	Part     partKind // the partials, if rows have parts
 	Parts    bool     // which is what is made
-	Joined   bool     // what is known of rows has been put together by a launch before
+	Joined   bool     // an earlier launch has combined the partials of each row
 	Back     bool     // the last part comes first
 }
 
@@ -276,8 +275,8 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 	}}
 }
 
-// split adds the launch that makes what is to be known of each part of the rows of in, or
-// the one that clears what a flow waits for, and returns how many teams the launch of the
+// split adds the launch that computes the partials of the rows of in, or
+// the one that clears the words of the look-back, and returns how many lane groups the launch of the
 // result has.
 func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in []Ref) (groups int, pieces []Ref) {
 	units := max(minPart, ((a.Cols-1)/maxParts+4)&^3) / a.Unit
@@ -310,12 +309,12 @@ func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in 
 	return parts, pieces
 }
 
-// row is the row of a team, or its part of one. A team that has none reads the
+// row is the row of a lane group, or its part of one. A lane group that has none reads the
 // first one and writes nothing.
 type row struct {
 	stridedRange
 	is    kernel.Bool
-	start kernel.U32 // the first unit of the row, or element if rows have edges
+	start kernel.U32 // the first unit of the row, or element if rows are ragged
 	begin kernel.U32 // the first unit of the row that is one
 	unit  int
 	raggedInput
@@ -323,7 +322,7 @@ type row struct {
 	at       []kernel.U32  // the units that they are
 	there    []kernel.Bool // which of these are there
 	rest     *stridedRange // what is not kept of the row, if a part is
-	ragged   *raggedEnd    // behind the units that are held, if rows have edges
+	ragged   *raggedEnd    // after the resident units, if rows are ragged
 	number   kernel.U32    // of the row
 	// Of a part of a row.
 	piece  kernel.U32    // what is known of the part
@@ -335,7 +334,7 @@ type row struct {
 type parted struct {
 	elements func(piece kernel.U32) kernel.F32            // how many a part has
 	extent   func(piece kernel.U32) (from, to kernel.U32) // units
-	singles  func(piece kernel.U32) (from, to kernel.U32) // elements, if rows have edges
+	singles  func(piece kernel.U32) (from, to kernel.U32) // elements, if rows are ragged
 }
 
 // isPart reports whether it is a part of a row.
@@ -347,7 +346,7 @@ func (r *row) isLast(piece kernel.U32) kernel.Bool {
 	return piece.Add(kernel.U(1)).Eq(r.pieces[1])
 }
 
-// newRow returns the row of a team, of x.
+// newRow returns the row of a lane group, of x.
 func newRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput) *row {
 	r := placeRow(b, t, p, s, x)
 	r.load()
@@ -437,7 +436,7 @@ func (r *row) load() {
 	}
 }
 
-// raggedElement reads the lane's element of the edges; of parts without edges nobody does.
+// raggedElement reads the lane's element of the ragged ends, if the part has one.
 func (r *row) raggedElement() kernel.F32 {
 	if !r.isPart() {
 		return r.single(r.ragged.at)

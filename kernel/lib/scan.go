@@ -12,7 +12,7 @@ func init() {
 	register(&family{variants: scanSchedules.names(), plan: planScan}, op.Cumprod, op.Cummax, op.Cummin, op.LogCumsumExp)
 }
 
-// A scan by a fold of package op: a team scans a row, or a part of one after what the
+// A scan by a fold of package op: a lane group scans a row, or a part of one after what the
 // parts before it were folded to.
 var scanSchedules = table[foldOf, foldSchedule]{
 	{"scan8", func(m foldOf, t *Target) bool { return m.Cols <= 16 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 8, Groups: 16}}},
@@ -82,7 +82,7 @@ func (t *laneGroup) shareStates(f *op.Fold) (shared []kernel.Array[kernel.U32]) 
 	return shared
 }
 
-// scanStates merges the state of each lane of a team with those of the lanes before it,
+// scanStates merges the state of each lane of a lane group with those of the lanes before it,
 // and returns that and the state of all lanes. Between two uses there is a barrier.
 func (t *laneGroup) scanStates(f *op.Fold, shared []kernel.Array[kernel.U32], state []kernel.Dynamic) (upTo, whole []kernel.Dynamic) {
 	b, me := t.b, t.b.LocalX()

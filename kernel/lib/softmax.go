@@ -18,7 +18,7 @@ var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowS
 	ps.lookBack(t, p, &s, x, func() { softmaxed(b, t, p, &s, x, ps, put) })
 })
 
-// softmaxed gives the softmax, or its logarithm, of the team's row or its part of one.
+// softmaxed gives the softmax, or its logarithm, of the lane group's row or its part of one.
 func softmaxed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r := newRow(b, t, p, s, x)
 	var key kernel.U32
@@ -55,7 +55,7 @@ func softmaxed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragg
 	})
 }
 
-// addExponentials returns the greatest key of the team and the sum of e**(x-greatest),
+// addExponentials returns the greatest key of the lane group and the sum of e**(x-greatest),
 // from the keys and sums of lanes.
 func (t *laneGroup) addExponentials(key kernel.U32, sum kernel.F32) (kernel.U32, kernel.F32) {
 	all := t.merge([]kernel.U32{key, sum.AsU32()}, func(g group, words []kernel.U32) []kernel.U32 {
@@ -74,7 +74,7 @@ const lowestKey = ninfKey + 1
 const signBit = 1 << 31
 
 // exponentials returns the key of the greatest element of the row and the sum of
-// e**(x-greatest), in every lane of the team. If keep is set and the row is held,
+// e**(x-greatest), in every lane of the lane group. If keep is set and the row is held,
 // these take the place of the elements.
 func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 	t, b := r.t, r.t.b

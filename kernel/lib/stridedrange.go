@@ -40,8 +40,8 @@ func inputUnits(b *kernel.Builder, name string, t op.DType, unit int) units {
 	}
 }
 
-// stridedRange is units in a row, of one array or of several alike, that a team takes
-// turns at.
+// stridedRange is a range of units of a row. The lanes of a lane group take every unit in
+// turn, with a stride of the number of lanes.
 type stridedRange struct {
 	t           *laneGroup
 	first, last kernel.U32 // units: from the first to before the last
@@ -49,10 +49,10 @@ type stridedRange struct {
 	Each int
 	filled
 	shared       *inShared // the first units, if they are kept
-	fewRegisters bool      // this is a way out, for which there shall be few registers
+	fewRegisters bool      // a fallback path, which must not raise the register count
 }
 
-// filled says which of the units that lanes take are there.
+// filled says which of the units of a lane exist.
 type filled uint8
 
 const (
@@ -78,7 +78,7 @@ func unrolled(unit int) int {
 }
 
 // each runs f over the lane's units, some at a time: at is where they are. Where is
-// does not hold there is none, and the first of the strip stands in its place.
+// does not hold there is none, and the first unit of the range is read instead.
 func (s *stridedRange) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	b, from := s.t.b, s.first.Add(s.t.lane)
 	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.GroupLanes)) }
@@ -145,15 +145,15 @@ func (s *stridedRange) back(unit int, f func(at []kernel.U32, is []kernel.Bool))
 	})
 }
 
-// behind returns the strip without the units that are kept.
+// behind returns the range without the units that are kept.
 func (s *stridedRange) behind() *stridedRange {
 	r := *s
 	r.shared, r.first = nil, s.first.Add(kernel.U(uint32(s.shared.n*s.t.GroupLanes)))
 	return &r
 }
 
-// inShared are vectors of a row that lanes keep in workgroup memory when they are read
-// first, each its own.
+// inShared are vectors of a row that each lane keeps in workgroup memory after their first
+// read.
 type inShared struct {
 	row *row
 	n   int // of a lane

@@ -14,7 +14,7 @@ type Target struct {
 	Subgroup int
 	F16      bool // half floats in memory and registers
 	// Ordered says that the device begins workgroups in the order of their numbers, as long as
-	// there is room, and has a large cache: see [known.flow].
+	// there is room, and has a large cache: see [partials.lookBack].
 	Ordered bool
 	// MapLanes is the lanes of a workgroup of elementwise kernels; 128. With more of them a
 	// GPU waits longer for the last of a workgroup, with fewer there are not enough

@@ -110,7 +110,7 @@ func planTopK(q *request) (*Plan, error) {
 	return p.done(name)
 }
 
-// searched is the row of a team, or none, in which elements are sought.
+// searched is the row of a lane group, or none, in which elements are sought.
 type searched struct {
 	b     *kernel.Builder
 	t     *laneGroup
@@ -120,7 +120,7 @@ type searched struct {
 	held  []kernel.F32 // the lane's elements, if they are kept
 }
 
-// newSearched returns the row of a team, of which x reads elements.
+// newSearched returns the row of a lane group, of which x reads elements.
 func newSearched(t *laneGroup, rows, cols kernel.U32, held int, x func(i kernel.U32) kernel.F32) *searched {
 	b := t.b
 	is := t.number.Lt(rows)

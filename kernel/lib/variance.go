@@ -47,7 +47,7 @@ var variances = newMaker("reduce_var", func(b *kernel.Builder, p *reduceParams, 
 })
 
 // moments declares the operands and returns what gives centre, squares and offset of
-// a piece, in every lane of the team.
+// a piece, in every lane of the lane group.
 func (s *reduceSpec) moments(b *kernel.Builder, p *reduceParams) func(c piece, st *stridedRange) (centre, squares, off kernel.F32) {
 	if s.Pieces {
 		pieces := inputMoments(b)
@@ -61,7 +61,7 @@ func (s *reduceSpec) moments(b *kernel.Builder, p *reduceParams) func(c piece, s
 	}
 }
 
-// momentsOf returns the moments of a strip of x that has count elements. A row that
+// momentsOf returns the moments of a range of x that has count elements. A row that
 // is held has the mean as its centre, as well as one pass tells; another that of
 // the units with which it begins.
 func momentsOf(st *stridedRange, unit int, x units, count kernel.U32) (centre, squares, off kernel.F32) {
