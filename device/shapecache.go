@@ -5,10 +5,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A shapeEntry is a request that the rules of its operation have passed: its
-// parameters and shapes, and the shapes of the results. Programs ask for the
-// same again and again, and comparing takes less than validating and allocates
-// nothing.
+// A shapeEntry is a valid request: its parameters and shapes, and the shapes of its results.
+// Programs repeat requests, and comparing with an entry is faster than validating again
+// and allocates nothing.
 type shapeEntry struct {
 	a       op.Attrs
 	nin     int // 0: none yet
@@ -18,8 +17,8 @@ type shapeEntry struct {
 	outSize [2]int
 }
 
-// shapeCache holds the last few of one operation, as a program that goes through
-// layers of several shapes needs.
+// shapeCache holds the last requests of one operation, enough for a program with layers of
+// several shapes.
 type shapeCache struct {
 	last int // where the last one was found
 	each [4]shapeEntry

@@ -9,7 +9,7 @@ package ptx
 // same in all threads.
 var CheckBarriers = Pass{"barriers", checkBarriers}
 
-// variation says among whom a value differs.
+// variation is the largest group of threads in which a value is uniform.
 type variation uint8
 
 const (

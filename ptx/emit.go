@@ -16,7 +16,7 @@ type word struct {
 	form   form
 }
 
-// form says how an instruction is written: plain ones with a result or without, the
+// form is the syntax of an instruction: plain ones with a result or without, the
 // others by their layout.
 type form uint8
 

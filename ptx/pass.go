@@ -131,7 +131,7 @@ func (b *body) graph() *graph {
 	return b.g
 }
 
-// registerUse is who writes and reads the registers.
+// registerUse counts the writes and reads of each register.
 type registerUse struct {
 	base   [numClasses]int // the number of the first register of a class
 	writes []int32         // how many instructions write a register

@@ -236,7 +236,7 @@ var drawing = map[string]bool{
 	"clip_distances": true, "primitive_index": true, "view_index": true,
 }
 
-// builtIn judges the built-in value that an entry point for computing takes as the type at
+// builtIn checks the built-in value that an entry point for computing takes as the type at
 // token typ.
 func (c *checker) builtIn(a *attribute, typ int) *CompileError {
 	name := c.toks[a.lo].text
@@ -277,7 +277,7 @@ var knownAttributes = map[string]struct{ on, least, most int }{
 // words are the attributes whose arguments are words of their own, not expressions.
 var wordArguments = map[string]bool{"builtin": true, "interpolate": true, "diagnostic": true}
 
-// attributesOf judges the attributes of something.
+// attributesOf checks the attributes of something.
 func (c *checker) attributesOf(as []attribute, on int) *CompileError {
 	for i := range as {
 		a := &as[i]
@@ -299,7 +299,7 @@ func (c *checker) attributesOf(as []attribute, on int) *CompileError {
 	return nil
 }
 
-// arguments judges the arguments of an attribute.
+// arguments checks the arguments of an attribute.
 func (c *checker) arguments(a *attribute, least, most int) *CompileError {
 	old, n := c.i, 0
 	for c.i = a.lo; c.i < a.hi; n++ {

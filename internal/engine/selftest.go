@@ -14,13 +14,13 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// selfTestResult is what an engine knows of the kernels of one operation.
+// selfTestResult is the result of the self-test of the kernels of one operation.
 type selfTestResult struct {
 	ok  atomic.Bool
 	err error // under Engine.selfTestMu: they are wrong
 }
 
-// selfTestCase is the operands on which an operation of class Shaped is tested, by shape.
+// selfTestCase holds the operand shapes and parameters of the self-test of an operation of class Shaped.
 type selfTestCase struct {
 	attrs  op.Attrs
 	shapes []op.Shape
@@ -161,7 +161,7 @@ func (e *Engine) selfTest(ctx context.Context, o *op.Operation, size int) error 
 	return err
 }
 
-// selfTestNode proves what node n of g is about to be computed by.
+// selfTestNode tests the kernel of node n of g before its first use.
 func (e *Engine) selfTestNode(ctx context.Context, g *graph.Graph, n *graph.Node) error {
 	size := usual
 	switch {

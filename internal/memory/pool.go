@@ -44,8 +44,8 @@ type Stats struct {
 	Leaked int // blocks that became unreachable without Free
 }
 
-// account is what cleanups of lost blocks need of their pool. It must not
-// reach the pool's free lists, or a forgotten pool would live forever.
+// account holds the statistics that cleanups of lost blocks update. It must not refer to
+// the pool's free lists; otherwise an unreachable pool would never be freed.
 type account struct {
 	mu sync.Mutex
 	s  Stats

@@ -5,15 +5,13 @@ import (
 	"slices"
 )
 
-// Operands and results need no stages where kernels can use memory that the host
-// reaches: a round trip is the dispatch alone then, without the copies before and
-// after it, which take as long again where they are small. Such memory is either mapped, for the
-// host, or not, for the device. So a submission that uses it this way has it for
-// itself: the others wait until results have been taken from it and it is mapped
-// again.
+// If kernels can access memory that the host maps, small operands and results need no
+// staging copies, which would double the time of a round trip. Memory is either mapped, for
+// the host, or unmapped, for the device. So one submission at a time uses such memory: the
+// next one waits until the results have been read and the memory is mapped again.
 
-// maxMapped is up to how many bytes a buffer is of that kind. Beyond, to copy while
-// the rest travels is as good.
+// maxMapped is the maximum size of such a buffer in bytes. For larger buffers, copies that
+// overlap with the transfer are as fast.
 const maxMapped = 8 << 20
 
 // hostMapping is the state of memory for Input or Output. The lock of the queue guards it.

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// heuristics decides when splitting pays and how long workers spin, from what it
-// has seen. All it keeps is approximate: concurrent callers may overwrite each
-// other's observations.
+// heuristics decides from earlier observations whether to split a call and how long
+// workers spin. Its state is approximate: concurrent callers may overwrite each other's
+// observations.
 type heuristics struct {
 	gain   float64 // share of the serial time that perfect splitting saves
 	hotNS  average // from publishing a job to a part begun by a spinning worker

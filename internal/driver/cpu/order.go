@@ -8,12 +8,12 @@ import (
 )
 
 // An accessTracker orders submissions that share device memory. A submission enters
-// with an entry that says what it reads and writes; it may run when nobody
-// before it in the order of entering still runs or waits with a use that
-// excludes its own: any number may read an array at once, or one may write it.
+// with an entry that lists the arrays that it reads and writes. It may run when no
+// earlier entry still runs or waits with a conflicting access: any number of submissions
+// may read an array at the same time, or one may write it.
 //
-// A queueEntry is admitted for all its arrays at once, and a submission that runs
-// never waits for another, so nobody can wait in a circle.
+// A queueEntry is admitted for all its arrays at once, and a running submission never
+// waits for another, so deadlock is impossible.
 type accessTracker struct {
 	mu      sync.Mutex
 	stamp   uint64        // of the present scan: see access
