@@ -1,14 +1,14 @@
-# Every target works on a machine with only Go and make: what else it wants
-# (a C compiler, qemu, Node.js) it skips with one line that says so, or fails
-# without if RAYO_REQUIRE names it. See CONTRIBUTING.md.
+# Every target works on a machine with only Go and make. A part that needs another tool
+# (a C compiler, qemu, Node.js) is skipped with a message if the tool is missing, or fails
+# if RAYO_REQUIRE names the tool. See CONTRIBUTING.md.
 
 SHELL       := /bin/bash
 GO          ?= go
 FUZZTIME    ?= 10s
-# With -short a test takes some of its cases, at random where each stands for itself.
+# With -short a test runs some of its cases, chosen at random where cases are independent.
 SHORT       ?= -short
 FUZZAPI_TIME ?= 2m
-# go test's cache keeps results for a command as it is written, this included.
+# The test cache of go distinguishes commands by their flags, including this one.
 TIMEOUT     := -timeout 30m
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 QEMU        := $(firstword $(shell command -v qemu-aarch64-static qemu-aarch64))
@@ -25,21 +25,21 @@ anywhere = Mutants|Shaders|GraphsAre|GraphsNotice|CasesAre|NearTexts|TestLibrary
 .DEFAULT_GOAL := help
 
 .PHONY: help
-help: ## this list
+help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## every test, of long series of cases a sample that is new each time
+test: ## run every test, with a new random sample of long series of cases
 	$(GO) test $(SHORT) $(TIMEOUT) ./...
 	@for t in objdump ptxas naga tint vulkan swiftshader unshare; do $(WITH) $$t true || exit 1; done
 
 .PHONY: test-all
-test-all: ## every test with all of its cases, then again under the race detector where it can be built
+test-all: ## run every test with all of its cases, then again under the race detector if it can be built
 	@$(MAKE) --no-print-directory test SHORT=
 	@$(MAKE) --no-print-directory race
 
 .PHONY: kernels
-kernels: ## portable kernels: each in the checking interpreter, and as WGSL before naga and tint
+kernels: ## check the portable kernels in the interpreter, and compile them with naga and tint
 	@$(WITH) naga true && $(WITH) tint true
 	$(GO) test $(TIMEOUT) $$($(PACKAGES) kernels)
 
@@ -49,20 +49,20 @@ settled = Portable|ONNX|NumPy|Quotients|WebGPU(Loops|LongRows|Flows|Windows|Extr
 # go test vets what it tests, and make vet all of it and by more rules: where it
 # would vet once more for other settings, which takes longer than some of the tests, -vet=off.
 .PHONY: race
-race: ## the packages that work on several goroutines, under the race detector
+race: ## test the concurrent packages under the race detector
 	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -skip "$(settled)" -timeout 20m $$($(PACKAGES) concurrent) && \
 		$(GO) test -race -vet=off -short -timeout 20m -run Together ./kernel/lib'
 
 .PHONY: gonum
-gonum: ## the module gonum: BLAS routines against gonum's own suite
+gonum: ## test the module gonum with gonum's own BLAS suite
 	cd gonum && $(GO) test $(TIMEOUT) ./...
 
 .PHONY: wazero
-wazero: ## the kernels for WebAssembly in wazero against float64 references, in a module of its own
+wazero: ## test the WebAssembly kernels in wazero against float64 references
 	cd internal/wasm/wazero && $(GO) test $(TIMEOUT) ./...
 
 .PHONY: client
-client: ## the server of language models against OpenAI's client, in a module of its own
+client: ## test the language model server with OpenAI's client
 	cd llm/serve/openai && $(GO) test $(TIMEOUT) ./...
 
 # go test does not see RAYO_SIMD, which is read before a test starts: without
@@ -70,7 +70,7 @@ client: ## the server of language models against OpenAI's client, in a module of
 # GPU, those that software plays and the interpreter are the same at each level.
 levels: same = $(anywhere)|CUDA|WebGPU|Portable
 .PHONY: levels
-levels: ## what is native again on each narrower instruction set, and without assembly
+levels: ## test native code on each narrower instruction set, and without assembly
 	RAYO_SIMD=avx2 $(GO) test -count=1 -timeout 15m ./simd/...
 	RAYO_SIMD=avx2 $(GO) test -skip "$(same)" -short -count=1 -timeout 15m $$($(PACKAGES) native | grep -v /simd)
 	RAYO_SIMD=generic $(GO) test -skip "$(same)" -short -count=1 -timeout 15m $$($(PACKAGES) native)
@@ -78,39 +78,39 @@ levels: ## what is native again on each narrower instruction set, and without as
 
 # With cgo all of it is in test already, on lavapipe, and a sample on SwiftShader.
 .PHONY: webgpu
-webgpu: ## WebGPU without cgo: its host, and a sample of the conformance suite, on lavapipe and SwiftShader
+webgpu: ## test WebGPU without cgo on lavapipe and SwiftShader, with a sample of the conformance suite
 	@$(WITH) vulkan true && $(WITH) swiftshader true
 	CGO_ENABLED=0 $(GO) test -timeout 8m ./internal/webgpu/gogpu
 	CGO_ENABLED=0 $(GO) test -timeout 15m -run 'WebGPUSample|Drivers' ./device/devicetest
 
 # goffi_static: what loads libraries would have to be loaded by arm64's loader.
 .PHONY: arm64
-arm64: ## what is native, and portable kernels, as arm64 programs under qemu
+arm64: ## test native code and portable kernels as arm64 programs under qemu
 	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CUDA|WebGPU" -vet=off -tags goffi_static -short -timeout 20m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
 
 .PHONY: wasm-test
-wasm-test: ## what pages can run, on SIMD128, as js/wasm programs under Node.js, which have one thread
+wasm-test: ## test what pages can run, on SIMD128 and one thread, as js/wasm programs under Node.js
 	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CPUThreads" -short -timeout 20m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
 
 .PHONY: test-browser
-test-browser: ## WebGPU in JavaScript: its host, and a sample of the conformance suite, in Node.js with Dawn and in Chromium; the module, the demo site
+test-browser: ## test WebGPU in Node.js with Dawn and in Chromium, with a sample of the conformance suite; the JavaScript module; the demo site
 	@bash .ci/browser.sh install && $(WITH) browser bash .ci/browser.sh test
 
 .PHONY: npm
-npm: ## the package for JavaScript users: builds wasm/npm/rayo.wasm
+npm: ## build the package for JavaScript users: wasm/npm/rayo.wasm
 	@bash wasm/npm/build.sh
 
 .PHONY: site
-site: ## the demo site in dist/site, static files; go run ./wasm/serve serves it
+site: ## build the demo site in dist/site as static files; go run ./wasm/serve serves it
 	@bash wasm/site/build.sh
 
 .PHONY: page-size
-page-size: ## the smallest program for browsers has not grown
+page-size: ## check that the smallest browser program has not grown
 	@bash .ci/page_size.sh
 
-# go list -export compiles all, and links none of what go build would: two dozen
-# examples each time, of which the command has everything. What nothing here runs is not
-# optimised, which takes a sixth less.
+# go list -export compiles all packages and links no program: linking two dozen examples
+# takes long, and the command contains the same packages. Programs that are not run here are
+# compiled without optimisation, which takes a sixth less time.
 plainly = -gcflags=all="-N -l"
 compile = env $(1) sh -c '$(GO) list -export $(2) ./... >/dev/null && $(GO) build $(2) -o /dev/null ./cmd/rayo'
 
@@ -127,14 +127,14 @@ cross: ## build for every platform that the project promises
 	$(call compile,GOOS=linux GOARCH=riscv64 CGO_ENABLED=0,$(plainly) -tags noasm$(comma)nocuda$(comma)nowebgpu) # levels has these tags on this machine
 
 .PHONY: check
-check: format vet lint tidy generated ## what CI says of the source: format, vet, lint, tidy modules, generated files
+check: format vet lint tidy generated ## run the source checks of CI: format, vet, lint, tidy modules, generated files
 
 .PHONY: format
-format: ## gofmt has nothing to change
+format: ## check that gofmt changes nothing
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 
 .PHONY: vet
-vet: ## go vet, for each architecture that has assembly, and what is native without
+vet: ## run go vet for each architecture with assembly, and without assembly
 	$(GO) vet ./...
 	GOARCH=arm64 $(GO) vet ./...
 	$(GO) vet -tags noasm $$($(PACKAGES) native)
@@ -143,63 +143,63 @@ vet: ## go vet, for each architecture that has assembly, and what is native with
 	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./wasm/... ./internal/jscall ./internal/webgpu/jshost ./internal/wasm/jshost ./simd ./device/devicetest
 
 .PHONY: lint
-lint: ## staticcheck, in every module
+lint: ## run staticcheck in every module
 	@for m in $$(git ls-files 'go.mod' '*/go.mod'); do echo "staticcheck: $$m"; (cd $$(dirname $$m) && $(GO) run $(STATICCHECK) ./...) || exit 1; done
 
 .PHONY: tidy
-tidy: ## go.mod and go.sum of every module are as go mod tidy leaves them
+tidy: ## check that go mod tidy changes no go.mod and go.sum
 	@for m in $$(git ls-files 'go.mod' '*/go.mod'); do echo "go mod tidy -diff: $$m"; (cd $$(dirname $$m) && $(GO) mod tidy -diff) || exit 1; done
 
 .PHONY: generate
-generate: ## remake every generated file
+generate: ## regenerate every generated file
 	@for m in $$(git ls-files '*_asm/go.mod'); do echo "go generate: $$(dirname $$m)"; (cd $$(dirname $$m) && $(GO) generate ./...) || exit 1; done
 	$(GO) generate ./...
 
 .PHONY: generated
-generated: ## remake every generated file and fail if one differs
+generated: ## regenerate every generated file and fail if one differs
 	@bash .ci/generated.sh $(MAKE) --no-print-directory generate
 
 .PHONY: cover
-cover: ## test coverage of the packages, as dist/cover.html
+cover: ## write the test coverage of the packages to dist/cover.html
 	@mkdir -p dist
 	$(GO) test -coverprofile dist/cover.out -coverpkg ./... ./...
 	$(GO) tool cover -func dist/cover.out | tail -1
 	$(GO) tool cover -html dist/cover.out -o dist/cover.html
 
 .PHONY: fuzz
-fuzz: ## every fuzz target for FUZZTIME (10s)
+fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@bash .ci/fuzz.sh $(FUZZTIME)
 
 .PHONY: fuzz-api
-fuzz-api: ## random batches of all operations against the references, for FUZZAPI_TIME (2m); RAYO_SEED repeats one
+fuzz-api: ## compare random batches of all operations with the references for FUZZAPI_TIME (2m); RAYO_SEED repeats one
 	FUZZAPI_TIME=$(FUZZAPI_TIME) $(GO) test $(TIMEOUT) -count=1 -v -run 'TestFuzzAPI$$' ./device/devicetest
 
 .PHONY: examples
-examples: ## run every example, but for those that need a model in a file, which their tests have
+examples: ## run every example that needs no model file
 	@d=$$(mktemp -d) && trap 'rm -rf "$$d"' EXIT && CGO_ENABLED=0 $(GO) build -ldflags='-s -w' -o "$$d/" ./examples/... && \
 	for m in examples/*/main.go; do e=$$(basename $$(dirname $$m)); case $$e in llm_*) continue;; esac; echo "== go run ./examples/$$e"; timeout 120 "$$d/$$e" || exit 1; done
 
 .PHONY: demo
-demo: ## the demonstration: a photograph, a product of matrices, a chain of operations
+demo: ## run the demonstration: a photograph, a product of matrices, a chain of operations
 	$(GO) run ./cmd/rayo demo
 
 .PHONY: bench
-bench: ## the benchmarks of the packages
+bench: ## run the benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: gpu-test
-gpu-test: ## on a machine with an NVIDIA GPU: the driver interface and the conformance suite, by CUDA and Vulkan (dist/gpu also runs elsewhere)
+gpu-test: ## test the driver interface and the conformance suite on an NVIDIA GPU, by CUDA and Vulkan; dist/gpu can be copied to such a machine
 	@bash bench/gpu.sh build && bash bench/gpu.sh test
 
 .PHONY: gpu-bench
-gpu-bench: ## likewise: what calls and operations take there
+gpu-bench: ## run the benchmarks of calls and operations on an NVIDIA GPU
 	@bash bench/gpu.sh build && bash bench/gpu.sh test && bash bench/gpu.sh bench
 
 .PHONY: bench-ptx
-bench-ptx: ## compare how fast kernels are written in PTX with trueno-gpu, a generator in Rust (needs cargo)
+bench-ptx: ## compare the speed of PTX generation with trueno-gpu, a generator in Rust (needs cargo)
 	@bash bench/ptx.sh
 
 .PHONY: bench-peers
-bench-peers: ## compare with NumPy, PyTorch, OpenBLAS and MKL; rewrites docs/BENCHMARKS.md (PEERS_FLAGS=-quick)
+bench-peers: ## compare with NumPy, PyTorch, OpenBLAS and MKL, and rewrite docs/BENCHMARKS.md and docs/measurements/cpu.md (PEERS_FLAGS=-quick)
 	@bash bench/peers.sh
 	cd bench && $(GO) build -o out/bench . && ./out/bench $(PEERS_FLAGS)

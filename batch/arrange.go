@@ -47,7 +47,7 @@ func (b *Batch) Chunk(x Value, axis, n int) []Value {
 		i, err = x.axis(axis)
 	}
 	if err == nil && n < 1 {
-		err = fmt.Errorf("%d parts of an axis: there is one at least: %w", n, device.ErrShape)
+		err = fmt.Errorf("%d parts of an axis: expected 1 or more: %w", n, device.ErrShape)
 	}
 	if err != nil {
 		b.fail(fmt.Errorf("chunk: %w", err))
@@ -103,7 +103,7 @@ func (b *Batch) repeat(name string, x Value, axis, n int, whole bool) Value {
 		i, err = x.axis(axis)
 	}
 	if err == nil && n < 0 {
-		err = fmt.Errorf("%d times: a count is 0 or more: %w", n, device.ErrShape)
+		err = fmt.Errorf("%d repetitions: expected 0 or more: %w", n, device.ErrShape)
 	}
 	var s op.Shape
 	if err == nil {
@@ -197,7 +197,7 @@ func (b *Batch) Diff(x Value, axis, n int) Value {
 		i, err = x.axis(axis)
 	}
 	if err == nil && n < 0 {
-		err = fmt.Errorf("differences of order %d: an order is 0 or more: %w", n, device.ErrShape)
+		err = fmt.Errorf("differences of order %d: expected 0 or more: %w", n, device.ErrShape)
 	}
 	if err != nil {
 		return b.fail(fmt.Errorf("diff: %w", err))
@@ -272,7 +272,7 @@ func (m PadMode) takes(n, before, after int) error {
 	case m == PadWrap || n == 0:
 		most = n
 	case m > PadWrap:
-		return fmt.Errorf("there is no mode %d: %w", m, device.ErrUnsupported)
+		return fmt.Errorf("unknown mode %d: %w", m, device.ErrUnsupported)
 	}
 	if before < 0 || after < 0 || before > most || after > most {
 		return fmt.Errorf("%d elements before and %d after %d, which has 0 to %d for it: %w", before, after, n, most, device.ErrShape)

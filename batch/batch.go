@@ -1,7 +1,6 @@
-// Package batch records many operations and runs them in one round trip to a
-// device: the operands travel there once, elementwise operations fuse with
-// each other and with their neighbours, intermediate results share memory and
-// never travel back.
+// Package batch records many operations and runs them in one submission to a device. The
+// operands travel to the device once, elementwise operations fuse with their neighbours,
+// and intermediate results share memory on the device.
 //
 //	b := batch.New(dev)
 //	x := b.Upload([]float32{1, 2, -3, 4})
@@ -9,13 +8,15 @@
 //	err := b.Execute(ctx)
 //	out, err := b.Read(ctx, y) // [2 4 0 8]
 //
-// Numbers among the arguments of an operation, as the 2 of Scale, are part of the
-// plan, which may fold them: a recording with another one is planned anew, over
-// kernels that are there already. A number that changes from run to run is an
-// operand: b.Mul(x, b.Upload(factor)) with one element in factor has one plan.
+// A number among the arguments of an operation, such as the 2 of Scale, is part of the
+// plan, which may fold it. A recording with another number gets another plan, which reuses
+// the compiled kernels. To change a number from run to run, make it an operand:
+// b.Mul(x, b.Upload(factor)), where factor has one element, keeps its plan.
 //
-// Recording computes nothing and reports nothing: the first mistake sticks,
-// with the file and line of the call, and Execute or Compile returns it.
+// Recording computes nothing and returns no errors. The batch keeps the first mistake, with
+// the file and line of the call, and Execute or Compile returns it: [op.ErrShape] if shapes
+// do not match, [op.ErrUnsupported] for element types that an operation does not take,
+// [device.ErrForeign] for a value of another batch.
 package batch
 
 //go:generate go run github.com/rayo-go/rayo/internal/gen
@@ -148,7 +149,7 @@ func caller() string {
 // a batch that New did not make for a device of Open.
 func (b *Batch) unusable() bool {
 	if b.err == nil && b.eng == nil {
-		b.fail(fmt.Errorf("batch not made by New for a device of Open: %w", device.ErrNoDevice))
+		b.fail(fmt.Errorf("the batch was not made by New with an open device: %w", device.ErrNoDevice))
 	}
 	return b.err != nil
 }
@@ -160,11 +161,11 @@ func (b *Batch) own(v Value) bool { return v.b == b && v.gen == b.gen }
 func (b *Batch) foreign(v Value) error {
 	switch {
 	case v.b == nil:
-		return fmt.Errorf("the zero value is no operand here: %w", device.ErrShape)
+		return fmt.Errorf("the zero Value is not allowed as this operand: %w", device.ErrShape)
 	case v.b != b:
-		return fmt.Errorf("value of another batch: %w", device.ErrForeign)
+		return fmt.Errorf("the value belongs to another batch: %w", device.ErrForeign)
 	}
-	return fmt.Errorf("value of a recording before Reset: %w", device.ErrForeign)
+	return fmt.Errorf("the value was recorded before Reset: %w", device.ErrForeign)
 }
 
 // Shape returns the extents of the value, nil for the zero Value or one that
@@ -196,7 +197,7 @@ func (v Value) String() string {
 
 func (b *Batch) add(n graph.Node) Value {
 	if b.ran {
-		return b.fail(fmt.Errorf("recording after Execute: Reset first: %w", device.ErrExecuted))
+		return b.fail(fmt.Errorf("the batch has been executed: call Reset before recording: %w", device.ErrExecuted))
 	}
 	b.used = append(b.used, false)
 	return Value{b, b.g.Add(n), b.gen}
@@ -234,11 +235,11 @@ func (b *Batch) UploadBlocks(raw []byte, t op.DType, shape ...int) Value {
 		return Value{}
 	}
 	if !t.Quantized() {
-		return b.fail(fmt.Errorf("upload of blocks of %v, which is not quantised: %w", t, device.ErrUnsupported))
+		return b.fail(fmt.Errorf("upload of blocks: type %v is not quantised: %w", t, device.ErrUnsupported))
 	}
 	n, err := t.Bytes(shape)
 	if err == nil && n != len(raw) {
-		err = fmt.Errorf("%d bytes for %v of %v, which takes %d: %w", len(raw), op.Shape(shape), t, n, device.ErrShape)
+		err = fmt.Errorf("%d bytes for %v of %v: expected %d: %w", len(raw), op.Shape(shape), t, n, device.ErrShape)
 	}
 	if err != nil {
 		return b.fail(fmt.Errorf("upload: %w", err))
@@ -283,7 +284,7 @@ func (b *Batch) shape(n int, shape []int) (op.Shape, error) {
 // extents. It is not nil: rules take a nil shape for an absent operand.
 func (b *Batch) checked(shape []int) (op.Shape, error) {
 	if most := b.eng.Limits().MaxRank; len(shape) > most {
-		return nil, fmt.Errorf("%d extents, the most is %d: %w", len(shape), most, device.ErrLimit)
+		return nil, fmt.Errorf("%d extents: at most %d are supported: %w", len(shape), most, device.ErrLimit)
 	}
 	return append(op.Shape{}, shape...), nil
 }
@@ -337,7 +338,7 @@ func (b *Batch) Use(buf *device.Buffer) Value {
 
 func (b *Batch) buffer(buf *device.Buffer) (int32, error) {
 	if buf == nil || buf.Memory() == nil {
-		return 0, fmt.Errorf("no buffer of NewBuffer or Upload: %w", device.ErrForeign)
+		return 0, fmt.Errorf("the buffer was not made by NewBuffer or Upload: %w", device.ErrForeign)
 	}
 	m := buf.Memory()
 	if m.Engine() != b.eng {

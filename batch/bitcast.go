@@ -21,7 +21,7 @@ import (
 func (b *Batch) Bitcast(x Value, to op.DType) Value {
 	o := op.Bitcast(to)
 	if o == nil {
-		return b.failOp(op.BitcastF32, fmt.Errorf("bitcast to %v, not f32, i32 or u32: %w", to, device.ErrUnsupported), []Value{x})
+		return b.failOp(op.BitcastF32, fmt.Errorf("bitcast to %v: expected f32, i32 or u32: %w", to, device.ErrUnsupported), []Value{x})
 	}
 	if b.own(x) && x.Type() == to {
 		return x

@@ -66,7 +66,7 @@ func (b *Batch) DiagEmbed(x Value, offset int) Value {
 		size = -offset
 	}
 	if size < 0 || size > math.MaxInt32 {
-		return b.fail(fmt.Errorf("diag_embed: offset %d makes a matrix beyond all memory: %w", offset, device.ErrShape))
+		return b.fail(fmt.Errorf("diag_embed: the matrix for offset %d is too large: %w", offset, device.ErrShape))
 	}
 	if size > 0 {
 		x = b.Pad(x, -1, 0, size, 0)
@@ -125,7 +125,7 @@ func (b *Batch) Meshgrid(xs ...Value) []Value {
 	grid, s := make([]Value, len(xs)), make([]int, len(xs))
 	for i, x := range xs {
 		if b.err == nil && b.own(x) && len(x.Shape()) != 1 {
-			b.fail(fmt.Errorf("meshgrid: operand %d has shape %v, not one extent: %w", i, x.Shape(), device.ErrShape))
+			b.fail(fmt.Errorf("meshgrid: operand %d has shape %v: expected one extent: %w", i, x.Shape(), device.ErrShape))
 		}
 		if err := b.needs(x, 1); err != nil {
 			b.fail(fmt.Errorf("meshgrid: operand %d: %w", i, err))
@@ -152,7 +152,7 @@ func (b *Batch) diagonals(rows, cols, offset int) (d, k Value) {
 // index returns the numbers 0 to n-1 of i32.
 func (b *Batch) index(n int) Value {
 	if b.err == nil && int64(n) > math.MaxInt32 {
-		return b.fail(fmt.Errorf("%d numbers, the most is %d: %w", n, math.MaxInt32, device.ErrShape))
+		return b.fail(fmt.Errorf("%d numbers: at most %d are supported: %w", n, math.MaxInt32, device.ErrShape))
 	}
 	return b.Cast(b.Iota(b.word(0), n), op.I32)
 }
@@ -175,7 +175,7 @@ func (b *Batch) needs(x Value, rank int) error {
 	case !b.own(x):
 		return b.foreign(x)
 	case len(x.Shape()) < rank:
-		return fmt.Errorf("%v has %d extents, not %d or more: %w", x.Shape(), len(x.Shape()), rank, device.ErrShape)
+		return fmt.Errorf("%v has %d extents: expected %d or more: %w", x.Shape(), len(x.Shape()), rank, device.ErrShape)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (p *Pending) completion() *driver.Completion {
 	return p.p
 }
 
-var errNothing = driver.Completed(fmt.Errorf("pending of no execution: %w", device.ErrNotExecuted))
+var errNothing = driver.Completed(fmt.Errorf("the Pending belongs to no execution: %w", device.ErrNotExecuted))
 
 // what names the batch in errors.
 func (b *Batch) what() string { return fmt.Sprintf("batch of %d nodes on %v", len(b.g.Nodes), b.dev) }
@@ -96,7 +96,7 @@ func (b *Batch) prepare(ctx context.Context, outs []Value) (*engine.Plan, [][]by
 		return nil, nil, b.err
 	}
 	if b.ran {
-		return nil, nil, fmt.Errorf("batch: Reset and record again, or Compile a plan: %w", device.ErrExecuted)
+		return nil, nil, fmt.Errorf("batch: already executed: call Reset and record again, or Compile a plan: %w", device.ErrExecuted)
 	}
 	if err := b.outputs(outs); err != nil {
 		return nil, nil, err

@@ -25,7 +25,7 @@ import (
 func (b *Batch) Gather(table, ids Value, along ...op.Along) Value {
 	axis, err := oneAxis(table, 0, along)
 	if s := table.Shape(); err == nil && table.Type().Quantized() && len(s) != 2 {
-		err = fmt.Errorf("a quantised table of shape %v, which must be [v d]: %w", s, op.ErrShape)
+		err = fmt.Errorf("quantised table of shape %v: expected [v d]: %w", s, op.ErrShape)
 	}
 	if err != nil {
 		return b.failOp(op.Gather, err, []Value{table, ids})
@@ -76,7 +76,7 @@ func oneAxis(x Value, none int, along []op.Along) (int, error) {
 	}
 	axes, _, err := o.Of(len(x.Shape()))
 	if err == nil && (len(axes) != 1 || o.Keeps()) {
-		err = fmt.Errorf("axes %v, not one axis: %w", axes, device.ErrShape)
+		err = fmt.Errorf("axes %v: expected one axis: %w", axes, device.ErrShape)
 	}
 	if err != nil {
 		return 0, err
@@ -154,7 +154,7 @@ func (b *Batch) within(s, t op.Shape, axis int) Value {
 func (b *Batch) placesND(x, ids Value) (places, rows Value, err error) {
 	s, t := x.Shape(), ids.Shape()
 	if len(t) == 0 {
-		return Value{}, Value{}, fmt.Errorf("ids of no axis: %w", device.ErrShape)
+		return Value{}, Value{}, fmt.Errorf("no axis has ids: %w", device.ErrShape)
 	}
 	depth := t[len(t)-1]
 	if depth > len(s) {

@@ -81,7 +81,7 @@ func made(k *device.Kernel) bool { return k != nil && k.Device() != nil }
 
 func (b *Batch) launch(out []Value, k *device.Kernel, grid kernel.Size, params any, args []Arg) error {
 	if !made(k) {
-		return fmt.Errorf("no kernel of Device.Kernel: %w", device.ErrForeign)
+		return fmt.Errorf("the kernel was not made by Device.Kernel: %w", device.ErrForeign)
 	}
 	if k.Device() != b.dev {
 		return b.eng.Foreign("kernel", k.Device().Engine())
@@ -92,7 +92,7 @@ func (b *Batch) launch(out []Value, k *device.Kernel, grid kernel.Size, params a
 		return err
 	}
 	if len(args) != len(p.Bindings) {
-		return fmt.Errorf("%d values for %d buffers: %w", len(args), len(p.Bindings), device.ErrShape)
+		return fmt.Errorf("%d values for a kernel with %d buffers: %w", len(args), len(p.Bindings), device.ErrShape)
 	}
 	launched := k.Launched(grid)
 	var in []graph.ID

@@ -9,11 +9,6 @@ import "github.com/rayo-go/rayo/op"
 // Shapes: any; gives the shape of x. NaN stays NaN; the sign of a zero result is not
 // defined.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -26,11 +21,6 @@ func (r *Batch) Relu(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN stays NaN.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 1 ulp of the true result.
@@ -41,11 +31,6 @@ func (r *Batch) LeakyRelu(x Value, opts ...op.LeakyReluOpts) Value {
 // Elu records the exponential linear unit: select(x <= 0, alpha * expm1(x), x).
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; -Inf gives -alpha.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -59,11 +44,6 @@ func (r *Batch) Elu(x Value, opts ...op.EluOpts) Value {
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; -Inf gives about -1.7581.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 5 ulp of the true result.
@@ -76,11 +56,6 @@ func (r *Batch) Selu(x Value) Value {
 // Shapes: any; gives the shape of x. NaN stays NaN; 1 at +Inf, 0 at -Inf. Within 3
 // ulp unless what it is fused with bounds x.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 4 ulp of the true result.
@@ -91,11 +66,6 @@ func (r *Batch) Sigmoid(x Value) Value {
 // Tanh records the hyperbolic tangent: tanh(x).
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; ±1 at ±Inf; -0 stays -0.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -109,11 +79,6 @@ func (r *Batch) Tanh(x Value) Value {
 // Shapes: any; gives the shape of x. NaN stays NaN; at -Inf NaN, as 0 times -Inf is.
 // Within 4 ulp unless what it is fused with bounds x.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 5 ulp + 1.5e-43 of the true result; docs/OPS.md defines the terms.
@@ -121,20 +86,10 @@ func (r *Batch) Silu(x Value) Value {
 	return r.apply(op.Silu, op.Attrs{}, x)
 }
 
-// Swish is another name of [Batch.Silu].
-func (r *Batch) Swish(x Value) Value {
-	return r.apply(op.Silu, op.Attrs{}, x)
-}
-
 // HardSwish records the piecewise approximation of silu of Howard et al. 2019: x *
 // (min(max(x + 3, 0), 6) * 0.16666667).
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; at -Inf NaN.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -148,11 +103,6 @@ func (r *Batch) HardSwish(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; at -Inf NaN.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 6 ulp + 1.5e-43 of the true result; docs/OPS.md defines the terms.
@@ -163,11 +113,6 @@ func (r *Batch) Mish(x Value) Value {
 // Gelu records x times the normal distribution function, by erf: x * normcdf(x).
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; at -Inf NaN.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -181,11 +126,6 @@ func (r *Batch) Gelu(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; at -Inf NaN.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 216 ulp + 1e-37 of the true result; docs/OPS.md defines the terms.
@@ -197,11 +137,6 @@ func (r *Batch) GeluTanh(x Value) Value {
 // min(alpha * expm1(x / alpha), 0).
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; -Inf gives -alpha.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -215,11 +150,6 @@ func (r *Batch) Celu(x Value, opts ...op.CeluOpts) Value {
 //
 // Shapes: any; gives the shape of x. NaN stays NaN.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -231,11 +161,6 @@ func (r *Batch) HardSigmoid(x Value, alpha, beta float32) Value {
 // select(x < -lambda, x + bias, select(lambda < x, x - bias, 0)).
 //
 // Shapes: any; gives the shape of x. NaN gives 0.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -249,11 +174,6 @@ func (r *Batch) Shrink(x Value, lambda, bias float32) Value {
 //
 // Shapes: any; gives the shape of x. NaN gives value.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -264,11 +184,6 @@ func (r *Batch) Threshold(x Value, edge, value float32) Value {
 // PRelu records x, scaled by slope where it is negative: select(x < 0, x * slope, x).
 //
 // Shapes: operands broadcast; gives the common shape. NaN in x stays NaN.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -281,11 +196,6 @@ func (r *Batch) PRelu(x, slope Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; NaN at ±Inf.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -296,11 +206,6 @@ func (r *Batch) Softsign(x Value) Value {
 // Softplus records log(1 + e**x) without overflow: max(x, 0) + log1p(exp(-abs(x))).
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; 0 at -Inf, +Inf at +Inf.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -314,11 +219,6 @@ func (r *Batch) Softplus(x Value) Value {
 // Shapes: any; gives the shape of x. NaN stays NaN; -0 gives +0. The least i32 stays
 // itself.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -330,11 +230,6 @@ func (r *Batch) Abs(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; 0 gives -0. The least i32 stays
 // itself.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -348,11 +243,6 @@ func (r *Batch) Neg(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; ±0 gives +0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -363,11 +253,6 @@ func (r *Batch) Sign(x Value) Value {
 // Floor records the greatest integer not above x: floor(x).
 //
 // Shapes: any; gives the shape of x. NaN, infinities and -0 stay what they are.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -380,11 +265,6 @@ func (r *Batch) Floor(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN, infinities and -0 stay what they are.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -396,11 +276,6 @@ func (r *Batch) Ceil(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN, infinities and -0 stay what they are.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -411,11 +286,6 @@ func (r *Batch) Round(x Value) Value {
 // Trunc records x without its fraction: trunc(x).
 //
 // Shapes: any; gives the shape of x. NaN, infinities and -0 stay what they are.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -430,11 +300,6 @@ func (r *Batch) Trunc(x Value) Value {
 // results below 2^-126 are subnormal, not 0. Within 2 ulp unless what it is fused
 // with bounds x.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 3 ulp of the true result.
@@ -445,11 +310,6 @@ func (r *Batch) Exp(x Value) Value {
 // Exp2 records 2 to the power x: exp2(x).
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; +Inf from 128 on, 0 at -Inf.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -462,11 +322,6 @@ func (r *Batch) Exp2(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN for x < 0; -Inf at ±0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -477,11 +332,6 @@ func (r *Batch) Log(x Value) Value {
 // Log2 records the logarithm to base 2: log2(x).
 //
 // Shapes: any; gives the shape of x. NaN for x < 0; -Inf at ±0.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -494,11 +344,6 @@ func (r *Batch) Log2(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN for x < -1; -Inf at -1; -0 stays -0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -509,11 +354,6 @@ func (r *Batch) Log1p(x Value) Value {
 // Sqrt records the square root, correctly rounded: sqrt(x).
 //
 // Shapes: any; gives the shape of x. NaN for x < 0; -0 stays -0.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -526,11 +366,6 @@ func (r *Batch) Sqrt(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN for x < 0; ±Inf at ±0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -542,11 +377,6 @@ func (r *Batch) Rsqrt(x Value) Value {
 //
 // Shapes: any; gives the shape of x. ±Inf at ±0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 1 ulp of the true result.
@@ -554,19 +384,9 @@ func (r *Batch) Recip(x Value) Value {
 	return r.apply(op.Recip, op.Attrs{}, x)
 }
 
-// Reciprocal is another name of [Batch.Recip].
-func (r *Batch) Reciprocal(x Value) Value {
-	return r.apply(op.Recip, op.Attrs{}, x)
-}
-
 // Square records x times x: x * x.
 //
 // Shapes: any; gives the shape of x. NaN stays NaN.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -579,11 +399,6 @@ func (r *Batch) Square(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN at NaN and ±Inf; -0 stays -0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 2.5 ulp of the true result.
@@ -594,11 +409,6 @@ func (r *Batch) Sin(x Value) Value {
 // Cos records the cosine of x radians: cos(x).
 //
 // Shapes: any; gives the shape of x. NaN at NaN and ±Inf.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -611,11 +421,6 @@ func (r *Batch) Cos(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; ±1 at ±Inf; -0 stays -0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 3 ulp of the true result.
@@ -626,11 +431,6 @@ func (r *Batch) Erf(x Value) Value {
 // Clip records x limited to [lo, hi]: min(max(x, lo), hi).
 //
 // Shapes: any; gives the shape of x. NaN in x, lo or hi gives NaN; hi where lo > hi.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -643,11 +443,6 @@ func (r *Batch) Clip(x Value, lo, hi float32) Value {
 //
 // Shapes: any; gives the shape of x. IEEE 754.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -658,11 +453,6 @@ func (r *Batch) Scale(x Value, s float32) Value {
 // AddScalar records x plus s: x + s.
 //
 // Shapes: any; gives the shape of x. IEEE 754.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -675,11 +465,6 @@ func (r *Batch) AddScalar(x Value, s float32) Value {
 //
 // Shapes: operands broadcast; gives the common shape. IEEE 754; integers wrap.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -691,11 +476,6 @@ func (r *Batch) Add(x, y Value) Value {
 //
 // Shapes: operands broadcast; gives the common shape. IEEE 754; integers wrap.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -706,11 +486,6 @@ func (r *Batch) Sub(x, y Value) Value {
 // Mul records x times y: x * y.
 //
 // Shapes: operands broadcast; gives the common shape. IEEE 754; integers wrap.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -724,11 +499,6 @@ func (r *Batch) Mul(x, y Value) Value {
 // Shapes: operands broadcast; gives the common shape. IEEE 754. Integers are rounded
 // towards 0; 0 where y is 0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -741,11 +511,6 @@ func (r *Batch) Div(x, y Value) Value {
 // Shapes: operands broadcast; gives the common shape. NaN if either is NaN; of two
 // zeros either.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -757,11 +522,6 @@ func (r *Batch) Minimum(x, y Value) Value {
 //
 // Shapes: operands broadcast; gives the common shape. NaN if either is NaN; of two
 // zeros either.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -776,11 +536,6 @@ func (r *Batch) Maximum(x, y Value) Value {
 // and for x = 1, NaN for x < 0 with y not integral. Integers wrap, and a negative
 // power of one is what is left of it without its fraction: 0 unless x is 1 or -1.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 4 ulp of the true result.
@@ -792,11 +547,6 @@ func (r *Batch) Pow(x, y Value) Value {
 //
 // Shapes: operands broadcast; gives the common shape. IEEE 754; where a·x is beyond
 // the range and a·x + y is not, the result is not defined.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -812,11 +562,6 @@ func (r *Batch) Axpy(x, y Value, a float32) Value {
 // For t outside [0, 1] terms may overflow though the result would not; it is not
 // defined then.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 1 ulp + 2·ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -827,11 +572,6 @@ func (r *Batch) Lerp(x, y Value, t float32) Value {
 // Fma records x·y + z, rounded once: fma(x, y, z).
 //
 // Shapes: operands broadcast; gives the common shape. IEEE 754.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -845,11 +585,6 @@ func (r *Batch) Fma(x, y, z Value) Value {
 // Shapes: operands broadcast; gives the common shape. A comparison with NaN is false,
 // but not_equal is true; -0 equals +0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -861,11 +596,6 @@ func (r *Batch) Equal(x, y Value) Value {
 //
 // Shapes: operands broadcast; gives the common shape. A comparison with NaN is false,
 // but not_equal is true; -0 equals +0.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -879,11 +609,6 @@ func (r *Batch) NotEqual(x, y Value) Value {
 // Shapes: operands broadcast; gives the common shape. A comparison with NaN is false,
 // but not_equal is true; -0 equals +0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -895,11 +620,6 @@ func (r *Batch) Less(x, y Value) Value {
 //
 // Shapes: operands broadcast; gives the common shape. A comparison with NaN is false,
 // but not_equal is true; -0 equals +0.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -913,11 +633,6 @@ func (r *Batch) LessEqual(x, y Value) Value {
 // Shapes: operands broadcast; gives the common shape. A comparison with NaN is false,
 // but not_equal is true; -0 equals +0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -930,11 +645,6 @@ func (r *Batch) Greater(x, y Value) Value {
 // Shapes: operands broadcast; gives the common shape. A comparison with NaN is false,
 // but not_equal is true; -0 equals +0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -946,20 +656,10 @@ func (r *Batch) GreaterEqual(x, y Value) Value {
 //
 // Shapes: operands broadcast; gives the common shape. Values pass unchanged.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
 func (r *Batch) Where(c, y, z Value) Value {
-	return r.apply(op.Where, op.Attrs{}, c, y, z)
-}
-
-// Select is another name of [Batch.Where].
-func (r *Batch) Select(c, y, z Value) Value {
 	return r.apply(op.Where, op.Attrs{}, c, y, z)
 }
 
@@ -968,11 +668,6 @@ func (r *Batch) Select(c, y, z Value) Value {
 // Shapes: any; gives the shape of x. To a float: rounded to nearest even. Float to
 // integer: truncated and saturated, NaN gives 0. To bool: x != 0, which holds for
 // NaN.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -985,11 +680,6 @@ func (r *Batch) Cast(x Value, to op.DType) Value {
 //
 // Shapes: any; gives the shape of x. True for NaN alone.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -1000,11 +690,6 @@ func (r *Batch) IsNaN(x Value) Value {
 // SignBit records whether the sign of x is negative: (copysign(1, x) < 0) & (x == x).
 //
 // Shapes: any; gives the shape of x. True for -0, false for NaN.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1019,11 +704,6 @@ func (r *Batch) SignBit(x Value) Value {
 // Shapes: operands broadcast; gives the common shape. -0 and -Inf count as negative;
 // NaN in x stays NaN, and NaN in y counts as positive.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -1034,11 +714,6 @@ func (r *Batch) CopySign(x, y Value) Value {
 // And records whether both hold; of integers the bits that both have: x & y.
 //
 // Shapes: operands broadcast; gives the common shape. Exact.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1052,11 +727,6 @@ func (r *Batch) And(x, y Value) Value {
 //
 // Shapes: operands broadcast; gives the common shape. Exact.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -1069,11 +739,6 @@ func (r *Batch) Or(x, y Value) Value {
 //
 // Shapes: operands broadcast; gives the common shape. Exact.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -1084,11 +749,6 @@ func (r *Batch) Xor(x, y Value) Value {
 // Not records the contrary; of integers each bit flipped: not(x).
 //
 // Shapes: any; gives the shape of x. Exact.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1102,11 +762,6 @@ func (r *Batch) Not(x Value) Value {
 // Shapes: operands broadcast; gives the common shape. Zeros come in; 0 where y is
 // outside [0, 31].
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -1118,11 +773,6 @@ func (r *Batch) ShiftLeft(x, y Value) Value {
 //
 // Shapes: operands broadcast; gives the common shape. Of i32 the sign comes in, of
 // u32 zeros, and nothing else is left where y is outside [0, 31].
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1138,11 +788,6 @@ func (r *Batch) ShiftRight(x, y Value) Value {
 // Shapes: operands broadcast; gives the common shape. The same bits on every device,
 // and those of JAX's random.bits with jax_threefry_partitionable.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -1153,11 +798,6 @@ func (r *Batch) Threefry(k0, k1, i Value) Value {
 // Tan records the tangent of x radians: sin(x) / cos(x).
 //
 // Shapes: any; gives the shape of x. NaN at NaN and ±Inf; -0 stays -0.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1170,11 +810,6 @@ func (r *Batch) Tan(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN for |x| > 1; -0 stays -0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 5 ulp of the true result.
@@ -1186,11 +821,6 @@ func (r *Batch) Asin(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN for |x| > 1.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 5 ulp of the true result.
@@ -1201,11 +831,6 @@ func (r *Batch) Acos(x Value) Value {
 // Atan records the arc tangent in radians: atan(x).
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; ±pi/2 at ±Inf; -0 stays -0.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1221,11 +846,6 @@ func (r *Batch) Atan(x Value) Value {
 // infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either
 // is NaN.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 4 ulp of the true result.
@@ -1238,11 +858,6 @@ func (r *Batch) Atan2(y, x Value) Value {
 // Shapes: any; gives the shape of x. NaN stays NaN; +Inf above 88.73, -1 at -Inf; -0
 // stays -0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -1253,11 +868,6 @@ func (r *Batch) Expm1(x Value) Value {
 // Log10 records the logarithm to base 10: log(x) * 0.4342945.
 //
 // Shapes: any; gives the shape of x. NaN for x < 0; -Inf at ±0.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1271,11 +881,6 @@ func (r *Batch) Log10(x Value) Value {
 // Shapes: operands broadcast; gives the common shape. NaN if either is NaN; -Inf
 // where both are.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 3 ulp + 3·ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1287,11 +892,6 @@ func (r *Batch) LogAddExp(x, y Value) Value {
 //
 // Shapes: any; gives the shape of x. False for NaN.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -1302,11 +902,6 @@ func (r *Batch) IsInf(x Value) Value {
 // IsFinite records whether x is neither NaN nor infinite: abs(x) < +Inf.
 //
 // Shapes: any; gives the shape of x. False for NaN.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1321,11 +916,6 @@ func (r *Batch) IsFinite(x Value) Value {
 // else NaN where x is infinite; -1 of a finite x and an infinity of the other sign.
 // Integers give 0 where y is 0, and wrap.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 1 ulp of the true result.
@@ -1338,11 +928,6 @@ func (r *Batch) FloorDivide(x, y Value) Value {
 // Shapes: operands broadcast; gives the common shape. With the sign of x, and exact;
 // not defined where |x / y| is 2^23 or more. NaN where y is 0 or x infinite; x where
 // y is infinite. Integers give 0 where y is 0.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1357,11 +942,6 @@ func (r *Batch) Fmod(x, y Value) Value {
 // %; not defined where |x / y| is 2^23 or more. NaN where y is 0 or x infinite.
 // Integers give 0 where y is 0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1372,11 +952,6 @@ func (r *Batch) Remainder(x, y Value) Value {
 // Cbrt records the cube root: x**(1/3).
 //
 // Shapes: any; gives the shape of x. NaN and infinities stay; -0 stays -0.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1390,11 +965,6 @@ func (r *Batch) Cbrt(x Value) Value {
 // Shapes: operands broadcast; gives the common shape. +Inf if either is infinite,
 // even beside NaN; else NaN if either is NaN.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 3 ulp of the true result.
@@ -1407,11 +977,6 @@ func (r *Batch) Hypot(x, y Value) Value {
 // Shapes: any; gives the shape of x. NaN stays NaN; ±Inf beyond ±89.42; -0 stays
 // -0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 7 ulp of the true result.
@@ -1422,11 +987,6 @@ func (r *Batch) Sinh(x Value) Value {
 // Cosh records the hyperbolic cosine: (e**x + e**-x) / 2.
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; +Inf beyond ±89.42.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1439,11 +999,6 @@ func (r *Batch) Cosh(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN for |x| > 1; ±Inf at ±1; -0 stays -0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 4 ulp of the true result.
@@ -1454,11 +1009,6 @@ func (r *Batch) Atanh(x Value) Value {
 // Asinh records the inverse hyperbolic sine: log(x + sqrt(x² + 1)).
 //
 // Shapes: any; gives the shape of x. NaN and infinities stay; -0 stays -0.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1471,11 +1021,6 @@ func (r *Batch) Asinh(x Value) Value {
 //
 // Shapes: any; gives the shape of x. NaN for x < 1; +Inf at +Inf.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 4 ulp of the true result.
@@ -1486,11 +1031,6 @@ func (r *Batch) Acosh(x Value) Value {
 // Erfinv records the inverse of the Gauss error function: y with erf(y) = x.
 //
 // Shapes: any; gives the shape of x. NaN for |x| > 1; ±Inf at ±1; -0 stays -0.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1505,11 +1045,6 @@ func (r *Batch) Erfinv(x Value) Value {
 // 754; 0 of no elements. A partial sum beyond the range is infinite even if the whole
 // would not be. Integers wrap around, and the sum of truth values is an i32, how many
 // hold.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1533,11 +1068,6 @@ func (r *Batch) SumRows(x Value) Value {
 // those beyond 1, or of those within, leaves the range of normal numbers the result
 // is not defined. Integers wrap around.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1558,11 +1088,6 @@ func (r *Batch) ProdRows(x Value) Value {
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. IEEE
 // 754; 0 of no elements. Products and partial sums overflow as in sum.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1582,11 +1107,6 @@ func (r *Batch) DotRows(x, y Value) Value {
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN of
 // no elements. Partial sums overflow as in sum.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1609,11 +1129,6 @@ func (r *Batch) MeanRows(x Value) Value {
 // no elements and for one with ddof = 1, as NumPy; NaN if an element is infinite.
 // Elements of opposite sign near the range's end may give infinity or NaN.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1632,11 +1147,6 @@ func (r *Batch) VarRows(x Value, opts ...op.VarOpts) Value {
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN if
 // any is NaN; of two zeros either. Of no elements ErrShape.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1657,11 +1167,6 @@ func (r *Batch) MinRows(x Value) Value {
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN if
 // any is NaN; of two zeros either. Of no elements ErrShape.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1684,11 +1189,6 @@ func (r *Batch) MaxRows(x Value) Value {
 // first of equal elements, and the first NaN if there is one. Of no elements
 // ErrShape.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Exact: the results are elements of the operands or their places.
@@ -1710,11 +1210,6 @@ func (r *Batch) ArgMinRows(x Value) Value {
 // first of equal elements, and the first NaN if there is one. Of no elements
 // ErrShape.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Exact: the results are elements of the operands or their places.
@@ -1734,11 +1229,6 @@ func (r *Batch) ArgMaxRows(x Value) Value {
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN if
 // any is NaN, else +Inf if any is infinite; 0 of no elements.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1762,11 +1252,6 @@ func (r *Batch) NormL1Rows(x Value) Value {
 // where one or their sum is beyond 2^128 the result may be +Inf, and magnitudes below
 // 2^-63 may count as 0.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1786,11 +1271,6 @@ func (r *Batch) NormL2Rows(x Value) Value {
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN if
 // any is NaN. Of no elements ErrShape.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1813,11 +1293,6 @@ func (r *Batch) NormLinfRows(x Value) Value {
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN if
 // any is NaN, else +Inf if any is; -Inf of no elements and of -Inf alone.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1837,11 +1312,6 @@ func (r *Batch) LogSumExpRows(x Value) Value {
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN is
 // not 0. False of no elements.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1863,11 +1333,6 @@ func (r *Batch) AnyRows(x Value) Value {
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN is
 // not 0. True of no elements.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Exact: the results are elements of the operands or their places.
@@ -1887,11 +1352,6 @@ func (r *Batch) AllRows(x Value) Value {
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN is
 // not 0. An i32; 0 of no elements.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1915,11 +1375,6 @@ func (r *Batch) CountNonzeroRows(x Value) Value {
 // in blocks: from where the magnitudes add up to more than the range on, they are not
 // defined. Integers wrap around.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1937,11 +1392,6 @@ func (r *Batch) Cumsum(x Value, opts ...op.ScanOpts) Value {
 // made in blocks: from where the product of the factors beyond 1, or of those within,
 // leaves the range of normal numbers they are not defined. Integers wrap around.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1957,11 +1407,6 @@ func (r *Batch) Cumprod(x Value, opts ...op.ScanOpts) Value {
 //
 // Shapes: x [... n]; gives the shape of x. From a NaN on NaN; of two zeros either.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Exact: the results are elements of the operands or their places.
@@ -1976,11 +1421,6 @@ func (r *Batch) Cummax(x Value, opts ...op.ScanOpts) Value {
 // min_{i ≤ j} x[i].
 //
 // Shapes: x [... n]; gives the shape of x. From a NaN on NaN; of two zeros either.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -1998,11 +1438,6 @@ func (r *Batch) Cummin(x Value, opts ...op.ScanOpts) Value {
 // Shapes: x [... n]; gives the shape of x. From a NaN on NaN, else from +Inf on +Inf;
 // -Inf as long as there is nothing else.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -2018,11 +1453,6 @@ func (r *Batch) LogCumsumExp(x Value, opts ...op.ScanOpts) Value {
 //
 // Shapes: x [... n]; gives the shape of x. A row with NaN or +Inf, and one of -Inf
 // alone, gives NaN; else -Inf gives 0. A row of no elements gives none.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -2040,11 +1470,6 @@ func (r *Batch) Softmax(x Value, along ...op.Along) Value {
 // Shapes: x [... n]; gives the shape of x. A row with NaN or +Inf, and one of -Inf
 // alone, gives NaN; else -Inf stays. A row of no elements gives none.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -2061,11 +1486,6 @@ func (r *Batch) LogSoftmax(x Value, along ...op.Along) Value {
 // infinity gives NaN. Squares are float32: rows whose sum of squares is beyond 2^127
 // are not defined.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -2081,11 +1501,6 @@ func (r *Batch) LayerNorm(x, gamma, beta Value, opts ...op.NormOpts) Value {
 // Shapes: x [... n], gamma [n]; gives the shape of x. A row with NaN gives NaN; one
 // with an infinity NaN there and 0 elsewhere. Squares are float32: rows whose sum of
 // squares is finite and beyond 2^127 are not defined.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -2111,11 +1526,6 @@ func (r *Batch) RMSNorm(x, gamma Value, opts ...op.NormOpts) Value {
 // query that sees no key gives 0. NaN in a key or value that a query sees gives NaN
 // there; hidden ones do not matter.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -2136,11 +1546,6 @@ func (r *Batch) AttentionAt(q, k, v, lengths Value, opts ...op.AttentionOpts) Va
 // gives NaN in all elements. The residual ‖A - L·Lᵀ‖ is at most
 // 30·n·ε·‖A‖.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Exact: the results are elements of the operands or their places.
@@ -2155,11 +1560,6 @@ func (r *Batch) Cholesky(a Value) Value {
 // Shapes: x [n c h w], w [o c/groups kh kw], bias [o]; gives [n o h' w'] with h' = (h
 // + 2·pad - dilation·(kh-1) - 1) / stride + 1, rounded down, and w' likewise. As
 // matmul. The padding is 0: an infinite weight makes NaN there.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -2182,11 +1582,6 @@ func (r *Batch) Conv2DBias(x, w, bias Value, opts ...op.Conv2DOpts) Value {
 // operands are never rounded to a narrower type unless TF32 is asked for. A partial
 // sum beyond the range is infinite even if the whole would not be.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -2202,11 +1597,6 @@ func (r *Batch) MatMulBias(a, b, bias Value, opts ...op.MatMulOpts) Value {
 // MatVec records the product of a matrix and a vector: Σ_k a[i, k] * x[k].
 //
 // Shapes: a [m k], x [k]; gives [m]. As matmul; a may be f16 or bf16 where x is f32.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -2226,11 +1616,6 @@ func (r *Batch) MatVec(a, x Value, opts ...op.MatVecOpts) Value {
 // float32; d is 0 if max|x| is below 2^-100. A device may leave a as it is: the bound
 // is wider by Σ|a - d·q|·|w|. An infinity in a gives an infinity or NaN, and so
 // does a block whose scale is not finite, which is not defined further.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //
@@ -2254,11 +1639,6 @@ func (r *Batch) MatMulQBias(a, w, bias Value, opts ...op.MatMulQOpts) Value {
 // ±2^24; those of an operand that are not, and frequencies that are not finite, have
 // undefined angles.
 //
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -2274,11 +1654,6 @@ func (r *Batch) RopeAt(x, positions Value, opts ...op.RopeOpts) Value {
 // Transpose records the last two axes exchanged: x[..., j, i].
 //
 // Shapes: x [... m n]; gives [... n m]. Values pass unchanged.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do
-//     not fit.
 //
 // # Accuracy
 //

@@ -91,7 +91,7 @@ func (p *Plan) Close() error {
 }
 
 // errNoPlan is the error of the zero Plan.
-var errNoPlan = fmt.Errorf("plan not made by Compile: %w", device.ErrNotExecuted)
+var errNoPlan = fmt.Errorf("the plan was not made by Compile: %w", device.ErrNotExecuted)
 
 // Binding gives a run of a plan an operand or a place for a result: see [Set]
 // and [Get].
@@ -190,7 +190,7 @@ func (p *Plan) bind(r *planRun, bind []Binding) error {
 			return fmt.Errorf("binding %d: %w", i, d.err)
 		}
 		if d.v.b != p.b || d.v.gen != p.gen {
-			return fmt.Errorf("binding %d to a value of another recording: %w", i, device.ErrForeign)
+			return fmt.Errorf("binding %d: the value belongs to another recording: %w", i, device.ErrForeign)
 		}
 		for j := range bind[:i] {
 			if bind[j].v.id == d.v.id && bind[j].set == d.set {
@@ -217,7 +217,7 @@ func (p *Plan) bind(r *planRun, bind []Binding) error {
 			}
 		}
 		if !found {
-			return fmt.Errorf("binding %d to a value that is no operand or output of the plan: %w", i, device.ErrForeign)
+			return fmt.Errorf("binding %d: the value is neither an operand nor an output of the plan: %w", i, device.ErrForeign)
 		}
 	}
 	if err := distinct(r.outs); err != nil {
@@ -243,7 +243,7 @@ func distinct(outs [][]byte) error {
 	for i := range outs {
 		for j := range outs[:i] {
 			if engine.Overlap(outs[i], outs[j]) {
-				return fmt.Errorf("two results are to go into the same memory: give each a slice of its own: %w", device.ErrOverlap)
+				return fmt.Errorf("two results share memory: give each its own slice: %w", device.ErrOverlap)
 			}
 		}
 	}

@@ -96,7 +96,7 @@ func (b *Batch) Kron(x, y Value) Value {
 		err = b.needs(y, 0)
 	}
 	if err == nil && max(len(x.Shape()), len(y.Shape())) > op.MaxRank/2 {
-		err = fmt.Errorf("%v and %v: the most is %d extents: %w", x.Shape(), y.Shape(), op.MaxRank/2, device.ErrShape)
+		err = fmt.Errorf("%v and %v: the result would have more than %d extents: %w", x.Shape(), y.Shape(), op.MaxRank/2, device.ErrShape)
 	}
 	if err != nil {
 		return b.fail(fmt.Errorf("kron: %w", err))
@@ -139,7 +139,7 @@ func (b *Batch) Cross(x, y Value, axis int) Value {
 			i, err = v.axis(axis)
 		}
 		if err == nil && v.Shape()[i] != 3 {
-			err = fmt.Errorf("%v has %d elements along axis %d, not three: %w", v.Shape(), v.Shape()[i], i, device.ErrShape)
+			err = fmt.Errorf("%v has %d elements along axis %d: expected three: %w", v.Shape(), v.Shape()[i], i, device.ErrShape)
 		}
 		if err != nil {
 			return b.fail(fmt.Errorf("cross: %w", err))

@@ -17,9 +17,9 @@ import (
 	"github.com/rayo-go/rayo/internal/engine"
 )
 
-// Profile is what running a recording several times has shown: the time of
-// each step by the device's own clock, and how near that is to what the device
-// can do.
+// Profile holds measurements of several runs of a recording: the time of
+// each step by the device's own clock, and how close that is to the limits of the
+// device.
 type Profile struct {
 	Device string // kind:index and name
 	Runs   int
@@ -47,7 +47,7 @@ type StepProfile struct {
 	Bound    Bound
 }
 
-// Bound says what limits a step.
+// Bound is the resource that limits a step.
 type Bound string
 
 // The bounds.
@@ -172,8 +172,8 @@ func (p *Profile) String() string {
 	return b.String()
 }
 
-// Bottlenecks says in words what the time goes into and what would help: the
-// steps that take a tenth of it or more, the largest first.
+// Bottlenecks describes the most expensive steps and possible improvements: the
+// steps that take a tenth of the time or more, the largest first.
 func (p *Profile) Bottlenecks() string {
 	order := make([]int, 0, len(p.Steps))
 	for i := range p.Steps {

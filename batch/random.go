@@ -49,7 +49,7 @@ func (b *Batch) RandomBits(key Value, shape ...int) Value {
 		n, err = s.Size()
 	}
 	if err == nil && b.own(key) && !key.Shape().Equal(op.Shape{2}) {
-		err = fmt.Errorf("a key of shape %v, not [2]: %w", key.Shape(), op.ErrShape)
+		err = fmt.Errorf("key of shape %v: expected [2]: %w", key.Shape(), op.ErrShape)
 	}
 	if err != nil {
 		return b.failOp(op.Threefry, err, []Value{key})

@@ -36,7 +36,7 @@ func (b *Batch) UploadSlices(rows [][]float32) Value {
 func (b *Batch) ReadSlices(ctx context.Context, v Value) ([][]float32, error) {
 	s := v.Shape()
 	if b.own(v) && len(s) != 2 {
-		return nil, fmt.Errorf("slices of %v, which has %d extents, not 2: reshape it: %w", s, len(s), device.ErrShape)
+		return nil, fmt.Errorf("slices of %v with %d extents: reshape it to 2: %w", s, len(s), device.ErrShape)
 	}
 	data, err := b.Read(ctx, v)
 	if err != nil {

@@ -132,7 +132,7 @@ func (b *Batch) Squeeze(x Value, axes ...int) Value {
 	for _, a := range axes {
 		i, err := x.axis(a)
 		if err == nil && x.Shape()[i] != 1 {
-			err = fmt.Errorf("axis %d of %v has %d elements, not one: %w", a, x.Shape(), x.Shape()[i], device.ErrShape)
+			err = fmt.Errorf("axis %d of %v has %d elements: expected one: %w", a, x.Shape(), x.Shape()[i], device.ErrShape)
 		}
 		if err != nil {
 			return b.failOp(op.Reshape, err, []Value{x})
@@ -158,7 +158,7 @@ func (b *Batch) Unsqueeze(x Value, axes ...int) Value {
 	one := make(map[int]bool)
 	for _, a := range axes {
 		if a < -rank || a >= rank || one[(a+rank)%rank] {
-			return b.failOp(op.Reshape, fmt.Errorf("axis %d of %d, or twice: %w", a, rank, device.ErrShape), []Value{x})
+			return b.failOp(op.Reshape, fmt.Errorf("axis %d is out of range for %d axes or given twice: %w", a, rank, device.ErrShape), []Value{x})
 		}
 		one[(a+rank)%rank] = true
 	}
@@ -211,7 +211,7 @@ func (b *Batch) Split(x Value, axis int, extents ...int) []Value {
 // returns. docs/OPS.md#concat.
 func (b *Batch) Concat(axis int, xs ...Value) Value {
 	if len(xs) == 0 {
-		return b.failOp(op.Concat, fmt.Errorf("nothing to put together: %w", device.ErrShape), nil)
+		return b.failOp(op.Concat, fmt.Errorf("no values given: %w", device.ErrShape), nil)
 	}
 	// More values than an operation takes are put together by groups.
 	for len(xs) > op.MaxInputs {

@@ -68,14 +68,29 @@ func TestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs", "BENCHMARKS.md"))
-	if err != nil {
+	docs := t.TempDir()
+	if err := os.Mkdir(filepath.Join(docs, "measurements"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	docs := t.TempDir()
-	file := filepath.Join(docs, "BENCHMARKS.md")
-	if err := os.WriteFile(file, page, 0o666); err != nil {
-		t.Fatal(err)
+	pages := []string{"BENCHMARKS.md", "measurements/cpu.md"}
+	for _, name := range pages {
+		page, err := os.ReadFile(filepath.Join(root, "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(docs, name), page, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	written := func() (all string) {
+		for _, name := range pages {
+			text, err := os.ReadFile(filepath.Join(docs, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all += string(text)
+		}
+		return all
 	}
 	r := invented()
 	slow := cell{Op: "tanh", N: 1000, Threads: 1}
@@ -83,8 +98,8 @@ func TestDocument(t *testing.T) {
 	if err := r.document(docs); err != nil {
 		t.Fatal(err)
 	}
-	first, _ := os.ReadFile(file)
-	if !strings.Contains(string(first), "| tanh | 1K | 1 | NumPy |") {
+	first := written()
+	if !strings.Contains(first, "| tanh | 1K | 1 | NumPy |") {
 		t.Error("the list of losses lacks the one there is")
 	}
 	for _, name := range []string{"arrays-1.svg", "arrays-2.svg", "matmul.svg"} {
@@ -95,7 +110,7 @@ func TestDocument(t *testing.T) {
 	if err := r.document(docs); err != nil {
 		t.Fatal(err)
 	}
-	if second, _ := os.ReadFile(file); string(second) != string(first) {
+	if written() != first {
 		t.Error("writing the same results twice gives two documents")
 	}
 }
@@ -107,8 +122,8 @@ func TestDocumentGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	log, file := filepath.Join(dir, "log"), filepath.Join(dir, "BENCHMARKS.md")
-	page, err := os.ReadFile(filepath.Join(root, "docs", "BENCHMARKS.md"))
+	log, file := filepath.Join(dir, "log"), filepath.Join(dir, "gpu.md")
+	page, err := os.ReadFile(filepath.Join(root, "docs", "measurements", "gpu.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

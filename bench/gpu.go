@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// gpuWays are the ways to a GPU that have a column, by the names of their benchmarks.
+// gpuWays are the APIs that have a column, by the names of their benchmarks.
 var gpuWays = []string{"CUDA", "WebGPU"}
 
 // gpuCell is what one benchmark of gpu.sh printed: numbers by their units.
@@ -75,7 +75,7 @@ func documentGPU(log, document string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", log, err)
 	}
-	return rewrite(document, r.sections())
+	return rewrite([]string{document}, r.sections())
 }
 
 // deviceTable has the operations over arrays that stay on the device.

@@ -7,7 +7,7 @@
 // Every implementation runs in a process of its own. For each cell the
 // processes take turns, in a new random order every round, and all but the
 // one whose turn it is are stopped. A full run rewrites the tables between the markers
-// of docs/BENCHMARKS.md and the plots in docs/bench.
+// of docs/BENCHMARKS.md and docs/measurements/cpu.md and the plots in docs/bench.
 package main
 
 import (
@@ -71,7 +71,7 @@ func run(o options) error {
 		return err
 	}
 	if o.gpu != "" {
-		return documentGPU(o.gpu, filepath.Join(root, "docs", "BENCHMARKS.md"))
+		return documentGPU(o.gpu, filepath.Join(root, "docs", "measurements", "gpu.md"))
 	}
 	file := filepath.Join(root, "bench", "out", "results.json")
 	res := &results{}

@@ -5,16 +5,20 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 )
 
-// A section is a generated part of docs/BENCHMARKS.md, between the lines
+// A section is a generated part of a page, between the lines
 // <!-- bench:NAME --> and <!-- /bench:NAME -->.
 type section struct {
 	name string
 	text string
 }
+
+func (s *section) begin() string { return "<!-- bench:" + s.name + " -->\n" }
+func (s *section) end() string   { return "<!-- /bench:" + s.name + " -->" }
 
 func (r *results) sections() []section {
 	s := []section{
@@ -41,31 +45,43 @@ func (r *results) print(w io.Writer) {
 	}
 }
 
-// document rewrites the sections of BENCHMARKS.md and the plots.
+// document rewrites the sections of BENCHMARKS.md and of measurements/cpu.md, and the plots.
 func (r *results) document(docs string) error {
-	if err := rewrite(filepath.Join(docs, "BENCHMARKS.md"), r.sections()); err != nil {
+	pages := []string{filepath.Join(docs, "BENCHMARKS.md"), filepath.Join(docs, "measurements", "cpu.md")}
+	if err := rewrite(pages, r.sections()); err != nil {
 		return err
 	}
 	return r.plots(filepath.Join(docs, "bench"))
 }
 
-// rewrite puts sections where the file has a place for them.
-func rewrite(file string, sections []section) error {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	text := string(data)
-	for _, s := range sections {
-		begin, end := "<!-- bench:"+s.name+" -->\n", "<!-- /bench:"+s.name+" -->"
-		before, rest, ok := strings.Cut(text, begin)
-		_, after, ok2 := strings.Cut(rest, end)
-		if !ok || !ok2 {
-			return fmt.Errorf("%s has no place for %s", file, s.name)
+// rewrite puts each section into the one of the files that has its markers.
+func rewrite(files []string, sections []section) error {
+	texts := make([]string, len(files))
+	for i, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
 		}
-		text = before + begin + "\n" + s.text + "\n" + end + after
+		texts[i] = string(data)
 	}
-	return os.WriteFile(file, []byte(text), 0o666)
+	for _, s := range sections {
+		i := slices.IndexFunc(texts, func(text string) bool { return strings.Contains(text, s.begin()) })
+		if i < 0 {
+			return fmt.Errorf("no place for section %s in %s", s.name, strings.Join(files, ", "))
+		}
+		before, rest, _ := strings.Cut(texts[i], s.begin())
+		_, after, ok := strings.Cut(rest, s.end())
+		if !ok {
+			return fmt.Errorf("%s: section %s has no end", files[i], s.name)
+		}
+		texts[i] = before + s.begin() + "\n" + s.text + "\n" + s.end() + after
+	}
+	for i, file := range files {
+		if err := os.WriteFile(file, []byte(texts[i]), 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *results) machineText() string {

@@ -1,7 +1,6 @@
-// Package cuda is the driver interface of NVIDIA's devices from Go. It loads the
-// driver's library when it is first used: a program needs neither the CUDA
-// toolkit nor cgo, and runs where there is no NVIDIA driver at all, with an
-// error that says so.
+// Package cuda calls the driver API of NVIDIA devices from Go. It loads the driver
+// library at its first use. A program needs neither the CUDA toolkit nor cgo, and it runs
+// on machines without an NVIDIA driver, where [Open] returns an error.
 //
 //	dev, err := cuda.Open(0)
 //	defer dev.Close()
@@ -18,41 +17,41 @@
 //
 // # Streams and order
 //
-// Work is put into a [Stream] and runs in the order in which it was put there,
-// while the program goes on. [Stream.Synchronize] waits for all of it. Streams
-// run beside each other; an [Event] of one is what another can wait for. There
-// is no default stream.
+// Work in a [Stream] runs in the order in which it was submitted, while the program
+// continues. [Stream.Synchronize] waits for all of it. Different streams run
+// concurrently; to make one stream wait for another, record an [Event]. There is no
+// default stream.
 //
 // # Memory
 //
-// [Stream.Alloc] gives memory of the device in stream order: freeing it does not
-// wait, and what was freed is used again without the driver. [Device.Alloc] is
-// for memory that lives long. [Stream.Upload] and [Stream.Download] copy from
-// and to Go's memory through locked memory of their own; a program that fills
-// locked memory itself, [HostMemory], copies nothing twice.
+// [Stream.Alloc] allocates device memory in stream order: Free does not wait, and later
+// allocations reuse freed memory without a call to the driver. Use [Device.Alloc] for
+// memory with a long life. [Stream.Upload] and [Stream.Download] copy from and to Go memory
+// through page-locked memory of the stream. A program that fills page-locked memory
+// itself ([HostMemory]) avoids the second copy.
 //
-// An address, [Ptr], is a number, and nothing checks what a kernel does with it.
-// A kernel that reads or writes where it must not costs the device: see below.
+// An address ([Ptr]) is a number, and the package does not check the accesses of a kernel.
+// A kernel that accesses memory outside its allocations makes the device unusable: see
+// Errors.
 //
 // # Threads
 //
-// Everything is safe for concurrent use, from any goroutine. The driver keeps a
-// current context for each thread: a call that needs one binds it, in the same
-// excursion from Go as the call itself, and what goes into a stream needs none.
+// All functions and methods are safe for concurrent use by several goroutines. The driver
+// has a current context for each thread. A call that needs a context binds it in the same
+// transition from Go as the call itself; submissions to a stream need none.
 //
 // # Errors
 //
-// Errors wrap the sentinels of this package, and what the driver answers is an
-// [*Error] with its code. Nothing panics. When a kernel fails, in a way of which
-// [ErrIllegalAddress] is the most frequent, the device is lost: that error comes
-// back from every later call ([ErrDeviceLost]), with the name of the kernel that
-// was launched last. Close the Device then; Open resets it and tries again. The
-// driver allows that after some failures only: after an illegal address it answers
-// with the same error until the process ends, and a new process starts afresh.
+// Errors wrap the sentinels of this package. An error of the driver is an [*Error] with
+// its code. Nothing panics. If a kernel fails, most often by [ErrIllegalAddress], the device
+// is lost: every later call returns [ErrDeviceLost] and the name of the kernel that was
+// launched last. Close the Device in that case. Open resets the device and tries again, but
+// the driver permits it only after some failures. After an illegal address, it returns the
+// same error until the process ends.
 //
 // # Closing
 //
-// What is made from a Device is closed with it, and can be closed before. Close
-// waits for calls that run, never twice, and what is used afterwards returns
-// [ErrClosed].
+// Closing a Device closes everything that was made from it; each object can also be closed
+// earlier. Close waits for running calls and may be called several times. Later calls
+// return [ErrClosed].
 package cuda

@@ -144,7 +144,7 @@ func (c Code) causes() []error {
 	return nil
 }
 
-// An Error is what a function of the driver answered, other than success.
+// An Error is an error code returned by a function of the driver.
 type Error struct {
 	Call   string // the function: "cuLaunchKernel"
 	Code   Code   // its result
@@ -184,7 +184,7 @@ type VersionError struct {
 	Have, Need Version // what the driver is, and what it would have to be
 }
 
-// Error says what needs which version, and which one is there.
+// Error names the feature, the required version, and the version of the driver.
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("cuda: %s needs a driver for CUDA %v; this one is for CUDA %v", e.What, e.Need, e.Have)
 }

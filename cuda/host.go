@@ -111,7 +111,7 @@ func (d *Device) copyParts(dst, src []byte, f func(dst, src []byte)) {
 		copy(dst, src)
 		return
 	}
-	d.crew().Do((n+copyPart-1)/copyPart, &hostCopy{dst, src, f})
+	d.copyWorkers().Do((n+copyPart-1)/copyPart, &hostCopy{dst, src, f})
 }
 
 // Ptr returns the address under which kernels find the memory, or 0 after Close.
@@ -162,7 +162,7 @@ func (h *HostMemory) leave() {
 	}
 }
 
-// Number is what a slice of numbers can hold.
+// Number is an element type of slices of numbers.
 type Number interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }

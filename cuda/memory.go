@@ -138,13 +138,13 @@ func (d *Device) trim() error {
 	return d.prim.call(f, cuMemPoolTrimTo)
 }
 
-// Usage says what memory a Device has from the driver, in bytes.
+// Usage is the memory that a Device has allocated from the driver, in bytes.
 type Usage struct {
 	Used int64 // owned by the program
 	Kept int64 // freed by it, and kept for later allocations
 }
 
-// Usage returns what memory this Device has from the driver.
+// Usage returns the memory that this Device has allocated from the driver.
 func (d *Device) Usage() Usage {
 	var u Usage
 	if d == nil || d.prim == nil || !d.guard.enter() {
@@ -156,7 +156,7 @@ func (d *Device) Usage() Usage {
 	for p := range d.pools {
 		p.mu.Lock()
 		u.Used += p.used
-		u.Kept += p.kept
+		u.Kept += p.cached
 		p.mu.Unlock()
 	}
 	return u

@@ -32,7 +32,7 @@ type LoadOptions struct {
 // or from a cubin, which has to be for it. What is compiled is kept in a folder
 // of the user between processes; see [WithCubinCache].
 //
-// Load only what you trust: a cubin is machine code, and the driver does not
+// Load only trusted modules: a cubin is machine code, and the driver does not
 // look at it closely. Text is checked by the driver's compiler.
 //
 // # Errors
@@ -283,7 +283,7 @@ type Function struct {
 	attrs  FunctionInfo
 }
 
-// FunctionInfo says what the compiler made of a kernel.
+// FunctionInfo describes a compiled kernel.
 type FunctionInfo struct {
 	Registers  int // of a thread
 	Spilled    int // bytes of local memory of a thread: arrays, and registers that did not fit
@@ -298,7 +298,7 @@ type FunctionInfo struct {
 // Name returns the name of the kernel.
 func (fn *Function) Name() string { return fn.name }
 
-// Info returns what the compiler made of the kernel.
+// Info returns properties of the compiled kernel.
 func (fn *Function) Info() FunctionInfo { return fn.attrs }
 
 // Attributes of functions.

@@ -19,7 +19,7 @@ type pool struct {
 	large   []*block // larger than the bins hold, by size
 	owned   *block   // list of blocks that somebody owns
 	used    int64
-	kept    int64
+	cached  int64
 }
 
 // Sizes are rounded up to four steps for each power of two, at least 256 bytes
@@ -100,7 +100,7 @@ func (p *pool) pop(size int64, bin int) *block {
 		b = p.large[i]
 		p.large = slices.Delete(p.large, i, i+1)
 	}
-	p.kept -= b.size
+	p.cached -= b.size
 	return b
 }
 
@@ -168,7 +168,7 @@ func (p *pool) giveBack(m Memory) bool {
 		i, _ := slices.BinarySearchFunc(p.large, b.size, bySize)
 		p.large = slices.Insert(p.large, i, b)
 	}
-	p.kept += b.size
+	p.cached += b.size
 	return false
 }
 
@@ -218,7 +218,7 @@ func (p *pool) empty(f *frame) {
 		p.free(f, b)
 	}
 	p.large = nil
-	p.kept = 0
+	p.cached = 0
 }
 
 // retire gives back what is kept, for the stream is about to be destroyed. What

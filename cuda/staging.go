@@ -31,9 +31,9 @@ const (
 	chunks    = halfSize / chunkSize
 )
 
-// crew returns the threads that copy to and from rings, which are started at the
+// copyWorkers returns the threads that copy to and from rings, which are started at the
 // first copy that is worth it.
-func (d *Device) crew() *workers.Pool {
+func (d *Device) copyWorkers() *workers.Pool {
 	d.copiers.Do(func() { d.threads = workers.New(copyThreads) })
 	return d.threads
 }
@@ -81,7 +81,7 @@ func (t *copyTask) run() error {
 			t.Part(i)
 		}
 	} else {
-		t.s.dev.crew().Do(parts, t)
+		t.s.dev.copyWorkers().Do(parts, t)
 	}
 	t.user = nil // the slice is the caller's again
 	if e := t.err.Load(); e != nil {
@@ -303,7 +303,7 @@ func (t *copyTask) take() error {
 	if n < copyParallel {
 		copy(t.user, t.half)
 	} else {
-		t.s.dev.crew().Do((n+copyPart-1)/copyPart, t)
+		t.s.dev.copyWorkers().Do((n+copyPart-1)/copyPart, t)
 	}
 	t.user = nil
 	return nil

@@ -58,11 +58,11 @@ func ReadBlocks(ctx context.Context, dst []byte, b *Buffer) error {
 // and shape s.
 func blocksFit(raw []byte, t op.DType, s op.Shape) error {
 	if !t.Quantized() {
-		return fmt.Errorf("blocks of type %v, which is not quantised: %w", t, ErrUnsupported)
+		return fmt.Errorf("type %v is not quantised: %w", t, ErrUnsupported)
 	}
 	n, err := t.Bytes(s)
 	if err == nil && n != len(raw) {
-		err = fmt.Errorf("%d bytes for %v of %v, which takes %d: %w", len(raw), s, t, n, ErrShape)
+		err = fmt.Errorf("%d bytes for %v of %v: expected %d: %w", len(raw), s, t, n, ErrShape)
 	}
 	return err
 }

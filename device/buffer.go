@@ -10,7 +10,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Element is what slices of arrays hold: float32, int32, uint32, or the bits of
+// Element is an element type of slices: float32, int32, uint32, or the bits of
 // half floats as [op.Float16] and [op.BFloat16]. Arrays of Bool are read and
 // written as uint32 of 0 and 1, those of quantised types as bytes: see
 // [UploadBlocks].
@@ -125,7 +125,7 @@ func matches[T Element](b *Buffer, n int) error {
 		return err
 	}
 	if !Holds[T](b.Type()) {
-		return b.dev.wrap(fmt.Errorf("%v slice for a buffer of %v: %w", TypeOf[T](), b.Type(), ErrUnsupported), copying, b.Shape())
+		return b.dev.wrap(fmt.Errorf("slice of %v for a buffer of %v: %w", TypeOf[T](), b.Type(), ErrUnsupported), copying, b.Shape())
 	}
 	if size, _ := b.Shape().Size(); size != n {
 		return b.dev.wrap(fmt.Errorf("%d elements: %w", n, ErrShape), copying, b.Shape())
@@ -136,7 +136,7 @@ func matches[T Element](b *Buffer, n int) error {
 // made returns an error unless the buffer is one of NewBuffer or Upload.
 func (b *Buffer) made() error {
 	if b == nil || b.buf == nil {
-		return fmt.Errorf("no buffer of NewBuffer or Upload: %w", ErrForeign)
+		return fmt.Errorf("the buffer was not made by NewBuffer or Upload: %w", ErrForeign)
 	}
 	return nil
 }

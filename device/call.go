@@ -39,7 +39,7 @@ func (d *Device) routed(o *op.Operation, w engine.Work, call func(*engine.Engine
 	start := time.Now()
 	err := call(e)
 	if err == nil {
-		d.route.Learn(e, o, w, time.Since(start))
+		d.route.Observe(e, o, w, time.Since(start))
 	}
 	return err
 }
@@ -196,13 +196,13 @@ func checkMap(o *op.Operation, in [][]float32) error {
 		return err
 	}
 	if fewest, most := o.Arity(); len(in) < fewest || len(in) > most {
-		return fmt.Errorf("%d operands, not %d: %w", len(in), most, ErrShape)
+		return fmt.Errorf("%d operands: expected %d: %w", len(in), most, ErrShape)
 	}
 	types := [op.MaxInputs]op.DType{op.F32, op.F32, op.F32}
 	a := o.Defaults()
 	out, err := o.Types(&a, types[:len(in)])
 	if err == nil && out[0] != op.F32 {
-		err = fmt.Errorf("result of type %v: use a batch: %w", out[0], ErrUnsupported)
+		err = fmt.Errorf("the result has type %v: use a batch, whose values have any type: %w", out[0], ErrUnsupported)
 	}
 	return err
 }
@@ -299,7 +299,7 @@ type request struct {
 
 	overlap error // of results and operands, where nothing else is wrong
 
-	seen verdicts // of o
+	seen shapeCache // of o
 }
 
 // requests are those in reserve, by the number of their operation, so that each
@@ -372,13 +372,13 @@ func (r *request) mistake() error {
 
 // rules applies the operation's own rules and compares the results.
 func (r *request) rules() {
-	if r.err == nil && !r.seen.know(r) {
-		r.err = r.judge()
+	if r.err == nil && !r.seen.lookup(r) {
+		r.err = r.validate()
 	}
 }
 
-// judge applies the rules to a request that is not known.
-func (r *request) judge() error {
+// validate applies the rules to a request that is not known.
+func (r *request) validate() error {
 	shapes, types := make([]op.Shape, r.nin), make([]op.DType, r.nin)
 	for i := range shapes {
 		h := &r.in[i]

@@ -11,7 +11,7 @@ import (
 func openCPU(_ context.Context, c *config) (driver.Device, error) {
 	return c.named(func(i int) (driver.Device, error) {
 		if i > 0 {
-			return nil, fmt.Errorf("cpu:%d: there is one cpu, cpu:0: %w", i, ErrNoDevice)
+			return nil, fmt.Errorf("cpu:%d does not exist: the only CPU device is cpu:0: %w", i, ErrNoDevice)
 		}
 		if c.cpu != nil {
 			return c.cpu(c.threads)

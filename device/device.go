@@ -1,19 +1,27 @@
-// Package device runs numeric operations on whatever the machine has. [Open]
-// returns the best device; its methods work on slices, one operation a call.
-// Package batch records many operations and runs them in one round trip.
+// Package device runs numeric operations on CPUs and GPUs. [Open] returns the best device
+// of the machine. Its methods compute one operation on slices. Use package batch to record
+// many operations and run them in one submission.
 //
 //	dev, err := device.Open(ctx)
 //	if err != nil { ... }
 //	defer dev.Close()
 //	err = dev.Relu(ctx, dst, x)
 //
-// The destination comes first, as in copy. A synchronous call never touches
-// its slices after it has returned, even if it was cancelled. An asynchronous
-// one (…Async) owns its slices until its Pending is done. A context cancels
-// waiting; work that a GPU has begun still finishes.
+// The destination is the first argument after the context, as in copy. A synchronous call
+// does not access its slices after it has returned, even if it was cancelled. An
+// asynchronous call (…Async) owns its slices until its [Pending] is done. Cancelling a
+// context ends the waiting; work that a GPU has begun still finishes.
 //
-// For elementwise and row operations dst may be the same slice as an operand;
-// any other overlap is ErrOverlap.
+// For elementwise and row operations dst may be the same slice as an operand. Every other
+// overlap of dst with an operand is [ErrOverlap].
+//
+// # Errors
+//
+// The methods of operations return [ErrShape] if lengths or shapes do not match,
+// [ErrOverlap], [ErrUnsupported] if the device does not have the operation, [ErrLimit] and
+// [ErrOutOfMemory] if the operands are too large for the device, [ErrClosed] after
+// [Device.Close], [ErrDeviceLost] if the device has failed, and the error of ctx. Each error
+// is an [*OpError] that wraps one of these, for errors.Is.
 package device
 
 //go:generate go run github.com/rayo-go/rayo/internal/gen
@@ -200,10 +208,10 @@ func (d *Device) Stats() Stats {
 // may find it again, or another.
 func (d *Device) Lost() <-chan struct{} { return d.Engine().Lost() }
 
-// Close waits for what is under way, then frees the device and all its
-// buffers. Later calls of any method return ErrClosed, and of Close what the
-// first returned. Of no device it does nothing, so that it may be deferred before the
-// error of Open is looked at.
+// Close waits for running work, then frees the device and all its buffers. Later calls of
+// any method return ErrClosed; later calls of Close return the result of the first. Close
+// of a nil Device does nothing, so that it may be deferred before the error of Open is
+// checked.
 func (d *Device) Close() error {
 	if d == nil || d.eng == nil {
 		return nil

@@ -23,15 +23,15 @@ var (
 	ErrForeign     = driver.ErrForeign     // a buffer of another device, a value of another batch
 	ErrLimit       = driver.ErrLimit       // larger than the device can handle
 	ErrNotExecuted = driver.ErrNotExecuted // a result was asked for before Execute
-	ErrFault       = driver.ErrFault       // a kernel did what it must not: see Kernel.Run
+	ErrFault       = driver.ErrFault       // a kernel made an invalid access: see Kernel.Run
 	ErrContext     = driver.ErrContext     // a nil context
 	ErrExecuted    = driver.ErrExecuted    // a batch was used for more after Execute, without Reset
 )
 
-// OpError says which operation failed, on what, and where.
+// OpError is the error of an operation: the operation, the shapes of its operands, the device, and the cause.
 type OpError struct {
 	Op     string     // the operation, as in docs/OPS.md
-	Shapes []op.Shape // of the operands, as far as they are known
+	Shapes []op.Shape // of the operands; nil if unknown
 	Device string     // kind:index
 	Err    error
 }

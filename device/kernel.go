@@ -56,9 +56,9 @@ func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 	case p.Text != nil && kindOf(p.Text.Language) != d.Info().Kind:
 		err = fmt.Errorf("it is %v, which only devices of kind %v run: %w", p.Text.Language, kindOf(p.Text.Language), ErrUnsupported)
 	case len(graph.Written(p)) == 0:
-		err = fmt.Errorf("it writes no buffer: %w", ErrUnsupported)
+		err = fmt.Errorf("the kernel writes no buffer: %w", ErrUnsupported)
 	case len(p.Bindings) > maxBuffers:
-		err = fmt.Errorf("%d buffers, the most is %d: %w", len(p.Bindings), maxBuffers, ErrLimit)
+		err = fmt.Errorf("%d buffers: this device supports at most %d: %w", len(p.Bindings), maxBuffers, ErrLimit)
 	default:
 		err = d.Engine().CompileKernel(ctx, p)
 	}
@@ -72,7 +72,7 @@ func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 // make.
 func (k *Kernel) valid() error {
 	if k == nil || k.dev == nil {
-		return fmt.Errorf("no kernel of Device.Kernel: %w", ErrForeign)
+		return fmt.Errorf("the kernel was not made by Device.Kernel: %w", ErrForeign)
 	}
 	return nil
 }
@@ -159,8 +159,8 @@ const (
 // In is an array that the kernel reads.
 func In[T Element](x []T) Arg { return argOf(argIn, x) }
 
-// Out is an array that the kernel fills. It begins as zeros: what the kernel
-// does not write is 0 afterwards, whatever was there.
+// Out is an array that the kernel fills. The kernel gets it filled with zeros, so that
+// elements that it does not write are 0 afterwards.
 func Out[T Element](x []T) Arg { return argOf(argOut, x) }
 
 // InOut is an array that the kernel updates.
@@ -285,7 +285,7 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 		b := &p.Bindings[i]
 		if a.use == argBuffer {
 			if a.buf == nil || a.buf.buf == nil {
-				return nil, fmt.Errorf("buffer %s: no buffer of NewBuffer or Upload: %w", b.Name, ErrForeign)
+				return nil, fmt.Errorf("buffer %s was not made by NewBuffer or Upload: %w", b.Name, ErrForeign)
 			}
 			a.typ = a.buf.Type()
 			a.n, _ = a.buf.Shape().Size()
@@ -357,7 +357,7 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 // consists of.
 func (k *Kernel) words(i int, a *Arg) (op.DType, int, error) {
 	if k.code.Elements == nil {
-		return 0, 0, fmt.Errorf("only texts have structures: %w", ErrUnsupported)
+		return 0, 0, fmt.Errorf("only WGSL texts have structures: %w", ErrUnsupported)
 	}
 	if err := k.code.Elements(i, a.elem); err != nil {
 		return 0, 0, err
@@ -453,7 +453,7 @@ func sized(l *ir.Layout, t op.DType, n int) error {
 	bytes, head, stride := int64(n)*int64(size), int64(l.Head), int64(l.Stride)
 	switch {
 	case n == 0:
-		return fmt.Errorf("no elements: a text is given at least one: %w", ErrShape)
+		return fmt.Errorf("the array has no elements: a WGSL text needs at least one: %w", ErrShape)
 	case stride == 0 && bytes < head:
 		return fmt.Errorf("%d elements of %d bytes, for %d bytes: %w", n, size, head, ErrShape)
 	case stride != 0 && bytes < head+stride:

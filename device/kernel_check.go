@@ -13,24 +13,23 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// Finding is something that a kernel must not do, found by [Kernel.Check] or by
-// a run on the CPU: what it is, at which line of the author's file, of which
-// buffer or array, by which lanes. It is an error.
+// Finding is a mistake of a kernel found by [Kernel.Check] or by a run on the CPU: its
+// kind, the line of the author's file, the buffer or array, and the lanes. It is an error.
 type Finding = interp.Finding
 
 // Check runs the kernel as [Kernel.Run] does, but on the CPU, in several orders
-// of lanes and with several sizes of subgroups, and returns what it must not do
-// on any device, whether or not it does harm here: races in workgroup memory
-// and in buffers, indices out of bounds, reads of what was never written,
+// of lanes and with several sizes of subgroups, and returns the mistakes that it
+// finds, including those without effect on this machine: races in workgroup memory
+// and in buffers, indices out of bounds, reads of unwritten memory,
 // barriers that not all lanes reach, indices that wrap, loops beyond their
 // budget. It is for tests, and hundreds of times slower than Run.
 //
-// Arrays of [Out] hold nothing at first, so that reading them is a finding. The
-// results of one of the runs are stored as by Run.
+// Arrays of [Out] are uninitialised, so that a read before a write is a finding. Check
+// stores the results of one of the runs as Run does.
 //
 // # Errors
 //
-// Those of Run but [ErrFault]: what is found is no error but the result.
+// Those of Run but [ErrFault]: findings are the result, not an error.
 func (k *Kernel) Check(ctx context.Context, grid kernel.Size, params any, args ...Arg) ([]*Finding, error) {
 	args = slices.Clone(args)
 	found, err := k.check(ctx, grid, params, args)
@@ -48,7 +47,7 @@ func (k *Kernel) check(ctx context.Context, grid kernel.Size, params any, args [
 		return nil, err
 	}
 	if k.code.Program.Text != nil {
-		return nil, fmt.Errorf("a text cannot be checked on the CPU: %w", ErrUnsupported)
+		return nil, fmt.Errorf("a WGSL text cannot be checked on the CPU: %w", ErrUnsupported)
 	}
 	p, err := k.code.Positions()
 	if err != nil {

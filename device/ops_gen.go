@@ -13,12 +13,6 @@ import (
 // dst and x have the same length, and dst may be x. NaN stays NaN; the sign of a zero
 // result is not defined.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -26,8 +20,7 @@ func (d *Device) Relu(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Relu, op.Attrs{}, dst, x, nil, nil)
 }
 
-// ReluAsync starts [Device.Relu] and returns at once. The slices belong to it until
-// it is done.
+// ReluAsync starts [Device.Relu] and returns a pending result.
 func (d *Device) ReluAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Relu, op.Attrs{}, dst, x, nil, nil)
 }
@@ -37,12 +30,6 @@ func (d *Device) ReluAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp of the true result.
@@ -50,8 +37,7 @@ func (d *Device) LeakyRelu(ctx context.Context, dst, x []float32, opts ...op.Lea
 	return d.elementwise(ctx, op.LeakyRelu, op.AttrsOf(opts), dst, x, nil, nil)
 }
 
-// LeakyReluAsync starts [Device.LeakyRelu] and returns at once. The slices belong to
-// it until it is done.
+// LeakyReluAsync starts [Device.LeakyRelu] and returns a pending result.
 func (d *Device) LeakyReluAsync(ctx context.Context, dst, x []float32, opts ...op.LeakyReluOpts) *Pending {
 	return d.elementwiseAsync(ctx, op.LeakyRelu, op.AttrsOf(opts), dst, x, nil, nil)
 }
@@ -61,12 +47,6 @@ func (d *Device) LeakyReluAsync(ctx context.Context, dst, x []float32, opts ...o
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; -Inf gives -alpha.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 4 ulp of the true result.
@@ -74,8 +54,7 @@ func (d *Device) Elu(ctx context.Context, dst, x []float32, opts ...op.EluOpts) 
 	return d.elementwise(ctx, op.Elu, op.AttrsOf(opts), dst, x, nil, nil)
 }
 
-// EluAsync starts [Device.Elu] and returns at once. The slices belong to it until it
-// is done.
+// EluAsync starts [Device.Elu] and returns a pending result.
 func (d *Device) EluAsync(ctx context.Context, dst, x []float32, opts ...op.EluOpts) *Pending {
 	return d.elementwiseAsync(ctx, op.Elu, op.AttrsOf(opts), dst, x, nil, nil)
 }
@@ -86,12 +65,6 @@ func (d *Device) EluAsync(ctx context.Context, dst, x []float32, opts ...op.EluO
 // dst and x have the same length, and dst may be x. NaN stays NaN; -Inf gives about
 // -1.7581.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 5 ulp of the true result.
@@ -99,8 +72,7 @@ func (d *Device) Selu(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Selu, op.Attrs{}, dst, x, nil, nil)
 }
 
-// SeluAsync starts [Device.Selu] and returns at once. The slices belong to it until
-// it is done.
+// SeluAsync starts [Device.Selu] and returns a pending result.
 func (d *Device) SeluAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Selu, op.Attrs{}, dst, x, nil, nil)
 }
@@ -110,12 +82,6 @@ func (d *Device) SeluAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN stays NaN; 1 at +Inf, 0 at
 // -Inf. Within 3 ulp unless what it is fused with bounds x.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 4 ulp of the true result.
@@ -123,8 +89,7 @@ func (d *Device) Sigmoid(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Sigmoid, op.Attrs{}, dst, x, nil, nil)
 }
 
-// SigmoidAsync starts [Device.Sigmoid] and returns at once. The slices belong to it
-// until it is done.
+// SigmoidAsync starts [Device.Sigmoid] and returns a pending result.
 func (d *Device) SigmoidAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Sigmoid, op.Attrs{}, dst, x, nil, nil)
 }
@@ -134,12 +99,6 @@ func (d *Device) SigmoidAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN stays NaN; ±1 at ±Inf; -0
 // stays -0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -147,8 +106,7 @@ func (d *Device) Tanh(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Tanh, op.Attrs{}, dst, x, nil, nil)
 }
 
-// TanhAsync starts [Device.Tanh] and returns at once. The slices belong to it until
-// it is done.
+// TanhAsync starts [Device.Tanh] and returns a pending result.
 func (d *Device) TanhAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Tanh, op.Attrs{}, dst, x, nil, nil)
 }
@@ -159,12 +117,6 @@ func (d *Device) TanhAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN stays NaN; at -Inf NaN, as 0
 // times -Inf is. Within 4 ulp unless what it is fused with bounds x.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 5 ulp + 1.5e-43 of the true result; docs/OPS.md defines the terms.
@@ -172,20 +124,8 @@ func (d *Device) Silu(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Silu, op.Attrs{}, dst, x, nil, nil)
 }
 
-// SiluAsync starts [Device.Silu] and returns at once. The slices belong to it until
-// it is done.
+// SiluAsync starts [Device.Silu] and returns a pending result.
 func (d *Device) SiluAsync(ctx context.Context, dst, x []float32) *Pending {
-	return d.elementwiseAsync(ctx, op.Silu, op.Attrs{}, dst, x, nil, nil)
-}
-
-// Swish is another name of [Device.Silu].
-func (d *Device) Swish(ctx context.Context, dst, x []float32) error {
-	return d.elementwise(ctx, op.Silu, op.Attrs{}, dst, x, nil, nil)
-}
-
-// SwishAsync starts [Device.Swish] and returns at once. The slices belong to it until
-// it is done.
-func (d *Device) SwishAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Silu, op.Attrs{}, dst, x, nil, nil)
 }
 
@@ -194,12 +134,6 @@ func (d *Device) SwishAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; at -Inf NaN.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -207,8 +141,7 @@ func (d *Device) HardSwish(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.HardSwish, op.Attrs{}, dst, x, nil, nil)
 }
 
-// HardSwishAsync starts [Device.HardSwish] and returns at once. The slices belong to
-// it until it is done.
+// HardSwishAsync starts [Device.HardSwish] and returns a pending result.
 func (d *Device) HardSwishAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.HardSwish, op.Attrs{}, dst, x, nil, nil)
 }
@@ -218,12 +151,6 @@ func (d *Device) HardSwishAsync(ctx context.Context, dst, x []float32) *Pending 
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; at -Inf NaN.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 6 ulp + 1.5e-43 of the true result; docs/OPS.md defines the terms.
@@ -231,8 +158,7 @@ func (d *Device) Mish(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Mish, op.Attrs{}, dst, x, nil, nil)
 }
 
-// MishAsync starts [Device.Mish] and returns at once. The slices belong to it until
-// it is done.
+// MishAsync starts [Device.Mish] and returns a pending result.
 func (d *Device) MishAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Mish, op.Attrs{}, dst, x, nil, nil)
 }
@@ -242,12 +168,6 @@ func (d *Device) MishAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; at -Inf NaN.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 10 ulp + 1e-37 of the true result; docs/OPS.md defines the terms.
@@ -255,8 +175,7 @@ func (d *Device) Gelu(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Gelu, op.Attrs{}, dst, x, nil, nil)
 }
 
-// GeluAsync starts [Device.Gelu] and returns at once. The slices belong to it until
-// it is done.
+// GeluAsync starts [Device.Gelu] and returns a pending result.
 func (d *Device) GeluAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Gelu, op.Attrs{}, dst, x, nil, nil)
 }
@@ -266,12 +185,6 @@ func (d *Device) GeluAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; at -Inf NaN.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 216 ulp + 1e-37 of the true result; docs/OPS.md defines the terms.
@@ -279,8 +192,7 @@ func (d *Device) GeluTanh(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.GeluTanh, op.Attrs{}, dst, x, nil, nil)
 }
 
-// GeluTanhAsync starts [Device.GeluTanh] and returns at once. The slices belong to it
-// until it is done.
+// GeluTanhAsync starts [Device.GeluTanh] and returns a pending result.
 func (d *Device) GeluTanhAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.GeluTanh, op.Attrs{}, dst, x, nil, nil)
 }
@@ -290,12 +202,6 @@ func (d *Device) GeluTanhAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; -Inf gives -alpha.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 4 ulp of the true result.
@@ -303,8 +209,7 @@ func (d *Device) Celu(ctx context.Context, dst, x []float32, opts ...op.CeluOpts
 	return d.elementwise(ctx, op.Celu, op.AttrsOf(opts), dst, x, nil, nil)
 }
 
-// CeluAsync starts [Device.Celu] and returns at once. The slices belong to it until
-// it is done.
+// CeluAsync starts [Device.Celu] and returns a pending result.
 func (d *Device) CeluAsync(ctx context.Context, dst, x []float32, opts ...op.CeluOpts) *Pending {
 	return d.elementwiseAsync(ctx, op.Celu, op.AttrsOf(opts), dst, x, nil, nil)
 }
@@ -314,12 +219,6 @@ func (d *Device) CeluAsync(ctx context.Context, dst, x []float32, opts ...op.Cel
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -327,8 +226,7 @@ func (d *Device) HardSigmoid(ctx context.Context, dst, x []float32, alpha, beta 
 	return d.elementwise(ctx, op.HardSigmoid, op.Floats(alpha, beta), dst, x, nil, nil)
 }
 
-// HardSigmoidAsync starts [Device.HardSigmoid] and returns at once. The slices belong
-// to it until it is done.
+// HardSigmoidAsync starts [Device.HardSigmoid] and returns a pending result.
 func (d *Device) HardSigmoidAsync(ctx context.Context, dst, x []float32, alpha, beta float32) *Pending {
 	return d.elementwiseAsync(ctx, op.HardSigmoid, op.Floats(alpha, beta), dst, x, nil, nil)
 }
@@ -338,12 +236,6 @@ func (d *Device) HardSigmoidAsync(ctx context.Context, dst, x []float32, alpha, 
 //
 // dst and x have the same length, and dst may be x. NaN gives 0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -351,8 +243,7 @@ func (d *Device) Shrink(ctx context.Context, dst, x []float32, lambda, bias floa
 	return d.elementwise(ctx, op.Shrink, op.Floats(lambda, bias), dst, x, nil, nil)
 }
 
-// ShrinkAsync starts [Device.Shrink] and returns at once. The slices belong to it
-// until it is done.
+// ShrinkAsync starts [Device.Shrink] and returns a pending result.
 func (d *Device) ShrinkAsync(ctx context.Context, dst, x []float32, lambda, bias float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Shrink, op.Floats(lambda, bias), dst, x, nil, nil)
 }
@@ -362,12 +253,6 @@ func (d *Device) ShrinkAsync(ctx context.Context, dst, x []float32, lambda, bias
 //
 // dst and x have the same length, and dst may be x. NaN gives value.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -375,8 +260,7 @@ func (d *Device) Threshold(ctx context.Context, dst, x []float32, edge, value fl
 	return d.elementwise(ctx, op.Threshold, op.Floats(edge, value), dst, x, nil, nil)
 }
 
-// ThresholdAsync starts [Device.Threshold] and returns at once. The slices belong to
-// it until it is done.
+// ThresholdAsync starts [Device.Threshold] and returns a pending result.
 func (d *Device) ThresholdAsync(ctx context.Context, dst, x []float32, edge, value float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Threshold, op.Floats(edge, value), dst, x, nil, nil)
 }
@@ -387,12 +271,6 @@ func (d *Device) ThresholdAsync(ctx context.Context, dst, x []float32, edge, val
 // dst, x and slope have the same length, and dst may be x or slope. NaN in x stays
 // NaN.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or slope, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp of the true result.
@@ -400,8 +278,7 @@ func (d *Device) PRelu(ctx context.Context, dst, x, slope []float32) error {
 	return d.elementwise(ctx, op.PRelu, op.Attrs{}, dst, x, slope, nil)
 }
 
-// PReluAsync starts [Device.PRelu] and returns at once. The slices belong to it until
-// it is done.
+// PReluAsync starts [Device.PRelu] and returns a pending result.
 func (d *Device) PReluAsync(ctx context.Context, dst, x, slope []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.PRelu, op.Attrs{}, dst, x, slope, nil)
 }
@@ -410,12 +287,6 @@ func (d *Device) PReluAsync(ctx context.Context, dst, x, slope []float32) *Pendi
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; NaN at ±Inf.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -423,8 +294,7 @@ func (d *Device) Softsign(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Softsign, op.Attrs{}, dst, x, nil, nil)
 }
 
-// SoftsignAsync starts [Device.Softsign] and returns at once. The slices belong to it
-// until it is done.
+// SoftsignAsync starts [Device.Softsign] and returns a pending result.
 func (d *Device) SoftsignAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Softsign, op.Attrs{}, dst, x, nil, nil)
 }
@@ -435,12 +305,6 @@ func (d *Device) SoftsignAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN stays NaN; 0 at -Inf, +Inf at
 // +Inf.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 3 ulp of the true result.
@@ -448,8 +312,7 @@ func (d *Device) Softplus(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Softplus, op.Attrs{}, dst, x, nil, nil)
 }
 
-// SoftplusAsync starts [Device.Softplus] and returns at once. The slices belong to it
-// until it is done.
+// SoftplusAsync starts [Device.Softplus] and returns a pending result.
 func (d *Device) SoftplusAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Softplus, op.Attrs{}, dst, x, nil, nil)
 }
@@ -459,12 +322,6 @@ func (d *Device) SoftplusAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN stays NaN; -0 gives +0. The
 // least i32 stays itself.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -472,8 +329,7 @@ func (d *Device) Abs(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Abs, op.Attrs{}, dst, x, nil, nil)
 }
 
-// AbsAsync starts [Device.Abs] and returns at once. The slices belong to it until it
-// is done.
+// AbsAsync starts [Device.Abs] and returns a pending result.
 func (d *Device) AbsAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Abs, op.Attrs{}, dst, x, nil, nil)
 }
@@ -483,12 +339,6 @@ func (d *Device) AbsAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN stays NaN; 0 gives -0. The
 // least i32 stays itself.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -496,8 +346,7 @@ func (d *Device) Neg(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Neg, op.Attrs{}, dst, x, nil, nil)
 }
 
-// NegAsync starts [Device.Neg] and returns at once. The slices belong to it until it
-// is done.
+// NegAsync starts [Device.Neg] and returns a pending result.
 func (d *Device) NegAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Neg, op.Attrs{}, dst, x, nil, nil)
 }
@@ -507,12 +356,6 @@ func (d *Device) NegAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; ±0 gives +0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -520,8 +363,7 @@ func (d *Device) Sign(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Sign, op.Attrs{}, dst, x, nil, nil)
 }
 
-// SignAsync starts [Device.Sign] and returns at once. The slices belong to it until
-// it is done.
+// SignAsync starts [Device.Sign] and returns a pending result.
 func (d *Device) SignAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Sign, op.Attrs{}, dst, x, nil, nil)
 }
@@ -531,12 +373,6 @@ func (d *Device) SignAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN, infinities and -0 stay what
 // they are.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -544,8 +380,7 @@ func (d *Device) Floor(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Floor, op.Attrs{}, dst, x, nil, nil)
 }
 
-// FloorAsync starts [Device.Floor] and returns at once. The slices belong to it until
-// it is done.
+// FloorAsync starts [Device.Floor] and returns a pending result.
 func (d *Device) FloorAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Floor, op.Attrs{}, dst, x, nil, nil)
 }
@@ -555,12 +390,6 @@ func (d *Device) FloorAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN, infinities and -0 stay what
 // they are.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -568,8 +397,7 @@ func (d *Device) Ceil(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Ceil, op.Attrs{}, dst, x, nil, nil)
 }
 
-// CeilAsync starts [Device.Ceil] and returns at once. The slices belong to it until
-// it is done.
+// CeilAsync starts [Device.Ceil] and returns a pending result.
 func (d *Device) CeilAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Ceil, op.Attrs{}, dst, x, nil, nil)
 }
@@ -579,12 +407,6 @@ func (d *Device) CeilAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN, infinities and -0 stay what
 // they are.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -592,8 +414,7 @@ func (d *Device) Round(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Round, op.Attrs{}, dst, x, nil, nil)
 }
 
-// RoundAsync starts [Device.Round] and returns at once. The slices belong to it until
-// it is done.
+// RoundAsync starts [Device.Round] and returns a pending result.
 func (d *Device) RoundAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Round, op.Attrs{}, dst, x, nil, nil)
 }
@@ -603,12 +424,6 @@ func (d *Device) RoundAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN, infinities and -0 stay what
 // they are.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -616,8 +431,7 @@ func (d *Device) Trunc(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Trunc, op.Attrs{}, dst, x, nil, nil)
 }
 
-// TruncAsync starts [Device.Trunc] and returns at once. The slices belong to it until
-// it is done.
+// TruncAsync starts [Device.Trunc] and returns a pending result.
 func (d *Device) TruncAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Trunc, op.Attrs{}, dst, x, nil, nil)
 }
@@ -628,12 +442,6 @@ func (d *Device) TruncAsync(ctx context.Context, dst, x []float32) *Pending {
 // 0 at -Inf; results below 2^-126 are subnormal, not 0. Within 2 ulp unless what it
 // is fused with bounds x.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 3 ulp of the true result.
@@ -641,8 +449,7 @@ func (d *Device) Exp(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Exp, op.Attrs{}, dst, x, nil, nil)
 }
 
-// ExpAsync starts [Device.Exp] and returns at once. The slices belong to it until it
-// is done.
+// ExpAsync starts [Device.Exp] and returns a pending result.
 func (d *Device) ExpAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Exp, op.Attrs{}, dst, x, nil, nil)
 }
@@ -652,12 +459,6 @@ func (d *Device) ExpAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN stays NaN; +Inf from 128 on,
 // 0 at -Inf.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -665,8 +466,7 @@ func (d *Device) Exp2(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Exp2, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Exp2Async starts [Device.Exp2] and returns at once. The slices belong to it until
-// it is done.
+// Exp2Async starts [Device.Exp2] and returns a pending result.
 func (d *Device) Exp2Async(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Exp2, op.Attrs{}, dst, x, nil, nil)
 }
@@ -675,12 +475,6 @@ func (d *Device) Exp2Async(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. NaN for x < 0; -Inf at ±0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -688,8 +482,7 @@ func (d *Device) Log(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Log, op.Attrs{}, dst, x, nil, nil)
 }
 
-// LogAsync starts [Device.Log] and returns at once. The slices belong to it until it
-// is done.
+// LogAsync starts [Device.Log] and returns a pending result.
 func (d *Device) LogAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Log, op.Attrs{}, dst, x, nil, nil)
 }
@@ -698,12 +491,6 @@ func (d *Device) LogAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. NaN for x < 0; -Inf at ±0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -711,8 +498,7 @@ func (d *Device) Log2(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Log2, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Log2Async starts [Device.Log2] and returns at once. The slices belong to it until
-// it is done.
+// Log2Async starts [Device.Log2] and returns a pending result.
 func (d *Device) Log2Async(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Log2, op.Attrs{}, dst, x, nil, nil)
 }
@@ -722,12 +508,6 @@ func (d *Device) Log2Async(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN for x < -1; -Inf at -1; -0
 // stays -0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -735,8 +515,7 @@ func (d *Device) Log1p(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Log1p, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Log1pAsync starts [Device.Log1p] and returns at once. The slices belong to it until
-// it is done.
+// Log1pAsync starts [Device.Log1p] and returns a pending result.
 func (d *Device) Log1pAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Log1p, op.Attrs{}, dst, x, nil, nil)
 }
@@ -745,12 +524,6 @@ func (d *Device) Log1pAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. NaN for x < 0; -0 stays -0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -758,8 +531,7 @@ func (d *Device) Sqrt(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Sqrt, op.Attrs{}, dst, x, nil, nil)
 }
 
-// SqrtAsync starts [Device.Sqrt] and returns at once. The slices belong to it until
-// it is done.
+// SqrtAsync starts [Device.Sqrt] and returns a pending result.
 func (d *Device) SqrtAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Sqrt, op.Attrs{}, dst, x, nil, nil)
 }
@@ -768,12 +540,6 @@ func (d *Device) SqrtAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. NaN for x < 0; ±Inf at ±0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -781,8 +547,7 @@ func (d *Device) Rsqrt(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Rsqrt, op.Attrs{}, dst, x, nil, nil)
 }
 
-// RsqrtAsync starts [Device.Rsqrt] and returns at once. The slices belong to it until
-// it is done.
+// RsqrtAsync starts [Device.Rsqrt] and returns a pending result.
 func (d *Device) RsqrtAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Rsqrt, op.Attrs{}, dst, x, nil, nil)
 }
@@ -791,12 +556,6 @@ func (d *Device) RsqrtAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. ±Inf at ±0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp of the true result.
@@ -804,32 +563,14 @@ func (d *Device) Recip(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Recip, op.Attrs{}, dst, x, nil, nil)
 }
 
-// RecipAsync starts [Device.Recip] and returns at once. The slices belong to it until
-// it is done.
+// RecipAsync starts [Device.Recip] and returns a pending result.
 func (d *Device) RecipAsync(ctx context.Context, dst, x []float32) *Pending {
-	return d.elementwiseAsync(ctx, op.Recip, op.Attrs{}, dst, x, nil, nil)
-}
-
-// Reciprocal is another name of [Device.Recip].
-func (d *Device) Reciprocal(ctx context.Context, dst, x []float32) error {
-	return d.elementwise(ctx, op.Recip, op.Attrs{}, dst, x, nil, nil)
-}
-
-// ReciprocalAsync starts [Device.Reciprocal] and returns at once. The slices belong
-// to it until it is done.
-func (d *Device) ReciprocalAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Recip, op.Attrs{}, dst, x, nil, nil)
 }
 
 // Square computes x times x: dst = x * x.
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN.
-//
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
 //
 // # Accuracy
 //
@@ -838,8 +579,7 @@ func (d *Device) Square(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Square, op.Attrs{}, dst, x, nil, nil)
 }
 
-// SquareAsync starts [Device.Square] and returns at once. The slices belong to it
-// until it is done.
+// SquareAsync starts [Device.Square] and returns a pending result.
 func (d *Device) SquareAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Square, op.Attrs{}, dst, x, nil, nil)
 }
@@ -849,12 +589,6 @@ func (d *Device) SquareAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN at NaN and ±Inf; -0 stays
 // -0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 2.5 ulp of the true result.
@@ -862,8 +596,7 @@ func (d *Device) Sin(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Sin, op.Attrs{}, dst, x, nil, nil)
 }
 
-// SinAsync starts [Device.Sin] and returns at once. The slices belong to it until it
-// is done.
+// SinAsync starts [Device.Sin] and returns a pending result.
 func (d *Device) SinAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Sin, op.Attrs{}, dst, x, nil, nil)
 }
@@ -872,12 +605,6 @@ func (d *Device) SinAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. NaN at NaN and ±Inf.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 2.5 ulp of the true result.
@@ -885,8 +612,7 @@ func (d *Device) Cos(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Cos, op.Attrs{}, dst, x, nil, nil)
 }
 
-// CosAsync starts [Device.Cos] and returns at once. The slices belong to it until it
-// is done.
+// CosAsync starts [Device.Cos] and returns a pending result.
 func (d *Device) CosAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Cos, op.Attrs{}, dst, x, nil, nil)
 }
@@ -896,12 +622,6 @@ func (d *Device) CosAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN stays NaN; ±1 at ±Inf; -0
 // stays -0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 3 ulp of the true result.
@@ -909,8 +629,7 @@ func (d *Device) Erf(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Erf, op.Attrs{}, dst, x, nil, nil)
 }
 
-// ErfAsync starts [Device.Erf] and returns at once. The slices belong to it until it
-// is done.
+// ErfAsync starts [Device.Erf] and returns a pending result.
 func (d *Device) ErfAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Erf, op.Attrs{}, dst, x, nil, nil)
 }
@@ -920,12 +639,6 @@ func (d *Device) ErfAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN in x, lo or hi gives NaN; hi
 // where lo > hi.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -933,8 +646,7 @@ func (d *Device) Clip(ctx context.Context, dst, x []float32, lo, hi float32) err
 	return d.elementwise(ctx, op.Clip, op.Floats(lo, hi), dst, x, nil, nil)
 }
 
-// ClipAsync starts [Device.Clip] and returns at once. The slices belong to it until
-// it is done.
+// ClipAsync starts [Device.Clip] and returns a pending result.
 func (d *Device) ClipAsync(ctx context.Context, dst, x []float32, lo, hi float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Clip, op.Floats(lo, hi), dst, x, nil, nil)
 }
@@ -943,12 +655,6 @@ func (d *Device) ClipAsync(ctx context.Context, dst, x []float32, lo, hi float32
 //
 // dst and x have the same length, and dst may be x. IEEE 754.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -956,8 +662,7 @@ func (d *Device) Scale(ctx context.Context, dst, x []float32, s float32) error {
 	return d.elementwise(ctx, op.Scale, op.Floats(s), dst, x, nil, nil)
 }
 
-// ScaleAsync starts [Device.Scale] and returns at once. The slices belong to it until
-// it is done.
+// ScaleAsync starts [Device.Scale] and returns a pending result.
 func (d *Device) ScaleAsync(ctx context.Context, dst, x []float32, s float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Scale, op.Floats(s), dst, x, nil, nil)
 }
@@ -966,12 +671,6 @@ func (d *Device) ScaleAsync(ctx context.Context, dst, x []float32, s float32) *P
 //
 // dst and x have the same length, and dst may be x. IEEE 754.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -979,8 +678,7 @@ func (d *Device) AddScalar(ctx context.Context, dst, x []float32, s float32) err
 	return d.elementwise(ctx, op.AddScalar, op.Floats(s), dst, x, nil, nil)
 }
 
-// AddScalarAsync starts [Device.AddScalar] and returns at once. The slices belong to
-// it until it is done.
+// AddScalarAsync starts [Device.AddScalar] and returns a pending result.
 func (d *Device) AddScalarAsync(ctx context.Context, dst, x []float32, s float32) *Pending {
 	return d.elementwiseAsync(ctx, op.AddScalar, op.Floats(s), dst, x, nil, nil)
 }
@@ -989,12 +687,6 @@ func (d *Device) AddScalarAsync(ctx context.Context, dst, x []float32, s float32
 //
 // dst, x and y have the same length, and dst may be x or y. IEEE 754; integers wrap.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -1002,8 +694,7 @@ func (d *Device) Add(ctx context.Context, dst, x, y []float32) error {
 	return d.elementwise(ctx, op.Add, op.Attrs{}, dst, x, y, nil)
 }
 
-// AddAsync starts [Device.Add] and returns at once. The slices belong to it until it
-// is done.
+// AddAsync starts [Device.Add] and returns a pending result.
 func (d *Device) AddAsync(ctx context.Context, dst, x, y []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Add, op.Attrs{}, dst, x, y, nil)
 }
@@ -1012,12 +703,6 @@ func (d *Device) AddAsync(ctx context.Context, dst, x, y []float32) *Pending {
 //
 // dst, x and y have the same length, and dst may be x or y. IEEE 754; integers wrap.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -1025,8 +710,7 @@ func (d *Device) Sub(ctx context.Context, dst, x, y []float32) error {
 	return d.elementwise(ctx, op.Sub, op.Attrs{}, dst, x, y, nil)
 }
 
-// SubAsync starts [Device.Sub] and returns at once. The slices belong to it until it
-// is done.
+// SubAsync starts [Device.Sub] and returns a pending result.
 func (d *Device) SubAsync(ctx context.Context, dst, x, y []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Sub, op.Attrs{}, dst, x, y, nil)
 }
@@ -1035,12 +719,6 @@ func (d *Device) SubAsync(ctx context.Context, dst, x, y []float32) *Pending {
 //
 // dst, x and y have the same length, and dst may be x or y. IEEE 754; integers wrap.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -1048,8 +726,7 @@ func (d *Device) Mul(ctx context.Context, dst, x, y []float32) error {
 	return d.elementwise(ctx, op.Mul, op.Attrs{}, dst, x, y, nil)
 }
 
-// MulAsync starts [Device.Mul] and returns at once. The slices belong to it until it
-// is done.
+// MulAsync starts [Device.Mul] and returns a pending result.
 func (d *Device) MulAsync(ctx context.Context, dst, x, y []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Mul, op.Attrs{}, dst, x, y, nil)
 }
@@ -1059,12 +736,6 @@ func (d *Device) MulAsync(ctx context.Context, dst, x, y []float32) *Pending {
 // dst, x and y have the same length, and dst may be x or y. IEEE 754. Integers are
 // rounded towards 0; 0 where y is 0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -1072,8 +743,7 @@ func (d *Device) Div(ctx context.Context, dst, x, y []float32) error {
 	return d.elementwise(ctx, op.Div, op.Attrs{}, dst, x, y, nil)
 }
 
-// DivAsync starts [Device.Div] and returns at once. The slices belong to it until it
-// is done.
+// DivAsync starts [Device.Div] and returns a pending result.
 func (d *Device) DivAsync(ctx context.Context, dst, x, y []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Div, op.Attrs{}, dst, x, y, nil)
 }
@@ -1083,12 +753,6 @@ func (d *Device) DivAsync(ctx context.Context, dst, x, y []float32) *Pending {
 // dst, x and y have the same length, and dst may be x or y. NaN if either is NaN; of
 // two zeros either.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -1096,8 +760,7 @@ func (d *Device) Minimum(ctx context.Context, dst, x, y []float32) error {
 	return d.elementwise(ctx, op.Minimum, op.Attrs{}, dst, x, y, nil)
 }
 
-// MinimumAsync starts [Device.Minimum] and returns at once. The slices belong to it
-// until it is done.
+// MinimumAsync starts [Device.Minimum] and returns a pending result.
 func (d *Device) MinimumAsync(ctx context.Context, dst, x, y []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Minimum, op.Attrs{}, dst, x, y, nil)
 }
@@ -1107,12 +770,6 @@ func (d *Device) MinimumAsync(ctx context.Context, dst, x, y []float32) *Pending
 // dst, x and y have the same length, and dst may be x or y. NaN if either is NaN; of
 // two zeros either.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -1120,8 +777,7 @@ func (d *Device) Maximum(ctx context.Context, dst, x, y []float32) error {
 	return d.elementwise(ctx, op.Maximum, op.Attrs{}, dst, x, y, nil)
 }
 
-// MaximumAsync starts [Device.Maximum] and returns at once. The slices belong to it
-// until it is done.
+// MaximumAsync starts [Device.Maximum] and returns a pending result.
 func (d *Device) MaximumAsync(ctx context.Context, dst, x, y []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Maximum, op.Attrs{}, dst, x, y, nil)
 }
@@ -1132,12 +788,6 @@ func (d *Device) MaximumAsync(ctx context.Context, dst, x, y []float32) *Pending
 // = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap, and a negative
 // power of one is what is left of it without its fraction: 0 unless x is 1 or -1.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 4 ulp of the true result.
@@ -1145,8 +795,7 @@ func (d *Device) Pow(ctx context.Context, dst, x, y []float32) error {
 	return d.elementwise(ctx, op.Pow, op.Attrs{}, dst, x, y, nil)
 }
 
-// PowAsync starts [Device.Pow] and returns at once. The slices belong to it until it
-// is done.
+// PowAsync starts [Device.Pow] and returns a pending result.
 func (d *Device) PowAsync(ctx context.Context, dst, x, y []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Pow, op.Attrs{}, dst, x, y, nil)
 }
@@ -1156,12 +805,6 @@ func (d *Device) PowAsync(ctx context.Context, dst, x, y []float32) *Pending {
 // dst, x and y have the same length, and dst may be x or y. IEEE 754; where a·x is
 // beyond the range and a·x + y is not, the result is not defined.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1169,8 +812,7 @@ func (d *Device) Axpy(ctx context.Context, dst, x, y []float32, a float32) error
 	return d.elementwise(ctx, op.Axpy, op.Floats(a), dst, x, y, nil)
 }
 
-// AxpyAsync starts [Device.Axpy] and returns at once. The slices belong to it until
-// it is done.
+// AxpyAsync starts [Device.Axpy] and returns a pending result.
 func (d *Device) AxpyAsync(ctx context.Context, dst, x, y []float32, a float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Axpy, op.Floats(a), dst, x, y, nil)
 }
@@ -1182,12 +824,6 @@ func (d *Device) AxpyAsync(ctx context.Context, dst, x, y []float32, a float32) 
 // infinite. For t outside [0, 1] terms may overflow though the result would not; it
 // is not defined then.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp + 2·ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1195,8 +831,7 @@ func (d *Device) Lerp(ctx context.Context, dst, x, y []float32, t float32) error
 	return d.elementwise(ctx, op.Lerp, op.Floats(t), dst, x, y, nil)
 }
 
-// LerpAsync starts [Device.Lerp] and returns at once. The slices belong to it until
-// it is done.
+// LerpAsync starts [Device.Lerp] and returns a pending result.
 func (d *Device) LerpAsync(ctx context.Context, dst, x, y []float32, t float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Lerp, op.Floats(t), dst, x, y, nil)
 }
@@ -1205,12 +840,6 @@ func (d *Device) LerpAsync(ctx context.Context, dst, x, y []float32, t float32) 
 //
 // dst, x, y and z have the same length, and dst may be x, y or z. IEEE 754.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, y or z, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp of the true result.
@@ -1218,8 +847,7 @@ func (d *Device) Fma(ctx context.Context, dst, x, y, z []float32) error {
 	return d.elementwise(ctx, op.Fma, op.Attrs{}, dst, x, y, z)
 }
 
-// FmaAsync starts [Device.Fma] and returns at once. The slices belong to it until it
-// is done.
+// FmaAsync starts [Device.Fma] and returns a pending result.
 func (d *Device) FmaAsync(ctx context.Context, dst, x, y, z []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Fma, op.Attrs{}, dst, x, y, z)
 }
@@ -1230,12 +858,6 @@ func (d *Device) FmaAsync(ctx context.Context, dst, x, y, z []float32) *Pending 
 // dst, x and y have the same length, and dst may be x or y. -0 and -Inf count as
 // negative; NaN in x stays NaN, and NaN in y counts as positive.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Correctly rounded: within half a unit in the last place.
@@ -1243,8 +865,7 @@ func (d *Device) CopySign(ctx context.Context, dst, x, y []float32) error {
 	return d.elementwise(ctx, op.CopySign, op.Attrs{}, dst, x, y, nil)
 }
 
-// CopySignAsync starts [Device.CopySign] and returns at once. The slices belong to it
-// until it is done.
+// CopySignAsync starts [Device.CopySign] and returns a pending result.
 func (d *Device) CopySignAsync(ctx context.Context, dst, x, y []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.CopySign, op.Attrs{}, dst, x, y, nil)
 }
@@ -1254,12 +875,6 @@ func (d *Device) CopySignAsync(ctx context.Context, dst, x, y []float32) *Pendin
 // dst and x have the same length, and dst may be x. NaN at NaN and ±Inf; -0 stays
 // -0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 6 ulp of the true result.
@@ -1267,8 +882,7 @@ func (d *Device) Tan(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Tan, op.Attrs{}, dst, x, nil, nil)
 }
 
-// TanAsync starts [Device.Tan] and returns at once. The slices belong to it until it
-// is done.
+// TanAsync starts [Device.Tan] and returns a pending result.
 func (d *Device) TanAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Tan, op.Attrs{}, dst, x, nil, nil)
 }
@@ -1277,12 +891,6 @@ func (d *Device) TanAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. NaN for |x| > 1; -0 stays -0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 5 ulp of the true result.
@@ -1290,8 +898,7 @@ func (d *Device) Asin(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Asin, op.Attrs{}, dst, x, nil, nil)
 }
 
-// AsinAsync starts [Device.Asin] and returns at once. The slices belong to it until
-// it is done.
+// AsinAsync starts [Device.Asin] and returns a pending result.
 func (d *Device) AsinAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Asin, op.Attrs{}, dst, x, nil, nil)
 }
@@ -1300,12 +907,6 @@ func (d *Device) AsinAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. NaN for |x| > 1.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 5 ulp of the true result.
@@ -1313,8 +914,7 @@ func (d *Device) Acos(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Acos, op.Attrs{}, dst, x, nil, nil)
 }
 
-// AcosAsync starts [Device.Acos] and returns at once. The slices belong to it until
-// it is done.
+// AcosAsync starts [Device.Acos] and returns a pending result.
 func (d *Device) AcosAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Acos, op.Attrs{}, dst, x, nil, nil)
 }
@@ -1324,12 +924,6 @@ func (d *Device) AcosAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN stays NaN; ±pi/2 at ±Inf;
 // -0 stays -0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -1337,8 +931,7 @@ func (d *Device) Atan(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Atan, op.Attrs{}, dst, x, nil, nil)
 }
 
-// AtanAsync starts [Device.Atan] and returns at once. The slices belong to it until
-// it is done.
+// AtanAsync starts [Device.Atan] and returns a pending result.
 func (d *Device) AtanAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Atan, op.Attrs{}, dst, x, nil, nil)
 }
@@ -1350,12 +943,6 @@ func (d *Device) AtanAsync(ctx context.Context, dst, x []float32) *Pending {
 // infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either
 // is NaN.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with y or x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 4 ulp of the true result.
@@ -1363,8 +950,7 @@ func (d *Device) Atan2(ctx context.Context, dst, y, x []float32) error {
 	return d.elementwise(ctx, op.Atan2, op.Attrs{}, dst, y, x, nil)
 }
 
-// Atan2Async starts [Device.Atan2] and returns at once. The slices belong to it until
-// it is done.
+// Atan2Async starts [Device.Atan2] and returns a pending result.
 func (d *Device) Atan2Async(ctx context.Context, dst, y, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Atan2, op.Attrs{}, dst, y, x, nil)
 }
@@ -1374,12 +960,6 @@ func (d *Device) Atan2Async(ctx context.Context, dst, y, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN stays NaN; +Inf above 88.73,
 // -1 at -Inf; -0 stays -0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -1387,8 +967,7 @@ func (d *Device) Expm1(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Expm1, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Expm1Async starts [Device.Expm1] and returns at once. The slices belong to it until
-// it is done.
+// Expm1Async starts [Device.Expm1] and returns a pending result.
 func (d *Device) Expm1Async(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Expm1, op.Attrs{}, dst, x, nil, nil)
 }
@@ -1397,12 +976,6 @@ func (d *Device) Expm1Async(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. NaN for x < 0; -Inf at ±0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 4 ulp of the true result.
@@ -1410,8 +983,7 @@ func (d *Device) Log10(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Log10, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Log10Async starts [Device.Log10] and returns at once. The slices belong to it until
-// it is done.
+// Log10Async starts [Device.Log10] and returns a pending result.
 func (d *Device) Log10Async(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Log10, op.Attrs{}, dst, x, nil, nil)
 }
@@ -1421,12 +993,6 @@ func (d *Device) Log10Async(ctx context.Context, dst, x []float32) *Pending {
 // dst, x and y have the same length, and dst may be x or y. NaN if either is NaN;
 // -Inf where both are.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 3 ulp + 3·ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1434,8 +1000,7 @@ func (d *Device) LogAddExp(ctx context.Context, dst, x, y []float32) error {
 	return d.elementwise(ctx, op.LogAddExp, op.Attrs{}, dst, x, y, nil)
 }
 
-// LogAddExpAsync starts [Device.LogAddExp] and returns at once. The slices belong to
-// it until it is done.
+// LogAddExpAsync starts [Device.LogAddExp] and returns a pending result.
 func (d *Device) LogAddExpAsync(ctx context.Context, dst, x, y []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.LogAddExp, op.Attrs{}, dst, x, y, nil)
 }
@@ -1446,12 +1011,6 @@ func (d *Device) LogAddExpAsync(ctx context.Context, dst, x, y []float32) *Pendi
 // is 0, else NaN where x is infinite; -1 of a finite x and an infinity of the other
 // sign. Integers give 0 where y is 0, and wrap.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp of the true result.
@@ -1459,8 +1018,7 @@ func (d *Device) FloorDivide(ctx context.Context, dst, x, y []float32) error {
 	return d.elementwise(ctx, op.FloorDivide, op.Attrs{}, dst, x, y, nil)
 }
 
-// FloorDivideAsync starts [Device.FloorDivide] and returns at once. The slices belong
-// to it until it is done.
+// FloorDivideAsync starts [Device.FloorDivide] and returns a pending result.
 func (d *Device) FloorDivideAsync(ctx context.Context, dst, x, y []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.FloorDivide, op.Attrs{}, dst, x, y, nil)
 }
@@ -1472,12 +1030,6 @@ func (d *Device) FloorDivideAsync(ctx context.Context, dst, x, y []float32) *Pen
 // exact; not defined where |x / y| is 2^23 or more. NaN where y is 0 or x infinite; x
 // where y is infinite. Integers give 0 where y is 0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 0.5 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1485,8 +1037,7 @@ func (d *Device) Fmod(ctx context.Context, dst, x, y []float32) error {
 	return d.elementwise(ctx, op.Fmod, op.Attrs{}, dst, x, y, nil)
 }
 
-// FmodAsync starts [Device.Fmod] and returns at once. The slices belong to it until
-// it is done.
+// FmodAsync starts [Device.Fmod] and returns a pending result.
 func (d *Device) FmodAsync(ctx context.Context, dst, x, y []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Fmod, op.Attrs{}, dst, x, y, nil)
 }
@@ -1497,12 +1048,6 @@ func (d *Device) FmodAsync(ctx context.Context, dst, x, y []float32) *Pending {
 // Python's %; not defined where |x / y| is 2^23 or more. NaN where y is 0 or x
 // infinite. Integers give 0 where y is 0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1510,8 +1055,7 @@ func (d *Device) Remainder(ctx context.Context, dst, x, y []float32) error {
 	return d.elementwise(ctx, op.Remainder, op.Attrs{}, dst, x, y, nil)
 }
 
-// RemainderAsync starts [Device.Remainder] and returns at once. The slices belong to
-// it until it is done.
+// RemainderAsync starts [Device.Remainder] and returns a pending result.
 func (d *Device) RemainderAsync(ctx context.Context, dst, x, y []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Remainder, op.Attrs{}, dst, x, y, nil)
 }
@@ -1521,12 +1065,6 @@ func (d *Device) RemainderAsync(ctx context.Context, dst, x, y []float32) *Pendi
 // dst and x have the same length, and dst may be x. NaN and infinities stay; -0 stays
 // -0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 2 ulp of the true result.
@@ -1534,8 +1072,7 @@ func (d *Device) Cbrt(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Cbrt, op.Attrs{}, dst, x, nil, nil)
 }
 
-// CbrtAsync starts [Device.Cbrt] and returns at once. The slices belong to it until
-// it is done.
+// CbrtAsync starts [Device.Cbrt] and returns a pending result.
 func (d *Device) CbrtAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Cbrt, op.Attrs{}, dst, x, nil, nil)
 }
@@ -1546,12 +1083,6 @@ func (d *Device) CbrtAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst, x and y have the same length, and dst may be x or y. +Inf if either is
 // infinite, even beside NaN; else NaN if either is NaN.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x or y, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 3 ulp of the true result.
@@ -1559,8 +1090,7 @@ func (d *Device) Hypot(ctx context.Context, dst, x, y []float32) error {
 	return d.elementwise(ctx, op.Hypot, op.Attrs{}, dst, x, y, nil)
 }
 
-// HypotAsync starts [Device.Hypot] and returns at once. The slices belong to it until
-// it is done.
+// HypotAsync starts [Device.Hypot] and returns a pending result.
 func (d *Device) HypotAsync(ctx context.Context, dst, x, y []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Hypot, op.Attrs{}, dst, x, y, nil)
 }
@@ -1570,12 +1100,6 @@ func (d *Device) HypotAsync(ctx context.Context, dst, x, y []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN stays NaN; ±Inf beyond
 // ±89.42; -0 stays -0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 7 ulp of the true result.
@@ -1583,8 +1107,7 @@ func (d *Device) Sinh(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Sinh, op.Attrs{}, dst, x, nil, nil)
 }
 
-// SinhAsync starts [Device.Sinh] and returns at once. The slices belong to it until
-// it is done.
+// SinhAsync starts [Device.Sinh] and returns a pending result.
 func (d *Device) SinhAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Sinh, op.Attrs{}, dst, x, nil, nil)
 }
@@ -1594,12 +1117,6 @@ func (d *Device) SinhAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN stays NaN; +Inf beyond
 // ±89.42.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 7 ulp of the true result.
@@ -1607,8 +1124,7 @@ func (d *Device) Cosh(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Cosh, op.Attrs{}, dst, x, nil, nil)
 }
 
-// CoshAsync starts [Device.Cosh] and returns at once. The slices belong to it until
-// it is done.
+// CoshAsync starts [Device.Cosh] and returns a pending result.
 func (d *Device) CoshAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Cosh, op.Attrs{}, dst, x, nil, nil)
 }
@@ -1618,12 +1134,6 @@ func (d *Device) CoshAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN for |x| > 1; ±Inf at ±1; -0
 // stays -0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 4 ulp of the true result.
@@ -1631,8 +1141,7 @@ func (d *Device) Atanh(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Atanh, op.Attrs{}, dst, x, nil, nil)
 }
 
-// AtanhAsync starts [Device.Atanh] and returns at once. The slices belong to it until
-// it is done.
+// AtanhAsync starts [Device.Atanh] and returns a pending result.
 func (d *Device) AtanhAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Atanh, op.Attrs{}, dst, x, nil, nil)
 }
@@ -1642,12 +1151,6 @@ func (d *Device) AtanhAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN and infinities stay; -0 stays
 // -0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 4 ulp of the true result.
@@ -1655,8 +1158,7 @@ func (d *Device) Asinh(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Asinh, op.Attrs{}, dst, x, nil, nil)
 }
 
-// AsinhAsync starts [Device.Asinh] and returns at once. The slices belong to it until
-// it is done.
+// AsinhAsync starts [Device.Asinh] and returns a pending result.
 func (d *Device) AsinhAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Asinh, op.Attrs{}, dst, x, nil, nil)
 }
@@ -1665,12 +1167,6 @@ func (d *Device) AsinhAsync(ctx context.Context, dst, x []float32) *Pending {
 //
 // dst and x have the same length, and dst may be x. NaN for x < 1; +Inf at +Inf.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 4 ulp of the true result.
@@ -1678,8 +1174,7 @@ func (d *Device) Acosh(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Acosh, op.Attrs{}, dst, x, nil, nil)
 }
 
-// AcoshAsync starts [Device.Acosh] and returns at once. The slices belong to it until
-// it is done.
+// AcoshAsync starts [Device.Acosh] and returns a pending result.
 func (d *Device) AcoshAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Acosh, op.Attrs{}, dst, x, nil, nil)
 }
@@ -1689,12 +1184,6 @@ func (d *Device) AcoshAsync(ctx context.Context, dst, x []float32) *Pending {
 // dst and x have the same length, and dst may be x. NaN for |x| > 1; ±Inf at ±1; -0
 // stays -0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ.
-//   - [ErrOverlap] if dst shares some of its elements with x, not all.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 6 ulp of the true result.
@@ -1702,8 +1191,7 @@ func (d *Device) Erfinv(ctx context.Context, dst, x []float32) error {
 	return d.elementwise(ctx, op.Erfinv, op.Attrs{}, dst, x, nil, nil)
 }
 
-// ErfinvAsync starts [Device.Erfinv] and returns at once. The slices belong to it
-// until it is done.
+// ErfinvAsync starts [Device.Erfinv] and returns a pending result.
 func (d *Device) ErfinvAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Erfinv, op.Attrs{}, dst, x, nil, nil)
 }
@@ -1714,11 +1202,6 @@ func (d *Device) ErfinvAsync(ctx context.Context, dst, x []float32) *Pending {
 // whole would not be. Integers wrap around, and the sum of truth values is an i32,
 // how many hold.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ or are out of range.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1726,26 +1209,18 @@ func (d *Device) Sum(ctx context.Context, x []float32) (float32, error) {
 	return d.reduce(ctx, op.Sum, op.Attrs{}, x, nil)
 }
 
-// SumAsync starts [Device.Sum] and returns at once. The slices belong to it until it
-// is done.
+// SumAsync starts [Device.Sum] and returns a pending result.
 func (d *Device) SumAsync(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.Sum, op.Attrs{}, x, nil)
 }
 
 // SumRows computes [Device.Sum] of each row: dst has rows elements, x rows·cols, row
-// after row.
-//
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst overlaps x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// after row, and dst must not overlap x.
 func (d *Device) SumRows(ctx context.Context, dst, x []float32, rows, cols int) error {
 	return d.reduceRows(ctx, op.Sum, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
-// SumRowsAsync starts [Device.SumRows] and returns at once. The slices belong to it
-// until it is done.
+// SumRowsAsync starts [Device.SumRows] and returns a pending result.
 func (d *Device) SumRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.reduceRowsAsync(ctx, op.Sum, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
@@ -1756,11 +1231,6 @@ func (d *Device) SumRowsAsync(ctx context.Context, dst, x []float32, rows, cols 
 // of those beyond 1, or of those within, leaves the range of normal numbers the
 // result is not defined. Integers wrap around.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ or are out of range.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1768,26 +1238,18 @@ func (d *Device) Prod(ctx context.Context, x []float32) (float32, error) {
 	return d.reduce(ctx, op.Prod, op.Attrs{}, x, nil)
 }
 
-// ProdAsync starts [Device.Prod] and returns at once. The slices belong to it until
-// it is done.
+// ProdAsync starts [Device.Prod] and returns a pending result.
 func (d *Device) ProdAsync(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.Prod, op.Attrs{}, x, nil)
 }
 
 // ProdRows computes [Device.Prod] of each row: dst has rows elements, x rows·cols,
-// row after row.
-//
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst overlaps x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// row after row, and dst must not overlap x.
 func (d *Device) ProdRows(ctx context.Context, dst, x []float32, rows, cols int) error {
 	return d.reduceRows(ctx, op.Prod, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
-// ProdRowsAsync starts [Device.ProdRows] and returns at once. The slices belong to it
-// until it is done.
+// ProdRowsAsync starts [Device.ProdRows] and returns a pending result.
 func (d *Device) ProdRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.reduceRowsAsync(ctx, op.Prod, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
@@ -1797,11 +1259,6 @@ func (d *Device) ProdRowsAsync(ctx context.Context, dst, x []float32, rows, cols
 // x and y have the same length. IEEE 754; 0 of no elements. Products and partial sums
 // overflow as in sum.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ or are out of range.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1809,26 +1266,18 @@ func (d *Device) Dot(ctx context.Context, x, y []float32) (float32, error) {
 	return d.reduce(ctx, op.Dot, op.Attrs{}, x, y)
 }
 
-// DotAsync starts [Device.Dot] and returns at once. The slices belong to it until it
-// is done.
+// DotAsync starts [Device.Dot] and returns a pending result.
 func (d *Device) DotAsync(ctx context.Context, x, y []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.Dot, op.Attrs{}, x, y)
 }
 
 // DotRows computes [Device.Dot] of each row: dst has rows elements, x and y
-// rows·cols, row after row.
-//
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst overlaps x or y.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// rows·cols, row after row, and dst must not overlap x or y.
 func (d *Device) DotRows(ctx context.Context, dst, x, y []float32, rows, cols int) error {
 	return d.reduceRows(ctx, op.Dot, op.Attrs{}.Rows(), dst, x, y, rows, cols)
 }
 
-// DotRowsAsync starts [Device.DotRows] and returns at once. The slices belong to it
-// until it is done.
+// DotRowsAsync starts [Device.DotRows] and returns a pending result.
 func (d *Device) DotRowsAsync(ctx context.Context, dst, x, y []float32, rows, cols int) *Pending {
 	return d.reduceRowsAsync(ctx, op.Dot, op.Attrs{}.Rows(), dst, x, y, rows, cols)
 }
@@ -1837,11 +1286,6 @@ func (d *Device) DotRowsAsync(ctx context.Context, dst, x, y []float32, rows, co
 //
 // NaN of no elements. Partial sums overflow as in sum.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ or are out of range.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1849,26 +1293,18 @@ func (d *Device) Mean(ctx context.Context, x []float32) (float32, error) {
 	return d.reduce(ctx, op.Mean, op.Attrs{}, x, nil)
 }
 
-// MeanAsync starts [Device.Mean] and returns at once. The slices belong to it until
-// it is done.
+// MeanAsync starts [Device.Mean] and returns a pending result.
 func (d *Device) MeanAsync(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.Mean, op.Attrs{}, x, nil)
 }
 
 // MeanRows computes [Device.Mean] of each row: dst has rows elements, x rows·cols,
-// row after row.
-//
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst overlaps x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// row after row, and dst must not overlap x.
 func (d *Device) MeanRows(ctx context.Context, dst, x []float32, rows, cols int) error {
 	return d.reduceRows(ctx, op.Mean, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
-// MeanRowsAsync starts [Device.MeanRows] and returns at once. The slices belong to it
-// until it is done.
+// MeanRowsAsync starts [Device.MeanRows] and returns a pending result.
 func (d *Device) MeanRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.reduceRowsAsync(ctx, op.Mean, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
@@ -1878,11 +1314,6 @@ func (d *Device) MeanRowsAsync(ctx context.Context, dst, x []float32, rows, cols
 // NaN of no elements and for one with ddof = 1, as NumPy; NaN if an element is
 // infinite. Elements of opposite sign near the range's end may give infinity or NaN.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ or are out of range.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -1890,38 +1321,26 @@ func (d *Device) Var(ctx context.Context, x []float32, opts ...op.VarOpts) (floa
 	return d.reduce(ctx, op.Var, op.AttrsOf(opts), x, nil)
 }
 
-// VarAsync starts [Device.Var] and returns at once. The slices belong to it until it
-// is done.
+// VarAsync starts [Device.Var] and returns a pending result.
 func (d *Device) VarAsync(ctx context.Context, x []float32, opts ...op.VarOpts) *Future[float32] {
 	return d.reduceAsync(ctx, op.Var, op.AttrsOf(opts), x, nil)
 }
 
 // VarRows computes [Device.Var] of each row: dst has rows elements, x rows·cols, row
-// after row.
-//
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst overlaps x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// after row, and dst must not overlap x.
 func (d *Device) VarRows(ctx context.Context, dst, x []float32, rows, cols int, opts ...op.VarOpts) error {
 	return d.reduceRows(ctx, op.Var, op.AttrsOf(opts).Rows(), dst, x, nil, rows, cols)
 }
 
-// VarRowsAsync starts [Device.VarRows] and returns at once. The slices belong to it
-// until it is done.
+// VarRowsAsync starts [Device.VarRows] and returns a pending result.
 func (d *Device) VarRowsAsync(ctx context.Context, dst, x []float32, rows, cols int, opts ...op.VarOpts) *Pending {
 	return d.reduceRowsAsync(ctx, op.Var, op.AttrsOf(opts).Rows(), dst, x, nil, rows, cols)
 }
 
 // Min returns the least element of x: min x.
 //
-// NaN if any is NaN; of two zeros either. Of no elements ErrShape.
-//
-// # Errors
-//
-//   - [ErrShape] if there are no elements.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// NaN if any is NaN; of two zeros either. Of no elements ErrShape. It returns
+// [ErrShape] if there are no elements.
 //
 // # Accuracy
 //
@@ -1930,39 +1349,27 @@ func (d *Device) Min(ctx context.Context, x []float32) (float32, error) {
 	return d.reduce(ctx, op.Min, op.Attrs{}, x, nil)
 }
 
-// MinAsync starts [Device.Min] and returns at once. The slices belong to it until it
-// is done.
+// MinAsync starts [Device.Min] and returns a pending result.
 func (d *Device) MinAsync(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.Min, op.Attrs{}, x, nil)
 }
 
 // MinRows computes [Device.Min] of each row: dst has rows elements, x rows·cols, row
-// after row.
-//
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them,
-//     or if there are rows of no elements.
-//   - [ErrOverlap] if dst overlaps x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// after row, and dst must not overlap x. It returns [ErrShape] if there are rows of
+// no elements.
 func (d *Device) MinRows(ctx context.Context, dst, x []float32, rows, cols int) error {
 	return d.reduceRows(ctx, op.Min, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
-// MinRowsAsync starts [Device.MinRows] and returns at once. The slices belong to it
-// until it is done.
+// MinRowsAsync starts [Device.MinRows] and returns a pending result.
 func (d *Device) MinRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.reduceRowsAsync(ctx, op.Min, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
 // Max returns the greatest element of x: max x.
 //
-// NaN if any is NaN; of two zeros either. Of no elements ErrShape.
-//
-// # Errors
-//
-//   - [ErrShape] if there are no elements.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// NaN if any is NaN; of two zeros either. Of no elements ErrShape. It returns
+// [ErrShape] if there are no elements.
 //
 // # Accuracy
 //
@@ -1971,27 +1378,19 @@ func (d *Device) Max(ctx context.Context, x []float32) (float32, error) {
 	return d.reduce(ctx, op.Max, op.Attrs{}, x, nil)
 }
 
-// MaxAsync starts [Device.Max] and returns at once. The slices belong to it until it
-// is done.
+// MaxAsync starts [Device.Max] and returns a pending result.
 func (d *Device) MaxAsync(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.Max, op.Attrs{}, x, nil)
 }
 
 // MaxRows computes [Device.Max] of each row: dst has rows elements, x rows·cols, row
-// after row.
-//
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them,
-//     or if there are rows of no elements.
-//   - [ErrOverlap] if dst overlaps x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// after row, and dst must not overlap x. It returns [ErrShape] if there are rows of
+// no elements.
 func (d *Device) MaxRows(ctx context.Context, dst, x []float32, rows, cols int) error {
 	return d.reduceRows(ctx, op.Max, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
-// MaxRowsAsync starts [Device.MaxRows] and returns at once. The slices belong to it
-// until it is done.
+// MaxRowsAsync starts [Device.MaxRows] and returns a pending result.
 func (d *Device) MaxRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.reduceRowsAsync(ctx, op.Max, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
@@ -1999,12 +1398,7 @@ func (d *Device) MaxRowsAsync(ctx context.Context, dst, x []float32, rows, cols 
 // ArgMin returns the index of the least element of x: the least i with x[i] = min x.
 //
 // The first of equal elements, and the first NaN if there is one. Of no elements
-// ErrShape.
-//
-// # Errors
-//
-//   - [ErrShape] if there are no elements.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// ErrShape. It returns [ErrShape] if there are no elements.
 //
 // # Accuracy
 //
@@ -2013,27 +1407,19 @@ func (d *Device) ArgMin(ctx context.Context, x []float32) (int, error) {
 	return d.reduceIndex(ctx, op.ArgMin, op.Attrs{}, x)
 }
 
-// ArgMinAsync starts [Device.ArgMin] and returns at once. The slices belong to it
-// until it is done.
+// ArgMinAsync starts [Device.ArgMin] and returns a pending result.
 func (d *Device) ArgMinAsync(ctx context.Context, x []float32) *Future[int] {
 	return d.reduceIndexAsync(ctx, op.ArgMin, op.Attrs{}, x)
 }
 
 // ArgMinRows computes [Device.ArgMin] of each row: dst has rows elements, x
-// rows·cols, row after row.
-//
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them,
-//     or if there are rows of no elements.
-//   - [ErrOverlap] if dst overlaps x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// rows·cols, row after row, and dst must not overlap x. It returns [ErrShape] if
+// there are rows of no elements.
 func (d *Device) ArgMinRows(ctx context.Context, dst []int32, x []float32, rows, cols int) error {
 	return d.reduceRowsIndex(ctx, op.ArgMin, op.Attrs{}.Rows(), dst, x, rows, cols)
 }
 
-// ArgMinRowsAsync starts [Device.ArgMinRows] and returns at once. The slices belong
-// to it until it is done.
+// ArgMinRowsAsync starts [Device.ArgMinRows] and returns a pending result.
 func (d *Device) ArgMinRowsAsync(ctx context.Context, dst []int32, x []float32, rows, cols int) *Pending {
 	return d.reduceRowsIndexAsync(ctx, op.ArgMin, op.Attrs{}.Rows(), dst, x, rows, cols)
 }
@@ -2042,12 +1428,7 @@ func (d *Device) ArgMinRowsAsync(ctx context.Context, dst []int32, x []float32, 
 // x.
 //
 // The first of equal elements, and the first NaN if there is one. Of no elements
-// ErrShape.
-//
-// # Errors
-//
-//   - [ErrShape] if there are no elements.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// ErrShape. It returns [ErrShape] if there are no elements.
 //
 // # Accuracy
 //
@@ -2056,27 +1437,19 @@ func (d *Device) ArgMax(ctx context.Context, x []float32) (int, error) {
 	return d.reduceIndex(ctx, op.ArgMax, op.Attrs{}, x)
 }
 
-// ArgMaxAsync starts [Device.ArgMax] and returns at once. The slices belong to it
-// until it is done.
+// ArgMaxAsync starts [Device.ArgMax] and returns a pending result.
 func (d *Device) ArgMaxAsync(ctx context.Context, x []float32) *Future[int] {
 	return d.reduceIndexAsync(ctx, op.ArgMax, op.Attrs{}, x)
 }
 
 // ArgMaxRows computes [Device.ArgMax] of each row: dst has rows elements, x
-// rows·cols, row after row.
-//
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them,
-//     or if there are rows of no elements.
-//   - [ErrOverlap] if dst overlaps x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// rows·cols, row after row, and dst must not overlap x. It returns [ErrShape] if
+// there are rows of no elements.
 func (d *Device) ArgMaxRows(ctx context.Context, dst []int32, x []float32, rows, cols int) error {
 	return d.reduceRowsIndex(ctx, op.ArgMax, op.Attrs{}.Rows(), dst, x, rows, cols)
 }
 
-// ArgMaxRowsAsync starts [Device.ArgMaxRows] and returns at once. The slices belong
-// to it until it is done.
+// ArgMaxRowsAsync starts [Device.ArgMaxRows] and returns a pending result.
 func (d *Device) ArgMaxRowsAsync(ctx context.Context, dst []int32, x []float32, rows, cols int) *Pending {
 	return d.reduceRowsIndexAsync(ctx, op.ArgMax, op.Attrs{}.Rows(), dst, x, rows, cols)
 }
@@ -2085,11 +1458,6 @@ func (d *Device) ArgMaxRowsAsync(ctx context.Context, dst []int32, x []float32, 
 //
 // NaN if any is NaN, else +Inf if any is infinite; 0 of no elements.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ or are out of range.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -2097,26 +1465,18 @@ func (d *Device) NormL1(ctx context.Context, x []float32) (float32, error) {
 	return d.reduce(ctx, op.NormL1, op.Attrs{}, x, nil)
 }
 
-// NormL1Async starts [Device.NormL1] and returns at once. The slices belong to it
-// until it is done.
+// NormL1Async starts [Device.NormL1] and returns a pending result.
 func (d *Device) NormL1Async(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.NormL1, op.Attrs{}, x, nil)
 }
 
 // NormL1Rows computes [Device.NormL1] of each row: dst has rows elements, x
-// rows·cols, row after row.
-//
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst overlaps x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// rows·cols, row after row, and dst must not overlap x.
 func (d *Device) NormL1Rows(ctx context.Context, dst, x []float32, rows, cols int) error {
 	return d.reduceRows(ctx, op.NormL1, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
-// NormL1RowsAsync starts [Device.NormL1Rows] and returns at once. The slices belong
-// to it until it is done.
+// NormL1RowsAsync starts [Device.NormL1Rows] and returns a pending result.
 func (d *Device) NormL1RowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.reduceRowsAsync(ctx, op.NormL1, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
@@ -2127,11 +1487,6 @@ func (d *Device) NormL1RowsAsync(ctx context.Context, dst, x []float32, rows, co
 // float32: where one or their sum is beyond 2^128 the result may be +Inf, and
 // magnitudes below 2^-63 may count as 0.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ or are out of range.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -2139,38 +1494,26 @@ func (d *Device) NormL2(ctx context.Context, x []float32) (float32, error) {
 	return d.reduce(ctx, op.NormL2, op.Attrs{}, x, nil)
 }
 
-// NormL2Async starts [Device.NormL2] and returns at once. The slices belong to it
-// until it is done.
+// NormL2Async starts [Device.NormL2] and returns a pending result.
 func (d *Device) NormL2Async(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.NormL2, op.Attrs{}, x, nil)
 }
 
 // NormL2Rows computes [Device.NormL2] of each row: dst has rows elements, x
-// rows·cols, row after row.
-//
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst overlaps x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// rows·cols, row after row, and dst must not overlap x.
 func (d *Device) NormL2Rows(ctx context.Context, dst, x []float32, rows, cols int) error {
 	return d.reduceRows(ctx, op.NormL2, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
-// NormL2RowsAsync starts [Device.NormL2Rows] and returns at once. The slices belong
-// to it until it is done.
+// NormL2RowsAsync starts [Device.NormL2Rows] and returns a pending result.
 func (d *Device) NormL2RowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.reduceRowsAsync(ctx, op.NormL2, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
 // NormLinf returns the greatest magnitude of x: max |x|.
 //
-// NaN if any is NaN. Of no elements ErrShape.
-//
-// # Errors
-//
-//   - [ErrShape] if there are no elements.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// NaN if any is NaN. Of no elements ErrShape. It returns [ErrShape] if there are no
+// elements.
 //
 // # Accuracy
 //
@@ -2179,27 +1522,19 @@ func (d *Device) NormLinf(ctx context.Context, x []float32) (float32, error) {
 	return d.reduce(ctx, op.NormLinf, op.Attrs{}, x, nil)
 }
 
-// NormLinfAsync starts [Device.NormLinf] and returns at once. The slices belong to it
-// until it is done.
+// NormLinfAsync starts [Device.NormLinf] and returns a pending result.
 func (d *Device) NormLinfAsync(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.NormLinf, op.Attrs{}, x, nil)
 }
 
 // NormLinfRows computes [Device.NormLinf] of each row: dst has rows elements, x
-// rows·cols, row after row.
-//
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them,
-//     or if there are rows of no elements.
-//   - [ErrOverlap] if dst overlaps x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// rows·cols, row after row, and dst must not overlap x. It returns [ErrShape] if
+// there are rows of no elements.
 func (d *Device) NormLinfRows(ctx context.Context, dst, x []float32, rows, cols int) error {
 	return d.reduceRows(ctx, op.NormLinf, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
-// NormLinfRowsAsync starts [Device.NormLinfRows] and returns at once. The slices
-// belong to it until it is done.
+// NormLinfRowsAsync starts [Device.NormLinfRows] and returns a pending result.
 func (d *Device) NormLinfRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.reduceRowsAsync(ctx, op.NormLinf, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
@@ -2209,11 +1544,6 @@ func (d *Device) NormLinfRowsAsync(ctx context.Context, dst, x []float32, rows, 
 //
 // NaN if any is NaN, else +Inf if any is; -Inf of no elements and of -Inf alone.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ or are out of range.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -2221,26 +1551,18 @@ func (d *Device) LogSumExp(ctx context.Context, x []float32) (float32, error) {
 	return d.reduce(ctx, op.LogSumExp, op.Attrs{}, x, nil)
 }
 
-// LogSumExpAsync starts [Device.LogSumExp] and returns at once. The slices belong to
-// it until it is done.
+// LogSumExpAsync starts [Device.LogSumExp] and returns a pending result.
 func (d *Device) LogSumExpAsync(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.LogSumExp, op.Attrs{}, x, nil)
 }
 
 // LogSumExpRows computes [Device.LogSumExp] of each row: dst has rows elements, x
-// rows·cols, row after row.
-//
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst overlaps x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// rows·cols, row after row, and dst must not overlap x.
 func (d *Device) LogSumExpRows(ctx context.Context, dst, x []float32, rows, cols int) error {
 	return d.reduceRows(ctx, op.LogSumExp, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
-// LogSumExpRowsAsync starts [Device.LogSumExpRows] and returns at once. The slices
-// belong to it until it is done.
+// LogSumExpRowsAsync starts [Device.LogSumExpRows] and returns a pending result.
 func (d *Device) LogSumExpRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.reduceRowsAsync(ctx, op.LogSumExp, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
@@ -2249,11 +1571,6 @@ func (d *Device) LogSumExpRowsAsync(ctx context.Context, dst, x []float32, rows,
 //
 // NaN is not 0. An i32; 0 of no elements.
 //
-// # Errors
-//
-//   - [ErrShape] if the lengths differ or are out of range.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Exact: the results are elements of the operands or their places.
@@ -2261,26 +1578,19 @@ func (d *Device) CountNonzero(ctx context.Context, x []float32) (int, error) {
 	return d.reduceIndex(ctx, op.CountNonzero, op.Attrs{}, x)
 }
 
-// CountNonzeroAsync starts [Device.CountNonzero] and returns at once. The slices
-// belong to it until it is done.
+// CountNonzeroAsync starts [Device.CountNonzero] and returns a pending result.
 func (d *Device) CountNonzeroAsync(ctx context.Context, x []float32) *Future[int] {
 	return d.reduceIndexAsync(ctx, op.CountNonzero, op.Attrs{}, x)
 }
 
 // CountNonzeroRows computes [Device.CountNonzero] of each row: dst has rows elements,
-// x rows·cols, row after row.
-//
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst overlaps x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
+// x rows·cols, row after row, and dst must not overlap x.
 func (d *Device) CountNonzeroRows(ctx context.Context, dst []int32, x []float32, rows, cols int) error {
 	return d.reduceRowsIndex(ctx, op.CountNonzero, op.Attrs{}.Rows(), dst, x, rows, cols)
 }
 
-// CountNonzeroRowsAsync starts [Device.CountNonzeroRows] and returns at once. The
-// slices belong to it until it is done.
+// CountNonzeroRowsAsync starts [Device.CountNonzeroRows] and returns a pending
+// result.
 func (d *Device) CountNonzeroRowsAsync(ctx context.Context, dst []int32, x []float32, rows, cols int) *Pending {
 	return d.reduceRowsIndexAsync(ctx, op.CountNonzero, op.Attrs{}.Rows(), dst, x, rows, cols)
 }
@@ -2292,12 +1602,6 @@ func (d *Device) CountNonzeroRowsAsync(ctx context.Context, dst []int32, x []flo
 // a NaN on NaN. Sums are made in blocks: from where the magnitudes add up to more
 // than the range on, they are not defined. Integers wrap around.
 //
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst shares elements with x, unless dst is x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -2305,8 +1609,7 @@ func (d *Device) Cumsum(ctx context.Context, dst, x []float32, rows, cols int) e
 	return d.rowwise(ctx, op.Cumsum, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
 
-// CumsumAsync starts [Device.Cumsum] and returns at once. The slices belong to it
-// until it is done.
+// CumsumAsync starts [Device.Cumsum] and returns a pending result.
 func (d *Device) CumsumAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.rowwiseAsync(ctx, op.Cumsum, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
@@ -2319,12 +1622,6 @@ func (d *Device) CumsumAsync(ctx context.Context, dst, x []float32, rows, cols i
 // beyond 1, or of those within, leaves the range of normal numbers they are not
 // defined. Integers wrap around.
 //
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst shares elements with x, unless dst is x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -2332,8 +1629,7 @@ func (d *Device) Cumprod(ctx context.Context, dst, x []float32, rows, cols int) 
 	return d.rowwise(ctx, op.Cumprod, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
 
-// CumprodAsync starts [Device.Cumprod] and returns at once. The slices belong to it
-// until it is done.
+// CumprodAsync starts [Device.Cumprod] and returns a pending result.
 func (d *Device) CumprodAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.rowwiseAsync(ctx, op.Cumprod, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
@@ -2344,12 +1640,6 @@ func (d *Device) CumprodAsync(ctx context.Context, dst, x []float32, rows, cols 
 // dst and x have rows·cols elements, row after row, and dst may be x. From a NaN on
 // NaN; of two zeros either.
 //
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst shares elements with x, unless dst is x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Exact: the results are elements of the operands or their places.
@@ -2357,8 +1647,7 @@ func (d *Device) Cummax(ctx context.Context, dst, x []float32, rows, cols int) e
 	return d.rowwise(ctx, op.Cummax, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
 
-// CummaxAsync starts [Device.Cummax] and returns at once. The slices belong to it
-// until it is done.
+// CummaxAsync starts [Device.Cummax] and returns a pending result.
 func (d *Device) CummaxAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.rowwiseAsync(ctx, op.Cummax, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
@@ -2369,12 +1658,6 @@ func (d *Device) CummaxAsync(ctx context.Context, dst, x []float32, rows, cols i
 // dst and x have rows·cols elements, row after row, and dst may be x. From a NaN on
 // NaN; of two zeros either.
 //
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst shares elements with x, unless dst is x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Exact: the results are elements of the operands or their places.
@@ -2382,8 +1665,7 @@ func (d *Device) Cummin(ctx context.Context, dst, x []float32, rows, cols int) e
 	return d.rowwise(ctx, op.Cummin, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
 
-// CumminAsync starts [Device.Cummin] and returns at once. The slices belong to it
-// until it is done.
+// CumminAsync starts [Device.Cummin] and returns a pending result.
 func (d *Device) CumminAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.rowwiseAsync(ctx, op.Cummin, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
@@ -2394,12 +1676,6 @@ func (d *Device) CumminAsync(ctx context.Context, dst, x []float32, rows, cols i
 // dst and x have rows·cols elements, row after row, and dst may be x. From a NaN on
 // NaN, else from +Inf on +Inf; -Inf as long as there is nothing else.
 //
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst shares elements with x, unless dst is x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -2407,8 +1683,7 @@ func (d *Device) LogCumsumExp(ctx context.Context, dst, x []float32, rows, cols 
 	return d.rowwise(ctx, op.LogCumsumExp, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
 
-// LogCumsumExpAsync starts [Device.LogCumsumExp] and returns at once. The slices
-// belong to it until it is done.
+// LogCumsumExpAsync starts [Device.LogCumsumExp] and returns a pending result.
 func (d *Device) LogCumsumExpAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.rowwiseAsync(ctx, op.LogCumsumExp, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
@@ -2420,12 +1695,6 @@ func (d *Device) LogCumsumExpAsync(ctx context.Context, dst, x []float32, rows, 
 // or +Inf, and one of -Inf alone, gives NaN; else -Inf gives 0. A row of no elements
 // gives none.
 //
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst shares elements with x, unless dst is x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 4 ulp + ε·magnitude + 5.6e-45 of the true result; docs/OPS.md defines the
@@ -2434,8 +1703,7 @@ func (d *Device) Softmax(ctx context.Context, dst, x []float32, rows, cols int) 
 	return d.rowwise(ctx, op.Softmax, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
 
-// SoftmaxAsync starts [Device.Softmax] and returns at once. The slices belong to it
-// until it is done.
+// SoftmaxAsync starts [Device.Softmax] and returns a pending result.
 func (d *Device) SoftmaxAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.rowwiseAsync(ctx, op.Softmax, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
@@ -2447,12 +1715,6 @@ func (d *Device) SoftmaxAsync(ctx context.Context, dst, x []float32, rows, cols 
 // or +Inf, and one of -Inf alone, gives NaN; else -Inf stays. A row of no elements
 // gives none.
 //
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst shares elements with x, unless dst is x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -2460,8 +1722,7 @@ func (d *Device) LogSoftmax(ctx context.Context, dst, x []float32, rows, cols in
 	return d.rowwise(ctx, op.LogSoftmax, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
 
-// LogSoftmaxAsync starts [Device.LogSoftmax] and returns at once. The slices belong
-// to it until it is done.
+// LogSoftmaxAsync starts [Device.LogSoftmax] and returns a pending result.
 func (d *Device) LogSoftmaxAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
 	return d.rowwiseAsync(ctx, op.LogSoftmax, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
@@ -2474,12 +1735,6 @@ func (d *Device) LogSoftmaxAsync(ctx context.Context, dst, x []float32, rows, co
 // have cols; nil stands for ones and zeros. A row with NaN or an infinity gives NaN.
 // Squares are float32: rows whose sum of squares is beyond 2^127 are not defined.
 //
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst shares elements with x, gamma or beta, unless dst is x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -2487,8 +1742,7 @@ func (d *Device) LayerNorm(ctx context.Context, dst, x, gamma, beta []float32, r
 	return d.rowwise(ctx, op.LayerNorm, op.AttrsOf(opts), dst, x, gamma, beta, rows, cols)
 }
 
-// LayerNormAsync starts [Device.LayerNorm] and returns at once. The slices belong to
-// it until it is done.
+// LayerNormAsync starts [Device.LayerNorm] and returns a pending result.
 func (d *Device) LayerNormAsync(ctx context.Context, dst, x, gamma, beta []float32, rows, cols int, opts ...op.NormOpts) *Pending {
 	return d.rowwiseAsync(ctx, op.LayerNorm, op.AttrsOf(opts), dst, x, gamma, beta, rows, cols)
 }
@@ -2501,12 +1755,6 @@ func (d *Device) LayerNormAsync(ctx context.Context, dst, x, gamma, beta []float
 // and 0 elsewhere. Squares are float32: rows whose sum of squares is finite and
 // beyond 2^127 are not defined.
 //
-// # Errors
-//
-//   - [ErrShape] if rows or cols is negative or a length does not follow from them.
-//   - [ErrOverlap] if dst shares elements with x or gamma, unless dst is x.
-//   - [ErrClosed] after Close; the error of ctx if that ends first.
-//
 // # Accuracy
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
@@ -2514,8 +1762,7 @@ func (d *Device) RMSNorm(ctx context.Context, dst, x, gamma []float32, rows, col
 	return d.rowwise(ctx, op.RMSNorm, op.AttrsOf(opts), dst, x, gamma, nil, rows, cols)
 }
 
-// RMSNormAsync starts [Device.RMSNorm] and returns at once. The slices belong to it
-// until it is done.
+// RMSNormAsync starts [Device.RMSNorm] and returns a pending result.
 func (d *Device) RMSNormAsync(ctx context.Context, dst, x, gamma []float32, rows, cols int, opts ...op.NormOpts) *Pending {
 	return d.rowwiseAsync(ctx, op.RMSNorm, op.AttrsOf(opts), dst, x, gamma, nil, rows, cols)
 }

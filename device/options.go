@@ -28,7 +28,7 @@ type Info = driver.Info
 // Limits are the sizes beyond which a device cannot go.
 type Limits = driver.Limits
 
-// Option changes what [Open] opens and how.
+// An Option selects the device that [Open] returns, or changes how it works.
 type Option func(*config) error
 
 // logFunc writes one line of the log: a message, then names and values in turn.
@@ -110,7 +110,7 @@ func (c *config) environment() error {
 	if v := os.Getenv("RAYO_THREADS"); v != "" && c.threads == 0 {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 {
-			return fmt.Errorf("RAYO_THREADS=%q is no number of threads: %w", v, ErrUnsupported)
+			return fmt.Errorf("RAYO_THREADS=%q: expected a positive number of threads: %w", v, ErrUnsupported)
 		}
 		c.threads = n
 	}
@@ -146,7 +146,7 @@ func (c *config) named(open func(i int) (driver.Device, error)) (driver.Device, 
 		d, err := open(i)
 		switch {
 		case err != nil && i > 0 && errors.Is(err, ErrNoDevice):
-			return nil, fmt.Errorf("none is called %q: %w", c.name, ErrNoDevice)
+			return nil, fmt.Errorf("no device has a name that contains %q: %w", c.name, ErrNoDevice)
 		case err != nil:
 			return nil, err
 		}
@@ -168,7 +168,7 @@ func ParseName(s string) (Kind, int, error) {
 	if found {
 		var err error
 		if i, err = strconv.Atoi(num); err != nil || i < 0 {
-			return 0, 0, fmt.Errorf("%q is no device index: %w", num, ErrNoDevice)
+			return 0, 0, fmt.Errorf("device index %q: expected a number from 0: %w", num, ErrNoDevice)
 		}
 	}
 	for _, k := range driver.Kinds() {
@@ -176,5 +176,5 @@ func ParseName(s string) (Kind, int, error) {
 			return k, i, nil
 		}
 	}
-	return 0, 0, fmt.Errorf("%q is none of cuda, webgpu, cpu: %w", name, ErrNoDevice)
+	return 0, 0, fmt.Errorf("device kind %q: expected cuda, webgpu or cpu: %w", name, ErrNoDevice)
 }

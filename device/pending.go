@@ -29,7 +29,7 @@ func (p *Pending) completion() *driver.Completion {
 }
 
 // noCall is what the zero Pending waits for.
-var noCall = driver.Completed(fmt.Errorf("the zero Pending is of no call: %w", ErrForeign))
+var noCall = driver.Completed(fmt.Errorf("the zero Pending belongs to no call: %w", ErrForeign))
 
 // Wait waits for the end of the call and returns its error, or for ctx and
 // returns the error of that; the call goes on then and still owns its slices.

@@ -7,18 +7,18 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Tuned is what [Device.Tune] measured.
+// Tuned is the result of [Device.Tune].
 type Tuned = engine.Tuned
 
-// Tune measures the ways in which the device can compute an operation over
+// Tune measures the kernel variants that the device has for an operation over
 // operands of the given types and shapes (see kernel/lib), and makes it prefer
 // the fastest for operands of about these sizes, now and in later processes: the
 // choice is stored with the identity of the device.
 //
 // # Errors
-//   - [ErrUnsupported] if there is no choice: the CPU, for one, has kernels of its own for most operations.
+//   - [ErrUnsupported] if the operation has a single variant, as most have on the CPU.
 //   - [ErrShape] and the others of the operation; the error of ctx.
-//   - an error of the file system, if the choice could not be stored; it holds for this process then.
+//   - an error of the file system if the choice could not be stored; it still applies to this process.
 func (d *Device) Tune(ctx context.Context, o *op.Operation, a op.Attrs, types []op.DType, shapes []op.Shape) (Tuned, error) {
 	if o == nil {
 		return Tuned{}, d.wrap(ErrUnsupported, o)

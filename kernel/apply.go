@@ -108,7 +108,7 @@ func (b *Builder) inline(roots []*ir.Node, width uint8, args, params []Dynamic, 
 		return out
 	}
 	if width == 0 {
-		b.fail("an operand that Dyn did not make")
+		b.fail("operand was not made by Dyn")
 		return out
 	}
 	for _, r := range roots {

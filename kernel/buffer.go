@@ -56,18 +56,18 @@ func (b *Builder) bind(name string, k kind, access ir.Access) uint32 {
 // to write it, and a message to tell it from others.
 func (b *Builder) checkName(name string) bool {
 	if !identifier(name) {
-		b.fail("%q is no name: letters, digits and underscores", name)
+		b.fail("%q is not a name: use letters, digits and underscores", name)
 		return false
 	}
 	for i := range b.bindings {
 		if b.bindings[i].Name == name {
-			b.fail("a second buffer %s", name)
+			b.fail("buffer %s is declared twice", name)
 			return false
 		}
 	}
 	for i := range b.shared {
 		if b.shared[i].Name == name {
-			b.fail("a second array %s", name)
+			b.fail("array %s is declared twice", name)
 			return false
 		}
 	}
@@ -122,7 +122,7 @@ func (b *Builder) stray(i, v handle) {
 	case b.name == "":
 		at.fail("use of %s", b.err.Msg)
 	default:
-		at.fail("use of memory of kernel %s", b.name)
+		at.fail("memory of kernel %s used in another kernel", b.name)
 	}
 }
 

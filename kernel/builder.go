@@ -27,12 +27,12 @@ const DefaultBudget = 1 << 20
 // runs, on that goroutine.
 type Builder struct {
 	*arena
-	name  string
-	local [3]uint32
-	roomy bool
-	sized bool
-	// judge: that lanes come to barriers together is not plain, see together.
-	judge    bool
+	name            string
+	local           [3]uint32
+	preferRegisters bool
+	sized           bool
+	// verifier: that lanes come to barriers together is not plain, see together.
+	verifier bool
 	budget   uint32
 	uniforms []ir.Uniform
 	params   unsafe.Pointer // the struct whose fields name the uniforms
@@ -223,10 +223,10 @@ func (b *Builder) pure(head uint32, a0, a1, a2 ir.Value, imm uint32) ir.Value {
 	if n := ir.Value(len(a.code)); a0 >= n || a1 >= n || a2 >= n {
 		return b.push(head, a0, a1, a2, imm) // spent
 	}
-	return b.known(head, a0, a1, a2, imm, live|(a.code[a0].state|a.code[a1].state|a.code[a2].state)&unsure)
+	return b.intern(head, a0, a1, a2, imm, live|(a.code[a0].state|a.code[a1].state|a.code[a2].state)&unsure)
 }
 
-func (b *Builder) known(head uint32, a0, a1, a2 ir.Value, imm, state uint32) ir.Value {
+func (b *Builder) intern(head uint32, a0, a1, a2 ir.Value, imm, state uint32) ir.Value {
 	a := b.arena
 	h := head*0x9e3779b1 ^ uint32(a0)*0x85ebca77 ^ uint32(a1)*0xc2b2ae3d ^ uint32(a2)*0x27d4eb2f ^ imm*0x165667b1
 	h = (h ^ h>>15) * 0x2c1b3c6d >> (32 - sameBits)
@@ -268,7 +268,7 @@ func (b *Builder) misuse(x handle) ir.Value {
 	case x.b.name == "":
 		b.fail("use of %s", x.b.err.Msg)
 	case x.b != b:
-		b.fail("use of a value of kernel %s", x.b.name)
+		b.fail("value of kernel %s used in another kernel", x.b.name)
 	default:
 		b.fail("use of a value outside the block that computes it; a Var carries values out of blocks")
 	}

@@ -43,11 +43,11 @@ var everything = kernel.New("everything", func(b *kernel.Builder, p *struct {
 	b.ForI32(b.I32(&p.Shift), kernel.I(9), kernel.I(2), func(k kernel.I32) {
 		z.Set(k.U32(), z.At(k.U32()).Shl(k.U32()).Shr(kernel.U(1)).Neg().Abs().Div(kernel.I(3)).Mod(k))
 	})
-	turns := kernel.NewVar(b, "turns", kernel.U(0))
-	b.While(func() kernel.Bool { return turns.Get().Lt(n) }, func() { turns.Set(turns.Get().Add(kernel.U(1))) })
+	iterations := kernel.NewVar(b, "turns", kernel.U(0))
+	b.While(func() kernel.Bool { return iterations.Get().Lt(n) }, func() { iterations.Set(iterations.Get().Add(kernel.U(1))) })
 	b.Loop(func() {
-		b.If(turns.Get().Eq(kernel.U(0)), b.Break)
-		turns.Set(turns.Get().Shr(kernel.U(1)))
+		b.If(iterations.Get().Eq(kernel.U(0)), b.Break)
+		iterations.Set(iterations.Get().Shr(kernel.U(1)))
 	})
 
 	s := sum.Get()
@@ -95,7 +95,7 @@ func TestEveryConstruct(t *testing.T) {
 	}
 	for c := ir.Add; c <= ir.Return; c++ {
 		if c.Arity() > 0 || c >= ir.BuiltIn {
-			if near := c >= ir.Exp2Near && c <= ir.SqrtNear; !used[c] && !near { // made from others
+			if near := c >= ir.Exp2Approx && c <= ir.SqrtInRange; !used[c] && !near { // made from others
 				t.Errorf("%v does not occur", c)
 			}
 		}

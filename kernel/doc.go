@@ -1,7 +1,7 @@
 // Package kernel is a small structured language for kernels, embedded in Go. A
-// kernel is a Go function that is called once to build a program; the program
-// prints as WGSL, lowers to PTX and runs on the CPU, where a checking mode
-// finds races, accesses out of bounds and reads of what was never written.
+// kernel is a Go function that is called once to build a program. The program
+// is printed as WGSL or PTX, or runs on the CPU, where a checking mode finds
+// races, accesses out of bounds and reads of unwritten memory.
 //
 //	type params struct {
 //		N     uint32
@@ -21,37 +21,38 @@
 // # Values
 //
 // [F32], [I32], [U32], [Bool], [F16] and the vectors [Vec2F] ... [Vec4B] are
-// values on the device: handles of instructions, small and passed by value.
-// Types that do not fit do not compile. The zero of each type is the number 0
-// (false), and [F], [I], [U], [N], [B] and [H] make constants; neither needs
-// a builder. Constants fold, and equal computations are done once.
+// values on the device. They are small handles of instructions and are passed by
+// value. Operands of different types do not compile. The zero value of each type is
+// the number 0 (or false); [F], [I], [U], [N], [B] and [H] make constants. Neither
+// needs a builder. Operations on constants are folded, and equal computations are
+// done once.
 //
 // # Control flow
 //
 // Go code runs while the kernel is built: a Go loop unrolls, a Go if chooses
 // code, a Go variable names a value. [Builder.If], [Builder.For],
-// [Builder.While] and [Builder.Loop] run on the device. What a value computed
-// within one of their functions is may not be used outside; a [Var] carries
-// values out of blocks and around loops. Private arrays are Go slices of Var:
+// [Builder.While] and [Builder.Loop] run on the device. A value that is computed
+// in the function of such a block must not be used outside the block. Use a [Var] to
+// carry values out of blocks and around loops. Private arrays are Go slices of Var:
 // see [NewVars].
 //
 // # Memory
 //
 // Buffers are bound in the order of [Input], [Output], [InOut] and [Atomic];
 // [Shared] and [SharedAtomic] are arrays of a workgroup. Parameters are the
-// fields of a Go struct, named by pointer. An index is in elements and must be
-// within bounds: what happens otherwise is not defined beyond that no other
-// buffer is touched.
+// fields of a Go struct, named by pointer. An index counts elements and must be
+// within bounds. The result of an access out of bounds is undefined, but it never
+// touches another buffer.
 //
 // # Specialisation
 //
-// A build function closes over what it is specialised by; [Family] keeps one
-// kernel for each value of a comparable type.
+// A build function may use variables of the surrounding Go code to specialise a
+// kernel. A [Family] keeps one kernel for each value of a comparable type.
 //
 // # Mistakes
 //
-// A mistake never panics: the first one sticks, with the author's file and
-// line, and [Kernel.Err] and every use of the kernel report it as an [*Error].
+// A mistake never panics. The builder keeps the first one, with the author's file
+// and line; [Kernel.Err] and every use of the kernel report it as an [*Error].
 package kernel
 
 //go:generate go run ./internal/gen

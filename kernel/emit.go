@@ -213,7 +213,7 @@ func (b *Builder) compose4(k kind, x, y, z, w handle) handle {
 		return handle{b: b}
 	}
 	state := b.code[p].state | b.code[q].state | b.code[r].state | b.code[t].state
-	return handle{b: b, id: b.known(head(ir.Compose, k, 0), p, q, r, uint32(t), live|state&unsure)}
+	return handle{b: b, id: b.intern(head(ir.Compose, k, 0), p, q, r, uint32(t), live|state&unsure)}
 }
 
 // dot returns the sum of the products of the components of two vectors of kind k.

@@ -33,7 +33,7 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s/%s:%d", filepath.Base(dir), file, p.Line)
 }
 
-// Error says which kernel, where and what.
+// Error returns the kernel, the position and the mistake.
 func (e *Error) Error() string {
 	s := "kernel " + e.Kernel + ": "
 	if p := e.Pos.String(); p != "" {

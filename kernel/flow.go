@@ -188,7 +188,7 @@ func (b *Builder) terminate(id ir.Value) {
 		last.ended = id
 	}
 	// Who jumps and who does not would have to be followed from here on.
-	b.judge = b.judge || last.unsure
+	b.verifier = b.verifier || last.unsure
 }
 
 // open begins the block of instruction id.
@@ -243,7 +243,7 @@ func (b *Builder) unsure(id ir.Value) bool {
 // Kernel.together.
 func (b *Builder) together() {
 	if b.err == nil {
-		b.judge = b.judge || b.blocks[len(b.blocks)-1].unsure
+		b.verifier = b.verifier || b.blocks[len(b.blocks)-1].unsure
 	}
 }
 

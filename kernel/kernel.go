@@ -163,8 +163,8 @@ func (k *Kernel) Positions() (*ir.Program, error) {
 
 // build runs the build function.
 func (k *Kernel) build(positions bool) (p *ir.Program, e *Error) {
-	p, judge, e := k.make(positions)
-	if e == nil && judge && !positions {
+	p, verifier, e := k.make(positions)
+	if e == nil && verifier && !positions {
 		e = k.together(p)
 	}
 	if e != nil {
@@ -175,7 +175,7 @@ func (k *Kernel) build(positions bool) (p *ir.Program, e *Error) {
 
 // make is build without the proof that lanes come to barriers together; judge
 // tells that one is needed.
-func (k *Kernel) make(positions bool) (p *ir.Program, judge bool, e *Error) {
+func (k *Kernel) make(positions bool) (p *ir.Program, verifier bool, e *Error) {
 	b := newBuilder(k.name, positions)
 	b.uniforms = k.uniforms
 	// Goexit ends the function without a panic or a return.
@@ -192,7 +192,7 @@ func (k *Kernel) make(positions bool) (p *ir.Program, judge bool, e *Error) {
 	}()
 	k.run(b)
 	p = b.finish()
-	return p, b.judge, b.err
+	return p, b.verifier, b.err
 }
 
 // together checks that lanes come to barriers together. The lines for the
@@ -222,7 +222,7 @@ func (k *Kernel) together(p *ir.Program) *Error {
 	return e
 }
 
-// String lists the program, or says what is wrong with it.
+// String lists the program, or returns the mistake in it.
 func (k *Kernel) String() string {
 	p, err := k.Program()
 	if err != nil {
@@ -246,7 +246,7 @@ func (b *Builder) finish() *ir.Program {
 	}
 	b.cut(b.blocks[0].ended)
 	p := &ir.Program{
-		Name: b.name, Local: b.local, Roomy: b.roomy, Uniforms: b.uniforms, Budget: b.budget, Pos: b.pos,
+		Name: b.name, Local: b.local, PreferRegisters: b.preferRegisters, Uniforms: b.uniforms, Budget: b.budget, Pos: b.pos,
 		Bindings: slices.Clone(b.bindings), Shared: slices.Clone(b.shared), Vars: slices.Clone(b.vars),
 		Code: b.program(),
 	}

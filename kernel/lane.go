@@ -9,7 +9,7 @@ func (b *Builder) LocalSize(x, y, z int) {
 		return
 	}
 	if b.sized {
-		b.fail("a second LocalSize")
+		b.fail("LocalSize is called twice")
 		return
 	}
 	if x < 1 || y < 1 || z < 1 {
@@ -23,12 +23,12 @@ func (b *Builder) LocalSize(x, y, z int) {
 	b.local, b.sized = [3]uint32{uint32(x), uint32(y), uint32(z)}, true
 }
 
-// Roomy says that lanes are better off with all the registers that they want than
-// with more lanes beside them: for kernels that compute on many values in turn. It
-// is a hint; not every compiler takes it.
-func (b *Builder) Roomy() {
+// PreferRegisters asks the compiler for more registers for each lane instead of more
+// resident lanes. Use it in kernels that compute on many values at a time. It is a hint
+// that not every compiler follows.
+func (b *Builder) PreferRegisters() {
 	if b.ready() {
-		b.roomy = true
+		b.preferRegisters = true
 	}
 }
 
@@ -53,15 +53,15 @@ func (b *Builder) localKnown(name string) bool {
 
 // Budget sets how often a loop that is not known to end may turn each time it
 // is entered: [DefaultBudget] unless set.
-func (b *Builder) Budget(turns int) {
+func (b *Builder) Budget(iterations int) {
 	if !b.ready() {
 		return
 	}
-	if turns < 1 || uint64(turns) > 1<<32-1 {
-		b.fail("a budget of %d turns", turns)
+	if iterations < 1 || uint64(iterations) > 1<<32-1 {
+		b.fail("Budget of %d iterations: expected 1 or more", iterations)
 		return
 	}
-	b.budget = uint32(turns)
+	b.budget = uint32(iterations)
 }
 
 func (b *Builder) builtIn(flag uint8) U32 {
@@ -70,7 +70,7 @@ func (b *Builder) builtIn(flag uint8) U32 {
 	if flag < ir.BuiltInGroupX || flag > ir.BuiltInGroupsZ {
 		state |= unsure
 	}
-	return U32{b: b, id: b.known(head(ir.BuiltIn, kU32, flag), 0, 0, 0, 0, state)}
+	return U32{b: b, id: b.intern(head(ir.BuiltIn, kU32, flag), 0, 0, 0, 0, state)}
 }
 
 // localID returns a place in the workgroup, 0 along an axis of one lane.

@@ -231,14 +231,14 @@ var misuses = []struct {
 	{"unequal constant", "unequal components", func(b b, _ none) {
 		b.Lane().F32().Splat4().Mul(kernel.U(0x0102).UnpackI8().Vec4F()) // mistake: unequal constant
 	}},
-	{"second size", "second LocalSize", func(b b, _ none) {
+	{"second size", "LocalSize is called twice", func(b b, _ none) {
 		b.LocalSize(2, 1, 1) // mistake: second size
 	}},
-	{"second name", "second buffer x", func(b b, _ none) {
+	{"second name", "buffer x is declared twice", func(b b, _ none) {
 		kernel.Input[kernel.F32](b, "x")
 		kernel.Shared[kernel.F32](b, "x", 1) // mistake: second name
 	}},
-	{"bad name", "is no name", func(b b, _ none) {
+	{"bad name", "is not a name", func(b b, _ none) {
 		kernel.Input[kernel.F32](b, "x y") // mistake: bad name
 	}},
 	{"many buffers", "more than 30 buffers", func(b b, _ none) {
@@ -246,7 +246,7 @@ var misuses = []struct {
 			kernel.Input[kernel.F32](b, fmt.Sprint("x", i)) // mistake: many buffers
 		}
 	}},
-	{"budget", "budget of 0", func(b b, _ none) {
+	{"budget", "Budget of 0 iterations", func(b b, _ none) {
 		b.Budget(0) // mistake: budget
 	}},
 	{"parameter", "not the address", func(b b, _ none) {
@@ -267,7 +267,7 @@ var misuses = []struct {
 			x = x.Mul(x) // mistake: unrolled
 		}
 	}},
-	{"endless", "a budget", func(b b, _ none) {
+	{"endless", "Budget of -1 iterations", func(b b, _ none) {
 		b.Budget(-1) // mistake: endless
 		for {
 			b.Barrier()

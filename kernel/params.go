@@ -28,12 +28,12 @@ func uniformsOf(t reflect.Type) ([]ir.Uniform, error) {
 			return nil, fmt.Errorf("parameter %s is a %v: parameters are float32, int32 or uint32", f.Name, f.Type)
 		}
 		if !identifier(f.Name) {
-			return nil, fmt.Errorf("parameter %q is no name: letters, digits and underscores", f.Name)
+			return nil, fmt.Errorf("parameter %q is not a name: use letters, digits and underscores", f.Name)
 		}
 		us = append(us, u)
 	}
 	if len(us) > maxParams {
-		return nil, fmt.Errorf("%d parameters; the most is %d", len(us), maxParams)
+		return nil, fmt.Errorf("%d parameters: at most %d are supported", len(us), maxParams)
 	}
 	return us, nil
 }

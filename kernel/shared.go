@@ -45,7 +45,7 @@ func (b *Builder) share(name string, k kind, n int, atomic bool) uint32 {
 		return 0
 	}
 	if n <= 0 {
-		b.fail("workgroup array %s of %d elements", name, n)
+		b.fail("workgroup array %s of %d elements: expected 1 or more", name, n)
 		return 0
 	}
 	size := uint64(k.width()) * 4

@@ -80,7 +80,7 @@ func TestTurns(t *testing.T) {
 		}
 		block := binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, c.n), c.m)
 		l := ir.Launch{Grid: [3]uint32{1000, 1, 1}, Params: block, Lengths: []uint32{300, 64}}
-		if most, sampled := l.Turns(prog), l.SampledTurns(prog); most != c.most || sampled != c.sampled {
+		if most, sampled := l.Iterations(prog), l.SampledIterations(prog); most != c.most || sampled != c.sampled {
 			t.Errorf("%s: %d turns, %d in samples, not %d and %d", c.name, most, sampled, c.most, c.sampled)
 		}
 	}

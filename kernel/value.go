@@ -38,10 +38,10 @@ func (k kind) String() string {
 // Scalar holds the scalar numbers of 32 bits.
 type Scalar interface{ F32 | I32 | U32 }
 
-// Integer holds what atomic operations work on.
+// Integer is an integer type of atomic operations.
 type Integer interface{ I32 | U32 }
 
-// Element holds what an element of memory may be.
+// Element is a type of elements of memory.
 type Element interface {
 	F32 | I32 | U32 | F16 |
 		Vec2F | Vec4F | Vec2I | Vec4I | Vec2U | Vec4U | Vec2H | Vec4H

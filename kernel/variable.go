@@ -24,7 +24,7 @@ func NewVar[T Value](b *Builder, name string, v T) Var[T] {
 // kernel is built. An index out of range is a mistake like any other.
 func NewVars[T Value](b *Builder, name string, n int, v T) []Var[T] {
 	if n < 0 || n > maxVars {
-		b.owner().failure(ErrLimit, "%d variables; the most is %d", n, maxVars)
+		b.owner().failure(ErrLimit, "%d variables: at most %d are supported", n, maxVars)
 		return nil
 	}
 	vs := make([]Var[T], n)
@@ -45,7 +45,7 @@ func (b *Builder) declare(name string, k kind, v handle) (slot uint32, init ir.V
 		return 0, 0
 	}
 	if name != "" && !identifier(name) {
-		b.fail("%q is no name: letters, digits and underscores", name)
+		b.fail("%q is not a name: use letters, digits and underscores", name)
 		return 0, 0
 	}
 	if len(b.vars) == maxVars {

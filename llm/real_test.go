@@ -51,7 +51,7 @@ var realModels = map[string]string{"real-smollm2": testutil.SmolLM2, "real-gemma
 
 func readReal[T any](t *testing.T, name string) (g T) {
 	t.Helper()
-	if err := json.Unmarshal(unzipped(t, name+".json"), &g); err != nil {
+	if err := json.Unmarshal(testutil.Unzip(t, "testdata/"+name+".json.gz"), &g); err != nil {
 		t.Fatal(err)
 	}
 	return g

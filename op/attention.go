@@ -139,7 +139,7 @@ func AttentionOf(a *Attrs, in []Shape) (AttentionSizes, error) {
 	copy(all[:], in)
 	q := all[AttentionQ]
 	if len(q) != 3 && len(q) != 4 {
-		return s, mismatch("queries %v: not three or four extents", q)
+		return s, mismatch("queries %v: expected three or four extents", q)
 	}
 	if len(q) == 4 {
 		s.Batch, q = q[0], q[1:]
@@ -190,7 +190,7 @@ func (s *AttentionSizes) pages(in [AttentionTable + 1]Shape) error {
 		return mismatch("pages of keys %v and of values %v: both have four extents, [pages p h %d], the same but for the last of the values", k, v, s.D)
 	}
 	if len(t) != 2 || t[0] != s.Batch {
-		return mismatch("table %v for a batch of %d: not [%d n]", t, s.Batch, s.Batch)
+		return mismatch("table %v for a batch of %d: expected [%d n]", t, s.Batch, s.Batch)
 	}
 	if k[1] == 0 {
 		return mismatch("pages of keys %v: pages of no keys", k)
@@ -244,9 +244,9 @@ func attentionTypes(a *Attrs, in []DType) ([]DType, error) {
 		switch t := in[i]; {
 		case t == InvalidType, i == AttentionMask && (t == Bool || t.Float()), i != AttentionMask && t == I32:
 		case i == AttentionMask:
-			return nil, unsupported("a mask of type %v, neither bool nor floating", t)
+			return nil, unsupported("mask has type %v: expected bool or a floating-point type", t)
 		default:
-			return nil, unsupported("lengths and table of type %v, not i32", t)
+			return nil, unsupported("lengths and table have type %v: expected i32", t)
 		}
 	}
 	if in[AttentionQ] == F32 && in[AttentionK].Float() {

@@ -47,7 +47,7 @@ func (a Along) Of(rank int) (axes, others []int, err error) {
 			return nil, nil, err
 		}
 		if is[i] {
-			return nil, nil, mismatch("axis %d twice", i)
+			return nil, nil, mismatch("axis %d is given twice", i)
 		}
 		is[i] = true
 	}

@@ -31,14 +31,14 @@ func topKTypes(a *Attrs, in []DType) ([]DType, error) {
 func topKShape(a *Attrs, in []Shape) ([]Shape, error) {
 	x, k := in[0], TopKOptsOf(a).K
 	if len(x) == 0 {
-		return nil, mismatch("a scalar has no rows")
+		return nil, mismatch("the operand is a scalar: it needs one extent or more")
 	}
 	n := x[len(x)-1]
 	if k < 0 || k > n {
 		return nil, mismatch("the %d greatest of %d elements", k, n)
 	}
 	if n > math.MaxInt32 {
-		return nil, mismatch("rows of %d elements, the most is 2^31-1", n)
+		return nil, mismatch("rows of %d elements: at most 2^31-1 are supported", n)
 	}
 	out := append(append(Shape{}, x[:len(x)-1]...), k)
 	return []Shape{out, out}, nil

@@ -95,7 +95,7 @@ func compares(a *Attrs, in []DType) ([]DType, error) {
 // chooses takes a Bool and two of one numeric type.
 func chooses(a *Attrs, in []DType) ([]DType, error) {
 	if in[0] != Bool {
-		return nil, unsupported("condition of type %v, not bool", in[0])
+		return nil, unsupported("condition has type %v: expected bool", in[0])
 	}
 	return numbers(a, in[1:])
 }

@@ -25,7 +25,7 @@ func float32s(results int) typeRule {
 // ErrShape.
 func matrixOf(s Shape) (lead Shape, rows, cols int, err error) {
 	if len(s) < 2 {
-		return nil, 0, 0, mismatch("%v is no matrix: it needs two extents or more", s)
+		return nil, 0, 0, mismatch("%v is not a matrix: it needs two extents or more", s)
 	}
 	n := len(s) - 2
 	return s[:n:n], s[n], s[n+1], nil

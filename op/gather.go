@@ -26,7 +26,7 @@ func IndexedOf(a *Attrs, table, ids Shape) (Indexed, error) {
 		return Indexed{}, err
 	}
 	if int64(table[axis]) > math.MaxInt32 {
-		return Indexed{}, mismatch("an axis of %d elements, the most that ids name is 2^31-1", table[axis])
+		return Indexed{}, mismatch("an axis of %d elements: ids of type i32 reach 2^31-1", table[axis])
 	}
 	n, err := ids.Size()
 	return Indexed{Outer: int(elements(table[:axis])), Extent: table[axis], Inner: int(elements(table[axis+1:])), Ids: n}, err

@@ -17,10 +17,10 @@ func iotaTypes(_ *Attrs, in []DType) ([]DType, error) {
 
 func iotaShape(a *Attrs, in []Shape) ([]Shape, error) {
 	if n := int64(a.I[0]); n < 0 || n > math.MaxUint32 {
-		return nil, mismatch("%d numbers, not 0 to 2^32-1", n)
+		return nil, mismatch("%d numbers: expected 0 to 2^32-1", n)
 	}
 	if n, err := in[0].Size(); err != nil || n != 1 {
-		return nil, mismatch("a start of shape %v has not one element", in[0])
+		return nil, mismatch("start has shape %v: expected one element", in[0])
 	}
 	return []Shape{{a.I[0]}}, nil
 }

@@ -147,24 +147,24 @@ func (l *Layout) Bounds() (first, end int) {
 	return first, end
 }
 
-// Spread returns the name of the layout of a value that lies in n elements of
+// BroadcastKind returns the name of the layout of a value that lies in n elements of
 // memory: one of those that need no index arithmetic, or Strided.
-func (l *Layout) Spread(n int) Spread {
+func (l *Layout) BroadcastKind(n int) BroadcastKind {
 	f := l.F
 	plain := func(i int) bool { return f[i].Lo == 0 && f[i].Hi == f[i].N && f[i].N == n && f[i].Stride == 1 }
 	same := func(i int) bool { return f[i].Lo == 0 && f[i].Hi == f[i].N && f[i].Stride == 0 }
 	switch {
 	case l.Size() == 0: // nothing is read
-		return [...]Spread{Full, Scalar, Periodic}[min(n, 2)]
+		return [...]BroadcastKind{Full, Scalar, Tiled}[min(n, 2)]
 	case l.Off != 0:
 	case l.Rank == 0 && n == 1, l.Rank == 1 && plain(0):
 		return Full
 	case l.Rank == 1 && n == 1 && same(0):
 		return Scalar
 	case l.Rank == 2 && same(0) && plain(1):
-		return Periodic
+		return Tiled
 	case l.Rank == 2 && plain(0) && same(1):
-		return Stretched
+		return Repeated
 	}
 	return Strided
 }
@@ -522,11 +522,11 @@ func (l *Layout) Over(s, out Shape) (Layout, error) {
 // spreads returns an ErrShape if s does not spread over out by NumPy's rule.
 func (s Shape) spreads(out Shape) error {
 	if len(s) > len(out) {
-		return mismatch("%v does not spread over %v", s, out)
+		return mismatch("%v does not broadcast to %v", s, out)
 	}
 	for i, d := range out {
 		if e := s.at(i, len(out)); e != d && e != 1 {
-			return mismatch("%v does not spread over %v", s, out)
+			return mismatch("%v does not broadcast to %v", s, out)
 		}
 	}
 	return nil

@@ -325,19 +325,19 @@ func TestLayoutsOfTransformers(t *testing.T) {
 	}
 }
 
-// TestLayoutSpread gives the layouts that have names theirs.
-func TestLayoutSpread(t *testing.T) {
+// TestLayoutBroadcastKind gives the layouts that have names theirs.
+func TestLayoutBroadcastKind(t *testing.T) {
 	for _, c := range []struct {
 		s, out Shape
-		want   Spread
+		want   BroadcastKind
 	}{
 		{Shape{}, Shape{}, Full}, {Shape{1}, Shape{1, 1}, Full}, {Shape{2, 3}, Shape{2, 3}, Full}, {Shape{0}, Shape{0}, Full},
 		{Shape{}, Shape{4}, Scalar}, {Shape{1, 1}, Shape{2, 3}, Scalar}, {Shape{1}, Shape{0}, Scalar},
-		{Shape{3}, Shape{2, 3}, Periodic}, {Shape{2, 3}, Shape{4, 2, 3}, Periodic}, {Shape{3}, Shape{0, 3}, Periodic},
-		{Shape{2, 1}, Shape{2, 3}, Stretched}, {Shape{4, 2, 1}, Shape{4, 2, 3}, Stretched},
+		{Shape{3}, Shape{2, 3}, Tiled}, {Shape{2, 3}, Shape{4, 2, 3}, Tiled}, {Shape{3}, Shape{0, 3}, Tiled},
+		{Shape{2, 1}, Shape{2, 3}, Repeated}, {Shape{4, 2, 1}, Shape{4, 2, 3}, Repeated},
 		{Shape{4, 1, 3}, Shape{4, 2, 3}, Strided}, {Shape{2, 1}, Shape{4, 2, 3}, Strided},
 	} {
-		if got, err := SpreadOf(c.s, c.out); err != nil || got != c.want {
+		if got, err := BroadcastOf(c.s, c.out); err != nil || got != c.want {
 			t.Errorf("%v over %v: %v, %v, want %v", c.s, c.out, got, err, c.want)
 		}
 	}

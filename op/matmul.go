@@ -79,7 +79,7 @@ func MatMulOf(a *Attrs, in []Shape) (Product, error) {
 	o := MatMulOptsOf(a)
 	x, y := in[0], in[1]
 	if len(x) < 2 || len(y) < 2 {
-		return Product{}, mismatch("%v times %v: a matrix has two extents", x, y)
+		return Product{}, mismatch("%v times %v: each operand needs two extents or more", x, y)
 	}
 	lead, xm := x[:len(x)-2], x[len(x)-2:]
 	leadY, ym := y[:len(y)-2], y[len(y)-2:]
@@ -93,9 +93,9 @@ func MatMulOf(a *Attrs, in []Shape) (Product, error) {
 	}
 	switch {
 	case k != p.K:
-		return Product{}, mismatch("%v times %v (transposed: %v, %v): inner extents %d and %d", x, y, o.TransA, o.TransB, p.K, k)
+		return Product{}, mismatch("%v times %v (transposed: %v, %v): inner extents %d and %d differ", x, y, o.TransA, o.TransB, p.K, k)
 	case len(leadY) > 0 && !lead.Equal(leadY):
-		return Product{}, mismatch("%v times %v: leading extents %v and %v", x, y, lead, leadY)
+		return Product{}, mismatch("%v times %v: leading extents %v and %v do not broadcast", x, y, lead, leadY)
 	case len(in) > 2 && in[2] != nil && !in[2].Equal(Shape{p.N}):
 		return Product{}, mismatch("bias %v for %d columns", in[2], p.N)
 	}
@@ -195,7 +195,7 @@ func tf32Slack(x, y float64) float64 {
 func matVecShape(a *Attrs, in []Shape) ([]Shape, error) {
 	m, x := in[0], in[1]
 	if len(m) != 2 || len(x) != 1 {
-		return nil, mismatch("%v times %v: not a matrix and a vector", m, x)
+		return nil, mismatch("%v times %v: expected a matrix and a vector", m, x)
 	}
 	rows, cols := m[0], m[1]
 	if MatVecOptsOf(a).Trans {

@@ -1,12 +1,11 @@
-// Package op holds what an operation is: its name, operands, parameters, rules
-// for shapes and element types, its expression or reference in float64, its
-// behaviour at NaN, infinities and signed zero, and its tolerance. Everything
-// else in the module (kernels for each kind of device, the methods of packages
-// device and batch, docs/OPS.md, the conformance tests) is made from these
-// entries.
+// Package op defines the operations of rayo. An [Operation] has a name, operands,
+// parameters, rules for shapes and element types, an expression or a float64 reference, a
+// statement about NaN, infinities and signed zeros, and a tolerance. The kernels of each
+// device, the methods of packages device and batch, docs/OPS.md and the conformance tests
+// are generated from these entries.
 //
-// Users define elementwise operations of their own with [Unary], [Binary] and
-// [Ternary].
+// Use [Unary], [Binary] and [Ternary] to define elementwise operations of your own.
+// docs/OPS.md lists all operations with one entry each.
 package op
 
 import (
@@ -152,13 +151,13 @@ func (o *Operation) String() string { return o.name }
 // Class returns how the result depends on the operands.
 func (o *Operation) Class() Class { return o.class }
 
-// Doc returns one sentence that says what the operation computes.
+// Doc returns one sentence that describes the operation.
 func (o *Operation) Doc() string { return o.doc }
 
 // Formula returns the definition.
 func (o *Operation) Formula() string { return o.formula }
 
-// Special returns what happens at NaN, infinities and signed zeros.
+// Special describes the results for NaN, infinities and signed zeros.
 func (o *Operation) Special() string { return o.special }
 
 // ShapeDoc returns the shape rule in words.
@@ -205,7 +204,7 @@ func (o *Operation) Key() string {
 	return o.name
 }
 
-// Err returns what is wrong with a user's operation, or nil. The zero Operation
+// Err returns the mistake in a user's operation, or nil. The zero Operation
 // computes nothing, which is wrong too.
 func (o *Operation) Err() error {
 	if o.outs == 0 {
@@ -238,7 +237,7 @@ func (o *Operation) CheckDefaults() error {
 	if names == nil {
 		return nil
 	}
-	return unsupported("%s needs %s, which Map does not take: call the method %s", o.name, strings.Join(names, " and "), o.GoName())
+	return unsupported("%s needs %s, which Map cannot pass: call the method %s", o.name, strings.Join(names, " and "), o.GoName())
 }
 
 // Types returns the element types of the results for operands of the given
@@ -272,7 +271,7 @@ func (o *Operation) Shapes(a *Attrs, in []Shape) ([]Shape, error) {
 	}
 	for i, s := range in {
 		if s == nil && i < o.arity[0] {
-			return nil, mismatch("operand %s is absent", o.inputs[i])
+			return nil, mismatch("operand %s is missing", o.inputs[i])
 		}
 		if err := s.check(); err != nil {
 			return nil, err
@@ -302,9 +301,9 @@ func broadcasts(_ *Attrs, in []Shape) ([]Shape, error) {
 func (o *Operation) count(n int) error {
 	if n < o.arity[0] || n > o.arity[1] {
 		if o.arity[0] == o.arity[1] {
-			return mismatch("%d operands, not %d", n, o.arity[0])
+			return mismatch("%d operands: expected %d", n, o.arity[0])
 		}
-		return mismatch("%d operands, not %d to %d", n, o.arity[0], o.arity[1])
+		return mismatch("%d operands: expected %d to %d", n, o.arity[0], o.arity[1])
 	}
 	return nil
 }

@@ -74,4 +74,4 @@ func (a *Attrs) field(i int, otherwise float32) float32 {
 	return v
 }
 
-func tooMany(n int) error { return mismatch("%d option structs, not one", n) }
+func tooMany(n int) error { return mismatch("%d option structs: at most one is accepted", n) }

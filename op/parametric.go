@@ -38,7 +38,7 @@ func (o *Operation) setParametric() {
 	p.types = func(a *Attrs, in []DType) ([]DType, error) {
 		for i, d := range in[n:] {
 			if d != F32 {
-				return nil, unsupported("parameter %s of type %v, not f32", o.params[i].Name, d)
+				return nil, unsupported("parameter %s has type %v: expected f32", o.params[i].Name, d)
 			}
 		}
 		return o.Types(a, in[:n])

@@ -25,7 +25,7 @@ var (
 // placed takes one type and an i32 as the second operand.
 func placed(_ *Attrs, in []DType) ([]DType, error) {
 	if in[1] != I32 {
-		return nil, unsupported("a place of type %v, not i32", in[1])
+		return nil, unsupported("place has type %v: expected i32", in[1])
 	}
 	return anything(nil, slices.Delete(slices.Clone(in), 1, 2))
 }
@@ -51,7 +51,7 @@ func PlacedOf(a *Attrs, in []Shape) (Placed, error) {
 		return Placed{}, err
 	}
 	if n, err := in[1].Size(); err != nil || n != 1 {
-		return Placed{}, mismatch("a place of shape %v has not one element", in[1])
+		return Placed{}, mismatch("place has shape %v: expected one element", in[1])
 	}
 	p := Placed{Outer: int(elements(x[:axis])), Extent: x[axis], Inner: int(elements(x[axis+1:])), Part: a.I[1]}
 	if len(in) < 3 || in[2] == nil {

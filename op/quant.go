@@ -89,7 +89,7 @@ func (d DType) Array(s Shape, memory []byte) (*Array, error) {
 		return nil, err
 	}
 	if len(memory) < bytes {
-		return nil, mismatch("%d bytes for %v of %v, which takes %d", len(memory), s, d, bytes)
+		return nil, mismatch("%d bytes for %v of %v: expected %d", len(memory), s, d, bytes)
 	}
 	a := NewArray(s)
 	if !d.Quantized() {

@@ -57,7 +57,7 @@ func MatMulQOf(in []Shape) (Product, error) {
 // must keep, and a quantised one for w.
 func matMulQTypes(a *Attrs, in []DType) ([]DType, error) {
 	if !in[1].Quantized() {
-		return nil, unsupported("w of type %v, which is not quantised", in[1])
+		return nil, unsupported("w has type %v: expected a quantised type", in[1])
 	}
 	others := [...]DType{in[0], InvalidType}
 	copy(others[1:], in[2:])

@@ -180,11 +180,11 @@ func reducedShape(a *Attrs, in []Shape, nonempty bool) ([]Shape, error) {
 		return nil, mismatch("axis mode %d, not %d or %d", a.I[0], AllElements, AlongRows)
 	}
 	if nonempty && cols == 0 && rows > 0 {
-		return nil, mismatch("no elements in rows of %v", in[0])
+		return nil, mismatch("the rows of %v have no elements", in[0])
 	}
 	if cols > math.MaxInt32 {
 		// Indices and counts are 32-bit integers on every device.
-		return nil, mismatch("%d elements become one, the most is 2^31-1", cols)
+		return nil, mismatch("reduction of %d elements: at most 2^31-1 are supported", cols)
 	}
 	if a.I[1] < 0 || a.I[1] > math.MaxInt32 {
 		return nil, mismatch("ddof %d is out of range", a.I[1])

@@ -55,10 +55,10 @@ func RopeFrequencies(d int, theta float32) []float32 {
 
 func ropeTypes(a *Attrs, in []DType) ([]DType, error) {
 	if len(in) > RopeByPositions && in[RopeByPositions] != InvalidType && in[RopeByPositions] != I32 {
-		return nil, unsupported("positions of type %v, not i32", in[RopeByPositions])
+		return nil, unsupported("positions have type %v: expected i32", in[RopeByPositions])
 	}
 	if len(in) > RopeByFrequencies && in[RopeByFrequencies] != InvalidType && in[RopeByFrequencies] != F32 {
-		return nil, unsupported("frequencies of type %v, not f32", in[RopeByFrequencies])
+		return nil, unsupported("frequencies have type %v: expected f32", in[RopeByFrequencies])
 	}
 	return floats(a, in[:1])
 }

@@ -72,7 +72,7 @@ var (
 func rowShape(a *Attrs, in []Shape) ([]Shape, error) {
 	x := in[0]
 	if len(x) == 0 {
-		return nil, mismatch("a scalar has no rows")
+		return nil, mismatch("the operand is a scalar: it needs one extent or more")
 	}
 	for _, w := range in[1:] {
 		if w != nil && (len(w) != 1 || w[0] != x[len(x)-1]) {

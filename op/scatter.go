@@ -53,7 +53,7 @@ func ScatterReduceOf(a *Attrs) ScatterReduce { return ScatterReduce(a.I[1]) }
 
 func scatterTypes(a *Attrs, in []DType) ([]DType, error) {
 	if in[1] != I32 {
-		return nil, unsupported("ids of type %v, not i32", in[1])
+		return nil, unsupported("ids have type %v: expected i32", in[1])
 	}
 	pair := []DType{in[0], in[2]}
 	switch r := a.I[1]; {

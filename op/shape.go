@@ -36,7 +36,7 @@ func (s Shape) Size() (int, error) {
 // check returns an ErrShape if a device could not hold an array of shape s.
 func (s Shape) check() error {
 	if len(s) > MaxRank {
-		return mismatch("%d extents, the most is %d", len(s), MaxRank)
+		return mismatch("%d extents: at most %d are supported", len(s), MaxRank)
 	}
 	_, err := s.Size()
 	return err
@@ -87,28 +87,28 @@ func (s Shape) String() string {
 	return b.String()
 }
 
-// Spread names the layouts of an operand over the result of an elementwise
-// operation that need no index arithmetic. See [Layout.Spread].
-type Spread uint8
+// A BroadcastKind names a layout of an operand over the result of an elementwise
+// operation. All kinds but Strided need no index arithmetic. See [Layout.BroadcastKind].
+type BroadcastKind uint8
 
 const (
 	// Full: one element for each element of the result.
-	Full Spread = iota
+	Full BroadcastKind = iota
 	// Scalar: one element for all.
 	Scalar
-	// Periodic: the operand has the trailing extents of the result and is
+	// Tiled: the operand has the trailing extents of the result and is
 	// repeated over the leading ones: a bias on every row.
-	Periodic
-	// Stretched: the operand has the leading extents, and ones after them;
+	Tiled
+	// Repeated: the operand has the leading extents, and ones after them;
 	// each element stands for a whole run of the result: a factor per row.
-	Stretched
+	Repeated
 	// Strided: as a [Layout] says.
 	Strided
 )
 
-// String names the spread.
-func (s Spread) String() string {
-	return [...]string{"full", "scalar", "periodic", "stretched", "strided"}[min(s, Strided)]
+// String names the kind of broadcast.
+func (s BroadcastKind) String() string {
+	return [...]string{"full", "scalar", "tiled", "repeated", "strided"}[min(s, Strided)]
 }
 
 // Broadcast returns the shape of an elementwise result over operands of the
@@ -148,13 +148,13 @@ func (s Shape) at(i, rank int) int {
 	return 1
 }
 
-// SpreadOf returns how an operand of shape s lies over a result of shape out,
+// BroadcastOf returns how an operand of shape s lies over a result of shape out,
 // or an ErrShape.
-func SpreadOf(s, out Shape) (Spread, error) {
+func BroadcastOf(s, out Shape) (BroadcastKind, error) {
 	l, err := Over(s, out)
 	if err != nil {
 		return 0, err
 	}
 	n, err := s.Size()
-	return l.Spread(n), err
+	return l.BroadcastKind(n), err
 }

@@ -59,7 +59,7 @@ func TestBroadcast(t *testing.T) {
 
 // TestIndexIsNumPys compares the spreads with broadcasting by coordinates.
 func TestIndexIsNumPys(t *testing.T) {
-	tested := map[Spread]int{}
+	tested := map[BroadcastKind]int{}
 	extents := []int{0, 1, 2, 3}
 	for code := range 4 * 4 * 4 * 8 {
 		out := Shape{extents[code%4], extents[code/4%4], extents[code/16%4]}
@@ -71,7 +71,7 @@ func TestIndexIsNumPys(t *testing.T) {
 		}
 		for cut := 0; cut <= 3 && (cut == 0 || s[cut-1] == 1); cut++ {
 			s := s[cut:]
-			spread, err := SpreadOf(s, out)
+			spread, err := BroadcastOf(s, out)
 			if err != nil {
 				continue
 			}

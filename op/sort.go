@@ -38,10 +38,10 @@ func sortTypes(_ *Attrs, in []DType) ([]DType, error) {
 func sortShape(_ *Attrs, in []Shape) ([]Shape, error) {
 	x := in[0]
 	if len(x) == 0 {
-		return nil, mismatch("a scalar has no rows")
+		return nil, mismatch("the operand is a scalar: it needs one extent or more")
 	}
 	if n := x[len(x)-1]; n > math.MaxInt32 {
-		return nil, mismatch("rows of %d elements, the most is 2^31-1", n)
+		return nil, mismatch("rows of %d elements: at most 2^31-1 are supported", n)
 	}
 	return []Shape{slices.Clone(x), slices.Clone(x)}, nil
 }

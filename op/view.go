@@ -158,7 +158,7 @@ func (d DType) number(bits uint32) float64 {
 // an ErrShape.
 func axisOf(axis, rank int) (int, error) {
 	if axis < -rank || axis >= rank {
-		return 0, mismatch("axis %d of %d", axis, rank)
+		return 0, mismatch("axis %d is out of range for %d axes", axis, rank)
 	}
 	return (axis + rank) % rank, nil
 }
@@ -167,7 +167,7 @@ func axisOf(axis, rank int) (int, error) {
 func withAxes(axes []int) (Attrs, error) {
 	var a Attrs
 	if len(axes) > len(a.I) {
-		return a, mismatch("%d axes, the most is %d", len(axes), len(a.I))
+		return a, mismatch("%d axes: at most %d are supported", len(axes), len(a.I))
 	}
 	for i, x := range axes {
 		if a.I[i] = x; x >= 0 {
@@ -192,7 +192,7 @@ func axesOf(a *Attrs, rank int) ([]int, error) {
 			return nil, err
 		}
 		if slices.Contains(axes, i) {
-			return nil, mismatch("axis %d twice", i)
+			return nil, mismatch("axis %d is given twice", i)
 		}
 		axes = append(axes, i)
 	}
@@ -310,7 +310,7 @@ func expandShape(a *Attrs, in []Shape) ([]Shape, error) {
 		out = append(out, v-1)
 	}
 	if len(out) < len(in[0]) {
-		return nil, mismatch("%v does not spread over %d axes", in[0], len(out))
+		return nil, mismatch("%v does not broadcast to %d axes", in[0], len(out))
 	}
 	lead := len(out) - len(in[0])
 	for i := range out {
@@ -366,7 +366,7 @@ func concatShape(a *Attrs, in []Shape) ([]Shape, error) {
 	out := slices.Clone(in[0])
 	for i, s := range in[1:] {
 		if s == nil {
-			return nil, mismatch("operand %d is absent", i+1)
+			return nil, mismatch("operand %d is missing", i+1)
 		}
 		same := len(s) == len(out)
 		for k := range out {
@@ -406,7 +406,7 @@ func concatReference(a *Attrs, in, out []*Array) {
 func ReshapeTo(s ...int) (Attrs, error) {
 	var a Attrs
 	if len(s) > len(a.I) {
-		return a, mismatch("%d extents, the most is %d", len(s), len(a.I))
+		return a, mismatch("%d extents: at most %d are supported", len(s), len(a.I))
 	}
 	for i, d := range s {
 		if d < -1 {
@@ -448,7 +448,7 @@ func reshapeShape(a *Attrs, in []Shape) ([]Shape, error) {
 			out = append(out, 1)
 			continue
 		default:
-			return nil, mismatch("more than one extent is to follow from the others, or one is negative")
+			return nil, mismatch("only one extent may be -1, and no other may be negative")
 		}
 		break
 	}
@@ -458,7 +458,7 @@ func reshapeShape(a *Attrs, in []Shape) ([]Shape, error) {
 	}
 	if infer >= 0 {
 		if m == 0 || n%m != 0 {
-			return nil, mismatch("%v in the shape %v, whose extent %d is to follow", in[0], out, infer)
+			return nil, mismatch("%v does not fit the shape %v: extent %d cannot be computed", in[0], out, infer)
 		}
 		out[infer], m = n/m, n
 	}
@@ -471,7 +471,7 @@ func reshapeShape(a *Attrs, in []Shape) ([]Shape, error) {
 func transposeShape(_ *Attrs, in []Shape) ([]Shape, error) {
 	n := len(in[0])
 	if n < 2 {
-		return nil, mismatch("%v has no two axes", in[0])
+		return nil, mismatch("%v has fewer than two axes", in[0])
 	}
 	out := append(Shape{}, in[0]...)
 	out[n-2], out[n-1] = out[n-1], out[n-2]

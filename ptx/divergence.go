@@ -9,32 +9,32 @@ package ptx
 // same in all threads.
 var CheckBarriers = Pass{"barriers", checkBarriers}
 
-// spread says among whom a value differs.
-type spread uint8
+// variation is the largest group of threads in which a value is uniform.
+type variation uint8
 
 const (
-	sameBlock spread = iota // it is the same in all threads of a block
-	sameWarp                // in the lanes of a warp
+	sameBlock variation = iota // it is the same in all threads of a block
+	sameWarp                   // in the lanes of a warp
 	differs
 )
 
 // divergence is who differs where.
 type divergence struct {
 	b      *body
-	reg    []spread // of registers
-	block  []spread // of blocks of instructions: who comes to them
-	cause  []int32  // the branch that makes it so
-	marked []spread // what was done for the branch at the end of a block
+	reg    []variation // of registers
+	block  []variation // of blocks of instructions: who comes to them
+	cause  []int32     // the branch that makes it so
+	marked []variation // what was done for the branch at the end of a block
 }
 
 func (b *body) divergence() *divergence {
 	g, f, k := b.graph(), b.registers(), b.k
-	d := &divergence{b, make([]spread, len(f.writes)), make([]spread, len(g.blocks)), make([]int32, len(g.blocks)), make([]spread, len(g.blocks))}
+	d := &divergence{b, make([]variation, len(f.writes)), make([]variation, len(g.blocks)), make([]int32, len(g.blocks)), make([]variation, len(g.blocks))}
 	var a access
 	for i := range k.prologue {
 		in := &k.prologue[i]
 		if in.op == opSpecial {
-			d.reg[f.number(in.d)] = k.spreadOf(Special(in.a.n()))
+			d.reg[f.number(in.d)] = k.variationOf(Special(in.a.n()))
 		}
 	}
 	for changed := true; changed; {
@@ -71,7 +71,7 @@ func (b *body) divergence() *divergence {
 	return d
 }
 
-func (k *Kernel) spreadOf(s Special) spread {
+func (k *Kernel) variationOf(s Special) variation {
 	switch s {
 	case TidX:
 		if k.threads[0] == 1 {
@@ -92,18 +92,18 @@ func (k *Kernel) spreadOf(s Special) spread {
 	return sameBlock
 }
 
-func (d *divergence) guard(in *instr) spread {
+func (d *divergence) guard(in *instr) variation {
 	if in.guard == 0 {
 		return sameBlock
 	}
-	return d.reg[d.b.facts.number(classP.reg(uint32(in.guard&^guarded)>>1))]
+	return d.reg[d.b.registerUse.number(classP.reg(uint32(in.guard&^guarded)>>1))]
 }
 
 // result returns how what the instruction computes differs.
-func (d *divergence) result(in *instr, a *access) spread {
+func (d *divergence) result(in *instr, a *access) variation {
 	s := sameBlock
 	for _, v := range a.reads {
-		s = max(s, d.reg[d.b.facts.number(v)])
+		s = max(s, d.reg[d.b.registerUse.number(v)])
 	}
 	small, isSmall := uint32(0), in.b.tag() == tagSmall
 	if isSmall {
@@ -117,7 +117,7 @@ func (d *divergence) result(in *instr, a *access) spread {
 		desc.layout == layoutAtomic, desc.layout == layoutExchange:
 		return differs
 	case in.op == opShuffleIndexU32, in.op == opShuffleIndexF32:
-		if i := in.b; i.tag() == tagSmall || d.reg[d.b.facts.number(i)] < differs {
+		if i := in.b; i.tag() == tagSmall || d.reg[d.b.registerUse.number(i)] < differs {
 			return min(s, sameWarp)
 		}
 	case desc.layout == layoutShuffle:

@@ -13,16 +13,16 @@ type word struct {
 	w      [3]uint64
 	n      uint8
 	layout layout
-	way    way
+	form   form
 }
 
-// way says how an instruction is written: plain ones with a result or without, the
+// form is the syntax of an instruction: plain ones with a result or without, the
 // others by their layout.
-type way uint8
+type form uint8
 
 const (
-	bare  way = iota
-	plain     // with a result and operands
+	bare  form = iota
+	plain      // with a result and operands
 	by
 )
 
@@ -79,9 +79,9 @@ var names = sync.OnceValue(func() *tables {
 	for o := range descs {
 		d := &descs[o]
 		t.ops[o] = newWord(d.text, d.layout)
-		if t.ops[o].way = by + way(d.layout); d.layout == layoutPlain && t.ops[o].n != 0 {
-			if t.ops[o].way = bare; d.kinds[0] != kNone && d.kinds[1] != kNone {
-				t.ops[o].way = plain
+		if t.ops[o].form = by + form(d.layout); d.layout == layoutPlain && t.ops[o].n != 0 {
+			if t.ops[o].form = bare; d.kinds[0] != kNone && d.kinds[1] != kNone {
+				t.ops[o].form = plain
 			}
 		}
 		if d.layout != layoutLoad && d.layout != layoutStore && d.layout != layoutParam {
@@ -302,7 +302,7 @@ func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
 		}
 		n := 0
 		w := &t.ops[in.op]
-		switch w.way {
+		switch w.form {
 		case bare:
 			n = t.bare(b[i:], w, in)
 		case plain:
@@ -330,25 +330,25 @@ func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
 			le.PutUint16(s[j&127:j&127+2], end)
 			i += int(j + 2)
 			continue
-		case by + way(layoutLoad):
+		case by + form(layoutLoad):
 			n = t.load(b[i:], in)
-		case by + way(layoutParam):
+		case by + form(layoutParam):
 			n = k.loadParam(b[i:], t, in)
-		case by + way(layoutStore):
+		case by + form(layoutStore):
 			n = t.store(b[i:], k.lists, in)
-		case by + way(layoutName):
+		case by + form(layoutName):
 			n = k.named(b[i:], t, w, in)
-		case by + way(layoutShuffle):
+		case by + form(layoutShuffle):
 			n = t.shuffle(b[i:], in)
-		case by + way(layoutBranch):
+		case by + form(layoutBranch):
 			n = t.branch(b[i:], in)
-		case by + way(layoutLabel):
+		case by + form(layoutLabel):
 			n = t.label(b[i:], in)
-		case by + way(layoutMma):
+		case by + form(layoutMma):
 			n = t.mma(b[i:], k.lists, in)
-		case by + way(layoutCopy):
+		case by + form(layoutCopy):
 			n = t.copies(b[i:], k.lists, in)
-		case by + way(layoutMatrix):
+		case by + form(layoutMatrix):
 			n = t.matrix(b[i:], in)
 		}
 		if n == 0 && w.layout == layoutPlain {

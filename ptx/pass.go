@@ -83,10 +83,10 @@ func Checks() []Pass {
 
 // body is a kernel that passes look at, with what they know of it.
 type body struct {
-	k     *Kernel
-	g     *graph // nil if it has to be found again
-	facts *facts // likewise
-	found []finding
+	k           *Kernel
+	g           *graph       // nil if it has to be found again
+	registerUse *registerUse // likewise
+	found       []finding
 }
 
 type finding struct {
@@ -131,8 +131,8 @@ func (b *body) graph() *graph {
 	return b.g
 }
 
-// facts is who writes and reads the registers.
-type facts struct {
+// registerUse counts the writes and reads of each register.
+type registerUse struct {
 	base   [numClasses]int // the number of the first register of a class
 	writes []int32         // how many instructions write a register
 	first  []int32         // the first that does, -1 for the prologue
@@ -140,13 +140,13 @@ type facts struct {
 }
 
 // number returns the number of a register among all.
-func (f *facts) number(v val) int { return f.base[v.tag()-1] + int(v.n()) }
+func (f *registerUse) number(v val) int { return f.base[v.tag()-1] + int(v.n()) }
 
-func (b *body) registers() *facts {
-	if b.facts != nil {
-		return b.facts
+func (b *body) registers() *registerUse {
+	if b.registerUse != nil {
+		return b.registerUse
 	}
-	f, n := &facts{}, 0
+	f, n := &registerUse{}, 0
 	for c, count := range b.k.regs {
 		f.base[c] = n
 		n += int(count)
@@ -161,11 +161,11 @@ func (b *body) registers() *facts {
 		a.of(b.k, &b.k.code[i])
 		f.count(&a, int32(i))
 	}
-	b.facts = f
+	b.registerUse = f
 	return f
 }
 
-func (f *facts) count(a *access, i int32) {
+func (f *registerUse) count(a *access, i int32) {
 	for _, v := range a.reads {
 		f.reads[f.number(v)]++
 	}
@@ -178,7 +178,7 @@ func (f *facts) count(a *access, i int32) {
 }
 
 // changed forgets what was known before instructions changed.
-func (b *body) changed() { b.g, b.facts = nil, nil }
+func (b *body) changed() { b.g, b.registerUse = nil, nil }
 
 // remove takes the instructions away for which gone holds.
 func (b *body) remove(gone []bool) {

@@ -16,7 +16,7 @@ var ForwardMoves = Pass{"forward moves", forwardMoves}
 var ShareAddresses = Pass{"share addresses", shareAddresses}
 
 // Rewrites returns the passes that change instructions. None of them is applied
-// unless asked for: ptxas does the same, and better, as docs/RATIONALE.md shows.
+// unless asked for: ptxas does the same, and better, as docs/measurements/experiments.md shows.
 func Rewrites() []Pass { return []Pass{FuseMultiplyAdd, ForwardMoves, ShareAddresses, RemoveDead} }
 
 // once reports whether a register is written once, under no condition.

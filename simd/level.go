@@ -1,10 +1,9 @@
-// Package simd computes on float32 slices with the widest vector instructions
-// of the machine: AVX-512 or AVX2 with FMA on amd64, NEON on arm64, SIMD128 of
-// WebAssembly in JavaScript, plain Go elsewhere and under the build tag noasm.
+// Package simd computes on float32 slices with the widest vector instructions of the
+// machine: AVX-512, or AVX2 with FMA, on amd64, NEON on arm64, and SIMD128 of WebAssembly
+// in JavaScript. On other machines, and under the build tag noasm, it uses plain Go.
 //
-// It knows no device, no context and no errors: slices go in and out, and a
-// length that does not fit is a panic, as it is for an index. Packages device
-// and batch check everything before they call it.
+// The functions take slices and return no errors. A wrong length panics, as an index out
+// of range does. Packages device and batch check lengths before they call package simd.
 package simd
 
 import (

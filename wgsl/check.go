@@ -9,7 +9,7 @@ package wgsl
 // refused by a compiler, whose part are the types.
 //
 // Compilers written for texts of their own authors trust these things: one looks up a constant
-// that is made of itself until its stack is full, and makes a kernel of a built-in value
+// that is defined by itself until its stack is full, and makes a kernel of a built-in value
 // that is none, with which a driver ends the process.
 func Check(text string) error {
 	m, err := parse(text)
@@ -236,7 +236,7 @@ var drawing = map[string]bool{
 	"clip_distances": true, "primitive_index": true, "view_index": true,
 }
 
-// builtIn judges the built-in value that an entry point for computing takes as the type at
+// builtIn checks the built-in value that an entry point for computing takes as the type at
 // token typ.
 func (c *checker) builtIn(a *attribute, typ int) *CompileError {
 	name := c.toks[a.lo].text
@@ -277,7 +277,7 @@ var knownAttributes = map[string]struct{ on, least, most int }{
 // words are the attributes whose arguments are words of their own, not expressions.
 var wordArguments = map[string]bool{"builtin": true, "interpolate": true, "diagnostic": true}
 
-// attributesOf judges the attributes of something.
+// attributesOf checks the attributes of something.
 func (c *checker) attributesOf(as []attribute, on int) *CompileError {
 	for i := range as {
 		a := &as[i]
@@ -299,7 +299,7 @@ func (c *checker) attributesOf(as []attribute, on int) *CompileError {
 	return nil
 }
 
-// arguments judges the arguments of an attribute.
+// arguments checks the arguments of an attribute.
 func (c *checker) arguments(a *attribute, least, most int) *CompileError {
 	old, n := c.i, 0
 	for c.i = a.lo; c.i < a.hi; n++ {
@@ -343,23 +343,23 @@ func (c *checker) cycles() *CompileError {
 	}
 	done, open := map[*decl]bool{}, map[*decl]bool{}
 	for _, root := range c.order {
-		for way := []step{{d: root}}; len(way) > 0; {
-			s := &way[len(way)-1]
+		for mode := []step{{d: root}}; len(mode) > 0; {
+			s := &mode[len(mode)-1]
 			if s.next == 0 {
 				open[s.d] = true
 			}
 			if done[s.d] || s.next == len(c.uses[s.d]) {
 				done[s.d], open[s.d] = true, false
-				way = way[:len(way)-1]
+				mode = mode[:len(mode)-1]
 				continue
 			}
 			u := c.uses[s.d][s.next]
 			s.next++
 			if open[u.of] {
-				return c.fail(u.at, "%s is made of itself", u.of.name)
+				return c.fail(u.at, "%s is defined by itself", u.of.name)
 			}
 			if !done[u.of] {
-				way = append(way, step{d: u.of})
+				mode = append(mode, step{d: u.of})
 			}
 		}
 	}

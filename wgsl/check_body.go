@@ -55,7 +55,7 @@ func (c *checker) declare() (*local, *CompileError) {
 		return nil, c.fail(at, "%s is declared twice", name)
 	}
 	if keywords[name] || name == "_" || strings.HasPrefix(name, "__") {
-		return nil, c.fail(at, "%s is no name", name)
+		return nil, c.fail(at, "%s is not a name", name)
 	}
 	scope[name] = &local{}
 	return scope[name], nil

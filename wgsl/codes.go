@@ -113,9 +113,9 @@ var codeTable = [256]codeInfo{
 	ir.Atan:      {form: composed, args: 1, class: primary, pure: true},
 	ir.Pow:       {form: composed, args: 2, class: primary, pure: true},
 
-	ir.Exp2Near:  {form: call, args: 1, class: primary, text: "exp2", pure: true},
-	ir.RecipNear: {args: 1, class: product, right: tight, pure: true},
-	ir.FmaUnit:   {args: 3, class: primary, pure: true},
+	ir.Exp2Approx:  {form: call, args: 1, class: primary, text: "exp2", pure: true},
+	ir.RecipApprox: {args: 1, class: product, right: tight, pure: true},
+	ir.FmaUnit:     {args: 3, class: primary, pure: true},
 
 	ir.BuiltIn: {class: primary, pure: true},
 	ir.Param32: {class: primary, pure: true},

@@ -1,62 +1,65 @@
-// Package wgsl prints kernels as WGSL, the language of WebGPU, for the compilers
-// that read it: naga, which wgpu has, and Tint, which browsers have.
+// Package wgsl prints kernels as WGSL, the shading language of WebGPU. The text is
+// accepted by naga, the compiler of wgpu, and by Tint, the compiler of browsers.
 //
 //	src, err := wgsl.Kernel(saxpy, wgsl.Target{Consumer: wgsl.Tint})
 //
-// [Kernel] prints a kernel of package kernel, [Print] its program. The text is meant to be read: buffers,
-// parameters and variables have the names that the author gave them, a value
-// that is used once stands where it is used, and others are called by the number
-// that listings of the program give them. Equal programs give equal texts.
+// [Kernel] prints a kernel of package kernel, and [Print] prints its program. The
+// text is meant to be read: buffers, parameters and variables keep the names that
+// the author gave them. A value that is used once is written where it is used; every
+// other value has the number that listings of the program give it. Equal programs
+// give equal texts.
 //
-// A [Source] goes the other way: WGSL that a user wrote, to be run on a device.
-// Its declarations are read for what it binds; [Source.Interface] tells.
+// A [Source] is a kernel that a user wrote in WGSL. The package parses its
+// declarations to find its bindings; [Source.Interface] returns them.
 //
-// # What holds everywhere
+// # Guarantees
 //
-// The text makes the following hold, though the language does not promise it.
+// The printed text guarantees the following, which WGSL alone does not:
 //
-//   - Min and Max give NaN where an operand is NaN, and x != x tells NaN, also
-//     from compilers that assume there is none: both look at bits.
-//   - A float converted to an integer saturates; NaN gives 0.
-//   - NaN is unequal to everything.
-//   - Infinities, NaN and -0 as constants arrive as they are.
-//   - Nothing constant is computed while the text is compiled: what overflows or
-//     divides by 0 does so when the kernel runs, as it does elsewhere.
-//   - A counted loop ends where the sum of counter and step overflows, and a loop
-//     that is not known to end has a budget of turns.
-//   - exp, log, tanh, erf, sin, pow and the like are computed by the expansions
-//     of package ir. Those of the language may be off by hundreds of units. A target
-//     with Near, which is measured, gets shorter ones.
-//   - Workgroup memory and variables are not taken to be 0: some implementations
-//     do not clear them.
-//   - Compare and exchange fails only where the element differs.
-//   - Integer division by 0 gives the dividend, and 0 remains; the least i32
-//     divided by -1 is itself. The language defines this, and the compilers guard
-//     divisors that are not constant.
+//   - Min and Max return NaN if an operand is NaN, and x != x detects NaN, even with
+//     compilers that assume that NaN does not occur. Both inspect bits.
+//   - The conversion of a float to an integer saturates; NaN becomes 0.
+//   - NaN is unequal to every value.
+//   - Constants may be infinite, NaN or -0.
+//   - The compiler computes no constant expression. An overflow or a division by 0
+//     happens when the kernel runs, with the same result as for other operands.
+//   - A counted loop ends if the sum of counter and step overflows. A loop without a
+//     known end has a budget of iterations.
+//   - exp, log, tanh, erf, sin, pow and similar functions are computed by the
+//     expansions of package ir, because the built-in functions may be off by hundreds
+//     of units in the last place. A target with Approximate, which has to be measured,
+//     gets shorter expansions.
+//   - The text does not assume that workgroup memory and variables start at 0, because
+//     some implementations do not clear them.
+//   - Compare-and-exchange fails only if the element differs.
+//   - Integer division by 0 returns the dividend, and the remainder is 0. The least i32
+//     divided by -1 is itself. WGSL defines both, and compilers guard divisors that are
+//     not constant.
 //
-// # What does not
+// # Limits of accuracy
 //
-//   - Division may be off by 2.5 units in the last place, inverseSqrt by 2, and
-//     sqrt by as much as its inverse is.
-//   - Fma may be rounded twice where the device has no fused one, and the
-//     expansions then lose some of their accuracy: exp is off by 8 units and erfc
-//     by 40. Target.Unfused makes up for it, at some fifteen operations for each, but
-//     for MulAdd, which leaves it to the device.
-//   - Subnormal numbers may be taken for 0, in operands and in results.
-//   - Compilers may reassociate sums (Metal's and Direct3D's by default, and
-//     Mesa's and NVIDIA's take (x+1)-1 for x): then sums that keep track of their own
-//     rounding lose that. What the expansions cannot do without, rounding to an
-//     integer and what a sum with 1 has lost, is written so that they do not see it.
-//   - Compilers may take x - x for 0, also where x is infinite.
-//   - Comparisons other than a float with itself, and reductions of subgroups,
-//     may take NaN for any number.
-//   - An index out of bounds is the kernel's mistake: compilers may or may not
-//     bound it.
-//   - The subgroup of a lane is its number divided by the size of subgroups, which
-//     the language does not promise; devices do it where a workgroup is a multiple
-//     of the size along x.
+// The following depends on the device or the compiler:
 //
-// For [NagaGo] the text avoids countLeadingZeros and countTrailingZeros, which
-// that compiler gets wrong, and for both nagas the upper half of pack2x16float,
-// which Mesa's lavapipe 22.3 loses.
+//   - Division may be off by 2.5 units in the last place, inverseSqrt by 2, and sqrt by
+//     as much as its inverse.
+//   - Fma may round twice on a device without a fused instruction. The expansions then
+//     lose accuracy: exp is off by up to 8 units and erfc by up to 40. Target.Unfused
+//     compensates at the cost of some fifteen operations for each Fma. MulAdd may always
+//     round twice.
+//   - Subnormal numbers may be treated as 0, in operands and in results.
+//   - Compilers may reassociate sums: those of Metal and Direct3D do so by default, and
+//     those of Mesa and NVIDIA replace (x+1)-1 by x. Compensated sums then lose their
+//     compensation. The expansions hide the two cases that they need, rounding to an
+//     integer and the rounding error of a sum with 1, from the compiler.
+//   - Compilers may replace x - x by 0, even if x is infinite.
+//   - Comparisons other than of a float with itself, and subgroup reductions, may treat
+//     NaN as any number.
+//   - An index out of bounds is a mistake in the kernel. Compilers may or may not clamp it.
+//   - The subgroup of a lane is the number of the lane divided by the subgroup size. WGSL
+//     does not promise it; devices do it if the size of the workgroup along x is a
+//     multiple of the subgroup size.
+//
+// For [NagaGo] the text avoids countLeadingZeros and countTrailingZeros, which that
+// compiler translates incorrectly. For both versions of naga it avoids the upper half of
+// pack2x16float, which Mesa's lavapipe 22.3 loses.
 package wgsl

@@ -117,9 +117,9 @@ func kernelsOf(t testing.TB, o *op.Operation, kernels map[string]*kernel.Kernel)
 			post := &lib.Epilogue{}
 			const rows, cols = 6, 8
 			for k, d := range in {
-				spread := op.Spread((k + int(d)) % 4)
-				n := map[op.Spread]int{op.Full: rows * cols, op.Scalar: 1, op.Periodic: cols, op.Stretched: rows}[spread]
-				post.In = append(post.In, lib.Operand{Type: d, Spread: spread, N: n})
+				spread := op.BroadcastKind((k + int(d)) % 4)
+				n := map[op.BroadcastKind]int{op.Full: rows * cols, op.Scalar: 1, op.Tiled: cols, op.Repeated: rows}[spread]
+				post.In = append(post.In, lib.Operand{Type: d, Broadcast: spread, N: n})
 				args[k] = ir.NewArg(k, op.Register(d))
 			}
 			post.Exprs = []*ir.Node{ir.Substitute(x, args, params)}

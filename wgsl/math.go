@@ -17,7 +17,7 @@ func native(c ir.Code) bool { return c == ir.Round || c == ir.Recip || c == ir.R
 
 // nativeNear is native for targets with Near.
 func nativeNear(c ir.Code) bool {
-	return native(c) || c == ir.Exp2Near || c == ir.RecipNear || c == ir.FmaUnit
+	return native(c) || c == ir.Exp2Approx || c == ir.RecipApprox || c == ir.FmaUnit
 }
 
 // composition is one such function for each width.
@@ -32,7 +32,7 @@ func compositions(t *Target) map[ir.Code][]*composition {
 	switch {
 	case t.Unfused:
 		return unfusedCompositions()
-	case t.Near:
+	case t.Approximate:
 		return nearCompositions()
 	}
 	return fusedCompositions()
@@ -41,7 +41,7 @@ func compositions(t *Target) map[ir.Code][]*composition {
 var (
 	fusedCompositions   = sync.OnceValue(func() map[ir.Code][]*composition { return composeAll(&Target{}) })
 	unfusedCompositions = sync.OnceValue(func() map[ir.Code][]*composition { return composeAll(&Target{Unfused: true}) })
-	nearCompositions    = sync.OnceValue(func() map[ir.Code][]*composition { return composeAll(&Target{Near: true}) })
+	nearCompositions    = sync.OnceValue(func() map[ir.Code][]*composition { return composeAll(&Target{Approximate: true}) })
 )
 
 func composeAll(t *Target) map[ir.Code][]*composition {
@@ -52,9 +52,9 @@ func composeAll(t *Target) map[ir.Code][]*composition {
 			continue
 		}
 		m[c] = []*composition{compose(expansion(c, t), c.Arity(), composedName(c), t)}
-		if t.Near {
+		if t.Approximate {
 			for i, r := range ir.Narrows(c) {
-				m[c] = append(m[c], compose(ir.LowerNarrow(c, r.Operand, nativeNear), 1, wayName(c, i+1), t))
+				m[c] = append(m[c], compose(ir.LowerNarrow(c, r.Operand, nativeNear), 1, reductionName(c, i+1), t))
 			}
 		}
 	}
@@ -76,13 +76,13 @@ func composedCodes() []ir.Code {
 // most are the names of built-in ones.
 func composedName(c ir.Code) string { return c.String() + "_f" }
 
-// wayName returns the name of one of the functions of a code: 0 is that of any
+// reductionName returns the name of one of the functions of a code: 0 is that of any
 // operand.
-func wayName(c ir.Code, way int) string {
-	if way == 0 {
+func reductionName(c ir.Code, mode int) string {
+	if mode == 0 {
 		return composedName(c)
 	}
-	return c.String() + "_" + ir.Narrows(c)[way-1].Name + "_f"
+	return c.String() + "_" + ir.Narrows(c)[mode-1].Name + "_f"
 }
 
 func composedNames() []string {
@@ -90,7 +90,7 @@ func composedNames() []string {
 	for _, c := range composedCodes() {
 		s = append(s, composedName(c))
 		for i := range ir.Narrows(c) {
-			s = append(s, wayName(c, i+1))
+			s = append(s, reductionName(c, i+1))
 		}
 		if c == ir.Sin || c == ir.Cos {
 			s = append(s, nearName(c), turnedName(c))
@@ -106,7 +106,7 @@ func expansion(c ir.Code, t *Target) *ir.Node {
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	if t.Near && ir.NearUnits(c) > 0 {
+	if t.Approximate && ir.ApproxUnits(c) > 0 {
 		return ir.Lower(n, nativeNear)
 	}
 	return withoutAssociation(withoutMagic(ir.Lower(n, native)))
@@ -114,7 +114,7 @@ func expansion(c ir.Code, t *Target) *ir.Node {
 
 // Shortens reports whether a target with Near gives p another text.
 func Shortens(p *ir.Program) bool {
-	return slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return ir.NearUnits(in.Code) > 0 })
+	return slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return ir.ApproxUnits(in.Code) > 0 })
 }
 
 // Rounds reports whether a target with Narrows gives p another text.

@@ -36,7 +36,7 @@ func (e *encoder) encode(dst []byte, params any) ([]byte, error) {
 		if params == nil || v.Kind() == reflect.Struct && v.NumField() == 0 {
 			return dst, nil
 		}
-		return dst, e.fail("it has no parameters, and gets a %T", params)
+		return dst, e.fail("the kernel has no parameters, but got a %T", params)
 	}
 	if v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
@@ -46,7 +46,7 @@ func (e *encoder) encode(dst []byte, params any) ([]byte, error) {
 		v = p
 	}
 	if !v.IsValid() || !v.CanAddr() {
-		return dst, e.fail("it wants parameters for %v, not %T", e.typ, params)
+		return dst, e.fail("the kernel expects parameters for %v, but got %T", e.typ, params)
 	}
 	c := e.of(v.Type())
 	if c.err != nil {
@@ -193,7 +193,7 @@ func (c *encoding) place(path string) string {
 // nil.
 func elements(v *Variable, t reflect.Type) error {
 	if v.Type.Kind != ArrayType {
-		return fmt.Errorf("it is a %v, and no array of structures: %w", v.Type, op.ErrUnsupported)
+		return fmt.Errorf("the buffer is a %v, not an array of structures: %w", v.Type, op.ErrUnsupported)
 	}
 	elem := v.Type.Elem
 	c := &encoding{inPlace: true}

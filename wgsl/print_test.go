@@ -25,10 +25,10 @@ var targets = map[string]Target{
 	"naga":           {Consumer: Naga, Limits: large},
 	"naga_all":       {Consumer: Naga, Limits: large, Features: Half | Subgroups | Dot4},
 	"naga_unfused":   {Consumer: Naga, Limits: large, Unfused: true},
-	"naga_near":      {Consumer: Naga, Limits: large, Features: Half | Subgroups | Dot4, Near: true, Narrows: true},
+	"naga_near":      {Consumer: Naga, Limits: large, Features: Half | Subgroups | Dot4, Approximate: true, Narrows: true},
 	"naga_go":        {Consumer: NagaGo, Limits: large, Features: Dot4},
 	"tint":           {Consumer: Tint, Limits: large},
-	"tint_near":      {Consumer: Tint, Limits: large, Near: true},
+	"tint_near":      {Consumer: Tint, Limits: large, Approximate: true},
 	"tint_all":       {Consumer: Tint, Limits: large, Features: Half | Subgroups | Dot4},
 	"tint_subgroups": {Consumer: Tint, Limits: large, Features: Subgroups, SubgroupSize: [2]uint32{32, 32}},
 }
@@ -53,7 +53,7 @@ func TestCorpus(t *testing.T) {
 		}
 	}
 	for c := ir.Add; c != 0; c++ {
-		if !strings.HasPrefix(c.String(), "Code(") && !(c >= ir.Exp2Near && c <= ir.SqrtNear) && !seen[c] {
+		if !strings.HasPrefix(c.String(), "Code(") && !(c >= ir.Exp2Approx && c <= ir.SqrtInRange) && !seen[c] {
 			t.Errorf("no program has %v", c)
 		}
 	}

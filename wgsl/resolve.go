@@ -37,7 +37,7 @@ func (r *resolver) typ() (*Type, *CompileError) {
 		if t := builtInType(name); t != nil {
 			return t, nil
 		}
-		return nil, r.fail(at, "no type %s is known", name)
+		return nil, r.fail(at, "unknown type %s", name)
 	}
 	r.next()
 	elem, err := r.typ()
@@ -71,7 +71,7 @@ func (r *resolver) typ() (*Type, *CompileError) {
 	case c != 0 && number && elem.Name[0] == 'f':
 		t = matrixOf(c, rows, elem)
 	default:
-		return nil, r.fail(at, "%s<%v> is no type that memory holds", name, elem)
+		return nil, r.fail(at, "%s<%v> cannot be stored in memory", name, elem)
 	}
 	r.accept(",")
 	return t, r.expect(">")
@@ -86,7 +86,7 @@ func (r *resolver) declared(d *decl, at int) (*Type, *CompileError) {
 		return nil, r.fail(d.at, "%s contains itself", d.name)
 	}
 	if d.kind != aliasDecl && d.kind != structDecl {
-		return nil, r.fail(at, "%s is no type", d.name)
+		return nil, r.fail(at, "%s is not a type", d.name)
 	}
 	d.resolving = true
 	defer func() { d.resolving = false }()
@@ -144,7 +144,7 @@ func (r *resolver) count(list bool) (uint32, *CompileError) {
 		return 0, err
 	}
 	if v < 0 || v >= 1<<32 {
-		return 0, r.fail(at, "%d is no size", v)
+		return 0, r.fail(at, "%d is not a valid size", v)
 	}
 	return uint32(v), nil
 }
@@ -245,7 +245,7 @@ func (r *resolver) operand(list bool) (int64, *CompileError) {
 	case t.kind == numberToken:
 		v, err := strconv.ParseInt(strings.TrimRight(t.text, "iu"), 0, 64)
 		if err != nil || v > maxConstant || len(t.text) > 1 && t.text[0] == '0' && t.text[1]|0x20 != 'x' && t.text[1] != 'i' && t.text[1] != 'u' {
-			return 0, r.fail(at, "%s is no whole number that a size may be", t.text)
+			return 0, r.fail(at, "%s is not a valid size: expected a positive integer", t.text)
 		}
 		return v, nil
 	case t.kind != wordToken:
@@ -279,20 +279,20 @@ func (r *resolver) operand(list bool) (int64, *CompileError) {
 		r.accept(",")
 		return x, r.expect(")")
 	}
-	return 0, r.fail(at, "rayo computes no sizes from %s: write a number, or a const of numbers", t.text)
+	return 0, r.fail(at, "rayo cannot compute a size from %s: write a number or a const expression of numbers", t.text)
 }
 
 // constant returns the value of a declared constant.
 func (r *resolver) constant(d *decl, at int) (int64, *CompileError) {
 	switch {
 	case d.kind != constDecl && d.kind != overrideDecl:
-		return 0, r.fail(at, "%s is no constant", d.name)
+		return 0, r.fail(at, "%s is not a constant", d.name)
 	case d.evaluated:
 		return d.value, nil
 	case d.init == 0:
 		return 0, r.fail(d.at, "%s has no value: give it one in Source.Constants", d.name)
 	case d.resolving:
-		return 0, r.fail(d.at, "%s is made of itself", d.name)
+		return 0, r.fail(d.at, "%s is defined by itself", d.name)
 	}
 	d.resolving = true
 	defer func() { d.resolving = false }()
@@ -303,7 +303,7 @@ func (r *resolver) constant(d *decl, at int) (int64, *CompileError) {
 		return 0, err
 	}
 	if !s.tok().is(";") {
-		return 0, r.fail(s.i, "rayo computes no sizes from %s: write a number, or a const of numbers", d.name)
+		return 0, r.fail(s.i, "rayo cannot compute a size from %s: write a number or a const expression of numbers", d.name)
 	}
 	d.value, d.evaluated = x, true
 	return x, nil

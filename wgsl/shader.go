@@ -2,7 +2,7 @@ package wgsl
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// Shader is a kernel as text, and what a host must know to run it.
+// Shader is the text of a kernel and the information that a host needs to run it.
 //
 // The storage buffers are bindings 0, 1 ... of group 0, in the order of
 // Program.Bindings. The parameter block, if there is one, is the uniform buffer

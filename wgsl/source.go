@@ -74,7 +74,7 @@ type Source struct {
 	Constants map[string]float64
 }
 
-// Interface is what a [Source] wants to be given.
+// Interface describes the bindings and parameters of a [Source].
 type Interface struct {
 	Entry       string
 	Local       [3]uint32 // lanes of a workgroup along x, y and z
@@ -378,14 +378,14 @@ func (u *usage) local(entry *decl) *CompileError {
 	for i := 0; r.i < a.hi; i++ {
 		at := r.i
 		if i == 3 {
-			return r.fail(at, "a workgroup has three sizes")
+			return r.fail(at, "@workgroup_size has more than three arguments")
 		}
 		n, err := r.count(false)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			return r.fail(at, "a workgroup of no lanes")
+			return r.fail(at, "the workgroup has no lanes")
 		}
 		u.Local[i] = n
 		if r.i < a.hi {
@@ -496,7 +496,7 @@ func binding(v *Variable) (ir.Binding, ir.Layout, error) {
 	default:
 		l.Mixed = true
 		if v.Type.set&setBool != 0 {
-			return b, l, fmt.Errorf("%s: a bool has no place in a buffer: %w", v.Name, op.ErrUnsupported)
+			return b, l, fmt.Errorf("%s: a bool cannot be stored in a buffer: %w", v.Name, op.ErrUnsupported)
 		}
 	}
 	head, stride := v.Type.Size, uint64(0)

@@ -9,7 +9,7 @@ func (w *printer) statement(in *ir.Instr, v ir.Value) {
 		w.indent--
 	case ir.For, ir.Loop:
 		if in.Flag != ir.Bounded {
-			w.turns(v)
+			w.iterations(v)
 		}
 	case ir.Barrier:
 		w.barrier(v)
@@ -186,8 +186,8 @@ func (w *printer) barrier(v ir.Value) {
 	w.end(v)
 }
 
-// turns declares the counter of the turns of a loop that may not end.
-func (w *printer) turns(v ir.Value) {
+// iterations declares the counter of the turns of a loop that may not end.
+func (w *printer) iterations(v ir.Value) {
 	w.begin(w.indent)
 	w.flush(all, 0)
 	w.s("var turns")
@@ -236,7 +236,7 @@ func (w *printer) forLoop(in *ir.Instr, v ir.Value) {
 	switch {
 	case s.Code == ir.Const && s.Imm == 1 && w.values[step].how != asName:
 		w.s("++")
-	case w.roomy(hi, step):
+	case w.incrementFits(hi, step):
 		w.s(" += ")
 		w.expr(step, anything)
 	case in.Type == ir.U32:
@@ -284,9 +284,9 @@ func (w *printer) forLoop(in *ir.Instr, v ir.Value) {
 	}
 }
 
-// roomy reports whether a counter below hi can be increased by step without
+// incrementFits reports whether a counter below hi can be increased by step without
 // overflow.
-func (w *printer) roomy(hi, step ir.Value) bool {
+func (w *printer) incrementFits(hi, step ir.Value) bool {
 	s := &w.p.Code[step]
 	if s.Code != ir.Const {
 		return false

@@ -49,7 +49,7 @@ const (
 	Dot4
 )
 
-// Limits are what an adapter allows. A limit of 0 is that of [DefaultLimits].
+// Limits are the limits of an adapter. A limit of 0 stands for that of [DefaultLimits].
 type Limits struct {
 	Invocations    uint32    // lanes of a workgroup
 	Size           [3]uint32 // lanes of a workgroup along each axis
@@ -58,34 +58,31 @@ type Limits struct {
 	Grid           uint32    // workgroups along each axis
 }
 
-// DefaultLimits are what every adapter allows.
+// DefaultLimits are the limits that every adapter guarantees.
 var DefaultLimits = Limits{Invocations: 256, Size: [3]uint32{256, 256, 64}, WorkgroupBytes: 16 << 10, Bindings: 8, Grid: 65535}
 
-// Target is what a text is printed for.
+// Target describes the compiler and the device that a text is printed for.
 type Target struct {
 	Consumer Consumer
 	Features Feature
-	// Limits that are 0 are those of every adapter.
+	// Limits of 0 stand for [DefaultLimits].
 	Limits Limits
-	// Unfused says that the device's fma rounds the product, as those of Mesa's
-	// and SwiftShader's software do. The functions that the text brings with it
-	// lose some of their accuracy by that, so Fma is printed as a sum that keeps
-	// track of what rounding loses. MulAdd is not.
+	// Unfused says that the device's fma rounds the product, as Mesa's and SwiftShader's
+	// software does. Functions of the text would lose accuracy, so Fma is printed as a
+	// compensated sum. MulAdd is not.
 	Unfused bool
-	// Near says that the device computes exp2 and 1/x within the bounds of the codes
-	// of package ir that are called near, and keeps what adding a large number to a
-	// product rounds away, while what is subnormal may be 0. The functions that the
-	// text brings with it are shorter then. Nothing of that is promised by the
-	// language: it has to be measured.
-	Near bool
+	// Approximate says that the device computes exp2 and 1/x within the bounds of the
+	// approximate codes of package ir, and does not simplify the addition and subtraction of
+	// a large number; subnormal results may be 0. The text then has shorter functions. WGSL
+	// does not promise these properties, so they have to be measured.
+	Approximate bool
 	// Narrows says that the device's conversion of float32 to half floats, which it has,
 	// rounds to nearest even, gives infinities beyond the range and keeps NaN. It rounds
 	// values to half floats then; the language leaves all three open, so that it has to
 	// be measured.
 	Narrows bool
-	// SubgroupSize is the least and the greatest number of lanes of a subgroup,
-	// or 0 where it is not known. Where they are equal the size is printed as a
-	// number.
+	// SubgroupSize is the least and the greatest number of lanes of a subgroup, or 0 if
+	// unknown. If both are equal, the size is printed as a number.
 	SubgroupSize [2]uint32
 }
 

@@ -17,12 +17,12 @@ import (
 
 type benchCmd struct {
 	JSON     bool   `name:"json" help:"Write JSON."`
-	Threads  int    `placeholder:"N" help:"Threads of the CPU; all by default."`
-	Only     string `placeholder:"REGEXP" help:"Only what matches, as 'matmul|relu 1M'."`
-	Quick    bool   `help:"Fewer sizes and less time for each."`
-	Profile  bool   `help:"Instead show where the time of the demonstration's pipeline goes, step by step."`
+	Threads  int    `placeholder:"N" help:"Number of CPU threads; all by default."`
+	Only     string `placeholder:"REGEXP" help:"Measure only the cases that match, such as 'matmul|relu 1M'."`
+	Quick    bool   `help:"Measure fewer sizes, with less time for each."`
+	Profile  bool   `help:"Show the time of each step of the demonstration's pipeline instead."`
 	Trace    string `placeholder:"FILE" help:"With --profile: write a timeline in Chrome's trace format."`
-	Save     string `placeholder:"FILE" help:"With --profile: keep the times as a baseline."`
+	Save     string `placeholder:"FILE" help:"With --profile: save the times as a baseline."`
 	Baseline string `placeholder:"FILE" help:"With --profile: compare with a baseline."`
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 type demoCmd struct {
-	Out string `short:"o" default:"." placeholder:"DIR" help:"Where the picture goes; the working directory by default."`
+	Out string `short:"o" default:"." placeholder:"DIR" help:"Directory for the picture; the working directory by default."`
 }
 
 // result is one line of the demonstration.

@@ -27,9 +27,9 @@ import (
 // modelFlags are how a model is opened.
 type modelFlags struct {
 	Model   string `arg:"" help:"A GGUF file, or a folder with config.json, a tokenizer and safetensors files."`
-	Context int    `help:"The most tokens of a text, its prompt included; by default 4096, or what the model was trained for if that is less."`
-	Cache   string `enum:"f32,f16,q8_0" default:"f32" help:"The type of keys and values: f32, or f16 for half the memory, or q8_0 for little more than a quarter, which takes more time."`
-	Exact   bool   `help:"Do not round what quantised weights are multiplied by to 8 bits: slower."`
+	Context int    `help:"Maximum number of tokens of a text, including the prompt; by default 4096, or the model's training length if it is shorter."`
+	Cache   string `enum:"f32,f16,q8_0" default:"f32" help:"Type of keys and values: f32; f16 for half the memory; q8_0 for little more than a quarter of it, which is slower."`
+	Exact   bool   `help:"Keep activations in float32 in products with quantised weights, instead of rounding them to 8 bits: slower."`
 }
 
 // open opens the device and the model. Close closes both.
@@ -74,13 +74,13 @@ var cacheTypes = map[string]op.DType{"f32": op.F32, "f16": op.F16, "q8_0": op.Q8
 
 // samplingFlags are how tokens are chosen.
 type samplingFlags struct {
-	Tokens      int     `short:"n" default:"0" help:"The most tokens to generate; 0 for as many as the context holds."`
-	Temperature float32 `default:"0.8" help:"0 takes the most likely token each time."`
-	TopK        int     `default:"40" help:"Choose among so many of the most likely tokens; 0 for all."`
-	TopP        float32 `default:"0.95" help:"Choose among the most likely tokens of so much probability."`
-	MinP        float32 `default:"0.05" help:"Leave out tokens of less than so much of the probability of the most likely one."`
-	Repeat      float32 `default:"1" help:"Divide the likelihood of tokens that came already; 1 changes nothing."`
-	Seed        uint64  `help:"Of the random numbers; by default the time."`
+	Tokens      int     `short:"n" default:"0" help:"Maximum number of tokens to generate; 0 to fill the context."`
+	Temperature float32 `default:"0.8" help:"Sampling temperature; 0 always takes the most likely token."`
+	TopK        int     `default:"40" help:"Sample from this many of the most likely tokens; 0 for all."`
+	TopP        float32 `default:"0.95" help:"Sample from the most likely tokens whose total probability is this."`
+	MinP        float32 `default:"0.05" help:"Drop tokens less likely than this fraction of the most likely one."`
+	Repeat      float32 `default:"1" help:"Penalty for tokens that already occurred; 1 for none."`
+	Seed        uint64  `help:"Seed of the random numbers; by default the time."`
 }
 
 func (f *samplingFlags) sampling() llm.Sampling {
@@ -94,15 +94,15 @@ func (f *samplingFlags) sampling() llm.Sampling {
 type runCmd struct {
 	modelFlags    `embed:""`
 	samplingFlags `embed:""`
-	Prompt        string `short:"p" help:"Ask this and end. Without it, a conversation begins."`
-	System        string `help:"The message of the system that a conversation begins with."`
+	Prompt        string `short:"p" help:"Answer this prompt and exit; without it, start a conversation."`
+	System        string `help:"System message at the start of a conversation."`
 	Raw           bool   `help:"Continue the prompt as it is, without the model's chat template."`
 	Schema        string `type:"existingfile" help:"A file with a JSON schema that the answer follows."`
 	Grammar       string `type:"existingfile" help:"A file with a grammar in GBNF that the answer follows."`
-	Draft         string `type:"existingfile" help:"A GGUF file of a smaller model with the same tokens, which guesses tokens for the model to check in one pass. The answer is the same."`
-	Guesses       int    `default:"4" help:"How many tokens the smaller model guesses at a time, at most 15."`
-	Lookup        int    `help:"Guess so many tokens where the answer repeats the conversation, at most 15. The answer is the same."`
-	Quiet         bool   `short:"q" help:"Write no speeds."`
+	Draft         string `type:"existingfile" help:"A GGUF file of a smaller model with the same tokens. It guesses tokens, and the model checks them in one pass. The answer is the same."`
+	Guesses       int    `default:"4" help:"Number of tokens that the smaller model guesses at a time, at most 15."`
+	Lookup        int    `help:"Number of tokens to guess at a time where the answer repeats the conversation, at most 15. The answer is the same."`
+	Quiet         bool   `short:"q" help:"Do not print speeds."`
 }
 
 func (c *runCmd) Run(a *app) error {
@@ -292,7 +292,7 @@ func message(next func() (string, error)) (string, error) {
 
 type embedCmd struct {
 	modelFlags `embed:""`
-	Texts      []string `arg:"" optional:"" help:"Texts; by default the lines of the input."`
+	Texts      []string `arg:"" optional:"" help:"Texts; by default the lines of standard input."`
 }
 
 func (c *embedCmd) Run(a *app) error {

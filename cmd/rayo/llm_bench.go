@@ -16,13 +16,13 @@ import (
 
 type llmBenchCmd struct {
 	modelFlags `embed:""`
-	Prompt     []int  `short:"p" default:"512" help:"Measure prompts of so many tokens."`
-	Generate   []int  `short:"n" default:"128" help:"Measure so many tokens generated one by one."`
-	Depth      []int  `short:"d" default:"0" help:"With so many tokens before."`
-	Batch      []int  `short:"b" default:"1" help:"Generate so many texts at once. The speed is that of all together."`
-	Runs       int    `short:"r" default:"5" help:"How often each is measured."`
+	Prompt     []int  `short:"p" default:"512" help:"Prompt lengths to measure, in tokens."`
+	Generate   []int  `short:"n" default:"128" help:"Numbers of generated tokens to measure."`
+	Depth      []int  `short:"d" default:"0" help:"Numbers of tokens in the cache before each measurement."`
+	Batch      []int  `short:"b" default:"1" help:"Numbers of texts to generate at once. The speed is the sum of all texts."`
+	Runs       int    `short:"r" default:"5" help:"Number of runs of each measurement."`
 	JSON       bool   `name:"json" help:"Write JSON."`
-	Plot       string `type:"path" help:"Write a diagram to this file, as SVG."`
+	Plot       string `type:"path" help:"Write a plot to this file, as SVG."`
 }
 
 // llmRow is a measurement: tokens a second.

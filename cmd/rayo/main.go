@@ -30,13 +30,13 @@ import (
 
 // commandLine is the command line. A subcommand is a struct with a method Run.
 type commandLine struct {
-	Devices  devicesCmd  `cmd:"" help:"List the devices found, those refused, and why."`
+	Devices  devicesCmd  `cmd:"" help:"List the devices that were found, and why others were refused."`
 	Ops      opsCmd      `cmd:"" help:"List the operations, or show one in full."`
-	Bench    benchCmd    `cmd:"" help:"Measure this machine: operations beside the limits of memory and arithmetic."`
-	Tune     tuneCmd     `cmd:"" help:"Measure the ways to compute each operation, and keep the fastest."`
-	Monitor  monitorCmd  `cmd:"" help:"Show what NVIDIA's devices are doing: use, memory, power, clocks."`
-	PTX      ptxCmd      `cmd:"" name:"ptx" help:"Show, check and run the assembly of NVIDIA's GPUs."`
-	WGSL     wgslCmd     `cmd:"" name:"wgsl" help:"Show and check the kernels of other GPUs, in WGSL."`
+	Bench    benchCmd    `cmd:"" help:"Measure operations on this machine, and compare them with the limits of memory and arithmetic."`
+	Tune     tuneCmd     `cmd:"" help:"Measure the kernel variants of each operation and store the fastest."`
+	Monitor  monitorCmd  `cmd:"" help:"Show utilisation, memory, power and clocks of NVIDIA devices."`
+	PTX      ptxCmd      `cmd:"" name:"ptx" help:"Show, check and run PTX, the assembly language of NVIDIA GPUs."`
+	WGSL     wgslCmd     `cmd:"" name:"wgsl" help:"Show and check kernels in WGSL, the shading language of WebGPU."`
 	GGUF     ggufCmd     `cmd:"" name:"gguf" help:"Look into models in GGUF files, check, change and quantize them."`
 	Run      runCmd      `cmd:"" help:"Talk to a language model in a GGUF file."`
 	Serve    serveCmd    `cmd:"" help:"Serve a language model over HTTP, with OpenAI's interface and a page to chat."`
@@ -44,8 +44,8 @@ type commandLine struct {
 	LLMBench llmBenchCmd `cmd:"" name:"llm-bench" help:"Measure a language model: tokens a second of prompts and of answers."`
 	Demo     demoCmd     `cmd:"" help:"Run real work on the best device, check every result, and write a picture."`
 
-	Version    versionCmd    `cmd:"" help:"Say what this command was built from, and which drivers it finds."`
-	Completion completionCmd `cmd:"" help:"Write the script by which a shell completes command lines."`
+	Version    versionCmd    `cmd:"" help:"Print the version of this command and of the drivers that it finds."`
+	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 }
 
 const description = `Numeric work on whatever this machine has.

@@ -13,9 +13,9 @@ import (
 )
 
 type monitorCmd struct {
-	Once     bool          `help:"Show the state once, and end."`
+	Once     bool          `help:"Print the state once and exit."`
 	JSON     bool          `name:"json" help:"Write JSON."`
-	Interval time.Duration `default:"1s" help:"From one reading to the next."`
+	Interval time.Duration `default:"1s" help:"Time between two readings."`
 }
 
 // reading is what rayo monitor --json writes.

@@ -9,7 +9,7 @@ import (
 )
 
 type opsCmd struct {
-	Name string `arg:"" optional:"" help:"An operation, or the name that NumPy, PyTorch or ONNX has for it: np.clip, torch.clamp, ReduceSum."`
+	Name string `arg:"" optional:"" help:"An operation, by its own name or its name in NumPy, PyTorch or ONNX: clip, np.clip, torch.clamp, ReduceSum."`
 }
 
 func (c *opsCmd) Run(a *app) error {

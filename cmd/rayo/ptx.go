@@ -15,8 +15,8 @@ import (
 type ptxCmd struct {
 	List  ptxListCmd  `cmd:"" help:"List the kernels that can be shown."`
 	Show  ptxShowCmd  `cmd:"" help:"Show the PTX of a kernel."`
-	Check ptxCheckCmd `cmd:"" help:"Look for mistakes in a file of PTX, or in a kernel: without running it."`
-	Run   ptxRunCmd   `cmd:"" help:"Run a kernel of a file in the emulator, which finds races and the like, or on a GPU."`
+	Check ptxCheckCmd `cmd:"" help:"Check a PTX file or a kernel for mistakes, without running it."`
+	Run   ptxRunCmd   `cmd:"" help:"Run a kernel of a PTX file on a GPU, or in the emulator, which reports races and memory errors."`
 }
 
 // ptxTarget is a flag for a target.

@@ -17,7 +17,7 @@ import (
 )
 
 type ptxCheckCmd struct {
-	Name       string `arg:"" help:"A file of PTX, or what rayo ptx show takes."`
+	Name       string `arg:"" help:"A PTX file, or a kernel as in rayo ptx show."`
 	ptxTarget  `embed:""`
 	ptxRequest `embed:""`
 }

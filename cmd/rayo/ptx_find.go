@@ -17,7 +17,7 @@ import (
 // ptxRequest says for what a kernel is wanted.
 type ptxRequest struct {
 	kernelRequest `embed:""`
-	Portable      bool `help:"The portable kernel, even where there is one written in PTX."`
+	Portable      bool `help:"Show the portable kernel even if a native PTX kernel exists."`
 }
 
 // libraryTarget is what the portable library may use of an NVIDIA GPU.

@@ -13,18 +13,18 @@ import (
 )
 
 type ptxRunCmd struct {
-	File   string   `arg:"" help:"A file of PTX."`
-	Kernel string   `arg:"" help:"The kernel."`
-	Args   []string `arg:"" optional:"" name:"argument" help:"The kernel's arguments: 1024 or 0.5 (of the parameter's type), u64:7; arrays f32[1024] (with nothing in it), f32[64]=0, f32[4]=1,2,3,4, f32[64]=random, f32[64]=iota, f32[]=@FILE (its bytes). Write -- before all arguments if one is negative."`
-	Grid   string   `default:"1" placeholder:"X,Y,Z" help:"Blocks."`
-	Block  string   `default:"32" placeholder:"X,Y,Z" help:"Threads of a block; 32 by default."`
+	File   string   `arg:"" help:"A PTX file."`
+	Kernel string   `arg:"" help:"Name of the kernel."`
+	Args   []string `arg:"" optional:"" name:"argument" help:"The kernel's arguments: 1024 or 0.5 (of the parameter's type), u64:7; arrays f32[1024] (uninitialised), f32[64]=0, f32[4]=1,2,3,4, f32[64]=random, f32[64]=iota, f32[]=@FILE (its bytes). Write -- before all arguments if one is negative."`
+	Grid   string   `default:"1" placeholder:"X,Y,Z" help:"Number of blocks along x, y and z."`
+	Block  string   `default:"32" placeholder:"X,Y,Z" help:"Threads of a block along x, y and z; 32 by default."`
 	Shared int      `placeholder:"BYTES" help:"Dynamic shared memory of a block."`
 	First  int      `default:"8" placeholder:"N" help:"Show the first N elements of each array; 8 by default."`
-	Lines  bool     `help:"Count for each line of the PTX, too."`
+	Lines  bool     `help:"Also print the counts of each line of the PTX."`
 	Order  string   `enum:"ascending,descending,shuffled" default:"ascending" placeholder:"ORDER" help:"Order of blocks and warps: ascending, descending, shuffled."`
-	Seed   uint64   `default:"1" placeholder:"N" help:"Of random arrays, and of the order shuffled."`
-	Steps  int64    `placeholder:"N" help:"End after so many instructions of warps; 268435456 by default."`
-	GPU    bool     `name:"gpu" help:"Run on the first NVIDIA GPU, which checks nothing, instead of in the emulator."`
+	Seed   uint64   `default:"1" placeholder:"N" help:"Seed of random arrays and of the shuffled order."`
+	Steps  int64    `placeholder:"N" help:"Stop after this many warp instructions; 268435456 by default."`
+	GPU    bool     `name:"gpu" help:"Run on the first NVIDIA GPU instead of in the emulator. A GPU checks nothing."`
 }
 
 func (c *ptxRunCmd) Run(a *app) error {

@@ -8,7 +8,7 @@ import (
 )
 
 type ptxShowCmd struct {
-	Name       string `arg:"" help:"A sample, an operation, or several as mul+add+gelu: see rayo ptx list."`
+	Name       string `arg:"" help:"A sample, an operation, or several fused operations, such as mul+add+gelu: see rayo ptx list."`
 	ptxTarget  `embed:""`
 	ptxRequest `embed:""`
 }

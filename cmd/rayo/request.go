@@ -14,9 +14,9 @@ import (
 
 // kernelRequest says for what a kernel is wanted.
 type kernelRequest struct {
-	Sizes   string `placeholder:"SIZES" help:"Sizes of the operands, as 1024x4096,4096; typical ones by default."`
-	Type    string `placeholder:"TYPE" help:"Type of the elements: f32, f16, bf16; of the weights of matmul_q: q4_k and the like."`
-	Variant string `placeholder:"NAME" help:"The variant of a portable kernel."`
+	Sizes   string `placeholder:"SIZES" help:"Shapes of the operands, such as 1024x4096,4096; typical ones by default."`
+	Type    string `placeholder:"TYPE" help:"Element type: f32, f16 or bf16; for matmul_q the type of the weights, such as q4_k."`
+	Variant string `placeholder:"NAME" help:"Variant of a portable kernel."`
 }
 
 // typical holds the shapes that an operation is shown for. Others take arrays of
@@ -201,7 +201,7 @@ func (r *kernelRequest) fused(ops []*op.Operation, target lib.Target) (*lib.Requ
 		return nil, fmt.Errorf("%d operands: one kernel has at most 16", total)
 	}
 	for range total {
-		f.In = append(f.In, driver.Operand{Type: d, Spread: op.Full, N: n})
+		f.In = append(f.In, driver.Operand{Type: d, Broadcast: op.Full, N: n})
 	}
 	next, last := 1, 0
 	t := d
@@ -234,7 +234,7 @@ func (r *kernelRequest) fused(ops []*op.Operation, target lib.Target) (*lib.Requ
 	req.Post = &lib.Epilogue{Exprs: exprs}
 	for i, x := range f.In {
 		if i > 0 || req.Op == nil {
-			req.Post.In = append(req.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N, Layout: x.Layout})
+			req.Post.In = append(req.Post.In, lib.Operand{Type: x.Type, Broadcast: x.Broadcast, N: x.N, Layout: x.Layout})
 		}
 	}
 	req.Out = []lib.Array{{Type: t, Shape: shape}}

@@ -15,12 +15,12 @@ import (
 
 type serveCmd struct {
 	modelFlags `embed:""`
-	Listen     string        `default:"localhost:8080" help:"Address and port; other machines reach the server only if the address is one of this machine's, as 0.0.0.0:8080."`
-	Name       string        `help:"The model's name in answers; by default that of the file."`
-	Parallel   int           `default:"4" help:"How many texts are generated at once; others wait."`
-	Waiting    int           `default:"64" help:"How many requests may wait or be answered; others are refused."`
-	Keys       string        `type:"existingfile" help:"A file with a key on each line; requests must bring one."`
-	Grace      time.Duration `default:"10s" help:"How long answers may take to end after an interrupt."`
+	Listen     string        `default:"localhost:8080" help:"Address and port. Use 0.0.0.0:8080 to accept requests from other machines."`
+	Name       string        `help:"Model name in answers; by default the name of the file."`
+	Parallel   int           `default:"4" help:"Number of texts generated at once; other requests wait."`
+	Waiting    int           `default:"64" help:"Maximum number of requests in progress or waiting; others are refused."`
+	Keys       string        `type:"existingfile" help:"A file with one API key on each line; each request must have one of them."`
+	Grace      time.Duration `default:"10s" help:"Time for answers to finish after an interrupt."`
 }
 
 func (c *serveCmd) Run(a *app) error {

@@ -13,9 +13,9 @@ import (
 )
 
 type tuneCmd struct {
-	Op       string `help:"Only this operation."`
-	Forget   bool   `help:"Remove what was stored for the device, which goes back to the defaults."`
-	Portable bool   `help:"Tune the portable kernels on the CPU, instead of its own, which need no tuning."`
+	Op       string `help:"Tune only this operation."`
+	Forget   bool   `help:"Remove the stored results of the device and use the defaults again."`
+	Portable bool   `help:"Tune the portable kernels on the CPU. The CPU's own kernels need no tuning."`
 }
 
 // tuneCase is an operation over operands of typical sizes.

@@ -16,18 +16,18 @@ import (
 type wgslCmd struct {
 	List  wgslListCmd  `cmd:"" help:"List the kernels that can be shown."`
 	Show  wgslShowCmd  `cmd:"" help:"Show the WGSL of a kernel."`
-	Check wgslCheckCmd `cmd:"" help:"Say what a file of WGSL, or a kernel, binds, and have naga and tint judge it."`
+	Check wgslCheckCmd `cmd:"" help:"List the bindings of a WGSL file or a kernel, and compile it with naga and tint."`
 }
 
 // wgslTarget is what a kernel is printed for: by default what every adapter
 // allows, and the features that most have.
 type wgslTarget struct {
-	Consumer string   `default:"naga" enum:"naga,tint,naga-go" help:"The compiler that reads it: naga (wgpu), tint (browsers), naga-go (builds without cgo)."`
-	Features []string `default:"f16,subgroups" placeholder:"LIST" help:"What the device has, of f16, subgroups and dot4; none for nothing. f16,subgroups by default."`
-	Lanes    uint32   `default:"256" placeholder:"N" help:"The most lanes of a workgroup, 256 by default."`
-	Shared   uint32   `default:"16384" placeholder:"BYTES" help:"Bytes of workgroup memory, 16384 by default."`
-	Device   string   `placeholder:"NAME" help:"An adapter of this machine, as 0, radeon or software: its features and limits, in the place of the flags."`
-	Buffers  int      `default:"8" placeholder:"N" help:"The most buffers of a kernel, 8 by default."`
+	Consumer string   `default:"naga" enum:"naga,tint,naga-go" help:"The WGSL compiler to print for: naga (wgpu), tint (browsers), naga-go (builds without cgo)."`
+	Features []string `default:"f16,subgroups" placeholder:"LIST" help:"Features of the device: f16, subgroups, dot4, or none; f16,subgroups by default."`
+	Lanes    uint32   `default:"256" placeholder:"N" help:"Maximum number of lanes of a workgroup; 256 by default."`
+	Shared   uint32   `default:"16384" placeholder:"BYTES" help:"Bytes of workgroup memory; 16384 by default."`
+	Device   string   `placeholder:"NAME" help:"An adapter of this machine, such as 0, radeon or software. Its features and limits replace those of the flags."`
+	Buffers  int      `default:"8" placeholder:"N" help:"Maximum number of buffers of a kernel; 8 by default."`
 }
 
 // wgslFeatures are the names of features on a command line.
@@ -94,8 +94,8 @@ func (t *wgslTarget) adapter(a *app) error {
 // wgslRequest says for what a kernel is wanted.
 type wgslRequest struct {
 	kernelRequest `embed:""`
-	Rows          int `placeholder:"N" help:"Rows of the first operand, of an operation on rows: in the place of sizes."`
-	Cols          int `placeholder:"N" help:"Their length, 4096 by default."`
+	Rows          int `placeholder:"N" help:"Number of rows of the first operand of a row operation, instead of sizes."`
+	Cols          int `placeholder:"N" help:"Length of the rows; 4096 by default."`
 }
 
 // printed is a kernel and its text.
@@ -214,8 +214,8 @@ func (c *wgslListCmd) Run(a *app) error {
 }
 
 type wgslShowCmd struct {
-	Name        string `arg:"" help:"An operation, or several as mul+add+gelu: see rayo wgsl list."`
-	Lines       bool   `help:"Say which line of rayo's source each line comes from."`
+	Name        string `arg:"" help:"An operation, or several fused operations, such as mul+add+gelu: see rayo wgsl list."`
+	Lines       bool   `help:"Print the line of rayo's source for each line."`
 	wgslTarget  `embed:""`
 	wgslRequest `embed:""`
 }

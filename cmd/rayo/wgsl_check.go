@@ -13,8 +13,8 @@ import (
 )
 
 type wgslCheckCmd struct {
-	Name        string `arg:"" help:"A file of WGSL, or what rayo wgsl show takes."`
-	Entry       string `placeholder:"NAME" help:"The entry point of a file, where it has several."`
+	Name        string `arg:"" help:"A WGSL file, or a kernel as in rayo wgsl show."`
+	Entry       string `placeholder:"NAME" help:"Entry point of the file, if it has several."`
 	wgslTarget  `embed:""`
 	wgslRequest `embed:""`
 }

@@ -141,7 +141,7 @@ func rowCell(o *op.Operation, t op.DType, cols int) cell {
 	panic("no operation on rows: " + o.Name())
 }
 
-// cells are what docs/BENCHMARKS.md has.
+// cells returns the rows of the table in docs/measurements/gpu.md.
 func cells() []cell {
 	type value = batch.Value
 	type rec = batch.Batch

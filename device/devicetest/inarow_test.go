@@ -31,7 +31,7 @@ func mlp(b *testing.B, dev *device.Device, width, hidden int) *batch.Plan {
 	x := rec.Upload(make([]float32, width), 1, width)
 	n := rec.RMSNorm(x, batch.Value{})
 	gate, up := rec.MatMulQ(n, rec.Use(weights(hidden, width))), rec.MatMulQ(n, rec.Use(weights(hidden, width)))
-	rec.Keep(rec.Add(x, rec.MatMulQ(rec.Mul(rec.Swish(gate), up), rec.Use(weights(width, hidden)))))
+	rec.Keep(rec.Add(x, rec.MatMulQ(rec.Mul(rec.Silu(gate), up), rec.Use(weights(width, hidden)))))
 	p, err := rec.Compile(ctx)
 	if err != nil {
 		b.Fatal(err)

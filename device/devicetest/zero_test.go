@@ -111,7 +111,7 @@ func TestErrorTexts(t *testing.T) {
 		is   error
 		says string
 	}{
-		"clip":           {dev.Map(ctx, x[:4], op.Clip, x[4:8]), device.ErrUnsupported, "lo and hi, which Map does not take: call the method Clip"},
+		"clip":           {dev.Map(ctx, x[:4], op.Clip, x[4:8]), device.ErrUnsupported, "lo and hi, which Map cannot pass: call the method Clip"},
 		"axpy":           {dev.Map(ctx, x[:4], op.Axpy, x[4:8], x[4:8]), device.ErrUnsupported, "call the method Axpy"},
 		"scale":          {dev.MapAsync(ctx, x[:4], op.Scale, x[4:8]).Wait(ctx), device.ErrUnsupported, "call the method Scale"},
 		"add_scalar":     {recorded(func(b *batch.Batch) { b.Map(op.AddScalar, b.Upload(x)) }), device.ErrUnsupported, "call the method AddScalar"},

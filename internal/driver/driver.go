@@ -85,13 +85,13 @@ type Limits struct {
 	// OffsetAlign divides the offsets of slots in the arena, which are
 	// multiples of 256 anyway.
 	OffsetAlign int64
-	// Apart says that no buffer may be bound to one step for reading and for
+	// SeparateBindings says that no buffer may be bound to one step for reading and for
 	// writing, as in WebGPU. The planner then cuts the arena into buffers of
 	// their own, Program.Cuts, so that what a step reads and what it writes
 	// lie in different ones, and copies what would come from the device memory
 	// that it goes to. Only a slot that a step both reads and writes remains:
 	// it is one binding.
-	Apart bool
+	SeparateBindings bool
 }
 
 // Memory is a range of device memory that a driver handed out.
@@ -213,18 +213,18 @@ type Compiler interface {
 	Compile(ctx context.Context, p *ir.Program) error
 }
 
-// Mortal is what a device implements that can stop working while nothing is
+// LossNotifier is what a device implements that can stop working while nothing is
 // asked of it. Lost returns a channel that is closed then. Calls of a lost
 // device return ErrDeviceLost, its fences end with it, and Close still frees
 // what there is.
-type Mortal interface {
+type LossNotifier interface {
 	Lost() <-chan struct{}
 }
 
-// Counting is what a device implements that counts what it gives to the driver of
+// SubmitCounter is what a device implements that counts what it gives to the driver of
 // the system. Submits returns how often that was work: once for most submissions,
 // more often for those that compute on the host in between or bring much.
-type Counting interface {
+type SubmitCounter interface {
 	Submits() int64
 }
 

@@ -19,7 +19,7 @@ func NewJob(s *Submission) *Job {
 
 // End ends the job with the error of its submission, which leaves g before
 // anybody hears of it.
-func (j *Job) End(err error, g *Gate) {
+func (j *Job) End(err error, g *RefBarrier) {
 	if f := j.Submission.Complete; f != nil {
 		f(err)
 	}

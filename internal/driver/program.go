@@ -19,7 +19,7 @@ type Program struct {
 	// it, and slots whose lives do not overlap share places.
 	Arena int64
 	// Cuts are the offsets, rising and without 0, at which the arena is cut
-	// into several buffers: see Limits.Apart. No slot lies across one.
+	// into several buffers: see Limits.SeparateBindings. No slot lies across one.
 	Cuts []int64
 	// Ext is the number of external slots.
 	Ext int
@@ -80,11 +80,11 @@ type Kernel struct {
 
 // Operand is a slot as a step uses it.
 type Operand struct {
-	Slot   int
-	Type   op.DType
-	Spread op.Spread // over the result of an elementwise program
-	N      int       // elements in memory
-	// Layout says where the elements are if Spread is Strided: those over the
+	Slot      int
+	Type      op.DType
+	Broadcast op.BroadcastKind // over the result of an elementwise program
+	N         int              // elements in memory
+	// Layout says where the elements are if Broadcast is Strided: those over the
 	// result of an elementwise program, those of the operand of an operation, or
 	// those of its result.
 	// It is not to be changed.
@@ -228,7 +228,7 @@ func rounded(x *ir.Node, t op.DType) *ir.Node {
 
 // computed returns the type that expressions have elements of type t in. An operand
 // may be wider than the others are, which are computed in float32 like it: see
-// [Request.Apart].
+// [Request.Unfused].
 func computed(t op.DType) op.DType {
 	if op.Register(t) == ir.F32 {
 		return op.F32

@@ -19,9 +19,9 @@ type Arrays[A any] interface {
 	Reserve(bytes int64) A
 	// Constant returns where data is while the program runs.
 	Constant(data []byte) A
-	// Stored returns the type in which kernels are given the elements of an
+	// StorageType returns the type in which kernels are given the elements of an
 	// operand: its own or, where they do not read that, float32.
-	Stored(o Operand) op.DType
+	StorageType(o Operand) op.DType
 	// Widen adds the conversion of the elements of o, at src, to float32, and
 	// Narrow that of float32 to what they are.
 	Widen(dst, src A, o Operand) error
@@ -47,7 +47,7 @@ type narrowing[A any] struct {
 
 // operand returns an operand as kernels take it.
 func operand[A any](a Arrays[A], x Operand) (op.DType, A, error) {
-	t, at := a.Stored(x), a.At(x)
+	t, at := a.StorageType(x), a.At(x)
 	if t == x.Type {
 		return t, at, nil
 	}
@@ -74,11 +74,11 @@ func (r *Request[A]) Operation(a Arrays[A], s *Step) error {
 				if s.Attrs.I[0] == op.AlongRows {
 					_, r.Inner, _ = x.Layout.Columns(s.Dims[i].Rows())
 				}
-				x.Spread, x.Layout = op.Full, nil
+				x.Broadcast, x.Layout = op.Full, nil
 			}
 			if x.Layout != nil {
-				array.Layout, array.N = x.Layout.Filled(x.Type, a.Stored(x)), x.N
-				x.Spread, x.Layout = op.Full, nil // of the memory
+				array.Layout, array.N = x.Layout.Filled(x.Type, a.StorageType(x)), x.N
+				x.Broadcast, x.Layout = op.Full, nil // of the memory
 			}
 			if array.Type, at, err = operand(a, x); err == nil && array.Type != op.F32 && s.mixed() {
 				array.Type, at = op.F32, a.Reserve(4*int64(x.N))
@@ -92,7 +92,7 @@ func (r *Request[A]) Operation(a Arrays[A], s *Step) error {
 		r.In, r.From = append(r.In, array), append(r.From, at)
 	}
 	r.results(a, s.Out, shapes...)
-	r.InPlace = (s.Op == op.Update || s.Op == op.Scatter) && s.In[0].Slot == s.Out[0].Slot && a.Stored(s.Out[0]) == s.Out[0].Type
+	r.InPlace = (s.Op == op.Update || s.Op == op.Scatter) && s.In[0].Slot == s.Out[0].Slot && a.StorageType(s.Out[0]) == s.Out[0].Type
 	return nil
 }
 
@@ -114,10 +114,10 @@ func (r *Request[A]) Program(a Arrays[A], f *Fused, exprs []*ir.Node, first *A, 
 			}
 			continue
 		}
-		r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: x.Type, Spread: x.Spread, N: x.N, Layout: x.Layout}), append(r.From, *first)
+		r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: x.Type, Broadcast: x.Broadcast, N: x.N, Layout: x.Layout}), append(r.From, *first)
 	}
 	for _, at := range scalars {
-		r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: op.F32, Spread: op.Scalar, N: 1}), append(r.From, at)
+		r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: op.F32, Broadcast: op.Scalar, N: 1}), append(r.From, at)
 	}
 	r.results(a, out, f.Shape)
 	return nil
@@ -126,7 +126,7 @@ func (r *Request[A]) Program(a Arrays[A], f *Fused, exprs []*ir.Node, first *A, 
 // add adds an operand of the epilogue.
 func (r *Request[A]) add(a Arrays[A], x Operand) error {
 	t, at, err := operand(a, x)
-	o := lib.Operand{Type: t, Spread: x.Spread, N: x.N}
+	o := lib.Operand{Type: t, Broadcast: x.Broadcast, N: x.N}
 	if x.Layout != nil {
 		o.Layout = x.Layout.Filled(x.Type, t)
 	}
@@ -137,11 +137,11 @@ func (r *Request[A]) add(a Arrays[A], x Operand) error {
 // results adds the results, of the given shapes or of the one that is given.
 func (r *Request[A]) results(a Arrays[A], out []Operand, shapes ...op.Shape) {
 	for i, o := range out {
-		t, at := a.Stored(o), a.At(o)
+		t, at := a.StorageType(o), a.At(o)
 		if t != o.Type {
 			wide := a.Reserve(int64(o.N) * int64(t.Size()))
 			memory := o
-			memory.Spread, memory.Layout = op.Full, nil
+			memory.Broadcast, memory.Layout = op.Full, nil
 			r.narrow = append(r.narrow, narrowing[A]{at, wide, memory})
 			at = wide
 		}
@@ -180,16 +180,16 @@ func (r *Request[A]) With(a Arrays[A], post *Fused) (*Request[A], error) {
 	return &w, nil
 }
 
-// Apart returns what With stands for where no kernel does both: the request of the
+// Unfused returns what With stands for where no kernel does both: the request of the
 // operation alone, whose result is a temporary, and the epilogue as a program, the
 // first operand of which is there.
-func (r *Request[A]) Apart(a Arrays[A], post *Fused) (*Request[A], *Fused, error) {
+func (r *Request[A]) Unfused(a Arrays[A], post *Fused) (*Request[A], *Fused, error) {
 	shape := r.made.Shape
 	n, err := shape.Size()
 	if err != nil {
 		return nil, nil, err
 	}
-	t := a.Stored(Operand{Type: r.made.Type, N: n})
+	t := a.StorageType(Operand{Type: r.made.Type, N: n})
 	alone := *r
 	alone.Out, alone.narrow = []lib.Array{{Type: t, Shape: shape}}, nil
 	alone.To = []A{a.Reserve(int64(n) * int64(t.Size()))}
@@ -208,7 +208,7 @@ func Copied[A any](a Arrays[A], f *Fused, first *A, out []Operand) (src A, is bo
 		return src, false
 	}
 	x := f.In[f.Out[0]]
-	if x.Type != out[0].Type || x.Spread != op.Full || x.N != out[0].N {
+	if x.Type != out[0].Type || x.Broadcast != op.Full || x.N != out[0].N {
 		return src, false
 	}
 	if f.Out[0] == 0 && first != nil {

@@ -28,7 +28,7 @@ func (h *host) Reserve(n int64) *array { return &array{bytes.Repeat([]byte{0xff}
 
 func (h *host) Constant(data []byte) *array { return &array{data} }
 
-func (h *host) Stored(o Operand) op.DType {
+func (h *host) StorageType(o Operand) op.DType {
 	if o.Type == op.BF16 {
 		return op.F32
 	}
@@ -152,7 +152,7 @@ func TestEpilogue(t *testing.T) {
 	if x := with.Post.Exprs[0]; ir.Format(x, nil, nil) != ir.Format(mustNode(ir.New(ir.Add, ir.NewArg(0, ir.F32), ir.NewArg(1, ir.F32))), nil, nil) {
 		t.Errorf("the epilogue is %s", ir.Format(x, nil, nil))
 	}
-	alone, post, err := r.Apart(h, s.Post)
+	alone, post, err := r.Unfused(h, s.Post)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestEpilogue(t *testing.T) {
 	if e.From[0] != alone.To[0] || len(e.From) != 3 || len(e.To) != 1 {
 		t.Errorf("the epilogue is over %d arrays", len(e.From))
 	}
-	if x, b := e.Post.In[2], e.From[2].bytes; x != (lib.Operand{Type: op.F32, Spread: op.Scalar, N: 1}) || math.Float32frombits(binary.NativeEndian.Uint32(b)) != 2.5 {
+	if x, b := e.Post.In[2], e.From[2].bytes; x != (lib.Operand{Type: op.F32, Broadcast: op.Scalar, N: 1}) || math.Float32frombits(binary.NativeEndian.Uint32(b)) != 2.5 {
 		t.Errorf("the parameter is %v, %v", x, b)
 	}
 }
@@ -191,7 +191,9 @@ func mustNode(n *ir.Node, err error) *ir.Node {
 
 func TestCopied(t *testing.T) {
 	h := &host{[][]byte{make([]byte, 16), make([]byte, 16)}}
-	x := func(slot int, s op.Spread, n int) Operand { return Operand{Slot: slot, Type: op.F32, Spread: s, N: n} }
+	x := func(slot int, s op.BroadcastKind, n int) Operand {
+		return Operand{Slot: slot, Type: op.F32, Broadcast: s, N: n}
+	}
 	first := &array{make([]byte, 16)}
 	for _, c := range []struct {
 		name  string
@@ -232,7 +234,7 @@ func TestBound(t *testing.T) {
 }
 
 func TestValid(t *testing.T) {
-	elementwise := &Fused{In: []Operand{{Spread: op.Full}, {Spread: op.Scalar}}}
+	elementwise := &Fused{In: []Operand{{Broadcast: op.Full}, {Broadcast: op.Scalar}}}
 	good, _ := norm(2, 3)
 	short, _ := norm(2, 3)
 	short.Dims = short.Dims[1:]
@@ -261,7 +263,7 @@ func TestValid(t *testing.T) {
 	if err := (&Request[*array]{}).Operation(h, before); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("a prologue: %v", err)
 	}
-	if !elementwise.Once() || (&Fused{In: []Operand{{Spread: op.Periodic}}}).Once() {
+	if !elementwise.Once() || (&Fused{In: []Operand{{Broadcast: op.Tiled}}}).Once() {
 		t.Error("once")
 	}
 	same := &Step{Op: op.Reshape, In: []Operand{{Type: op.F16}}, Out: []Operand{{Type: op.F16}}}

@@ -64,7 +64,7 @@ func Present(s op.Shape) op.Shape {
 // Once reports whether a program reads each element of its operands once.
 func (f *Fused) Once() bool {
 	for _, x := range f.In {
-		if x.Spread != op.Full && x.Spread != op.Scalar {
+		if x.Broadcast != op.Full && x.Broadcast != op.Scalar {
 			return false
 		}
 	}

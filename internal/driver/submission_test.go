@@ -37,10 +37,10 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestGate has many come and go while others shut the gate.
-func TestGate(t *testing.T) {
+// TestRefBarrier has many come and go while others shut the gate.
+func TestRefBarrier(t *testing.T) {
 	for range 200 {
-		var g Gate
+		var g RefBarrier
 		var inside, refused atomic.Int64
 		var released atomic.Bool
 		var all sync.WaitGroup
@@ -84,7 +84,7 @@ func TestGate(t *testing.T) {
 
 func TestJob(t *testing.T) {
 	mistake := errors.New("mistake")
-	var g Gate
+	var g RefBarrier
 	g.Enter()
 	var heard error
 	s := &Submission{Ext: []Binding{{Off: 4}}, Times: &Times{}}
@@ -180,7 +180,7 @@ func TestRecovered(t *testing.T) {
 // TestSubmissionsAllocate has what every submission passes allocate nothing, and one
 // that nobody waits for no more than the job, its channel and its list of bindings.
 func TestSubmissionsAllocate(t *testing.T) {
-	var g Gate
+	var g RefBarrier
 	var x = Externals{Need: []int64{8, 8}, Written: []bool{false, true}}
 	m := Memory(&own{8})
 	s := &Submission{Ext: []Binding{{Host: make([]byte, 8)}, {Mem: m}}}

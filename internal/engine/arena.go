@@ -38,8 +38,8 @@ func placeTemporaries(p *driver.Program, lim driver.Limits) (unshared int64) {
 	placed := make([]bool, len(p.Slots))
 	temporary := func(s int) bool { return p.Slots[s].Ext < 0 && p.Slots[s].Data == nil }
 	part, parts := make([]int, len(p.Slots)), 1 // of the arena, for each slot
-	if lim.Apart {
-		part, parts = separate(p, temporary)
+	if lim.SeparateBindings {
+		part, parts = separateParts(p, temporary)
 	}
 	free, size := make([][]span, parts), make([]int64, parts)
 	for i := range p.Steps {
@@ -54,7 +54,7 @@ func placeTemporaries(p *driver.Program, lim driver.Limits) (unshared int64) {
 			unshared += need
 			placed[o.Slot] = true
 			if in := overwritable(step, o, func(s int) bool {
-				return !lim.Apart && temporary(s) && last[s] == i && !taken[s] && alignUp(p.Slots[s].Bytes) == need
+				return !lim.SeparateBindings && temporary(s) && last[s] == i && !taken[s] && alignUp(p.Slots[s].Bytes) == need
 			}); in >= 0 {
 				taken[in] = true
 				out.Off = p.Slots[in].Off
@@ -91,22 +91,22 @@ func placeTemporaries(p *driver.Program, lim driver.Limits) (unshared int64) {
 	return unshared
 }
 
-// separate numbers the temporary slots so that no step reads one and writes
+// separateParts numbers the temporary slots so that no step reads one and writes
 // another of the same number, nor writes two: a device that binds a buffer for
 // writing binds it once.
-func separate(p *driver.Program, temporary func(int) bool) (part []int, parts int) {
+func separateParts(p *driver.Program, temporary func(int) bool) (part []int, parts int) {
 	not := make(map[int][]int) // slots that another may not be with
 	for i := range p.Steps {
 		step := &p.Steps[i]
 		for k, o := range step.Out {
-			apart := func(x *driver.Operand) {
+			exclude := func(x *driver.Operand) {
 				if a, b := o.Slot, x.Slot; a != b && temporary(a) && temporary(b) {
 					not[a], not[b] = append(not[a], b), append(not[b], a)
 				}
 			}
-			eachOperand(step, apart)
+			eachOperand(step, exclude)
 			for j := range step.Out[:k] {
-				apart(&step.Out[j])
+				exclude(&step.Out[j])
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func overwritable(step *driver.Step, out driver.Operand, dies func(slot int) boo
 	}
 	found := -1
 	eachOperand(step, func(o *driver.Operand) {
-		if found < 0 && o.Spread == op.Full && o.N == out.N && o.Type.Size() == out.Type.Size() && dies(o.Slot) {
+		if found < 0 && o.Broadcast == op.Full && o.N == out.N && o.Type.Size() == out.Type.Size() && dies(o.Slot) {
 			found = o.Slot
 		}
 	})
@@ -151,16 +151,16 @@ func overwritable(step *driver.Step, out driver.Operand, dies func(slot int) boo
 			uses++
 		}
 	})
-	if row && (uses > 1 || step.In[0].Slot != found) || !row && spreads(step, found) {
+	if row && (uses > 1 || step.In[0].Slot != found) || !row && broadcasts(step, found) {
 		return -1
 	}
 	return found
 }
 
-// spreads reports whether step also reads slot in another layout.
-func spreads(step *driver.Step, slot int) bool {
+// broadcasts reports whether step also reads slot in another layout.
+func broadcasts(step *driver.Step, slot int) bool {
 	other := false
-	eachOperand(step, func(o *driver.Operand) { other = other || o.Slot == slot && o.Spread != op.Full })
+	eachOperand(step, func(o *driver.Operand) { other = other || o.Slot == slot && o.Broadcast != op.Full })
 	return other
 }
 

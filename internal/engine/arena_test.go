@@ -16,7 +16,7 @@ import (
 // them over a pretended arena in which every byte knows its owner.
 func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 	for seed := range uint64(600) {
-		lim := []driver.Limits{{}, {Apart: true}, {Apart: true, OffsetAlign: 512}, {OffsetAlign: 96}}[seed%4]
+		lim := []driver.Limits{{}, {SeparateBindings: true}, {SeparateBindings: true, OffsetAlign: 512}, {OffsetAlign: 96}}[seed%4]
 		r := rand.New(rand.NewPCG(seed, 1))
 		p := &driver.Program{}
 		p.Slots = append(p.Slots, driver.Slot{Ext: 0, Bytes: 64})
@@ -29,7 +29,7 @@ func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 				in := r.IntN(len(p.Slots) - 1)
 				o := driver.Operand{Slot: in, Type: op.F32, N: int(p.Slots[in].Bytes / 4)}
 				if o.N != n {
-					o.Spread = op.Periodic
+					o.Broadcast = op.Tiled
 				}
 				f.In = append(f.In, o)
 			}
@@ -57,11 +57,11 @@ func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 			for k, o := range s.Out {
 				out := &p.Slots[o.Slot]
 				for _, in := range s.Post.In {
-					if x := &p.Slots[in.Slot]; lim.Apart && x.Ext < 0 && bufferOf(p, x) == bufferOf(p, out) {
+					if x := &p.Slots[in.Slot]; lim.SeparateBindings && x.Ext < 0 && bufferOf(p, x) == bufferOf(p, out) {
 						t.Fatalf("seed %d step %d: reads at %d and writes at %d of one buffer, cuts %v", seed, i, x.Off, out.Off, p.Cuts)
 					}
 				}
-				if k > 0 && lim.Apart && bufferOf(p, &p.Slots[s.Out[0].Slot]) == bufferOf(p, out) {
+				if k > 0 && lim.SeparateBindings && bufferOf(p, &p.Slots[s.Out[0].Slot]) == bufferOf(p, out) {
 					t.Fatalf("seed %d step %d: writes both its results into one buffer, cuts %v", seed, i, p.Cuts)
 				}
 				if last := *out; bufferOf(p, out) != bufferOf(p, &driver.Slot{Off: last.Off + max(last.Bytes, 1) - 1}) {
@@ -147,7 +147,7 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	lim := c.Limits()
-	lim.Apart, lim.MaxBindings, lim.OffsetAlign, lim.MaxBinding = true, 4, 512, 1<<20
+	lim.SeparateBindings, lim.MaxBindings, lim.OffsetAlign, lim.MaxBinding = true, 4, 512, 1<<20
 	e := New(graphOnly{&strict{c, t, lim}})
 	defer e.Close()
 	ctx := context.Background()

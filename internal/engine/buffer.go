@@ -50,7 +50,7 @@ func (e *Engine) NewBuffer(t op.DType, shape op.Shape) (*Buffer, error) {
 	defer e.exit()
 	mem, err := e.dev.Alloc(bytes)
 	if err != nil {
-		return nil, e.heard(err)
+		return nil, e.checkLost(err)
 	}
 	b := &Buffer{eng: e, mem: mem, typ: t, shape: append(op.Shape{}, shape...), bytes: bytes}
 	b.refs.Store(1)

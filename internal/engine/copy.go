@@ -29,5 +29,5 @@ func Copy(ctx context.Context, dst, src *Buffer) (err error) {
 		}
 		defer b.release()
 	}
-	return dst.eng.heard(to.CopyFrom(ctx, dst.mem, src.eng.dev, src.mem, dst.bytes))
+	return dst.eng.checkLost(to.CopyFrom(ctx, dst.mem, src.eng.dev, src.mem, dst.bytes))
 }

@@ -31,10 +31,10 @@ type Engine struct {
 
 	plans planCache
 
-	proofs [256][sizes]proof // of operations, by number and size
-	// blockProofs are of products with blocks, by the place of these in op.QuantTypes.
-	blockProofs [64]proof
-	proofM      sync.Mutex
+	selfTests [256][sizes]selfTestResult // of operations, by number and size
+	// blockSelfTests are of products with blocks, by the place of these in op.QuantTypes.
+	blockSelfTests [64]selfTestResult
+	selfTestMu     sync.Mutex
 
 	mu      sync.Mutex
 	buffers map[*Buffer]struct{}
@@ -56,7 +56,7 @@ func New(dev driver.Device) *Engine {
 	e.imm, _ = dev.(driver.Immediate)
 	e.plans.init(maxPlans)
 	e.loss.channel = make(chan struct{})
-	if m, ok := dev.(driver.Mortal); ok {
+	if m, ok := dev.(driver.LossNotifier); ok {
 		go e.watch(m.Lost())
 	}
 	return e
@@ -213,7 +213,7 @@ type Stats struct {
 // Stats returns the counts.
 func (e *Engine) Stats() Stats {
 	submits := int64(0)
-	if c, ok := e.dev.(driver.Counting); ok {
+	if c, ok := e.dev.(driver.SubmitCounter); ok {
 		submits = c.Submits()
 	}
 	return Stats{

@@ -152,8 +152,8 @@ func TestRouterTellsWorkApart(t *testing.T) {
 	row, square := product(1, 512, 512), product(512, 512, 512)
 	for range routeTries {
 		for i, e := range []*Engine{near, far} {
-			r.Learn(e, op.MatMul, row, time.Duration(1+i))
-			r.Learn(e, op.MatMul, square, time.Duration(2-i))
+			r.Observe(e, op.MatMul, row, time.Duration(1+i))
+			r.Observe(e, op.MatMul, square, time.Duration(2-i))
 		}
 	}
 	if r.Pick(op.MatMul, row) != near || r.Pick(op.MatMul, square) != far {
@@ -179,7 +179,7 @@ func TestRouterLearnsAndRemembers(t *testing.T) {
 			if e == far {
 				took = 100 * time.Microsecond // far: a round trip, whatever the size
 			}
-			r.Learn(e, op.Exp, flatWork(n), took)
+			r.Observe(e, op.Exp, flatWork(n), took)
 		}
 	}
 	check := func(when string, far *Engine, r *Router) {

@@ -35,8 +35,8 @@ func (e *Engine) lose() {
 	}
 }
 
-// heard looks at an error of the device and returns it.
-func (e *Engine) heard(err error) error {
+// checkLost looks at an error of the device and returns it.
+func (e *Engine) checkLost(err error) error {
 	if err != nil && errors.Is(err, driver.ErrDeviceLost) {
 		e.lose()
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// mortal is a device that can be lost, and that counts what it holds.
-type mortal struct {
+// lossDevice is a device that can be lost, and that counts what it holds.
+type lossDevice struct {
 	driver.Device
 	says   chan struct{} // closed: the device notices by itself
 	fails  atomic.Bool   // the next submission notices
@@ -23,32 +23,32 @@ type mortal struct {
 	closed atomic.Bool
 }
 
-func (d *mortal) Lost() <-chan struct{} { return d.says }
+func (d *lossDevice) Lost() <-chan struct{} { return d.says }
 
-func (d *mortal) Close() error {
+func (d *lossDevice) Close() error {
 	d.closed.Store(true)
 	return d.Device.Close()
 }
 
-func (d *mortal) Prepare(ctx context.Context, p *driver.Program) (driver.Executable, error) {
+func (d *lossDevice) Prepare(ctx context.Context, p *driver.Program) (driver.Executable, error) {
 	x, err := d.Device.Prepare(ctx, p)
 	d.execs.Add(1)
-	return &mortalProgram{x, d}, err
+	return &lossProgram{x, d}, err
 }
 
-type mortalProgram struct {
+type lossProgram struct {
 	driver.Executable
-	d *mortal
+	d *lossDevice
 }
 
-func (x *mortalProgram) Submit(ctx context.Context, s *driver.Submission) (driver.Fence, error) {
+func (x *lossProgram) Submit(ctx context.Context, s *driver.Submission) (driver.Fence, error) {
 	if x.d.fails.Load() {
 		return nil, fmt.Errorf("pretended: %w", driver.ErrDeviceLost)
 	}
 	return x.Executable.Submit(ctx, s)
 }
 
-func (x *mortalProgram) Close() {
+func (x *lossProgram) Close() {
 	x.d.execs.Add(-1)
 	x.Executable.Close()
 }
@@ -62,7 +62,7 @@ func TestLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &mortal{Device: graphOnly{c}, says: make(chan struct{})}
+		d := &lossDevice{Device: graphOnly{c}, says: make(chan struct{})}
 		e := New(d)
 		x := []float32{1, -2}
 		call := func() error { return e.Elementwise(ctx, op.Relu, &op.Attrs{}, x, x, nil, nil) }
@@ -108,7 +108,7 @@ func TestLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := New(&mortal{Device: c, says: make(chan struct{})})
+	e := New(&lossDevice{Device: c, says: make(chan struct{})})
 	if err := e.Close(); err != nil || !errors.Is(e.Err(), driver.ErrClosed) {
 		t.Errorf("%v, %v", err, e.Err())
 	}

@@ -109,7 +109,7 @@ func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits, writes write
 	}
 	l.writeThrough(writes)
 	l.prog.Ext = len(l.ext)
-	if lim.Apart {
+	if lim.SeparateBindings {
 		l.detach()
 	}
 	l.unshared = placeTemporaries(l.prog, lim)
@@ -147,7 +147,7 @@ func (l *lowerer) writeThrough(writes writer) {
 			continue // what is between the two may read it
 		}
 		if to, ok := c.Post.In[0].Layout.Inverse(s.Out[0].N); ok && writes(s.Op, s.Dims[len(s.In)], s.Out[0].Type, &to) {
-			s.Out[0] = driver.Operand{Slot: c.Out[0].Slot, Type: s.Out[0].Type, N: s.Out[0].N, Spread: op.Strided, Layout: &to}
+			s.Out[0] = driver.Operand{Slot: c.Out[0].Slot, Type: s.Out[0].Type, N: s.Out[0].N, Broadcast: op.Strided, Layout: &to}
 			gone[rs[0]] = true
 		}
 	}
@@ -360,11 +360,11 @@ func (l *lowerer) operand(id graph.ID, over op.Shape) driver.Operand {
 		panic(fmt.Sprintf("BUG: %v over %v was checked when the graph was planned", n.Shape, over))
 	}
 	size, _ := l.g.Nodes[base].Shape.Size()
-	o := driver.Operand{Slot: l.use(id), Type: n.Type, N: size, Spread: lay.Spread(size)}
-	if over == nil && o.Spread != op.Full {
-		o.Spread = op.Strided // operations that are not elementwise read layouts, not spreads
+	o := driver.Operand{Slot: l.use(id), Type: n.Type, N: size, Broadcast: lay.BroadcastKind(size)}
+	if over == nil && o.Broadcast != op.Full {
+		o.Broadcast = op.Strided // operations that are not elementwise read layouts, not spreads
 	}
-	if o.Spread == op.Strided {
+	if o.Broadcast == op.Strided {
 		o.Layout = &lay
 	}
 	return o

@@ -210,7 +210,7 @@ func (e *Engine) begin(ctx context.Context, o *op.Operation) error {
 	if !e.enter() {
 		return e.Err()
 	}
-	if err := e.prove(ctx, o, usual); err != nil {
+	if err := e.selfTest(ctx, o, usual); err != nil {
 		e.exit()
 		return err
 	}

@@ -82,7 +82,7 @@ func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	}
 	for i := range g.Nodes {
 		if n := &g.Nodes[i]; n.Kind == graph.Compute {
-			if err := e.proveNode(ctx, g, n); err != nil {
+			if err := e.selfTestNode(ctx, g, n); err != nil {
 				return nil, err
 			}
 		}
@@ -124,7 +124,7 @@ func (e *Engine) plan(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	}
 	x, err := e.dev.Prepare(ctx, p.prog)
 	if err != nil {
-		return nil, e.heard(err)
+		return nil, e.checkLost(err)
 	}
 	p.exec = e.own(x)
 	// The cache forgets plans and users drop them: what the device holds for
@@ -340,7 +340,7 @@ func (p *Plan) Run(ctx context.Context, refs []Ref, outs [][]byte, times *driver
 	}
 	j.free()
 	p.eng.exit()
-	return p.eng.heard(err)
+	return p.eng.checkLost(err)
 }
 
 // Start runs the plan without waiting. refs and outs may be reused at once,
@@ -368,7 +368,7 @@ func (p *Plan) Start(ctx context.Context, refs []Ref, outs [][]byte) *driver.Com
 	}
 	j.free()
 	p.eng.exit()
-	return driver.Completed(p.eng.heard(err))
+	return driver.Completed(p.eng.checkLost(err))
 }
 
 // complete is called by the driver when an asynchronous run is over.
@@ -378,7 +378,7 @@ func (j *job) complete(err error) {
 	}
 	pend, eng := j.pend, j.plan.eng
 	j.free()
-	pend.Complete(eng.heard(err))
+	pend.Complete(eng.checkLost(err))
 	eng.exit()
 }
 

@@ -21,7 +21,7 @@ import (
 //
 // A Router is safe for concurrent use.
 type Router struct {
-	near, far *Engine // the CPU, and the device that was opened
+	cpu, device *Engine // the CPU, and the device that was opened
 
 	mu    sync.RWMutex
 	table map[routeKey]*routeCell
@@ -67,7 +67,7 @@ func keyOf(o *op.Operation, w Work) routeKey {
 
 // routeCell has the measurements of one operation and magnitude.
 type routeCell struct {
-	runs [2]atomic.Int32 // near, far
+	runs [2]atomic.Int32 // of cpu, of device
 	best [2]atomic.Int64 // least nanoseconds seen
 }
 
@@ -77,26 +77,26 @@ const routeTries = 3
 
 // NewRouter returns a router that sends calls to cpu or to dev. It owns cpu.
 func NewRouter(dev, cpu *Engine) *Router {
-	r := &Router{near: cpu, far: dev, table: make(map[routeKey]*routeCell)}
+	r := &Router{cpu: cpu, device: dev, table: make(map[routeKey]*routeCell)}
 	r.load()
 	return r
 }
 
 // Other returns the engine of the CPU.
-func (r *Router) Other() *Engine { return r.near }
+func (r *Router) Other() *Engine { return r.cpu }
 
 // Pick returns the engine for a call of o.
 func (r *Router) Pick(o *op.Operation, w Work) *Engine {
 	c := r.cell(keyOf(o, w))
 	switch {
 	case c.runs[0].Load() < routeTries:
-		return r.near
+		return r.cpu
 	case c.runs[1].Load() < routeTries:
-		return r.far
+		return r.device
 	case c.best[1].Load() < c.best[0].Load():
-		return r.far
+		return r.device
 	}
-	return r.near
+	return r.cpu
 }
 
 // Settled reports whether calls of o of about this work need no more measuring.
@@ -105,10 +105,10 @@ func (r *Router) Settled(o *op.Operation, w Work) bool {
 	return c.runs[0].Load() >= routeTries && c.runs[1].Load() >= routeTries
 }
 
-// Learn enters the time that a call took on e.
-func (r *Router) Learn(e *Engine, o *op.Operation, w Work, took time.Duration) {
+// Observe enters the time that a call took on e.
+func (r *Router) Observe(e *Engine, o *op.Operation, w Work, took time.Duration) {
 	i := 0
-	if e == r.far {
+	if e == r.device {
 		i = 1
 	}
 	c := r.cell(keyOf(o, w))
@@ -138,14 +138,14 @@ func (r *Router) cell(k routeKey) *routeCell {
 	return c
 }
 
-func (r *Router) identity() string { return r.near.info.Identity + "\t" + r.far.info.Identity }
+func (r *Router) identity() string { return r.cpu.info.Identity + "\t" + r.device.info.Identity }
 
 // Close stores what was learned, if it can, and closes the CPU's engine.
 func (r *Router) Close() error {
 	if r.dirty.Load() {
 		r.store() // a file that cannot be written only means measuring again
 	}
-	return r.near.Close()
+	return r.cpu.Close()
 }
 
 // routes is the file of what was measured: operation, bits of bytes and of arithmetic,

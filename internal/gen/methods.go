@@ -73,26 +73,14 @@ func deviceMethods() ([]byte, error) {
 	return f.format()
 }
 
-// deviceDoc is the comment of a method that waits.
-func deviceDoc(name string, o *op.Operation, what, shape, overlap string) string {
-	s := fmt.Sprintf("%s %s\n\n%s\n\n# Errors\n\n  - [ErrShape] %s\n", name, what, strings.TrimSpace(shape+" "+o.Special()), mismatches(o))
-	if overlap != "" {
-		s += "  - [ErrOverlap] " + overlap + "\n"
+// deviceDoc returns the comment of a method that waits. The package comment lists the errors
+// that all of them have in common.
+func deviceDoc(name string, o *op.Operation, what, shape string) string {
+	s := fmt.Sprintf("%s %s\n\n%s", name, what, strings.TrimSpace(shape+" "+o.Special()))
+	if o.Class() == op.Reduction && needsElements(o) {
+		s += " It returns [ErrShape] if there are no elements."
 	}
-	return s + "  - [ErrClosed] after Close; the error of ctx if that ends first.\n\n# Accuracy\n\n" + accuracy(o)
-}
-
-// mismatches says what makes an ErrShape.
-func mismatches(o *op.Operation) string {
-	switch {
-	case o.Class() == op.Elementwise:
-		return "if the lengths differ."
-	case o.Class() == op.Row:
-		return "if rows or cols is negative or a length does not follow from them."
-	case needsElements(o):
-		return "if there are no elements."
-	}
-	return "if the lengths differ or are out of range."
+	return s + "\n\n# Accuracy\n\n" + accuracy(o)
 }
 
 func needsElements(o *op.Operation) bool {
@@ -106,7 +94,7 @@ func needsElements(o *op.Operation) bool {
 
 // async writes the method that does not wait.
 func (f *file) async(name, of, args, result, call string) {
-	f.method(fmt.Sprintf("%s starts [Device.%s] and returns at once. The slices belong to it until it is done.", name, of),
+	f.method(fmt.Sprintf("%s starts [Device.%s] and returns a pending result.", name, of),
 		fmt.Sprintf("%s(ctx context.Context, %s) %s", name, args, result), "return d."+call)
 }
 
@@ -119,18 +107,11 @@ func (f *file) elementwise(o *op.Operation) {
 	}
 	list := "dst, " + strings.Join(in, ", ") + " []float32" + args
 	call := fmt.Sprintf("(ctx, op.%s, %s, dst, %s)", o.GoName(), attrs, strings.Join(operands, ", "))
-	for i, name := range append([]string{o.GoName()}, goAliases(o)...) {
-		if i > 0 {
-			f.method(fmt.Sprintf("%s is another name of [Device.%s].", name, o.GoName()),
-				fmt.Sprintf("%s(ctx context.Context, %s) error", name, list), "return d.elementwise"+call)
-		} else {
-			f.method(deviceDoc(name, o, fmt.Sprintf("computes %s: dst = %s.", o.Doc(), o.Formula()),
-				fmt.Sprintf("%s have the same length, and dst may be %s.", join(append([]string{"dst"}, in...), "and"), join(in, "or")),
-				fmt.Sprintf("if dst shares some of its elements with %s, not all.", join(in, "or"))),
-				fmt.Sprintf("%s(ctx context.Context, %s) error", name, list), "return d.elementwise"+call)
-		}
-		f.async(name+"Async", name, list, "*Pending", "elementwiseAsync"+call)
-	}
+	name := o.GoName()
+	f.method(deviceDoc(name, o, fmt.Sprintf("computes %s: dst = %s.", o.Doc(), o.Formula()),
+		fmt.Sprintf("%s have the same length, and dst may be %s.", join(append([]string{"dst"}, in...), "and"), join(in, "or"))),
+		fmt.Sprintf("%s(ctx context.Context, %s) error", name, list), "return d.elementwise"+call)
+	f.async(name+"Async", name, list, "*Pending", "elementwiseAsync"+call)
 }
 
 func (f *file) reduction(o *op.Operation) {
@@ -152,7 +133,7 @@ func (f *file) reduction(o *op.Operation) {
 	if len(in) > 1 {
 		same = operand + " have the same length. "
 	}
-	f.method(deviceDoc(name, o, fmt.Sprintf("returns %s of %s: %s.", o.Doc(), operand, o.Formula()), same, ""),
+	f.method(deviceDoc(name, o, fmt.Sprintf("returns %s of %s: %s.", o.Doc(), operand, o.Formula()), same),
 		fmt.Sprintf("%s(ctx context.Context, %s) (%s, error)", name, list, value), "return d.reduce"+kind+call)
 	f.async(name+"Async", name, list, "*Future["+value+"]", "reduce"+kind+"Async"+call)
 
@@ -165,9 +146,8 @@ func (f *file) reduction(o *op.Operation) {
 		list = "dst, " + strings.Join(in, ", ") + " []float32, rows, cols int" + args
 	}
 	call = fmt.Sprintf("(ctx, op.%s, %s.Rows(), dst, %s, rows, cols)", name, rows, operands)
-	f.method(fmt.Sprintf("%sRows computes [Device.%s] of each row: dst has rows elements, %s rows·cols, row after row.\n\n# Errors\n\n"+
-		"  - [ErrShape] if rows or cols is negative or a length does not follow from them%s.\n  - [ErrOverlap] if dst overlaps %s.\n  - [ErrClosed] after Close; the error of ctx if that ends first.",
-		name, name, operand, map[bool]string{true: ", or if there are rows of no elements"}[needsElements(o)], join(in, "or")),
+	f.method(fmt.Sprintf("%sRows computes [Device.%s] of each row: dst has rows elements, %s rows·cols, row after row, and dst must not overlap %s.%s",
+		name, name, operand, join(in, "or"), map[bool]string{true: " It returns [ErrShape] if there are rows of no elements."}[needsElements(o)]),
 		fmt.Sprintf("%sRows(ctx context.Context, %s) error", name, list), "return d.reduceRows"+kind+call)
 	f.async(name+"RowsAsync", name+"Rows", list, "*Pending", "reduceRows"+kind+"Async"+call)
 }
@@ -193,8 +173,7 @@ func (f *file) row(o *op.Operation) {
 			shape = strings.Replace(shape, "gamma cols;", "gamma has cols;", 1)
 		}
 	}
-	f.method(deviceDoc(name, o, fmt.Sprintf("computes, for each row of x, %s: dst = %s.", o.Doc(), o.Formula()), shape,
-		fmt.Sprintf("if dst shares elements with %s, unless dst is x.", join(in, "or"))),
+	f.method(deviceDoc(name, o, fmt.Sprintf("computes, for each row of x, %s: dst = %s.", o.Doc(), o.Formula()), shape),
 		fmt.Sprintf("%s(ctx context.Context, %s) error", name, list), "return d.rowwise"+call)
 	f.async(name+"Async", name, list, "*Pending", "rowwiseAsync"+call)
 }
@@ -229,7 +208,7 @@ func (f *file) recorded(o *op.Operation) {
 	name, in := o.GoName(), o.Inputs()
 	fewest, _ := o.Arity()
 	doc := func(name string) string {
-		return fmt.Sprintf("%s records %s: %s.\n\nShapes: %s. %s\n\n# Errors\n\n  - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do not fit.\n\n# Accuracy\n\n%s",
+		return fmt.Sprintf("%s records %s: %s.\n\nShapes: %s. %s\n\n# Accuracy\n\n%s",
 			name, o.Doc(), o.Formula(), o.ShapeDoc(), o.Special(), accuracy(o))
 	}
 	record, also, doc2 := "apply", "", ""
@@ -271,9 +250,6 @@ func (f *file) recorded(o *op.Operation) {
 		}
 	default:
 		write(name, doc(name)+doc2, in, attrs)
-	}
-	for _, alias := range goAliases(o) {
-		write(alias, fmt.Sprintf("%s is another name of [Batch.%s].", alias, name), in, attrs)
 	}
 	if o.Class() == op.Reduction {
 		write(name+"Rows", fmt.Sprintf("%sRows records [Batch.%s] along rows: [... n] gives [...].", name, name), in, attrs+".Rows()")

@@ -6,17 +6,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// goAliases returns the Go names of the aliases that differ by more than case.
-func goAliases(o *op.Operation) []string {
-	var names []string
-	for _, a := range o.Aliases() {
-		if n := op.GoName(a); !strings.EqualFold(n, o.GoName()) {
-			names = append(names, n)
-		}
-	}
-	return names
-}
-
 // comment writes text as a comment, wrapped, one paragraph for each line of
 // text. Lines that start with "  - " are a list; those with # are headings.
 func comment(text string) string {

@@ -50,8 +50,8 @@ var outside = zone{group: -1}
 // computed twice, and no cycle can arise: nothing outside the group depends on
 // a node that joined.
 func Fuse(g *Graph, prologue, epilogue func(*op.Operation) bool, arrays int) []Group {
-	f := fuser{g: g, most: arrays, zones: make([]zone, len(g.Nodes)), uses: make([][]use, len(g.Nodes)), output: make([]bool, len(g.Nodes)),
-		epoch: make([]int, len(g.Nodes)), stored: g.stored()}
+	f := fuser{g: g, maxArrays: arrays, zones: make([]zone, len(g.Nodes)), uses: make([][]use, len(g.Nodes)), output: make([]bool, len(g.Nodes)),
+		epoch: make([]int, len(g.Nodes)), written: g.written()}
 	epoch := 0
 	for i := range g.Nodes {
 		f.zones[i] = outside
@@ -101,19 +101,19 @@ type use struct {
 }
 
 type fuser struct {
-	g      *Graph
-	groups []Group // latest root first
-	zones  []zone
-	uses   [][]use
-	output []bool
-	epoch  []int // number of stores before the node
-	stored map[int32]bool
-	arrays []map[ID]bool // operands of each group, from outside
-	outs   []int         // results of each group
+	g       *Graph
+	groups  []Group // latest root first
+	zones   []zone
+	uses    [][]use
+	output  []bool
+	epoch   []int // number of stores before the node
+	written map[int32]bool
+	arrays  []map[ID]bool // operands of each group, from outside
+	outs    []int         // results of each group
 	// strided says of each group that what follows its core reads an operand in
 	// a layout without a name: no operation ends with that.
-	strided []bool
-	most    int // operands and results of a kernel, or 0
+	strided   []bool
+	maxArrays int // operands and results of a kernel, or 0
 }
 
 // fits reports whether a group may have id, one of its operands, as a member.
@@ -128,7 +128,7 @@ func (f *fuser) fits(id ID, group int) bool {
 	if f.output[id] {
 		outs++
 	}
-	return f.most == 0 || n+outs <= f.most
+	return f.maxArrays == 0 || n+outs <= f.maxArrays
 }
 
 func (f *fuser) start(id ID, place int) {
@@ -263,7 +263,7 @@ func (g *Graph) readsStrided(id ID) bool {
 			ok = err == nil
 		}
 		size, err := g.Nodes[base].Shape.Size()
-		if !ok || err != nil || l.Spread(size) == op.Strided {
+		if !ok || err != nil || l.BroadcastKind(size) == op.Strided {
 			return true
 		}
 	}
@@ -274,7 +274,7 @@ func (g *Graph) readsStrided(id ID) bool {
 func (f *fuser) reader(id ID) bool {
 	for _, in := range f.g.Nodes[id].Inputs() {
 		if in != Absent {
-			if b := &f.g.Nodes[f.g.Base(in)]; b.Kind == Resident && f.stored[b.Ref] {
+			if b := &f.g.Nodes[f.g.Base(in)]; b.Kind == Resident && f.written[b.Ref] {
 				return true
 			}
 		}

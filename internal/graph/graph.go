@@ -150,7 +150,7 @@ func (g *Graph) Seen(id ID) (base ID, l op.Layout, ok bool) {
 func (g *Graph) Plain(id ID) bool {
 	base, l, ok := g.Seen(id)
 	size, err := g.Nodes[base].Shape.Size()
-	return ok && err == nil && l.Spread(size) == op.Full
+	return ok && err == nil && l.BroadcastKind(size) == op.Full
 }
 
 // Base returns the node whose memory holds the value of id: itself, or what a

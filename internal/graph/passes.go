@@ -119,7 +119,7 @@ var CSE = Pass{"cse", func(g *Graph) (*Graph, error) {
 		epoch int
 		shape string
 	}
-	stored := g.stored()
+	written := g.written()
 	epoch := 0
 	seen := make(map[identity]ID)
 	return g.rewrite(func(out *Graph, _ ID, n Node) (ID, error) {
@@ -134,7 +134,7 @@ var CSE = Pass{"cse", func(g *Graph) (*Graph, error) {
 			key.shape = n.Shape.String()
 		case Resident:
 			key.shape = n.Shape.String()
-			if stored[n.Ref] {
+			if written[n.Ref] {
 				key.epoch = epoch // what it holds depends on where it is read
 			}
 		case Compute:
@@ -155,8 +155,8 @@ var CSE = Pass{"cse", func(g *Graph) (*Graph, error) {
 	})
 }}
 
-// stored returns the references that the graph writes.
-func (g *Graph) stored() map[int32]bool {
+// written returns the references that the graph writes.
+func (g *Graph) written() map[int32]bool {
 	s := make(map[int32]bool)
 	for i := range g.Nodes {
 		if g.Nodes[i].Kind == Store {

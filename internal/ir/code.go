@@ -75,10 +75,10 @@ const (
 	// instructions that are less accurate than one would offer, and accurate
 	// enough for a part of a function.
 
-	Exp2Near  // 2**a within 1.4 units, for a < 0 within 2.1; 0 where that is below 2^-126
-	RecipNear // 1/a within 1 unit, 0 where that is below 2^-126
-	FmaUnit   // a·b + c limited to [0, 1]; 0 where that is NaN
-	SqrtNear  // the square root, correctly rounded, for a in [2^-96, 2^126]
+	Exp2Approx  // 2**a within 1.4 units, for a < 0 within 2.1; 0 where that is below 2^-126
+	RecipApprox // 1/a within 1 unit, 0 where that is below 2^-126
+	FmaUnit     // a·b + c limited to [0, 1]; 0 where that is NaN
+	SqrtInRange // the square root, correctly rounded, for a in [2^-96, 2^126]
 
 	// Unfused stands nowhere: a back end that says to have it makes an Fma of float64
 	// numbers, which takes long. Expansions then do with fewer of them.
@@ -176,15 +176,15 @@ var codes = [numCodes]codeInfo{
 	Recip:   {"recip", 1, false, onF32, func(a, _, _ float64) float64 { return 1 / a }},
 	Rsqrt:   {"rsqrt", 1, false, onF32, func(a, _, _ float64) float64 { return 1 / math.Sqrt(a) }},
 
-	Exp2Near:  {"exp2near", 1, false, onF32, func(a, _, _ float64) float64 { return math.Exp2(a) }},
-	RecipNear: {"recipnear", 1, false, onF32, func(a, _, _ float64) float64 { return 1 / a }},
+	Exp2Approx:  {"exp2near", 1, false, onF32, func(a, _, _ float64) float64 { return math.Exp2(a) }},
+	RecipApprox: {"recipnear", 1, false, onF32, func(a, _, _ float64) float64 { return 1 / a }},
 	FmaUnit: {"fmaunit", 3, false, onF32, func(a, b, c float64) float64 {
 		if v := math.FMA(a, b, c); v > 0 {
 			return min(v, 1)
 		}
 		return 0
 	}},
-	SqrtNear: {"sqrtnear", 1, false, onF32, func(a, _, _ float64) float64 { return math.Sqrt(a) }},
+	SqrtInRange: {"sqrtnear", 1, false, onF32, func(a, _, _ float64) float64 { return math.Sqrt(a) }},
 }
 
 func truth(b bool) float64 {

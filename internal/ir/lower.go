@@ -18,7 +18,7 @@ import "math"
 //	exp 1, exp2 1, expm1 1.5, log 1.5, log2 2, log1p 1.5, tanh 2, sigmoid 2.5,
 //	erf 2.5, erfc 8, normcdf 8, sin and cos 2, atan 2, pow 1.5, recip 0.5, rsqrt 1.5
 //
-// and with Exp2Near and what is behind it up to one more, of operands that are known to be
+// and with Exp2Approx and what is behind it up to one more, of operands that are known to be
 // moderate up to two. A GPU's, at every float32 there is: exp 2, exp2 1.7, sigmoid 2.9, and
 // at every moderate one up to 16 exp 2.6, sigmoid 3.7.
 //
@@ -29,7 +29,7 @@ func Lower(root *Node, native func(Code) bool) *Node {
 		native = func(Code) bool { return false }
 	}
 	l := &lowering{native: native}
-	if native(Exp2Near) {
+	if native(Exp2Approx) {
 		l.ranges = newRanges(Anything(), root)
 	}
 	return mapFrom(root, l.expand)
@@ -116,8 +116,8 @@ func div(a, b *Node) *Node          { return node(Div, a, b) }
 func neg(a *Node) *Node             { return node(Neg, a) }
 func abs(a *Node) *Node             { return node(Abs, a) }
 func fma(a, b, c *Node) *Node       { return node(Fma, a, b, c) }
-func least(a, b *Node) *Node        { return node(Min, a, b) }
-func most(a, b *Node) *Node         { return node(Max, a, b) }
+func lower(a, b *Node) *Node        { return node(Min, a, b) }
+func upper(a, b *Node) *Node        { return node(Max, a, b) }
 func lt(a, b *Node) *Node           { return node(Lt, a, b) }
 func eq(a, b *Node) *Node           { return node(Eq, a, b) }
 func choose(cond, a, b *Node) *Node { return node(Select, cond, a, b) }
@@ -237,10 +237,10 @@ const (
 	expHigh = 89
 )
 
-func clamp(x *Node, lo, hi float64) *Node { return least(most(x, c(lo)), c(hi)) }
+func clamp(x *Node, lo, hi float64) *Node { return lower(upper(x, c(lo)), c(hi)) }
 
 func (l *lowering) exp(x *Node) *Node {
-	if l.native(Exp2Near) {
+	if l.native(Exp2Approx) {
 		return l.expFull(x)
 	}
 	return l.scale(expScaled(clamp(x, expLow, expHigh)))
@@ -248,15 +248,15 @@ func (l *lowering) exp(x *Node) *Node {
 
 // inverse returns 1/x for x in [2^-100, 2^126], where one unit does not matter.
 func (l *lowering) inverse(x *Node) *Node {
-	if l.native(RecipNear) {
-		return node(RecipNear, x)
+	if l.native(RecipApprox) {
+		return node(RecipApprox, x)
 	}
 	return div(c(1), x)
 }
 
 // expNegative returns e**x for x <= 0.
 func (l *lowering) expNegative(x *Node) *Node {
-	return l.scaleDown(expScaled(most(x, c(expLow))))
+	return l.scaleDown(expScaled(upper(x, c(expLow))))
 }
 
 // exp2Scaled returns 2**(x + low) unscaled, for x in [-152, 129] and a small
@@ -274,7 +274,7 @@ func exp2Scaled(x, low *Node) scaled {
 }
 
 func (l *lowering) exp2(x *Node) *Node {
-	if l.native(Exp2Near) {
+	if l.native(Exp2Approx) {
 		return l.exp2Full(x)
 	}
 	return l.scale(exp2Scaled(clamp(x, -151, 128), nil))
@@ -297,16 +297,16 @@ func (l *lowering) expm1(x *Node) *Node {
 // tanh: with h = (e**2|x| - 1)/2 it is h/(h+1), which does not cancel. What
 // the sum and the quotient lost is made up for.
 func (l *lowering) tanh(x *Node) *Node {
-	if l.native(Exp2Near) {
+	if l.native(Exp2Approx) {
 		return l.tanhNear(x)
 	}
-	h := expm1Core(least(mul(abs(x), c(2)), c(20)))
+	h := expm1Core(lower(mul(abs(x), c(2)), c(20)))
 	d := add(h, c(1))
 	low := sub(h, sub(d, c(1)))
 	if l.native(Unfused) {
 		q := div(h, d)
 		y := sub(q, mul(mul(q, low), sub(c(1), q))) // 1-q is 1/(h+1)
-		return l.copySign(least(y, c(1)), x)
+		return l.copySign(lower(y, c(1)), x)
 	}
 	inverse := l.inverse(d)
 	q := mul(h, inverse)
@@ -317,7 +317,7 @@ func (l *lowering) tanh(x *Node) *Node {
 // sigmoid: with e = e**-|x| it is 1/(1+e) for positive x and e/(1+e) for
 // negative, and neither overflows nor cancels.
 func (l *lowering) sigmoid(x *Node) *Node {
-	if l.native(Exp2Near) {
+	if l.native(Exp2Approx) {
 		return l.sigmoidNear(x)
 	}
 	e := l.expNegative(neg(abs(x)))

@@ -5,7 +5,7 @@ import "math"
 // erf: by its series up to 1, by 1 - erfc from there on, with erfc as a power
 // of 2.
 func (l *lowering) erf(x *Node) *Node {
-	a := least(abs(x), c(4))
+	a := lower(abs(x), c(4))
 	u := mul(a, a)
 	small := fma(a, horner(u, erfSmallPoly), a)
 	e := neg(mul(a, horner(a, erfLargePoly)))
@@ -15,8 +15,8 @@ func (l *lowering) erf(x *Node) *Node {
 
 // exp2Small returns 2**x for x in [-126, 0].
 func (l *lowering) exp2Small(x *Node) *Node {
-	if l.native(Exp2Near) {
-		return node(Exp2Near, x)
+	if l.native(Exp2Approx) {
+		return node(Exp2Approx, x)
 	}
 	return l.scaleDown(exp2Scaled(x, nil))
 }
@@ -32,7 +32,7 @@ func (l *lowering) tail(t, s, low, wide *Node, scale, factor float64) *Node {
 	v := mul(t, w)
 	y = fma(mul(y, v), horner(v, erfcxPoly), y)
 	y = fma(y, neg(low), y)
-	if l.native(Exp2Near) {
+	if l.native(Exp2Approx) {
 		return l.expTimes(neg(s), y)
 	}
 	e := expScaled(neg(s))
@@ -65,7 +65,7 @@ func scaledBy(x *Node, factor float64) *Node {
 const erfcxScale = 0.375
 
 func (l *lowering) erfc(x *Node) *Node {
-	t := least(abs(x), c(10.3))
+	t := lower(abs(x), c(10.3))
 	s := mul(t, t)
 	y := l.tail(t, s, l.squareRest(t, s, 1), t, 1, 1)
 	return choose(lt(x, c(0)), sub(c(2), y), y)
@@ -74,7 +74,7 @@ func (l *lowering) erfc(x *Node) *Node {
 // normCDF: erfc(-x/sqrt 2)/2, with the exponent -x²/2 free of the error that
 // dividing x first would bring.
 func (l *lowering) normCDF(x *Node) *Node {
-	t := least(abs(x), c(14.5))
+	t := lower(abs(x), c(14.5))
 	wide, scale := mul(t, c(1/math.Sqrt2)), 1.0
 	if l.guards() {
 		// NaN comes through w, which is less than it should be where e**-s is 0.

@@ -13,9 +13,9 @@ type Program struct {
 	Name  string
 	Local [3]uint32 // lanes of a workgroup along x, y and z; all at least 1
 
-	// Roomy is a hint: lanes have all registers that they want, although fewer run
+	// PreferRegisters is a hint: lanes get all registers that they need, although fewer run
 	// at a time then.
-	Roomy bool
+	PreferRegisters bool
 
 	Bindings []Binding // storage buffers, in the order in which they are bound
 	Uniforms []Uniform // scalar parameters, in the order of their offsets

@@ -17,11 +17,11 @@ func (p *Program) Hash() [32]byte {
 	}
 	text(p.Name)
 	num(p.Local[:]...)
-	roomy := uint32(0)
-	if p.Roomy {
-		roomy = 1
+	preferRegisters := uint32(0)
+	if p.PreferRegisters {
+		preferRegisters = 1
 	}
-	num(roomy, p.Budget, uint32(len(p.Bindings)), uint32(len(p.Uniforms)), uint32(len(p.Shared)), uint32(len(p.Vars)))
+	num(preferRegisters, p.Budget, uint32(len(p.Bindings)), uint32(len(p.Uniforms)), uint32(len(p.Shared)), uint32(len(p.Vars)))
 	for _, x := range p.Bindings {
 		text(x.Name)
 		num(uint32(x.Type), uint32(x.Width), uint32(x.Access))

@@ -13,7 +13,7 @@ import (
 func (p *Program) String() string {
 	l := newListing(p)
 	fmt.Fprintf(&l.b, "kernel %s, local size %d x %d x %d\n", p.Name, p.Local[0], p.Local[1], p.Local[2])
-	if p.Roomy {
+	if p.PreferRegisters {
 		l.b.WriteString("\troomy\n")
 	}
 	for i := range p.Bindings {

@@ -24,10 +24,10 @@ type Options struct {
 // garbage collection, and so does all that a forgotten pool kept; Stats.Leaked
 // counts the former.
 type Pool struct {
-	opts   Options
-	ledger *ledger
+	opts    Options
+	account *account
 
-	// Under ledger.mu.
+	// Under account.mu.
 	free   [classes][]*handle // each a stack: the last freed is the warmest
 	tick   uint64             // counts frees, to tell which block is coldest
 	closed bool
@@ -38,15 +38,15 @@ type Stats struct {
 	Live   int // asked for and not yet freed
 	Peak   int // largest Live since New or ResetPeak
 	Pooled int // freed and kept for reuse
-	Held   int // taken from the system: Live, Pooled, and rounding to classes
+	Mapped int // taken from the system: Live, Pooled, and rounding to classes
 	Fresh  int // how often a Get asked the system
 	Reused int // how often a Get found a kept block
 	Leaked int // blocks that became unreachable without Free
 }
 
-// ledger is what cleanups of lost blocks need of their pool. It must not
-// reach the pool's free lists, or a forgotten pool would live forever.
-type ledger struct {
+// account holds the statistics that cleanups of lost blocks update. It must not refer to
+// the pool's free lists; otherwise an unreachable pool would never be freed.
+type account struct {
 	mu sync.Mutex
 	s  Stats
 }
@@ -78,7 +78,7 @@ type Block struct {
 }
 
 // NewPool returns an empty pool.
-func NewPool(o Options) *Pool { return &Pool{opts: o, ledger: new(ledger)} }
+func NewPool(o Options) *Pool { return &Pool{opts: o, account: new(account)} }
 
 // Get returns size bytes of undefined contents: what the last user left, or
 // zeros.
@@ -93,7 +93,7 @@ func (p *Pool) Get(size int) (Block, error) {
 	if size == 0 {
 		return Block{}, nil
 	}
-	l := p.ledger
+	l := p.account
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p.opts.Limit > 0 && size > p.opts.Limit-l.s.Live {
@@ -114,7 +114,7 @@ func (p *Pool) Get(size int) (Block, error) {
 		}
 		h = &handle{e}
 		e.cleanup = runtime.AddCleanup(h, l.lost, e)
-		l.s.Held += rounded
+		l.s.Mapped += rounded
 		l.s.Fresh++
 	}
 	h.asked = size
@@ -130,7 +130,7 @@ func (p *Pool) fresh(size int) (*extent, error) {
 		return &extent{memory: b}, err
 	}
 	b, m, err := mapAligned(size)
-	if err != nil && p.ledger.s.Pooled > 0 {
+	if err != nil && p.account.s.Pooled > 0 {
 		p.evict(0)
 		b, m, err = mapAligned(size)
 	}
@@ -143,7 +143,7 @@ func (b Block) Free() {
 	if b.h == nil {
 		return
 	}
-	p, l := b.pool, b.pool.ledger
+	p, l := b.pool, b.pool.account
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := b.h
@@ -170,7 +170,7 @@ func (b Block) Free() {
 // evict returns the coldest kept blocks to the system until at most keep bytes
 // are left.
 func (p *Pool) evict(keep int) {
-	l := p.ledger
+	l := p.account
 	for l.s.Pooled > keep {
 		coldest := -1
 		for c, s := range p.free {
@@ -190,8 +190,8 @@ func (p *Pool) evict(keep int) {
 }
 
 // release returns e to the system. mu is held.
-func (l *ledger) release(e *extent) {
-	l.s.Held -= len(e.memory)
+func (l *account) release(e *extent) {
+	l.s.Mapped -= len(e.memory)
 	if e.mapping != nil {
 		unmap(e.mapping)
 	}
@@ -199,7 +199,7 @@ func (l *ledger) release(e *extent) {
 }
 
 // lost is the cleanup of a handle that nothing points at.
-func (l *ledger) lost(e *extent) {
+func (l *account) lost(e *extent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e.asked >= 0 {
@@ -213,32 +213,32 @@ func (l *ledger) lost(e *extent) {
 
 // Trim returns all kept blocks to the system.
 func (p *Pool) Trim() {
-	p.ledger.mu.Lock()
-	defer p.ledger.mu.Unlock()
+	p.account.mu.Lock()
+	defer p.account.mu.Unlock()
 	p.evict(0)
 }
 
 // Close returns all kept blocks to the system, and from now on every block at
 // its Free. It may be called more than once.
 func (p *Pool) Close() {
-	p.ledger.mu.Lock()
-	defer p.ledger.mu.Unlock()
+	p.account.mu.Lock()
+	defer p.account.mu.Unlock()
 	p.closed = true
 	p.evict(0)
 }
 
 // Stats returns the present state.
 func (p *Pool) Stats() Stats {
-	p.ledger.mu.Lock()
-	defer p.ledger.mu.Unlock()
-	return p.ledger.s
+	p.account.mu.Lock()
+	defer p.account.mu.Unlock()
+	return p.account.s
 }
 
 // ResetPeak sets Stats.Peak to what is live now.
 func (p *Pool) ResetPeak() {
-	p.ledger.mu.Lock()
-	defer p.ledger.mu.Unlock()
-	p.ledger.s.Peak = p.ledger.s.Live
+	p.account.mu.Lock()
+	defer p.account.mu.Unlock()
+	p.account.s.Peak = p.account.s.Live
 }
 
 // Len returns the size in bytes that was asked for.
@@ -250,8 +250,8 @@ func As[T Element](b Block) []T {
 	if b.h == nil {
 		return nil
 	}
-	b.pool.ledger.mu.Lock()
-	defer b.pool.ledger.mu.Unlock()
+	b.pool.account.mu.Lock()
+	defer b.pool.account.mu.Unlock()
 	if b.h.use != b.use {
 		return nil
 	}

@@ -74,7 +74,7 @@ func TestBlocks(t *testing.T) {
 		}
 	}
 	p.Close()
-	if s := p.Stats(); s.Live != 0 || s.Pooled != 0 || s.Held != 0 {
+	if s := p.Stats(); s.Live != 0 || s.Pooled != 0 || s.Mapped != 0 {
 		t.Errorf("after Close: %+v", s)
 	}
 }
@@ -100,7 +100,7 @@ func TestReuse(t *testing.T) {
 		}
 		b.Free()
 		b.Free()
-		if s := p.Stats(); s.Live != 0 || s.Pooled != s.Held {
+		if s := p.Stats(); s.Live != 0 || s.Pooled != s.Mapped {
 			t.Errorf("after Free: %+v", s)
 		}
 		p.ResetPeak()
@@ -148,12 +148,12 @@ func TestKeep(t *testing.T) {
 	for _, b := range bs {
 		b.Free()
 	}
-	if s := p.Stats(); s.Pooled != 3*Huge || s.Held != 3*Huge {
+	if s := p.Stats(); s.Pooled != 3*Huge || s.Mapped != 3*Huge {
 		t.Errorf("kept %+v, want the last three blocks of %d", s, Huge)
 	}
 	none := NewPool(Options{Keep: -1})
 	get(t, none, Huge).Free()
-	if s := none.Stats(); s.Held != 0 {
+	if s := none.Stats(); s.Mapped != 0 {
 		t.Errorf("kept %+v, want nothing", s)
 	}
 }
@@ -178,20 +178,20 @@ func TestLostBlocks(t *testing.T) {
 	}
 	held := get(t, p, Huge)
 	eventually(t, "two blocks count as leaked", func() bool { return p.Stats().Leaked == 2 })
-	if s := p.Stats(); s.Live != Huge || s.Held != Huge {
+	if s := p.Stats(); s.Live != Huge || s.Mapped != Huge {
 		t.Errorf("%+v, want only the block that is held", s)
 	}
 	held.Free()
 }
 
 func TestLostPool(t *testing.T) {
-	var l *ledger
+	var l *account
 	func() {
 		p := NewPool(Options{})
 		get(t, p, 4*Huge).Free()
-		l = p.ledger
+		l = p.account
 	}()
-	eventually(t, "nothing is held", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.s.Held == 0 })
+	eventually(t, "nothing is held", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.s.Mapped == 0 })
 	if l.s.Leaked != 0 {
 		t.Errorf("%d blocks count as leaked that were freed", l.s.Leaked)
 	}
@@ -204,7 +204,7 @@ func TestBlockOutlivesClose(t *testing.T) {
 	p.Close()
 	As[uint8](b)[Huge-1] = 1
 	b.Free()
-	if s := p.Stats(); s.Held != 0 {
+	if s := p.Stats(); s.Mapped != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -245,11 +245,11 @@ func TestManyUsers(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	if s := p.Stats(); s.Live != 0 || s.Leaked != 0 || s.Held != s.Pooled {
+	if s := p.Stats(); s.Live != 0 || s.Leaked != 0 || s.Mapped != s.Pooled {
 		t.Errorf("%+v", s)
 	}
 	p.Close()
-	if s := p.Stats(); s.Held != 0 {
+	if s := p.Stats(); s.Mapped != 0 {
 		t.Errorf("%+v", s)
 	}
 }

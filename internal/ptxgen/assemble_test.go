@@ -189,7 +189,7 @@ func request(o *op.Operation, in []op.Shape, d op.DType, role int, each func(nam
 	}
 	for _, variant := range append([]string{""}, lib.Variants(o)...) {
 		for _, subgroups := range []bool{false, true} {
-			r := &lib.Request{Op: o, Attrs: attrs, Variant: variant, Target: lib.Target{Lanes: 1024, Shared: 48 << 10, Buffers: 64, Subgroups: subgroups, F16: true, MapLanes: 256, MapApart: true}}
+			r := &lib.Request{Op: o, Attrs: attrs, Variant: variant, Target: lib.Target{Lanes: 1024, Shared: 48 << 10, Buffers: 64, Subgroups: subgroups, F16: true, MapLanes: 256, MapBranches: true}}
 			for i := range in {
 				r.In = append(r.In, lib.Array{Type: types[i], Shape: in[i]})
 			}

@@ -63,14 +63,14 @@ var floats = [256]operation{
 	ir.Recip: monadic(ptx.F32.RcpApprox),   // within 1 unit
 	ir.Rsqrt: monadic(ptx.F32.RsqrtApprox), // within 1 unit, and subnormal x count
 
-	ir.Exp2Near:  monadic(ptx.F32.Ex2ApproxFlush),
-	ir.RecipNear: monadic(ptx.F32.RcpApproxFlush),
-	ir.FmaUnit:   triadic(ptx.F32.FmaSaturate),
-	ir.SqrtNear:  monadic(normalRoot),
-	ir.Eq:        dyadic(ptx.F32.Eq),
-	ir.Ne:        dyadic(ptx.F32.Ne),
-	ir.Lt:        dyadic(ptx.F32.Lt),
-	ir.Le:        dyadic(ptx.F32.Le),
+	ir.Exp2Approx:  monadic(ptx.F32.Ex2ApproxFlush),
+	ir.RecipApprox: monadic(ptx.F32.RcpApproxFlush),
+	ir.FmaUnit:     triadic(ptx.F32.FmaSaturate),
+	ir.SqrtInRange: monadic(normalRoot),
+	ir.Eq:          dyadic(ptx.F32.Eq),
+	ir.Ne:          dyadic(ptx.F32.Ne),
+	ir.Lt:          dyadic(ptx.F32.Lt),
+	ir.Le:          dyadic(ptx.F32.Le),
 }
 
 // extreme is Min or Max: NaN where an operand is NaN, and -0 less than 0.

@@ -16,9 +16,9 @@ type Entry struct {
 	// Aligned has, for each buffer, what its address must be a multiple of.
 	Aligned []int
 	// Lengths lists the buffers whose lengths are parameters.
-	Lengths []int
-	Checked bool // see Options
-	Held    bool // likewise
+	Lengths        []int
+	Checked        bool // see Options
+	ParamsInMemory bool // likewise
 
 	uniforms []ir.Uniform
 	bindings int
@@ -48,7 +48,7 @@ func (e *Entry) ArgBytes() int {
 	if e.Checked {
 		n += 8
 	}
-	if e.Held {
+	if e.ParamsInMemory {
 		n += 8 - 4*len(e.uniforms)
 	}
 	return n
@@ -67,13 +67,13 @@ func (e *Entry) Args(dst []byte, fault uint64, buffers []uint64, lengths []uint3
 	for _, a := range buffers[:e.bindings] {
 		dst = le.AppendUint64(dst, a)
 	}
-	if e.Held {
+	if e.ParamsInMemory {
 		dst = append(dst, params[:8]...)
 	}
 	for _, i := range e.Lengths {
 		dst = le.AppendUint32(dst, lengths[i])
 	}
-	if e.Held {
+	if e.ParamsInMemory {
 		return dst
 	}
 	for _, u := range e.uniforms {
@@ -94,9 +94,9 @@ func (g *lowering) params(e *Entry) {
 		g.bindings = append(g.bindings, g.binding(i))
 		e.Aligned = append(e.Aligned, g.alignment(&p.Bindings[i]))
 	}
-	var held ptx.Global[ptx.U32]
-	if g.Held {
-		held = ptx.GlobalParam[ptx.U32](g.k, "params").Hint(ptx.ReadOnly)
+	var params ptx.Global[ptx.U32]
+	if g.ParamsInMemory {
+		params = ptx.GlobalParam[ptx.U32](g.k, "params").Hint(ptx.ReadOnly)
 	}
 	asked := make([]bool, len(p.Bindings))
 	for i := range p.Code {
@@ -115,8 +115,8 @@ func (g *lowering) params(e *Entry) {
 		}
 	}
 	for i, u := range p.Uniforms {
-		if g.Held {
-			g.uniforms = append(g.uniforms, held.Offset(int(u.Offset/4)).Load())
+		if g.ParamsInMemory {
+			g.uniforms = append(g.uniforms, params.Offset(int(u.Offset/4)).Load())
 		} else if u.Type == ir.F32 {
 			g.uniforms = append(g.uniforms, ptx.U32(ptx.Param[ptx.F32](g.k, name("p", i))))
 		} else {

@@ -22,18 +22,18 @@ type Options struct {
 	// that are only read may then be the same memory as one that is written, where
 	// a lane reads nothing that another lane writes.
 	Coherent bool
-	// Held reads the parameters from memory, so that what is recorded with the address
+	// ParamsInMemory reads the parameters from memory, so that what is recorded with the address
 	// serves other parameters too: see [Entry.Args].
-	Held bool
+	ParamsInMemory bool
 }
 
 // maxParams is the most parameters that a kernel has: their block is at most 4
 // KiB.
 const maxParams = 500
 
-// roomyLanes is how many lanes of a roomy program a multiprocessor runs at least:
+// preferredLanes is how many lanes of a roomy program a multiprocessor runs at least:
 // each may have the 255 registers that an instruction can name.
-const roomyLanes = 256
+const preferredLanes = 256
 
 // Lower adds p to the module as a kernel of that name, which begins with a letter
 // and has letters, digits and _. What the target or PTX has no room for gives an
@@ -53,16 +53,16 @@ func Lower(m *ptx.Module, name string, p *ir.Program, o Options) (*Entry, error)
 	if n := 2*len(p.Bindings) + len(p.Uniforms); n > maxParams {
 		return fail("%d buffers and %d parameters", len(p.Bindings), len(p.Uniforms))
 	}
-	e := &Entry{Name: name, Local: p.Local, Checked: o.Checked, Held: o.Held}
+	e := &Entry{Name: name, Local: p.Local, Checked: o.Checked, ParamsInMemory: o.ParamsInMemory}
 	g := &lowering{Options: o, p: expand(p), target: m.Target(), lanes: lanes}
 	g.survey()
 	k := m.Kernel(name, func(k *ptx.Kernel) {
 		g.k = k
 		k.Block(int(p.Local[0]), int(p.Local[1]), int(p.Local[2]))
-		if p.Roomy {
+		if p.PreferRegisters {
 			// Left to itself the assembler keeps some values in memory where one more
 			// block fits on a multiprocessor then.
-			k.MinBlocks(max(roomyLanes/int(lanes), 1))
+			k.MinBlocks(max(preferredLanes/int(lanes), 1))
 		}
 		Follow(k)
 		g.params(e)
@@ -141,7 +141,7 @@ func name(prefix string, i int) string { return prefix + strconv.Itoa(i) }
 // Sin and Cos are their expansions, and more: see sine.go.
 func native(c ir.Code) bool {
 	switch c {
-	case ir.CopySign, ir.Round, ir.RoundF16, ir.RoundBF16, ir.Recip, ir.Rsqrt, ir.Sin, ir.Cos, ir.Exp2Near, ir.RecipNear, ir.FmaUnit, ir.SqrtNear:
+	case ir.CopySign, ir.Round, ir.RoundF16, ir.RoundBF16, ir.Recip, ir.Rsqrt, ir.Sin, ir.Cos, ir.Exp2Approx, ir.RecipApprox, ir.FmaUnit, ir.SqrtInRange:
 		return true
 	}
 	return false

@@ -6,16 +6,16 @@ import "github.com/rayo-go/rayo/ptx"
 // branch that it becomes: branches keep neighbouring elements from being computed at
 // the same time.
 
-// rootScale brings what is below rootLeast to where nothing is lost.
+// rootScale brings what is below rootMin to where nothing is lost.
 const (
-	rootLeast = 0x1p-96
+	rootMin   = 0x1p-96
 	rootScale = 0x1p96 // the square of a power of 2
 )
 
 // squareRoot returns the square root of a, correctly rounded.
 func squareRoot(g *lowering, a, _, _ ptx.U32) ptx.U32 {
 	x := ptx.NewVar(g.k, register[ptx.F32](g, a))
-	tiny := x.Get().Lt(ptx.F(rootLeast)) // 0 and what is negative among it
+	tiny := x.Get().Lt(ptx.F(rootMin)) // 0 and what is negative among it
 	g.k.When(tiny, func() { x.Set(x.Live().Mul(ptx.F(rootScale))) })
 	y, half, root := rootOf(x.Live())
 	// The inverse of the root of 0 and infinity is one of the two, and only they are

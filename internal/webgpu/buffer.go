@@ -17,14 +17,14 @@ type Buffer struct {
 // memory is a buffer of the host, in use or kept for the next one who needs its
 // size. Device.mu guards all of it.
 type memory struct {
-	host  HostBuffer
-	id    uint64
-	size  int64
-	usage Usage
-	refs  int               // the Buffer, groups in use, submissions under way
-	idle  *memory           // the next one of its size that nobody uses
-	used  map[*binding]bool // groups that refer to it
-	near  near              // of Input and Output
+	host    HostBuffer
+	id      uint64
+	size    int64
+	usage   Usage
+	refs    int               // the Buffer, groups in use, submissions under way
+	idle    *memory           // the next one of its size that nobody uses
+	used    map[*binding]bool // groups that refer to it
+	mapping hostMapping       // of Input and Output
 }
 
 // NewBuffer returns memory for Storage or Uniform, which holds anything. Any
@@ -39,7 +39,7 @@ func (d *Device) NewBuffer(bytes int64, u Usage) (*Buffer, error) {
 	if u > Output || u == Upload || u == Readback || bytes < 0 {
 		return nil, fmt.Errorf("%d bytes for usage %d: %w", bytes, u, ErrInvalid)
 	}
-	if u != Uniform && (!d.adapter.Mappable || bytes > maxNear) {
+	if u != Uniform && (!d.adapter.Mappable || bytes > maxMapped) {
 		u = Storage
 	}
 	if limit := d.adapter.Buffer &^ 3; bytes > limit {
@@ -97,8 +97,8 @@ func (b *Buffer) Free() {
 		return
 	}
 	d := b.d
-	d.gate.RLock()
-	defer d.gate.RUnlock()
+	d.hostMu.RLock()
+	defer d.hostMu.RUnlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if b.m == nil || d.closed {
@@ -171,7 +171,7 @@ func (p *memoryPool) unlink(m *memory) {
 
 func (p *memoryPool) add(host HostBuffer, size int64, u Usage) *memory {
 	p.last++
-	m := &memory{host: host, id: p.last, size: size, usage: u, near: near{mapped: u == Input}}
+	m := &memory{host: host, id: p.last, size: size, usage: u, mapping: hostMapping{mapped: u == Input}}
 	p.all[m] = true
 	p.hold(m)
 	return m

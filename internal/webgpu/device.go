@@ -25,9 +25,9 @@ type Device struct {
 	repeater Repeater // host, or nil
 	remote   Remote   // likewise
 
-	// gate is held for reading by every call that uses the host, and for writing
+	// hostMu is held for reading by every call that uses the host, and for writing
 	// by Close when it frees everything.
-	gate   sync.RWMutex
+	hostMu sync.RWMutex
 	closed bool
 
 	pending  atomic.Int64 // submissions under way
@@ -47,8 +47,8 @@ type Device struct {
 	groups    groups
 	stages    [2]stagePool // of Upload and of Readback
 
-	copiers sync.Once
-	crew    *workers.Pool
+	copiers        sync.Once
+	copyThreadPool *workers.Pool
 }
 
 // Open opens an adapter of a host. The error wraps [ErrNoAdapter] where there is
@@ -101,18 +101,18 @@ func (d *Device) failed() error {
 
 // enter begins a call that uses the host, which leave ends. Calls do not nest.
 func (d *Device) enter() error {
-	d.gate.RLock()
+	d.hostMu.RLock()
 	err := d.failed()
 	if d.closed || d.closing.Load() {
 		err = ErrClosed
 	}
 	if err != nil {
-		d.gate.RUnlock()
+		d.hostMu.RUnlock()
 	}
 	return err
 }
 
-func (d *Device) leave() { d.gate.RUnlock() }
+func (d *Device) leave() { d.hostMu.RUnlock() }
 
 // hosted passes an error of the host on, and loses the device where it says so.
 func (d *Device) hosted(err error) error {
@@ -179,8 +179,8 @@ func (d *Device) Close() error {
 	free := make(chan struct{})
 	go func() {
 		defer close(free)
-		d.gate.Lock()
-		defer d.gate.Unlock()
+		d.hostMu.Lock()
+		defer d.hostMu.Unlock()
 		d.closed = true
 		if !hung {
 			d.release()
@@ -192,7 +192,7 @@ func (d *Device) Close() error {
 	case <-time.After(d.patience()):
 		d.lose(errors.New("a call of the library does not return"))
 	}
-	d.crew.Close()
+	d.copyThreadPool.Close()
 	if hung {
 		return d.lostErr
 	}
@@ -214,6 +214,6 @@ func (d *Device) release() {
 // threads returns the workers that copy between Go's memory and staging, which
 // begin when they are first needed.
 func (d *Device) threads() *workers.Pool {
-	d.copiers.Do(func() { d.crew = workers.New(copyThreads) })
-	return d.crew
+	d.copiers.Do(func() { d.copyThreadPool = workers.New(copyThreads) })
+	return d.copyThreadPool
 }

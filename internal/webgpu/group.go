@@ -20,14 +20,14 @@ type Group struct {
 
 // binding is a group of the host. Device.mu guards it.
 type binding struct {
-	groups *groups
-	key    string
-	host   HostGroup
-	k      *compiled
-	mems   []*memory
-	near   []*memory     // those of mems that are Input or Output
-	refs   int           // Groups, submissions under way
-	idle   *list.Element // among those that nobody uses
+	groups   *groups
+	key      string
+	host     HostGroup
+	k        *compiled
+	mems     []*memory
+	mappable []*memory     // those of mems that are Input or Output
+	refs     int           // Groups, submissions under way
+	idle     *list.Element // among those that nobody uses
 }
 
 // Bind binds ranges to the bindings of a pipeline, in order. Off is a multiple of
@@ -137,8 +137,8 @@ func (g *Group) Free() {
 		return
 	}
 	d := g.d
-	d.gate.RLock()
-	defer d.gate.RUnlock()
+	d.hostMu.RLock()
+	defer d.hostMu.RUnlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if g.b == nil || d.closed {
@@ -196,7 +196,7 @@ func (g *groups) add(key string, host HostGroup, k *compiled, r []Range) *bindin
 		m := r[i].Buffer.m
 		b.mems = append(b.mems, m)
 		if m.usage >= Input {
-			b.near = append(b.near, m)
+			b.mappable = append(b.mappable, m)
 		}
 		if m.used == nil {
 			m.used = map[*binding]bool{}

@@ -45,7 +45,7 @@ type HostDevice interface {
 
 	// Submit runs commands, one after the other, and then maps remap. Tickets rise
 	// from one submission to the next, and none is 0.
-	Submit(c []HostCommand, remap []HostBuffer) (ticket uint64, err error)
+	Submit(c []HostCommand, remap []HostBuffer) (serial uint64, err error)
 	// Poll returns the number of the last submission that is complete, with its
 	// buffers mapped.
 	Poll() (done uint64, err error)
@@ -58,10 +58,10 @@ type HostDevice interface {
 // Repeater is a HostDevice that encodes commands anew for each submission, and can do so
 // beforehand.
 type Repeater interface {
-	// Again is called while the submission of that ticket is under way, by who is
+	// Again is called while the submission of that serial is under way, by who is
 	// about to wait for it: all that it uses is there until Again returns. The host
 	// may get ready for the same commands to be submitted once more.
-	Again(ticket uint64)
+	Again(serial uint64)
 }
 
 // Remote is a HostDevice in a page. Go cannot address its memory, so bytes are copied by Write and
@@ -76,9 +76,9 @@ type Remote interface {
 	// Read copies bytes from a buffer of Readback that is mapped.
 	Read(b HostBuffer, off int64, to []byte) error
 	// Notify has f called when submissions are complete and their buffers are mapped. All
-	// submissions up to ticket are complete then. If err is not nil, the submission with
-	// that ticket has failed. f must not block.
-	Notify(f func(ticket uint64, err error))
+	// submissions up to serial are complete then. If err is not nil, the submission with
+	// that serial has failed. f must not block.
+	Notify(f func(serial uint64, err error))
 }
 
 // HostBuffer is memory of a device.

@@ -154,8 +154,8 @@ func (p *Pipeline) Free() {
 		return
 	}
 	d := p.d
-	d.gate.RLock()
-	defer d.gate.RUnlock()
+	d.hostMu.RLock()
+	defer d.hostMu.RUnlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if p.k == nil || d.closed {

@@ -52,7 +52,7 @@ func (d *Device) Submit(ctx context.Context, s *Submission, complete func(error)
 	if err != nil {
 		return nil, err
 	}
-	f := &Fence{d: d, ticket: w.ticket, done: make(chan struct{})}
+	f := &Fence{d: d, serial: w.serial, done: make(chan struct{})}
 	go func() {
 		f.err = w.end(context.Background())
 		if complete != nil {
@@ -77,11 +77,11 @@ func (d *Device) Run(ctx context.Context, s *Submission) error {
 // again lets the host get ready for another submission like this one, which is under way.
 func (w *work) again() {
 	d := w.d
-	if d.repeater == nil || w.ticket == 0 || d.enter() != nil {
+	if d.repeater == nil || w.serial == 0 || d.enter() != nil {
 		return
 	}
 	defer d.leave()
-	d.repeater.Again(w.ticket)
+	d.repeater.Again(w.serial)
 }
 
 // start puts a submission into the queue of the host. With waits the caller waits
@@ -114,7 +114,7 @@ func (d *Device) start(ctx context.Context, s *Submission, waits bool) (*work, e
 // queue is where submissions enter the host, each as a whole.
 type queue struct {
 	turn     chan struct{} // has whose turn it is
-	last     uint64        // the ticket of the last submission
+	last     uint64        // the serial of the last submission
 	commands []HostCommand
 	remap    []HostBuffer
 }
@@ -148,14 +148,14 @@ func (q *queue) submit(w *work) error {
 	if len(q.commands) == 0 {
 		return nil
 	}
-	ticket, err := w.d.host.Submit(q.commands, q.remap)
+	serial, err := w.d.host.Submit(q.commands, q.remap)
 	clear(q.commands)
 	clear(q.remap)
 	q.commands, q.remap = q.commands[:0], q.remap[:0]
 	if err != nil {
 		return w.d.hosted(err)
 	}
-	w.ticket, q.last = ticket, ticket
+	w.serial, q.last = serial, serial
 	w.d.stats.submits.Add(1)
 	return nil
 }
@@ -220,7 +220,7 @@ func (w *work) put(ctx context.Context) (err error) {
 		w.own()
 		up.note(w)
 		if len(w.downs) > 0 {
-			w.downs[len(w.downs)-1].ticket = w.ticket
+			w.downs[len(w.downs)-1].serial = w.serial
 		}
 		if down.left == 0 {
 			return nil
@@ -247,7 +247,7 @@ func (w *work) hold(s *Submission, waits bool) error {
 			return fmt.Errorf("upload %d: %w", i, err)
 		}
 		if p := (span{t.Host, t.Buffer.m, t.Off}); waits && p.m.usage == Input {
-			w.nearIn = append(w.nearIn, p)
+			w.mappedIn = append(w.mappedIn, p)
 		} else {
 			w.in = append(w.in, p)
 		}
@@ -258,7 +258,7 @@ func (w *work) hold(s *Submission, waits bool) error {
 			return fmt.Errorf("download %d: %w", i, err)
 		}
 		if p := (span{t.Host, t.Buffer.m, t.Off}); waits && p.m.usage == Output {
-			w.nearOut = append(w.nearOut, p)
+			w.mappedOut = append(w.mappedOut, p)
 		} else {
 			w.out = append(w.out, p)
 		}
@@ -309,7 +309,7 @@ func (w *work) use(m *memory) {
 	m.refs++
 	w.mems = append(w.mems, m)
 	if m.usage >= Input {
-		w.near = append(w.near, m)
+		w.mappable = append(w.mappable, m)
 	}
 }
 
@@ -334,7 +334,7 @@ func (w *work) holdCommand(c *Command) error {
 		}
 		d.holdGroup(b)
 		w.groups = append(w.groups, b)
-		w.near = append(w.near, b.near...)
+		w.mappable = append(w.mappable, b.mappable...)
 		w.commands = append(w.commands, HostCommand{Do: Dispatch, Pipeline: b.k.host, Group: b.host, Grid: c.Grid})
 		d.stats.dispatches.Add(1)
 		return nil

@@ -23,7 +23,7 @@ type upload struct {
 	at    int64 // within the first of list
 	left  int64
 	stage *stage
-	noted int // stages of the work whose ticket is known
+	noted int // stages of the work whose serial is known
 }
 
 func newUpload(list []span) upload { return upload{list: list, left: aligned(list)} }
@@ -47,7 +47,7 @@ func (u *upload) fill(ctx context.Context, w *work) (err error) {
 	} else {
 		// The first has gone its way: once more.
 		first := w.ups[0]
-		if err = d.until(ctx, first.ticket); err == nil {
+		if err = d.until(ctx, first.serial); err == nil {
 			u.stage = first.stage
 			w.ups = append(w.ups[:0], w.ups[1:]...)
 			u.noted--
@@ -125,7 +125,7 @@ func (u *upload) sent(q *queue, w *work) error {
 // note keeps in which submission stages are used.
 func (u *upload) note(w *work) {
 	for ; u.noted < len(w.ups); u.noted++ {
-		w.ups[u.noted].ticket = w.ticket
+		w.ups[u.noted].serial = w.serial
 	}
 }
 

@@ -30,17 +30,17 @@ type waiting struct {
 
 // failure is why a submission has failed.
 type failure struct {
-	ticket uint64
+	serial uint64
 	err    error
 }
 
-// mostFailures bounds the failures that are kept: many more than submissions are waited
+// maxFailures bounds the failures that are kept: many more than submissions are waited
 // for at a time.
-const mostFailures = 1024
+const maxFailures = 1024
 
 // waiter is a goroutine that lets another ask.
 type waiter struct {
-	ticket uint64
+	serial uint64
 	wake   chan struct{}
 }
 
@@ -51,8 +51,8 @@ const (
 	spinFor    = 300 * time.Microsecond
 	yieldEvery = 64
 	// A pause is as long as an eighth of the time that has passed.
-	leastPause = 20 * time.Microsecond
-	mostPause  = time.Millisecond
+	minPause = 20 * time.Microsecond
+	maxPause = time.Millisecond
 )
 
 // ask asks the host how far it has got, unless somebody does already.
@@ -72,18 +72,18 @@ func (d *Device) ask() {
 
 // until waits until a submission is complete, for ctx, or for the device to be
 // lost.
-func (d *Device) until(ctx context.Context, ticket uint64) error {
+func (d *Device) until(ctx context.Context, serial uint64) error {
 	w := &d.wait
 	if d.remote != nil {
-		return d.told(ctx, ticket)
+		return d.told(ctx, serial)
 	}
-	if w.reached.Load() >= ticket {
+	if w.reached.Load() >= serial {
 		return nil
 	}
 	if d.adapter.Type != Software {
 		for start, asked := time.Now(), 1; time.Since(start) < spinFor; asked++ {
 			d.ask()
-			if done, err := d.reached(ctx, ticket); done {
+			if done, err := d.reached(ctx, serial); done {
 				return err
 			}
 			if asked%yieldEvery == 0 {
@@ -93,16 +93,16 @@ func (d *Device) until(ctx context.Context, ticket uint64) error {
 	}
 	for {
 		w.mu.Lock()
-		if done, err := d.reached(ctx, ticket); done {
+		if done, err := d.reached(ctx, serial); done {
 			w.mu.Unlock()
 			return err
 		}
 		if !w.leader {
 			w.leader = true
 			w.mu.Unlock()
-			return d.lead(ctx, ticket)
+			return d.lead(ctx, serial)
 		}
-		me := &waiter{ticket, make(chan struct{}, 1)}
+		me := &waiter{serial, make(chan struct{}, 1)}
 		w.list = append(w.list, me)
 		w.mu.Unlock()
 		select {
@@ -112,7 +112,7 @@ func (d *Device) until(ctx context.Context, ticket uint64) error {
 		}
 		w.mu.Lock()
 		w.leave(me)
-		if done, _ := d.reached(ctx, ticket); done && !w.leader {
+		if done, _ := d.reached(ctx, serial); done && !w.leader {
 			w.promote() // it may have been told to lead
 		}
 		w.mu.Unlock()
@@ -120,8 +120,8 @@ func (d *Device) until(ctx context.Context, ticket uint64) error {
 }
 
 // reached reports whether a wait is over, and how.
-func (d *Device) reached(ctx context.Context, ticket uint64) (bool, error) {
-	if d.wait.reached.Load() >= ticket {
+func (d *Device) reached(ctx context.Context, serial uint64) (bool, error) {
+	if d.wait.reached.Load() >= serial {
 		return true, nil
 	}
 	if err := d.failed(); err != nil {
@@ -158,34 +158,34 @@ func (o *waiter) rouse() {
 // rouse wakes those whose submissions are complete. w.mu is held.
 func (w *waiting) rouse(reached uint64) {
 	for _, o := range w.list {
-		if o.ticket <= reached {
+		if o.serial <= reached {
 			o.rouse()
 		}
 	}
 }
 
 // notified is what a Remote calls: see Notify.
-func (d *Device) notified(ticket uint64, err error) {
+func (d *Device) notified(serial uint64, err error) {
 	w := &d.wait
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
-		if len(w.failures) == mostFailures {
+		if len(w.failures) == maxFailures {
 			w.failures = slices.Delete(w.failures, 0, 1)
 		}
-		w.failures = append(w.failures, failure{ticket, d.hosted(err)})
+		w.failures = append(w.failures, failure{serial, d.hosted(err)})
 	}
-	w.reached.Store(max(ticket, w.reached.Load()))
-	w.rouse(ticket)
+	w.reached.Store(max(serial, w.reached.Load()))
+	w.rouse(serial)
 }
 
 // told is until of a Remote, which says by itself when a submission is complete.
-func (d *Device) told(ctx context.Context, ticket uint64) error {
+func (d *Device) told(ctx context.Context, serial uint64) error {
 	if err := jscall.MayWait(); err != nil {
 		return err
 	}
 	w := &d.wait
-	me := &waiter{ticket, make(chan struct{}, 1)}
+	me := &waiter{serial, make(chan struct{}, 1)}
 	w.mu.Lock()
 	w.list = append(w.list, me)
 	w.mu.Unlock()
@@ -195,9 +195,9 @@ func (d *Device) told(ctx context.Context, ticket uint64) error {
 		w.mu.Unlock()
 	}()
 	for {
-		if done, err := d.reached(ctx, ticket); done {
+		if done, err := d.reached(ctx, serial); done {
 			if err == nil {
-				err = w.failed(ticket)
+				err = w.failed(serial)
 			}
 			return err
 		}
@@ -210,11 +210,11 @@ func (d *Device) told(ctx context.Context, ticket uint64) error {
 }
 
 // failed returns why the submission has failed, or nil.
-func (w *waiting) failed(ticket uint64) error {
+func (w *waiting) failed(serial uint64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, f := range w.failures {
-		if f.ticket == ticket {
+		if f.serial == serial {
 			return f.err
 		}
 	}
@@ -222,7 +222,7 @@ func (w *waiting) failed(ticket uint64) error {
 }
 
 // lead asks until the submission is complete, and wakes others whose is.
-func (d *Device) lead(ctx context.Context, ticket uint64) error {
+func (d *Device) lead(ctx context.Context, serial uint64) error {
 	w := &d.wait
 	defer func() {
 		w.mu.Lock()
@@ -241,10 +241,10 @@ func (d *Device) lead(ctx context.Context, ticket uint64) error {
 			w.rouse(after)
 			w.mu.Unlock()
 		}
-		if done, err := d.reached(ctx, ticket); done {
+		if done, err := d.reached(ctx, serial); done {
 			return err
 		}
-		timer.Reset(min(max(time.Since(start)/8, leastPause), mostPause))
+		timer.Reset(min(max(time.Since(start)/8, minPause), maxPause))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -255,11 +255,11 @@ func (d *Device) lead(ctx context.Context, ticket uint64) error {
 
 // watch is until for work that somebody has given up on: when the device gets no
 // further for long, it is lost.
-func (d *Device) watch(ticket uint64) error {
+func (d *Device) watch(serial uint64) error {
 	for {
 		before := d.wait.reached.Load()
 		ctx, cancel := context.WithTimeout(context.Background(), d.patience())
-		err := d.until(ctx, ticket)
+		err := d.until(ctx, serial)
 		cancel()
 		if err == nil {
 			return nil
@@ -267,7 +267,7 @@ func (d *Device) watch(ticket uint64) error {
 		if err := d.failed(); err != nil {
 			return err
 		}
-		if d.wait.reached.Load() >= ticket {
+		if d.wait.reached.Load() >= serial {
 			return err // it has failed
 		}
 		if d.wait.reached.Load() == before {

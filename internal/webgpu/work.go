@@ -11,18 +11,18 @@ import (
 // has run.
 type work struct {
 	d      *Device
-	ticket uint64 // of its last part
+	serial uint64 // of its last part
 
 	mems     []*memory
 	groups   []*binding
 	commands []HostCommand
 	copies   []HostCommand // from the stage that is being filled
 
-	in, out         []span    // what passes through stages
-	nearIn, nearOut []span    // and what does not
-	near            []*memory // Input and Output among what is used, some more than once
-	owned           []*memory // of near
-	done            chan struct{}
+	in, out             []span    // what passes through stages
+	mappedIn, mappedOut []span    // and what does not
+	mappable            []*memory // Input and Output among what is used, some more than once
+	owned               []*memory // of mappable
+	done                chan struct{}
 
 	ups   []sent
 	downs []sent
@@ -36,7 +36,7 @@ type work struct {
 // sent is a stage that travels.
 type sent struct {
 	stage       *stage
-	ticket      uint64
+	serial      uint64
 	first, last int   // of work.parts
 	used        int64 // by stamps
 }
@@ -67,17 +67,17 @@ func (w *work) end(ctx context.Context) error {
 		err = w.takeFirst(ctx)
 	}
 	if err == nil {
-		err = d.until(ctx, w.ticket)
+		err = d.until(ctx, w.serial)
 	}
 	if err == nil {
-		err = w.takeNear()
+		err = w.takeMapped()
 	}
-	if err != nil && d.failed() == nil && d.wait.reached.Load() < w.ticket {
+	if err != nil && d.failed() == nil && d.wait.reached.Load() < w.serial {
 		// Somebody else sees to the end, for nobody.
 		clear(w.parts)
-		clear(w.nearOut)
+		clear(w.mappedOut)
 		go func() {
-			_ = d.watch(w.ticket)
+			_ = d.watch(w.serial)
 			w.finish()
 		}()
 		return err
@@ -90,7 +90,7 @@ func (w *work) end(ctx context.Context) error {
 func (w *work) takeFirst(ctx context.Context) error {
 	d := w.d
 	s := &w.downs[w.taken]
-	if err := d.until(ctx, s.ticket); err != nil {
+	if err := d.until(ctx, s.serial); err != nil {
 		return err
 	}
 	err := w.takeFrom(s)
@@ -160,7 +160,7 @@ func (w *work) finish() {
 // abandon ends a submission that has not come into the queue as a whole.
 func (w *work) abandon() {
 	d := w.d
-	if w.ticket == 0 || d.failed() != nil {
+	if w.serial == 0 || d.failed() != nil {
 		for i := range w.ups {
 			d.unstage(w.ups[i].stage, false)
 		}
@@ -173,7 +173,7 @@ func (w *work) abandon() {
 	}
 	// Parts of it are on their way.
 	go func() {
-		_ = d.watch(w.ticket)
+		_ = d.watch(w.serial)
 		if d.failed() == nil {
 			for i := range w.ups {
 				d.unstage(w.ups[i].stage, false)
@@ -207,13 +207,13 @@ func (w *work) free() {
 	clear(w.parts)
 	clear(w.in)
 	clear(w.out)
-	clear(w.nearIn)
-	clear(w.nearOut)
-	clear(w.near)
+	clear(w.mappedIn)
+	clear(w.mappedOut)
+	clear(w.mappable)
 	clear(w.owned)
 	*w = work{
 		mems: w.mems[:0], groups: w.groups[:0], commands: w.commands[:0], copies: w.copies[:0],
-		in: w.in[:0], out: w.out[:0], nearIn: w.nearIn[:0], nearOut: w.nearOut[:0], near: w.near[:0], owned: w.owned[:0],
+		in: w.in[:0], out: w.out[:0], mappedIn: w.mappedIn[:0], mappedOut: w.mappedOut[:0], mappable: w.mappable[:0], owned: w.owned[:0],
 		ups: w.ups[:0], downs: w.downs[:0], parts: w.parts[:0],
 	}
 	works.Put(w)
@@ -223,7 +223,7 @@ func (w *work) free() {
 // Fence is the completion of a submission.
 type Fence struct {
 	d      *Device
-	ticket uint64
+	serial uint64
 	done   chan struct{}
 	err    error // once done is closed
 	once   sync.Once
@@ -244,7 +244,7 @@ func (f *Fence) Wait(ctx context.Context) error {
 		return f.err
 	case <-ctx.Done():
 		// The device may have hung.
-		f.once.Do(func() { go func() { _ = f.d.watch(f.ticket) }() })
+		f.once.Do(func() { go func() { _ = f.d.watch(f.serial) }() })
 		return ctx.Err()
 	}
 }

@@ -32,7 +32,7 @@ type Pool struct {
 	threads int
 	workers []worker
 	running sync.WaitGroup
-	judge
+	heuristics
 	under // of a view
 
 	// One job at a time: whoever sets busy owns the fields below it until
@@ -42,7 +42,7 @@ type Pool struct {
 	task      Task
 	began     int64 // when the job was published
 	mine      int64 // parts that the caller has done
-	breath    breath
+	yielding  yieldTimer
 	hoped     bool // a worker was spinning when the job was published
 	dispersed bool // disperse has been tried since a worker last joined
 	panicMu   sync.Mutex
@@ -87,7 +87,7 @@ func New(threads int) *Pool {
 // start makes a pool with any number of threads.
 func start(threads int) *Pool {
 	p := &Pool{threads: threads, workers: make([]worker, threads-1), shares: make([]share, threads), finished: make(chan struct{}, 1)}
-	p.judge.init(threads)
+	p.heuristics.init(threads)
 	for i := range p.workers {
 		w := &p.workers[i]
 		w.pool, w.number = p, i+1
@@ -175,7 +175,7 @@ func (p *Pool) Turn() (back bool) {
 // publish makes the pool the caller's and everything known of a job but its
 // shares. It reports false if the caller is to do all parts.
 func (p *Pool) publish(n int, t Task) bool {
-	if p == nil || p.threads == 1 || n <= 1 || n > mostParts || p.closed.Load() || !p.busy.CompareAndSwap(false, true) {
+	if p == nil || p.threads == 1 || n <= 1 || n > maxShares || p.closed.Load() || !p.busy.CompareAndSwap(false, true) {
 		return false
 	}
 	now := clock()
@@ -194,7 +194,7 @@ func (p *Pool) lead() {
 		// One is enough: it rouses others while the caller works.
 		p.home.Store(processor())
 		p.rouse(1)
-		p.wakeNS.learn(clock() - p.began)
+		p.wakeNS.observe(clock() - p.began)
 	}
 	defer p.end()
 	for p.take(nil) {
@@ -206,7 +206,7 @@ func (p *Pool) lead() {
 func (p *Pool) end() {
 	for p.take(nil) {
 	}
-	p.await()
+	p.wait()
 	r := p.panicked
 	p.task, p.panicked = nil, nil
 	now := clock()
@@ -214,18 +214,18 @@ func (p *Pool) end() {
 	p.worked(now - p.began)
 	if p.joined.Load() {
 		p.dispersed = false
-	} else if p.hoped && now-p.began > spinAtLeast {
+	} else if p.hoped && now-p.began > minSpin {
 		// A worker that spins took no part in all this time: it does not run.
 		p.disperse()
 	}
-	breathe := p.breath.due(now)
+	breathe := p.yielding.due(now)
 	p.busy.Store(false)
 	if r != nil {
 		panic(r)
 	}
 	if breathe {
 		runtime.Gosched()
-		p.breath.took(clock(), clock()-now)
+		p.yielding.took(clock(), clock()-now)
 	}
 }
 
@@ -271,18 +271,18 @@ func (p *Pool) take(w *worker) (again bool) {
 	return false
 }
 
-// await returns when all parts have ended.
-func (p *Pool) await() {
+// wait returns when all parts have ended.
+func (p *Pool) wait() {
 	if p.left.Load() == 0 {
 		return
 	}
 	from := clock()
 	worked := from - p.began
 	// What a worker began last ends, with parts of one size, within a part.
-	due := max(spinAtLeast, worked/max(p.mine, 1))
+	due := max(minSpin, worked/max(p.mine, 1))
 	patience := max(due+p.longest(), worked/4)
 	now := from
-	for turns := 1; now-from < patience && turns < turnsAtMost; turns++ {
+	for turns := 1; now-from < patience && turns < maxSpins; turns++ {
 		for range 16 {
 			if p.left.Load() == 0 {
 				return
@@ -303,7 +303,7 @@ func (p *Pool) await() {
 	if p.left.Add(asleep) != asleep {
 		<-p.finished
 	}
-	if now = clock(); now-from > max(worked, stallAtLeast) {
+	if now = clock(); now-from > max(worked, minStall) {
 		p.lateNS.Store(now - from)
 		p.late.Store(now)
 	}

@@ -78,7 +78,7 @@ func TestEveryPartRunsOnce(t *testing.T) {
 // thread that is left alone does all parts.
 func TestShares(t *testing.T) {
 	p := &Pool{threads: 4, shares: make([]share, 4), finished: make(chan struct{}, 1)}
-	p.judge.init(4)
+	p.heuristics.init(4)
 	order := func(back bool) (parts []int) {
 		p.Spread(8, back, taskFunc(func(i int) { parts = append(parts, i) }))
 		return parts
@@ -127,7 +127,7 @@ func TestPartsOverlap(t *testing.T) {
 // A pool whose workers never come must not make the caller wait.
 func TestNobodyWaitsForLateWorkers(t *testing.T) {
 	p := &Pool{threads: 4, shares: make([]share, 4), finished: make(chan struct{}, 1)}
-	p.judge.init(4)
+	p.heuristics.init(4)
 	for range 10 {
 		c := newTally(100)
 		p.Do(100, c)

@@ -25,7 +25,7 @@ const (
 
 const (
 	shareBits = 31
-	mostParts = 1<<shareBits - 1
+	maxShares = 1<<shareBits - 1
 )
 
 func (s *share) set(lo, hi int, e ends) {
@@ -36,7 +36,7 @@ func (s *share) set(lo, hi int, e ends) {
 func (s *share) claim(own bool) (part int, ok bool) {
 	for {
 		w := s.word.Load()
-		lo, hi := w&mostParts, w>>shareBits&mostParts
+		lo, hi := w&maxShares, w>>shareBits&maxShares
 		if lo >= hi {
 			return 0, false
 		}

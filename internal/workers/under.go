@@ -44,15 +44,15 @@ func (p *Pool) Release() {
 	}
 }
 
-// mortal is a task that ends with a context.
-type mortal struct {
+// cancellable is a task that ends with a context.
+type cancellable struct {
 	Task
 	ctx context.Context
 }
 
-var mortals = sync.Pool{New: func() any { return new(mortal) }}
+var cancellables = sync.Pool{New: func() any { return new(cancellable) }}
 
-func (m *mortal) Part(i int) {
+func (m *cancellable) Part(i int) {
 	if m.ctx.Err() == nil {
 		m.Task.Part(i)
 	}
@@ -60,13 +60,13 @@ func (m *mortal) Part(i int) {
 
 // run does t by f, a method of the pool that p is a view of.
 func (p *Pool) run(t Task, f func(root *Pool, t Task)) {
-	m := mortals.Get().(*mortal)
+	m := cancellables.Get().(*cancellable)
 	m.Task, m.ctx = t, p.ctx
 	root := p.root
 	if p.serial {
 		root = nil
 	}
 	f(root, m)
-	*m = mortal{}
-	mortals.Put(m)
+	*m = cancellable{}
+	cancellables.Put(m)
 }

@@ -8,21 +8,21 @@ type worker struct {
 	number int // 1 and up; the caller is 0
 	sleep  sleeper
 
-	spun   bool  // it came to the present job by spinning
-	misses int   // spins in a row that no job ended
-	thread int32 // that it had when it last asked
-	queued int64 // ns that this had waited for a processor by then
-	late   int64 // Pool.late when the worker last looked
-	breath breath
-	_      [64]byte
+	spun     bool  // it came to the present job by spinning
+	misses   int   // spins in a row that no job ended
+	thread   int32 // that it had when it last asked
+	queued   int64 // ns that this had waited for a processor by then
+	late     int64 // Pool.late when the worker last looked
+	yielding yieldTimer
+	_        [64]byte
 }
 
 const (
-	spinAtLeast      = 20_000     // ns; the shortest full spin
-	spinAtMost       = 400_000    // ns
-	turnsAtMost      = 4_000      // of a spin, where the clock ticks in milliseconds
-	stallAtLeast     = 100_000    // ns between two looks at the clock that mean a lost processor
-	suspendedAtLeast = 12_000_000 // ns: longer than a scheduler keeps a thread waiting for its turn
+	minSpin      = 20_000     // ns; the shortest full spin
+	maxSpin      = 400_000    // ns
+	maxSpins     = 4_000      // of a spin, where the clock ticks in milliseconds
+	minStall     = 100_000    // ns between two looks at the clock that mean a lost processor
+	minSuspended = 12_000_000 // ns: longer than a scheduler keeps a thread waiting for its turn
 )
 
 func (w *worker) run() {
@@ -57,7 +57,7 @@ func (w *worker) began(free int64) {
 	p := w.pool
 	p.joined.Store(true)
 	if w.spun {
-		p.hotNS.learn(clock() - p.began)
+		p.hotNS.observe(clock() - p.began)
 		w.spun = false
 	}
 	w.misses = 0
@@ -71,12 +71,12 @@ func (w *worker) began(free int64) {
 func (w *worker) spin() bool {
 	p := w.pool
 	from := clock()
-	if w.breath.due(from) {
+	if w.yielding.due(from) {
 		p.hot.Add(-1)
 		w.sleep.unlocked(runtime.Gosched)
 		p.hot.Add(1)
 		now := clock()
-		w.breath.took(now, now-from)
+		w.yielding.took(now, now-from)
 		from = now
 	}
 	if late := p.late.Load(); late != w.late {
@@ -97,13 +97,13 @@ func (w *worker) spin() bool {
 			yield()
 		}
 		now := clock()
-		if gap := now - last; gap > stallAtLeast {
+		if gap := now - last; gap > minStall {
 			if w.lost(now, gap) {
 				return false
 			}
 			from += gap
 		}
-		if now-from >= budget || turns > turnsAtMost || p.closed.Load() {
+		if now-from >= budget || turns > maxSpins || p.closed.Load() {
 			w.misses++
 			return false
 		}
@@ -112,10 +112,10 @@ func (w *worker) spin() bool {
 }
 
 // lost reports whether the worker, of which nothing was seen for ns, waited for
-// a processor that something else had, and tells the judge.
+// a processor that something else had, and tells the heuristics.
 func (w *worker) lost(now, ns int64) bool {
 	q, told := w.waited()
-	if ns = blame(ns, q, told); ns < stallAtLeast {
+	if ns = blame(ns, q, told); ns < minStall {
 		return false
 	}
 	w.pool.stalled(now, ns)
@@ -128,7 +128,7 @@ func (w *worker) lost(now, ns int64) bool {
 // virtual one that had to wait itself.
 func blame(ns, queued int64, told bool) int64 {
 	switch {
-	case !told && ns <= suspendedAtLeast:
+	case !told && ns <= minSuspended:
 		return ns
 	case !told || queued < ns/2:
 		// All threads of a process that goes on after a stop want a processor
@@ -159,6 +159,6 @@ func (w *worker) park() {
 	roused := w.sleep.park(p, clock() < p.calm.Load())
 	p.hot.Add(1)
 	if roused > 0 {
-		p.coldNS.learn(clock() - roused)
+		p.coldNS.observe(clock() - roused)
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func init() {
-	register(&family{plan: planAttention, variants: attentionWays.names()}, op.Attention)
+	register(&family{plan: planAttention, variants: attentionSchedules.names()}, op.Attention)
 }
 
 // attentionTile is how attention is cut: a workgroup has Rows queries and goes
@@ -59,7 +59,7 @@ var (
 	attention32 = attentionTile{32, 32, 8, 32, 4}
 )
 
-var attentionWays = table[op.AttentionSizes, attentionTile]{
+var attentionSchedules = table[op.AttentionSizes, attentionTile]{
 	{"64x32", fitsAttention(attention64), attention64},
 	{"32x32", fitsAttention(attention32), attention32},
 	{"16x32", func(s op.AttentionSizes, t *Target) bool {
@@ -128,7 +128,7 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 		}
 		each := s.Slice / s.Side // elements of a slice that a lane makes
 		sums := kernel.NewVars(b, "sum", s.Parts*each, kernel.F(0))
-		most := kernel.NewVar(b, "most", kernel.F(0))
+		limit := kernel.NewVar(b, "most", kernel.F(0))
 		total := kernel.NewVar(b, "total", kernel.F(0))
 		b.ForStep(kernel.U(0), end, u(s.Keys), func(at kernel.U32) {
 			scores := kernel.NewVars(b, "score", s.Keys/s.Side, kernel.F(0))
@@ -151,7 +151,7 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 			}
 			b.Barrier()
 			// Every lane of a query finds the greatest of its scores so far.
-			now := kernel.NewVar(b, "now", most.Get())
+			now := kernel.NewVar(b, "now", limit.Get())
 			b.For(kernel.U(0), u(s.Keys), func(j kernel.U32) {
 				key := at.Add(j)
 				b.If(key.Lt(seen), func() {
@@ -159,8 +159,8 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 					now.Set(kernel.Select(key.Eq(kernel.U(0)), x, now.Get().Max(x)))
 				})
 			})
-			down := kernel.Select(at.Eq(kernel.U(0)).Or(at.Ge(seen)), kernel.F(1), most.Get().Sub(now.Get()).Exp())
-			most.Set(now.Get())
+			down := kernel.Select(at.Eq(kernel.U(0)).Or(at.Ge(seen)), kernel.F(1), limit.Get().Sub(now.Get()).Exp())
+			limit.Set(now.Get())
 			total.Set(total.Get().Mul(down))
 			for i := range sums {
 				sums[i].Set(sums[i].Get().Mul(down))
@@ -206,14 +206,14 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 
 // lengthsInput declares how many keys there are, if that is an operand, and returns
 // what finds it for a head of keys, of so many for which there is memory.
-func lengthsInput(b *kernel.Builder, s attentionSpec) func(head, most kernel.U32) kernel.U32 {
+func lengthsInput(b *kernel.Builder, s attentionSpec) func(head, limit kernel.U32) kernel.U32 {
 	if s.PerKV == 0 {
-		return func(_, most kernel.U32) kernel.U32 { return most }
+		return func(_, limit kernel.U32) kernel.U32 { return limit }
 	}
 	lengths := kernel.Input[kernel.I32](b, "lengths")
-	return func(head, most kernel.U32) kernel.U32 {
+	return func(head, limit kernel.U32) kernel.U32 {
 		n := lengths.At(head.Div(kernel.U(uint32(s.PerKV))))
-		return n.Max(kernel.I(0)).U32().Min(most)
+		return n.Max(kernel.I(0)).U32().Min(limit)
 	}
 }
 
@@ -229,7 +229,7 @@ func planAttention(q *request) (*Plan, error) {
 	if !plainAttention(q, &s) {
 		return planAnyAttention(q, s)
 	}
-	t, name, err := attentionWays.choose(q, s)
+	t, name, err := attentionSchedules.choose(q, s)
 	if err != nil {
 		return nil, err
 	}

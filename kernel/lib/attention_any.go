@@ -41,13 +41,13 @@ type anyAttentionParams struct {
 
 // anyAttention is what the parts of the kernel share.
 type anyAttention struct {
-	b    *kernel.Builder
-	p    *anyAttentionParams
-	s    anyAttentionSpec
-	tq   kernel.U32
-	head kernel.U32 // of keys
-	at   kernel.U32 // the one of the batch
-	most kernel.I32 // keys that there are
+	b     *kernel.Builder
+	p     *anyAttentionParams
+	s     anyAttentionSpec
+	tq    kernel.U32
+	head  kernel.U32 // of keys
+	at    kernel.U32 // the one of the batch
+	limit kernel.I32 // keys that there are
 
 	lengths, table kernel.Buffer[kernel.I32]
 	mask           source
@@ -66,10 +66,10 @@ func (a *anyAttention) placed(off int, head, row kernel.U32, batch, heads, rows 
 // sight returns the keys that query i sees: from first to before end.
 func (a *anyAttention) sight(i kernel.U32) (first, end kernel.I32) {
 	b := a.b
-	last := a.most.Sub(a.tq.I32())
+	last := a.limit.Sub(a.tq.I32())
 	stands := i.I32().Add(kernel.Select(b.U32(&a.p.FromStart).Ne(kernel.U(0)), kernel.I(0), last))
 	first = stands.Sub(b.I32(&a.p.Behind)).Max(kernel.I(0))
-	end = stands.Add(b.I32(&a.p.Ahead)).Add(kernel.I(1)).Min(a.most).Max(kernel.I(0))
+	end = stands.Add(b.I32(&a.p.Ahead)).Add(kernel.I(1)).Min(a.limit).Max(kernel.I(0))
 	return first, end
 }
 
@@ -77,7 +77,7 @@ func (a *anyAttention) sight(i kernel.U32) (first, end kernel.I32) {
 func (a *anyAttention) row(off int, j kernel.U32, page, batch, heads, rows *uint32) (kernel.U32, kernel.Bool) {
 	b := a.b
 	if !a.s.Paged {
-		return a.placed(off, a.head, j, batch, heads, rows), j.I32().Lt(a.most)
+		return a.placed(off, a.head, j, batch, heads, rows), j.I32().Lt(a.limit)
 	}
 	number, is := a.page(j)
 	j = j.Mod(b.U32(&a.p.Page))
@@ -88,7 +88,7 @@ func (a *anyAttention) row(off int, j kernel.U32, page, batch, heads, rows *uint
 func (a *anyAttention) page(j kernel.U32) (kernel.U32, kernel.Bool) {
 	b := a.b
 	n := b.U32(&a.p.Table)
-	there := j.I32().Lt(a.most)
+	there := j.I32().Lt(a.limit)
 	k := kernel.Select(there, j.Div(b.U32(&a.p.Page)), kernel.U(0))
 	number := a.table.At(a.at.Mul(n).Add(k)).U32()
 	is := there.And(number.Lt(b.U32(&a.p.Pages))) // below 0 is a large number
@@ -99,8 +99,8 @@ func (a *anyAttention) page(j kernel.U32) (kernel.U32, kernel.Bool) {
 func (a *anyAttention) scored(x kernel.F32, row, key kernel.U32) (kernel.F32, kernel.Bool) {
 	b := a.b
 	if a.s.Softcap {
-		most := b.F32(&a.p.Softcap)
-		x = x.Div(most).Tanh().Mul(most)
+		limit := b.F32(&a.p.Softcap)
+		x = x.Div(limit).Tanh().Mul(limit)
 	}
 	_, i := a.query(row)
 	first, end := a.sight(i)
@@ -152,13 +152,13 @@ var anyAttentions = newMaker("attention_any", func(b *kernel.Builder, p *anyAtte
 	number, all := g.Mod(tiles), g.Div(tiles)      // head of keys, over the batch
 	b.If(all.Lt(kv.Mul(b.U32(&p.Batch))), func() { // the grid may be folded
 		a.at, a.head = all.Div(kv), all.Mod(kv)
-		a.most = tk.I32()
+		a.limit = tk.I32()
 		if s.Lengths {
 			of := kernel.U(0)
 			if s.Many {
 				of = a.at
 			}
-			a.most = a.lengths.At(of).Max(kernel.I(0)).Min(tk.I32())
+			a.limit = a.lengths.At(of).Max(kernel.I(0)).Min(tk.I32())
 		}
 		rows := b.U32(&p.Share).Mul(a.tq)
 		first := number.Mul(u(s.Rows))
@@ -172,15 +172,15 @@ var anyAttentions = newMaker("attention_any", func(b *kernel.Builder, p *anyAtte
 		_, end := a.sight(kernel.Select(one, last.Mod(a.tq), a.tq.Sub(u(1))))
 		from := begin.U32().Div(u(s.Keys)).Mul(u(s.Keys))
 
-		load := func(to kernel.Array[kernel.F32], pitch, n int, x func(kernel.U32) kernel.F32, source func(r kernel.U32) (kernel.U32, kernel.Bool), at, most kernel.U32) {
+		load := func(to kernel.Array[kernel.F32], pitch, n int, x func(kernel.U32) kernel.F32, source func(r kernel.U32) (kernel.U32, kernel.Bool), at, limit kernel.U32) {
 			s.load(b, to, pitch, n, func(r, c kernel.U32) (kernel.Bool, func() kernel.F32) {
 				start, is := source(r)
-				return is.And(at.Add(c).Lt(most)), func() kernel.F32 { return x(start.Add(at).Add(c)) }
+				return is.And(at.Add(c).Lt(limit)), func() kernel.F32 { return x(start.Add(at).Add(c)) }
 			})
 		}
 		each := s.Slice / s.Side // elements of a slice that a lane makes
 		sums := kernel.NewVars(b, "sum", s.Parts*each, kernel.F(0))
-		most := kernel.NewVar(b, "most", kernel.U(lowestKey))
+		limit := kernel.NewVar(b, "most", kernel.U(lowestKey))
 		total := kernel.NewVar(b, "total", kernel.F(0))
 		any := kernel.NewVar(b, "any", kernel.U(0))
 		b.ForStep(from, end.U32(), u(s.Keys), func(at kernel.U32) {
@@ -212,15 +212,15 @@ var anyAttentions = newMaker("attention_any", func(b *kernel.Builder, p *anyAtte
 			}
 			b.Barrier()
 			// Every lane of a query finds the greatest of its scores so far.
-			best := kernel.NewVar(b, "best", most.Get())
+			best := kernel.NewVar(b, "best", limit.Get())
 			b.For(kernel.U(0), u(s.Keys), func(j kernel.U32) {
 				key := seen.At(ly.Mul(u(s.Keys)).Add(j))
 				best.Set(best.Get().Max(key))
 				any.Set(any.Get().Max(key))
 			})
 			now := numberOf(best.Get())
-			down := numberOf(most.Get()).Sub(now).Exp()
-			most.Set(best.Get())
+			down := numberOf(limit.Get()).Sub(now).Exp()
+			limit.Set(best.Get())
 			total.Set(total.Get().Mul(down))
 			for i := range sums {
 				sums[i].Set(sums[i].Get().Mul(down))

@@ -23,7 +23,7 @@ func TestAttention(t *testing.T) {
 				v := c.values[2].Data
 				v[len(v)-1] = missing
 			}
-			for _, w := range attentionWays {
+			for _, w := range attentionSchedules {
 				for _, subgroup := range []int{0, 32} {
 					if subgroup > 0 && w.spec.Each == 0 || !sampled() {
 						continue
@@ -69,8 +69,8 @@ func TestAttentionLaid(t *testing.T) {
 		for j, o := range []op.AttentionOpts{{}, {Causal: true}, {Causal: true, Window: 3}} {
 			c := &trial{o: op.Attention, attrs: o.Attrs(), types: []op.DType{op.F32, op.F32, op.F32}, layouts: packedHeads,
 				values: []*op.Array{normal(rnd, s.batch, s.heads, s.tq, s.d), normal(rnd, s.batch, s.kv, s.tk, s.d), normal(rnd, s.batch, s.kv, s.tk, s.d)}}
-			for _, w := range attentionWays {
-				if j == 2 && w.name != attentionWays[0].name || !sampled() {
+			for _, w := range attentionSchedules {
+				if j == 2 && w.name != attentionSchedules[0].name || !sampled() {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%v/%+v", w.name, s, o), func(t *testing.T) {

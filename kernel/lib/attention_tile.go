@@ -73,7 +73,7 @@ var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attention
 		runs, columns := s.Keys/run, wide/s.Side
 		sums := kernel.NewVars(b, "sum", s.Parts*columns*s.Each, kernel.F(0).Splat4())
 		sum := func(i, c, m int) kernel.Var[kernel.Vec4F] { return sums[(i*s.Parts+c)*columns+m] }
-		most := kernel.NewVars(b, "most", s.Each, kernel.U(lowestKey))
+		limit := kernel.NewVars(b, "most", s.Each, kernel.U(lowestKey))
 		total := kernel.NewVars(b, "total", s.Each, kernel.F(0))
 		if s.Once {
 			load(qs, s.Rows, q4, nil, lie.query, rows.Sub(first), kernel.U(0))
@@ -138,10 +138,10 @@ var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attention
 				if !s.Shuffle {
 					best = chain(s.Side, kernel.U32.Max, func(k int) kernel.U32 { return greatest.At(place(i).Mul(u(s.Side)).Add(u(k))) })
 				}
-				best = best.Max(most[i].Get())
+				best = best.Max(limit[i].Get())
 				now := numberOf(best)
-				less := numberOf(most[i].Get()).Sub(now).Exp()
-				most[i].Set(best)
+				less := numberOf(limit[i].Get()).Sub(now).Exp()
+				limit[i].Set(best)
 				var ws []kernel.F32
 				for n := range runs * 4 {
 					w := scores[i*runs*4+n].Get().Sub(now).Exp()

@@ -10,7 +10,7 @@ import (
 )
 
 func init() {
-	register(&family{plan: planConcat, variants: concatWays.names()}, op.Concat)
+	register(&family{plan: planConcat, variants: concatSchedules.names()}, op.Concat)
 }
 
 const concatLanes = 256
@@ -20,7 +20,7 @@ type concatOf struct {
 	Vectors bool // all rows are vectors of four, at multiples of four
 }
 
-var concatWays = table[concatOf, int]{
+var concatSchedules = table[concatOf, int]{
 	{"vector", func(m concatOf, _ *Target) bool { return m.Vectors }, 4},
 	{"scalar", func(concatOf, *Target) bool { return true }, 1},
 }
@@ -114,7 +114,7 @@ func planConcat(q *request) (*Plan, error) {
 	for i, s := range shapes {
 		m.Vectors = m.Vectors && s[axis]*inner%4 == 0 && concatVectors(&q.In[i])
 	}
-	width, name, err := concatWays.choose(q, m)
+	width, name, err := concatSchedules.choose(q, m)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planConv2D, variants: convWays.names()}, op.Conv2D) }
+func init() { register(&family{plan: planConv2D, variants: convSchedules.names()}, op.Conv2D) }
 
 // convOf is what decides how a correlation is cut.
 type convOf struct{ op.Convolution }
@@ -19,17 +19,17 @@ func (c convOf) product() matMulOf {
 	return matMulOf{op.Product{Batch: g, M: c.O / g, K: c.C / g * c.KH * c.KW, N: c.N * c.OutH * c.OutW}}
 }
 
-// mostTerms bounds the table of the elements of a window.
-const mostTerms = 1 << 16
+// maxTerms bounds the table of the elements of a window.
+const maxTerms = 1 << 16
 
-var convWays = table[convOf, matMulWay]{
-	{"panels128x128", func(c convOf, t *Target) bool { return c.O/max(c.Groups, 1) > 64 && c.panels(panel128x128, t) }, matMulWay{panel: together(panel128x128)}},
-	{"panels64x64", func(c convOf, t *Target) bool { return c.O/max(c.Groups, 1) > 32 && c.panels(panel64x64, t) }, matMulWay{panel: together(panel64x64)}},
+var convSchedules = table[convOf, matMulSchedule]{
+	{"panels128x128", func(c convOf, t *Target) bool { return c.O/max(c.Groups, 1) > 64 && c.panels(panel128x128, t) }, matMulSchedule{panel: together(panel128x128)}},
+	{"panels64x64", func(c convOf, t *Target) bool { return c.O/max(c.Groups, 1) > 32 && c.panels(panel64x64, t) }, matMulSchedule{panel: together(panel64x64)}},
 	{"64x64", func(c convOf, t *Target) bool {
 		return c.product().M > 32 && c.product().groups(64, 64) >= enough && t.Lanes >= 128
-	}, matMulWay{matMulTile: matMulTile{64, 64, 16, 8, 1}}},
-	{"32x64", func(c convOf, t *Target) bool { return c.product().M > 8 && t.Lanes >= 128 }, matMulWay{matMulTile: matMulTile{32, 64, 16, 4, 1}}},
-	{"8x64", func(convOf, *Target) bool { return true }, matMulWay{matMulTile: matMulTile{8, 64, 16, 2, 1}}},
+	}, matMulSchedule{matMulTile: matMulTile{64, 64, 16, 8, 1}}},
+	{"32x64", func(c convOf, t *Target) bool { return c.product().M > 8 && t.Lanes >= 128 }, matMulSchedule{matMulTile: matMulTile{32, 64, 16, 4, 1}}},
+	{"8x64", func(convOf, *Target) bool { return true }, matMulSchedule{matMulTile: matMulTile{8, 64, 16, 2, 1}}},
 }
 
 // together has all lanes put pixels together, which is most of the reading.
@@ -42,7 +42,7 @@ func together(t panelTile) panelTile {
 // enough, to be made by panels.
 func (c convOf) panels(t panelTile, d *Target) bool {
 	p := c.product()
-	return p.K > 0 && p.K <= mostTerms && p.groups(t.Rows, t.Cols) >= enough && t.runs(d)
+	return p.K > 0 && p.K <= maxTerms && p.groups(t.Rows, t.Cols) >= enough && t.runs(d)
 }
 
 type convSpec struct {
@@ -118,7 +118,7 @@ func planConv2D(q *request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, name, err := convWays.choose(q, convOf{c})
+	t, name, err := convSchedules.choose(q, convOf{c})
 	if err != nil {
 		return nil, err
 	}
@@ -126,11 +126,11 @@ func planConv2D(q *request) (*Plan, error) {
 }
 
 // launchConv2D makes the plan in one way.
-func launchConv2D(q *request, c op.Convolution, way matMulWay, name string) (*Plan, error) {
-	if way.panel.Rows > 0 {
-		return launchConvPanels(q, c, way.panel, name)
+func launchConv2D(q *request, c op.Convolution, schedule matMulSchedule, name string) (*Plan, error) {
+	if schedule.panel.Rows > 0 {
+		return launchConvPanels(q, c, schedule.panel, name)
 	}
-	t := way.matMulTile
+	t := schedule.matMulTile
 	o := op.Conv2DOptsOf(&q.Attrs)
 	pr := convOf{c}.product()
 	s := convSpec{matMulTile: t, Type: q.In[0].Type, Bias: len(q.In) > 2 && q.In[2].Shape != nil, Long: pr.K > exactTerms}

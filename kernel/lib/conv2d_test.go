@@ -28,7 +28,7 @@ func TestConv2D(t *testing.T) {
 		if i%2 == 1 {
 			c.values, c.types = append(c.values, normal(rnd, s.o)), append(c.types, op.F32)
 		}
-		for _, w := range convWays {
+		for _, w := range convSchedules {
 			t.Run(fmt.Sprintf("%s/%v", w.name, s), func(t *testing.T) {
 				g := &rig{check: w.spec.Rows > 0 && w.spec.Rows <= 32 || i < 3, subgroup: 32}
 				err := c.runBy(g, func(q *request) (*Plan, error) {

@@ -34,10 +34,10 @@ type convPanelParams struct {
 // window how far it is from the first in memory, and how many rows and columns.
 var convPanels = newMaker("conv2d_panels", func(b *kernel.Builder, p *convPanelParams, s convPanelSpec, e *epilogue) {
 	b.LocalSize(s.lanes(), 1, 1)
-	firstA, firstB, crew := s.crews()
+	firstA, firstB, loaders := s.loaders()
 	x := input(b, "x", s.Type)
-	pa := newPanel(b, "w", s.Type, s.A, s.Rows, s.Depth, firstA, crew)
-	pb := newPanel(b, "x", s.Type, gathered, s.Cols, s.Depth, firstB, crew)
+	pa := newPanel(b, "w", s.Type, s.A, s.Rows, s.Depth, firstA, loaders)
+	pb := newPanel(b, "x", s.Type, gathered, s.Cols, s.Depth, firstB, loaders)
 	bias := optional(b, "bias", s.Type, s.Bias)
 	terms := kernel.Input[kernel.Vec4U](b, "terms")
 	var aside *panelAside

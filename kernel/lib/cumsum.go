@@ -8,30 +8,30 @@ import (
 )
 
 func init() {
-	register(&family{plan: planCumsum, variants: append(cumsumWays.names(), scanWays.names()...)}, op.Cumsum)
+	register(&family{plan: planCumsum, variants: append(cumsumSchedules.names(), scanSchedules.names()...)}, op.Cumsum)
 }
 
-var cumsumWays = table[rowsOf, reduceWay]{
-	{"quad", func(m rowsOf, t *Target) bool { return m.Cols <= 16 }, reduceWay{crew: crew{Team: 4, Teams: 32}}},
-	{"team", func(m rowsOf, t *Target) bool { return m.Cols <= 256 }, reduceWay{crew: crew{Team: 32, Teams: 4}}},
-	{"split-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && worthSplitting(m) }, reduceWay{crew{Team: 256, Teams: 1, Subgroups: true}, true}},
-	{"split", func(m rowsOf, t *Target) bool { return worthSplitting(m) }, reduceWay{crew{Team: 256, Teams: 1}, true}},
-	{"group-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && m.Cols <= longestRow }, reduceWay{crew: crew{Team: 256, Teams: 1, Subgroups: true}}},
-	{"group", func(m rowsOf, t *Target) bool { return m.Cols <= longestRow }, reduceWay{crew: crew{Team: 256, Teams: 1}}},
+var cumsumSchedules = table[rowsOf, reduceSchedule]{
+	{"quad", func(m rowsOf, t *Target) bool { return m.Cols <= 16 }, reduceSchedule{groupLayout: groupLayout{GroupLanes: 4, Groups: 32}}},
+	{"team", func(m rowsOf, t *Target) bool { return m.Cols <= 256 }, reduceSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}}},
+	{"split-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && worthSplitting(m) }, reduceSchedule{groupLayout{GroupLanes: 256, Groups: 1, Subgroups: true}, true}},
+	{"split", func(m rowsOf, t *Target) bool { return worthSplitting(m) }, reduceSchedule{groupLayout{GroupLanes: 256, Groups: 1}, true}},
+	{"group-subgroups", func(m rowsOf, t *Target) bool { return t.Subgroups && m.Cols <= longestRow }, reduceSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1, Subgroups: true}}},
+	{"group", func(m rowsOf, t *Target) bool { return m.Cols <= longestRow }, reduceSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}}},
 }
 
 type cumsumSpec struct {
 	Type op.DType
-	reduceWay
+	reduceSchedule
 }
 
-// cumsumHeld is how many neighbouring elements a lane adds up itself.
-const cumsumHeld = 4
+// cumsumInRegisters is how many neighbouring elements a lane adds up itself.
+const cumsumInRegisters = 4
 
 // cumsums adds up along pieces of rows, from what was summed before: of a row in
 // parts, those are the sums of the parts before.
 var cumsums = newMaker("cumsum", func(b *kernel.Builder, p *reduceParams, s cumsumSpec, e *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	x := input(b, "x", s.Type)
 	var sums kernel.Buffer[kernel.F32]
 	if s.Split {
@@ -43,18 +43,18 @@ var cumsums = newMaker("cumsum", func(b *kernel.Builder, p *reduceParams, s cums
 	all := kernel.NewVar(b, "all", kernel.F(0))
 	if s.Split {
 		part := c.From.Sub(c.Row).Div(size)
-		all.Set(t.sum(total(b, c.Number.Sub(part).Add(t.lane), c.Number, s.Team, func(acc kernel.F32, i kernel.U32) kernel.F32 {
+		all.Set(t.sum(total(b, c.Number.Sub(part).Add(t.lane), c.Number, s.GroupLanes, func(acc kernel.F32, i kernel.U32) kernel.F32 {
 			return acc.Add(sums.At(i))
 		})))
 	}
-	chunk := kernel.U(uint32(s.Team * cumsumHeld))
-	turns := chunk.Mul(kernel.U(sumTurns))
+	chunk := kernel.U(uint32(s.GroupLanes * cumsumInRegisters))
+	iterations := chunk.Mul(kernel.U(sumTerms))
 	t.again()
-	b.ForStep(kernel.U(0), size, turns, func(at kernel.U32) {
+	b.ForStep(kernel.U(0), size, iterations, func(at kernel.U32) {
 		some := kernel.NewVar(b, "some", kernel.F(0))
-		b.ForStep(at, at.Add(turns).Min(size), chunk, func(at kernel.U32) {
-			from := c.From.Add(at).Add(t.lane.Mul(kernel.U(cumsumHeld)))
-			run := kernel.NewVars(b, "run", cumsumHeld, kernel.F(0))
+		b.ForStep(at, at.Add(iterations).Min(size), chunk, func(at kernel.U32) {
+			from := c.From.Add(at).Add(t.lane.Mul(kernel.U(cumsumInRegisters)))
+			run := kernel.NewVars(b, "run", cumsumInRegisters, kernel.F(0))
 			for k := range run {
 				i := from.Add(kernel.U(uint32(k)))
 				b.If(i.Lt(c.To), func() { run[k].Set(x(i)) })
@@ -62,7 +62,7 @@ var cumsums = newMaker("cumsum", func(b *kernel.Builder, p *reduceParams, s cums
 					run[k].Set(run[k-1].Get().Add(run[k].Get()))
 				}
 			}
-			before, whole := t.scan(run[cumsumHeld-1].Get())
+			before, whole := t.scan(run[cumsumInRegisters-1].Get())
 			for k := range run {
 				i := from.Add(kernel.U(uint32(k)))
 				b.If(i.Lt(c.To), func() {
@@ -76,12 +76,12 @@ var cumsums = newMaker("cumsum", func(b *kernel.Builder, p *reduceParams, s cums
 })
 
 func planCumsum(q *request) (*Plan, error) {
-	if !q.In[0].Type.Float() || scanWays.has(q.Variant) {
+	if !q.In[0].Type.Float() || scanSchedules.has(q.Variant) {
 		return planScan(q)
 	}
 	a := rowsOf{}
 	a.Rows, a.Cols = q.In[0].Shape.Rows()
-	w, name, err := cumsumWays.choose(q, a)
+	w, name, err := cumsumSchedules.choose(q, a)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func planCumsum(q *request) (*Plan, error) {
 	n, length := parts(a.Cols, maxParts)
 	params.Part = uint32(length)
 	pieces := p.scratch(a.Rows * n)
-	p.stage(sums.of(reduceSpec{Op: "sum", Type: s.Type, reduceWay: w, Unit: 1}, nil), w.groups(a.Rows*n), params, append(q.inputs(), pieces)...)
+	p.stage(sums.of(reduceSpec{Op: "sum", Type: s.Type, reduceSchedule: w, Unit: 1}, nil), w.groups(a.Rows*n), params, append(q.inputs(), pieces)...)
 	p.stage(cumsums.of(s, q.epilogue), w.groups(a.Rows*n), params, append(append(q.inputs(), pieces), q.outputs()...)...)
 	return p.done(name)
 }

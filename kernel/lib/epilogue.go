@@ -79,7 +79,7 @@ func finish(r *Request, types []op.DType, n int) (*Epilogue, error) {
 	}
 	args := []*ir.Node{result}
 	for i, in := range r.Post.In {
-		if err := CheckSpread(in, n); err != nil {
+		if err := CheckBroadcast(in, n); err != nil {
 			return nil, err
 		}
 		args = append(args, ir.NewArg(i+1, op.Register(in.Type)))
@@ -98,8 +98,8 @@ func (f *epilogue) setKey() {
 	var b strings.Builder
 	for _, in := range f.in {
 		b.WriteByte(byte(in.Type))
-		b.WriteByte(byte(in.Spread))
-		if in.Spread == op.Strided {
+		b.WriteByte(byte(in.Broadcast))
+		if in.Broadcast == op.Strided {
 			b.WriteString(in.Layout.String())
 			if in.N%4 == 0 {
 				b.WriteByte(4) // see inVectors
@@ -198,10 +198,10 @@ func (e *epilogue) vectors(n int) bool {
 		return true
 	}
 	for _, in := range e.in {
-		if in.Spread == op.Periodic && in.N%4 != 0 {
+		if in.Broadcast == op.Tiled && in.N%4 != 0 {
 			return false
 		}
-		if in.Spread == op.Stretched || in.Spread == op.Strided {
+		if in.Broadcast == op.Repeated || in.Broadcast == op.Strided {
 			return false
 		}
 	}
@@ -223,12 +223,12 @@ func (e *epilogue) units(b *kernel.Builder, t op.DType, unit int) func(i kernel.
 // read in vectors of four.
 func alignedOperands(in []Operand, n int) bool {
 	for _, x := range in {
-		switch x.Spread {
-		case op.Periodic:
+		switch x.Broadcast {
+		case op.Tiled:
 			if x.N%4 != 0 {
 				return false
 			}
-		case op.Stretched:
+		case op.Repeated:
 			if n/x.N%4 != 0 {
 				return false
 			}

@@ -53,7 +53,7 @@ func TestEpilogues(t *testing.T) {
 	sum, _ := ir.New(ir.Add, product, arg(2))
 	less, _ := ir.New(ir.Lt, arg(0), arg(3))
 	a, b, c := normal(rnd, 6), normal(rnd, 8), normal(rnd, 1)
-	post := &Epilogue{In: []Operand{{Type: op.F32, Spread: op.Stretched, N: 6}, {Type: op.F32, Spread: op.Periodic, N: 8}, {Type: op.F32, Spread: op.Scalar, N: 1}}, Exprs: []*ir.Node{sum, less}}
+	post := &Epilogue{In: []Operand{{Type: op.F32, Broadcast: op.Repeated, N: 6}, {Type: op.F32, Broadcast: op.Tiled, N: 8}, {Type: op.F32, Broadcast: op.Scalar, N: 1}}, Exprs: []*ir.Node{sum, less}}
 	for _, x := range epilogueTrials(rnd) {
 		names := Variants(x.o)
 		if names == nil {

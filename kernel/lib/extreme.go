@@ -14,7 +14,7 @@ func init() {
 
 // extremes reduces to the greatest of keys: see [keyOf].
 var extremes = newMaker("reduce_extreme", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	keys := s.keys(b)
 	out := op.F32
 	if s.Split {
@@ -22,11 +22,11 @@ var extremes = newMaker("reduce_extreme", func(b *kernel.Builder, p *reduceParam
 	}
 	put := s.result(b, out, e)
 	c := pieceOf(b, p, t, s.Split)
-	st := c.strip(t, &s)
+	st := c.units(t, &s)
 	best := kernel.NewVar(b, "best", kernel.U(0))
 	// What stands in the place of a unit that is not there changes nothing.
 	st.each(s.Unit, func(at []kernel.U32, _ []kernel.Bool) { best.Set(best.Get().Max(keys(at))) })
-	k := t.most(best.Get())
+	k := t.max(best.Get())
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() {
 		if s.Split {
 			put(c.Number, kernel.Dyn(k))
@@ -78,7 +78,7 @@ func (s *reduceSpec) keys(b *kernel.Builder) func(at []kernel.U32) kernel.U32 {
 
 // places reduces to the place of the greatest key, the first of equal ones.
 var places = newMaker("reduce_place", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	var x units
 	var keys, places kernel.Buffer[kernel.U32]
 	if s.Pieces {
@@ -95,7 +95,7 @@ var places = newMaker("reduce_place", func(b *kernel.Builder, p *reduceParams, s
 		put = func(i, _, at kernel.U32) { result(i, kernel.Dyn(at.I32())) }
 	}
 	c := pieceOf(b, p, t, s.Split)
-	st := c.strip(t, &s)
+	st := c.units(t, &s)
 	best := kernel.NewVar(b, "best", kernel.U(0))
 	place := kernel.NewVar(b, "at", kernel.U(1<<31-1))
 	st.each(s.Unit, func(at []kernel.U32, _ []kernel.Bool) {
@@ -119,8 +119,8 @@ var places = newMaker("reduce_place", func(b *kernel.Builder, p *reduceParams, s
 			}
 		}
 	})
-	k := t.most(best.Get())
-	first := t.least(kernel.Select(best.Get().Eq(k), place.Get(), kernel.U(1<<31-1)))
+	k := t.max(best.Get())
+	first := t.min(kernel.Select(best.Get().Eq(k), place.Get(), kernel.U(1<<31-1)))
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() { put(c.Number, k, first) })
 })
 

@@ -9,7 +9,7 @@ import (
 )
 
 func init() {
-	register(&family{variants: foldWays.names(), plan: planFold}, op.Prod, op.LogSumExp, op.Any, op.All, op.CountNonzero)
+	register(&family{variants: foldSchedules.names(), plan: planFold}, op.Prod, op.LogSumExp, op.Any, op.All, op.CountNonzero)
 }
 
 // A reduction by a fold of package op: its expressions are the body of one kernel, which
@@ -21,9 +21,9 @@ type foldOf struct{ Outer, Cols, Inner int }
 
 func (m foldOf) rows() int { return m.Outer * m.Inner }
 
-// foldWay is how such an array is divided.
-type foldWay struct {
-	crew
+// foldSchedule is how such an array is divided.
+type foldSchedule struct {
+	groupLayout
 	Split   bool // rows into parts
 	Columns bool // neighbouring lanes have neighbouring rows
 }
@@ -31,18 +31,18 @@ type foldWay struct {
 // foldPart is how many elements of a column a lane takes at most where there are parts.
 const foldPart = 256
 
-var foldWays = table[foldOf, foldWay]{
+var foldSchedules = table[foldOf, foldSchedule]{
 	{"fold-columns", func(m foldOf, t *Target) bool {
 		return m.Inner > 1 && (m.Cols <= 64 || m.rows() >= 1<<16 && m.Cols <= 1<<20)
-	}, foldWay{crew: crew{Team: 1, Teams: 128}, Columns: true}},
-	{"fold-columns-split", func(m foldOf, t *Target) bool { return m.Inner > 1 }, foldWay{crew: crew{Team: 1, Teams: 128}, Columns: true, Split: true}},
-	{"fold1", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 4 }, foldWay{crew: crew{Team: 1, Teams: 128}}},
-	{"fold8", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 64 }, foldWay{crew: crew{Team: 8, Teams: 16}}},
-	{"fold32", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 512 }, foldWay{crew: crew{Team: 32, Teams: 4}}},
+	}, foldSchedule{groupLayout: groupLayout{GroupLanes: 1, Groups: 128}, Columns: true}},
+	{"fold-columns-split", func(m foldOf, t *Target) bool { return m.Inner > 1 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 1, Groups: 128}, Columns: true, Split: true}},
+	{"fold1", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 4 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 1, Groups: 128}}},
+	{"fold8", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 64 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 8, Groups: 16}}},
+	{"fold32", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 512 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}}},
 	{"fold-split", func(m foldOf, t *Target) bool {
 		return m.Inner == 1 && worthSplitting(rowsOf{Rows: m.Outer, Cols: m.Cols})
-	}, foldWay{crew: crew{Team: 256, Teams: 1}, Split: true}},
-	{"fold", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= longestRow }, foldWay{crew: crew{Team: 256, Teams: 1}}},
+	}, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true}},
+	{"fold", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= longestRow }, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}}},
 }
 
 // has reports whether there is a variant of that name.
@@ -65,14 +65,14 @@ type foldParams struct {
 type foldSpec struct {
 	Op   string
 	Type op.DType
-	foldWay
+	foldSchedule
 	Pieces bool // operands are states
 }
 
 var folds = newMaker("fold", func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
 	o := op.Lookup(s.Op)
 	f := o.Fold(s.Type)
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	read := s.reader(b, f)
 	var put func(number kernel.U32, state []kernel.Dynamic)
 	if s.Split {
@@ -102,7 +102,7 @@ var folds = newMaker("fold", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 	}
 	from := part.Mul(size)
 	to := kernel.Select(is, from.Add(size).Min(cols), from)
-	state := foldStrip(b, f, s, from.Add(t.lane), to, func(i kernel.U32) []kernel.Dynamic {
+	state := foldRange(b, f, s, from.Add(t.lane), to, func(i kernel.U32) []kernel.Dynamic {
 		at := start.Add(i)
 		if s.Columns {
 			at = start.Add(i.Mul(inner))
@@ -113,18 +113,18 @@ var folds = newMaker("fold", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 	b.If(is.And(t.lane.Eq(kernel.U(0))), func() { put(t.number, state) })
 })
 
-// foldStrip folds elements from, from+team, ... below to, in turns; each has a
+// foldRange folds elements from, from+lane group, ... below to, in turns; each has a
 // state of its own: an error grows with the longer of the two chains.
-func foldStrip(b *kernel.Builder, f *op.Fold, s foldSpec, from, to kernel.U32, read func(i kernel.U32) []kernel.Dynamic) []kernel.Dynamic {
+func foldRange(b *kernel.Builder, f *op.Fold, s foldSpec, from, to kernel.U32, read func(i kernel.U32) []kernel.Dynamic) []kernel.Dynamic {
 	step := f.Step()
 	if s.Pieces {
 		step = f.Merge
 	}
 	all, some := newStateVars(b, "all", f), newStateVars(b, "some", f)
-	turns := kernel.U(uint32(s.Team * sumTurns))
-	b.ForStep(from, to, turns, func(at kernel.U32) {
+	iterations := kernel.U(uint32(s.GroupLanes * sumTerms))
+	b.ForStep(from, to, iterations, func(at kernel.U32) {
 		some.begin()
-		b.ForStep(at, at.Add(turns).Min(to), kernel.U(uint32(s.Team)), func(i kernel.U32) {
+		b.ForStep(at, at.Add(iterations).Min(to), kernel.U(uint32(s.GroupLanes)), func(i kernel.U32) {
 			some.set(kernel.Inline(b, step, append(some.get(), read(i)...), nil))
 		})
 		all.set(kernel.Inline(b, f.Merge, append(all.get(), some.get()...), nil))
@@ -253,10 +253,10 @@ func valueOf(u kernel.U32, t ir.Type) kernel.Dynamic {
 	return kernel.Dyn(u.AsF32())
 }
 
-// fold merges the states of the lanes of a team into that of its first lane. It may be
+// fold merges the states of the lanes of a lane group into that of its first lane. It may be
 // used once in a kernel.
-func (t *team) fold(f *op.Fold, state []kernel.Dynamic) []kernel.Dynamic {
-	if t.Team == 1 {
+func (t *laneGroup) fold(f *op.Fold, state []kernel.Dynamic) []kernel.Dynamic {
+	if t.GroupLanes == 1 {
 		return state
 	}
 	b, me := t.b, t.b.LocalX()
@@ -272,7 +272,7 @@ func (t *team) fold(f *op.Fold, state []kernel.Dynamic) []kernel.Dynamic {
 		}
 		return state
 	}
-	for d := t.Team / 2; d > 0; d /= 2 {
+	for d := t.GroupLanes / 2; d > 0; d /= 2 {
 		b.Barrier()
 		b.If(t.lane.Lt(kernel.U(uint32(d))), func() {
 			for k, x := range kernel.Inline(b, f.Merge, append(at(me), at(me.Add(kernel.U(uint32(d))))...), nil) {
@@ -299,13 +299,13 @@ func planFold(q *request) (*Plan, error) {
 	if m.Cols == 0 {
 		return planFill(q, float32(f.Empty()))
 	}
-	w, name, err := foldWays.choose(q, m)
+	w, name, err := foldSchedules.choose(q, m)
 	if err != nil {
 		return nil, err
 	}
-	w.crew = w.with(&q.Target)
+	w.groupLayout = w.with(&q.Target)
 	var p planner
-	s := foldSpec{Op: q.Op.Name(), Type: q.In[0].Type, foldWay: w}
+	s := foldSpec{Op: q.Op.Name(), Type: q.In[0].Type, foldSchedule: w}
 	params := foldParams{Rows: uint32(m.rows()), Cols: uint32(m.Cols), Inner: uint32(m.Inner), Part: uint32(m.Cols), Count: float32(m.Cols)}
 	operands := q.inputs()
 	for w.Split {

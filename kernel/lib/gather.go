@@ -11,7 +11,7 @@ import (
 )
 
 func init() {
-	register(&family{plan: planGather, variants: gatherWays.names(), quantised: true}, op.Gather)
+	register(&family{plan: planGather, variants: gatherSchedules.names(), quantised: true}, op.Gather)
 }
 
 const gatherLanes = 256
@@ -21,7 +21,7 @@ type gatherOf struct {
 	Vectors       bool // rows can be moved as vectors
 }
 
-var gatherWays = table[gatherOf, int]{
+var gatherSchedules = table[gatherOf, int]{
 	{"vector", func(m gatherOf, _ *Target) bool { return m.Vectors }, 4},
 	{"scalar", func(gatherOf, *Target) bool { return true }, 1},
 }
@@ -97,7 +97,7 @@ func planGather(q *request) (*Plan, error) {
 	}
 	m := gatherOf{Table: s.Extent, Ids: s.Ids, D: s.Inner}
 	m.Vectors = m.D%4 == 0 && q.epilogue == nil && q.In[0].Type.Size() == 4
-	width, name, err := gatherWays.choose(q, m)
+	width, name, err := gatherSchedules.choose(q, m)
 	if err != nil {
 		return nil, err
 	}

@@ -71,10 +71,10 @@ type Epilogue struct {
 // Operand is an operand of an elementwise program: N elements that are laid
 // over the result.
 type Operand struct {
-	Type   op.DType
-	Spread op.Spread
-	N      int
-	Layout *op.Layout // where they are over the result, if Spread is Strided
+	Type      op.DType
+	Broadcast op.BroadcastKind
+	N         int
+	Layout    *op.Layout // where they are over the result, if Broadcast is Strided
 }
 
 // Plan is the launches that compute a request, one after the other: a stage sees

@@ -108,8 +108,8 @@ func TestRequests(t *testing.T) {
 		"parameter":            {&Request{Op: op.Neg, In: []Array{f(3)}, Out: []Array{f(3)}, Post: &Epilogue{Exprs: []*ir.Node{ir.NewParam(0)}}}, op.ErrUnsupported},
 		"operand out of range": {&Request{Op: op.Neg, In: []Array{f(3)}, Out: []Array{f(3)}, Post: &Epilogue{Exprs: []*ir.Node{ir.NewArg(1, ir.F32)}}}, op.ErrUnsupported},
 		"no expressions":       {&Request{Op: op.Neg, In: []Array{f(3)}, Out: []Array{f(3)}, Post: &Epilogue{}}, op.ErrShape},
-		"wrong spread":         {&Request{Op: op.Neg, In: []Array{f(3)}, Out: []Array{f(3)}, Post: &Epilogue{In: []Operand{{Type: op.F32, Spread: op.Periodic, N: 2}}, Exprs: []*ir.Node{result}}}, op.ErrUnsupported},
-		"wrong spread of rows": {&Request{Op: op.Softmax, In: []Array{f(3)}, Out: []Array{f(3)}, Post: &Epilogue{In: []Operand{{Type: op.F32, Spread: op.Stretched, N: 0}}, Exprs: []*ir.Node{result}}}, op.ErrUnsupported},
+		"wrong spread":         {&Request{Op: op.Neg, In: []Array{f(3)}, Out: []Array{f(3)}, Post: &Epilogue{In: []Operand{{Type: op.F32, Broadcast: op.Tiled, N: 2}}, Exprs: []*ir.Node{result}}}, op.ErrUnsupported},
+		"wrong spread of rows": {&Request{Op: op.Softmax, In: []Array{f(3)}, Out: []Array{f(3)}, Post: &Epilogue{In: []Operand{{Type: op.F32, Broadcast: op.Repeated, N: 0}}, Exprs: []*ir.Node{result}}}, op.ErrUnsupported},
 		"two results":          {&Request{Op: op.TopK, Attrs: op.TopKOpts{K: 1}.Attrs(), In: []Array{f(3)}, Out: []Array{f(1)}, Post: &Epilogue{Exprs: []*ir.Node{result}}}, op.ErrUnsupported},
 		"no operand of a name": {&Request{Post: &Epilogue{Exprs: []*ir.Node{result}}, Out: []Array{f(3)}}, op.ErrUnsupported},
 	} {

@@ -13,8 +13,8 @@ import (
 )
 
 func init() {
-	register(&family{plan: planMap, variants: mapWays.names()}, nil)
-	register(&family{plan: planReshape, variants: mapWays.names()}, op.Reshape)
+	register(&family{plan: planMap, variants: mapSchedules.names()}, nil)
+	register(&family{plan: planReshape, variants: mapSchedules.names()}, op.Reshape)
 }
 
 // mapOf is what decides how an elementwise program is run: the elements of the
@@ -24,20 +24,20 @@ type mapOf struct {
 	Aligned bool // to vectors of four
 }
 
-// mapWay is how many elements are read at once, how many times a lane does, the lanes
+// mapSchedule is how many elements are read at once, how many times a lane does, the lanes
 // of a workgroup, whether each time has a branch of its own, and whether vectors whose
 // elements are not large have one: see moderate.
-type mapWay struct {
+type mapSchedule struct {
 	Width, Each, Lanes int
-	Apart, Guarded     bool
+	Branches, Guarded  bool
 }
 
-var mapWays = table[mapOf, mapWay]{
-	{"vector", func(m mapOf, _ *Target) bool { return m.Aligned }, mapWay{Width: 4, Each: 1}},
-	{"vectors", func(m mapOf, _ *Target) bool { return m.Aligned }, mapWay{Width: 4, Each: 2}},
-	{"scalar", always, mapWay{Width: 1, Each: 1}},
-	{"scalars", always, mapWay{Width: 1, Each: 8}},
-	{"few-scalars", always, mapWay{Width: 1, Each: 4}},
+var mapSchedules = table[mapOf, mapSchedule]{
+	{"vector", func(m mapOf, _ *Target) bool { return m.Aligned }, mapSchedule{Width: 4, Each: 1}},
+	{"vectors", func(m mapOf, _ *Target) bool { return m.Aligned }, mapSchedule{Width: 4, Each: 2}},
+	{"scalar", always, mapSchedule{Width: 1, Each: 1}},
+	{"scalars", always, mapSchedule{Width: 1, Each: 8}},
+	{"few-scalars", always, mapSchedule{Width: 1, Each: 4}},
 }
 
 func always(mapOf, *Target) bool { return true }
@@ -45,7 +45,7 @@ func always(mapOf, *Target) bool { return true }
 // good reports whether a way is one for programs over many elements or not, heavy or
 // not. Many single elements are not enough bytes on their way unless a lane reads
 // several.
-func (w *mapWay) good(many, heavy bool) bool {
+func (w *mapSchedule) good(many, heavy bool) bool {
 	switch {
 	case w.Width > 1:
 		return (w.Each > 1) == (many && heavy)
@@ -84,7 +84,7 @@ func heavy(exprs []*ir.Node, much int) bool {
 }
 
 // maps computes an elementwise program, one vector of the width a lane or several.
-var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapWay, e *epilogue) {
+var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapSchedule, e *epilogue) {
 	b.LocalSize(w.Lanes, 1, 1)
 	xs := make([]source, len(e.in))
 	for i, in := range e.in {
@@ -121,7 +121,7 @@ var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapWay, e *ep
 	for k := range at {
 		at[k] = first.Add(kernel.U(uint32(k * w.Lanes)))
 	}
-	if w.Apart {
+	if w.Branches {
 		is := make([]kernel.Bool, w.Each)
 		for k := range at {
 			is[k] = at[k].Lt(n)
@@ -157,22 +157,22 @@ var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapWay, e *ep
 // From so many elements a launch more is little beside a program that computes much, and
 // beside any other with functions.
 const (
-	leastRaggedHeavy = 1 << 24
-	leastRagged      = 1 << 26
+	minRaggedHeavy = 1 << 24
+	minRagged      = 1 << 26
 )
 
 // Ragged reports whether an elementwise program over n elements is faster on a target if
 // vectors of all but the last have a launch of their own. What computes little is as fast
 // by single elements.
 func Ragged(p *Epilogue, n int, t Target) bool {
-	if n%4 == 0 || n < leastRaggedHeavy {
+	if n%4 == 0 || n < minRaggedHeavy {
 		return false
 	}
-	if n < leastRagged && !heavy(p.Exprs, t.withDefaults().MapMuch) {
+	if n < minRagged && !heavy(p.Exprs, t.withDefaults().MapMuch) {
 		return false
 	}
 	for _, in := range p.In {
-		if in.Spread != op.Full && in.Spread != op.Scalar {
+		if in.Broadcast != op.Full && in.Broadcast != op.Scalar {
 			return false
 		}
 	}
@@ -253,7 +253,7 @@ func planMap(q *request) (*Plan, error) {
 			return nil, err
 		}
 		n := size(a.Shape)
-		types[i], operands[i] = a.Type, Operand{a.Type, l.Spread(n), n, &l}
+		types[i], operands[i] = a.Type, Operand{a.Type, l.BroadcastKind(n), n, &l}
 	}
 	x, err := q.Op.Expression(&q.Attrs, types)
 	if err != nil {
@@ -295,7 +295,7 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 	n := size(q.Out[0].Shape)
 	bind := make([]Ref, len(e.in))
 	for i, in := range e.in {
-		if err := CheckSpread(in, n); err != nil {
+		if err := CheckBroadcast(in, n); err != nil {
 			return nil, err
 		}
 		bind[i] = Ref{InputRef, i}
@@ -304,32 +304,32 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 		bind = append(bind, Ref{OutputRef, i})
 	}
 	many, much := n >= manyElements, heavy(e.exprs, q.Target.MapMuch)
-	w, name, err := mapWays.prefer(q, mapOf{n, alignedOperands(e.in, n)}, func(w *mapWay) bool { return w.good(many, much) })
+	w, name, err := mapSchedules.prefer(q, mapOf{n, alignedOperands(e.in, n)}, func(w *mapSchedule) bool { return w.good(many, much) })
 	if err != nil {
 		return nil, err
 	}
-	w.Lanes, w.Apart = q.Target.MapLanes, w.Each > 1 && q.Target.MapApart
-	w.Guarded = w.Each > 1 && !w.Apart && q.Target.MapGuarded && guards(e)
+	w.Lanes, w.Branches = q.Target.MapLanes, w.Each > 1 && q.Target.MapBranches
+	w.Guarded = w.Each > 1 && !w.Branches && q.Target.MapGuarded && guards(e)
 	f := q.Attrs.Float
 	var p planner
 	p.stage(maps.of(w, e), kernel.GridFor(n/w.Width, w.Each*w.Lanes), mapParams{uint32(n / w.Width), f(0), f(1), f(2), f(3)}, bind...)
 	return p.done(name)
 }
 
-// CheckSpread returns an error if an operand does not lie over n elements as it
+// CheckBroadcast returns an error if an operand does not lie over n elements as it
 // says.
-func CheckSpread(in Operand, n int) error {
+func CheckBroadcast(in Operand, n int) error {
 	ok := in.N == n
-	switch in.Spread {
+	switch in.Broadcast {
 	case op.Scalar:
 		ok = in.N == 1
-	case op.Periodic, op.Stretched:
+	case op.Tiled, op.Repeated:
 		ok = in.N > 0 && n%in.N == 0
 	case op.Strided:
 		return checkLayout(in, n)
 	}
 	if !ok {
-		return unsupported("%d elements, %v, over %d", in.N, in.Spread, n)
+		return unsupported("%d elements, %v, over %d", in.N, in.Broadcast, n)
 	}
 	return nil
 }
@@ -337,34 +337,34 @@ func CheckSpread(in Operand, n int) error {
 // vectorInput declares an operand that is laid over n vectors of the width.
 func vectorInput(b *kernel.Builder, name string, in Operand, width int, n kernel.U32) source {
 	switch {
-	case in.Spread == op.Strided && width == 1:
+	case in.Broadcast == op.Strided && width == 1:
 		return inputValue(b, name, in.Type).strided(b, in.Layout, in.Type, n)
-	case in.Spread == op.Strided:
+	case in.Broadcast == op.Strided:
 		return stridedVectors(b, name, in, n)
 	case width == 1:
-		return inputValue(b, name, in.Type).spread(in.Spread, n)
+		return inputValue(b, name, in.Type).spread(in.Broadcast, n)
 	}
-	switch in.Spread {
-	case op.Scalar, op.Stretched:
+	switch in.Broadcast {
+	case op.Scalar, op.Repeated:
 		// One element for all four places.
-		x := inputValue(b, name, in.Type).spread(in.Spread, n)
+		x := inputValue(b, name, in.Type).spread(in.Broadcast, n)
 		at := x.at
 		x.at = func(i kernel.U32) kernel.Dynamic { return splat(b, at(i), in.Type) }
 		return x
 	}
 	switch in.Type {
 	case op.I32:
-		return sourceOf(kernel.Input[kernel.Vec4I](b, name)).spread(in.Spread, n)
+		return sourceOf(kernel.Input[kernel.Vec4I](b, name)).spread(in.Broadcast, n)
 	case op.U32:
-		return sourceOf(kernel.Input[kernel.Vec4U](b, name)).spread(in.Spread, n)
+		return sourceOf(kernel.Input[kernel.Vec4U](b, name)).spread(in.Broadcast, n)
 	case op.Bool:
 		x := kernel.Input[kernel.Vec4U](b, name)
-		return source{func(i kernel.U32) kernel.Dynamic { return kernel.Dyn(x.At(i).Ne(kernel.Vec4U{})) }, x.Len()}.spread(in.Spread, n)
+		return source{func(i kernel.U32) kernel.Dynamic { return kernel.Dyn(x.At(i).Ne(kernel.Vec4U{})) }, x.Len()}.spread(in.Broadcast, n)
 	case op.F16:
 		x := kernel.Input[kernel.Vec4H](b, name)
-		return source{func(i kernel.U32) kernel.Dynamic { return kernel.Dyn(x.At(i).Vec4F()) }, x.Len()}.spread(in.Spread, n)
+		return source{func(i kernel.U32) kernel.Dynamic { return kernel.Dyn(x.At(i).Vec4F()) }, x.Len()}.spread(in.Broadcast, n)
 	}
-	return sourceOf(kernel.Input[kernel.Vec4F](b, name)).spread(in.Spread, n)
+	return sourceOf(kernel.Input[kernel.Vec4F](b, name)).spread(in.Broadcast, n)
 }
 
 // splat returns a vector of four equal components.

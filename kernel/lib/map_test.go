@@ -81,7 +81,7 @@ func TestProgram(t *testing.T) {
 	a, b := ir.NewArg(0, ir.F32), ir.NewArg(1, ir.F32)
 	sum, _ := ir.New(ir.Add, a, b)
 	less, _ := ir.New(ir.Lt, a, b)
-	r := &Request{Post: &Epilogue{In: []Operand{{Type: op.F32, Spread: op.Full, N: 24}, {Type: op.F32, Spread: op.Periodic, N: 4}}, Exprs: []*ir.Node{sum, less}},
+	r := &Request{Post: &Epilogue{In: []Operand{{Type: op.F32, Broadcast: op.Full, N: 24}, {Type: op.F32, Broadcast: op.Tiled, N: 4}}, Exprs: []*ir.Node{sum, less}},
 		Out: []Array{{Type: op.F32, Shape: op.Shape{6, 4}}, {Type: op.Bool, Shape: op.Shape{6, 4}}}}
 	p, err := For(r)
 	if err != nil {
@@ -121,8 +121,8 @@ func TestSums(t *testing.T) {
 		var in [][]byte
 		sum := ir.NewConst(3, ir.F32)
 		for i := range 1 + rand.IntN(4) {
-			d, spread := types[rand.IntN(len(types))], op.Spread(rand.IntN(4))
-			size := map[op.Spread]int{op.Full: n, op.Scalar: 1, op.Periodic: cols, op.Stretched: rows}[spread]
+			d, spread := types[rand.IntN(len(types))], op.BroadcastKind(rand.IntN(4))
+			size := map[op.BroadcastKind]int{op.Full: n, op.Scalar: 1, op.Tiled: cols, op.Repeated: rows}[spread]
 			values := 8
 			if d == op.Bool {
 				values = 2
@@ -133,7 +133,7 @@ func TestSums(t *testing.T) {
 				d.PutFloat64(x, k, float64(rand.IntN(values)))
 			}
 			seen[[2]int{int(d), int(spread)}] = true
-			post.In, in = append(post.In, Operand{Type: d, Spread: spread, N: size}), append(in, x)
+			post.In, in = append(post.In, Operand{Type: d, Broadcast: spread, N: size}), append(in, x)
 			sum, _ = ir.New(ir.Add, sum, ir.NewConvert(ir.NewArg(i, op.Register(d)), ir.F32))
 		}
 		post.Exprs = []*ir.Node{ir.NewConvert(sum, op.Register(out))}
@@ -155,7 +155,7 @@ func TestSums(t *testing.T) {
 			for k := range n {
 				want := 3.0
 				for i, o := range post.In {
-					at := map[op.Spread]int{op.Full: k, op.Scalar: 0, op.Periodic: k % cols, op.Stretched: k / cols}[o.Spread]
+					at := map[op.BroadcastKind]int{op.Full: k, op.Scalar: 0, op.Tiled: k % cols, op.Repeated: k / cols}[o.Broadcast]
 					want += o.Type.Float64(in[i], at)
 				}
 				if out == op.Bool {
@@ -175,8 +175,8 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestMapWays shows which way is taken for how many elements, where nobody names one.
-func TestMapWays(t *testing.T) {
+// TestMapSchedules shows which way is taken for how many elements, where nobody names one.
+func TestMapSchedules(t *testing.T) {
 	const many = manyElements
 	for _, c := range []struct {
 		n    int
@@ -205,18 +205,18 @@ func TestRagged(t *testing.T) {
 	sum, _ := ir.New(ir.Add, x, x)
 	for _, c := range []struct {
 		expr   *ir.Node
-		spread op.Spread
+		spread op.BroadcastKind
 		n      int
 		want   bool
 	}{
-		{exp, op.Full, leastRagged + 3, true},
-		{exp, op.Scalar, leastRagged + 3, true},
-		{exp, op.Full, leastRagged, false},
-		{exp, op.Full, leastRagged - 1, false},
-		{exp, op.Periodic, leastRagged + 3, false},
-		{sum, op.Full, leastRagged + 3, false},
+		{exp, op.Full, minRagged + 3, true},
+		{exp, op.Scalar, minRagged + 3, true},
+		{exp, op.Full, minRagged, false},
+		{exp, op.Full, minRagged - 1, false},
+		{exp, op.Tiled, minRagged + 3, false},
+		{sum, op.Full, minRagged + 3, false},
 	} {
-		p := &Epilogue{In: []Operand{{Type: op.F32, Spread: c.spread, N: c.n}}, Exprs: []*ir.Node{c.expr}}
+		p := &Epilogue{In: []Operand{{Type: op.F32, Broadcast: c.spread, N: c.n}}, Exprs: []*ir.Node{c.expr}}
 		if got := Ragged(p, c.n, Target{}); got != c.want {
 			t.Errorf("%s of %d, %v: %v", ir.Format(c.expr, nil, nil), c.n, c.spread, got)
 		}
@@ -246,7 +246,7 @@ func TestMapGuarded(t *testing.T) {
 		{step(step(of(ir.Tanh, step(step(x))))), true},
 		{step(step(step(step(of(ir.Log, x))))), false}, // NaN where x is negative
 	} {
-		e := &epilogue{in: []Operand{{Type: op.F32, Spread: op.Full, N: 8}, {Type: op.F32, Spread: op.Full, N: 8}}, exprs: []*ir.Node{c.expr}}
+		e := &epilogue{in: []Operand{{Type: op.F32, Broadcast: op.Full, N: 8}, {Type: op.F32, Broadcast: op.Full, N: 8}}, exprs: []*ir.Node{c.expr}}
 		if got := guards(e); got != c.want {
 			t.Errorf("%s: %v", ir.Format(c.expr, nil, nil), got)
 		}
@@ -256,7 +256,7 @@ func TestMapGuarded(t *testing.T) {
 		return of(ir.Select, ir.NewArg(i, ir.Bool), ir.NewConst(v, ir.F32), ir.NewConst(-1, ir.F32))
 	}
 	flags := of(ir.Max, of(ir.Max, pick(0, 1), pick(1, 2)), of(ir.Max, pick(0, 3), pick(1, 4)))
-	if e := (&epilogue{in: []Operand{{Type: op.Bool, Spread: op.Full, N: 8}, {Type: op.Bool, Spread: op.Full, N: 8}}, exprs: []*ir.Node{flags}}); guards(e) {
+	if e := (&epilogue{in: []Operand{{Type: op.Bool, Broadcast: op.Full, N: 8}, {Type: op.Bool, Broadcast: op.Full, N: 8}}, exprs: []*ir.Node{flags}}); guards(e) {
 		t.Errorf("%s has a branch", ir.Format(flags, nil, nil))
 	}
 	// Vectors of moderate elements, others, and a rest.
@@ -270,7 +270,7 @@ func TestMapGuarded(t *testing.T) {
 		}
 	}
 	for i, d := range []op.DType{op.F32, op.F16, op.F32} {
-		p, err := For(&Request{Post: &Epilogue{In: []Operand{{Type: op.F32, Spread: op.Full, N: n}, {Type: d, Spread: op.Full, N: n}}, Exprs: []*ir.Node{expr}}, Out: []Array{{Type: op.F32, Shape: op.Shape{n}}},
+		p, err := For(&Request{Post: &Epilogue{In: []Operand{{Type: op.F32, Broadcast: op.Full, N: n}, {Type: d, Broadcast: op.Full, N: n}}, Exprs: []*ir.Node{expr}}, Out: []Array{{Type: op.F32, Shape: op.Shape{n}}},
 			Variant: []string{"vectors", "vectors", "few-scalars"}[i], Target: Target{F16: true, MapGuarded: true}})
 		if err != nil {
 			t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planMatMul, variants: matMulWays.names()}, op.MatMul) }
+func init() { register(&family{plan: planMatMul, variants: matMulSchedules.names()}, op.MatMul) }
 
 // matMulOf is what decides how a product is cut.
 type matMulOf struct{ op.Product }
@@ -20,14 +20,14 @@ func (m matMulOf) groups(rows, cols int) int {
 // panels reports whether panels of a size are for a product: it fills them for the
 // greater part, and enough of them with all workgroups that can share its terms.
 func (m matMulOf) panels(t panelTile, d *Target) bool {
-	return m.K > 0 && m.M > t.Rows/2 && m.N > t.Cols/2 && m.groups(t.Rows, t.Cols)*max(1, m.K/leastShare) >= enough && t.runs(d)
+	return m.K > 0 && m.M > t.Rows/2 && m.N > t.Cols/2 && m.groups(t.Rows, t.Cols)*max(1, m.K/minShare) >= enough && t.runs(d)
 }
 
 // enough is a number of workgroups that keeps a large device busy.
 const enough = 128
 
 // can is true where a way gives the product, at whatever speed.
-func (w matMulWay) can(m matMulOf, d *Target) bool {
+func (w matMulSchedule) can(m matMulOf, d *Target) bool {
 	if w.panel.Rows == 0 {
 		x, y := w.lanes()
 		return d.Lanes >= x*y
@@ -35,21 +35,21 @@ func (w matMulWay) can(m matMulOf, d *Target) bool {
 	return m.K > 0 && m.M > w.panel.Rows/4 && m.N > w.panel.Cols/4 && w.panel.runs(d)
 }
 
-// matMulWay is how a product is made: by panels, or by tiles.
-type matMulWay struct {
+// matMulSchedule is how a product is made: by panels, or by tiles.
+type matMulSchedule struct {
 	matMulTile
 	panel panelTile
 }
 
-var matMulWays = table[matMulOf, matMulWay]{
-	{"panels128x128", func(m matMulOf, t *Target) bool { return m.panels(panel128x128, t) }, matMulWay{panel: panel128x128}},
-	{"panels64x64", func(m matMulOf, t *Target) bool { return m.panels(panel64x64, t) }, matMulWay{panel: panel64x64}},
-	{"panels64x64x8", func(m matMulOf, t *Target) bool { return m.panels(panel64x64x8, t) }, matMulWay{panel: panel64x64x8}},
-	{"panels32x64", func(m matMulOf, t *Target) bool { return m.panels(panel32x64, t) }, matMulWay{panel: panel32x64}},
-	{"128x128", func(m matMulOf, t *Target) bool { return m.groups(128, 128) >= enough && t.Lanes >= 256 }, matMulWay{matMulTile: matMulTile{128, 128, 16, 8, 2}}},
-	{"64x64", func(m matMulOf, t *Target) bool { return m.groups(64, 64) >= enough && t.Lanes >= 128 }, matMulWay{matMulTile: matMulTile{64, 64, 16, 8, 1}}},
-	{"32x64", func(m matMulOf, t *Target) bool { return m.M > 8 && t.Lanes >= 128 }, matMulWay{matMulTile: matMulTile{32, 64, 16, 4, 1}}},
-	{"8x32", func(matMulOf, *Target) bool { return true }, matMulWay{matMulTile: matMulTile{8, 32, 32, 1, 1}}},
+var matMulSchedules = table[matMulOf, matMulSchedule]{
+	{"panels128x128", func(m matMulOf, t *Target) bool { return m.panels(panel128x128, t) }, matMulSchedule{panel: panel128x128}},
+	{"panels64x64", func(m matMulOf, t *Target) bool { return m.panels(panel64x64, t) }, matMulSchedule{panel: panel64x64}},
+	{"panels64x64x8", func(m matMulOf, t *Target) bool { return m.panels(panel64x64x8, t) }, matMulSchedule{panel: panel64x64x8}},
+	{"panels32x64", func(m matMulOf, t *Target) bool { return m.panels(panel32x64, t) }, matMulSchedule{panel: panel32x64}},
+	{"128x128", func(m matMulOf, t *Target) bool { return m.groups(128, 128) >= enough && t.Lanes >= 256 }, matMulSchedule{matMulTile: matMulTile{128, 128, 16, 8, 2}}},
+	{"64x64", func(m matMulOf, t *Target) bool { return m.groups(64, 64) >= enough && t.Lanes >= 128 }, matMulSchedule{matMulTile: matMulTile{64, 64, 16, 8, 1}}},
+	{"32x64", func(m matMulOf, t *Target) bool { return m.M > 8 && t.Lanes >= 128 }, matMulSchedule{matMulTile: matMulTile{32, 64, 16, 4, 1}}},
+	{"8x32", func(matMulOf, *Target) bool { return true }, matMulSchedule{matMulTile: matMulTile{8, 32, 32, 1, 1}}},
 }
 
 type matMulSpec struct {
@@ -106,7 +106,7 @@ func planMatMul(q *request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, name, err := matMulWays.choose(q, matMulOf{pr})
+	t, name, err := matMulSchedules.choose(q, matMulOf{pr})
 	if err != nil {
 		return nil, err
 	}
@@ -114,12 +114,12 @@ func planMatMul(q *request) (*Plan, error) {
 }
 
 // launchMatMul makes the plan in one way.
-func launchMatMul(q *request, pr op.Product, way matMulWay, name string) (*Plan, error) {
+func launchMatMul(q *request, pr op.Product, schedule matMulSchedule, name string) (*Plan, error) {
 	o := op.MatMulOptsOf(&q.Attrs)
-	if way.panel.Rows > 0 {
-		return launchPanels(q, pr, o, way.panel, name)
+	if schedule.panel.Rows > 0 {
+		return launchPanels(q, pr, o, schedule.panel, name)
 	}
-	t := way.matMulTile
+	t := schedule.matMulTile
 	f32 := q.In[0].Type == op.F32
 	s := matMulSpec{matMulTile: t, Type: q.In[0].Type, TransA: o.TransA, TransB: o.TransB,
 		WideA: f32 && !o.TransA && pr.K%4 == 0, WideB: f32 && !o.TransB && pr.N%4 == 0,

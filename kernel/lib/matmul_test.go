@@ -50,7 +50,7 @@ func (c *trial) runBy(g *rig, plan func(q *request) (*Plan, error)) error {
 }
 
 // run computes a product in one way.
-func (w matMulWay) run(c *trial, g *rig) error {
+func (w matMulSchedule) run(c *trial, g *rig) error {
 	return c.runBy(g, func(q *request) (*Plan, error) {
 		pr, err := op.MatMulOf(&q.Attrs, []op.Shape{q.In[0].Shape, q.In[1].Shape})
 		if err != nil {
@@ -82,7 +82,7 @@ func TestMatMul(t *testing.T) {
 			if i%2 == 1 {
 				c.values, c.types = append(c.values, normal(rnd, s.n)), append(c.types, op.F32)
 			}
-			for _, w := range matMulWays {
+			for _, w := range matMulSchedules {
 				if w.spec.panel.Rows > 0 && s.k == 0 || !sampled() {
 					continue
 				}
@@ -102,14 +102,14 @@ func TestMatMulManyGroups(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(33, 34))
 	c := &trial{o: op.MatMul, types: []op.DType{op.F32, op.F32},
 		values: []*op.Array{normal(rnd, 66_000, 1, 2), normal(rnd, 2, 3)}}
-	if err := matMulWays[len(matMulWays)-1].spec.run(c, &rig{}); err != nil {
+	if err := matMulSchedules[len(matMulSchedules)-1].spec.run(c, &rig{}); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestMatVec(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(51, 52))
-	for _, s := range [][2]int{{1, 0}, {1, 1}, {5, 33}, {31, 100}, {33, 7}, {3, 2100}, {2, 33000}, {300, 2}, {1, 140_000}, {2*busyTeams + 1, 9}, {260, 516}} {
+	for _, s := range [][2]int{{1, 0}, {1, 1}, {5, 33}, {31, 100}, {33, 7}, {3, 2100}, {2, 33000}, {300, 2}, {1, 140_000}, {2*busyLaneGroups + 1, 9}, {260, 516}} {
 		for _, trans := range []bool{false, true} {
 			a := normal(rnd, s[0], s[1])
 			if trans {

@@ -8,7 +8,7 @@ import (
 )
 
 func init() {
-	register(&family{plan: planMatMulQ, variants: matMulQWays.names(), quantised: true}, op.MatMulQ)
+	register(&family{plan: planMatMulQ, variants: matMulQSchedules.names(), quantised: true}, op.MatMulQ)
 }
 
 // matMulQOf is what decides how a product with blocks is made.
@@ -31,18 +31,18 @@ func (m matMulQOf) panels(t panelTile, d *Target) bool {
 	return foursOf[m.Blocks.Block()] != nil && m.matMulOf.panels(t, d)
 }
 
-// matMulQWay is how a product with blocks is made: by panels, by tiles, or by a team
+// matMulQSchedule is how a product with blocks is made: by panels, by tiles, or by a lane group
 // for each row of the quantised matrix, which multiplies all rows of the other.
-type matMulQWay struct {
-	matMulWay
-	crew
+type matMulQSchedule struct {
+	matMulSchedule
+	groupLayout
 	rows  int // of a, that one team multiplies
 	of    int // rows of the quantised matrix that a team has, by words; 0 if by element
 	ahead int // units that a lane reads before it multiplies
 }
 
 // can is true where a way gives the product, at whatever speed.
-func (w matMulQWay) can(m matMulQOf, d *Target) bool {
+func (w matMulQSchedule) can(m matMulQOf, d *Target) bool {
 	switch {
 	case w.of > 0:
 		return m.words(w.rows)
@@ -52,27 +52,27 @@ func (w matMulQWay) can(m matMulQOf, d *Target) bool {
 	if w.panel.Rows > 0 && foursOf[m.Blocks.Block()] == nil {
 		return false
 	}
-	return w.matMulWay.can(m.matMulOf, d)
+	return w.matMulSchedule.can(m.matMulOf, d)
 }
 
-var matMulQWays = table[matMulQOf, matMulQWay]{
-	{"words-four-rows", func(m matMulQOf, _ *Target) bool { return m.words(1) && m.N >= 4*busyTeams }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 1, of: 4, ahead: 1}},
-	{"words-two-rows", func(m matMulQOf, _ *Target) bool { return m.words(1) && m.N >= busyTeams }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 1, of: 2, ahead: 1}},
-	{"words", func(m matMulQOf, _ *Target) bool { return m.words(1) }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 1, of: 1, ahead: 2}},
-	{"words-4", func(m matMulQOf, _ *Target) bool { return m.words(4) }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 4, of: 2, ahead: 1}},
-	{"words-8", func(m matMulQOf, _ *Target) bool { return m.words(8) }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 8, of: 2, ahead: 1}},
-	{"words-16", func(m matMulQOf, _ *Target) bool { return m.words(16) }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 16, of: 2, ahead: 1}},
-	{"row", func(m matMulQOf, _ *Target) bool { return m.M == 1 }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 1}},
-	{"rows", func(m matMulQOf, _ *Target) bool { return m.M <= 4 }, matMulQWay{crew: crew{Team: 32, Teams: 4}, rows: 4}},
-	{"panels128x128", func(m matMulQOf, t *Target) bool { return m.panels(panel128x128, t) }, matMulQWay{matMulWay: matMulWay{panel: panel128x128}}},
-	{"panels64x64", func(m matMulQOf, t *Target) bool { return m.panels(panel64x64, t) }, matMulQWay{matMulWay: matMulWay{panel: panel64x64}}},
-	{"panels32x64", func(m matMulQOf, t *Target) bool { return m.panels(panel32x64, t) }, matMulQWay{matMulWay: matMulWay{panel: panel32x64}}},
-	{"32x64", func(m matMulQOf, t *Target) bool { return m.M > 8 && t.Lanes >= 128 }, matMulQWay{matMulWay: matMulWay{matMulTile: matMulTile{32, 64, 16, 4, 1}}}},
-	{"8x32", func(matMulQOf, *Target) bool { return true }, matMulQWay{matMulWay: matMulWay{matMulTile: matMulTile{8, 32, 32, 1, 1}}}},
+var matMulQSchedules = table[matMulQOf, matMulQSchedule]{
+	{"words-four-rows", func(m matMulQOf, _ *Target) bool { return m.words(1) && m.N >= 4*busyLaneGroups }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 1, of: 4, ahead: 1}},
+	{"words-two-rows", func(m matMulQOf, _ *Target) bool { return m.words(1) && m.N >= busyLaneGroups }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 1, of: 2, ahead: 1}},
+	{"words", func(m matMulQOf, _ *Target) bool { return m.words(1) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 1, of: 1, ahead: 2}},
+	{"words-4", func(m matMulQOf, _ *Target) bool { return m.words(4) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 4, of: 2, ahead: 1}},
+	{"words-8", func(m matMulQOf, _ *Target) bool { return m.words(8) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 8, of: 2, ahead: 1}},
+	{"words-16", func(m matMulQOf, _ *Target) bool { return m.words(16) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 16, of: 2, ahead: 1}},
+	{"row", func(m matMulQOf, _ *Target) bool { return m.M == 1 }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 1}},
+	{"rows", func(m matMulQOf, _ *Target) bool { return m.M <= 4 }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 4}},
+	{"panels128x128", func(m matMulQOf, t *Target) bool { return m.panels(panel128x128, t) }, matMulQSchedule{matMulSchedule: matMulSchedule{panel: panel128x128}}},
+	{"panels64x64", func(m matMulQOf, t *Target) bool { return m.panels(panel64x64, t) }, matMulQSchedule{matMulSchedule: matMulSchedule{panel: panel64x64}}},
+	{"panels32x64", func(m matMulQOf, t *Target) bool { return m.panels(panel32x64, t) }, matMulQSchedule{matMulSchedule: matMulSchedule{panel: panel32x64}}},
+	{"32x64", func(m matMulQOf, t *Target) bool { return m.M > 8 && t.Lanes >= 128 }, matMulQSchedule{matMulSchedule: matMulSchedule{matMulTile: matMulTile{32, 64, 16, 4, 1}}}},
+	{"8x32", func(matMulQOf, *Target) bool { return true }, matMulQSchedule{matMulSchedule: matMulSchedule{matMulTile: matMulTile{8, 32, 32, 1, 1}}}},
 }
 
 type matMulQSpec struct {
-	matMulQWay
+	matMulQSchedule
 	Type, Blocks op.DType
 	Bias, Long   bool
 }
@@ -108,16 +108,16 @@ var matMulQs = newMaker("matmul_q", func(b *kernel.Builder, p *matMulQParams, s 
 	s.each(b, sums, row, col, m, n, func(r, c kernel.U32, v kernel.F32) { put(r.Mul(n).Add(c), kernel.Dyn(bias(c, v))) })
 })
 
-// rowsTimesBlocks gives each team a row of w: its elements are made once for all
+// rowsTimesBlocks gives each lane group a row of w: its elements are made once for all
 // rows of a.
 func rowsTimesBlocks(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kernel.U32) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	a := input(b, "a", s.Type)
 	w := inputBlocks(b, "w", s.Blocks)
 	bias := optional(b, "bias", s.Type, s.Bias)
 	put := e.result(b, s.Type)
 	row := t.number.Min(n.Sub(kernel.U(1))) // teams beyond the end do the last row again
-	sums := addUp(b, t.lane, k, s.Team, s.rows, s.Long, func(j kernel.U32) []kernel.F32 {
+	sums := addUp(b, t.lane, k, s.GroupLanes, s.rows, s.Long, func(j kernel.U32) []kernel.F32 {
 		x := w.element(row.Mul(k).Add(j))
 		terms := make([]kernel.F32, s.rows)
 		for i := range terms {
@@ -181,28 +181,28 @@ func planMatMulQ(q *request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	way, name, err := matMulQWays.choose(q, matMulQOf{matMulOf{pr}, q.In[1].Type})
+	schedule, name, err := matMulQSchedules.choose(q, matMulQOf{matMulOf{pr}, q.In[1].Type})
 	if err != nil {
 		return nil, err
 	}
-	return launchMatMulQ(q, pr, way, name)
+	return launchMatMulQ(q, pr, schedule, name)
 }
 
 // launchMatMulQ makes the plan in one way.
-func launchMatMulQ(q *request, pr op.Product, way matMulQWay, name string) (*Plan, error) {
-	if way.panel.Rows > 0 {
-		return launchPanels(q, pr, op.MatMulOpts{TransB: true}, way.panel, name)
+func launchMatMulQ(q *request, pr op.Product, schedule matMulQSchedule, name string) (*Plan, error) {
+	if schedule.panel.Rows > 0 {
+		return launchPanels(q, pr, op.MatMulOpts{TransB: true}, schedule.panel, name)
 	}
-	s := matMulQSpec{matMulQWay: way, Type: q.In[0].Type, Blocks: q.In[1].Type,
-		Bias: len(q.In) > 2 && q.In[2].Shape != nil, Long: way.of == 0 && pr.K > exactTerms*max(1, way.Team)}
+	s := matMulQSpec{matMulQSchedule: schedule, Type: q.In[0].Type, Blocks: q.In[1].Type,
+		Bias: len(q.In) > 2 && q.In[2].Shape != nil, Long: schedule.of == 0 && pr.K > exactTerms*max(1, schedule.GroupLanes)}
 	params := matMulQParams{M: uint32(pr.M), K: uint32(pr.K), N: uint32(pr.N)}
 	var grid kernel.Size
-	if way.rows > 0 {
-		grid = way.crew.groups((pr.N-1)/max(1, way.of) + 1)
+	if schedule.rows > 0 {
+		grid = schedule.groupLayout.groups((pr.N-1)/max(1, schedule.of) + 1)
 	} else {
-		across := (pr.N-1)/way.Cols + 1
+		across := (pr.N-1)/schedule.Cols + 1
 		params.Across = uint32(across)
-		grid = kernel.GridOf(across * ((pr.M-1)/way.Rows + 1))
+		grid = kernel.GridOf(across * ((pr.M-1)/schedule.Rows + 1))
 	}
 	var p planner
 	p.stage(matMulQs.of(s, q.epilogue), grid, params, append(p.withGrid(q, 1), q.outputs()...)...)

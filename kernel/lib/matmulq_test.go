@@ -16,15 +16,15 @@ func TestMatMulQ(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(61, 62))
 	for _, d := range op.QuantTypes() {
 		f := d.Block()
-		for _, s := range [][3]int{{1, 1, 1}, {1, 3, 5}, {2, 5, 3}, {4, 2, 9}, {7, 3, 2}, {9, 2, 33}, {40, 3, 37}, {33, 1, 36}, {1, 40, 2*busyTeams + 1}} {
+		for _, s := range [][3]int{{1, 1, 1}, {1, 3, 5}, {2, 5, 3}, {4, 2, 9}, {7, 3, 2}, {9, 2, 33}, {40, 3, 37}, {33, 1, 36}, {1, 40, 2*busyLaneGroups + 1}} {
 			m, k, n := s[0], s[1]*f.Elements(), s[2]
 			if foursOf[f] == nil && m > 1 && (m+int(d))%4 > 0 {
 				continue // one decoder: a sample will do
 			}
-			if n > busyTeams && (d != op.Q4_0 || testing.Short()) {
+			if n > busyLaneGroups && (d != op.Q4_0 || testing.Short()) {
 				continue
 			}
-			if n > busyTeams {
+			if n > busyLaneGroups {
 				k = f.Elements()
 			}
 			values := make([]float32, n*k)

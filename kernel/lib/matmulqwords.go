@@ -6,17 +6,17 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// rowsTimesWords gives each team some rows of w, whose blocks it reads by words:
+// rowsTimesWords gives each lane group some rows of w, whose blocks it reads by words:
 // what is made of a word is for all rows of a, and what is read of a for all rows
 // of w.
 func rowsTimesWords(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kernel.U32) {
 	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	a := inputRuns(b, "a", s.Type, 4)
 	w := inputWords(b, "w", s.Blocks)
 	bias := optional(b, "bias", s.Type, s.Bias)
 	if s.rows*s.of >= 32 {
-		b.Roomy()
+		b.PreferRegisters()
 	}
 	put := e.result(b, s.Type)
 	f := wordFormats[w.format]
@@ -44,7 +44,7 @@ func rowsTimesWords(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kerne
 		groups := make([][][]wordGroup, count)
 		places := make([]kernel.U32, count)
 		for c := range count {
-			number := at.Add(u(c * s.Team))
+			number := at.Add(u(c * s.GroupLanes))
 			block, unit := number.Div(u(f.units)), number.Mod(u(f.units))
 			places[c] = block.Mul(elements)
 			for i := range rows {
@@ -87,13 +87,13 @@ func rowsTimesWords(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kerne
 		}
 	}
 	units := blocks.Mul(u(f.units))
-	whole := units.Div(u(s.Team * s.ahead)).Mul(u(s.Team * s.ahead))
+	whole := units.Div(u(s.GroupLanes * s.ahead)).Mul(u(s.GroupLanes * s.ahead))
 	if s.ahead > 1 {
-		b.ForStep(t.lane, whole, u(s.Team*s.ahead), func(at kernel.U32) { add(s.ahead, at) })
+		b.ForStep(t.lane, whole, u(s.GroupLanes*s.ahead), func(at kernel.U32) { add(s.ahead, at) })
 	} else {
 		whole = u(0)
 	}
-	b.ForStep(whole.Add(t.lane), units, u(s.Team), func(at kernel.U32) { add(1, at) })
+	b.ForStep(whole.Add(t.lane), units, u(s.GroupLanes), func(at kernel.U32) { add(1, at) })
 	for i := range rows {
 		row := first.Add(u(i))
 		for r := range as {

@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planMatVec, variants: matVecWays.names()}, op.MatVec) }
+func init() { register(&family{plan: planMatVec, variants: matVecSchedules.names()}, op.MatVec) }
 
 // matVecOf is what decides how a matrix and a vector are multiplied: M rows and
 // K columns, in memory the other way round if Trans.
@@ -16,32 +16,32 @@ type matVecOf struct {
 	Trans bool
 }
 
-// matVecWay is how: a team has Rows rows of the matrix, and lanes read Ahead runs
+// matVecSchedule is how: a lane group has Rows rows of the matrix, and lanes read Ahead runs
 // of each before they multiply. If Trans, neighbouring lanes have neighbouring rows
-// instead, and the teams of a workgroup share the terms.
-type matVecWay struct {
-	crew
+// instead, and the lane groups of a workgroup share the terms.
+type matVecSchedule struct {
+	groupLayout
 	Rows, Ahead int
 }
 
-var matVecWays = table[matVecOf, matVecWay]{
-	{"row-subgroups", func(m matVecOf, t *Target) bool { return !m.Trans && m.K > 2048 && m.M < busyTeams && t.Subgroups }, matVecWay{crew{Team: 256, Teams: 1, Subgroups: true}, 1, 4}},
-	{"row", func(m matVecOf, _ *Target) bool { return !m.Trans && m.K > 2048 && m.M < busyTeams }, matVecWay{crew{Team: 256, Teams: 1}, 1, 4}},
-	{"short-rows", func(m matVecOf, _ *Target) bool { return !m.Trans && m.K <= 256 }, matVecWay{crew{Team: 8, Teams: 32}, 1, 2}},
-	{"two-rows", func(m matVecOf, _ *Target) bool { return !m.Trans && m.M >= 2*busyTeams }, matVecWay{crew{Team: 32, Teams: 8}, 2, 4}},
-	{"team", func(m matVecOf, _ *Target) bool { return !m.Trans }, matVecWay{crew{Team: 32, Teams: 4}, 1, 4}},
-	{"columns", func(m matVecOf, _ *Target) bool { return m.Trans }, matVecWay{crew{Team: 32, Teams: 8}, 1, 4}},
+var matVecSchedules = table[matVecOf, matVecSchedule]{
+	{"row-subgroups", func(m matVecOf, t *Target) bool { return !m.Trans && m.K > 2048 && m.M < busyLaneGroups && t.Subgroups }, matVecSchedule{groupLayout{GroupLanes: 256, Groups: 1, Subgroups: true}, 1, 4}},
+	{"row", func(m matVecOf, _ *Target) bool { return !m.Trans && m.K > 2048 && m.M < busyLaneGroups }, matVecSchedule{groupLayout{GroupLanes: 256, Groups: 1}, 1, 4}},
+	{"short-rows", func(m matVecOf, _ *Target) bool { return !m.Trans && m.K <= 256 }, matVecSchedule{groupLayout{GroupLanes: 8, Groups: 32}, 1, 2}},
+	{"two-rows", func(m matVecOf, _ *Target) bool { return !m.Trans && m.M >= 2*busyLaneGroups }, matVecSchedule{groupLayout{GroupLanes: 32, Groups: 8}, 2, 4}},
+	{"team", func(m matVecOf, _ *Target) bool { return !m.Trans }, matVecSchedule{groupLayout{GroupLanes: 32, Groups: 4}, 1, 4}},
+	{"columns", func(m matVecOf, _ *Target) bool { return m.Trans }, matVecSchedule{groupLayout{GroupLanes: 32, Groups: 8}, 1, 4}},
 }
 
-// busyTeams and busyGroups are how many teams of 32 lanes, and workgroups of 256, keep
+// busyLaneGroups and busyGroups are how many lane groups of 32 lanes, and workgroups of 256, keep
 // a large device reading as fast as it can.
 const (
-	busyTeams  = 4096
-	busyGroups = 1024
+	busyLaneGroups = 4096
+	busyGroups     = 1024
 )
 
 type matVecSpec struct {
-	matVecWay
+	matVecSchedule
 	Type  op.DType
 	Trans bool
 	Run   int  // elements that are read at once
@@ -69,7 +69,7 @@ func (s matVecSpec) partial(b *kernel.Builder, e *epilogue) func(i kernel.U32, v
 
 func rowsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epilogue) {
 	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	a, x := inputRuns(b, "a", s.Type, s.Run), inputRuns(b, "x", s.Type, s.Run)
 	put := s.partial(b, e)
 	m, runs := b.U32(&p.M), b.U32(&p.K).Div(u(s.Run))
@@ -86,7 +86,7 @@ func rowsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epilog
 	add := func(n int, at kernel.U32) {
 		xs, as := make([][]kernel.F32, n), make([][][]kernel.F32, n)
 		for k := range n {
-			j := at.Add(u(k * s.Team))
+			j := at.Add(u(k * s.GroupLanes))
 			xs[k] = x(j)
 			for _, row := range rows {
 				as[k] = append(as[k], a(row.Add(j)))
@@ -101,9 +101,9 @@ func rowsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epilog
 			}
 		}
 	}
-	whole := to.Sub(from).Div(u(s.Team * s.Ahead)).Mul(u(s.Team * s.Ahead)).Add(from)
-	b.ForStep(from.Add(t.lane), whole, u(s.Team*s.Ahead), func(at kernel.U32) { add(s.Ahead, at) })
-	b.ForStep(whole.Add(t.lane), to, u(s.Team), func(at kernel.U32) { add(1, at) })
+	whole := to.Sub(from).Div(u(s.GroupLanes * s.Ahead)).Mul(u(s.GroupLanes * s.Ahead)).Add(from)
+	b.ForStep(from.Add(t.lane), whole, u(s.GroupLanes*s.Ahead), func(at kernel.U32) { add(s.Ahead, at) })
+	b.ForStep(whole.Add(t.lane), to, u(s.GroupLanes), func(at kernel.U32) { add(1, at) })
 	for i := range rows {
 		total := sums[i][0].Get()
 		for c := 1; c < len(sums[i]); c++ {
@@ -118,15 +118,15 @@ func rowsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epilog
 // columnsTimesVector: a lane has Run neighbouring rows of the result.
 func columnsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epilogue) {
 	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
-	b.LocalSize(s.Team, s.Teams, 1)
+	b.LocalSize(s.GroupLanes, s.Groups, 1)
 	a, x := inputRuns(b, "a", s.Type, s.Run), input(b, "x", s.Type)
 	put := s.partial(b, e)
 	shared := kernel.Shared[kernel.F32](b, "sums", s.lanes()*s.Run)
 	m, k := b.U32(&p.M), b.U32(&p.K)
 	runs := m.Div(u(s.Run))
-	blocks := runs.Add(u(s.Team - 1)).Div(u(s.Team))
+	blocks := runs.Add(u(s.GroupLanes - 1)).Div(u(s.GroupLanes))
 	part, block := b.Group().Div(blocks), b.Group().Mod(blocks)
-	first := block.Mul(u(s.Team)).Add(b.LocalX())
+	first := block.Mul(u(s.GroupLanes)).Add(b.LocalX())
 	run := first.Min(runs.Sub(u(1)))
 	from := part.Mul(b.U32(&p.Each)).Min(k)
 	to := from.Add(b.U32(&p.Each)).Min(k)
@@ -134,7 +134,7 @@ func columnsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epi
 	add := func(n int, at kernel.U32) {
 		as, xs := make([][]kernel.F32, n), make([]kernel.F32, n)
 		for i := range n {
-			j := at.Add(u(i * s.Teams))
+			j := at.Add(u(i * s.Groups))
 			as[i], xs[i] = a(j.Mul(runs).Add(run)), x(j)
 		}
 		for i := range n {
@@ -143,9 +143,9 @@ func columnsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epi
 			}
 		}
 	}
-	whole := to.Sub(from).Div(u(s.Teams * s.Ahead)).Mul(u(s.Teams * s.Ahead)).Add(from)
-	b.ForStep(from.Add(b.LocalY()), whole, u(s.Teams*s.Ahead), func(at kernel.U32) { add(s.Ahead, at) })
-	b.ForStep(whole.Add(b.LocalY()), to, u(s.Teams), func(at kernel.U32) { add(1, at) })
+	whole := to.Sub(from).Div(u(s.Groups * s.Ahead)).Mul(u(s.Groups * s.Ahead)).Add(from)
+	b.ForStep(from.Add(b.LocalY()), whole, u(s.Groups*s.Ahead), func(at kernel.U32) { add(s.Ahead, at) })
+	b.ForStep(whole.Add(b.LocalY()), to, u(s.Groups), func(at kernel.U32) { add(1, at) })
 	for c := range s.Run {
 		shared.Set(b.Lane().Add(u(c*s.lanes())), sums[c].Get())
 	}
@@ -154,8 +154,8 @@ func columnsTimesVector(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epi
 	b.If(mine, func() {
 		for c := range s.Run {
 			total := shared.At(b.LocalX().Add(u(c * s.lanes())))
-			for t := 1; t < s.Teams; t++ {
-				total = total.Add(shared.At(b.LocalX().Add(u(c*s.lanes() + t*s.Team))))
+			for t := 1; t < s.Groups; t++ {
+				total = total.Add(shared.At(b.LocalX().Add(u(c*s.lanes() + t*s.GroupLanes))))
 			}
 			put(part.Mul(m).Add(first.Mul(u(s.Run))).Add(u(c)), kernel.Dyn(total))
 		}
@@ -207,7 +207,7 @@ func planMatVec(q *request) (*Plan, error) {
 	if m.Trans {
 		m.M, m.K = m.K, m.M
 	}
-	w, name, err := matVecWays.choose(q, m)
+	w, name, err := matVecSchedules.choose(q, m)
 	if err != nil {
 		return nil, err
 	}
@@ -217,27 +217,27 @@ func planMatVec(q *request) (*Plan, error) {
 // launchMatVec makes the plan in one way. Where there are too few rows to keep a
 // device busy, and where a lane would add more than exactTerms one after the other, sums
 // are made in parts.
-func launchMatVec(q *request, m matVecOf, w matVecWay, name string) (*Plan, error) {
-	s := matVecSpec{matVecWay: w, Type: q.In[0].Type, Trans: m.Trans}
+func launchMatVec(q *request, m matVecOf, w matVecSchedule, name string) (*Plan, error) {
+	s := matVecSpec{matVecSchedule: w, Type: q.In[0].Type, Trans: m.Trans}
 	ceil := func(n, by int) int { return (n + by - 1) / by }
-	var blocks, parts, runs, most int // most runs of a part, by the lanes that add them
+	var blocks, parts, runs, limit int // most runs of a part, by the lanes that add them
 	if m.Trans {
 		s.Run = runOf(s.Type, m.M)
-		runs, most = m.K, exactTerms*w.Teams
-		blocks = ceil(m.M, s.Run*w.Team)
-		parts = min(busyGroups/blocks, m.K/(w.Teams*w.Ahead*4))
+		runs, limit = m.K, exactTerms*w.Groups
+		blocks = ceil(m.M, s.Run*w.GroupLanes)
+		parts = min(busyGroups/blocks, m.K/(w.Groups*w.Ahead*4))
 	} else {
 		s.Run = runOf(s.Type, m.K)
-		runs, most = m.K/s.Run, exactTerms*w.Team/max(1, s.Run/4)
+		runs, limit = m.K/s.Run, exactTerms*w.GroupLanes/max(1, s.Run/4)
 		blocks = ceil(m.M, w.Rows)
-		parts = min(busyTeams*32/w.Team/blocks, runs/(w.Team*w.Ahead*4))
+		parts = min(busyLaneGroups*32/w.GroupLanes/blocks, runs/(w.GroupLanes*w.Ahead*4))
 	}
-	each := max(1, min(ceil(runs, max(1, parts)), most))
+	each := max(1, min(ceil(runs, max(1, parts)), limit))
 	parts = max(1, ceil(runs, each))
 	s.Part = parts > 1
 	grid := kernel.GridOf(blocks * parts)
 	if !m.Trans {
-		grid = w.crew.groups(blocks * parts)
+		grid = w.groupLayout.groups(blocks * parts)
 	}
 	params := matVecParams{uint32(m.M), uint32(m.K), uint32(parts), uint32(each)}
 	var p planner

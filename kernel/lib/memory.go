@@ -74,14 +74,14 @@ func inputValue(b *kernel.Builder, name string, t op.DType) source {
 }
 
 // spread returns x laid over n elements.
-func (x source) spread(s op.Spread, n kernel.U32) source {
+func (x source) spread(s op.BroadcastKind, n kernel.U32) source {
 	at := x.at
 	switch s {
 	case op.Scalar:
 		at = func(kernel.U32) kernel.Dynamic { return x.at(kernel.U(0)) }
-	case op.Periodic:
+	case op.Tiled:
 		at = func(i kernel.U32) kernel.Dynamic { return x.at(i.Mod(x.n)) }
-	case op.Stretched:
+	case op.Repeated:
 		at = func(i kernel.U32) kernel.Dynamic { return x.at(i.Div(n.Div(x.n))) }
 	}
 	return source{at, n}

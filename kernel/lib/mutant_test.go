@@ -131,8 +131,8 @@ func harmless(u *programUse, m *mutation, p *ir.Program, at int) bool {
 	case "one too many":
 		// One vector behind the vectors of a row is of its edge, which is stored after: in
 		// a flow after those who tell what is known.
-		split, flow := strings.HasPrefix(u.variant, "edgessplit"), strings.HasPrefix(u.variant, "edgesflow") && atomics(p.Code[:at])
-		return (split || flow) && u.stage == 1 && p.Code[p.Code[at].Args[1]].Code == ir.Min
+		split, lookBack := strings.HasPrefix(u.variant, "edgessplit"), strings.HasPrefix(u.variant, "edgesflow") && atomics(p.Code[:at])
+		return (split || lookBack) && u.stage == 1 && p.Code[p.Code[at].Args[1]].Code == ir.Min
 	case "any lane but the first":
 		// They tell the same.
 		then := p.Code[at+1]
@@ -323,7 +323,7 @@ func around(p *ir.Program, at int) string {
 }
 
 // mutantTrials are uses of the operations, small, with rows that do not fill
-// their teams and values that tell how ties and what is no number are treated.
+// their lane groups and values that tell how ties and what is no number are treated.
 func mutantTrials(rnd *rand.Rand) []*trial {
 	var cs []*trial
 	ties := func(shape ...int) *op.Array {
@@ -383,7 +383,7 @@ func mutantTrials(rnd *rand.Rand) []*trial {
 			floats(op.MatMul, o.Attrs(), a, w, []int{e[2]})
 		}
 	}
-	floats(op.MatMul, op.Attrs{}, []int{3, 17, 2*leastShare + 9}, []int{3, 2*leastShare + 9, 68}, []int{68})
+	floats(op.MatMul, op.Attrs{}, []int{3, 17, 2*minShare + 9}, []int{3, 2*minShare + 9, 68}, []int{68})
 	cs[len(cs)-1].variants = []string{"panels32x64"} // in parts
 	floats(op.Conv2D, op.Conv2DOpts{Groups: 2, Stride: [2]int{2, 1}, Pad: [2]int{1, 2}}.Attrs(), []int{2, 12, 9, 11}, []int{10, 6, 3, 4}, []int{10})
 	return cs

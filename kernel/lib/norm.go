@@ -13,34 +13,34 @@ func init() {
 }
 
 var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
 	ws := s.weights(b, p, "gamma", "beta")
-	known := s.known(b, p)
+	ps := s.partials(b, p)
 	if s.Split {
-		b.Roomy() // of a part that is read before what is known is
+		b.PreferRegisters() // of a part that is read before what is known is
 	}
 	put := s.output(b, e)
-	known.flow(t, p, &s, x, func() { layerNormed(b, t, p, &s, x, ws, known, put) })
+	ps.lookBack(t, p, &s, x, func() { layerNormed(b, t, p, &s, x, ws, ps, put) })
 })
 
-// layerNormed gives the layer norm of the team's row or its part of one.
-func layerNormed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ws []*edged, known *known, put func(i kernel.U32, vs []kernel.F32)) {
+// layerNormed gives the layer norm of the lane group's row or its part of one.
+func layerNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ws []*raggedInput, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r, w := weighted(b, t, p, s, x, ws)
 	count := b.F32(&p.Count)
 	var mean, squares kernel.F32
 	switch {
 	case s.Rest:
 		mean, squares = r.moments(count)
-	case s.Held:
-		mean = t.sum(tree(r.only(r.held))).Div(count)
-		for i, x := range r.held {
-			r.held[i] = x.Sub(mean)
+	case s.InRegisters:
+		mean = t.sum(tree(r.only(r.resident))).Div(count)
+		for i, x := range r.resident {
+			r.resident[i] = x.Sub(mean)
 		}
-		ds := r.only(r.held)
+		ds := r.only(r.resident)
 		squares = t.sum(products(ds, ds))
 	case s.Split:
-		f := known.ofRow(r)
+		f := ps.ofRow(r)
 		mean, squares = f.numbers[0], f.numbers[1]
 	default:
 		mean, squares = r.readMoments(b.U32(&p.Cols), count)
@@ -48,7 +48,7 @@ func layerNormed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, 
 	scale := squares.Div(count).Add(b.F32(&p.Eps)).Sqrt().Recip()
 	r.write(put, func(k int, j kernel.U32, xs []kernel.F32) []kernel.F32 {
 		return w.affine(xs, k, j, func(x kernel.F32) kernel.F32 {
-			if !s.Held || s.Rest {
+			if !s.InRegisters || s.Rest {
 				x = x.Sub(mean)
 			}
 			return x.Mul(scale)
@@ -61,7 +61,7 @@ func layerNormed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, 
 // distances from the mean of what it keeps, so that nobody waits before all is read.
 func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 	unit := kernel.U(uint32(r.unit))
-	share, held, taken := count.Recip(), r.held[:len(r.at)*r.unit], kernel.U(0)
+	share, held, taken := count.Recip(), r.resident[:len(r.at)*r.unit], kernel.U(0)
 	for _, is := range r.there[:len(r.at)] {
 		taken = taken.Add(kernel.Select(is, unit, kernel.U(0)))
 	}
@@ -72,10 +72,10 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 		scaled[i] = v.Mul(each)
 	}
 	centre := tree(there(scaled))
-	if e := r.edge; e != nil && r.isPart() {
+	if e := r.ragged; e != nil && r.isPart() {
 		// In a short part a lane may have this element alone. Far from the centre its square
 		// would be all that is seen.
-		centre = kernel.Select(taken.Eq(kernel.U(0)).And(e.is), r.held[len(held)], centre)
+		centre = kernel.Select(taken.Eq(kernel.U(0)).And(e.is), r.resident[len(held)], centre)
 	}
 	all := func(vs []kernel.F32) []kernel.F32 { return vs }
 	about := func(vs []kernel.F32, there func(vs []kernel.F32) []kernel.F32) []kernel.F32 {
@@ -97,8 +97,8 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 	for i, v := range about(held, there) {
 		sums[i] = sums[i].Add(v)
 	}
-	if e := r.edge; e != nil {
-		for i, v := range about(r.held[len(held):], all) {
+	if e := r.ragged; e != nil {
+		for i, v := range about(r.resident[len(held):], all) {
 			sums[i] = sums[i].Add(kernel.Select(e.is, v, kernel.F(0)))
 		}
 		taken = taken.Add(kernel.Select(e.is, kernel.U(1), kernel.U(0)))
@@ -117,13 +117,13 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 
 // readMoments is moments where nothing is kept, of so many units.
 func (r *row) readMoments(n kernel.U32, count kernel.F32) (mean, squares kernel.F32) {
-	centre, squares, off := momentsOf(&r.strip, r.unit, r.units, n.Mul(kernel.U(uint32(r.unit))))
+	centre, squares, off := momentsOf(&r.stridedRange, r.unit, r.units, n.Mul(kernel.U(uint32(r.unit))))
 	return centre.Add(off), squares.Sub(off.Mul(off.Mul(count)))
 }
 
 // addMoments returns the mean of what lanes know the mean of, and the sum of the squares of
 // the distances from it, from those of the lanes.
-func (t *team) addMoments(count, mean, squares kernel.F32) (m, q kernel.F32) {
+func (t *laneGroup) addMoments(count, mean, squares kernel.F32) (m, q kernel.F32) {
 	all := t.merge([]kernel.U32{count.AsU32(), mean.AsU32(), squares.AsU32()}, func(g group, words []kernel.U32) []kernel.U32 {
 		n, x := words[0].AsF32(), words[1].AsF32()
 		count := g.sum(n)
@@ -136,20 +136,20 @@ func (t *team) addMoments(count, mean, squares kernel.F32) (m, q kernel.F32) {
 }
 
 var rmsNorms = newMaker("rms_norm", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
 	ws := s.weights(b, p, "gamma")
-	known := s.known(b, p)
+	ps := s.partials(b, p)
 	put := s.output(b, e)
-	known.flow(t, p, &s, x, func() { rmsNormed(b, t, p, &s, x, ws, known, put) })
+	ps.lookBack(t, p, &s, x, func() { rmsNormed(b, t, p, &s, x, ws, ps, put) })
 })
 
-// rmsNormed gives the RMS norm of the team's row or its part of one.
-func rmsNormed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ws []*edged, known *known, put func(i kernel.U32, vs []kernel.F32)) {
+// rmsNormed gives the RMS norm of the lane group's row or its part of one.
+func rmsNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ws []*raggedInput, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r, w := weighted(b, t, p, s, x, ws)
 	var squares kernel.F32
 	if s.Split {
-		squares = known.ofRow(r).numbers[0]
+		squares = ps.ofRow(r).numbers[0]
 	} else {
 		squares = t.sum(r.squares())
 	}
@@ -168,7 +168,7 @@ func (r *row) squares() kernel.F32 {
 	if r.Each == 0 {
 		return r.sums(r.unit, 1, of)[0]
 	}
-	xs := r.only(r.held)
+	xs := r.only(r.resident)
 	sum := products(xs, xs)
 	if r.rest != nil {
 		sum = sum.Add(r.rest.sums(r.unit, 1, of)[0])
@@ -183,22 +183,22 @@ type weights []func(k int, j kernel.U32) []kernel.F32
 
 // weights declares the weights of those names, operands 1 and 2: nil for one that is
 // absent.
-func (s *rowSpec) weights(b *kernel.Builder, p *rowParams, names ...string) []*edged {
+func (s *rowSpec) weights(b *kernel.Builder, p *rowParams, names ...string) []*raggedInput {
 	var laid units
 	var n int // weights that are laid out
-	ws := make([]*edged, len(names))
+	ws := make([]*raggedInput, len(names))
 	for i, name := range names {
 		switch {
 		case s.Weights>>(i+1)&1 == 0:
 		case s.Shifted:
 			nth := n
 			n++
-			ws[i] = &edged{single: input(b, name, s.Type), shifted: func(by kernel.U32) units {
+			ws[i] = &raggedInput{single: input(b, name, s.Type), shifted: func(by kernel.U32) units {
 				return laid.shiftedBy(by, b.U32(&p.Cols), nth)
 			}}
-		case s.Edges && s.Split:
+		case s.Ragged && s.Split:
 			x := inputUnits(b, name, s.Type, s.Unit)
-			ws[i] = &edged{units: x, shifted: x.shifted}
+			ws[i] = &raggedInput{units: x, shifted: x.shifted}
 		default:
 			w := s.input(b, name)
 			ws[i] = &w
@@ -210,18 +210,18 @@ func (s *rowSpec) weights(b *kernel.Builder, p *rowParams, names ...string) []*e
 	return ws
 }
 
-// weighted returns the row of a team and its weights. If these are to be read early,
+// weighted returns the row of a lane group and its weights. If these are to be read early,
 // they are read before it, at places that do not depend on it but for its edges, or those
 // of a part behind the part.
-func weighted(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ws []*edged) (r *row, w weights) {
+func weighted(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ws []*raggedInput) (r *row, w weights) {
 	switch {
 	case s.Split:
 		r = newRow(b, t, p, s, x)
 		w = s.read(b, t, p, r, ws)
-	case s.Edges:
+	case s.Ragged:
 		r = placeRow(b, t, p, s, x)
 		w = s.read(b, t, p, r, ws)
-		r.hold()
+		r.load()
 	default:
 		w = s.read(b, t, p, nil, ws)
 		r = newRow(b, t, p, s, x)
@@ -230,7 +230,7 @@ func weighted(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, ws 
 }
 
 // read returns the weights of a row. If they are to be read early, they are read now.
-func (s *rowSpec) read(b *kernel.Builder, t *team, p *rowParams, r *row, in []*edged) (ws weights) {
+func (s *rowSpec) read(b *kernel.Builder, t *laneGroup, p *rowParams, r *row, in []*raggedInput) (ws weights) {
 	var at []kernel.U32
 	switch {
 	case !s.Early || s.Each == 0:
@@ -239,8 +239,8 @@ func (s *rowSpec) read(b *kernel.Builder, t *team, p *rowParams, r *row, in []*e
 			at = append(at, i.Sub(r.begin))
 		}
 	default:
-		st := &strip{t: t, first: kernel.U(0), last: b.U32(&p.Cols), Each: s.Each, filled: s.filled}
-		if s.Edges {
+		st := &stridedRange{t: t, first: kernel.U(0), last: b.U32(&p.Cols), Each: s.Each, filled: s.filled}
+		if s.Ragged {
 			st.last = r.last.Sub(r.first)
 		}
 		st.each(s.Unit, func(places []kernel.U32, _ []kernel.Bool) { at = places })
@@ -251,7 +251,7 @@ func (s *rowSpec) read(b *kernel.Builder, t *team, p *rowParams, r *row, in []*e
 			continue
 		}
 		x := w.units
-		if s.Edges {
+		if s.Ragged {
 			x = w.shifted(r.begin.Mul(kernel.U(4)).Sub(r.start))
 		}
 		// Variables, as loads move to where their values are used.
@@ -259,16 +259,16 @@ func (s *rowSpec) read(b *kernel.Builder, t *team, p *rowParams, r *row, in []*e
 		for _, v := range x.read(at) {
 			kept = append(kept, kernel.NewVar(b, "weight", v))
 		}
-		if s.Edges && s.Early && !s.Split {
-			kept = append(kept, kernel.NewVar(b, "weight", w.single(r.edge.at.Sub(r.start))))
+		if s.Ragged && s.Early && !s.Split {
+			kept = append(kept, kernel.NewVar(b, "weight", w.single(r.ragged.at.Sub(r.start))))
 		}
 		ws = append(ws, func(k int, j kernel.U32) []kernel.F32 {
 			switch {
-			case s.Edges && s.Split && k == s.Each: // storedEdges does it
+			case s.Ragged && s.Split && k == s.Each: // storeRagged does it
 				return nil
-			case s.Edges && k == s.Each && len(kept) == 0:
+			case s.Ragged && k == s.Each && len(kept) == 0:
 				return []kernel.F32{w.single(j)}
-			case s.Edges && k == s.Each:
+			case s.Ragged && k == s.Each:
 				return values(kept[len(kept)-1:])
 			case k < 0 || len(kept) == 0:
 				return x(j)

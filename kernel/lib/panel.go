@@ -33,18 +33,18 @@ func formOf(terms bool, beside int) panelForm {
 	return lineScalars
 }
 
-// apart reports whether the four lines of a quad are not neighbours, but as far
+// strided reports whether the four lines of a quad are not neighbours, but as far
 // apart as a panel has quads: then neighbouring lanes read neighbouring elements.
-func (f panelForm) apart() bool { return f == lineScalars || f == gathered }
+func (f panelForm) strided() bool { return f == lineScalars || f == gathered }
 
 // A panel is one operand's part of a step in workgroup memory: depth terms of
-// some lines, four lines a vector. A crew of lanes brings it there.
+// some lines, four lines a vector. A layout of lanes brings it there.
 type panel struct {
-	b            *kernel.Builder
-	form         panelForm
-	lines, depth int
-	first, crew  int // lanes first to first+crew-1 bring it
-	half         bool
+	b              *kernel.Builder
+	form           panelForm
+	lines, depth   int
+	first, loaders int // lanes first to first+crew-1 bring it
+	half           bool
 
 	// What reads an element or a vector in memory; by get, an element of which
 	// the place is known with the unit's line and term.
@@ -69,8 +69,8 @@ type panelUnit struct {
 
 // newPanel declares an operand. Those that are gathered are declared by whoever
 // knows where they are.
-func newPanel(b *kernel.Builder, name string, t op.DType, form panelForm, lines, depth, first, crew int) *panel {
-	x := &panel{b: b, form: form, lines: lines, depth: depth, first: first, crew: crew, half: t == op.F16 && form != gathered}
+func newPanel(b *kernel.Builder, name string, t op.DType, form panelForm, lines, depth, first, loaders int) *panel {
+	x := &panel{b: b, form: form, lines: lines, depth: depth, first: first, loaders: loaders, half: t == op.F16 && form != gathered}
 	vectors := form == lineVectors || form == termVectors
 	switch {
 	case form == gathered:
@@ -87,8 +87,8 @@ func newPanel(b *kernel.Builder, name string, t op.DType, form panelForm, lines,
 }
 
 // newBlockPanel declares a quantised operand, whose terms are side by side.
-func newBlockPanel(b *kernel.Builder, name string, t op.DType, lines, depth, first, crew int) *panel {
-	return &panel{b: b, form: termVectors, lines: lines, depth: depth, first: first, crew: crew, f4: inputBlocks(b, name, t).quad}
+func newBlockPanel(b *kernel.Builder, name string, t op.DType, lines, depth, first, loaders int) *panel {
+	return &panel{b: b, form: termVectors, lines: lines, depth: depth, first: first, loaders: loaders, f4: inputBlocks(b, name, t).quad}
 }
 
 // width is the vectors from one term to the next in workgroup memory. Where lanes
@@ -110,12 +110,12 @@ func (x *panel) perUnit() int {
 	return 1
 }
 
-// turns is how many units a lane of the crew brings; where they do not come out
+// iterations is how many units a lane of the layout brings; where they do not come out
 // even, the last lanes bring none.
-func (x *panel) turns() int { return max(1, x.lines*x.depth/4/x.perUnit()/x.crew) }
+func (x *panel) iterations() int { return max(1, x.lines*x.depth/4/x.perUnit()/x.loaders) }
 
 // registers is the vectors that a lane reads for a step.
-func (x *panel) registers() int { return x.turns() * x.perUnit() }
+func (x *panel) registers() int { return x.iterations() * x.perUnit() }
 
 // start finds the units of the lane: terms from from on of lines from line on of
 // count, in a matrix that begins at origin, with rows of pitch in memory.
@@ -141,8 +141,8 @@ func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
 	case termScalars:
 		by = x.depth
 	}
-	rest, times, jump := lane.Mod(u(by)), lane.Div(u(by)), x.crew/by
-	for i := range x.turns() {
+	rest, times, jump := lane.Mod(u(by)), lane.Div(u(by)), x.loaders/by
+	for i := range x.iterations() {
 		var quad kernel.U32
 		e := panelUnit{}
 		switch x.form {
@@ -158,7 +158,7 @@ func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
 		}
 		for q := range 4 {
 			l := line.Add(quad.Mul(u(4))).Add(u(q))
-			if x.form.apart() {
+			if x.form.strided() {
 				l = line.Add(quad).Add(u(q * quads))
 			}
 			e.line[q] = l.Min(last)
@@ -225,9 +225,9 @@ func (s staged) clear(i int) {
 	}
 }
 
-// working runs f on the lanes of the crew that bring something.
+// working runs f on the lanes of the layout that bring something.
 func (x *panel) working(f func()) {
-	if n := x.lines * x.depth / 4 / x.perUnit(); n < x.crew {
+	if n := x.lines * x.depth / 4 / x.perUnit(); n < x.loaders {
 		x.b.If(x.b.Lane().Lt(kernel.U(uint32(x.first+n))), f)
 	} else {
 		f()
@@ -299,7 +299,7 @@ func (x *panel) store(shared kernel.Array[kernel.Vec4F], slot kernel.U32, from s
 
 // place returns the number of line q of a quad, from the first of the panel on.
 func (x *panel) place(quad kernel.U32, q int) kernel.U32 {
-	if x.form.apart() {
+	if x.form.strided() {
 		return quad.Add(kernel.U(uint32(q * x.lines / 4)))
 	}
 	return quad.Mul(kernel.U(4)).Add(kernel.U(uint32(q)))

@@ -38,9 +38,9 @@ var (
 // runs reports whether a device has the lanes and the workgroup memory.
 func (t panelTile) runs(d *Target) bool { return d.Lanes >= t.lanes() && d.Shared >= t.shared() }
 
-// crews returns the first lanes of those that bring the operands, and how many
+// loaders returns the first lanes of those that bring the operands, and how many
 // bring each.
-func (t panelTile) crews() (a, b, each int) {
+func (t panelTile) loaders() (a, b, each int) {
 	if t.Split {
 		return 0, t.lanes() / 2, t.lanes() / 2
 	}
@@ -360,15 +360,15 @@ type panelParams struct {
 var panelMuls = newMaker("matmul_panels", func(b *kernel.Builder, p *panelParams, s panelSpec, e *epilogue) {
 	b.LocalSize(s.lanes(), 1, 1)
 	if s.Type == op.F16 && s.Own*s.Wide >= 64 { // and operands to widen
-		b.Roomy()
+		b.PreferRegisters()
 	}
-	firstA, firstB, crew := s.crews()
-	pa := newPanel(b, "a", s.Type, s.A, s.Rows, s.Depth, firstA, crew)
+	firstA, firstB, loaders := s.loaders()
+	pa := newPanel(b, "a", s.Type, s.A, s.Rows, s.Depth, firstA, loaders)
 	var pb *panel
 	if s.Blocks.Quantized() {
-		pb = newBlockPanel(b, "b", s.Blocks, s.Cols, s.Depth, firstB, crew)
+		pb = newBlockPanel(b, "b", s.Blocks, s.Cols, s.Depth, firstB, loaders)
 	} else {
-		pb = newPanel(b, "b", s.Type, s.B, s.Cols, s.Depth, firstB, crew)
+		pb = newPanel(b, "b", s.Type, s.B, s.Cols, s.Depth, firstB, loaders)
 	}
 	bias := optional(b, "bias", s.Type, s.Bias)
 	var put, put4 func(i kernel.U32, v kernel.Dynamic)
@@ -427,14 +427,14 @@ var panelMuls = newMaker("matmul_panels", func(b *kernel.Builder, p *panelParams
 })
 
 // Filling workgroups keep a large device busy with products by panels; with fewer,
-// some share the terms of a sum, of at least leastShare terms each.
+// some share the terms of a sum, of at least minShare terms each.
 const (
-	filling    = 256
-	leastShare = 128
+	filling  = 256
+	minShare = 128
 )
 
-// mostParts bounds the elements of the sums of parts that are kept at once.
-const mostParts = 1 << 26
+// maxPartialElements bounds the elements of the sums of parts that are kept at once.
+const maxPartialElements = 1 << 26
 
 // launchPanels makes the plan with panels of one size. Products with one matrix
 // on the right are one, of the rows of all, where these stand below each other.
@@ -472,7 +472,7 @@ func launchPanels(q *request, pr op.Product, o op.MatMulOpts, t panelTile, name 
 	var p planner
 	parts := (pr.K-1)/exactTerms + 1
 	if 2*groups <= filling {
-		parts = max(parts, min(filling/groups, pr.K/leastShare))
+		parts = max(parts, min(filling/groups, pr.K/minShare))
 	}
 	if parts <= 1 {
 		p.stage(panelMuls.of(s, q.epilogue), kernel.GridOf(groups), params, append(q.inputs(), q.outputs()...)...)
@@ -484,11 +484,11 @@ func launchPanels(q *request, pr op.Product, o op.MatMulOpts, t panelTile, name 
 	params.Each, params.Parts = u(each), u(parts)
 	// One product at a time, or some rows of it, if there is no room for more.
 	products, rows := pr.Batch, pr.M
-	if n := mostParts / parts / pr.N / pr.M; n < products {
+	if n := maxPartialElements / parts / pr.N / pr.M; n < products {
 		products = max(1, n)
 	}
 	if products == 1 {
-		rows = min(pr.M, max(1, mostParts/parts/pr.N/t.Rows)*t.Rows)
+		rows = min(pr.M, max(1, maxPartialElements/parts/pr.N/t.Rows)*t.Rows)
 	}
 	sums := p.scratch(parts * products * rows * pr.N)
 	for pair := 0; pair < pr.Batch; pair += products {

@@ -8,8 +8,8 @@ import (
 )
 
 func init() {
-	register(&family{plan: planSliceAt, variants: concatWays.names()}, op.SliceAt)
-	register(&family{plan: planUpdate, variants: concatWays.names()}, op.Update)
+	register(&family{plan: planSliceAt, variants: concatSchedules.names()}, op.SliceAt)
+	register(&family{plan: planUpdate, variants: concatSchedules.names()}, op.Update)
 }
 
 // placeParams are counted in vectors but for the rows.
@@ -71,7 +71,7 @@ func (q *request) places() (op.Placed, int, string, placeParams, error) {
 	if q.Op == op.Update {
 		moved = &q.In[2]
 	}
-	w, name, err := concatWays.choose(q, concatOf{Vectors: q.epilogue == nil && s.Inner%4 == 0 && concatVectors(moved)})
+	w, name, err := concatSchedules.choose(q, concatOf{Vectors: q.epilogue == nil && s.Inner%4 == 0 && concatVectors(moved)})
 	if err != nil {
 		return s, 0, "", placeParams{}, err
 	}

@@ -115,8 +115,8 @@ func (x quantised) q45K(at, j kernel.U32, five bool) fourOf {
 		w[i] = x.word(at.Add(u(uint32(4 * i))))
 	}
 	d := w[0].UnpackHalf()
-	scale, least := sixBits(w[1], w[2], w[3], part.And(u(3)).Shl(u(3)), part.Lt(u(4)))
-	m := d.At(1).Mul(least)
+	scale, minimum := sixBits(w[1], w[2], w[3], part.And(u(3)).Shl(u(3)), part.Lt(u(4)))
+	m := d.At(1).Mul(minimum)
 	return fourOf{bytes: q, scale: d.At(0).Mul(scale), least: &m}
 }
 

@@ -114,7 +114,7 @@ func signedByte(w kernel.U32) kernel.F32 {
 // sixBits returns a scale and a minimum of Q4_K and Q5_K: of the twelve bytes that all
 // eight lie in, three words, those at shift; the first four, which are early, lie otherwise than the
 // last.
-func sixBits(w0, w1, w2, shift kernel.U32, early kernel.Bool) (scale, least kernel.F32) {
+func sixBits(w0, w1, w2, shift kernel.U32, early kernel.Bool) (scale, minimum kernel.F32) {
 	u := kernel.U
 	low, mid, last := w0.Shr(shift), w1.Shr(shift), w2.Shr(shift)
 	of := func(early6, four kernel.U32) kernel.F32 {
@@ -175,8 +175,8 @@ func (x wordBlocks) q45K(at, unit kernel.U32, five bool) []wordGroup {
 	gs := make([]wordGroup, 2)
 	for i := range gs {
 		shift := chunk.And(u(1)).Shl(u(4)).Add(u(uint32(8 * i)))
-		scale, least := sixBits(head.At(1), head.At(2), head.At(3), shift, early)
-		lm := m.Mul(least)
+		scale, minimum := sixBits(head.At(1), head.At(2), head.At(3), shift, early)
+		lm := m.Mul(minimum)
 		gs[i] = wordGroup{scale: d.Mul(scale), least: &lm}
 		for j := range 4 {
 			q := nibbles(quants.At(j), i == 1)

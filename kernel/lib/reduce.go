@@ -18,21 +18,21 @@ type rowsOf struct {
 	Rows, Cols int
 	Bytes      int // of an element, where that matters
 	Unit       int // elements that are read at once, 0 for one
-	// Edges says that rows begin anywhere and may be taken in vectors all the same.
-	Edges bool
+	// Ragged says that rows begin anywhere and may be taken in vectors all the same.
+	Ragged bool
 }
 
-// units returns how many units a row has; of one with edges, how many it has at most.
+// units returns how many units a row has; the maximum for a misaligned row.
 func (m rowsOf) units() int {
-	if m.Edges && m.Unit > 1 {
-		return edgedUnits(m.Cols)
+	if m.Ragged && m.Unit > 1 {
+		return alignedUnits(m.Cols)
 	}
 	return m.Cols / max(m.Unit, 1)
 }
 
-// reduceWay is how a reduction is divided.
-type reduceWay struct {
-	crew
+// reduceSchedule is how a reduction is divided.
+type reduceSchedule struct {
+	groupLayout
 	Split bool // rows into parts
 }
 
@@ -40,24 +40,24 @@ const (
 	maxParts = 1024
 	// reducedParts are the parts of a row at most where a result follows from them in one go.
 	reducedParts = 4096
-	leastPart    = 4096    // elements that are worth a workgroup
-	longestRow   = 1 << 22 // for one workgroup: see sumTurns
-	// mostEach bounds the elements of a row that a lane takes at once.
-	mostEach = 32
+	minPart      = 4096    // elements that are worth a workgroup
+	longestRow   = 1 << 22 // for one workgroup: see sumTerms
+	// maxEach bounds the elements of a row that a lane takes at once.
+	maxEach = 32
 )
 
-var reduceWays = reduceTable()
+var reduceSchedules = reduceTable()
 
-func reduceTable() (vs table[rowsOf, reduceWay]) {
-	add := func(name string, w reduceWay, fits func(m rowsOf) bool) {
+func reduceTable() (vs table[rowsOf, reduceSchedule]) {
+	add := func(name string, w reduceSchedule, fits func(m rowsOf) bool) {
 		w.Subgroups = true
 		sub := w
-		vs = append(vs, variant[rowsOf, reduceWay]{name + "-subgroups", func(m rowsOf, t *Target) bool { return sub.on(t) && fits(m) }, sub})
+		vs = append(vs, variant[rowsOf, reduceSchedule]{name + "-subgroups", func(m rowsOf, t *Target) bool { return sub.on(t) && fits(m) }, sub})
 		w.Subgroups = false
-		vs = append(vs, variant[rowsOf, reduceWay]{name, func(m rowsOf, t *Target) bool { return w.on(t) && fits(m) }, w})
+		vs = append(vs, variant[rowsOf, reduceSchedule]{name, func(m rowsOf, t *Target) bool { return w.on(t) && fits(m) }, w})
 	}
-	team := func(lanes, teams, units int) {
-		add("team"+strconv.Itoa(lanes), reduceWay{crew: crew{Team: lanes, Teams: teams}}, func(m rowsOf) bool {
+	team := func(lanes, groups, units int) {
+		add("team"+strconv.Itoa(lanes), reduceSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: groups}}, func(m rowsOf) bool {
 			return m.units() <= lanes*units
 		})
 	}
@@ -66,22 +66,22 @@ func reduceTable() (vs table[rowsOf, reduceWay]) {
 	team(8, 16, 4)
 	team(16, 8, 4)
 	team(32, 4, 8)
-	add("split", reduceWay{crew: crew{Team: 256, Teams: 1}, Split: true}, worthSplitting)
+	add("split", reduceSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true}, worthSplitting)
 	long := func(m rowsOf) bool { return m.Cols <= longestRow }
-	add("group128", reduceWay{crew: crew{Team: 128, Teams: 1}}, func(m rowsOf) bool { return m.units() <= 128*8 })
-	add("group", reduceWay{crew: crew{Team: 256, Teams: 1}}, long)
+	add("group128", reduceSchedule{groupLayout: groupLayout{GroupLanes: 128, Groups: 1}}, func(m rowsOf) bool { return m.units() <= 128*8 })
+	add("group", reduceSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}}, long)
 	return vs
 }
 
 func worthSplitting(m rowsOf) bool {
-	return m.Cols > longestRow || m.Cols >= 2*leastPart && m.Rows < 256
+	return m.Cols > longestRow || m.Cols >= 2*minPart && m.Rows < 256
 }
 
 // parts returns how many parts a row of cols elements has, up to most, and their length:
-// the last part may be shorter. Others are multiples of what a team reads at once, as
+// the last part may be shorter. Others are multiples of what a lane group reads at once, as
 // what is left is read by one unit a lane after the other.
-func parts(cols, most int) (n, length int) {
-	length = ((cols-1)/most/leastPart + 1) * leastPart
+func parts(cols, limit int) (n, length int) {
+	length = ((cols-1)/limit/minPart + 1) * minPart
 	return (cols-1)/length + 1, length
 }
 
@@ -100,17 +100,17 @@ type reduceParams struct {
 type reduceSpec struct {
 	Op   string
 	Type op.DType
-	reduceWay
+	reduceSchedule
 	Pieces bool // the operands are pieces
 	Unit   int  // elements that are read at once
-	Each   int  // see strip
+	Each   int  // see stridedRange
 	filled
 }
 
 // whole reports whether the kernel gives the result, not pieces of it.
 func (s *reduceSpec) whole() bool { return !s.Split }
 
-// piece is what a team reduces: elements From to To of the operand, which become
+// piece is what a lane group reduces: elements From to To of the operand, which become
 // element Number of the result.
 type piece struct {
 	Number, From, To kernel.U32
@@ -119,28 +119,28 @@ type piece struct {
 	end              kernel.U32  // of something to read in any case
 }
 
-// strip returns the units of a piece. A team that has nothing to do reads
+// units returns the units of a piece. A lane group that has nothing to do reads
 // something all the same.
-func (c piece) strip(t *team, s *reduceSpec) *strip {
+func (c piece) units(t *laneGroup, s *reduceSpec) *stridedRange {
 	unit := kernel.U(uint32(s.Unit))
-	return &strip{t: t, first: c.From.Div(unit), last: c.end.Div(unit), Each: s.Each, filled: s.filled}
+	return &stridedRange{t: t, first: c.From.Div(unit), last: c.end.Div(unit), Each: s.Each, filled: s.filled}
 }
 
-// eachOf returns how many of n units each lane of a crew takes at once, and which of
+// eachOf returns how many of n units each lane of a layout takes at once, and which of
 // them are there; 0 if these are more than most.
-func eachOf(n int, c crew, most int) (each int, f filled) {
-	each = (n-1)/c.Team + 1
+func eachOf(n int, c groupLayout, limit int) (each int, f filled) {
+	each = (n-1)/c.GroupLanes + 1
 	switch {
-	case each > most:
-		return 0, fully
-	case each*c.Team == n:
-		return each, fully
+	case each > limit:
+		return 0, all
+	case each*c.GroupLanes == n:
+		return each, all
 	}
-	return each, mostly
+	return each, allButLast
 }
 
-// pieceOf returns the piece of a team.
-func pieceOf(b *kernel.Builder, p *reduceParams, t *team, split bool) piece {
+// pieceOf returns the piece of a lane group.
+func pieceOf(b *kernel.Builder, p *reduceParams, t *laneGroup, split bool) piece {
 	cols, size := b.U32(&p.Cols), b.U32(&p.Cols)
 	row, part := t.number, kernel.U(0)
 	if split {
@@ -159,8 +159,8 @@ func pieceOf(b *kernel.Builder, p *reduceParams, t *team, split bool) piece {
 // pieces consist of as many numbers as states says. empty is the result of no
 // elements.
 func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec]) *family {
-	return &family{variants: append(reduceWays.names(), foldWays.names()...), plan: func(q *request) (*Plan, error) {
-		if !q.In[0].Type.Float() || q.Inner > 0 || foldWays.has(q.Variant) {
+	return &family{variants: append(reduceSchedules.names(), foldSchedules.names()...), plan: func(q *request) (*Plan, error) {
+		if !q.In[0].Type.Float() || q.Inner > 0 || foldSchedules.has(q.Variant) {
 			return planFold(q)
 		}
 		a := rowsOf{Rows: 1, Cols: size(q.In[0].Shape)}
@@ -171,15 +171,15 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 			return planFill(q, empty)
 		}
 		a.Unit = unitOf(q.In[0].Type, a.Cols)
-		w, name, err := reduceWays.choose(q, a)
+		w, name, err := reduceSchedules.choose(q, a)
 		if err != nil {
 			return nil, err
 		}
-		w.crew = w.with(&q.Target)
+		w.groupLayout = w.with(&q.Target)
 		var p planner
-		s := reduceSpec{Op: q.Op.Name(), Type: q.In[0].Type, reduceWay: w, Unit: a.Unit}
+		s := reduceSpec{Op: q.Op.Name(), Type: q.In[0].Type, reduceSchedule: w, Unit: a.Unit}
 		if !w.Split {
-			s.Each, s.filled = eachOf(a.units(), w.crew, mostEach/a.Unit)
+			s.Each, s.filled = eachOf(a.units(), w.groupLayout, maxEach/a.Unit)
 		}
 		params := reduceParams{Rows: uint32(a.Rows), Cols: uint32(a.Cols), Part: uint32(a.Cols), Count: float32(a.Cols),
 			Free: float32(max(a.Cols-op.VarOptsOf(&q.Attrs).DDof, 0))}
@@ -193,7 +193,7 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 			}
 			p.stage(m.of(s, nil), w.groups(a.Rows*n), params, append(operands, pieces...)...)
 			s.Split, s.Pieces, s.Unit, operands = false, true, 1, pieces
-			s.Each, s.filled = eachOf(n, w.crew, mostEach) // all of them at once
+			s.Each, s.filled = eachOf(n, w.groupLayout, maxEach) // all of them at once
 			params.Cols, params.Part = uint32(n), uint32(n)
 			params.Length, params.Tail = float32(length), float32(a.Cols-(n-1)*length)
 		}

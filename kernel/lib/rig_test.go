@@ -276,7 +276,7 @@ func targetsOf(variant string) []targetUse {
 		lanes = 1024
 	}
 	if slices.Contains([]string{"vectors", "scalars", "few-scalars"}, variant) {
-		return []targetUse{{Target{}, []int{32}}, {Target{MapApart: true}, []int{32}}}
+		return []targetUse{{Target{}, []int{32}}, {Target{MapBranches: true}, []int{32}}}
 	}
 	if !strings.HasSuffix(variant, "subgroups") {
 		return []targetUse{{Target{Lanes: lanes}, []int{32}}}

@@ -91,9 +91,9 @@ func TestLongRows(t *testing.T) {
 	}
 }
 
-// TestPartsOfRowsWithEdges has rows whose last part is full, short, and empty in some of
+// TestPartsOfRaggedRows has rows whose last part is full, short, and empty in some of
 // them, wherever they begin.
-func TestPartsOfRowsWithEdges(t *testing.T) {
+func TestPartsOfRaggedRows(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(15, 16))
 	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
 		for i, cols := range []int{4097, 4099, 4103, 4109, 4111, 8195, 12301} {
@@ -141,9 +141,9 @@ func plannedAs(t *testing.T, c *trial, variant string) (*Request, *Plan) {
 	return r, p
 }
 
-// TestFlowAlone: where what a flow waits for does not come, since the results' turns are
+// TestLookBackFallback: where what a flow waits for does not come, since the results' turns are
 // before those of the parts, lanes compute it.
-func TestFlowAlone(t *testing.T) {
+func TestLookBackFallback(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(17, 18))
 	const behind = 4 * 6 // bytes of the parameters before Behind
 	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
@@ -160,7 +160,7 @@ func TestFlowAlone(t *testing.T) {
 				if strings.Contains(name, "128") {
 					ahead = 8
 				}
-				if was := binary.NativeEndian.Uint32(params[behind:]); was != uint32((cols-1)/leastPart+ahead<<20/(4*leastPart)) {
+				if was := binary.NativeEndian.Uint32(params[behind:]); was != uint32((cols-1)/minPart+ahead<<20/(4*minPart)) {
 					t.Fatalf("%d parts are looked at before", was)
 				}
 				clear(params[behind:][:4])
@@ -177,7 +177,7 @@ func TestFlowAlone(t *testing.T) {
 func TestJoinedParts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(19, 20))
 	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
-		for i, cols := range []int{mostMerged*leastPart + 4, mostMerged*leastPart + 37} {
+		for i, cols := range []int{maxMerged*minPart + 4, maxMerged*minPart + 37} {
 			x := normal(rnd, 1, cols)
 			for k := range x.Data {
 				x.Data[k] = float64(float32(x.Data[k] + 20))
@@ -195,8 +195,8 @@ func TestJoinedParts(t *testing.T) {
 	}
 }
 
-// TestFlowsChosen: long rows are taken in a flow by devices that are known for it.
-func TestFlowsChosen(t *testing.T) {
+// TestLookBackChosen: long rows are taken in a flow by devices that are known for it.
+func TestLookBackChosen(t *testing.T) {
 	ordered := Target{Lanes: 1024, Shared: 48 << 10, Subgroups: true, Subgroup: 32, F16: true, Ordered: true}
 	other := ordered
 	other.Ordered = false

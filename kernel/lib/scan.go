@@ -9,22 +9,22 @@ import (
 )
 
 func init() {
-	register(&family{variants: scanWays.names(), plan: planScan}, op.Cumprod, op.Cummax, op.Cummin, op.LogCumsumExp)
+	register(&family{variants: scanSchedules.names(), plan: planScan}, op.Cumprod, op.Cummax, op.Cummin, op.LogCumsumExp)
 }
 
-// A scan by a fold of package op: a team scans a row, or a part of one after what the
+// A scan by a fold of package op: a lane group scans a row, or a part of one after what the
 // parts before it were folded to.
-var scanWays = table[foldOf, foldWay]{
-	{"scan8", func(m foldOf, t *Target) bool { return m.Cols <= 16 }, foldWay{crew: crew{Team: 8, Teams: 16}}},
-	{"scan32", func(m foldOf, t *Target) bool { return m.Cols <= 128 }, foldWay{crew: crew{Team: 32, Teams: 4}}},
-	{"scan-split", func(m foldOf, t *Target) bool { return worthSplitting(rowsOf{Rows: m.Outer, Cols: m.Cols}) }, foldWay{crew: crew{Team: 256, Teams: 1}, Split: true}},
-	{"scan", func(m foldOf, t *Target) bool { return m.Cols <= longestRow }, foldWay{crew: crew{Team: 256, Teams: 1}}},
+var scanSchedules = table[foldOf, foldSchedule]{
+	{"scan8", func(m foldOf, t *Target) bool { return m.Cols <= 16 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 8, Groups: 16}}},
+	{"scan32", func(m foldOf, t *Target) bool { return m.Cols <= 128 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}}},
+	{"scan-split", func(m foldOf, t *Target) bool { return worthSplitting(rowsOf{Rows: m.Outer, Cols: m.Cols}) }, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true}},
+	{"scan", func(m foldOf, t *Target) bool { return m.Cols <= longestRow }, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}}},
 }
 
 var scans = newMaker("scan", func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
 	o := op.Lookup(s.Op)
 	f := o.Fold(s.Type)
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	x := inputValue(b, "x", s.Type)
 	var before func(at, i kernel.U32) []kernel.Dynamic
 	if s.Split {
@@ -52,12 +52,12 @@ var scans = newMaker("scan", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 	if s.Split {
 		of := s
 		of.Pieces = true
-		done := foldStrip(b, f, of, t.number.Sub(part).Add(t.lane), kernel.Select(is, t.number, kernel.U(0)), func(i kernel.U32) []kernel.Dynamic { return before(i, i) })
+		done := foldRange(b, f, of, t.number.Sub(part).Add(t.lane), kernel.Select(is, t.number, kernel.U(0)), func(i kernel.U32) []kernel.Dynamic { return before(i, i) })
 		_, whole := t.scanStates(f, shared, done)
 		carry.set(whole)
 		b.Barrier()
 	}
-	b.ForStep(kernel.U(0), size, kernel.U(uint32(s.Team)), func(at kernel.U32) {
+	b.ForStep(kernel.U(0), size, kernel.U(uint32(s.GroupLanes)), func(at kernel.U32) {
 		i := from.Add(at).Add(t.lane)
 		own := newStateVars(b, "own", f)
 		b.If(i.Lt(to), func() {
@@ -75,16 +75,16 @@ var scans = newMaker("scan", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 })
 
 // shareStates declares room for a state of each lane.
-func (t *team) shareStates(f *op.Fold) (shared []kernel.Array[kernel.U32]) {
+func (t *laneGroup) shareStates(f *op.Fold) (shared []kernel.Array[kernel.U32]) {
 	for i := range f.Identity {
 		shared = append(shared, kernel.Shared[kernel.U32](t.b, "team_"+stateName(i), t.lanes()))
 	}
 	return shared
 }
 
-// scanStates merges the state of each lane of a team with those of the lanes before it,
+// scanStates merges the state of each lane of a lane group with those of the lanes before it,
 // and returns that and the state of all lanes. Between two uses there is a barrier.
-func (t *team) scanStates(f *op.Fold, shared []kernel.Array[kernel.U32], state []kernel.Dynamic) (upTo, whole []kernel.Dynamic) {
+func (t *laneGroup) scanStates(f *op.Fold, shared []kernel.Array[kernel.U32], state []kernel.Dynamic) (upTo, whole []kernel.Dynamic) {
 	b, me := t.b, t.b.LocalX()
 	own := newStateVars(b, "upto", f)
 	own.set(state)
@@ -101,14 +101,14 @@ func (t *team) scanStates(f *op.Fold, shared []kernel.Array[kernel.U32], state [
 		return state
 	}
 	share()
-	for d := 1; d < t.Team; d *= 2 {
+	for d := 1; d < t.GroupLanes; d *= 2 {
 		b.If(t.lane.Ge(kernel.U(uint32(d))), func() {
 			own.set(kernel.Inline(b, f.Merge, append(at(me.Sub(kernel.U(uint32(d)))), own.get()...), nil))
 		})
 		b.Barrier()
 		share()
 	}
-	return own.get(), at(me.Sub(t.lane).Add(kernel.U(uint32(t.Team - 1))))
+	return own.get(), at(me.Sub(t.lane).Add(kernel.U(uint32(t.GroupLanes - 1))))
 }
 
 // planScan returns the plan of a scan by its fold.
@@ -119,24 +119,24 @@ func planScan(q *request) (*Plan, error) {
 	if f == nil {
 		return nil, unsupported("elements of type %v", q.In[0].Type)
 	}
-	w, name, err := scanWays.choose(q, m)
+	w, name, err := scanSchedules.choose(q, m)
 	if err != nil {
 		return nil, err
 	}
-	w.crew = w.with(&q.Target)
+	w.groupLayout = w.with(&q.Target)
 	var p planner
-	s := foldSpec{Op: q.Op.Name(), Type: q.In[0].Type, foldWay: w}
+	s := foldSpec{Op: q.Op.Name(), Type: q.In[0].Type, foldSchedule: w}
 	params := foldParams{Rows: uint32(m.Outer), Cols: uint32(m.Cols), Inner: 1, Part: uint32(m.Cols), Count: 1}
-	operands, teams := q.inputs(), m.Outer
+	operands, groups := q.inputs(), m.Outer
 	if w.Split {
 		n, length := parts(m.Cols, maxParts)
 		params.Part = uint32(length)
-		teams *= n
+		groups *= n
 		for range f.States() {
-			operands = append(operands, p.scratch(teams))
+			operands = append(operands, p.scratch(groups))
 		}
-		p.stage(folds.of(s, nil), w.groups(teams), params, operands...)
+		p.stage(folds.of(s, nil), w.groups(groups), params, operands...)
 	}
-	p.stage(scans.of(s, q.epilogue), w.groups(teams), params, append(operands, q.outputs()...)...)
+	p.stage(scans.of(s, q.epilogue), w.groups(groups), params, append(operands, q.outputs()...)...)
 	return p.done(name)
 }

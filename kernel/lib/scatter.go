@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planScatter, variants: sortWays.names()}, op.Scatter) }
+func init() { register(&family{plan: planScatter, variants: sortSchedules.names()}, op.Scatter) }
 
 // The rows that ids name are sorted, those of one row in the order of ids. Then each
 // element of the result finds the first of its row by a binary search and takes what is
@@ -152,7 +152,7 @@ func planScatter(q *request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, name, err := sortWays.choose(q, sortOf{s.Ids})
+	w, name, err := sortSchedules.choose(q, sortOf{s.Ids})
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func planScatter(q *request) (*Plan, error) {
 
 // sorted adds the launches that sort n numbers of u32 and returns them in order, and
 // where they were.
-func (p *planner) sorted(x Ref, n int, w sortWay) (keys, places Ref) {
+func (p *planner) sorted(x Ref, n int, w sortSchedule) (keys, places Ref) {
 	runs := (n-1)/w.Run + 1
 	s := sortSpec{op.U32, false, runs > 1, w}
 	var halves [2][2]Ref

@@ -11,20 +11,20 @@ func init() { register(rowFamily(softmaxes), op.Softmax, op.LogSoftmax) }
 
 // softmaxes computes softmax and log_softmax.
 var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
-	known := s.known(b, p)
+	ps := s.partials(b, p)
 	put := s.output(b, e)
-	known.flow(t, p, &s, x, func() { softmaxed(b, t, p, &s, x, known, put) })
+	ps.lookBack(t, p, &s, x, func() { softmaxed(b, t, p, &s, x, ps, put) })
 })
 
-// softmaxed gives the softmax, or its logarithm, of the team's row or its part of one.
-func softmaxed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, known *known, put func(i kernel.U32, vs []kernel.F32)) {
+// softmaxed gives the softmax, or its logarithm, of the lane group's row or its part of one.
+func softmaxed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
 	r := newRow(b, t, p, s, x)
 	var key kernel.U32
 	var sum kernel.F32
 	if s.Split {
-		f := known.ofRow(r)
+		f := ps.ofRow(r)
 		key, sum = f.key, f.numbers[0]
 	} else {
 		key, sum = r.exponentials(s.Op == "softmax")
@@ -55,11 +55,11 @@ func softmaxed(b *kernel.Builder, t *team, p *rowParams, s *rowSpec, x edged, kn
 	})
 }
 
-// addExponentials returns the greatest key of the team and the sum of e**(x-greatest),
+// addExponentials returns the greatest key of the lane group and the sum of e**(x-greatest),
 // from the keys and sums of lanes.
-func (t *team) addExponentials(key kernel.U32, sum kernel.F32) (kernel.U32, kernel.F32) {
+func (t *laneGroup) addExponentials(key kernel.U32, sum kernel.F32) (kernel.U32, kernel.F32) {
 	all := t.merge([]kernel.U32{key, sum.AsU32()}, func(g group, words []kernel.U32) []kernel.U32 {
-		k := g.most(words[0])
+		k := g.max(words[0])
 		// Who has -Inf alone adds nothing to what has something else.
 		greatest := numberOf(k.Max(kernel.U(lowestKey)))
 		sum := g.sum(words[1].AsF32().Mul(numberOf(words[0]).Sub(greatest).Exp()))
@@ -74,20 +74,20 @@ const lowestKey = ninfKey + 1
 const signBit = 1 << 31
 
 // exponentials returns the key of the greatest element of the row and the sum of
-// e**(x-greatest), in every lane of the team. If keep is set and the row is held,
+// e**(x-greatest), in every lane of the lane group. If keep is set and the row is held,
 // these take the place of the elements.
 func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 	t, b := r.t, r.t.b
 	if r.Each > 0 && r.isPart() {
-		k = greatestKey(r.held)
-		return t.addExponentials(k, tree(r.only(exponentialsOf(r.held, numberOf(k.Max(kernel.U(lowestKey)))))))
+		k = greatestKey(r.resident)
+		return t.addExponentials(k, tree(r.only(exponentialsOf(r.resident, numberOf(k.Max(kernel.U(lowestKey)))))))
 	}
 	if r.Each > 0 && r.rest == nil {
-		k = t.most(greatestKey(r.held))
+		k = t.max(greatestKey(r.resident))
 		greatest := numberOf(k.Max(kernel.U(lowestKey))) // see below
-		es := exponentialsOf(r.held, greatest)
+		es := exponentialsOf(r.resident, greatest)
 		if sum = t.sum(tree(r.only(es))); keep {
-			r.held = es
+			r.resident = es
 		}
 		return k, sum
 	}
@@ -96,7 +96,7 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 	// it.
 	best := kernel.NewVar(b, "best", kernel.U(lowestKey))
 	total := kernel.NewVar(b, "total", kernel.F(0))
-	all := &r.strip
+	all := &r.stridedRange
 	if r.rest != nil {
 		all = r.rest
 	}
@@ -108,18 +108,18 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 		total.Set(total.Get().Mul(down).Add(tree(exponentialsOf(xs, greatest))))
 		best.Set(now)
 	})
-	most := best.Get()
+	limit := best.Get()
 	if r.rest != nil {
-		most = most.Max(greatestKey(r.held))
+		limit = limit.Max(greatestKey(r.resident))
 	}
-	k = t.most(most)
+	k = t.max(limit)
 	greatest := numberOf(k)
 	mine := total.Get().Mul(numberOf(best.Get()).Sub(greatest).Exp())
 	if r.rest != nil {
-		es := exponentialsOf(r.held, greatest)
+		es := exponentialsOf(r.resident, greatest)
 		mine = mine.Add(tree(r.only(es)))
 		if keep {
-			r.held = es
+			r.resident = es
 		}
 	}
 	sum = t.sum(mine)
@@ -145,10 +145,10 @@ func greatestKey(xs []kernel.F32) kernel.U32 {
 		us[i] = x.AsU32()
 	}
 	signed := chain(len(us), kernel.I32.Max, func(i int) kernel.I32 { return us[i].I32() }).U32()
-	least := chain(len(us), kernel.U32.Min, func(i int) kernel.U32 { return us[i] })
-	most := chain(len(us), kernel.U32.Max, func(i int) kernel.U32 { return us[i] })
+	minimum := chain(len(us), kernel.U32.Min, func(i int) kernel.U32 { return us[i] })
+	limit := chain(len(us), kernel.U32.Max, func(i int) kernel.U32 { return us[i] })
 	negative := signed.Ge(kernel.U(signBit))
-	k := kernel.Select(negative, least.Not(), signed.Or(kernel.U(signBit)))
-	no := most.Gt(kernel.U(signBit | infBits)).Or(signed.Gt(kernel.U(infBits)).And(negative.Not()))
+	k := kernel.Select(negative, minimum.Not(), signed.Or(kernel.U(signBit)))
+	no := limit.Gt(kernel.U(signBit | infBits)).Or(signed.Gt(kernel.U(infBits)).And(negative.Not()))
 	return kernel.Select(no, kernel.U(nanKey), k)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planSort, variants: sortWays.names()}, op.Sort) }
+func init() { register(&family{plan: planSort, variants: sortSchedules.names()}, op.Sort) }
 
 // Rows are sorted in runs that workgroup memory holds, by Batcher's bitonic network
 // over keys and columns. Longer rows are runs that are merged in pairs: each element
@@ -17,25 +17,25 @@ func init() { register(&family{plan: planSort, variants: sortWays.names()}, op.S
 
 type sortOf struct{ Cols int }
 
-type sortWay struct {
+type sortSchedule struct {
 	Lanes int
 	Run   int // elements that a workgroup sorts, a power of two
 }
 
-var sortWays = table[sortOf, sortWay]{
-	{"run64", func(m sortOf, _ *Target) bool { return m.Cols <= 64 }, sortWay{32, 64}},
-	{"run256", func(m sortOf, _ *Target) bool { return m.Cols <= 256 }, sortWay{128, 256}},
-	{"run1024", func(m sortOf, _ *Target) bool { return m.Cols <= 1024 }, sortWay{256, 1024}},
-	{"run2048", func(sortOf, *Target) bool { return true }, sortWay{256, 2048}},
+var sortSchedules = table[sortOf, sortSchedule]{
+	{"run64", func(m sortOf, _ *Target) bool { return m.Cols <= 64 }, sortSchedule{32, 64}},
+	{"run256", func(m sortOf, _ *Target) bool { return m.Cols <= 256 }, sortSchedule{128, 256}},
+	{"run1024", func(m sortOf, _ *Target) bool { return m.Cols <= 1024 }, sortSchedule{256, 1024}},
+	{"run2048", func(sortOf, *Target) bool { return true }, sortSchedule{256, 2048}},
 }
 
-func (w sortWay) can(sortOf, *Target) bool { return true }
+func (w sortSchedule) can(sortOf, *Target) bool { return true }
 
 type sortSpec struct {
 	Type       op.DType
 	Descending bool
 	Merged     bool // runs are merged: what is written are keys and columns
-	sortWay
+	sortSchedule
 }
 
 // key returns the key of an element given by its bits: see [inputBits].
@@ -94,7 +94,7 @@ var sortRuns = newMaker("sort_runs", func(b *kernel.Builder, p *sortParams, s so
 		cols.Set(i, col.Get())
 	})
 	b.Barrier()
-	bitonic(b, s.sortWay, keys, cols)
+	bitonic(b, s.sortSchedule, keys, cols)
 	each(func(i kernel.U32) {
 		b.If(i.Lt(size), func() {
 			to, col := row.Add(at).Add(i), cols.At(i)
@@ -109,7 +109,7 @@ var sortRuns = newMaker("sort_runs", func(b *kernel.Builder, p *sortParams, s so
 })
 
 // bitonic sorts pairs of keys and columns in workgroup memory.
-func bitonic(b *kernel.Builder, w sortWay, keys, cols kernel.Array[kernel.U32]) {
+func bitonic(b *kernel.Builder, w sortSchedule, keys, cols kernel.Array[kernel.U32]) {
 	last := uint32(bits.Len(uint(w.Run)))
 	one := kernel.U(1)
 	b.For(one, kernel.U(last), func(stage kernel.U32) {
@@ -194,7 +194,7 @@ var sortMerge = newMaker("sort_merge", func(b *kernel.Builder, p *mergeParams, s
 
 func planSort(q *request) (*Plan, error) {
 	rows, cols := q.In[0].Shape.Rows()
-	w, name, err := sortWays.choose(q, sortOf{cols})
+	w, name, err := sortSchedules.choose(q, sortOf{cols})
 	if err != nil {
 		return nil, err
 	}

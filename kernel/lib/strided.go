@@ -188,7 +188,7 @@ func stridedVectors(b *kernel.Builder, name string, in Operand, n kernel.U32) so
 	w, stride, _ := inVectors(&in)
 	if stride == 1 {
 		full := in
-		full.Spread = op.Full
+		full.Broadcast = op.Full
 		x := vectorInput(b, name, full, 4, n)
 		return source{func(i kernel.U32) kernel.Dynamic {
 			at, is := w.at(i)

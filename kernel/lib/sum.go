@@ -16,7 +16,7 @@ func init() {
 
 // sums reduces to sums of terms, and what follows from them.
 var sums = newMaker("reduce_sum", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
 	y := x
 	if s.Op == "dot" && !s.Pieces {
@@ -24,7 +24,7 @@ var sums = newMaker("reduce_sum", func(b *kernel.Builder, p *reduceParams, s red
 	}
 	put := s.result(b, op.F32, e)
 	c := pieceOf(b, p, t, s.Split)
-	st := c.strip(t, &s)
+	st := c.units(t, &s)
 	v := t.sum(st.sums(s.Unit, 1, func(at []kernel.U32, is []kernel.Bool) []kernel.F32 {
 		xs := only(x.read(at), is, kernel.F(0))
 		switch {

@@ -14,7 +14,7 @@ type Target struct {
 	Subgroup int
 	F16      bool // half floats in memory and registers
 	// Ordered says that the device begins workgroups in the order of their numbers, as long as
-	// there is room, and has a large cache: see [known.flow].
+	// there is room, and has a large cache: see [partials.lookBack].
 	Ordered bool
 	// MapLanes is the lanes of a workgroup of elementwise kernels; 128. With more of them a
 	// GPU waits longer for the last of a workgroup, with fewer there are not enough
@@ -23,9 +23,9 @@ type Target struct {
 	// MapMuch is from how many instructions an element of an elementwise program with
 	// functions takes lanes have several vectors; 120.
 	MapMuch int
-	// MapApart says that several vectors of a lane have a branch each: compilers that
+	// MapBranches says that several vectors of a lane have a branch each: compilers that
 	// see one branch for all mix what they compute, for which some have no registers.
-	MapApart bool
+	MapBranches bool
 	// MapGuarded says that a greatest or least of two numbers takes much longer where one
 	// may be NaN: vectors of elements that are not large are computed without.
 	MapGuarded bool

@@ -7,37 +7,37 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planTopK, variants: topKWays.names()}, op.TopK) }
+func init() { register(&family{plan: planTopK, variants: topKSchedules.names()}, op.TopK) }
 
 type topKOf struct{ Rows, Cols, K int }
 
-// topKWay is how the greatest elements are found: one after the other by as many
+// topKSchedule is how the greatest elements are found: one after the other by as many
 // searches, or all at once by counting for each element how many come before it.
-type topKWay struct {
-	crew
+type topKSchedule struct {
+	groupLayout
 	Held int // elements that a lane holds in registers, 0 for none
 	Rank bool
 }
 
 const rankMax = 1024 // elements of a row that are ranked: in workgroup memory
 
-var topKWays = table[topKOf, topKWay]{
-	{"rank", func(m topKOf, t *Target) bool { return m.Cols <= rankMax && m.K >= 16 }, topKWay{crew: crew{Team: 256, Teams: 1}, Rank: true}},
-	{"held-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups && m.Cols <= 8*256 }, topKWay{crew: crew{Team: 256, Teams: 1, Subgroups: true}, Held: 8}},
-	{"held", func(m topKOf, t *Target) bool { return m.Cols <= 8*256 }, topKWay{crew: crew{Team: 256, Teams: 1}, Held: 8}},
-	{"loop-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups }, topKWay{crew: crew{Team: 256, Teams: 1, Subgroups: true}, Held: 0}},
-	{"loop", func(topKOf, *Target) bool { return true }, topKWay{crew: crew{Team: 256, Teams: 1}, Held: 0}},
+var topKSchedules = table[topKOf, topKSchedule]{
+	{"rank", func(m topKOf, t *Target) bool { return m.Cols <= rankMax && m.K >= 16 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Rank: true}},
+	{"held-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups && m.Cols <= 8*256 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1, Subgroups: true}, Held: 8}},
+	{"held", func(m topKOf, t *Target) bool { return m.Cols <= 8*256 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Held: 8}},
+	{"loop-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1, Subgroups: true}, Held: 0}},
+	{"loop", func(topKOf, *Target) bool { return true }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Held: 0}},
 }
 
 type topKParams struct{ Rows, Cols, K uint32 }
 
 type topKSpec struct {
 	Type op.DType
-	topKWay
+	topKSchedule
 }
 
 var topKs = newMaker("topk", func(b *kernel.Builder, p *topKParams, s topKSpec, _ *epilogue) {
-	t := newTeam(b, s.crew)
+	t := newLaneGroup(b, s.groupLayout)
 	x := input(b, "x", s.Type)
 	values, places := outputValue(b, "values", s.Type), kernel.Output[kernel.I32](b, "places")
 	r := newSearched(t, b.U32(&p.Rows), b.U32(&p.Cols), s.Held, x)
@@ -74,8 +74,8 @@ func search(r *searched, k kernel.U32, put func(i, j kernel.U32)) {
 				place.Set(j)
 			})
 		})
-		last.Set(t.most(best.Get()))
-		at.Set(t.least(kernel.Select(best.Get().Eq(last.Get()), place.Get(), kernel.U(none))))
+		last.Set(t.max(best.Get()))
+		at.Set(t.min(kernel.Select(best.Get().Eq(last.Get()), place.Get(), kernel.U(none))))
 		b.If(t.lane.Eq(kernel.U(0)).And(r.cols.Gt(kernel.U(0))), func() { put(i, at.Get()) })
 	})
 }
@@ -100,7 +100,7 @@ func rank(r *searched, k kernel.U32, put func(i, j kernel.U32)) {
 func planTopK(q *request) (*Plan, error) {
 	m := topKOf{K: op.TopKOptsOf(&q.Attrs).K}
 	m.Rows, m.Cols = q.In[0].Shape.Rows()
-	w, name, err := topKWays.choose(q, m)
+	w, name, err := topKSchedules.choose(q, m)
 	if err != nil {
 		return nil, err
 	}
@@ -110,18 +110,18 @@ func planTopK(q *request) (*Plan, error) {
 	return p.done(name)
 }
 
-// searched is the row of a team, or none, in which elements are sought.
+// searched is the row of a lane group, or none, in which elements are sought.
 type searched struct {
 	b     *kernel.Builder
-	t     *team
+	t     *laneGroup
 	x     func(i kernel.U32) kernel.F32
 	start kernel.U32
 	cols  kernel.U32   // 0 for a team that has no row
 	held  []kernel.F32 // the lane's elements, if they are kept
 }
 
-// newSearched returns the row of a team, of which x reads elements.
-func newSearched(t *team, rows, cols kernel.U32, held int, x func(i kernel.U32) kernel.F32) *searched {
+// newSearched returns the row of a lane group, of which x reads elements.
+func newSearched(t *laneGroup, rows, cols kernel.U32, held int, x func(i kernel.U32) kernel.F32) *searched {
 	b := t.b
 	is := t.number.Lt(rows)
 	r := &searched{b: b, t: t, x: x, cols: kernel.Select(is, cols, kernel.U(0))}
@@ -136,7 +136,7 @@ func newSearched(t *team, rows, cols kernel.U32, held int, x func(i kernel.U32) 
 }
 
 // place returns where in the row element k of those that the lane holds is.
-func (r *searched) place(k int) kernel.U32 { return r.t.lane.Add(kernel.U(uint32(k * r.t.Team))) }
+func (r *searched) place(k int) kernel.U32 { return r.t.lane.Add(kernel.U(uint32(k * r.t.GroupLanes))) }
 
 // each runs f for the lane's elements: j is the place in the row.
 func (r *searched) each(f func(j kernel.U32, x kernel.F32)) {
@@ -145,6 +145,6 @@ func (r *searched) each(f func(j kernel.U32, x kernel.F32)) {
 		r.b.If(j.Lt(r.cols), func() { f(j, x) })
 	}
 	if len(r.held) == 0 {
-		r.b.ForStep(r.t.lane, r.cols, kernel.U(uint32(r.t.Team)), func(j kernel.U32) { f(j, r.x(r.start.Add(j))) })
+		r.b.ForStep(r.t.lane, r.cols, kernel.U(uint32(r.t.GroupLanes)), func(j kernel.U32) { f(j, r.x(r.start.Add(j))) })
 	}
 }

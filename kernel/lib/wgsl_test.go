@@ -20,7 +20,7 @@ func TestShadersWithEpilogues(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(37, 38))
 	half, _ := ir.New(ir.Mul, ir.NewArg(0, ir.F32), ir.NewConst(0.5, ir.F32))
 	sum, _ := ir.New(ir.Add, half, ir.NewArg(1, ir.F32))
-	post := &Epilogue{In: []Operand{{Type: op.F32, Spread: op.Scalar, N: 1}}, Exprs: []*ir.Node{sum}}
+	post := &Epilogue{In: []Operand{{Type: op.F32, Broadcast: op.Scalar, N: 1}}, Exprs: []*ir.Node{sum}}
 	rope := &trial{o: op.Rope, attrs: op.RopeOpts{}.Attrs(), values: []*op.Array{normal(rnd, 2, 3, 8), op.NewArray(op.Shape{2})}, types: []op.DType{op.F32, op.I32}}
 	kernels := map[*kernel.Kernel]string{}
 	for _, c := range append(mutantTrials(rnd), rope) {

@@ -16,15 +16,15 @@ func init() { register(planAttention, op.Attention) }
 // which lie one after the other.
 type attentionCut struct {
 	op.AttentionSizes
-	causal bool
-	typ    op.DType
-	packed bool
-	heads  int // matrices
-	rows   int // of each
-	group  int // matrices that share a head of keys
-	to     *epilogue
-	laid   attentionLaid
-	places [4]lib.AttentionPlace // with laid, of q, k, v and the result
+	causal  bool
+	typ     op.DType
+	packed  bool
+	heads   int // matrices
+	rows    int // of each
+	group   int // matrices that share a head of keys
+	to      *epilogue
+	strided attentionStrided
+	places  [4]lib.AttentionPlace // with laid, of q, k, v and the result
 }
 
 // pack cuts, packed or not.
@@ -107,7 +107,7 @@ func (c *attentionCut) args(args ...Arg) []Arg {
 // are too few tiles for the device, the keys are divided among blocks, and a
 // second stage puts the parts together.
 func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
-	s.Type, s.Causal, s.Head, s.Keys, s.Laid = c.typ, c.causal, c.padded(), 64, c.laid
+	s.Type, s.Causal, s.Head, s.Keys, s.AlignedWeights = c.typ, c.causal, c.padded(), 64, c.strided
 	switch {
 	case s.Head == 256 && s.Type == op.F32 && s.Sides == 1:
 		s.Keys, s.Rows = 16, min(s.Rows, 4)
@@ -124,10 +124,10 @@ func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
 	tiles := (c.rows-1)/(16*s.Rows) + 1
 	splits := 1
 	per := max((c.Tk-1)/s.Keys+1, 1) * s.Keys
-	if most := c.Tk / (4 * s.Keys); most > 1 { // a split has 4 tiles at least
+	if largest := c.Tk / (4 * s.Keys); largest > 1 { // a split has 4 tiles at least
 		want := (2*d.Multiprocessors - 1) / (c.heads * tiles)
 		if want > 1 {
-			splits = min(want, most, 64)
+			splits = min(want, largest, 64)
 			per = ((c.Tk-1)/s.Keys/splits + 1) * s.Keys
 			splits = (c.Tk-1)/per + 1
 		}
@@ -144,7 +144,7 @@ func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
 		args := append(c.args(c.operand(0), c.operand(1), c.operand(2), scratch(0), scratch(1)), word(uint32(tiles)), word(uint32(per)))
 		p.Stages = append(p.Stages, Stage{Kernel: attentionKernel(s, nil, "attention_mma", ptx.SM80, s.threads(), s.build),
 			Grid: [3]uint32{uint32(c.heads * tiles), uint32(splits), 1}, Args: args, Zero: -1})
-		m := attentionMerge{Type: c.typ, Causal: c.causal, Packed: c.packed, Head: s.Head, Laid: c.laid}
+		m := attentionMerge{Type: c.typ, Causal: c.causal, Packed: c.packed, Head: s.Head, AlignedWeights: c.strided}
 		args = append(c.args(c.operand(0), c.operand(1), c.operand(2), scratch(0), scratch(1)), word(uint32(all)), word(uint32(splits)))
 		args = append(args, c.to.args()...)
 		p.Stages = append(p.Stages, Stage{Kernel: attentionKernel(m, c.to, "attention_merge", ptx.SM80, mergeThreads, m.build),
@@ -159,7 +159,7 @@ func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
 
 // wgmma returns the kernel of warpgroups that is the fastest, if there is one.
 func (c *attentionCut) wgmma(d *Device) (attentionWgmma, bool) {
-	s := attentionWgmma{Type: c.typ, Causal: c.causal, Laid: c.laid, Head: (c.D + attentionSlice - 1) &^ (attentionSlice - 1), Groups: 2, Stages: 2, Turns: true}
+	s := attentionWgmma{Type: c.typ, Causal: c.causal, AlignedWeights: c.strided, Head: (c.D + attentionSlice - 1) &^ (attentionSlice - 1), Groups: 2, Stages: 2, Turns: true}
 	switch s.Head {
 	case 64: // half the registers hold results: there is room for a third warpgroup
 		s.Groups, s.Stages, s.Keys = 3, 3, 128
@@ -203,7 +203,7 @@ func (c *attentionCut) planWgmma(d *Device, s attentionWgmma) *Plan {
 		a := c.operand(i)
 		t := &Tiles{Type: c.typ, Size: []int{c.D, rows, c.Batch * heads}, Stride: []int{2 * c.D, 2 * c.D * rows},
 			Tile: []int{attentionSlice, tile, 1}, Swizzle: ptx.Swizzle128}
-		if c.laid.Operands {
+		if c.strided.Operands {
 			p := c.places[i]
 			t.Size, t.Stride, t.Tile = []int{c.D, rows, heads, c.Batch}, []int{2 * p.Row, 2 * p.Head, 2 * p.Batch}, append(t.Tile, 1)
 		}

@@ -9,12 +9,12 @@ import (
 // attentionResult counts the result among the arrays of an attention, behind q, k and v.
 const attentionResult = op.AttentionV + 1
 
-// attentionLaid says whether rows of q, k and v, and those of the result, are found by
+// attentionStrided says whether rows of q, k and v, and those of the result, are found by
 // strides, which are parameters. Else they follow each other.
-type attentionLaid struct{ Operands, Result bool }
+type attentionStrided struct{ Operands, Result bool }
 
 // of reports whether it holds for an array.
-func (l attentionLaid) of(i int) bool {
+func (l attentionStrided) of(i int) bool {
 	if i == attentionResult {
 		return l.Result
 	}
@@ -37,13 +37,13 @@ type attentionLine ptx.U32
 
 // declareSteps declares the parameters that strides add.
 func (a *attentionArgs) declareSteps(k *ptx.Kernel) {
-	if a.laid == (attentionLaid{}) {
+	if a.strided == (attentionStrided{}) {
 		return
 	}
 	param := func(name string) ptx.U32 { return ptx.Param[ptx.U32](k, name) }
 	a.heads, a.kvHeads = param("heads_of_one"), param("kv_of_one")
 	for i, of := range [...]string{"q", "k", "v", "y"} {
-		if a.laid.of(i) {
+		if a.strided.of(i) {
 			a.steps[i] = attentionSteps{param(of + "_batch"), param(of + "_matrix"), param(of + "_row"), param(of + "_head")}
 		}
 	}
@@ -51,7 +51,7 @@ func (a *attentionArgs) declareSteps(k *ptx.Kernel) {
 
 // steps returns the arguments of what declareSteps declares.
 func (c *attentionCut) steps() []Arg {
-	if c.laid == (attentionLaid{}) {
+	if c.strided == (attentionStrided{}) {
 		return nil
 	}
 	share, heads := 1, c.Heads // heads of a matrix, and matrices
@@ -60,7 +60,7 @@ func (c *attentionCut) steps() []Arg {
 	}
 	args := []Arg{word(uint32(heads)), word(uint32(c.KVHeads))}
 	for i, p := range c.places {
-		if !c.laid.of(i) {
+		if !c.strided.of(i) {
 			continue
 		}
 		matrix := p.Head
@@ -84,7 +84,7 @@ func (c *attentionCut) lay(r *lib.Request) (err error) {
 	if c.places, err = lib.AttentionPlaces(&c.AttentionSizes, layouts); err != nil {
 		return err
 	}
-	c.laid = attentionLaid{layouts[0] != nil || layouts[1] != nil || layouts[2] != nil, layouts[attentionResult] != nil}
+	c.strided = attentionStrided{layouts[0] != nil || layouts[1] != nil || layouts[2] != nil, layouts[attentionResult] != nil}
 	for i := range c.places {
 		// Strides of axes with one place do not matter, and are made such as maps have.
 		p, heads, rows := &c.places[i], c.KVHeads, c.Tk
@@ -103,7 +103,7 @@ func (c *attentionCut) lay(r *lib.Request) (err error) {
 			return unsupported("array %d of attention in the layout %v", i, layouts[i])
 		}
 	}
-	if c.places[attentionResult].Off != 0 || c.laid.Result && r.Post != nil {
+	if c.places[attentionResult].Off != 0 || c.strided.Result && r.Post != nil {
 		return unsupported("a result in the layout %v", layouts[attentionResult])
 	}
 	return nil
@@ -112,7 +112,7 @@ func (c *attentionCut) lay(r *lib.Request) (err error) {
 // operand returns the argument of an operand.
 func (c *attentionCut) operand(i int) Arg {
 	a := input(i)
-	if c.laid.Operands {
+	if c.strided.Operands {
 		a.Off = int64(c.places[i].Off) * int64(c.typ.Size())
 	}
 	return a
@@ -121,7 +121,7 @@ func (c *attentionCut) operand(i int) Arg {
 // mapped reports whether tensor maps describe the operands: none is repeated.
 func (c *attentionCut) mapped() bool {
 	for _, p := range c.places[:attentionResult] {
-		if c.laid.Operands && (p.Batch == 0 || p.Head == 0 || p.Row == 0) {
+		if c.strided.Operands && (p.Batch == 0 || p.Head == 0 || p.Row == 0) {
 			return false
 		}
 	}
@@ -132,7 +132,7 @@ func (c *attentionCut) mapped() bool {
 func (a *attentionArgs) head(head ptx.U32) *attentionHead {
 	h := &attentionHead{q: head.Mul(a.rows), kv: head.Div(a.group).Mul(a.tk)}
 	for i, s := range a.steps {
-		if !a.laid.of(i) {
+		if !a.strided.of(i) {
 			continue
 		}
 		n, heads := head, a.heads
@@ -153,9 +153,9 @@ func (a *attentionArgs) operand(i int) ptx.Global[ptx.B32] {
 func (a *attentionArgs) line(i int, of *attentionHead, row ptx.U32) attentionLine {
 	queries := i == op.AttentionQ || i == attentionResult
 	switch s := a.steps[i]; {
-	case a.laid.of(i) && queries && a.packed:
+	case a.strided.of(i) && queries && a.packed:
 		return attentionLine(row.Div(a.tq).MulAdd(s.head, row.Rem(a.tq).MulAdd(s.row, of.start[i])))
-	case a.laid.of(i):
+	case a.strided.of(i):
 		return attentionLine(row.MulAdd(s.row, of.start[i]))
 	case queries:
 		return attentionLine(of.q.Add(row))
@@ -165,7 +165,7 @@ func (a *attentionArgs) line(i int, of *attentionHead, row ptx.U32) attentionLin
 
 // pair returns how many pairs are before one of a row.
 func (a *attentionArgs) pair(i int, row attentionLine, pair ptx.U32) ptx.U32 {
-	if a.laid.of(i) {
+	if a.strided.of(i) {
 		return ptx.U32(row).Add(pair)
 	}
 	return ptx.U32(row).MulAdd(a.d2, pair)
@@ -173,7 +173,7 @@ func (a *attentionArgs) pair(i int, row attentionLine, pair ptx.U32) ptx.U32 {
 
 // piece returns how many words are before a piece of 16 bytes of a row.
 func (a *attentionArgs) piece(i int, row attentionLine, piece ptx.U32) ptx.U32 {
-	if a.laid.of(i) {
+	if a.strided.of(i) {
 		return piece.MulAdd(ptx.U(4), a.words(ptx.U32(row)))
 	}
 	return ptx.U32(row).MulAdd(a.words(a.d2), piece.Mul(ptx.U(4)))

@@ -8,10 +8,10 @@ import (
 // mergedRow is a row of results in the registers of a warp, not divided by the
 // sum of weights yet.
 type mergedRow struct {
-	most, total ptx.F32 // the greatest score (times scale, to base 2), the sum of weights
-	sums        [][2]ptx.Var[ptx.F32]
-	at          []ptx.U32  // pairs that the lane has
-	in          []ptx.Pred // whether there are such
+	limit, total ptx.F32 // the greatest score (times scale, to base 2), the sum of weights
+	sums         [][2]ptx.Var[ptx.F32]
+	at           []ptx.U32  // pairs that the lane has
+	in           []ptx.Pred // whether there are such
 }
 
 // each calls f for each pair that the lane has.
@@ -25,9 +25,9 @@ func (e *mergedRow) each(k *ptx.Kernel, f func(at ptx.U32, v [2]ptx.F32)) {
 // relative to its own greatest score: note returns that and the sum of weights,
 // load a pair of sums.
 func mergeRows(k *ptx.Kernel, parts ptx.U32, words int, d2 ptx.U32, note func(part ptx.U32) [2]ptx.F32, load func(part, at ptx.U32) [2]ptx.F32) *mergedRow {
-	most, total := ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
-	k.Count(parts, func(i ptx.U32) { ptx.MaxTo(most, note(i)[0]) })
-	base := ptx.Select(most.Get().Eq(minusInf), ptx.F(0), most.Get())
+	largest, total := ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
+	k.Count(parts, func(i ptx.U32) { ptx.MaxTo(largest, note(i)[0]) })
+	base := ptx.Select(largest.Get().Eq(minusInf), ptx.F(0), largest.Get())
 	e := &mergedRow{}
 	for i := range words {
 		w := k.Special(ptx.LaneID).Add(ptx.N(32 * i))
@@ -45,7 +45,7 @@ func mergeRows(k *ptx.Kernel, parts ptx.U32, words int, d2 ptx.U32, note func(pa
 			ptx.MulAddTo(e.sums[j][1], v[1], weight)
 		}
 	})
-	e.most, e.total = most.Get(), total.Get()
+	e.limit, e.total = largest.Get(), total.Get()
 	return e
 }
 
@@ -79,14 +79,14 @@ type attentionMerge struct {
 	Type           op.DType
 	Causal, Packed bool
 	Head           int
-	Laid           attentionLaid
+	AlignedWeights attentionStrided
 }
 
 const mergeThreads = 128
 
 func (s attentionMerge) build(k *ptx.Kernel, to *epilogue) {
 	k.Block(mergeThreads, 1, 1)
-	a := &attentionArgs{typ: s.Type, laid: s.Laid, packed: s.Packed}
+	a := &attentionArgs{typ: s.Type, strided: s.AlignedWeights, packed: s.Packed}
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
 	parts, shares := ptx.GlobalParam[ptx.F32](k, "parts"), ptx.GlobalParam[ptx.F32](k, "shares")
 	a.declare(k)

@@ -14,14 +14,14 @@ import (
 // Sides warps share the rows and divide the keys of a tile among them, for rows so
 // few that nothing else is to divide.
 type attentionMMA struct {
-	Type        op.DType
-	Causal      bool
-	Packed      bool // rows of several heads in one matrix
-	Split       bool // the keys are divided among blocks: results are parts, in float32
-	Head        int  // elements of a row in shared memory: those beyond d are 0
-	Rows, Sides int
-	Keys        int // of a tile
-	Laid        attentionLaid
+	Type           op.DType
+	Causal         bool
+	Packed         bool // rows of several heads in one matrix
+	Split          bool // the keys are divided among blocks: results are parts, in float32
+	Head           int  // elements of a row in shared memory: those beyond d are 0
+	Rows, Sides    int
+	Keys           int // of a tile
+	AlignedWeights attentionStrided
 }
 
 func (s attentionMMA) threads() int { return 32 * s.Rows * s.Sides }
@@ -53,7 +53,7 @@ type attentionProducts interface {
 func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 	threads := s.threads()
 	k.Block(threads, 1, 1)
-	a := &attentionArgs{typ: s.Type, laid: s.Laid, packed: s.Packed}
+	a := &attentionArgs{typ: s.Type, strided: s.AlignedWeights, packed: s.Packed}
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
 	var parts, shares ptx.Global[ptx.F32]
 	var per ptx.U32
@@ -153,9 +153,9 @@ func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 	row := [2]ptx.U32{first.Add(slice.MulAdd(ptx.U(16), lane.Shr(ptx.U(2))))}
 	row[1] = row[0].Add(ptx.U(8))
 	sees := [2]ptx.U32{a.seen(row[0], s.Causal, s.Packed), a.seen(row[1], s.Causal, s.Packed)}
-	var most, total [2]ptx.Var[ptx.F32]
-	for i := range most {
-		most[i], total[i] = ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
+	var largest, total [2]ptx.Var[ptx.F32]
+	for i := range largest {
+		largest[i], total[i] = ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
 	}
 	fragments := func(n int) [][4]ptx.Var[ptx.F32] {
 		f := make([][4]ptx.Var[ptx.F32], n)
@@ -191,14 +191,14 @@ func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 		weights := make([][4]ptx.F32, len(scores))
 		var base, down [2]ptx.F32
 		for i := range 2 {
-			top := most[i].Get()
+			top := largest[i].Get()
 			for j := range scores {
 				top = top.Max(scores[j][2*i].Get()).Max(scores[j][2*i+1].Get())
 			}
 			top = quad(top, ptx.F32.Max)
 			base[i] = ptx.Select(top.Eq(minusInf), ptx.F(0), top.Mul(a.scale)).Neg()
-			down[i] = most[i].Get().Fma(a.scale, base[i]).Ex2ApproxFlush()
-			most[i].Set(top)
+			down[i] = largest[i].Get().Fma(a.scale, base[i]).Ex2ApproxFlush()
+			largest[i].Set(top)
 			total[i].Set(total[i].Get().Mul(down[i]))
 		}
 		for j := range scores {
@@ -232,8 +232,8 @@ func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 		return
 	}
 	u := &attentionUnion{s: s, k: k, a: a, sums: sums, total: total, parts: parts, shares: shares, row: row, of: of, first: first, hidden: hidden}
-	for i := range most {
-		u.most[i] = most[i].Get().Mul(a.scale)
+	for i := range largest {
+		u.limit[i] = largest[i].Get().Mul(a.scale)
 	}
 	u.split = k.Special(ptx.CtaidY).Mul(k.Special(ptx.NctaidX).Div(tiles).Mul(a.rows)).Add(of.q)
 	if s.Sides == 1 {

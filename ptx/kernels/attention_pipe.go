@@ -16,7 +16,7 @@ type attentionPipe struct {
 	lane                                        ptx.U32
 	scores, sums                                []ptx.Var[ptx.F32]
 	weights                                     []ptx.Var[ptx.B32] // of two columns each
-	most, total                                 [2]ptx.Var[ptx.F32]
+	limit, total                                [2]ptx.Var[ptx.F32]
 	turn                                        ptx.Var[ptx.U32] // tiles of keys so far
 	sees                                        [2]ptx.U32
 }
@@ -81,9 +81,9 @@ func (p *attentionPipe) multiplyValues(weights [][4]ptx.B32, stage ptx.U32) {
 	p.k.WgmmaCommit()
 }
 
-// heldWeights returns the weights as operands: what a product of 64 by 16 has in
+// registerWeights returns the weights as operands: what a product of 64 by 16 has in
 // a lane is in the order of what that of 64 by 8 columns has left there.
-func (p *attentionPipe) heldWeights() [][4]ptx.B32 {
+func (p *attentionPipe) registerWeights() [][4]ptx.B32 {
 	x := make([][4]ptx.B32, p.s.Keys/16)
 	for c := range x {
 		for i := range 4 {
@@ -114,7 +114,7 @@ func (p *attentionPipe) weigh() (down [2]ptx.F32) {
 	var base [2]ptx.F32
 	for i := range 2 {
 		// Two chains, for the latency.
-		top := [2]ptx.F32{p.most[i].Get(), p.scores[2*i+1].Get()}
+		top := [2]ptx.F32{p.limit[i].Get(), p.scores[2*i+1].Get()}
 		for j := range s.Keys / 8 {
 			for e := range 2 {
 				top[e] = top[e].Max(p.scores[4*j+2*i+e].Get())
@@ -122,8 +122,8 @@ func (p *attentionPipe) weigh() (down [2]ptx.F32) {
 		}
 		now := quad(top[0].Max(top[1]), ptx.F32.Max)
 		base[i] = ptx.Select(now.Eq(minusInf), ptx.F(0), now.Mul(scale)).Neg()
-		down[i] = p.most[i].Get().Fma(scale, base[i]).Ex2ApproxFlush()
-		p.most[i].Set(now)
+		down[i] = p.limit[i].Get().Fma(scale, base[i]).Ex2ApproxFlush()
+		p.limit[i].Set(now)
 	}
 	for i := range 2 {
 		sum := [2]ptx.F32{p.total[i].Get().Mul(down[i])}
@@ -165,7 +165,7 @@ func (p *attentionPipe) consume() {
 		p.sums = append(p.sums, ptx.NewVar(k, ptx.F(0)))
 	}
 	for i := range 2 {
-		p.most[i], p.total[i] = ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
+		p.limit[i], p.total[i] = ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
 	}
 	p.turn = ptx.NewVar(k, ptx.U(0))
 	round := ptx.NewVar(k, ptx.U(0))
@@ -180,7 +180,7 @@ func (p *attentionPipe) consume() {
 		row[1] = row[0].Add(ptx.U(8))
 		for i := range 2 {
 			p.sees[i] = a.seen(row[i], s.Causal, false)
-			p.most[i].Set(minusInf)
+			p.limit[i].Set(minusInf)
 			p.total[i].Set(ptx.F(0))
 		}
 		for _, v := range p.sums {
@@ -204,14 +204,14 @@ func (p *attentionPipe) consume() {
 				last, lastPhase := p.stage(p.turn.Get())
 				ptx.AddTo(p.turn, ptx.U(1))
 				st, phase := p.stage(p.turn.Get())
-				held := p.heldWeights()
+				resident := p.registerWeights()
 				p.fullK.At(st).Wait(phase)
 				p.begin()
 				k.WgmmaFence()
 				p.multiplyKeys(st)
 				p.fullV.At(last).Wait(lastPhase)
 				k.WgmmaFence() // again, for the weights: after a branch
-				p.multiplyValues(held, last)
+				p.multiplyValues(resident, last)
 				p.end()
 				k.WgmmaWait(1)
 				p.release(p.emptyK.At(st))
@@ -234,10 +234,10 @@ func (p *attentionPipe) consume() {
 		p.release(p.emptyQ)
 		last, lastPhase := p.stage(p.turn.Get())
 		ptx.AddTo(p.turn, ptx.U(1))
-		held := p.heldWeights()
+		resident := p.registerWeights()
 		p.fullV.At(last).Wait(lastPhase)
 		k.WgmmaFence()
-		p.multiplyValues(held, last)
+		p.multiplyValues(resident, last)
 		var factor [2]ptx.F32
 		for i := range 2 {
 			factor[i] = quad(p.total[i].Get(), ptx.F32.Add).Rcp()

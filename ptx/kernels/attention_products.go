@@ -53,11 +53,11 @@ func newHalfProducts(s attentionMMA, k *ptx.Kernel, qs ptx.Shared[ptx.B32], slic
 	at := p.places(qs, slice.MulAdd(ptx.U(16), p.m.below()), p.m.high)
 	p.queries = func(c int) [4]ptx.B32 { return p.load(at, 0, c, false) }
 	if s.Head <= 128 { // there are registers for all
-		held := make([][4]ptx.B32, s.Head/16)
-		for c := range held {
-			held[c] = p.queries(c)
+		resident := make([][4]ptx.B32, s.Head/16)
+		for c := range resident {
+			resident[c] = p.queries(c)
 		}
-		p.queries = func(c int) [4]ptx.B32 { return held[c] }
+		p.queries = func(c int) [4]ptx.B32 { return resident[c] }
 	}
 	return p
 }

@@ -12,7 +12,7 @@ import (
 // one matrix: see [attentionCut].
 type attentionArgs struct {
 	typ                     op.DType
-	laid                    attentionLaid
+	strided                 attentionStrided
 	packed                  bool // rows of several heads in one matrix
 	q, keys, values         ptx.Global[ptx.B32]
 	rows, tq, tk, group, d2 ptx.U32 // d2 is how many pairs of elements a head has
@@ -136,7 +136,7 @@ func (w *attentionRow) broken(of *attentionHead, seen, hidden ptx.U32) ptx.Pred 
 func (w *attentionRow) repair(of *attentionHead, row, seen ptx.U32) {
 	k, a := w.k, w.a
 	x := w.load(op.AttentionQ, a.line(op.AttentionQ, of, row))
-	most, total := ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
+	largest, total := ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
 	sums := make([][2]ptx.Var[ptx.F32], len(x))
 	for i := range sums {
 		sums[i] = [2]ptx.Var[ptx.F32]{ptx.NewVar(k, ptx.F(0)), ptx.NewVar(k, ptx.F(0))}
@@ -150,10 +150,10 @@ func (w *attentionRow) repair(of *attentionHead, row, seen ptx.U32) {
 			s = s.Add(ptx.ShuffleXor(s, ptx.N(n)))
 		}
 		s = s.Mul(a.scale)
-		now := most.Get().Max(s)
+		now := largest.Get().Max(s)
 		base := ptx.Select(now.Eq(minusInf), ptx.F(0), now)
-		down, weight := most.Get().Sub(base).Ex2Approx(), s.Sub(base).Ex2Approx()
-		most.Set(now)
+		down, weight := largest.Get().Sub(base).Ex2Approx(), s.Sub(base).Ex2Approx()
+		largest.Set(now)
 		total.Set(total.Get().Fma(down, weight))
 		for i, y := range w.load(op.AttentionV, a.line(op.AttentionV, of, key)) {
 			for e := range y {

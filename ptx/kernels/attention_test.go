@@ -63,7 +63,7 @@ func TestAttentionLaid(t *testing.T) {
 		})
 	}
 	for _, causal := range []bool{false, true} {
-		for _, w := range attentionWays[:2] {
+		for _, w := range attentionSchedules[:2] {
 			if !sampled() {
 				continue
 			}
@@ -121,8 +121,8 @@ func TestAttentionHidden(t *testing.T) {
 	}
 }
 
-// attentionWays are kernels of warpgroups other than those that are chosen too.
-var attentionWays = []attentionWgmma{
+// attentionSchedules are kernels of warpgroups other than those that are chosen too.
+var attentionSchedules = []attentionWgmma{
 	{Groups: 2, Keys: 128, Stages: 2, Turns: true},
 	{Groups: 2, Keys: 176, Stages: 2},
 	{Groups: 3, Keys: 64, Stages: 3, Turns: true},
@@ -136,11 +136,11 @@ func TestAttentionWgmma(t *testing.T) {
 		{1, 1, 1, 70, 100, 192}, {1, 2, 2, 130, 200, 256},
 	} {
 		for _, causal := range []bool{false, true} {
-			for n, w := range attentionWays {
+			for n, w := range attentionSchedules {
 				if s.d > 128 {
 					w.Keys, w.Stages, w.Groups = 64, 2, 2
 				}
-				if !sampled() || n != rand.IntN(len(attentionWays)) {
+				if !sampled() || n != rand.IntN(len(attentionSchedules)) {
 					continue
 				}
 				typ := []op.DType{op.F16, op.BF16}[i%2]
@@ -177,7 +177,7 @@ func (c *trial) cut() *attentionCut {
 
 // with fills in what follows from the sizes.
 func (s attentionWgmma) with(c *attentionCut) attentionWgmma {
-	s.Type, s.Causal, s.Head, s.Laid = c.typ, c.causal, (c.D+63)&^63, c.laid
+	s.Type, s.Causal, s.Head, s.AlignedWeights = c.typ, c.causal, (c.D+63)&^63, c.strided
 	return s
 }
 
@@ -212,8 +212,8 @@ func TestAttentionPtxas(t *testing.T) {
 						continue
 					}
 					cut.Tq = tq
-					if cut.laid = (attentionLaid{}); rand.IntN(2) == 0 {
-						cut.laid = attentionLaid{true, true}
+					if cut.strided = (attentionStrided{}); rand.IntN(2) == 0 {
+						cut.strided = attentionStrided{true, true}
 						for i := range cut.places {
 							cut.places[i] = lib.AttentionPlace{Batch: 1 << 20, Head: head, Row: 1 << 10}
 						}
@@ -226,7 +226,7 @@ func TestAttentionPtxas(t *testing.T) {
 						if rand.IntN(2) == 0 || !sampled() {
 							continue
 						}
-						t.Run(fmt.Sprintf("%v/%s/%v/%d/%v/%d/%v", d.Target, s.Kernel.Name, typ, head, causal, tq, cut.laid), func(t *testing.T) {
+						t.Run(fmt.Sprintf("%v/%s/%v/%d/%v/%d/%v", d.Target, s.Kernel.Name, typ, head, causal, tq, cut.strided), func(t *testing.T) {
 							assembleWell(t, s.Kernel, d.Target)
 						})
 					}

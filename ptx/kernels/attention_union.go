@@ -9,7 +9,7 @@ type attentionUnion struct {
 	k             *ptx.Kernel
 	a             *attentionArgs
 	sums          [][4]ptx.Var[ptx.F32]
-	most          [2]ptx.F32 // of each row the greatest score, times scale, to base 2
+	limit         [2]ptx.F32 // of each row the greatest score, times scale, to base 2
 	total         [2]ptx.Var[ptx.F32]
 	row           [2]ptx.U32
 	of            *attentionHead
@@ -32,7 +32,7 @@ func (u *attentionUnion) direct() {
 				})
 			}
 			k.If(lane.And(ptx.U(3)).Eq(ptx.U(0)), func() {
-				u.shares.At(at.Mul(ptx.U(2))).Store2([2]ptx.F32{u.most[i], u.total[i].Get()})
+				u.shares.At(at.Mul(ptx.U(2))).Store2([2]ptx.F32{u.limit[i], u.total[i].Get()})
 			})
 		})
 	}
@@ -56,7 +56,7 @@ func (u *attentionUnion) merge(wide, notes ptx.Shared[ptx.F32], warp, side, slic
 			at[j%4].Offset(j / 4 * 32).Store2([2]ptx.F32{u.sums[j][2*i].Get(), u.sums[j][2*i+1].Get()})
 		}
 		k.If(lane.And(ptx.U(3)).Eq(ptx.U(0)), func() {
-			notes.At(row.Mul(ptx.U(2))).Store2([2]ptx.F32{u.most[i], u.total[i].Get()})
+			notes.At(row.Mul(ptx.U(2))).Store2([2]ptx.F32{u.limit[i], u.total[i].Get()})
 		})
 	}
 	k.Sync()
@@ -70,7 +70,7 @@ func (u *attentionUnion) merge(wide, notes ptx.Shared[ptx.F32], warp, side, slic
 			})
 			if s.Split {
 				e.each(k, func(c ptx.U32, v [2]ptx.F32) { u.parts.At(u.split.Add(row).MulAdd(a.d2, c).Mul(ptx.U(2))).Store2(v) })
-				k.If(lane.Eq(ptx.U(0)), func() { u.shares.At(u.split.Add(row).Mul(ptx.U(2))).Store2([2]ptx.F32{e.most, e.total}) })
+				k.If(lane.Eq(ptx.U(0)), func() { u.shares.At(u.split.Add(row).Mul(ptx.U(2))).Store2([2]ptx.F32{e.limit, e.total}) })
 				return
 			}
 			finishRow(k, s.Head, s.Causal, a, e, u.of, row, a.seen(row, s.Causal, s.Packed), u.hidden)

@@ -13,14 +13,14 @@ import (
 // weights between the two; and two warpgroups take turns, so that one computes
 // weights while the other multiplies.
 type attentionWgmma struct {
-	Type   op.DType
-	Causal bool
-	Head   int  // elements of a row in shared memory, a multiple of 64: those beyond d are 0
-	Groups int  // warpgroups that multiply
-	Keys   int  // of a tile
-	Stages int  // tiles of keys, and of values, that shared memory holds
-	Turns  bool // warpgroups start products one after the other
-	Laid   attentionLaid
+	Type           op.DType
+	Causal         bool
+	Head           int  // elements of a row in shared memory, a multiple of 64: those beyond d are 0
+	Groups         int  // warpgroups that multiply
+	Keys           int  // of a tile
+	Stages         int  // tiles of keys, and of values, that shared memory holds
+	Turns          bool // warpgroups start products one after the other
+	AlignedWeights attentionStrided
 }
 
 func (s attentionWgmma) threads() int { return 128 * (s.Groups + 1) }
@@ -62,7 +62,7 @@ func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
 	k.Block(s.threads(), 1, 1)
 	k.MinBlocks(1)
 	k.Align(1024)
-	a := &attentionArgs{typ: s.Type, laid: s.Laid}
+	a := &attentionArgs{typ: s.Type, strided: s.AlignedWeights}
 	mq, mk, mv := ptx.TensorMapParam(k, "mq"), ptx.TensorMapParam(k, "mk"), ptx.TensorMapParam(k, "mv")
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
 	counter := ptx.GlobalParam[ptx.U32](k, "counter")
@@ -134,7 +134,7 @@ func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
 			bar.ArriveExpect(ptx.N(2 * rows * s.Head))
 			for i := range slices {
 				at := []ptx.S32{ptx.S(int32(i * attentionSlice)), row.S32(), head.S32()}
-				if s.Laid.Operands {
+				if s.AlignedWeights.Operands {
 					at = append(at[:2], head.Rem(heads).S32(), head.Div(heads).S32())
 				}
 				ptx.TensorLoad(to.Offset(i*rows*sliceWords), m, bar, at...)

@@ -61,14 +61,14 @@ func BenchmarkGPUChain(b *testing.B) {
 			b.Fatal(err)
 		}
 		fmt.Printf("%s %s:", f[1], f[2])
-		for _, way := range f[3:] {
+		for _, schedule := range f[3:] {
 			for _, mode := range strings.Split(f[0], ",") {
-				twenty, each, err := g.chain(mode, f[1], way, rows, cols)
+				twenty, each, err := g.chain(mode, f[1], schedule, rows, cols)
 				if err != nil {
-					fmt.Printf(" %s/%s %v", mode, way, err)
+					fmt.Printf(" %s/%s %v", mode, schedule, err)
 					continue
 				}
-				fmt.Printf(" %s/%s %.1f(%.2f)", mode, way, float64(twenty.Nanoseconds())/1e3, float64(each.Nanoseconds())/1e3)
+				fmt.Printf(" %s/%s %.1f(%.2f)", mode, schedule, float64(twenty.Nanoseconds())/1e3, float64(each.Nanoseconds())/1e3)
 			}
 		}
 		fmt.Println()
@@ -77,7 +77,7 @@ func BenchmarkGPUChain(b *testing.B) {
 
 // chain returns the time of a graph of twenty launches and waiting for it, and the
 // time that one more takes.
-func (g *gpu) chain(mode, name, way string, rows, cols int) (twenty, each time.Duration, err error) {
+func (g *gpu) chain(mode, name, schedule string, rows, cols int) (twenty, each time.Duration, err error) {
 	x := lib.Array{Type: op.F32, Shape: op.Shape{rows, cols}}
 	var p *Plan
 	if name == "empty" {
@@ -92,10 +92,10 @@ func (g *gpu) chain(mode, name, way string, rows, cols int) (twenty, each time.D
 		for range len(o.Inputs()) - 1 {
 			q.In = append(q.In, lib.Array{})
 		}
-		if way == "-" {
+		if schedule == "-" {
 			p, err = For(q, g.desc)
 		} else {
-			w, _, _, parsed := parseRowWay(way, op.F32)
+			w, _, _, parsed := parseRowSchedule(schedule, op.F32)
 			if parsed != nil {
 				return 0, 0, parsed
 			}

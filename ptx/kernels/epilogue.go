@@ -87,7 +87,7 @@ func newEpilogue(r *lib.Request, p *lib.Epilogue, columns int) (*epilogue, error
 			if op.Register(in.Type) == ir.Invalid {
 				return nil, unsupported("operands of type %v", in.Type)
 			}
-			if in.Spread == op.Strided {
+			if in.Broadcast == op.Strided {
 				return nil, unsupported("a strided operand")
 			}
 			x := extraOf(in, n, columns)
@@ -104,15 +104,15 @@ func newEpilogue(r *lib.Request, p *lib.Epilogue, columns int) (*epilogue, error
 // extraOf returns how an operand lies over n elements in rows of columns.
 func extraOf(in lib.Operand, n, columns int) extra {
 	x := extra{Operand: in, wide: 8}
-	switch in.Spread {
+	switch in.Broadcast {
 	case op.Scalar:
 		x.lie = lieScalar
-	case op.Periodic:
+	case op.Tiled:
 		x.lie, x.size = liePeriodic, in.N
 		if in.N == columns {
 			x.lie = lieColumn
 		}
-	case op.Stretched:
+	case op.Repeated:
 		x.lie, x.size = lieStretched, n/in.N
 		if x.size == columns {
 			x.lie = lieRow
@@ -175,7 +175,7 @@ func (e *epilogue) sink(k *ptx.Kernel) *sink {
 // spot is a place in the result.
 type spot struct {
 	i, row, column ptx.U32
-	known          bool // row and column are there
+	located        bool // row and column are there
 	plus           int  // is added to i, at no cost where operands lie over the result; not if known
 }
 
@@ -186,7 +186,7 @@ func (s *sink) set(i ptx.U32, v ...ptx.F32) { s.put(spot{i: i}, v) }
 // setRow is set for element i that stands in that row and column. All values are
 // of one row.
 func (s *sink) setRow(row, column, i ptx.U32, v ...ptx.F32) {
-	s.put(spot{i: i, row: row, column: column, known: true}, v)
+	s.put(spot{i: i, row: row, column: column, located: true}, v)
 }
 
 // floats computes what setRow stores, of epilogues with one result of a floating
@@ -195,7 +195,7 @@ func (s *sink) setRow(row, column, i ptx.U32, v ...ptx.F32) {
 // the values are.
 func (s *sink) floats(row, column, i ptx.U32, v ...ptx.F32) []ptx.F32 {
 	y := make([]ptx.F32, len(v))
-	for j, x := range s.values(spot{i: i, row: row, column: column, known: true}, v) {
+	for j, x := range s.values(spot{i: i, row: row, column: column, located: true}, v) {
 		y[j] = ptx.F32(x[0])
 	}
 	return y
@@ -257,7 +257,7 @@ func (s *sink) load(j int, at spot, n int) []ptx.U32 {
 		return loadFurther(x.Type, p, at.i, at.plus, n)
 	}
 	together := min(n, x.wide)
-	if x.lie == lieScalar || x.lie == lieRow && at.known {
+	if x.lie == lieScalar || x.lie == lieRow && at.located {
 		together = n
 	}
 	var y []ptx.U32
@@ -267,11 +267,11 @@ func (s *sink) load(j int, at spot, n int) []ptx.U32 {
 		switch {
 		case x.lie == lieScalar:
 			i = ptx.U(0)
-		case x.lie == lieRow && at.known:
+		case x.lie == lieRow && at.located:
 			i = at.row
 		case x.lie == lieRow || x.lie == lieStretched:
 			i = i.Div(size)
-		case x.lie == lieColumn && at.known:
+		case x.lie == lieColumn && at.located:
 			i, one = at.column.Add(ptx.N(e)), false
 		default:
 			i, one = i.Rem(size), false

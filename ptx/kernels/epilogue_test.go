@@ -84,8 +84,8 @@ func fusion(n, columns int) (*lib.Epilogue, []*op.Array) {
 	}
 	y := make2(ir.Add, make2(ir.Add, make2(ir.Mul, arg(0), arg(1)), arg(2)), arg(3))
 	return &lib.Epilogue{
-		In: []lib.Operand{{Type: op.BF16, Spread: op.Stretched, N: n / columns}, {Type: op.F16, Spread: op.Periodic, N: columns},
-			{Type: op.F32, Spread: op.Full, N: n}, {Type: op.F32, Spread: op.Scalar, N: 1}},
+		In: []lib.Operand{{Type: op.BF16, Broadcast: op.Repeated, N: n / columns}, {Type: op.F16, Broadcast: op.Tiled, N: columns},
+			{Type: op.F32, Broadcast: op.Full, N: n}, {Type: op.F32, Broadcast: op.Scalar, N: 1}},
 		Exprs: []*ir.Node{y, make2(ir.Lt, arg(0), arg(4))},
 	}, []*op.Array{normal(n / columns), normal(columns), normal(n), normal(1)}
 }

@@ -87,7 +87,7 @@ func (f *onGPU) compare(k *ptx.Kernel) {
 	worst := ptx.GlobalParam[ptx.U64](k, "worst")
 	lo, hi := ptx.Param[ptx.F32](k, "lo"), ptx.Param[ptx.F32](k, "hi")
 	i := k.Special(ptx.CtaidX).MulAdd(ptx.U(threads), k.Special(ptx.TidX))
-	most := ptx.NewVar(k, ptx.UL(0))
+	largest := ptx.NewVar(k, ptx.UL(0))
 	k.For(ptx.U(0), ptx.U(4096), ptx.U(1), func(turn ptx.U32) {
 		bits := turn.MulAdd(ptx.U(1<<20), i)
 		x := bits.B32().Float()
@@ -102,10 +102,10 @@ func (f *onGPU) compare(k *ptx.Kernel) {
 			wrong := got.IsNaN(got).Xor(want.IsNaN(want))
 			off = ptx.Select(wrong, ptx.F(1e30), ptx.Select(want.IsNaN(want), ptx.F(0), off))
 			both := off.Bits().U32().U64().Shl(ptx.U(32)).Or(bits.U64())
-			most.Set(most.Get().Max(both))
+			largest.Set(largest.Get().Max(both))
 		})
 	})
-	ptx.AtomicMax(worst, most.Get())
+	ptx.AtomicMax(worst, largest.Get())
 }
 
 func (g *gpu) worst(f *onGPU) (units float64, at float32, err error) {

@@ -23,9 +23,9 @@ type halfProduct struct {
 	after          *epilogue // nil if sums, with the bias, are stored as they are
 }
 
-// mostTF32 is the longest sum of products of TF32: tensor cores cut what they add to
+// maxTF32 is the longest sum of products of TF32: tensor cores cut what they add to
 // a sum, which the operation's tolerance takes for so long.
-const mostTF32 = 1 << 16
+const maxTF32 = 1 << 16
 
 // planHalfMatMul answers requests for products of f16 and bf16, and of f32 that may
 // become TF32.
@@ -51,7 +51,7 @@ func planHalfMatMul(r *lib.Request, d *Device) (*Plan, error) {
 	switch {
 	case p.K == 0:
 		return nil, unsupported("a sum of no terms")
-	case t == op.F32 && (p.K > mostTF32 || !p.gains(d)):
+	case t == op.F32 && (p.K > maxTF32 || !p.gains(d)):
 		return nil, unsupported("TF32 for %d by %d by %d", p.M, p.K, p.N)
 	case p.M <= 2 || p.N == 1:
 		// Most of a tile would be empty: 1 or 2 by 8192 by 8192 takes a fifth less
@@ -159,7 +159,7 @@ func (p *halfProduct) aligned(plan *Plan, copyA, copyB, turn bool) (a, b matrix,
 		}
 		plan.Scratch = append(plan.Scratch, int64(2*rows*stride))
 		if turn {
-			if m.count > mostLaidOut || m.inner > mostLaidOut*packTile {
+			if m.count > maxLaidOut || m.inner > maxLaidOut*packTile {
 				return a, b, unsupported("%d matrices of %d elements in a row", m.count, m.inner)
 			}
 			plan.Stages = append(plan.Stages, layOutIn(m.stride, input(i), scratch(to), m.inner, m.outer, m.count, true))

@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// wgmmaWay is a way to compute a product by warpgroups.
-type wgmmaWay struct {
+// wgmmaSchedule is a way to compute a product by warpgroups.
+type wgmmaSchedule struct {
 	wgmmaSpec
 	parts        int  // of sums
 	copyA, copyB bool // rows are copied to begin at lines of the cache
@@ -21,7 +21,7 @@ type wgmmaWay struct {
 
 // String returns the tile, the parts and the operands that are copied:
 // wgmma128x256x2_s4_c1_k3_ab, or wgmma128x256x2t where the tile is turned.
-func (w *wgmmaWay) String() string {
+func (w *wgmmaSchedule) String() string {
 	s := w.wgmmaSpec.String()
 	if w.parts > 1 {
 		s += fmt.Sprintf("_k%d", w.parts)
@@ -36,7 +36,7 @@ func (w *wgmmaWay) String() string {
 		s += "b"
 	}
 	if w.top > 0 {
-		s += "+" + (&wgmmaWay{wgmmaSpec: w.below, parts: w.belowParts}).String()
+		s += "+" + (&wgmmaSchedule{wgmmaSpec: w.below, parts: w.belowParts}).String()
 	}
 	return s
 }
@@ -81,7 +81,7 @@ func (p *halfProduct) speed() wgmmaSpeed {
 
 // copying returns the time that the copies of a way take, and how many times as
 // long a line of each operand then takes.
-func (p *halfProduct) copying(w *wgmmaWay) (t, slowA, slowB float64) {
+func (p *halfProduct) copying(w *wgmmaSchedule) (t, slowA, slowB float64) {
 	a, b := p.lay()
 	slow := func(m matrix, copies bool) float64 {
 		switch {
@@ -106,7 +106,7 @@ func (p *halfProduct) multiplying(s *wgmmaSpec, busy float64, rows, parts int, s
 	if s.Turned {
 		slowA, slowB = slowB, slowA
 	}
-	if s.held() {
+	if s.aInRegisters() {
 		slowA *= 1.06 // it comes in more pieces
 		if s.Rows > 64*s.Groups {
 			busy *= 0.9 // B is read twice for it, and A besides
@@ -134,18 +134,18 @@ func (p *halfProduct) warpgroups(d *Device) (*Plan, error) {
 }
 
 // best returns the way that should take least, and its time.
-func (p *halfProduct) best(d *Device) (wgmmaWay, float64) {
-	var best wgmmaWay
-	least := math.Inf(1)
-	p.ways(d, func(w wgmmaWay, t float64) {
-		if t < least {
-			best, least = w, t
+func (p *halfProduct) best(d *Device) (wgmmaSchedule, float64) {
+	var best wgmmaSchedule
+	minimum := math.Inf(1)
+	p.schedules(d, func(w wgmmaSchedule, t float64) {
+		if t < minimum {
+			best, minimum = w, t
 		}
 	})
 	// Rows of A that lie one after the other can be cut, and nothing that follows
 	// may ask which row it is.
 	if p.Batch > 1 || p.TransA || p.after != nil || best.parts > 1 {
-		return best, least
+		return best, minimum
 	}
 	copied, slowA, slowB := p.copying(&best)
 	alongA, alongB := p.alongs(&best)
@@ -169,22 +169,22 @@ func (p *halfProduct) best(d *Device) (wgmmaWay, float64) {
 				continue
 			}
 			for _, n := range []int{1, 2, 3, 4, 6, 8} {
-				if n > ceilDiv(p.K, depth(p.Type)) || t >= least {
+				if n > ceilDiv(p.K, depth(p.Type)) || t >= minimum {
 					break
 				}
-				if t := t + p.multiplying(&below, u.busy, p.M-top, n, slowA, slowB, d); t < least*0.97 {
+				if t := t + p.multiplying(&below, u.busy, p.M-top, n, slowA, slowB, d); t < minimum*0.97 {
 					w := best
 					w.wgmmaSpec, w.parts, w.top, w.below, w.belowParts = s.wgmmaSpec, 1, top, u.wgmmaSpec, n
-					best, least = w, t/0.97
+					best, minimum = w, t/0.97
 				}
 			}
 		}
 	}
-	return best, least
+	return best, minimum
 }
 
-// ways calls f for each way to compute the product, with its cost.
-func (p *halfProduct) ways(d *Device, f func(w wgmmaWay, cost float64)) {
+// schedules calls f for each way to compute the product, with its cost.
+func (p *halfProduct) schedules(d *Device, f func(w wgmmaSchedule, cost float64)) {
 	a, b := p.lay()
 	for _, s := range wgmmaTiles {
 		for _, n := range []int{1, 2, 3, 4, 6, 8, 12, 16} {
@@ -192,7 +192,7 @@ func (p *halfProduct) ways(d *Device, f func(w wgmmaWay, cost float64)) {
 				break
 			}
 			for c := range 4 {
-				w := wgmmaWay{wgmmaSpec: s.wgmmaSpec, parts: n, copyA: c&1 != 0, copyB: c&2 != 0}
+				w := wgmmaSchedule{wgmmaSpec: s.wgmmaSpec, parts: n, copyA: c&1 != 0, copyB: c&2 != 0}
 				if !p.mayCopy(a, w.copyA) || !p.mayCopy(b, w.copyB) {
 					continue
 				}
@@ -224,7 +224,7 @@ func (p *halfProduct) mayCopy(m matrix, copies bool) bool {
 }
 
 // alongs reports whether the operands, copied or not, go along the sum.
-func (p *halfProduct) alongs(w *wgmmaWay) (a, b bool) {
+func (p *halfProduct) alongs(w *wgmmaSchedule) (a, b bool) {
 	turn := p.Type == op.F32
 	return !p.TransA || turn && w.copyA, p.TransB || turn && w.copyB
 }

@@ -173,7 +173,7 @@ func BenchmarkGPUHalfMatMul(b *testing.B) {
 	for i, o := range layouts {
 		p := &halfProduct{Product: op.Product{Batch: 1, M: 4096, K: 4096, N: 4096}, Type: op.BF16, TransA: o.TransA, TransB: o.TransB}
 		for _, s := range wgmmaTiles {
-			plan, err := p.warpgroupsOf(wgmmaWay{wgmmaSpec: s.wgmmaSpec, parts: 1}, &h.desc)
+			plan, err := p.warpgroupsOf(wgmmaSchedule{wgmmaSpec: s.wgmmaSpec, parts: 1}, &h.desc)
 			run(fmt.Sprintf("%s/%d", s.wgmmaSpec.String(), i), p, plan, err)
 		}
 		for _, s := range mmaTiles {
@@ -183,8 +183,8 @@ func BenchmarkGPUHalfMatMul(b *testing.B) {
 	}
 }
 
-// parseWay reads what [wgmmaWay.String] writes, of a way that is not cut.
-func parseWay(s string) (w wgmmaWay, err error) {
+// parseSchedule reads what [wgmmaSchedule.String] writes, of a way that is not cut.
+func parseSchedule(s string) (w wgmmaSchedule, err error) {
 	f := strings.Split(s, "_")
 	if _, err = fmt.Sscanf(strings.Replace(f[0], "t", "", 1), "wgmma%dx%dx%d", &w.Rows, &w.Cols, &w.Groups); err != nil {
 		return w, err
@@ -209,14 +209,14 @@ func (p *halfProduct) full() *lib.Request {
 		Out: []lib.Array{{Type: p.Type, Shape: op.Shape{p.Batch, p.M, p.N}}}}
 }
 
-// BenchmarkGPUHalfWays compares ways that the environment lists, in TFLOP/s, after it
+// BenchmarkGPUHalfSchedules compares ways that the environment lists, in TFLOP/s, after it
 // has checked what comes out of each:
 //
 //	RAYO_TUNE="f32 4096x4096x4096 nn - mma wgmma128x256x2_s4_c1_b; bf16 ..."
 //
 // The sizes are m, k and n, behind the number of products; t stands for an operand that is transposed, - for what
 // is chosen, mma for products by single warps, and full for those that keep all bits.
-func BenchmarkGPUHalfWays(b *testing.B) {
+func BenchmarkGPUHalfSchedules(b *testing.B) {
 	testutil.Need(b, "tuning")
 	room := map[op.DType]*halfGPU{}
 	for _, line := range strings.Split(os.Getenv("RAYO_TUNE"), ";") {
@@ -250,8 +250,8 @@ func BenchmarkGPUHalfWays(b *testing.B) {
 			case "full":
 				plan, err = For(p.full(), h.desc)
 			default:
-				var w wgmmaWay
-				if w, err = parseWay(s); err == nil {
+				var w wgmmaSchedule
+				if w, err = parseSchedule(s); err == nil {
 					plan, err = p.warpgroupsOf(w, &h.desc)
 				}
 			}
@@ -315,7 +315,7 @@ func testGPUHalfTiles(t *testing.T, typ op.DType) {
 		for j := range 2 {
 			o := layouts[(i+j)%4]
 			p := &halfProduct{Product: op.Product{Batch: 2, M: 700, K: 776, N: 712}, Type: typ, TransA: o.TransA, TransB: o.TransB}
-			w := wgmmaWay{wgmmaSpec: s.wgmmaSpec, parts: 1}
+			w := wgmmaSchedule{wgmmaSpec: s.wgmmaSpec, parts: 1}
 			w.copyB = typ == op.F32 && o.TransA && !o.TransB
 			switch {
 			case j == 1 && i%2 == 0:

@@ -349,13 +349,13 @@ var mmaTiles = []struct {
 
 // warps plans a product for sm_80 and what came after it.
 func (p *halfProduct) warps(d *Device) (*Plan, error) {
-	best, least := 0, math.Inf(1)
+	best, minimum := 0, math.Inf(1)
 	for i, s := range mmaTiles {
 		// Blocks of 256 threads run two at a time, smaller ones more.
 		tiles := p.Batch * ceilDiv(p.M, s.Rows) * ceilDiv(p.N, s.Cols)
 		rounds := float64(ceilDiv(tiles, d.Multiprocessors*512/s.threads()) * 512 / s.threads())
-		if t := rounds * float64(s.Rows*s.Cols) / s.busy; t < least {
-			best, least = i, t
+		if t := rounds * float64(s.Rows*s.Cols) / s.busy; t < minimum {
+			best, minimum = i, t
 		}
 	}
 	return p.warpsOf(mmaTiles[best].mmaSpec)

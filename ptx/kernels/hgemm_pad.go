@@ -67,12 +67,12 @@ func (s padSpec) build(k *ptx.Kernel) {
 	// The last word of a piece that begins with an upper half has the next element
 	// too, which there is unless the row ends.
 	k.IfElse(col.Add(ptx.U(padEach)).Lt(inner), func() {
-		near := ptx.Cast[ptx.B32](x).At(from.Shr(ptx.U(1)))
+		source := ptx.Cast[ptx.B32](x).At(from.Shr(ptx.U(1)))
 		var w [padEach/2 + 1]ptx.B32
 		for j := range padEach/2 + 1 {
 			switch {
 			case j < padEach/2:
-				w[j] = near.Offset(j).Load()
+				w[j] = source.Offset(j).Load()
 			case s.Odd:
 				w[j] = ptx.Cast[ptx.B32](x).At(from.Add(ptx.U(padEach - 1)).Shr(ptx.U(1))).Load()
 			}

@@ -67,7 +67,7 @@ func TestWgmmaMatMul(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				p, err := halfOf(c).warpgroupsOf(wgmmaWay{wgmmaSpec: s, parts: 1}, &few)
+				p, err := halfOf(c).warpgroupsOf(wgmmaSchedule{wgmmaSpec: s, parts: 1}, &few)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -157,7 +157,7 @@ func TestSplitMatMul(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p, err := h.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 3, Cluster: 1}, parts: 4, copyB: o.TransA && !o.TransB && typ == op.F32}, &h200)
+		p, err := h.warpgroupsOf(wgmmaSchedule{wgmmaSpec: wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 3, Cluster: 1}, parts: 4, copyB: o.TransA && !o.TransB && typ == op.F32}, &h200)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestWgmmaTiles(t *testing.T) {
 		single := *p
 		single.Type = op.F32
 		for _, s := range wgmmaTiles {
-			if _, err := p.warpgroupsOf(wgmmaWay{wgmmaSpec: s.wgmmaSpec, parts: 1}, &h200); err != nil || s.bytes() > h200.Shared {
+			if _, err := p.warpgroupsOf(wgmmaSchedule{wgmmaSpec: s.wgmmaSpec, parts: 1}, &h200); err != nil || s.bytes() > h200.Shared {
 				t.Errorf("%s, %v, %d bytes: %v", s.String(), o, s.bytes(), err)
 			}
 			for _, w := range wgmmaCopies {
@@ -193,7 +193,7 @@ func TestWgmmaTiles(t *testing.T) {
 				}
 			}
 		}
-		_, err := p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 128, Cols: 192, Groups: 2, Stages: 4, Cluster: 2}, parts: 1}, &h200)
+		_, err := p.warpgroupsOf(wgmmaSchedule{wgmmaSpec: wgmmaSpec{Rows: 128, Cols: 192, Groups: 2, Stages: 4, Cluster: 2}, parts: 1}, &h200)
 		if o.TransB != (err == nil) {
 			t.Errorf("a cluster with 96 columns a block, %v: %v", o, err)
 		}
@@ -280,10 +280,10 @@ func TestHalfMatMulMutants(t *testing.T) {
 	one := h200
 	one.Multiprocessors = 1
 	wgmma := func(p *halfProduct) (*Plan, error) {
-		return p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 2, Cluster: 1}, parts: 1}, &one)
+		return p.warpgroupsOf(wgmmaSchedule{wgmmaSpec: wgmmaSpec{Rows: 64, Cols: 64, Groups: 1, Stages: 2, Cluster: 1}, parts: 1}, &one)
 	}
 	turned := func(p *halfProduct) (*Plan, error) {
-		return p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 128, Cols: 64, Groups: 1, Stages: 2, Cluster: 1}, parts: 1}, &one)
+		return p.warpgroupsOf(wgmmaSchedule{wgmmaSpec: wgmmaSpec{Rows: 128, Cols: 64, Groups: 1, Stages: 2, Cluster: 1}, parts: 1}, &one)
 	}
 	mma := func(p *halfProduct) (*Plan, error) {
 		return p.warpsOf(mmaSpec{Rows: 64, Cols: 64, High: 32, Wide: 32, Stages: 3})
@@ -331,7 +331,7 @@ func TestHalfMatMulBanks(t *testing.T) {
 	for _, o := range layouts {
 		wgmma := func(groups int) func(p *halfProduct) (*Plan, error) {
 			return func(p *halfProduct) (*Plan, error) {
-				return p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaSpec{Rows: 128, Cols: 128, Groups: groups, Stages: 2, Cluster: 1}, parts: 1}, &h200)
+				return p.warpgroupsOf(wgmmaSchedule{wgmmaSpec: wgmmaSpec{Rows: 128, Cols: 128, Groups: groups, Stages: 2, Cluster: 1}, parts: 1}, &h200)
 			}
 		}
 		for i, f := range []func(p *halfProduct) (*Plan, error){
@@ -377,7 +377,7 @@ func TestHalfMatMulResidual(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.post = &lib.Epilogue{In: []lib.Operand{{Type: typ, Spread: op.Full, N: m * n}, {Type: op.F32, Spread: op.Stretched, N: m}}, Exprs: []*ir.Node{sum}}
+		c.post = &lib.Epilogue{In: []lib.Operand{{Type: typ, Broadcast: op.Full, N: m * n}, {Type: op.F32, Broadcast: op.Repeated, N: m}}, Exprs: []*ir.Node{sum}}
 		c.out = []op.DType{typ}
 		r, err := c.request()
 		if err != nil {
@@ -445,7 +445,7 @@ func TestCutMatMul(t *testing.T) {
 		}
 		h := halfOf(c)
 		h.Bias = true
-		w := wgmmaWay{wgmmaSpec: wgmmaTiles[4].wgmmaSpec, parts: 1, top: 128, below: wgmmaTiles[6].wgmmaSpec, belowParts: 1 + i%2}
+		w := wgmmaSchedule{wgmmaSpec: wgmmaTiles[4].wgmmaSpec, parts: 1, top: 128, below: wgmmaTiles[6].wgmmaSpec, belowParts: 1 + i%2}
 		a, b := h.lay()
 		w.copyA, w.copyB = a.inner*a.bytes%16 != 0, b.inner*b.bytes%16 != 0
 		p, err := h.warpgroupsOf(w, &h200)

@@ -2,10 +2,10 @@ package kernels
 
 import "github.com/rayo-go/rayo/ptx"
 
-// wgmmaHeld reads A of floats, which does not go along the sum, to registers. A
+// registerOperand reads A of floats, which does not go along the sum, to registers. A
 // line of a stage is 32 rows of A at one place along the sum; a lane reads two or
 // four neighbours at once, so the rows of a product are not in the order of A.
-type wgmmaHeld struct {
+type registerOperand struct {
 	g    *wgmmaCode
 	high int // products of 64 rows side by side
 	// from is what the lane reads of stage 0: places l%4 along the sum, and 4 more.
@@ -13,8 +13,8 @@ type wgmmaHeld struct {
 	row  ptx.U32 // of the block's, the lane's first
 }
 
-func (g *wgmmaCode) newHeld(group ptx.U32) *wgmmaHeld {
-	h := &wgmmaHeld{g: g, high: g.Rows / g.Groups / 64}
+func (g *wgmmaCode) newRegisterOperand(group ptx.U32) *registerOperand {
+	h := &registerOperand{g: g, high: g.Rows / g.Groups / 64}
 	lane, warp := g.k.Special(ptx.LaneID), g.tid.Shr(ptx.U(5)).And(ptx.U(3))
 	z, r := lane.And(ptx.U(3)), lane.Shr(ptx.U(2))
 	// The lanes that read together have pieces of 16 bytes c and c xor 4 in four
@@ -39,7 +39,7 @@ func (g *wgmmaCode) newHeld(group ptx.U32) *wgmmaHeld {
 }
 
 // product multiplies 8 places along the sum, the d-th of a stage.
-func (h *wgmmaHeld) product(acc [][]ptx.Var[ptx.F32], stage ptx.U32, d int, b ptx.Tile, w ptx.Wgmma) {
+func (h *registerOperand) product(acc [][]ptx.Var[ptx.F32], stage ptx.U32, d int, b ptx.Tile, w ptx.Wgmma) {
 	var a [2][4]ptx.B32
 	at := stage.Mul(ptx.N(h.g.Rows * wgmmaLine / 2))
 	for e, from := range h.from {
@@ -64,7 +64,7 @@ func (h *wgmmaHeld) product(acc [][]ptx.Var[ptx.F32], stage ptx.U32, d int, b pt
 // releases is how many threads say that a stage may be brought again: one of each
 // warpgroup, or of each warp if warps read A for themselves.
 func (s *wgmmaSpec) releases() int {
-	if s.held() {
+	if s.aInRegisters() {
 		return s.Groups * 4
 	}
 	return s.Groups
@@ -89,14 +89,14 @@ type singles struct {
 	mine      ptx.Shared[ptx.F32] // of the warp
 }
 
-func (g *wgmmaCode) newSingles(group ptx.U32, held *wgmmaHeld, acc [][]ptx.Var[ptx.F32]) *singles {
+func (g *wgmmaCode) newSingles(group ptx.U32, resident *registerOperand, acc [][]ptx.Var[ptx.F32]) *singles {
 	warp := g.tid.Shr(ptx.U(5)).And(ptx.U(3))
-	o := &singles{g: g, held: held != nil, acc: acc, lane: g.k.Special(ptx.LaneID)}
+	o := &singles{g: g, held: resident != nil, acc: acc, lane: g.k.Special(ptx.LaneID)}
 	o.mine = ptx.CastShared[ptx.F32](g.cs).At(group.MulAdd(ptx.U(4), warp).Mul(ptx.N(storeRows * singlePitch)))
 	o.warp = group.MulAdd(ptx.N(64*len(acc)), warp.Mul(ptx.U(16)))
 	o.row = o.warp.Add(o.lane.Shr(ptx.U(2)))
 	if o.held {
-		o.row = held.row
+		o.row = resident.row
 	}
 	return o
 }

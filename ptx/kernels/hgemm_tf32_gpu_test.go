@@ -31,7 +31,7 @@ func TestGPUTF32Epilogue(t *testing.T) {
 // is cut off as they are added up has one sign too.
 func TestGPUTF32Long(t *testing.T) {
 	g := openGPU(t)
-	const m, k, n = 64, mostTF32, 72
+	const m, k, n = 64, maxTF32, 72
 	p := &halfProduct{Product: op.Product{Batch: 1, M: m, K: k, N: n}, Type: op.F32}
 	var in [2]*op.Array
 	var bytes [][]byte
@@ -45,10 +45,10 @@ func TestGPUTF32Long(t *testing.T) {
 	attrs := op.MatMulOpts{TF32: true}.Attrs()
 	for _, f := range []func() (*Plan, error){
 		func() (*Plan, error) {
-			return p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaTiles[4].wgmmaSpec, parts: 1}, &g.desc)
+			return p.warpgroupsOf(wgmmaSchedule{wgmmaSpec: wgmmaTiles[4].wgmmaSpec, parts: 1}, &g.desc)
 		},
 		func() (*Plan, error) {
-			return p.warpgroupsOf(wgmmaWay{wgmmaSpec: wgmmaTiles[6].wgmmaSpec, parts: 1, copyB: true}, &g.desc)
+			return p.warpgroupsOf(wgmmaSchedule{wgmmaSpec: wgmmaTiles[6].wgmmaSpec, parts: 1, copyB: true}, &g.desc)
 		},
 		func() (*Plan, error) { return p.warps(&g.desc) },
 	} {

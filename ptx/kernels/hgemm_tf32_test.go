@@ -16,7 +16,7 @@ import (
 )
 
 // wgmmaCopies are the operands that may be copied, none to both.
-var wgmmaCopies = []wgmmaWay{{}, {copyA: true}, {copyB: true}, {copyA: true, copyB: true}}
+var wgmmaCopies = []wgmmaSchedule{{}, {copyA: true}, {copyB: true}, {copyA: true, copyB: true}}
 
 // TestWgmmaTF32 multiplies floats in all layouts, with all copies that turn them.
 func TestWgmmaTF32(t *testing.T) {
@@ -73,7 +73,7 @@ func TestWgmmaTF32Ptxas(t *testing.T) {
 
 // TestTF32Many: more matrices than can be turned at once are multiplied as they lie.
 func TestTF32Many(t *testing.T) {
-	for n, want := range map[int]string{mostLaidOut: "wgmma", mostLaidOut + 1: "mma"} {
+	for n, want := range map[int]string{maxLaidOut: "wgmma", maxLaidOut + 1: "mma"} {
 		r := &lib.Request{Op: op.MatMul, Attrs: op.MatMulOpts{TransA: true, TF32: true}.Attrs(),
 			In: []lib.Array{{Type: op.F32, Shape: op.Shape{n, 8, 12}}, {Type: op.F32, Shape: op.Shape{n, 8, 16}}}, Out: []lib.Array{{Type: op.F32, Shape: op.Shape{n, 12, 16}}}}
 		p, err := For(r, h200)
@@ -84,7 +84,7 @@ func TestTF32Many(t *testing.T) {
 			t.Errorf("%d: %s", n, p.Variant)
 		}
 		for i := range p.Stages {
-			if g := p.Stages[i].Grid; g[1] > mostLaidOut || g[2] > mostLaidOut {
+			if g := p.Stages[i].Grid; g[1] > maxLaidOut || g[2] > maxLaidOut {
 				t.Errorf("%d: a grid of %v", n, g)
 			}
 		}
@@ -131,9 +131,9 @@ func TestWgmmaTF32Exact(t *testing.T) {
 	for i, o := range layouts {
 		c := halfTrial(op.F32, o, 1, m, k, n, false)
 		for j, x := range c.values {
-			most := []int{2047, 3}[(i+j)%2]
+			largest := []int{2047, 3}[(i+j)%2]
 			for e := range x.Data {
-				x.Data[e] = float64(rand.IntN(2*most+1) - most)
+				x.Data[e] = float64(rand.IntN(2*largest+1) - largest)
 			}
 		}
 		r, err := c.request()

@@ -51,8 +51,8 @@ func depth(t op.DType) int { return 2 * wgmmaLine / t.Size() }
 // depth is how far along the sum a stage reaches.
 func (s *wgmmaSpec) depth() int { return depth(s.Type) }
 
-// held reports whether A goes through registers.
-func (s *wgmmaSpec) held() bool { return s.Type == op.F32 && s.TransA }
+// aInRegisters reports whether A goes through registers.
+func (s *wgmmaSpec) aInRegisters() bool { return s.Type == op.F32 && s.TransA }
 
 // groupThreads is a warpgroup.
 const groupThreads = 128
@@ -187,7 +187,7 @@ func (s *wgmmaSpec) brought() int {
 // more than it has room for would be a kernel that never ends.
 func (s *wgmmaSpec) check() error {
 	if s.brought() != 2*wgmmaLine*(s.Rows+s.Cols) || s.Rows%(64*s.Groups) != 0 || s.Cols%storeCols != 0 ||
-		s.Type == op.F32 && !s.TransB || s.Turned && !s.held() || s.held() && s.Rows > 128*s.Groups {
+		s.Type == op.F32 && !s.TransB || s.Turned && !s.aInRegisters() || s.aInRegisters() && s.Rows > 128*s.Groups {
 		return unsupported("%s for this layout", s.String())
 	}
 	return nil
@@ -441,9 +441,9 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 	}
 	var ta ptx.Tile
 	var stepA int
-	var held *wgmmaHeld
-	if g.held() {
-		held = g.newHeld(group)
+	var resident *registerOperand
+	if g.aInRegisters() {
+		resident = g.newRegisterOperand(group)
 	} else { // 64 rows of A are as many bytes in either layout
 		ta, stepA = stageTile(g.as.At(group.Mul(ptx.N(high*64*wgmmaLine))), !g.TransA)
 	}
@@ -451,7 +451,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 	var store func(row, col, n ptx.S32)
 	done := func() {}
 	if g.Type == op.F32 {
-		store = g.newSingles(group, held, acc).store
+		store = g.newSingles(group, resident, acc).store
 	} else {
 		out := g.newStorer(group)
 		done = out.done
@@ -468,16 +468,16 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 			at, more := r.at.Get(), i.Ne(ptx.U(0))
 			g.full.At(at).Wait(r.phase.Get())
 			b := tb.Advance(at.Mul(ptx.N(g.Cols * wgmmaLine * 2)))
-			way := func(d int) ptx.Wgmma {
-				w := ptx.Wgmma{Add: ptx.Is(true), TransA: g.TransA && held == nil, TransB: !g.TransB}
+			schedule := func(d int) ptx.Wgmma {
+				w := ptx.Wgmma{Add: ptx.Is(true), TransA: g.TransA && resident == nil, TransB: !g.TransB}
 				if d == 0 {
 					w.Add = more
 				}
 				return w
 			}
-			if held != nil {
+			if resident != nil {
 				for d := range wgmmaLine / 16 {
-					held.product(acc, at, d, b.Advance(ptx.N(d*stepB)), way(d))
+					resident.product(acc, at, d, b.Advance(ptx.N(d*stepB)), schedule(d))
 					k.WgmmaCommit()
 					k.WgmmaWait(1) // those of 32 bytes before
 					if d == 0 {
@@ -489,7 +489,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 				k.WgmmaFence()
 				for d := range wgmmaLine / 16 {
 					for j := range acc {
-						product(acc[j], a.Advance(ptx.N(d*stepA+j*64*wgmmaLine*2)), b.Advance(ptx.N(d*stepB)), way(d))
+						product(acc[j], a.Advance(ptx.N(d*stepA+j*64*wgmmaLine*2)), b.Advance(ptx.N(d*stepB)), schedule(d))
 					}
 				}
 				k.WgmmaCommit()
@@ -507,7 +507,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 }
 
 // warpgroupsOf plans a product in one way.
-func (p *halfProduct) warpgroupsOf(w wgmmaWay, d *Device) (*Plan, error) {
+func (p *halfProduct) warpgroupsOf(w wgmmaSchedule, d *Device) (*Plan, error) {
 	plan := &Plan{}
 	a, b, err := p.aligned(plan, w.copyA, w.copyB, p.Type == op.F32)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 const (
 	mapThreads  = 128
-	mapTurns    = 2  // vectors of a thread
+	mapVectors  = 2  // vectors of a thread
 	mapHeavy    = 8  // values that an element takes from which on these kernels are faster
 	mapHeaviest = 40 // and from which on they are with twice as many vectors
 )
@@ -43,7 +43,7 @@ func planMap(r *lib.Request) (*Plan, error) {
 		short = short || o.Type.Size() == 2
 	}
 	for _, in := range r.Post.In {
-		if err := lib.CheckSpread(in, n); err != nil {
+		if err := lib.CheckBroadcast(in, n); err != nil {
 			return nil, err
 		}
 		short = short || in.Type.Size() == 2
@@ -63,7 +63,7 @@ func planMap(r *lib.Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := mapSpec{key: e.key, wide: 4, turns: mapTurns}
+	s := mapSpec{key: e.key, wide: 4, turns: mapVectors}
 	switch computed := e.exprs.Len(); {
 	case short:
 		s.wide = 8
@@ -78,14 +78,14 @@ func planMap(r *lib.Request) (*Plan, error) {
 		return &Plan{Stages: []Stage{{Kernel: mapKernel(s, e), Grid: [3]uint32{uint32(s.blocks(n)), 1, 1}, Args: args, Zero: -1}}, Variant: s.name()}
 	}
 	p := plan(s)
-	s.wide, s.turns = 1, 4*mapTurns
+	s.wide, s.turns = 1, 4*mapVectors
 	p.Anywhere = plan(s)
 	return p, nil
 }
 
 const (
 	// maxMapElements leaves room for the threads beyond the end.
-	maxMapElements = 1<<31 - 1 - 8*2*mapTurns*mapThreads
+	maxMapElements = 1<<31 - 1 - 8*2*mapVectors*mapThreads
 	// mapBusy is from how many elements on all multiprocessors have work though a
 	// thread has several vectors.
 	mapBusy = 1 << 20
@@ -116,7 +116,7 @@ func (s mapSpec) name() string {
 		return "elements"
 	case s.wide == 8:
 		return "short"
-	case s.turns > mapTurns:
+	case s.turns > mapVectors:
 		return "heaviest"
 	}
 	return "heavy"

@@ -39,18 +39,18 @@ func mapTrial(n int, types [4]op.DType, dev Device) error {
 	var values []*op.Array
 	var spreads []string
 	for i, typ := range types {
-		o := lib.Operand{Type: typ, Spread: op.Spread(rand.IntN(4)), N: n}
+		o := lib.Operand{Type: typ, Broadcast: op.BroadcastKind(rand.IntN(4)), N: n}
 		if i == 0 {
-			o.Spread = op.Full
+			o.Broadcast = op.Full
 		}
-		switch o.Spread {
+		switch o.Broadcast {
 		case op.Scalar:
 			o.N = 1
-		case op.Periodic, op.Stretched:
+		case op.Tiled, op.Repeated:
 			for o.N = 1 + rand.IntN(min(n, 100)); n%o.N != 0; o.N-- {
 			}
 		}
-		spreads = append(spreads, fmt.Sprintf("%v %d", o.Spread, o.N))
+		spreads = append(spreads, fmt.Sprintf("%v %d", o.Broadcast, o.N))
 		v := normal(o.N)
 		r.Post.In, values, in = append(r.Post.In, o), append(values, v), append(in, optest.Encode(v, typ))
 	}
@@ -68,12 +68,12 @@ func mapTrial(n int, types [4]op.DType, dev Device) error {
 	}
 	at := func(k, i int) float64 {
 		o := &r.Post.In[k]
-		switch o.Spread {
+		switch o.Broadcast {
 		case op.Scalar:
 			i = 0
-		case op.Periodic:
+		case op.Tiled:
 			i %= o.N
-		case op.Stretched:
+		case op.Repeated:
 			i /= n / o.N
 		}
 		return o.Type.Round(values[k].Data[i])
@@ -98,7 +98,7 @@ func TestMapHeavy(t *testing.T) {
 			o       *op.Operation
 			variant string
 			turns   int
-		}{{op.Gelu, "heavy", mapTurns}, {op.Softplus, "heaviest", 2 * mapTurns}}[i/4]
+		}{{op.Gelu, "heavy", mapVectors}, {op.Softplus, "heaviest", 2 * mapVectors}}[i/4]
 		e, err := c.o.Expression(&op.Attrs{}, []op.DType{op.F32})
 		if err != nil {
 			t.Fatal(err)

@@ -12,27 +12,27 @@ func (s rowSpec) norm(k *ptx.Kernel, fin *epilogue) {
 	y := fin.sink(k)
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
 	eps := ptx.Param[ptx.F32](k, "eps")
-	t := s.newTeam(k, rows, cols)
-	t.run(x, y, 0, func(held []*heldRow) { t.norm(held, y, eps, gamma, beta) })
+	t := s.newRowGroup(k, rows, cols)
+	t.run(x, y, 0, func(resident []*residentRow) { t.norm(resident, y, eps, gamma, beta) })
 }
 
 // norm is what a team does with rows that it holds.
-func (t *rowTeam) norm(held []*heldRow, y *sink, eps ptx.F32, gamma, beta func(r *heldRow, p int) []ptx.F32) {
+func (t *rowGroup) norm(resident []*residentRow, y *sink, eps ptx.F32, gamma, beta func(r *residentRow, p int) []ptx.F32) {
 	s := t.s
 	var mean, squares []ptx.F32
 	if s.Parts != secondOfParts {
-		mean, squares = t.moments(held)
+		mean, squares = t.moments(resident)
 	} else {
 		mean, squares = make([]ptx.F32, 1), make([]ptx.F32, 1)
 	}
 	if s.Parts != wholeRows {
-		all, ok := t.exchange([]ptx.B32{t.size(held[0]).F32().Bits(), mean[0].Bits(), squares[0].Bits()}, mergeMoments, 3)
+		all, ok := t.exchange([]ptx.B32{t.size(resident[0]).F32().Bits(), mean[0].Bits(), squares[0].Bits()}, mergeMoments, 3)
 		if !ok {
 			return
 		}
 		mean[0], squares[0] = all[1].Float(), all[2].Float()
 	}
-	for u, r := range held {
+	for u, r := range resident {
 		var variance ptx.F32
 		if s.fenced() {
 			variance = squares[u].Div(t.cols.F32())
@@ -40,7 +40,7 @@ func (t *rowTeam) norm(held []*heldRow, y *sink, eps ptx.F32, gamma, beta func(r
 			variance = squares[u].Mul(reciprocalOf(t.cols))
 		}
 		scale := variance.Add(eps).RsqrtApprox()
-		r.eachShift(func(r *heldRow) { r.normalise(y, mean[u], scale, gamma, beta) })
+		r.eachShift(func(r *residentRow) { r.normalise(y, mean[u], scale, gamma, beta) })
 	}
 }
 
@@ -48,11 +48,11 @@ func (t *rowTeam) norm(held []*heldRow, y *sink, eps ptx.F32, gamma, beta func(r
 // weights behind it. Else the assembler takes some of that before, which helps if there
 // are registers for it.
 func (s *rowSpec) fenced() bool {
-	return s.choosesWeights() || s.Weights != 0 && !s.Shift && (s.Type != op.F32 || s.Lanes <= 32)
+	return s.choosesWeights() || s.Weights != 0 && !s.Misaligned && (s.Type != op.F32 || s.Lanes <= 32)
 }
 
 // normalise stores a row whose mean and scale are known.
-func (r *heldRow) normalise(y *sink, mean, scale ptx.F32, gamma, beta func(r *heldRow, p int) []ptx.F32) {
+func (r *residentRow) normalise(y *sink, mean, scale ptx.F32, gamma, beta func(r *residentRow, p int) []ptx.F32) {
 	r.each(0, func(p int, v []ptx.F32) []ptx.F32 {
 		var g, b []ptx.F32
 		if gamma != nil {
@@ -80,22 +80,22 @@ func (r *heldRow) normalise(y *sink, mean, scale ptx.F32, gamma, beta func(r *he
 
 // moments returns the means of what is held of rows, and the sums of the squares
 // of the distances from them: of rms_norm, from 0.
-func (t *rowTeam) moments(held []*heldRow) (mean, squares []ptx.F32) {
+func (t *rowGroup) moments(resident []*residentRow) (mean, squares []ptx.F32) {
 	s := t.s
-	mean, squares = make([]ptx.F32, len(held)), make([]ptx.F32, len(held))
+	mean, squares = make([]ptx.F32, len(resident)), make([]ptx.F32, len(resident))
 	if s.Op != "rms_norm" {
-		for u, r := range held {
+		for u, r := range resident {
 			r.each(0, func(_ int, v []ptx.F32) []ptx.F32 {
 				mean[u] = mean[u].Add(foldRow(v, ptx.F32.Add))
 				return nil
 			})
 		}
 		mean = t.reduce(mean, ptx.F32.Add)
-		for u, r := range held {
+		for u, r := range resident {
 			mean[u] = mean[u].Mul(reciprocalOf(t.size(r).Max(ptx.U(1)))) // a part may be empty
 		}
 	}
-	for u, r := range held {
+	for u, r := range resident {
 		r.each(0, func(p int, v []ptx.F32) []ptx.F32 {
 			d := make([]ptx.F32, len(v))
 			for e := range v {
@@ -134,10 +134,10 @@ func (s rowSpec) variance(k *ptx.Kernel, fin *epilogue) {
 	x, y := ptx.GlobalParam[ptx.B32](k, "x"), fin.sink(k)
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
 	free := ptx.Param[ptx.F32](k, "free")
-	t := s.newTeam(k, rows, cols)
-	t.run(x, y, 0, func(held []*heldRow) {
-		_, squares := t.moments(held)
-		for u, r := range held {
+	t := s.newRowGroup(k, rows, cols)
+	t.run(x, y, 0, func(resident []*residentRow) {
+		_, squares := t.moments(resident)
+		for u, r := range resident {
 			k.If(r.is.And(t.lane.Eq(ptx.U(0))), func() { y.set(r.number, squares[u].Div(free)) })
 		}
 	})

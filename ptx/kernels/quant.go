@@ -15,7 +15,7 @@ func planMatMulQ(r *lib.Request, d *Device) (*Plan, error) {
 		return nil, err
 	}
 	switch {
-	case blockCodes[r.In[1].Type.Block()] == nil:
+	case blockDecoders[r.In[1].Type.Block()] == nil:
 		return nil, unsupported("blocks of %v", r.In[1].Type)
 	case p.K == 0:
 		return nil, unsupported("a sum of no terms")
@@ -23,14 +23,14 @@ func planMatMulQ(r *lib.Request, d *Device) (*Plan, error) {
 		return nil, unsupported("products with blocks on %v", d.Target)
 	}
 	if p.M <= maxFew {
-		ways := []func(op.Product, op.DType, op.DType, *Device) (*quantFewSpec, error){quantRingFor, quantFewFor}
+		schedules := []func(op.Product, op.DType, op.DType, *Device) (*quantFewSpec, error){quantRingFor, quantFewFor}
 		if p.M > ringRows(r.In[1].Type, ceilDiv(p.K, digitGroup)) {
-			ways[0], ways[1] = ways[1], ways[0]
+			schedules[0], schedules[1] = schedules[1], schedules[0]
 		}
 		var err error
-		for _, way := range ways {
+		for _, schedule := range schedules {
 			var s *quantFewSpec
-			if s, err = way(p, r.In[0].Type, r.In[1].Type, d); err == nil {
+			if s, err = schedule(p, r.In[0].Type, r.In[1].Type, d); err == nil {
 				return s.plan(r, p, d)
 			}
 		}

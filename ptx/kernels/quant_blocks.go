@@ -16,8 +16,8 @@ import (
 // of each 16 weights along a row four neighbours. Which four is free, as long as
 // the activations are in the same order: lanes take what is near in memory.
 
-// blockCode is how the weights of a format are read.
-type blockCode struct {
+// blockDecoder is how the weights of a format are read.
+type blockDecoder struct {
 	// split says which four of 32 weights lane t has in step s of two: those from
 	// 16s+4t on, otherwise those from 8t+4s on.
 	split bool
@@ -25,7 +25,7 @@ type blockCode struct {
 	build func(c *blockLane)
 }
 
-var blockCodes = map[block.Format]*blockCode{
+var blockDecoders = map[block.Format]*blockDecoder{
 	block.Q4_0: {split: true, build: func(c *blockLane) { c.small(2, 8, (*blockLane).nibbles) }},
 	block.Q5_0: {split: true, build: func(c *blockLane) { c.small(6, 16, (*blockLane).fives) }},
 	block.Q8_0: {split: true, build: (*blockLane).q8_0},
@@ -35,9 +35,9 @@ var blockCodes = map[block.Format]*blockCode{
 }
 
 // aligned reports whether all fields of blocks are where their size wants them.
-func (c *blockCode) aligned() bool { return !c.split }
+func (c *blockDecoder) aligned() bool { return !c.split }
 
-// blockGroup is what blockCode.build multiplies at once: one block of 256
+// blockGroup is what blockDecoder.build multiplies at once: one block of 256
 // weights, or eight of 32, or one where rows have no multiple of that.
 func blockGroup(t op.DType, whole bool) (weights, bytes int) {
 	f := t.Block()
@@ -117,7 +117,7 @@ func (c *blockLane) apply(part int, w []rowWeights, scale [][]ptx.F32) {
 	if c.before != nil {
 		c.before(part)
 	}
-	k, apart := c.k, len(scale[0]) > 1
+	k, separate := c.k, len(scale[0]) > 1
 	for i, pieces := range c.x {
 		x := make([][4]ptx.B32, len(pieces))
 		for p := range pieces {
@@ -126,14 +126,14 @@ func (c *blockLane) apply(part int, w []rowWeights, scale [][]ptx.F32) {
 		for t := range c.total {
 			var s [4]ptx.Var[ptx.F32]
 			for step := range 2 {
-				if step == 0 || apart {
+				if step == 0 || separate {
 					s = newSum(k)
 				}
 				a := [4]ptx.BF16x2{w[2*t][step][0], w[2*t+1][step][0], w[2*t][step][1], w[2*t+1][step][1]}
 				for p := range x {
 					k.MmaBF16(&s, a, [2]ptx.BF16x2{x[p][2*step].BF16x2(), x[p][2*step+1].BF16x2()})
 				}
-				if step == 1 || apart {
+				if step == 1 || separate {
 					for j := range s {
 						ptx.MulAddTo(c.total[t][i][j], s[j].Get(), scale[2*t+j/2][step%len(scale[0])])
 					}
@@ -274,9 +274,9 @@ func (c *blockLane) q45K(five bool) {
 	if five {
 		quants, fifth = 48, c.fifths()
 	}
-	shifted := make([]ptx.F32, len(c.row))
+	misaligned := make([]ptx.F32, len(c.row))
 	for r := range h {
-		shifted[r] = h[r].d.Mul(ptx.F(-0x1p23))
+		misaligned[r] = h[r].d.Mul(ptx.F(-0x1p23))
 	}
 	q := make([][2]ptx.B32, len(c.row))
 	for part := range 8 {
@@ -293,7 +293,7 @@ func (c *blockLane) q45K(five bool) {
 				w[r][step] = c.bf16s(v, 0)
 			}
 			// d·(2**23 + scale) - d·2**23, rounded once.
-			scale[r] = []ptx.F32{byteFloat(h[r].scales[part/4], part%4).Fma(h[r].d, shifted[r])}
+			scale[r] = []ptx.F32{byteFloat(h[r].scales[part/4], part%4).Fma(h[r].d, misaligned[r])}
 		}
 		c.apply(part, w, scale)
 	}

@@ -20,32 +20,32 @@ const (
 	digitGroup = 256
 )
 
-// digitCode is how the weights of a format are multiplied with digits.
-type digitCode struct {
-	split bool // as in blockCode
+// digitDecoder is how the weights of a format are multiplied with digits.
+type digitDecoder struct {
+	split bool // as in blockDecoder
 	build func(c *digitLane)
-	// apart, if there is one, says which parts of groups have their weights 2 bytes
-	// behind a multiple of 4: see apartLane.
-	apart func(group, part ptx.U32) ptx.Pred
+	// misaligned, if there is one, says which parts of groups have their weights 2 bytes
+	// behind a multiple of 4: see misalignedLane.
+	misaligned func(group, part ptx.U32) ptx.Pred
 }
 
-// digitCode returns how blocks are multiplied with digits.
-func (s *quantFewSpec) digitCode() *digitCode {
-	code := digitCodes[s.Blocks.Block()]
+// digitDecoder returns how blocks are multiplied with digits.
+func (s *quantFewSpec) digitCode() *digitDecoder {
+	code := digitDecoders[s.Blocks.Block()]
 	if s.Blocks == op.Q6_K && !s.Ring && (!s.Full || s.Groups%2 != 0) {
-		return &digitCode{split: code.split, build: code.build}
+		return &digitDecoder{split: code.split, build: code.build}
 	}
 	return code
 }
 
-// evenParts is digitCode.apart of blocks of 32 weights.
+// evenParts is digitDecoder.apart of blocks of 32 weights.
 func evenParts(_, part ptx.U32) ptx.Pred { return part.And(ptx.U(1)).Eq(ptx.U(0)) }
 
-// apartLane is how a lane has four of 16 bytes with as few loads as it takes. Where
+// misalignedLane is how a lane has four of 16 bytes with as few loads as it takes. Where
 // these begin 2 bytes behind a multiple of 4, lanes 0 to 2 of four have the words
 // between, and lane 3 the first and the last two bytes; the activations are in the
 // same order.
-type apartLane struct {
+type misalignedLane struct {
 	at  []ptx.Shared[ptx.U8] // of each row: 2 bytes behind the lane's first word of 16 bytes there
 	sel ptx.U32
 	off int // of the row, as far as it is known
@@ -65,9 +65,9 @@ func lateWords(quad ptx.U32) (late, sel ptx.U32) {
 	return ptx.Select(last, ptx.U(0), quad.MulAdd(ptx.U(4), ptx.U(4))), ptx.Select(last, ptx.U(0x5432), ptx.U(0x3210))
 }
 
-// apartPlaces returns where in a group the activations of four places begin, two
+// misalignedPlaces returns where in a group the activations of four places begin, two
 // and two.
-func apartPlaces(four ptx.U32, late ptx.Pred) [2]ptx.U32 {
+func misalignedPlaces(four ptx.U32, late ptx.Pred) [2]ptx.U32 {
 	lane := four.And(ptx.U(3))
 	first := four.Shr(ptx.U(2)).Shl(ptx.U(4))
 	last := lane.Eq(ptx.U(3))
@@ -81,40 +81,40 @@ func apartPlaces(four ptx.U32, late ptx.Pred) [2]ptx.U32 {
 // late returns the lane's four of 16 bytes at off, 2 bytes behind a multiple of 4.
 func (c *digitLane) late(r, off int) ptx.B32 {
 	load := func(off int) ptx.B32 {
-		w, ok := c.apart.had[[2]int{r, off}]
+		w, ok := c.misaligned.had[[2]int{r, off}]
 		if !ok {
-			w = ptx.CastShared[ptx.B32](c.apart.at[r].Offset(off - 2)).Load()
-			c.apart.had[[2]int{r, off}] = w
+			w = ptx.CastShared[ptx.B32](c.misaligned.at[r].Offset(off - 2)).Load()
+			c.misaligned.had[[2]int{r, off}] = w
 		}
 		return w
 	}
 	var next ptx.B32
-	if c.apart.far != nil && off+16 >= c.apart.end {
-		next = ptx.CastShared[ptx.B32](c.apart.far[r].Offset(off - 2)).Load()
+	if c.misaligned.far != nil && off+16 >= c.misaligned.end {
+		next = ptx.CastShared[ptx.B32](c.misaligned.far[r].Offset(off - 2)).Load()
 	} else {
 		next = load(off + 16)
 	}
-	return load(off).U32().Permute(next.U32(), c.apart.sel).B32()
+	return load(off).U32().Permute(next.U32(), c.misaligned.sel).B32()
 }
 
 // sixteen returns the lane's four of 16 bytes at off.
 func (c *digitLane) sixteen(r, off int) ptx.B32 {
 	switch {
-	case c.apart == nil:
+	case c.misaligned == nil:
 		return c.word(r, off)
-	case (c.apart.off+off)%4 != 0:
+	case (c.misaligned.off+off)%4 != 0:
 		return c.late(r, off)
 	}
 	return ptx.CastShared[ptx.B32](c.mine[r].Offset(off)).Load()
 }
 
-var digitCodes = map[block.Format]*digitCode{
-	block.Q4_0: {split: true, build: func(c *digitLane) { c.small(18, 1.0/16, (*digitLane).nibbles) }, apart: evenParts},
+var digitDecoders = map[block.Format]*digitDecoder{
+	block.Q4_0: {split: true, build: func(c *digitLane) { c.small(18, 1.0/16, (*digitLane).nibbles) }, misaligned: evenParts},
 	block.Q5_0: {split: true, build: func(c *digitLane) { c.small(22, 1.0/8, (*digitLane).fives) }},
-	block.Q8_0: {split: true, build: func(c *digitLane) { c.small(34, 1, (*digitLane).eights) }, apart: evenParts},
+	block.Q8_0: {split: true, build: func(c *digitLane) { c.small(34, 1, (*digitLane).eights) }, misaligned: evenParts},
 	block.Q4_K: {build: func(c *digitLane) { c.q45K(false) }},
 	block.Q5_K: {build: func(c *digitLane) { c.q45K(true) }},
-	block.Q6_K: {split: true, build: (*digitLane).q6K, apart: func(group, _ ptx.U32) ptx.Pred { return group.And(ptx.U(1)).Ne(ptx.U(0)) }},
+	block.Q6_K: {split: true, build: (*digitLane).q6K, misaligned: func(group, _ ptx.U32) ptx.Pred { return group.And(ptx.U(1)).Ne(ptx.U(0)) }},
 }
 
 // topBits are the top bits of four bytes.
@@ -128,8 +128,8 @@ type digitLane struct {
 	// flip is topBits in a register of which the assembler does not know what it
 	// holds: an instruction on three operands has room for one constant, and it
 	// would make two of those that have two.
-	flip  ptx.B32
-	apart *apartLane // nil for digitCode without apart
+	flip       ptx.B32
+	misaligned *misalignedLane // nil for digitDecoder without apart
 }
 
 // digitPlace returns the byte of a column where four activations from place 4*i

@@ -19,13 +19,13 @@ type quantFewSpec struct {
 	Short        bool // of a ring: the last group of a row has not all its blocks
 	Whole        bool // rows of the matrix are multiples of 256
 	Warps        int
-	Team         int // warps that share 16 rows, each a part along them: 1 or all
+	SharingWarps int // warps that share 16 rows, each a part along them: 1 or all
 	Groups       int // of blocks, see blockGroup, that a stage has of each row
 	Stages       int
 	Tensor       bool // stages are tiles of a tensor map, which wants rows of multiples of 16 bytes
-	Digits       int  // of an activation, see digitCode; of a ring and for one row, else 0
+	Digits       int  // of an activation, see digitDecoder; of a ring and for one row, else 0
 	Full         bool // all stages have Groups of a row
-	Spread       int  // rows from one of 16 to the next: 2 for all of a block to begin in words alike, else 1
+	RowStride    int  // rows from one of 16 to the next: 2 for all of a block to begin in words alike, else 1
 	Ring         bool // all warps of a block share the stages; each has up to Groups of one
 	Width        int  // of a ring: groups of a row that a stage has
 	Fill         int  // warps that fill these
@@ -70,7 +70,7 @@ func (s *quantFewSpec) String() string {
 			how += "_solid"
 		}
 	}
-	return fmt.Sprintf("few_m%d_w%d_t%d_g%d_s%d_%s", s.M, s.Warps, s.Team, s.Groups, s.Stages, how)
+	return fmt.Sprintf("few_m%d_w%d_t%d_g%d_s%d_%s", s.M, s.Warps, s.SharingWarps, s.Groups, s.Stages, how)
 }
 
 // tiles is how many mma take all pieces of all rows of activations.
@@ -113,7 +113,7 @@ func (s *quantFewSpec) rowPitch() int {
 	if s.Solid {
 		return bytes
 	}
-	if blockCodes[s.Blocks.Block()].aligned() {
+	if blockDecoders[s.Blocks.Block()].aligned() {
 		n := bytes / 16
 		for n%4 != 2 {
 			n++
@@ -151,7 +151,7 @@ func (s *quantFewSpec) partBytes() int { return 4 * partPitch * tileCols * s.til
 // partsBytes is the room for these.
 func (s *quantFewSpec) partsBytes() int {
 	n := s.Warps * s.partBytes()
-	if s.Team > 1 {
+	if s.SharingWarps > 1 {
 		n *= 2 // one is read while the next is written
 	}
 	return max(n, 2*fewEvery*s.Warps*fewRows*4)
@@ -164,7 +164,7 @@ func (s *quantFewSpec) bytes() int {
 		rings = 1
 	}
 	n := rings*s.Stages*(s.stageBytes()+24) + s.xBytes() + s.unitBytes() + s.partsBytes()
-	if blockCodes[s.Blocks.Block()].mins {
+	if blockDecoders[s.Blocks.Block()].mins {
 		n += s.M * pieces * s.sumPitch()
 	}
 	return n + 128
@@ -182,7 +182,7 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 	// longer its pieces are.
 	type size struct{ warps, groups, stages, digits int }
 	sizes := []size{{8, 2, 3, digits}, {8, 2, 2, digits}, {8, 2, 2, digits - 2}, {7, 2, 2, digits - 2}}
-	splits := min(mostParts, d.Multiprocessors)
+	splits := min(maxParts, d.Multiprocessors)
 	if s.M > 1 || !s.Whole {
 		sizes, splits = append(sizes, size{8, 1, 4, 0}, size{8, 1, 2, 0}), 1
 	}
@@ -201,12 +201,12 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 				s.Digits = 0
 			}
 			s.Tensor = d.Target >= ptx.SM90 && groups*bytes%16 == 0 && s.tileable()
-			s.Team = s.Warps
+			s.SharingWarps = s.Warps
 			if part < s.Groups*s.Warps {
-				s.Team = 1
+				s.SharingWarps = 1
 			}
 			s.Bulk = d.Target >= ptx.SM90 && !s.Tensor
-			s.Spread = 1
+			s.RowStride = 1
 			if s.bytes() <= d.Shared {
 				return s, nil
 			}
@@ -215,8 +215,8 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 	return nil, unsupported("%d rows of %d activations", p.M, p.K)
 }
 
-// mostParts is how many blocks may share rows.
-const mostParts = 16
+// maxParts is how many blocks may share rows.
+const maxParts = 16
 
 // part returns the groups of a row that a block has: the beginning of a part is at
 // a multiple of 8 bytes, or of 2 where a ring takes it from any place.
@@ -263,16 +263,16 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 	spec.Full = groups%spec.Groups == 0 && spec.part(groups)%spec.Groups == 0
 	// All teams have 16 rows at a time, next to each other, and at the end an equal
 	// share of the others.
-	blocks := d.Multiprocessors / spec.Split / spec.Spread * spec.Spread
-	teams := blocks * spec.Warps / spec.Team
+	blocks := d.Multiprocessors / spec.Split / spec.RowStride * spec.RowStride
+	teams := blocks * spec.Warps / spec.SharingWarps
 	full := p.N / (fewRows * teams) * fewRows * teams
 	share := ceilDiv(ceilDiv(p.N-full, teams), boxRows) * boxRows
 	if spec.Ring {
 		spec.Claim = spec.claimed(spec.part(groups) * s.groupBytes())
-		full, share = spec.tiled(p.N, blocks/spec.Spread)
-		blocks = min(blocks, ceilDiv(p.N, spec.Spread*share)*spec.Spread)
+		full, share = spec.tiled(p.N, blocks/spec.RowStride)
+		blocks = min(blocks, ceilDiv(p.N, spec.RowStride*share)*spec.RowStride)
 	} else if full == 0 {
-		blocks = ceilDiv(ceilDiv(p.N, share), spec.Warps/spec.Team)
+		blocks = ceilDiv(ceilDiv(p.N, share), spec.Warps/spec.SharingWarps)
 	}
 	row := int(total) / p.N
 	target := ptx.SM80
@@ -300,7 +300,7 @@ func (s *quantFewSpec) plan(r *lib.Request, p op.Product, d *Device) (*Plan, err
 	}
 	args = append(args, word(uint32(p.N)), word(uint32(groups)), word(uint32(total)), word(uint32(full)), word(uint32(share)))
 	if spec.Ring {
-		plan.Zeros = []int64{4 * int64(spec.Split*spec.Spread)}
+		plan.Zeros = []int64{4 * int64(spec.Split*spec.RowStride)}
 		args = append(args, scratch(len(plan.Scratch)))
 		if spec.Short {
 			args = append(args, word(uint32(p.K/spec.Blocks.Block().Elements())))
@@ -349,7 +349,7 @@ type walk struct{ row, chunk ptx.Var[ptx.U32] }
 // next goes on by the warps of a team; there may be fewer stages in
 // 16 rows.
 func (c *quantFewCode) next(w *walk) {
-	w.chunk.Set(w.chunk.Get().Add(ptx.N(c.Team)))
+	w.chunk.Set(w.chunk.Get().Add(ptx.N(c.SharingWarps)))
 	c.wrap(w)
 }
 
@@ -403,7 +403,7 @@ func (c *quantFewCode) parameters(e *epilogue) (block, blocks, share ptx.U32) {
 		each, to := ptx.Param[ptx.U32](k, "part"), ptx.GlobalParam[ptx.F32](k, "parts")
 		part := block.Rem(ptx.N(c.Split))
 		if c.Ring {
-			c.counter = c.counter.At(part.Mul(ptx.N(c.Spread)))
+			c.counter = c.counter.At(part.Mul(ptx.N(c.RowStride)))
 		}
 		block, blocks = block.Div(ptx.N(c.Split)), blocks.Div(ptx.N(c.Split))
 		c.before = part.Mul(each)
@@ -452,7 +452,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 		c.units = ptx.DynamicShared[ptx.F32](k, s.M*s.Room/digitGroup)
 		c.inexact = ptx.DynamicShared[ptx.U32](k, 4)
 	}
-	if blockCodes[s.Blocks.Block()].mins {
+	if blockDecoders[s.Blocks.Block()].mins {
 		c.sums = ptx.DynamicShared[ptx.U8](k, s.M*pieces*s.sumPitch())
 	}
 	parts := ptx.DynamicShared[ptx.F32](k, s.partsBytes()/4)
@@ -462,7 +462,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	warp := tid.Shr(ptx.U(5))
 	c.lane = tid.And(ptx.U(31))
 	c.chunks = c.groups.Add(ptx.N(s.Groups - 1)).Div(ptx.N(s.Groups))
-	teams := s.Warps / s.Team
+	teams := s.Warps / s.SharingWarps
 	first, member := block, warp
 	if teams > 1 {
 		first, member = first.MulAdd(ptx.N(teams), warp), ptx.U(0)
@@ -476,7 +476,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	c.filled = bars.At(warp.Mul(ptx.N(s.Stages)))
 	for _, w := range []*walk{&c.loading, &c.reading} {
 		w.row, w.chunk = ptx.NewVar(k, first), ptx.NewVar(k, member)
-		if s.Team > 1 {
+		if s.SharingWarps > 1 {
 			c.wrap(w)
 		}
 	}
@@ -522,7 +522,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 // place returns where in the matrix a line of 16 has a stage. Lines behind the last
 // are the first again.
 func (c *quantFewCode) place(line ptx.U32, w *walk) ptx.U32 {
-	row := w.row.Get().Add(line.Mul(ptx.N(c.Spread)))
+	row := w.row.Get().Add(line.Mul(ptx.N(c.RowStride)))
 	return ptx.Select(row.Lt(c.end(w.row.Get())), row, w.row.Get()).MulAdd(c.rowBytes, c.along(w))
 }
 
@@ -608,7 +608,7 @@ func (c *quantFewCode) wait() {
 
 // prepare splits the activations, and their sums if there are minima.
 func (c *quantFewCode) prepare(tid ptx.U32) {
-	k, code := c.k, blockCodes[c.Blocks.Block()]
+	k, code := c.k, blockDecoders[c.Blocks.Block()]
 	depth := c.groups.Mul(ptx.N(c.weights))
 	quads := depth.Shr(ptx.U(2))
 	threads := ptx.N(32 * c.Warps)
@@ -683,13 +683,13 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 		return x
 	}
 	load := func(group ptx.U32) (x [2][4]ptx.F32) { // eight neighbours for each lane
-		if code.apart != nil {
-			late := code.apart(group, c.lane.Shr(ptx.U(2)))
-			if c.shifted() {
+		if code.misaligned != nil {
+			late := code.misaligned(group, c.lane.Shr(ptx.U(2)))
+			if c.misaligned() {
 				late = late.Xor(c.late)
 			}
 			for i := range x {
-				for half, at := range apartPlaces(c.lane.Shl(ptx.U(1)).Add(ptx.N(i)), late) {
+				for half, at := range misalignedPlaces(c.lane.Shl(ptx.U(1)).Add(ptx.N(i)), late) {
 					for e, v := range read(group.Add(c.before).MulAdd(ptx.N(digitGroup), at), 2) {
 						x[i][2*half+e] = ptx.F32(v)
 					}
@@ -706,13 +706,13 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 		return x
 	}
 	one := func(group ptx.U32, x *[2][4]ptx.F32) {
-		most := ptx.U(0)
+		largest := ptx.U(0)
 		for i := range x {
 			for e := range x[i] {
-				most = most.Max(x[i][e].Abs().Bits().U32())
+				largest = largest.Max(x[i][e].Abs().Bits().U32())
 			}
 		}
-		exponent := most.ReduceMax(ptx.AllLanes).Shr(ptx.U(23))
+		exponent := largest.ReduceMax(ptx.AllLanes).Shr(ptx.U(23))
 		finite := exponent.Lt(ptx.U(255))
 		// Below 2**-95 all floats are multiples of the last digit anyway.
 		exponent = exponent.Max(ptx.U(32))
@@ -731,7 +731,7 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 			// The first digit is worth 2**24 / 2**(283-127-exponent).
 			c.units.At(m.MulAdd(ptx.N(c.Room/digitGroup), group)).Store(exponent.Sub(ptx.U(5)).Shl(ptx.U(23)).B32().Float())
 		})
-		if !blockCodes[c.Blocks.Block()].mins {
+		if !blockDecoders[c.Blocks.Block()].mins {
 			return
 		}
 		sum := ptx.F(0)
@@ -808,10 +808,10 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 	g, quad := c.lane.Shr(ptx.U(2)), c.lane.And(ptx.U(3))
 	b := &blockLane{k: k, weights: c.weights, quad: quad, row: make([]ptx.Shared[ptx.U8], 2), mine: make([]ptx.Shared[ptx.U8], 2)}
 	tiles := c.quantFewSpec.tiles()
-	group := func(ptx.U32, int) { blockCodes[c.Blocks.Block()].build(b) }
+	group := func(ptx.U32, int) { blockDecoders[c.Blocks.Block()].build(b) }
 	var less [][][4]ptx.Var[ptx.F32] // minima, if they are summed for themselves
 	if inDigits {
-		if blockCodes[c.Blocks.Block()].mins {
+		if blockDecoders[c.Blocks.Block()].mins {
 			less = newTotals(k, 1, 1)
 		}
 		flip := c.inexact.Offset(1).Load().B32()
@@ -819,10 +819,10 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 		late, sel := lateWords(quad)
 		group = func(from ptx.U32, i int) {
 			l := &digitLane{blockLane: b, units: []ptx.F32{c.units.At(from).Offset(i).Load()}, less: less, flip: flip}
-			if code.apart != nil {
-				l.apart = &apartLane{sel: sel, off: i * c.bytes, had: map[[2]int]ptx.B32{}}
+			if code.misaligned != nil {
+				l.misaligned = &misalignedLane{sel: sel, off: i * c.bytes, had: map[[2]int]ptx.B32{}}
 				for r := range b.row {
-					l.apart.at = append(l.apart.at, b.row[r].At(late))
+					l.misaligned.at = append(l.misaligned.at, b.row[r].At(late))
 				}
 			}
 			code.build(l)
@@ -837,13 +837,13 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 		} else {
 			x = append(x, c.xs.At(col.MulAdd(ptx.N(c.xPitch()), quad.Shl(ptx.U(4)))))
 		}
-		if blockCodes[c.Blocks.Block()].mins {
+		if blockDecoders[c.Blocks.Block()].mins {
 			sums = append(sums, c.sums.At(col.MulAdd(ptx.N(c.sumPitch()), quad.Shl(ptx.U(2)))))
 		}
 	}
 	b.total = newTotals(k, 1, tiles)
 	mine := quad.Shl(ptx.U(3))
-	if blockCodes[c.Blocks.Block()].split {
+	if blockDecoders[c.Blocks.Block()].split {
 		mine = quad.Shl(ptx.U(2))
 	}
 	tile := ptx.NewVar(k, first)
@@ -860,7 +860,7 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 				at := c.stage.Get().MulAdd(ptx.N(c.stageBytes()), line.Mul(ptx.N(c.rowPitch())))
 				if c.Tensor && c.bytes*c.Groups%16 != 0 {
 					at = at.Add(c.along(w).And(ptx.U(15)))
-				} else if !blockCodes[c.Blocks.Block()].aligned() && !c.Tensor {
+				} else if !blockDecoders[c.Blocks.Block()].aligned() && !c.Tensor {
 					at = at.Add(c.place(line, w).And(ptx.U(15)))
 				}
 				row[r] = c.ring.At(at)
@@ -979,7 +979,7 @@ func (c *quantFewCode) newParts(inDigits bool, warp, first ptx.U32, at ptx.Share
 		turn: ptx.NewVar(c.k, ptx.U(0)), first: ptx.NewVar(c.k, first), count: ptx.NewVar(c.k, ptx.U(0))}
 	if inDigits { // lanes add up the columns
 		p.columns, p.words = 1, fewRows*c.M
-		if c.Team > 1 {
+		if c.SharingWarps > 1 {
 			p.every = max(1, fewEvery/c.M)
 		}
 	}
@@ -991,7 +991,7 @@ func (p *fewParts) gather(b *blockLane, tile, end ptx.U32) {
 	k := p.k
 	g, quad := p.lane.Shr(ptx.U(2)), p.lane.And(ptx.U(3))
 	p.at = p.all
-	if p.Team > 1 { // one half is read while the other is written
+	if p.SharingWarps > 1 { // one half is read while the other is written
 		p.at = p.all.At(p.turn.Get().And(ptx.U(1)).Mul(ptx.N(p.words * p.Warps * p.every)))
 	}
 	own := p.at.At(p.count.Get().MulAdd(ptx.N(p.Warps), p.warp).Mul(ptx.N(p.words)))
@@ -1013,7 +1013,7 @@ func (p *fewParts) gather(b *blockLane, tile, end ptx.U32) {
 			}
 		}
 	}
-	if p.Team == 1 {
+	if p.SharingWarps == 1 {
 		k.SyncWarp(ptx.AllLanes)
 		p.add(own, tile, end)
 		k.SyncWarp(ptx.AllLanes)
@@ -1065,7 +1065,7 @@ func (p *fewParts) share() {
 
 // finish ends the last turn.
 func (p *fewParts) finish() {
-	if p.Team > 1 {
+	if p.SharingWarps > 1 {
 		p.k.If(p.count.Get().Gt(ptx.U(0)), p.share)
 	}
 }
@@ -1073,7 +1073,7 @@ func (p *fewParts) finish() {
 // add adds up parts of 16 rows, from tile on and before end.
 func (p *fewParts) add(from ptx.Shared[ptx.F32], tile, end ptx.U32) {
 	k := p.k
-	team := p.Team / max(p.Tall, 1)
+	group := p.SharingWarps / max(p.Tall, 1)
 	k.For(p.lane, ptx.N(p.high()*p.M), ptx.U(32), func(i ptx.U32) {
 		line, m := i.And(ptx.U(fewRows-1)), i.Div(ptx.N(p.high()))
 		pitch := p.columns * partPitch
@@ -1083,10 +1083,10 @@ func (p *fewParts) add(from ptx.Shared[ptx.F32], tile, end ptx.U32) {
 		at := from.At(m.MulAdd(ptx.N(pitch), line))
 		if p.Tall > 1 {
 			line = i.Rem(ptx.N(p.high()))
-			at = at.At(line.Div(ptx.U(fewRows)).Mul(ptx.N(team * p.words)))
+			at = at.At(line.Div(ptx.U(fewRows)).Mul(ptx.N(group * p.words)))
 		}
 		var v ptx.F32
-		for w := range team {
+		for w := range group {
 			sum := at.Offset(w*p.words + (p.columns-1)*partPitch).Load()
 			for i := p.columns - 2; i >= 0; i-- { // the greatest last
 				sum = sum.Add(at.Offset(w*p.words + i*partPitch).Load())
@@ -1097,7 +1097,7 @@ func (p *fewParts) add(from ptx.Shared[ptx.F32], tile, end ptx.U32) {
 				v = v.Add(sum)
 			}
 		}
-		row := tile.Add(line.Mul(ptx.N(p.Spread)))
+		row := tile.Add(line.Mul(ptx.N(p.RowStride)))
 		k.If(row.Lt(end), func() { p.put(row, m, v) })
 	})
 }

@@ -192,9 +192,9 @@ func TestGPUMatMulQ(t *testing.T) {
 // by tiles without digits.
 var fewTunings = [][4]int{{8, 2, 2, 1}, {8, 2, 3, 1}, {8, 2, 4, 1}, {16, 2, 2, 1}}
 
-// BenchmarkGPUMatMulQWays times variants of products of one row, for who looks
+// BenchmarkGPUMatMulQSchedules times variants of products of one row, for who looks
 // for the best: it takes minutes, and runs with RAYO_TUNE set.
-func BenchmarkGPUMatMulQWays(b *testing.B) {
+func BenchmarkGPUMatMulQSchedules(b *testing.B) {
 	testutil.Need(b, "tuning")
 	for _, blocks := range []op.DType{op.Q4_K, op.Q6_K, op.Q8_0, op.Q5_K, op.Q4_0, op.Q5_0} {
 		b.Run(blocks.String(), func(b *testing.B) {
@@ -206,7 +206,7 @@ func BenchmarkGPUMatMulQWays(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					s.Warps, s.Team, s.Groups, s.Stages, s.Tensor = v[0], v[0], v[1], v[2], v[3] > 0
+					s.Warps, s.SharingWarps, s.Groups, s.Stages, s.Tensor = v[0], v[0], v[1], v[2], v[3] > 0
 					if v[3] > 1 {
 						s.Digits = 0
 					}
@@ -230,7 +230,7 @@ func BenchmarkGPUMatMulQWays(b *testing.B) {
 var ringTunings = [][3]int{{8, 4, digits}, {8, 2, digits}, {8, 8, digits}, {12, 4, digits}, {8, 4, digits - 2}}
 
 // BenchmarkGPUMatMulQRing times variants of products of one row by stages that all
-// warps share, as BenchmarkGPUMatMulQWays does the others.
+// warps share, as BenchmarkGPUMatMulQSchedules does the others.
 func BenchmarkGPUMatMulQRing(b *testing.B) {
 	testutil.Need(b, "tuning")
 	for _, blocks := range blockTypes() {
@@ -243,7 +243,7 @@ func BenchmarkGPUMatMulQRing(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					s.Warps, s.Team, s.Width, s.Groups, s.Fill, s.Digits, s.Stages = v[0], v[0], v[0], 1, v[1], v[2], ringStages
+					s.Warps, s.SharingWarps, s.Width, s.Groups, s.Fill, s.Digits, s.Stages = v[0], v[0], v[0], 1, v[1], v[2], ringStages
 					s.Tall, s.Solid = 1, false
 					if !s.fit(&q.desc) {
 						continue

@@ -57,7 +57,7 @@ func (s *quantManySpec) few() *quantFewSpec {
 	return &quantFewSpec{Blocks: s.Blocks, Whole: true, Groups: 1, Tensor: s.Tensor}
 }
 
-func (s *quantManySpec) mins() bool { return blockCodes[s.Blocks.Block()].mins }
+func (s *quantManySpec) mins() bool { return blockDecoders[s.Blocks.Block()].mins }
 
 // xBytes is a stage of activations, sumBytes the sums of 256 of each row, and
 // stageBytes a stage of the matrix and what sums belong to it.
@@ -217,7 +217,7 @@ func (s quantSplitSpec) build(k *ptx.Kernel) {
 	a := ptx.GlobalParam[ptx.U32](k, "a").Hint(ptx.ReadOnly)
 	x, sums := ptx.GlobalParam[ptx.B32](k, "x"), ptx.GlobalParam[ptx.U16](k, "sums")
 	m, depth := ptx.Param[ptx.U32](k, "m"), ptx.Param[ptx.U32](k, "k")
-	code := blockCodes[s.Blocks.Block()]
+	code := blockDecoders[s.Blocks.Block()]
 	row := k.Special(ptx.CtaidX)
 	i := k.Special(ptx.CtaidY).MulAdd(ptx.U(splitThreads), k.Special(ptx.TidX)) // of four activations
 	in := i.Lt(depth.Shr(ptx.U(2)))
@@ -478,7 +478,7 @@ func (c *quantManyCode) consume(warp ptx.U32, put func(row, m ptx.U32, v ptx.F32
 	w, x := newRing(k, c.Stages), newRing(k, c.XStages)
 	g, quad := c.lane.Shr(ptx.U(2)), c.lane.And(ptx.U(3))
 	top, left := warp.Div(ptx.N(c.WarpCols)).Mul(ptx.N(manyRows)), warp.Rem(ptx.N(c.WarpCols)).Mul(ptx.N(c.Cols))
-	code := blockCodes[c.Blocks.Block()]
+	code := blockDecoders[c.Blocks.Block()]
 	tiles, n := c.Cols/tileCols, manyRows/8
 	b := &blockLane{k: k, weights: c.weights, quad: quad, row: make([]ptx.Shared[ptx.U8], n), mine: make([]ptx.Shared[ptx.U8], n),
 		x: make([][]ptx.Shared[ptx.B32], tiles), total: newTotals(k, manyRows/fewRows, tiles)}

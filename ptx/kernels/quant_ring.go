@@ -44,13 +44,13 @@ func quantRingFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, e
 
 func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
 	groups := ceilDiv(p.K, digitGroup)
-	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Whole: true, Ring: true, Fill: ringFill, Tall: 1, Spread: 1, Split: 1}
+	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Whole: true, Ring: true, Fill: ringFill, Tall: 1, RowStride: 1, Split: 1}
 	s.Short = p.K%digitGroup != 0
-	if p.M > ringMost || d.Target < ptx.SM90 || d.Multiprocessors < 2 {
+	if p.M > maxRing || d.Target < ptx.SM90 || d.Multiprocessors < 2 {
 		return nil, unsupported("%d rows of %d activations", p.M, p.K)
 	}
 	if rowBytes(blocks, p.K)%4 != 0 {
-		s.Spread = 2
+		s.RowStride = 2
 	}
 	if short := *s; short.whole(groups, d) {
 		return &short, nil
@@ -60,41 +60,41 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 	}
 	// Where there is no room for four stages, five of Q6_K, several blocks share rows if
 	// their parts are equal. Otherwise three will do, and fewer digits.
-	type way struct {
+	type schedule struct {
 		digits   []int
-		least    int // stages
+		lowest   int // stages
 		from, to int // blocks that share rows
 		more     int // groups that parts may have more than rows
 	}
-	ways := []way{{[]int{digits}, 4, 1, 4, groups / 16}, {[]int{digits, digits - 2}, 3, 1, mostParts, groups}}
+	schedules := []schedule{{[]int{digits}, 4, 1, 4, groups / 16}, {[]int{digits, digits - 2}, 3, 1, maxParts, groups}}
 	_, bytes := blockGroup(blocks, true)
 	switch {
 	case bytes <= shortGroup && longRow(groups):
-		ways = append([]way{{[]int{digits}, 3, 3, mostParts, groups}}, ways...)
+		schedules = append([]schedule{{[]int{digits}, 3, 3, maxParts, groups}}, schedules...)
 	case blocks == op.Q6_K:
-		ways[0].least = 5
-		if groups > 64 && s.Spread == 1 {
-			ways[0].from, ways[0].to = 4, mostParts
+		schedules[0].lowest = 5
+		if groups > 64 && s.RowStride == 1 {
+			schedules[0].from, schedules[0].to = 4, maxParts
 		}
 	case blocks == op.Q8_0:
-		ways[0].more = 0
+		schedules[0].more = 0
 	}
 	if p.M > 1 { // two digits less cost less than blocks that share rows
-		ways = []way{{[]int{digits}, 4, 1, 1, groups}, {[]int{digits - 2}, 3, 1, mostParts, groups}}
+		schedules = []schedule{{[]int{digits}, 4, 1, 1, groups}, {[]int{digits - 2}, 3, 1, maxParts, groups}}
 	}
-	for _, w := range ways {
-		for s.Split = w.from; s.Split <= min(w.to, d.Multiprocessors/s.Spread); s.Split++ {
+	for _, w := range schedules {
+		for s.Split = w.from; s.Split <= min(w.to, d.Multiprocessors/s.RowStride); s.Split++ {
 			part := s.part(groups)
-			if more := part*s.Split - groups; more >= part || more > w.more || w.least > 3 && s.Split == 3 {
+			if more := part*s.Split - groups; more >= part || more > w.more || w.lowest > 3 && s.Split == 3 {
 				continue
 			}
 			s.Room = ceilDiv(part*digitGroup, 1024) * 1024
-			most, least := s.divide(groups), w.least
+			largest, minimum := s.divide(groups), w.lowest
 			if s.Width > 8 && (s.Width == part || part > 32) { // wide stages, of whole rows or thirds
-				least = 3
+				minimum = 3
 			}
 			for _, s.Digits = range w.digits {
-				for s.Stages = most; s.Stages >= least; s.Stages-- {
+				for s.Stages = largest; s.Stages >= minimum; s.Stages-- {
 					if s.bytes() <= d.Shared {
 						return s, nil
 					}
@@ -110,14 +110,14 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 const (
 	wholeGroups = 16 // of a row at most
 	tallWarps   = 9  // and more than these
-	wholeLeast  = 3  // stages
+	minWhole    = 3  // stages
 )
 
 // whole makes stages of whole rows of so many groups, if it can.
 func (s *quantFewSpec) whole(groups int, d *Device) bool {
 	s.Width, s.Room = groups, ceilDiv(groups*digitGroup, 1024)*1024
 	s.Solid, s.Fill, s.Digits = true, 1, digits
-	if s.Short || s.Spread > 1 || groups > wholeGroups {
+	if s.Short || s.RowStride > 1 || groups > wholeGroups {
 		return false
 	}
 	crowd := 2
@@ -129,7 +129,7 @@ func (s *quantFewSpec) whole(groups int, d *Device) bool {
 		s.Solid, s.Fill = false, ringFill
 	}
 	_, bytes := blockGroup(s.Blocks, true)
-	room, most := 112<<10, ringStages // of all stages, roughly
+	room, largest := 112<<10, ringStages // of all stages, roughly
 	if s.Blocks == op.Q6_K {
 		room = 136 << 10
 	}
@@ -148,11 +148,11 @@ func (s *quantFewSpec) whole(groups int, d *Device) bool {
 			}
 			s.Groups = ceilDiv(groups, s.Warps)
 			if bytes <= shortGroup {
-				most = 4
+				largest = 4
 			}
 		}
-		s.Team = s.Warps
-		s.Stages = min(most, max(wholeLeast, (room+s.stageBytes()/2)/s.stageBytes()))
+		s.SharingWarps = s.Warps
+		s.Stages = min(largest, max(minWhole, (room+s.stageBytes()/2)/s.stageBytes()))
 		if s.bytes() <= d.Shared {
 			return !crowded || bytes*groups >= 1024 && bytes%16 == 0
 		}
@@ -163,7 +163,7 @@ func (s *quantFewSpec) whole(groups int, d *Device) bool {
 // crowd is how many rows of those that lanes read at once are in the same bank at most.
 func (s *quantFewSpec) crowd() int {
 	rows, words := 8, 4
-	if !blockCodes[s.Blocks.Block()].split {
+	if !blockDecoders[s.Blocks.Block()].split {
 		rows, words = 4, 8
 	}
 	var banks [32]int
@@ -175,9 +175,9 @@ func (s *quantFewSpec) crowd() int {
 	return slices.Max(banks[:])
 }
 
-// ringMost is how many rows of activations this multiplies at most: of more, registers do
+// maxRing is how many rows of activations this multiplies at most: of more, registers do
 // not hold the sums.
-const ringMost = 4
+const maxRing = 4
 
 // ringRows is up to how many rows of activations, of so many groups, this is the fastest for.
 // It is for others too where a warp's own stages have no room.
@@ -186,7 +186,7 @@ func ringRows(blocks op.DType, groups int) int {
 	case blocks == op.Q8_0 && groups == 9: // of four rows it would have a second stage for the last
 		return 3
 	case blocks == op.Q8_0:
-		return ringMost
+		return maxRing
 	case groups >= 16 || blocks == op.Q6_K && groups >= 12:
 		return 3
 	case groups >= 10 || blocks == op.Q6_K:
@@ -202,17 +202,17 @@ func longRow(groups int) bool { return groups > 64 && groups != 80 }
 // divide chooses the warps of a block, and what they have of rows of so many groups at a
 // time: it returns how many stages are not too many.
 func (s *quantFewSpec) divide(groups int) int {
-	part, most := s.part(groups), ringStages
+	part, largest := s.part(groups), ringStages
 	s.Warps, s.Width = 8, min(part, 8)
 	_, bytes := blockGroup(s.Blocks, true)
 	switch few := part > 8 && part <= 12; {
 	case bytes <= shortGroup && few: // rows are stages
-		s.Width, most = part, 5
+		s.Width, largest = part, 5
 		if part == 12 {
-			most = 3
+			largest = 3
 		}
 	case bytes <= shortGroup && longRow(groups):
-		s.Width, most = ceilDiv(part, ceilDiv(part, 15)), 3
+		s.Width, largest = ceilDiv(part, ceilDiv(part, 15)), 3
 		switch {
 		case part%12 == 0:
 			s.Warps, s.Width = 12, 12
@@ -220,15 +220,15 @@ func (s *quantFewSpec) divide(groups int) int {
 			s.Width = ceilDiv(part, 3)
 		}
 	case bytes <= shortGroup:
-		most = 6
+		largest = 6
 		if groups%8 == 0 {
-			most = 4
+			largest = 4
 		}
 	case s.Blocks == op.Q6_K && (few || part > 16 && part < 20 || part > 24 && part < 27 || part > 32 && part <= 36): // stages alike
 		s.Warps, s.Width = 12, ceilDiv(part, ceilDiv(part, 12))
 	}
-	s.Team, s.Groups = s.Warps, ceilDiv(s.Width, s.Warps)
-	return most
+	s.SharingWarps, s.Groups = s.Warps, ceilDiv(s.Width, s.Warps)
+	return largest
 }
 
 // rowBytes is the bytes of a row.
@@ -248,7 +248,7 @@ func (s *quantFewSpec) claimed(row int) int { return ceilDiv(ringClaim, s.high()
 // part of them: full rows in claims of Claim rows, and the others in those of share
 // rows, at most a tile.
 func (s *quantFewSpec) tiled(n, blocks int) (full, share int) {
-	rows, round := ceilDiv(n, s.Spread), s.Claim*blocks
+	rows, round := ceilDiv(n, s.RowStride), s.Claim*blocks
 	full = rows / round * round
 	if full > 0 && rows-full < boxRows*blocks { // not tiles of next to nothing
 		full -= round
@@ -278,13 +278,13 @@ func (c *ringCode) build(e *epilogue) {
 	block, blocks, share := c.parameters(e)
 	c.share, c.odd, c.some = share, ptx.U(0), blocks
 	rows := c.rows // that blocks like this one have
-	if s.Spread > 1 {
+	if s.RowStride > 1 {
 		c.odd = block.And(ptx.U(1))
 		c.counter = c.counter.At(c.odd)
 		block, c.some = block.Shr(ptx.U(1)), blocks.Shr(ptx.U(1))
 		rows = rows.Add(ptx.U(1)).Sub(c.odd).Shr(ptx.U(1))
 	}
-	if s.shifted() {
+	if s.misaligned() {
 		late := c.odd
 		if s.Split > 1 && s.Blocks == op.Q6_K {
 			late = late.Xor(c.before.And(ptx.U(1)))
@@ -298,7 +298,7 @@ func (c *ringCode) build(e *epilogue) {
 	k.Align(16)
 	c.units = ptx.DynamicShared[ptx.F32](k, s.M*s.Room/digitGroup)
 	c.inexact = ptx.DynamicShared[ptx.U32](k, 4)
-	if blockCodes[s.Blocks.Block()].mins {
+	if blockDecoders[s.Blocks.Block()].mins {
 		c.sums = ptx.DynamicShared[ptx.U8](k, s.M*pieces*s.sumPitch())
 	}
 	parts := ptx.DynamicShared[ptx.F32](k, s.partsBytes()/4)
@@ -345,10 +345,10 @@ func (c *ringCode) build(e *epilogue) {
 	})
 }
 
-// shifted reports whether the first group of a row that a block has may be 2 bytes
+// misaligned reports whether the first group of a row that a block has may be 2 bytes
 // behind a multiple of 4: as rows are spread, or as a part of Q6_K begins with any.
-func (s *quantFewSpec) shifted() bool {
-	return s.Spread > 1 || s.Ring && s.Split > 1 && s.Blocks == op.Q6_K
+func (s *quantFewSpec) misaligned() bool {
+	return s.RowStride > 1 || s.Ring && s.Split > 1 && s.Blocks == op.Q6_K
 }
 
 // tile returns the first row of a tile and the end of its rows.
@@ -357,7 +357,7 @@ func (c *ringCode) tile(n ptx.U32) (row, end ptx.U32) {
 	in := n.Lt(whole)
 	row = ptx.Select(in, n.Mul(ptx.N(c.Claim)), n.Sub(whole).MulAdd(c.share, c.full))
 	end = row.Add(ptx.Select(in, ptx.N(c.Claim), c.share))
-	spread := ptx.N(c.Spread)
+	spread := ptx.N(c.RowStride)
 	return row.MulAdd(spread, c.odd), end.MulAdd(spread, c.odd).Min(c.rows)
 }
 
@@ -417,7 +417,7 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 		for i := range begin {
 			// Of lines behind the last no more than next to nothing is copied, of the first:
 			// branches would take longer.
-			line := row.Get().Add(ptx.N((member*lines + i) * c.Spread))
+			line := row.Get().Add(ptx.N((member*lines + i) * c.RowStride))
 			there[i] = line.Lt(end)
 			begin[i] = ptx.Select(there[i], line, row.Get()).MulAdd(c.rowBytes, c.before.Mul(ptx.N(c.bytes)))
 		}
@@ -449,7 +449,7 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 			})
 			c.step()
 		})
-		again := row.Get().Add(ptx.N(c.high() * c.Spread))
+		again := row.Get().Add(ptx.N(c.high() * c.RowStride))
 		k.IfElse(again.Lt(end), func() { row.Set(again) }, func() {
 			c.told.Wait(told.Get())
 			told.Set(told.Get().Xor(ptx.U(1)))
@@ -508,14 +508,14 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 		var begin [2]ptx.U32
 		for r := range begin {
 			line := l.g.Add(tall).Add(ptx.N(8 * r))
-			line = ptx.Select(line.MulAdd(ptx.N(c.Spread), row).Lt(end), line, ptx.U(0)) // see fill
+			line = ptx.Select(line.MulAdd(ptx.N(c.RowStride), row).Lt(end), line, ptx.U(0)) // see fill
 			begin[r] = line.MulAdd(ptx.N(c.rowPitch()), c.stage.Get().Mul(ptx.N(c.stageBytes())))
 			if c.Solid {
-				if !blockCodes[c.Blocks.Block()].aligned() {
+				if !blockDecoders[c.Blocks.Block()].aligned() {
 					begin[r] = begin[r].Add(row.Mul(c.rowBytes).And(ptx.U(15)))
 				}
-			} else if !blockCodes[c.Blocks.Block()].aligned() {
-				begin[r] = begin[r].Add(line.MulAdd(ptx.N(c.Spread), row).MulAdd(c.rowBytes, along).And(ptx.U(15)))
+			} else if !blockDecoders[c.Blocks.Block()].aligned() {
+				begin[r] = begin[r].Add(line.MulAdd(ptx.N(c.RowStride), row).MulAdd(c.rowBytes, along).And(ptx.U(15)))
 			}
 		}
 		count := c.groups.Sub(from).Min(ptx.N(c.Width))
@@ -527,11 +527,11 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 					lines[r] = mine.MulAdd(ptx.N(c.bytes), lines[r])
 				}
 				one := func(before int) { l.group(lines, from.Add(mine), before) }
-				if inDigits && (c.Blocks == op.Q6_K || c.Spread > 1) {
+				if inDigits && (c.Blocks == op.Q6_K || c.RowStride > 1) {
 					late := c.late
 					if c.Blocks == op.Q6_K {
 						late = from.Add(mine).And(ptx.U(1)).Ne(ptx.U(0))
-						if c.shifted() {
+						if c.misaligned() {
 							late = late.Xor(c.late)
 						}
 					}
@@ -577,12 +577,12 @@ type ringLanes struct {
 	less      [][][4]ptx.Var[ptx.F32] // minima, if they are summed for themselves
 	flip      ptx.B32
 	place     ptx.U32 // of the lane's part of 16 bytes, or 32
-	late, sel ptx.U32 // see apartLane
+	late, sel ptx.U32 // see misalignedLane
 	xs, ss    []ptx.Shared[ptx.U8]
 }
 
 func (c *ringCode) newLanes(inDigits bool) *ringLanes {
-	k, code := c.k, blockCodes[c.Blocks.Block()]
+	k, code := c.k, blockDecoders[c.Blocks.Block()]
 	quad := c.lane.And(ptx.U(3))
 	l := &ringLanes{c: c, inDigits: inDigits, g: c.lane.Shr(ptx.U(2)),
 		blockLane: &blockLane{k: k, weights: c.weights, quad: quad, row: make([]ptx.Shared[ptx.U8], 2), mine: make([]ptx.Shared[ptx.U8], 2)}}
@@ -668,7 +668,7 @@ func (l *ringLanes) blocks(lines [2]ptx.U32, n, from ptx.U32, before int, only [
 		l.sums = append(l.sums, []ptx.Shared[ptx.B32]{ptx.CastShared[ptx.B32](l.ss[t].At(n.Mul(ptx.N(c.weights / 16))))})
 	}
 	if !l.inDigits {
-		blockCodes[c.Blocks.Block()].build(l.blockLane)
+		blockDecoders[c.Blocks.Block()].build(l.blockLane)
 		return
 	}
 	code := c.digitCode()
@@ -676,16 +676,16 @@ func (l *ringLanes) blocks(lines [2]ptx.U32, n, from ptx.U32, before int, only [
 	for m := range c.M {
 		d.units = append(d.units, c.units.At(n).Offset(m*c.Room/digitGroup).Load())
 	}
-	if code.apart != nil {
-		d.apart = &apartLane{sel: l.sel, off: -before, had: map[[2]int]ptx.B32{}}
+	if code.misaligned != nil {
+		d.misaligned = &misalignedLane{sel: l.sel, off: -before, had: map[[2]int]ptx.B32{}}
 		if only == nil {
-			d.apart.end = c.bytes
+			d.misaligned.end = c.bytes
 		}
 		for _, at := range lines {
 			first := c.ring.At(at.Add(ptx.N(before)).Add(l.late))
-			d.apart.at = append(d.apart.at, first.Offset(-before))
+			d.misaligned.at = append(d.misaligned.at, first.Offset(-before))
 			if c.Short {
-				d.apart.far = append(d.apart.far, first.At(ptx.Select(l.quad.Eq(ptx.U(3)), ptx.U(16), ptx.U(0))).Offset(-before))
+				d.misaligned.far = append(d.misaligned.far, first.At(ptx.Select(l.quad.Eq(ptx.U(3)), ptx.U(16), ptx.U(0))).Offset(-before))
 			}
 		}
 	}

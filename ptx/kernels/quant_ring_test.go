@@ -35,7 +35,7 @@ func ringPlanOf(t *testing.T, x *quantTrial, d *Device, change func(s *quantFewS
 // divideBy gives the warps of a block stages so wide, or, if there is no room for these,
 // as wide as eight.
 func divideBy(s *quantFewSpec, warps, width int, d *Device) {
-	s.Warps, s.Team, s.Width, s.Tall, s.Solid = warps, warps, width, 1, false
+	s.Warps, s.SharingWarps, s.Width, s.Tall, s.Solid = warps, warps, width, 1, false
 	s.Fill = max(s.Fill, ringFill)
 	s.Groups = ceilDiv(width, warps)
 	if !s.fit(d) {
@@ -69,7 +69,7 @@ func TestMatMulQRing(t *testing.T) {
 			}
 			m := 1
 			if rand.IntN(3) == 0 {
-				m += rand.IntN(ringMost)
+				m += rand.IntN(maxRing)
 				if _, err := ringFor(op.Product{M: m, K: s.k, N: s.n}, typ, blocks, &d); err != nil {
 					m = 1
 				}
@@ -99,7 +99,7 @@ func TestMatMulQRing(t *testing.T) {
 func TestMatMulQRingWide(t *testing.T) {
 	const k, n = 2304, 37
 	for _, blocks := range blockTypes() {
-		m := 1 + rand.IntN(ringMost)
+		m := 1 + rand.IntN(maxRing)
 		a := normal(m, k)
 		if blocks.Block().Elements() == 32 && rand.IntN(2) == 0 {
 			a = normal(m, k-32)

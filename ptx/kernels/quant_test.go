@@ -98,9 +98,9 @@ func (x *quantTrial) run(g *rig, p *Plan) error {
 // fewSpecs are variants to test beside the ones that are chosen.
 var fewSpecs = []func(s *quantFewSpec){
 	func(s *quantFewSpec) { s.Tensor = false },
-	func(s *quantFewSpec) { s.Warps, s.Team, s.Groups, s.Stages, s.Tensor = 4, 4, 1, 2, false },
-	func(s *quantFewSpec) { s.Warps, s.Team, s.Groups, s.Stages = 4, 4, 2, 2 },
-	func(s *quantFewSpec) { s.Warps, s.Team, s.Groups, s.Stages, s.Tensor = 2, 1, 3, 3, false },
+	func(s *quantFewSpec) { s.Warps, s.SharingWarps, s.Groups, s.Stages, s.Tensor = 4, 4, 1, 2, false },
+	func(s *quantFewSpec) { s.Warps, s.SharingWarps, s.Groups, s.Stages = 4, 4, 2, 2 },
+	func(s *quantFewSpec) { s.Warps, s.SharingWarps, s.Groups, s.Stages, s.Tensor = 2, 1, 3, 3, false },
 	func(s *quantFewSpec) {
 		if s.Digits > 0 {
 			s.Digits = 6
@@ -345,5 +345,5 @@ func TestMatMulQSevenWarps(t *testing.T) {
 
 // blockTypes returns the quantised types that have kernels here.
 func blockTypes() []op.DType {
-	return slices.DeleteFunc(op.QuantTypes(), func(d op.DType) bool { return blockCodes[d.Block()] == nil })
+	return slices.DeleteFunc(op.QuantTypes(), func(d op.DType) bool { return blockDecoders[d.Block()] == nil })
 }

@@ -16,12 +16,12 @@ import (
 // done puts it together, in the order of the blocks, so that the result is the
 // same each time.
 
-// reduceWay is how a reduction is divided.
-type reduceWay struct {
+// reduceSchedule is how a reduction is divided.
+type reduceSchedule struct {
 	// Lanes are the threads of a row: a power of two up to 32, or of a block.
 	Lanes int
-	// Teams are the rows of a block.
-	Teams int
+	// Groups are the rows of a block.
+	Groups int
 	// Width is how many elements a thread reads at once: 1, or those of 16 bytes.
 	Width int
 	// Batch is how many times it reads before anything is waited for.
@@ -29,10 +29,10 @@ type reduceWay struct {
 	Load  ptx.Hint
 }
 
-func (w reduceWay) threads() int { return w.Lanes * w.Teams }
+func (w reduceSchedule) threads() int { return w.Lanes * w.Groups }
 
-func (w reduceWay) name(parts int) string {
-	s := fmt.Sprintf("%dx%d-%dw%d", w.Lanes, w.Teams, w.Batch, w.Width)
+func (w reduceSchedule) name(parts int) string {
+	s := fmt.Sprintf("%dx%d-%dw%d", w.Lanes, w.Groups, w.Batch, w.Width)
 	if parts > 1 {
 		s += fmt.Sprintf("-split%d", parts)
 	}
@@ -43,9 +43,9 @@ func (w reduceWay) name(parts int) string {
 type reduceSpec struct {
 	Op   string
 	Type op.DType
-	reduceWay
-	// Shift says that rows may begin anywhere.
-	Shift bool
+	reduceSchedule
+	// Misaligned says that rows may begin anywhere.
+	Misaligned bool
 	// Split says that a row has several blocks.
 	Split bool
 	Key   string // of the epilogue
@@ -63,7 +63,7 @@ func (s reduceSpec) kernel(e *epilogue) *Kernel {
 	defer reduceKernels.Unlock()
 	k := reduceKernels.of[s]
 	if k == nil {
-		if len(reduceKernels.of) >= mostRowKernels {
+		if len(reduceKernels.of) >= maxRowKernels {
 			clear(reduceKernels.of)
 		}
 		k = &Kernel{Name: "reduce_" + s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
@@ -96,16 +96,16 @@ func planReduce(r *lib.Request, d *Device) (*Plan, error) {
 	if cols == 0 {
 		return nil, unsupported("nothing to reduce")
 	}
-	if r.Op == op.Var && cols <= mostHeldVar {
-		return planRowsBy(r, chooseRowWay(r.Op, r.In[0].Type, cols, 0, d), d)
+	if r.Op == op.Var && cols <= maxResidentVar {
+		return planRowsBy(r, chooseRowSchedule(r.Op, r.In[0].Type, cols, 0, d), d)
 	}
-	w, parts := chooseReduceWay(r.In[0].Type, rows, cols, d)
+	w, parts := chooseReduceSchedule(r.In[0].Type, rows, cols, d)
 	return planReduceBy(r, w, parts)
 }
 
-// mostHeldVar is how many elements a row has at most that is held for its
+// maxResidentVar is how many elements a row has at most that is held for its
 // variance. With more, the tolerance has room for a mean that is followed.
-const mostHeldVar = 8192
+const maxResidentVar = 8192
 
 // freeOf returns by how many a variance divides.
 func freeOf(r *lib.Request, cols int) Arg {
@@ -113,14 +113,14 @@ func freeOf(r *lib.Request, cols int) Arg {
 }
 
 // planReduceBy plans a reduction with so many blocks to a row.
-func planReduceBy(r *lib.Request, w reduceWay, parts int) (*Plan, error) {
+func planReduceBy(r *lib.Request, w reduceSchedule, parts int) (*Plan, error) {
 	rows, cols := rowSizes(r)
 	e, err := finish(r, 1)
 	if err != nil {
 		return nil, err
 	}
-	s := reduceSpec{Op: r.Op.Name(), Type: r.In[0].Type, reduceWay: w, Split: parts > 1}
-	s.Shift = rows > 1 && cols%w.Width != 0
+	s := reduceSpec{Op: r.Op.Name(), Type: r.In[0].Type, reduceSchedule: w, Split: parts > 1}
+	s.Misaligned = rows > 1 && cols%w.Width != 0
 	var args []Arg
 	for i := range r.In {
 		args = append(args, input(i))
@@ -128,7 +128,7 @@ func planReduceBy(r *lib.Request, w reduceWay, parts int) (*Plan, error) {
 	args = append(append(args, e.args()...), word(uint32(rows)), word(uint32(cols)), word(math.Float32bits(float32(cols))), freeOf(r, cols))
 	p := &Plan{Variant: w.name(parts)}
 	stage := Stage{Kernel: s.kernel(e), Zero: -1}
-	blocks := (rows-1)/w.Teams + 1
+	blocks := (rows-1)/w.Groups + 1
 	if s.Split {
 		blocks = rows * parts
 		p.Scratch = []int64{int64(4 * rows), int64(4 * rows * parts * s.words())}
@@ -140,15 +140,15 @@ func planReduceBy(r *lib.Request, w reduceWay, parts int) (*Plan, error) {
 	return p, nil
 }
 
-// chooseReduceWay returns the way for rows of so many elements, and the blocks
+// chooseReduceSchedule returns the way for rows of so many elements, and the blocks
 // that a row has.
-func chooseReduceWay(t op.DType, rows, cols int, d *Device) (w reduceWay, parts int) {
+func chooseReduceSchedule(t op.DType, rows, cols int, d *Device) (w reduceSchedule, parts int) {
 	v := rowVector(t)
-	w = reduceWay{Lanes: 256, Teams: 1, Width: v, Batch: 4, Load: ptx.Once}
+	w = reduceSchedule{Lanes: 256, Groups: 1, Width: v, Batch: 4, Load: ptx.Once}
 	if cols%v != 0 && cols <= 32 {
 		// Short rows that begin anywhere: neighbours read neighbouring elements in
 		// turn, which is what L1 is for.
-		return reduceWay{Lanes: 1, Teams: 256, Width: 1, Batch: min(cols, 16), Load: ptx.Cached}, 1
+		return reduceSchedule{Lanes: 1, Groups: 256, Width: 1, Batch: min(cols, 16), Load: ptx.Cached}, 1
 	}
 	blocks := 4 * d.Multiprocessors
 	if rows < blocks {
@@ -163,7 +163,7 @@ func chooseReduceWay(t op.DType, rows, cols int, d *Device) (w reduceWay, parts 
 	for w.Lanes > 1 && w.Lanes/2*v*2 >= cols {
 		w.Lanes, w.Batch = w.Lanes/2, 2
 	}
-	w.Teams = 256 / w.Lanes
+	w.Groups = 256 / w.Lanes
 	return w, 1
 }
 
@@ -187,9 +187,9 @@ func (s reduceSpec) build(k *ptx.Kernel, fin *epilogue) {
 	r := &reducer{s: &s, k: k, tid: k.Special(ptx.TidX)}
 	r.lane = r.tid
 	row, part := k.Special(ptx.CtaidX), ptx.U(0)
-	if s.Teams > 1 {
+	if s.Groups > 1 {
 		r.lane = r.tid.And(ptx.N(s.Lanes - 1))
-		row = row.MulAdd(ptx.N(s.Teams), r.tid.Div(ptx.N(s.Lanes)))
+		row = row.MulAdd(ptx.N(s.Groups), r.tid.Div(ptx.N(s.Lanes)))
 	}
 	if s.Split {
 		part = row.Rem(parts)
@@ -198,7 +198,7 @@ func (s reduceSpec) build(k *ptx.Kernel, fin *epilogue) {
 	is := row.Lt(rows)
 	acc := s.newState(k)
 	r.elements(arrays, acc, ptx.Select(is, row, ptx.U(0)).Mul(cols), ptx.Select(is, cols, ptx.U(0)), part, parts)
-	v := r.team(acc.get(), s.Lanes)
+	v := r.groupReduce(acc.get(), s.Lanes)
 	finish := func(v []ptx.B32) {
 		if s.places() {
 			ptx.Cast[ptx.B32](out.to[0]).At(row).Store(s.place(k, v, x, row, cols).B32())
@@ -233,7 +233,7 @@ func (s reduceSpec) build(k *ptx.Kernel, fin *epilogue) {
 		}
 		all.set(s.merge(all.get(), other))
 	})
-	v = r.team(all.get(), s.Lanes)
+	v = r.groupReduce(all.get(), s.Lanes)
 	k.If(r.tid.Eq(ptx.U(0)), func() { finish(v) })
 }
 
@@ -252,7 +252,7 @@ func (r *reducer) elements(arrays []ptx.Global[ptx.B32], acc *reduceState, start
 	s, k := r.s, r.k
 	width := ptx.N(s.Width)
 	head := ptx.U(0)
-	if s.Shift {
+	if s.Misaligned {
 		head = width.Sub(start.And(ptx.N(s.Width - 1))).And(ptx.N(s.Width - 1)).Min(cols)
 	}
 	vectors := cols.Sub(head).Div(width)
@@ -273,7 +273,7 @@ func (r *reducer) elements(arrays []ptx.Global[ptx.B32], acc *reduceState, start
 		})
 	}
 	// In this order, as of equal elements the first one counts.
-	if s.Shift {
+	if s.Misaligned {
 		k.If(part.Eq(ptx.U(0)), func() { single(ptx.U(0), head) })
 	}
 	k.For(from.Add(r.lane), to, ptx.N(s.Batch*stride), func(i ptx.U32) {
@@ -332,8 +332,8 @@ func (r *reducer) batch(x ptx.Global[ptx.B32], at ptx.U32, in []ptx.Pred) [][]pt
 	return v
 }
 
-// team combines the states of so many threads: the first of them has the result.
-func (r *reducer) team(v []ptx.B32, lanes int) []ptx.B32 {
+// groupReduce combines the states of so many threads: the first of them has the result.
+func (r *reducer) groupReduce(v []ptx.B32, lanes int) []ptx.B32 {
 	s, k := r.s, r.k
 	butterfly := func(v []ptx.B32, n int) []ptx.B32 {
 		for d := n / 2; d > 0; d /= 2 {

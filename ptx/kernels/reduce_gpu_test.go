@@ -95,11 +95,11 @@ func (r *reduceBench) time(q *lib.Request, p *Plan) (time.Duration, error) {
 	return d / n, err
 }
 
-// BenchmarkGPUReduceWays compares ways that the environment lists, as shares of
+// BenchmarkGPUReduceSchedules compares ways that the environment lists, as shares of
 // the speed of a copy in percent; - is the one that plans choose:
 //
 //	RAYO_TUNE="sum f32 1 67108864 - 256x1-b4-p528; ..."
-func BenchmarkGPUReduceWays(b *testing.B) {
+func BenchmarkGPUReduceSchedules(b *testing.B) {
 	testutil.Need(b, "tuning")
 	list := os.Getenv("RAYO_TUNE")
 	r := newReduceBench(b)
@@ -119,9 +119,9 @@ func BenchmarkGPUReduceWays(b *testing.B) {
 		for _, s := range f[4:] {
 			p, err := planReduce(q, &r.g.desc)
 			if s != "-" {
-				var w reduceWay
+				var w reduceSchedule
 				var parts int
-				if w, parts, err = parseReduceWay(s, typ); err == nil {
+				if w, parts, err = parseReduceSchedule(s, typ); err == nil {
 					p, err = planReduceBy(q, w, parts)
 				}
 			}
@@ -141,13 +141,13 @@ func BenchmarkGPUReduceWays(b *testing.B) {
 	}
 }
 
-// parseReduceWay parses 256x1-b4-p528: lanes, teams, batch and parts; w is the width
+// parseReduceSchedule parses 256x1-b4-p528: lanes, teams, batch and parts; w is the width
 // and h the hint.
-func parseReduceWay(s string, t op.DType) (w reduceWay, parts int, err error) {
-	w, parts = reduceWay{Load: ptx.Once, Width: rowVector(t)}, 1
+func parseReduceSchedule(s string, t op.DType) (w reduceSchedule, parts int, err error) {
+	w, parts = reduceSchedule{Load: ptx.Once, Width: rowVector(t)}, 1
 	for i, f := range strings.Split(s, "-") {
 		if i == 0 {
-			if _, err = fmt.Sscanf(f, "%dx%d", &w.Lanes, &w.Teams); err != nil {
+			if _, err = fmt.Sscanf(f, "%dx%d", &w.Lanes, &w.Groups); err != nil {
 				return
 			}
 			continue

@@ -200,8 +200,8 @@ func (s *reduceSpec) addPlaces(acc *reduceState, v [][]ptx.F32, at ptx.U32, stri
 			}
 		}
 		// Now -0 is 0, and there is one NaN: what is not greater has the same bits.
-		most := foldRow(v[b], ptx.F32.MaxNaN).Add(ptx.F(0))
-		next := best.Float().MaxNaN(most).Bits()
+		largest := foldRow(v[b], ptx.F32.MaxNaN).Add(ptx.F(0))
+		next := best.Float().MaxNaN(largest).Bits()
 		place = ptx.Select(next.U32().Eq(best.U32()), place, at.Add(ptx.N(b*stride)).B32())
 		best = next
 	}

@@ -16,14 +16,14 @@ import (
 // beyond what these have room for in shared memory. How many threads a row has,
 // and how many rows a block, follows from its length.
 
-// rowWay is how rows are held.
-type rowWay struct {
+// rowSchedule is how rows are held.
+type rowSchedule struct {
 	// Lanes are the threads of a row: a power of two up to 32, or a multiple of
 	// 128, which then are the block.
 	Lanes int
-	// Teams are the rows that a block has at the same time, and Rows how many of
+	// Groups are the rows that a block has at the same time, and Rows how many of
 	// them each team has.
-	Teams, Rows int
+	Groups, Rows int
 	// Width is how many elements a thread moves at once: 1, or those of 4, 8 or 16
 	// bytes; of less than 16 there are none in shared memory, and they begin
 	// anywhere only where they are two.
@@ -34,9 +34,9 @@ type rowWay struct {
 	// to row: those that stay, and, up to Registers more, for what comes early. It
 	// is 0 if each block has one row.
 	Ring int
-	// Laid says that weights are in memory once for each place of a vector where rows
+	// AlignedWeights says that weights are in memory once for each place of a vector where rows
 	// begin, as they then lie.
-	Laid bool
+	AlignedWeights bool
 	// Staged says that rows come and go through shared memory, all of a block
 	// together, which are a multiple of 8. Width is 1 then, and there is no
 	// epilogue.
@@ -54,13 +54,13 @@ type rowWay struct {
 	Blocks int
 }
 
-func (w rowWay) threads() int { return w.Lanes * w.Teams }
+func (w rowSchedule) threads() int { return w.Lanes * w.Groups }
 
 // room returns the elements that a row can have.
-func (w rowWay) room() int { return w.Lanes * (w.Registers + w.Shared) * w.Width }
+func (w rowSchedule) room() int { return w.Lanes * (w.Registers + w.Shared) * w.Width }
 
 // resident returns about how many blocks a multiprocessor has at the same time.
-func (w rowWay) resident() int {
+func (w rowSchedule) resident() int {
 	if w.Blocks > 0 {
 		return w.Blocks
 	}
@@ -72,15 +72,15 @@ func (w rowWay) resident() int {
 }
 
 // name tells the ways apart.
-func (w rowWay) name() string {
-	s := fmt.Sprintf("%dx%dx%d-%dw%d", w.Lanes, w.Teams, w.Rows, w.Registers, w.Width)
+func (w rowSchedule) name() string {
+	s := fmt.Sprintf("%dx%dx%d-%dw%d", w.Lanes, w.Groups, w.Rows, w.Registers, w.Width)
 	if w.Shared > 0 {
 		s += fmt.Sprintf("+%d", w.Shared)
 	}
 	if w.Ring > 0 {
 		s += fmt.Sprintf("-ring%d", w.Ring)
 	}
-	if w.Laid {
+	if w.AlignedWeights {
 		s += "-laid"
 	}
 	if w.Staged {
@@ -102,10 +102,10 @@ func (w rowWay) name() string {
 type rowSpec struct {
 	Op   string
 	Type op.DType
-	rowWay
-	// Shift says that rows may begin anywhere: what is moved at once begins
+	rowSchedule
+	// Misaligned says that rows may begin anywhere: what is moved at once begins
 	// before the row then, and elements of other rows are left out.
-	Shift bool
+	Misaligned bool
 	// Parts says whether blocks have rows or parts of them, and which of the work
 	// they do.
 	Parts rowParts
@@ -124,9 +124,9 @@ var rowKernels = struct {
 	of map[rowSpec]*Kernel
 }{of: map[rowSpec]*Kernel{}}
 
-// mostRowKernels bounds the kernels with epilogues that are kept, together with
+// maxRowKernels bounds the kernels with epilogues that are kept, together with
 // the others; beyond it they are made anew.
-const mostRowKernels = 2048
+const maxRowKernels = 2048
 
 // kernel returns the kernel for s that ends as e says.
 func (s rowSpec) kernel(e *epilogue) *Kernel {
@@ -135,7 +135,7 @@ func (s rowSpec) kernel(e *epilogue) *Kernel {
 	defer rowKernels.Unlock()
 	k := rowKernels.of[s]
 	if k == nil {
-		if len(rowKernels.of) >= mostRowKernels {
+		if len(rowKernels.of) >= maxRowKernels {
 			clear(rowKernels.of)
 		}
 		k = &Kernel{Name: s.Op, Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
@@ -150,7 +150,7 @@ func (s rowSpec) kernel(e *epilogue) *Kernel {
 // inPlace reports whether rows may be written where they were: each is held by the
 // threads that write it, and where rows begin with a vector nobody else reads it.
 func (s *rowSpec) inPlace(r *lib.Request) bool {
-	return !s.Shift && r.Op.Class() == op.Row && r.Post == nil
+	return !s.Misaligned && r.Op.Class() == op.Row && r.Post == nil
 }
 
 func (s rowSpec) build(k *ptx.Kernel, e *epilogue) {
@@ -190,7 +190,7 @@ func rowRequest(r *lib.Request, d *Device) error {
 }
 
 // planRowsBy plans an operation on rows that a way has room for.
-func planRowsBy(r *lib.Request, w rowWay, d *Device) (*Plan, error) {
+func planRowsBy(r *lib.Request, w rowSchedule, d *Device) (*Plan, error) {
 	rows, cols := rowSizes(r)
 	e, err := finish(r, cols)
 	if err != nil {
@@ -199,8 +199,8 @@ func planRowsBy(r *lib.Request, w rowWay, d *Device) (*Plan, error) {
 	if e.exprs != nil || r.Op.Class() != op.Row {
 		w.Staged = false
 	}
-	s := rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowWay: w}
-	s.Shift = cols%w.Width != 0
+	s := rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowSchedule: w}
+	s.Misaligned = cols%w.Width != 0
 	s.Whole = min(cols/(w.Lanes*w.Width), w.Registers+w.Shared)
 	p := &Plan{Variant: w.name(), InPlace: s.inPlace(r)}
 	args := append(append(s.operands(r, p), e.args()...), word(uint32(rows)), word(uint32(cols)))
@@ -213,7 +213,7 @@ func planRowsBy(r *lib.Request, w rowWay, d *Device) (*Plan, error) {
 	if w.Ahead {
 		args = append(args, word(uint32(w.resident()*d.Multiprocessors)))
 	}
-	blocks := (rows-1)/(w.Teams*w.Rows) + 1
+	blocks := (rows-1)/(w.Groups*w.Rows) + 1
 	if w.Ring > 0 {
 		blocks = min(blocks, d.Multiprocessors*max(w.Blocks, 1))
 	}

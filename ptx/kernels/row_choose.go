@@ -25,32 +25,32 @@ func planRows(r *lib.Request, d *Device) (*Plan, error) {
 		}
 	}
 	switch {
-	case n <= mostVectors:
-	case d.Target >= ptx.SM90 && 4*rows >= d.Multiprocessors && (t == op.F32 && n <= maxClusterVectors || n > mostHalves && n <= 2*mostVectors):
+	case n <= maxVectors:
+	case d.Target >= ptx.SM90 && 4*rows >= d.Multiprocessors && (t == op.F32 && n <= maxClusterVectors || n > maxHalves && n <= 2*maxVectors):
 		return planClusteredRows(r, n)
-	case n > 2*mostVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*mostVectors/2 && !isNorm(r.Op):
+	case n > 2*maxVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*maxVectors/2 && !isNorm(r.Op):
 		return planLongRows(r, rows, n, d)
 	}
-	w := chooseRowWay(r.Op, t, cols, weights, d)
-	if w.Registers == 1 && w.Width > 1 && rows >= 16*w.Teams*d.Multiprocessors {
+	w := chooseRowSchedule(r.Op, t, cols, weights, d)
+	if w.Registers == 1 && w.Width > 1 && rows >= 16*w.Groups*d.Multiprocessors {
 		w.Rows = 4 // to begin a block takes as long as a row of so few
 	}
-	w.Laid = w.Laid && weights > 0 && cols%w.Width != 0 && rows >= fewestLaid/cols
+	w.AlignedWeights = w.AlignedWeights && weights > 0 && cols%w.Width != 0 && rows >= minAligned/cols
 	if w.Ring > 0 && w.Ring <= w.Shared { // the device has not as much shared memory
 		return planLongRows(r, rows, n, d)
 	}
 	return planRowsBy(r, w, d)
 }
 
-// fewestLaid is how many elements there are at least for it to pay that a kernel lays
+// minAligned is how many elements there are at least for it to pay that a kernel lays
 // out the weights before.
-const fewestLaid = 1 << 22
+const minAligned = 1 << 22
 
-// mostVectors is of how many vectors rows are at most that have a block each, and mostHalves
+// maxVectors is of how many vectors rows are at most that have a block each, and maxHalves
 // of elements of 16 bits: 64K of them that begin anywhere have one more.
 const (
-	mostVectors = 8192
-	mostHalves  = mostVectors + 1
+	maxVectors = 8192
+	maxHalves  = maxVectors + 1
 )
 
 func isNorm(o *op.Operation) bool    { return o == op.LayerNorm || o == op.RMSNorm }
@@ -58,16 +58,16 @@ func isSoftmax(o *op.Operation) bool { return o == op.Softmax || o == op.LogSoft
 
 // by returns the way in which so many lanes have a row of n vectors in registers, of which
 // there are enough for so many blocks.
-func (w rowWay) by(lanes, blocks, n int) rowWay {
-	w.Lanes, w.Teams, w.Blocks, w.Registers = lanes, max(1, 128/lanes), blocks, (n-1)/lanes+1
+func (w rowSchedule) by(lanes, blocks, n int) rowSchedule {
+	w.Lanes, w.Groups, w.Blocks, w.Registers = lanes, max(1, 128/lanes), blocks, (n-1)/lanes+1
 	return w
 }
 
-// chooseRowWay returns the way of an operation on rows of so many elements, of which one
+// chooseRowSchedule returns the way of an operation on rows of so many elements, of which one
 // multiprocessor holds each, where each element has so many weights.
-func chooseRowWay(o *op.Operation, t op.DType, cols, weights int, d *Device) rowWay {
+func chooseRowSchedule(o *op.Operation, t op.DType, cols, weights int, d *Device) rowSchedule {
 	v, norm, soft := rowVector(t), isNorm(o), isSoftmax(o)
-	w := rowWay{Lanes: 1, Teams: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
+	w := rowSchedule{Lanes: 1, Groups: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
 	anywhere := cols%v != 0
 	if anywhere {
 		// What rows share with their neighbours is read twice.
@@ -86,26 +86,26 @@ func chooseRowWay(o *op.Operation, t op.DType, cols, weights int, d *Device) row
 	}
 	n := rowVectors(cols, v)
 	if weights > 0 && anywhere && t == op.F32 {
-		if s, ok := w.shifted(n, weights); ok {
+		if s, ok := w.misaligned(n, weights); ok {
 			return s
 		}
 		w.Save = ptx.Once // the weights shall stay in L1
 	}
-	held := 32 / v // vectors that make 32 registers
+	resident := 32 / v // vectors that make 32 registers
 	if t != op.F32 {
-		w.Laid = weights > 0
-		return w.halves(o, n, held, weights, d)
+		w.AlignedWeights = weights > 0
+		return w.halves(o, n, resident, weights, d)
 	}
 	switch {
 	case n <= 32:
 		for w.Lanes < n {
 			w.Lanes *= 2
 		}
-		w.Teams = 128 / w.Lanes
+		w.Groups = 128 / w.Lanes
 	case n <= 40 && (weights > 1 || soft): // of a warp much would have nothing
-		w.Lanes, w.Teams = 16, 8
-	case n <= 32*held+1:
-		w.Lanes, w.Teams = 32, 4
+		w.Lanes, w.Groups = 16, 8
+	case n <= 32*resident+1:
+		w.Lanes, w.Groups = 32, 4
 	case n <= 128*5:
 		w.Lanes = 128
 	case n <= 256*8+1:
@@ -127,7 +127,7 @@ func chooseRowWay(o *op.Operation, t op.DType, cols, weights int, d *Device) row
 		w.Lanes = 512
 	default:
 		w.Lanes = 1024
-		w.stream(n, held, d)
+		w.stream(n, resident, d)
 		return w
 	}
 	w.Registers = (n-1)/w.Lanes + 1
@@ -154,11 +154,11 @@ func enoughThreads(registers int) int {
 	return 768
 }
 
-// pairWays are the lengths of rows of 16-bit elements that begin anywhere and are
+// pairSchedules are the lengths of rows of 16-bit elements that begin anywhere and are
 // multiplied by so many weights, above one and up to another, for which it is the
 // fastest to move two elements at once: the weights are where they are, and L1 has them for
 // all rows, where those that are laid out for each place of a vector come from L2.
-var pairWays = []struct{ weights, above, most, lanes, blocks int }{
+var pairSchedules = []struct{ weights, above, limit, lanes, blocks int }{
 	{2, 1008, 1400, 32, 6},
 	{2, 3328, 4097, 128, 8},
 	{2, 7000, 8190, 256, 5},
@@ -174,10 +174,10 @@ var pairWays = []struct{ weights, above, most, lanes, blocks int }{
 	{1, 19000, 25598, 256, 2},
 }
 
-// pairs returns the way for rows of which pairWays has the length.
-func (w rowWay) pairs(cols, weights int) (rowWay, bool) {
-	for _, p := range pairWays {
-		if p.weights != weights || cols <= p.above || cols > p.most {
+// pairs returns the way for rows of which pairSchedules has the length.
+func (w rowSchedule) pairs(cols, weights int) (rowSchedule, bool) {
+	for _, p := range pairSchedules {
+		if p.weights != weights || cols <= p.above || cols > p.limit {
 			continue
 		}
 		w.Width, w.Packed, w.Load, w.Save = 2, true, ptx.Once, ptx.Once
@@ -189,7 +189,7 @@ func (w rowWay) pairs(cols, weights int) (rowWay, bool) {
 // halves returns the way for rows of n vectors of 16-bit elements, so many of which
 // make 32 registers. As in memory they need half of these, and to make float32 of them
 // twice or three times costs less than to have fewer blocks, but for exponentials.
-func (w rowWay) halves(o *op.Operation, n, held, weights int, d *Device) rowWay {
+func (w rowSchedule) halves(o *op.Operation, n, resident, weights int, d *Device) rowSchedule {
 	norm, soft := isNorm(o), isSoftmax(o)
 	anywhere := w.Load == ptx.Cached
 	shift := anywhere && weights > 0
@@ -203,16 +203,16 @@ func (w rowWay) halves(o *op.Operation, n, held, weights int, d *Device) rowWay 
 	}
 	switch {
 	case soft && !anywhere && n > 16 && n <= 8*3: // of more lanes many would have nothing
-		w.Lanes, w.Teams = 8, 16
+		w.Lanes, w.Groups = 8, 16
 	case soft && !anywhere && n > 32 && n <= 16*3:
-		w.Lanes, w.Teams = 16, 8
+		w.Lanes, w.Groups = 16, 8
 	case n <= 32 && !shift:
 		for w.Lanes < n {
 			w.Lanes *= 2
 		}
-		w.Teams = 128 / w.Lanes
+		w.Groups = 128 / w.Lanes
 	case shift && n <= 16*9:
-		w.Lanes, w.Teams, w.Blocks = 16, 8, 4
+		w.Lanes, w.Groups, w.Blocks = 16, 8, 4
 		if weights > 1 && n <= 16*8 {
 			w.Blocks = 5
 			if n <= 16*6 {
@@ -220,19 +220,19 @@ func (w rowWay) halves(o *op.Operation, n, held, weights int, d *Device) rowWay 
 			}
 		}
 	case shift && n <= 32*13:
-		w.Lanes, w.Teams, w.Blocks = 32, 4, 4
+		w.Lanes, w.Groups, w.Blocks = 32, 4, 4
 		if n <= 32*9 {
 			w.Blocks = 5
 		}
 	case anywhere && (norm || soft) && n <= 16*9:
-		w.Lanes, w.Teams, w.Blocks, w.Packed = 16, 8, 5, true
+		w.Lanes, w.Groups, w.Blocks, w.Packed = 16, 8, 5, true
 	case n <= 32*9:
-		w.Lanes, w.Teams = 32, 4
+		w.Lanes, w.Groups = 32, 4
 		if anywhere && soft {
 			w.Blocks, w.Packed = 5, true
 		}
 	case soft && anywhere && n <= 32*11:
-		w.Lanes, w.Teams = 32, 4
+		w.Lanes, w.Groups = 32, 4
 		if o == op.LogSoftmax {
 			w.Blocks, w.Packed = 5, true
 		}
@@ -279,7 +279,7 @@ func (w rowWay) halves(o *op.Operation, n, held, weights int, d *Device) rowWay 
 		w.Lanes, w.Blocks, w.Packed = 256, 2, true
 	case n <= 512*16 && norm && !anywhere:
 		w.Lanes, w.Packed = 512, true
-	case n <= mostHalves && d.Shared >= 2*(9<<13+1<<10): // half of the row in shared memory, so that there are two blocks
+	case n <= maxHalves && d.Shared >= 2*(9<<13+1<<10): // half of the row in shared memory, so that there are two blocks
 		w.Lanes, w.Blocks, w.Packed, w.Registers = 512, 2, true, 8
 		if anywhere {
 			w.Lanes, w.Registers = 256, 16
@@ -291,7 +291,7 @@ func (w rowWay) halves(o *op.Operation, n, held, weights int, d *Device) rowWay 
 		return w
 	default:
 		w.Lanes = 1024
-		w.stream(n, held, d)
+		w.stream(n, resident, d)
 		return w
 	}
 	w.Registers = (n-1)/w.Lanes + 1
@@ -299,12 +299,12 @@ func (w rowWay) halves(o *op.Operation, n, held, weights int, d *Device) rowWay 
 	return w
 }
 
-// shortWays are the lengths, up to so many vectors, of rows of 16-bit elements with so many
+// shortSchedules are the lengths, up to so many vectors, of rows of 16-bit elements with so many
 // weights that begin with vectors, for which the assembler takes too many registers where it
 // is not told, or a warp has too little to do. Others are as good as any.
-var shortWays = []struct {
-	weights, above, most, lanes, blocks int
-	packed                              bool
+var shortSchedules = []struct {
+	weights, above, limit, lanes, blocks int
+	packed                               bool
 }{
 	{1, 16, 8 * 3, 8, 0, false},
 	{1, 8 * 3, 32, 16, 0, false},
@@ -323,10 +323,10 @@ var shortWays = []struct {
 	{2, 128 * 3, 128 * 4, 128, 8, false},
 }
 
-// short returns the way for rows of which shortWays has the length.
-func (w rowWay) short(n, weights int) (rowWay, bool) {
-	for _, s := range shortWays {
-		if weights == s.weights && n > s.above && n <= s.most {
+// short returns the way for rows of which shortSchedules has the length.
+func (w rowSchedule) short(n, weights int) (rowSchedule, bool) {
+	for _, s := range shortSchedules {
+		if weights == s.weights && n > s.above && n <= s.limit {
 			w.Packed = s.packed
 			return w.by(s.lanes, s.blocks, n), true
 		}
@@ -337,18 +337,18 @@ func (w rowWay) short(n, weights int) (rowWay, bool) {
 // stream makes w the way of blocks that go from row to row: of n vectors a thread
 // has so many in registers, and as many slots as there is room for beside what
 // reductions need.
-func (w *rowWay) stream(n, held int, d *Device) {
+func (w *rowSchedule) stream(n, resident int, d *Device) {
 	each := (n-1)/w.Lanes + 1
-	w.Registers = min(each, held)
+	w.Registers = min(each, resident)
 	w.Shared = each - w.Registers
 	room := (d.Shared/max(w.Blocks, 1) - 2<<10) / (16 * w.Lanes)
 	w.Ring = min(room, each)
 }
 
-// shifted returns the way for rows of n vectors that begin anywhere, with weights
+// misaligned returns the way for rows of n vectors that begin anywhere, with weights
 // that do not: choosing these takes registers, of which there shall be few enough
 // for many blocks.
-func (w rowWay) shifted(n, weights int) (rowWay, bool) {
+func (w rowSchedule) misaligned(n, weights int) (rowSchedule, bool) {
 	switch {
 	case n > 256*8 && n <= 384*6 && weights > 1:
 		return w.by(384, 3, n), true
@@ -373,20 +373,20 @@ func (w rowWay) shifted(n, weights int) (rowWay, bool) {
 // singles returns the way for short rows that are moved by single elements, some
 // each thread: neighbours then move neighbours, by and by whole lines of the cache.
 // The shortest come through shared memory.
-func (w rowWay) singles(t op.DType, cols int) rowWay {
+func (w rowSchedule) singles(t op.DType, cols int) rowSchedule {
 	w.Width = 1
-	most, staged := 5, 16
+	largest, staged := 5, 16
 	if t != op.F32 {
-		most, staged = 9, 64 // there is more to compute for as many bytes
+		largest, staged = 9, 64 // there is more to compute for as many bytes
 	}
 	if cols <= staged {
 		w.Staged, w.Rows = true, 2
-		most = 9
+		largest = 9
 	}
-	for w.Lanes < 32 && cols > most*w.Lanes {
+	for w.Lanes < 32 && cols > largest*w.Lanes {
 		w.Lanes *= 2
 	}
-	w.Teams = 128 / w.Lanes
+	w.Groups = 128 / w.Lanes
 	w.Registers = (cols-1)/w.Lanes + 1
 	if w.Registers <= 3 {
 		w.Rows = 4
@@ -397,8 +397,8 @@ func (w rowWay) singles(t op.DType, cols int) rowWay {
 // narrow returns the way for short rows of 16-bit elements that do not begin with
 // vectors of 16 bytes: by four where these do, else by two, of which only the first
 // and the last may have an element of another row.
-func (w rowWay) narrow(cols, weights int) (rowWay, bool) {
-	w.Width, w.Laid = 2, weights > 0
+func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
+	w.Width, w.AlignedWeights = 2, weights > 0
 	if cols%4 == 0 {
 		w.Width = 4
 	}
@@ -407,24 +407,24 @@ func (w rowWay) narrow(cols, weights int) (rowWay, bool) {
 		return w.singles(op.BF16, cols), true
 	}
 	if cols%2 != 0 {
-		for _, s := range oddWays {
-			if weights == s.weights && n > s.above && n <= s.most {
+		for _, s := range oddSchedules {
+			if weights == s.weights && n > s.above && n <= s.limit {
 				w = w.by(s.lanes, s.blocks, n)
-				w.Rows, w.Laid = s.rows, s.laid
+				w.Rows, w.AlignedWeights = s.rows, s.strided
 				return w, true
 			}
 		}
 	}
-	ways := []struct{ lanes, registers int }{{4, 4}, {8, 5}, {16, 8}, {32, 11}}
+	schedules := []struct{ lanes, registers int }{{4, 4}, {8, 5}, {16, 8}, {32, 11}}
 	if weights > 0 && w.Width == 2 {
-		ways[1].registers = 7
+		schedules[1].registers = 7
 		if cols%2 == 0 {
-			ways[2].registers = 11 // which a warp would have little of
+			schedules[2].registers = 11 // which a warp would have little of
 		}
 	}
-	for _, s := range ways {
+	for _, s := range schedules {
 		if n <= s.lanes*s.registers {
-			w.Lanes, w.Teams, w.Registers = s.lanes, 128/s.lanes, (n-1)/s.lanes+1
+			w.Lanes, w.Groups, w.Registers = s.lanes, 128/s.lanes, (n-1)/s.lanes+1
 			if weights > 0 && w.Width == 2 && w.Lanes*w.Registers <= 16*6 {
 				w.Rows = 2
 			}
@@ -435,11 +435,11 @@ func (w rowWay) narrow(cols, weights int) (rowWay, bool) {
 	return w, false
 }
 
-// oddWays are the lengths, above so many pairs and up to so many, of rows of an odd number of
+// oddSchedules are the lengths, above so many pairs and up to so many, of rows of an odd number of
 // 16-bit elements with so many weights that are faster so than as others of their length.
-var oddWays = []struct {
-	weights, above, most, lanes, rows, blocks int
-	laid                                      bool
+var oddSchedules = []struct {
+	weights, above, limit, lanes, rows, blocks int
+	strided                                    bool
 }{
 	{1, 16 * 6, 16 * 7, 16, 2, 0, false},
 	{1, 16 * 8, 16 * 9, 16, 2, 6, true},
@@ -455,19 +455,19 @@ const maxClusterVectors = 512 * 8 * maxRowCluster
 
 // clusterVectors is how many vectors a block of a cluster has of a row at most: half
 // of them in registers and half in shared memory, so that a multiprocessor has two
-// such blocks. With as many as heldVectors it has them in the registers of half as many
+// such blocks. With as many as residentVectors it has them in the registers of half as many
 // threads, which is faster.
 const (
-	clusterVectors = 2 * 512 * 8
-	heldVectors    = 256 * 25
-	fourthVectors  = 256 * 14 // which three blocks hold at the same time, if rows begin with vectors
+	clusterVectors  = 2 * 512 * 8
+	residentVectors = 256 * 25
+	fourthVectors   = 256 * 14 // which three blocks hold at the same time, if rows begin with vectors
 )
 
 // planClusteredRows plans an operation on rows of n vectors that clusters have.
 // Some lengths with two weights are faster with one block a multiprocessor.
 func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 	rows, cols := r.In[0].Shape.Rows()
-	w := rowWay{Lanes: 512, Teams: 1, Rows: 1, Width: rowVector(r.In[0].Type), Blocks: 2, Load: ptx.Once, Save: ptx.Once}
+	w := rowSchedule{Lanes: 512, Groups: 1, Rows: 1, Width: rowVector(r.In[0].Type), Blocks: 2, Load: ptx.Once, Save: ptx.Once}
 	parts := 2
 	for parts*clusterVectors < n {
 		parts *= 2
@@ -476,15 +476,15 @@ func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 	shift, f32 := cols%w.Width != 0, r.In[0].Type == op.F32
 	if shift {
 		w.Load, w.Save = ptx.Cached, ptx.Cached
-		w.Laid = (two || !f32) && rows >= fewestLaid/cols
+		w.AlignedWeights = (two || !f32) && rows >= minAligned/cols
 	}
-	most := 8
+	largest := 8
 	if !f32 {
-		most = 10
+		largest = 10
 	}
 	switch {
 	case !f32 && !two && n <= parts*512*9: // nine vectors a thread, not 18
-	case n <= parts*heldVectors:
+	case n <= parts*residentVectors:
 		w.Lanes = 256
 	case f32 && !shift && parts == 2 && n <= 4*fourthVectors:
 		parts, w.Lanes, w.Blocks = 4, 256, 3
@@ -496,8 +496,8 @@ func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 	w.Registers = ((n-1)/parts)/w.Lanes + 1
 	if two && !shift && w.Lanes == 512 && (n <= 15000 || !f32) {
 		w.Blocks = 0
-	} else if w.Lanes == 512 && w.Registers > most {
-		w.Registers, w.Shared = most, w.Registers-most
+	} else if w.Lanes == 512 && w.Registers > largest {
+		w.Registers, w.Shared = largest, w.Registers-largest
 	}
 	return planRowCluster(r, w, parts)
 }
@@ -506,7 +506,7 @@ func planClusteredRows(r *lib.Request, n int) (*Plan, error) {
 // since they are few or long.
 func planLongRows(r *lib.Request, rows, n int, d *Device) (*Plan, error) {
 	v := rowVector(r.In[0].Type)
-	w := rowWay{Lanes: 256, Teams: 1, Rows: 1, Width: v, Registers: 32 / v, Blocks: 4, Load: ptx.Once, Save: ptx.Once}
+	w := rowSchedule{Lanes: 256, Groups: 1, Rows: 1, Width: v, Registers: 32 / v, Blocks: 4, Load: ptx.Once, Save: ptx.Once}
 	parts := (n-1)/(w.Lanes*w.Registers) + 1
 	// With less to do for each block, if that gives work to more multiprocessors.
 	for 2*rows*parts <= d.Multiprocessors && w.Registers > 1 {

@@ -19,7 +19,7 @@ const maxRowCluster = ptx.MaxCluster
 
 // planRowCluster plans an operation on rows of which each block of a cluster has a
 // part: in each a thread has what w says.
-func planRowCluster(r *lib.Request, w rowWay, parts int) (*Plan, error) {
+func planRowCluster(r *lib.Request, w rowSchedule, parts int) (*Plan, error) {
 	rows, cols := r.In[0].Shape.Rows()
 	e, err := finish(r, cols)
 	if err != nil {
@@ -37,9 +37,9 @@ func planRowCluster(r *lib.Request, w rowWay, parts int) (*Plan, error) {
 
 // partsOfRow returns what kernels for rows of so many parts are specialised by, and
 // the vectors of a part.
-func partsOfRow(r *lib.Request, w rowWay, parts int) (s rowSpec, each int) {
+func partsOfRow(r *lib.Request, w rowSchedule, parts int) (s rowSpec, each int) {
 	_, cols := r.In[0].Shape.Rows()
-	s = rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowWay: w, Shift: cols%w.Width != 0}
+	s = rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowSchedule: w, Misaligned: cols%w.Width != 0}
 	each = (rowVectors(cols, w.Width)-1)/parts + 1
 	last := max(cols/w.Width-each*(parts-1), 0)
 	s.Whole = min(last/w.Lanes, w.Registers+w.Shared)
@@ -59,7 +59,7 @@ func rowArgs(r *lib.Request, s *rowSpec, p *Plan, e *epilogue, rows, cols int) (
 }
 
 // newClusterPart finds out which part of which row the block has.
-func (t *rowTeam) newClusterPart() {
+func (t *rowGroup) newClusterPart() {
 	k := t.k
 	t.each = ptx.Param[ptx.U32](k, "each")
 	t.row = k.Special(ptx.CtaidX).Div(ptx.N(t.s.Cluster))
@@ -70,7 +70,7 @@ func (t *rowTeam) newClusterPart() {
 }
 
 // tell is exchange between the blocks of a cluster.
-func (t *rowTeam) tell(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32) []ptx.B32 {
+func (t *rowGroup) tell(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32) []ptx.B32 {
 	k, parts := t.k, t.s.Cluster
 	states := ptx.SharedArray[ptx.B32](k, "states", len(mine)*parts)
 	k.ClusterWait()

@@ -151,17 +151,17 @@ func (r *rowBench) run(q *lib.Request, p *Plan, n int) (float64, error) {
 	return 2 * float64(rows*cols*t.Size()) / d.Seconds(), nil
 }
 
-// rowWays parses names of ways: see [rowWay.name].
-func parseRowWay(s string, t op.DType) (w rowWay, parts int, twice bool, err error) {
-	w = rowWay{Load: ptx.Once, Save: ptx.Once, Width: rowVector(t)}
+// rowWays parses names of ways: see [rowSchedule.name].
+func parseRowSchedule(s string, t op.DType) (w rowSchedule, parts int, twice bool, err error) {
+	w = rowSchedule{Load: ptx.Once, Save: ptx.Once, Width: rowVector(t)}
 	for i, f := range strings.Split(s, "-") {
 		switch {
 		case i == 0:
-			_, err = fmt.Sscanf(f, "%dx%dx%d", &w.Lanes, &w.Teams, &w.Rows)
+			_, err = fmt.Sscanf(f, "%dx%dx%d", &w.Lanes, &w.Groups, &w.Rows)
 		case f == "staged":
 			w.Staged = true
 		case f == "laid":
-			w.Laid = true
+			w.AlignedWeights = true
 		case f == "packed":
 			w.Packed = true
 		case strings.HasPrefix(f, "ring"):
@@ -204,13 +204,13 @@ func rowType(name string) op.DType {
 	return op.InvalidType
 }
 
-// BenchmarkGPURowWays compares ways that the environment lists, as shares of the
+// BenchmarkGPURowSchedules compares ways that the environment lists, as shares of the
 // speed of a copy in percent:
 //
 //	RAYO_TUNE="softmax f32 4096 256x1x1-r4 512x1x1-r2; layer_norm+ bf16 1000x64 ..."
 //
 // The + stands for weights, and 1000x64 for 64 rows of 1000.
-func BenchmarkGPURowWays(b *testing.B) {
+func BenchmarkGPURowSchedules(b *testing.B) {
 	testutil.Need(b, "tuning")
 	list := os.Getenv("RAYO_TUNE")
 	r := newRowBench(b, 1<<28)
@@ -245,7 +245,7 @@ func BenchmarkGPURowWays(b *testing.B) {
 				fmt.Printf(" %s=%.0f", p.Variant, 100*speed/r.copy)
 				continue
 			}
-			w, parts, twice, err := parseRowWay(s, typ)
+			w, parts, twice, err := parseRowSchedule(s, typ)
 			if err != nil {
 				b.Fatal(err)
 			}

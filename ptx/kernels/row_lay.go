@@ -27,8 +27,8 @@ const layLanes = 256
 func (s *rowSpec) operands(r *lib.Request, p *Plan) []Arg {
 	args := []Arg{input(0)}
 	_, cols := r.In[0].Shape.Rows()
-	s.Laid = s.Laid && s.Shift && s.Width > 1
-	lay := rowSpec{Op: layWeights, Type: s.Type, rowWay: rowWay{Lanes: layLanes, Teams: 1, Width: s.Width}}
+	s.AlignedWeights = s.AlignedWeights && s.Misaligned && s.Width > 1
+	lay := rowSpec{Op: layWeights, Type: s.Type, rowSchedule: rowSchedule{Lanes: layLanes, Groups: 1, Width: s.Width}}
 	elements := rowVectors(cols, s.Width) * s.Width // in one place
 	var from, to []Arg
 	for i := 1; i < len(r.In); i++ {
@@ -36,7 +36,7 @@ func (s *rowSpec) operands(r *lib.Request, p *Plan) []Arg {
 			continue
 		}
 		s.Weights |= 1 << i
-		if !s.Laid {
+		if !s.AlignedWeights {
 			args = append(args, input(i))
 			continue
 		}
@@ -45,7 +45,7 @@ func (s *rowSpec) operands(r *lib.Request, p *Plan) []Arg {
 		p.Scratch = append(p.Scratch, int64(s.Width*elements*s.Type.Size()))
 	}
 	if len(to) == 0 {
-		s.Laid = false
+		s.AlignedWeights = false
 		return args
 	}
 	lay.Weights = len(to)
@@ -56,7 +56,7 @@ func (s *rowSpec) operands(r *lib.Request, p *Plan) []Arg {
 }
 
 // layStride returns how many vectors the weights of one place have.
-func (r *heldRow) layStride() ptx.U32 {
+func (r *residentRow) layStride() ptx.U32 {
 	return r.cols.Add(ptx.N(2*r.s.Width - 2)).Div(ptx.N(r.s.Width))
 }
 

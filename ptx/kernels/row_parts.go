@@ -32,7 +32,7 @@ const maxRowParts = 48
 
 // planRowParts plans an operation on rows of so many parts: in each a thread has
 // what w says.
-func planRowParts(r *lib.Request, w rowWay, parts int, twice bool) (*Plan, error) {
+func planRowParts(r *lib.Request, w rowSchedule, parts int, twice bool) (*Plan, error) {
 	rows, cols := r.In[0].Shape.Rows()
 	e, err := finish(r, cols)
 	if err != nil {
@@ -66,7 +66,7 @@ func rowVectors(cols, width int) int {
 
 // newPart finds out which part of which row the block has, and declares what is
 // needed for that.
-func (t *rowTeam) newPart() {
+func (t *rowGroup) newPart() {
 	if t.s.Parts == clusterOfParts {
 		t.newClusterPart()
 		return
@@ -87,7 +87,7 @@ func (t *rowTeam) newPart() {
 }
 
 // size returns how many elements there are in what is held of a row.
-func (t *rowTeam) size(r *heldRow) ptx.U32 {
+func (t *rowGroup) size(r *residentRow) ptx.U32 {
 	if t.s.Parts == wholeRows {
 		return r.cols
 	}
@@ -102,7 +102,7 @@ func (t *rowTeam) size(r *heldRow) ptx.U32 {
 
 // exchange tells the other blocks of the row what this one found, and returns what
 // all of them did. It is not ok for blocks that only tell.
-func (t *rowTeam) exchange(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32, words int) (all []ptx.B32, ok bool) {
+func (t *rowGroup) exchange(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32, words int) (all []ptx.B32, ok bool) {
 	k, s := t.k, t.s
 	if s.Parts == clusterOfParts {
 		return t.tell(mine, merge), true

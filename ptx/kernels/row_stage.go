@@ -11,7 +11,7 @@ import (
 
 // rowStage is the rows of a block in shared memory.
 type rowStage struct {
-	t      *rowTeam
+	t      *rowGroup
 	base   ptx.Shared[ptx.B32]
 	from   ptx.U32 // the first element, in the array
 	length ptx.U32 // elements of all rows of the block
@@ -19,9 +19,9 @@ type rowStage struct {
 }
 
 // stage brings the rows of the block to shared memory.
-func (t *rowTeam) stage(x ptx.Global[ptx.B32]) *rowStage {
+func (t *rowGroup) stage(x ptx.Global[ptx.B32]) *rowStage {
 	s, k := t.s, t.k
-	rows := s.Teams * s.Rows
+	rows := s.Groups * s.Rows
 	width := rowVector(s.Type)
 	g := &rowStage{t: t, turns: (rows*s.room()-1)/(width*s.threads()) + 1}
 	g.base = ptx.DynamicShared[ptx.B32](k, 4*g.turns*s.threads())
@@ -48,10 +48,10 @@ func (g *rowStage) element(i int) ptx.U32 {
 
 // place returns what points to the elements of a row from this thread's first one
 // on.
-func (g *rowStage) place(r *heldRow) ptx.U32 { return r.first.Sub(g.from).Add(r.place) }
+func (g *rowStage) place(r *residentRow) ptx.U32 { return r.first.Sub(g.from).Add(r.place) }
 
 // load brings a row from shared memory.
-func (g *rowStage) load(r *heldRow, neutral float32) {
+func (g *rowStage) load(r *residentRow, neutral float32) {
 	s := r.s
 	r.stage = g
 	r.parts = make([]rowPart, s.Registers)
@@ -74,7 +74,7 @@ func (g *rowStage) load(r *heldRow, neutral float32) {
 
 // store leaves an element where it came from: nobody else reads it before
 // [rowStage.flush].
-func (g *rowStage) store(r *heldRow, p int, v ptx.F32) {
+func (g *rowStage) store(r *residentRow, p int, v ptx.F32) {
 	s := r.s
 	at := g.place(r)
 	r.k.When(r.in(p), func() {

@@ -13,11 +13,11 @@ import "github.com/rayo-go/rayo/ptx"
 
 // rowStream is the slots of a thread and what is under way to them.
 type rowStream struct {
-	t     *rowTeam
+	t     *rowGroup
 	x     ptx.Global[ptx.B32]
 	slots ptx.Shared[ptx.B32]
 	early int // parts that come through slots to registers
-	next  *heldRow
+	next  *residentRow
 }
 
 // slot returns the slot of a part that comes through one or stays in one.
@@ -36,24 +36,24 @@ func (g *rowStream) issue(p int) {
 
 // stream runs f for the rows of the block, one after the other: each is held when
 // f begins.
-func (t *rowTeam) stream(x ptx.Global[ptx.B32], neutral float32, f func(r *heldRow)) {
+func (t *rowGroup) stream(x ptx.Global[ptx.B32], neutral float32, f func(r *residentRow)) {
 	s, k := t.s, t.k
 	parts := s.Registers + s.Shared
 	g := &rowStream{t: t, x: x, early: s.Ring - s.Shared}
 	g.slots = ptx.DynamicShared[ptx.B32](k, 4*s.threads()*s.Ring).At(t.tid.Mul(ptx.U(4)))
 	step, first := k.Special(ptx.NctaidX), k.Special(ptx.CtaidX)
-	g.next = t.newHeldRow(first, t.nrows, t.cols)
+	g.next = t.newResidentRow(first, t.nrows, t.cols)
 	for p := range parts {
 		if p < g.early || p >= s.Registers {
 			g.issue(p)
 		}
 	}
 	k.For(first, t.nrows, step, func(number ptx.U32) {
-		r := t.newHeldRow(number, t.nrows, t.cols)
+		r := t.newResidentRow(number, t.nrows, t.cols)
 		// That there is a row is known, and said, as loads that are predicated keep
 		// what was in their registers before.
 		r.is = ptx.Is(true)
-		g.next = t.newHeldRow(number.Add(step), t.nrows, t.cols)
+		g.next = t.newResidentRow(number.Add(step), t.nrows, t.cols)
 		r.parts, r.stream = make([]rowPart, parts), g
 		r.loadRegisters(x, t, neutral, g.early)
 		for p := range g.early {

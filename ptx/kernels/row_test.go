@@ -108,13 +108,13 @@ func TestRowsSmall(t *testing.T) {
 				if packed && typ == op.F32 {
 					continue
 				}
-				w := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 2, Packed: packed, Load: ptx.Once, Save: ptx.Once}
+				w := rowSchedule{Lanes: 128, Groups: 1, Rows: 1, Width: rowVector(typ), Registers: 2, Packed: packed, Load: ptx.Once, Save: ptx.Once}
 				cols := w.room() - rand.IntN(100) - w.Width
 				c := newTrial(o, o.Defaults(), typ, normal(2, cols))
 				for i := range cols {
 					c.values[0].Data[i] = -110 * float64(i) / float64(cols)
 				}
-				c.byWay(t, w, 1)
+				c.bySchedule(t, w, 1)
 			}
 		}
 	}
@@ -130,8 +130,8 @@ func TestRowParts(t *testing.T) {
 				if !sampled() {
 					continue
 				}
-				w := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: rand.IntN(2), Load: ptx.Once, Save: ptx.Once}
-				w.Packed, w.Laid = typ != op.F32 && rand.IntN(2) == 0, rand.IntN(2) == 0
+				w := rowSchedule{Lanes: 128, Groups: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: rand.IntN(2), Load: ptx.Once, Save: ptx.Once}
+				w.Packed, w.AlignedWeights = typ != op.F32 && rand.IntN(2) == 0, rand.IntN(2) == 0
 				parts := 2 + rand.IntN(3)
 				cols := parts*w.room() - w.Width*(1-i%2)
 				switch {
@@ -168,29 +168,29 @@ func TestRowParts(t *testing.T) {
 	}
 }
 
-// TestRowWays shows that ways have room for the rows that they are chosen for, and
+// TestRowSchedules shows that ways have room for the rows that they are chosen for, and
 // devices for the ways.
-func TestRowWays(t *testing.T) {
+func TestRowSchedules(t *testing.T) {
 	t.Parallel()
 	small := Device{Target: ptx.SM86, Multiprocessors: 20, Shared: ptx.SM86.MaxShared()}
 	for _, d := range []*Device{&h200, &a100, &small} {
 		for _, typ := range rowTypes {
-			for cols := 1; cols <= 16*mostVectors; cols += 1 + cols/500 {
+			for cols := 1; cols <= 16*maxVectors; cols += 1 + cols/500 {
 				o, weights := rowOps[rand.IntN(len(rowOps))], 0
 				if o == op.LayerNorm || o == op.RMSNorm {
 					weights = rand.IntN(len(o.Inputs()))
 				}
-				w := chooseRowWay(o, typ, cols, weights, d)
+				w := chooseRowSchedule(o, typ, cols, weights, d)
 				if w.Ring > 0 && w.Ring <= w.Shared {
 					continue // several blocks
 				}
 				shared := 16 * w.threads() * max(w.Ring, w.Shared)
 				if w.Staged {
-					shared = w.Teams * w.Rows * w.room() * typ.Size()
+					shared = w.Groups * w.Rows * w.room() * typ.Size()
 				}
 				if n := rowVectors(cols, w.Width); n > w.Lanes*(w.Registers+w.Shared) || w.threads() > 1024 || w.threads()%32 != 0 ||
-					w.Lanes < 128 && w.Lanes&(w.Lanes-1) != 0 || w.Lanes%128*(w.Lanes/128) != 0 || w.Lanes > 32 && w.Teams*w.Rows > 1 || w.Lanes > 32 && w.Lanes < 128 ||
-					w.Ring > w.Shared+w.Registers || (shared+1<<10)*max(w.Blocks, 1) > d.Shared || w.Staged && w.Teams*w.Rows%8 != 0 {
+					w.Lanes < 128 && w.Lanes&(w.Lanes-1) != 0 || w.Lanes%128*(w.Lanes/128) != 0 || w.Lanes > 32 && w.Groups*w.Rows > 1 || w.Lanes > 32 && w.Lanes < 128 ||
+					w.Ring > w.Shared+w.Registers || (shared+1<<10)*max(w.Blocks, 1) > d.Shared || w.Staged && w.Groups*w.Rows%8 != 0 {
 					t.Fatalf("%v of %d on %v: %s", typ, cols, d.Target, w.name())
 				}
 			}
@@ -211,9 +211,9 @@ func TestRowsMany(t *testing.T) {
 	}
 }
 
-// byWay runs an operation on rows by a way, each row in so many parts, and returns the
+// bySchedule runs an operation on rows by a way, each row in so many parts, and returns the
 // plan.
-func (c *trial) byWay(t *testing.T, w rowWay, parts int) *Plan {
+func (c *trial) bySchedule(t *testing.T, w rowSchedule, parts int) *Plan {
 	t.Helper()
 	r, err := c.request()
 	if err != nil {
@@ -243,11 +243,11 @@ func TestRowStaged(t *testing.T) {
 				if !sampled() {
 					continue
 				}
-				w := rowWay{Lanes: 1 << rand.IntN(6), Rows: 1 + rand.IntN(2), Width: 1, Registers: 1 + rand.IntN(5), Staged: true, Load: ptx.Once, Save: ptx.Once}
-				w.Teams = 128 / w.Lanes
-				w.Rows *= max(1, 8/w.Teams)
-				c := rowTrial(o, typ, 1+rand.IntN(3*w.Teams*w.Rows), w.room()-rand.IntN(w.Lanes))
-				c.byWay(t, w, 1)
+				w := rowSchedule{Lanes: 1 << rand.IntN(6), Rows: 1 + rand.IntN(2), Width: 1, Registers: 1 + rand.IntN(5), Staged: true, Load: ptx.Once, Save: ptx.Once}
+				w.Groups = 128 / w.Lanes
+				w.Rows *= max(1, 8/w.Groups)
+				c := rowTrial(o, typ, 1+rand.IntN(3*w.Groups*w.Rows), w.room()-rand.IntN(w.Lanes))
+				c.bySchedule(t, w, 1)
 			}
 		}
 	}
@@ -262,8 +262,8 @@ func TestRowNarrow(t *testing.T) {
 				if !sampled() {
 					continue
 				}
-				w := rowWay{Lanes: 1 << rand.IntN(6), Rows: 1 + rand.IntN(3), Width: rowVector(typ), Registers: 1 + rand.IntN(5), Laid: rand.IntN(2) == 0}
-				w.Teams = 128 / w.Lanes
+				w := rowSchedule{Lanes: 1 << rand.IntN(6), Rows: 1 + rand.IntN(3), Width: rowVector(typ), Registers: 1 + rand.IntN(5), AlignedWeights: rand.IntN(2) == 0}
+				w.Groups = 128 / w.Lanes
 				if typ != op.F32 {
 					w.Width, w.Packed = 2<<(i%3), rand.IntN(2) == 0
 				}
@@ -271,8 +271,8 @@ func TestRowNarrow(t *testing.T) {
 				if cols = max(1, cols-w.Width+1); w.Width*typ.Size() == 8 { // these begin with a vector
 					cols = (cols + w.Width - 1) / w.Width * w.Width
 				}
-				c := rowTrial(o, typ, 1+rand.IntN(3*w.Teams*w.Rows), cols)
-				c.byWay(t, w, 1)
+				c := rowTrial(o, typ, 1+rand.IntN(3*w.Groups*w.Rows), cols)
+				c.bySchedule(t, w, 1)
 			}
 		}
 	}
@@ -288,7 +288,7 @@ func TestRowLaid(t *testing.T) {
 				if !sampled() {
 					continue
 				}
-				w := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: rand.IntN(2), Laid: true}
+				w := rowSchedule{Lanes: 128, Groups: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: rand.IntN(2), AlignedWeights: true}
 				w.Packed = typ != op.F32 && rand.IntN(2) == 0
 				parts := 1 + i%2
 				cols := parts*w.room() - w.Width - rand.IntN(w.room()/2)
@@ -298,7 +298,7 @@ func TestRowLaid(t *testing.T) {
 				if o == op.LayerNorm && rand.IntN(2) == 0 {
 					c = newTrial(o, o.Defaults(), typ, normal(rows, cols), normal(cols), normal(cols))
 				}
-				p := c.byWay(t, w, parts)
+				p := c.bySchedule(t, w, parts)
 				if shift := cols%w.Width != 0; shift != (len(p.Stages) == 2) {
 					t.Errorf("%d launches for rows of %d", len(p.Stages), cols)
 				}
@@ -311,7 +311,7 @@ func TestRowLaid(t *testing.T) {
 func TestRowLaidChosen(t *testing.T) {
 	t.Parallel()
 	for _, cols := range []int{127, 777, 5001, 31001, 33333} {
-		for _, rows := range []int{3, fewestLaid/cols + 1} {
+		for _, rows := range []int{3, minAligned/cols + 1} {
 			x, w := lib.Array{Type: op.BF16, Shape: op.Shape{rows, cols}}, lib.Array{Type: op.BF16, Shape: op.Shape{cols}}
 			p, err := For(&lib.Request{Op: op.LayerNorm, Attrs: op.LayerNorm.Defaults(), In: []lib.Array{x, w, w}, Out: []lib.Array{x}}, h200)
 			if err != nil {
@@ -335,9 +335,9 @@ func TestRowStream(t *testing.T) {
 				if !sampled() {
 					continue
 				}
-				w := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: 1 + rand.IntN(3), Load: ptx.Once, Save: ptx.Once}
+				w := rowSchedule{Lanes: 128, Groups: 1, Rows: 1, Width: rowVector(typ), Registers: 1 + rand.IntN(2), Shared: 1 + rand.IntN(3), Load: ptx.Once, Save: ptx.Once}
 				w.Ring = w.Shared + 1 + rand.IntN(w.Registers)
-				w.Laid = rand.IntN(2) == 0
+				w.AlignedWeights = rand.IntN(2) == 0
 				w.Packed = typ != op.F32 && rand.IntN(2) == 0
 				cols := w.room() - w.Width*(1-i%2)
 				if i > 1 {
@@ -442,8 +442,8 @@ func TestRowsFused(t *testing.T) {
 // TestRowMutants shows that the checks see what is left out of these kernels.
 func TestRowMutants(t *testing.T) {
 	t.Parallel()
-	held := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: 4, Registers: 1, Load: ptx.Once, Save: ptx.Once}
-	slots := held
+	resident := rowSchedule{Lanes: 128, Groups: 1, Rows: 1, Width: 4, Registers: 1, Load: ptx.Once, Save: ptx.Once}
+	slots := resident
 	slots.Shared = 1
 	softmax, long := rowTrial(op.Softmax, op.F32, 3, 1000), rowTrial(op.Softmax, op.F32, 3, 2000)
 	request := func(c *trial) *lib.Request {
@@ -454,8 +454,8 @@ func TestRowMutants(t *testing.T) {
 		return r
 	}
 	short := rowTrial(op.Softmax, op.BF16, 21, 33)
-	staged := rowWay{Lanes: 8, Teams: 16, Rows: 1, Width: 1, Registers: 5, Staged: true, Load: ptx.Once, Save: ptx.Once}
-	stream := rowWay{Lanes: 128, Teams: 1, Rows: 1, Width: 4, Registers: 2, Shared: 2, Ring: 3, Load: ptx.Once, Save: ptx.Once}
+	staged := rowSchedule{Lanes: 8, Groups: 16, Rows: 1, Width: 1, Registers: 5, Staged: true, Load: ptx.Once, Save: ptx.Once}
+	stream := rowSchedule{Lanes: 128, Groups: 1, Rows: 1, Width: 4, Registers: 2, Shared: 2, Ring: 3, Load: ptx.Once, Save: ptx.Once}
 	few := h200
 	few.Multiprocessors = 2
 	rms := newTrial(op.RMSNorm, op.RMSNorm.Defaults(), op.F32, normal(7, 2000), nil)
@@ -466,7 +466,7 @@ func TestRowMutants(t *testing.T) {
 		}
 		return p
 	}
-	split := reduceWay{Lanes: 128, Teams: 1, Width: 4, Batch: 2, Load: ptx.Once}
+	split := reduceSchedule{Lanes: 128, Groups: 1, Width: 4, Batch: 2, Load: ptx.Once}
 	for _, m := range []struct {
 		name, cut string
 		which     int // of the places where it is
@@ -474,11 +474,11 @@ func TestRowMutants(t *testing.T) {
 		plan      *Plan
 		want      emu.Kind
 	}{
-		{"barrier of a reduction", "bar.sync 0;", 1, softmax, plan(planRowParts(request(softmax), held, 2, true)), emu.Race},
+		{"barrier of a reduction", "bar.sync 0;", 1, softmax, plan(planRowParts(request(softmax), resident, 2, true)), emu.Race},
 		{"wait for copies", "cp.async.wait_group 0;", 1, long, plan(planRowParts(request(long), slots, 2, true)), emu.MissingWait},
-		{"barrier after the wait for other parts", "bar.sync 0;", 4, softmax, plan(planRowParts(request(softmax), held, 2, false)), emu.Race},
-		{"fence before the count of parts", "fence.acq_rel.gpu;", 1, softmax, plan(planRowParts(request(softmax), held, 2, false)), emu.Race},
-		{"acquiring the count", ".acquire.gpu", 1, softmax, plan(planRowParts(request(softmax), held, 2, false)), emu.Race},
+		{"barrier after the wait for other parts", "bar.sync 0;", 4, softmax, plan(planRowParts(request(softmax), resident, 2, false)), emu.Race},
+		{"fence before the count of parts", "fence.acq_rel.gpu;", 1, softmax, plan(planRowParts(request(softmax), resident, 2, false)), emu.Race},
+		{"acquiring the count", ".acquire.gpu", 1, softmax, plan(planRowParts(request(softmax), resident, 2, false)), emu.Race},
 		{"barrier before staged rows are read", "bar.sync 0;", 1, short, plan(planRowsBy(request(short), staged, &h200)), emu.Race},
 		{"barrier before staged rows are stored", "bar.sync 0;", 2, short, plan(planRowsBy(request(short), staged, &h200)), emu.Race},
 		{"wait for the slots of the next row", "cp.async.wait_group 2;", 1, rms, plan(planRowsBy(request(rms), stream, &few)), emu.MissingWait},

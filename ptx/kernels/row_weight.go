@@ -9,17 +9,17 @@ import (
 
 // weight declares operand i of the kernel, or returns nil where it is absent. What
 // it returns loads the elements that belong to part p of a row.
-func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *heldRow, p int) []ptx.F32 {
+func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *residentRow, p int) []ptx.F32 {
 	if s.Weights>>i&1 == 0 {
 		return nil
 	}
 	w := ptx.GlobalParam[ptx.B32](k, fmt.Sprintf("w%d", i))
-	return func(r *heldRow, p int) []ptx.F32 {
+	return func(r *residentRow, p int) []ptx.F32 {
 		switch {
-		case s.Width > 1 && (s.Laid || !s.Shift):
+		case s.Width > 1 && (s.AlignedWeights || !s.Misaligned):
 			return unpackRow(s.Type, r.aligned(w, p))
 		case s.Width > 1 && p < s.Whole:
-			return unpackRow(s.Type, r.shifted(w, p))
+			return unpackRow(s.Type, r.shiftedWeights(w, p))
 		}
 		v := make([]ptx.F32, s.Width)
 		var load func(offset int) ptx.F32
@@ -42,12 +42,12 @@ func (s *rowSpec) weight(k *ptx.Kernel, i int) func(r *heldRow, p int) []ptx.F32
 // in a vector: which of the weights belong to an element is known then, and costs
 // nothing. Of 16-bit elements there would be too many places.
 func (s *rowSpec) choosesWeights() bool {
-	return s.Weights != 0 && s.Shift && !s.Laid && s.Width > 1 && s.Type == op.F32
+	return s.Weights != 0 && s.Misaligned && !s.AlignedWeights && s.Width > 1 && s.Type == op.F32
 }
 
 // eachShift runs f for the row: where weights are chosen once for each place, which is
 // a constant then.
-func (r *heldRow) eachShift(f func(r *heldRow)) {
+func (r *residentRow) eachShift(f func(r *residentRow)) {
 	s := r.s
 	if !s.choosesWeights() {
 		f(r)
@@ -63,10 +63,10 @@ func (r *heldRow) eachShift(f func(r *heldRow)) {
 }
 
 // aligned loads the words of weights that lie as the row does.
-func (r *heldRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
+func (r *residentRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	words := r.s.words()
 	at := r.place
-	if r.s.Laid {
+	if r.s.AlignedWeights {
 		at = at.Add(r.skip.Mul(r.layStride()))
 	}
 	from := w.At(at.Mul(ptx.N(words))).Offset(words * p * r.s.Lanes).Hint(ptx.ReadOnly)
@@ -89,13 +89,13 @@ func (r *heldRow) aligned(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	return raw
 }
 
-// shifted loads the words of weights for a part that is whole. The row does not
+// shiftedWeights loads the words of weights for a part that is whole. The row does not
 // begin where a vector does, but the weights do: the elements are in two vectors of
 // them, from which they are chosen. How far they are moved is the same in all the
 // row.
-func (r *heldRow) shifted(w ptx.Global[ptx.B32], p int) []ptx.B32 {
+func (r *residentRow) shiftedWeights(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	if r.s.words() == 1 {
-		return r.shiftedPair(w, p)
+		return r.shiftedWeightPair(w, p)
 	}
 	// The weights are there, if the row is not.
 	mine := w.At(r.place.Mul(ptx.U(4))).Offset(4 * p * r.s.Lanes).Hint(ptx.ReadOnly)
@@ -139,9 +139,9 @@ func (r *heldRow) shifted(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	return v[:4]
 }
 
-// shiftedPair is shifted where a vector is two elements of 16 bits: a row begins
+// shiftedWeightPair is shifted where a vector is two elements of 16 bits: a row begins
 // with the first or the second of one.
-func (r *heldRow) shiftedPair(w ptx.Global[ptx.B32], p int) []ptx.B32 {
+func (r *residentRow) shiftedWeightPair(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	mine := w.At(r.place).Offset(p * r.s.Lanes).Hint(ptx.ReadOnly)
 	before := mine.Offset(-1)
 	if p == 0 { // of vector 0, what is before it belongs to no element

@@ -11,11 +11,11 @@ const (
 	cycleBytes   = 1500 // that all multiprocessors together move in a cycle
 )
 
-// mostSplit is among how many blocks a sum is divided at most.
-const mostSplit = 24
+// maxSplit is among how many blocks a sum is divided at most.
+const maxSplit = 24
 
-// mostScratch is the elements that a way may want for what saves time only.
-const mostScratch = 1 << 28
+// maxScratch is the elements that a way may want for what saves time only.
+const maxScratch = 1 << 28
 
 // rated is a tile and how well it does.
 type rated struct {
@@ -25,15 +25,15 @@ type rated struct {
 }
 
 // choose returns the cheapest way.
-func (q *sgemmRequest) choose() sgemmWay {
-	var best sgemmWay
-	least := 0.0
+func (q *sgemmRequest) choose() sgemmSchedule {
+	var best sgemmSchedule
+	minimum := 0.0
 	for i := range sgemmTiles {
-		for split := 1; split <= mostSplit && (split == 1 || q.p.K >= 128*split); split++ {
+		for split := 1; split <= maxSplit && (split == 1 || q.p.K >= 128*split); split++ {
 			for j := range 4 {
-				w := sgemmWay{sgemmTiles[i].sgemmTile, split, [2]bool{j&1 != 0, j&2 != 0}}
-				if c := q.cost(&sgemmTiles[i], w); c > 0 && (least == 0 || c < least) {
-					least, best = c, w
+				w := sgemmSchedule{sgemmTiles[i].sgemmTile, split, [2]bool{j&1 != 0, j&2 != 0}}
+				if c := q.cost(&sgemmTiles[i], w); c > 0 && (minimum == 0 || c < minimum) {
+					minimum, best = c, w
 				}
 			}
 		}
@@ -42,9 +42,9 @@ func (q *sgemmRequest) choose() sgemmWay {
 }
 
 // cost returns the cycles that a way takes, or 0 if it makes no sense.
-func (q *sgemmRequest) cost(t *rated, w sgemmWay) float64 {
+func (q *sgemmRequest) cost(t *rated, w sgemmSchedule) float64 {
 	p, split := q.p, w.Split
-	if split > 1 && split*p.Batch*p.M*p.N > mostScratch {
+	if split > 1 && split*p.Batch*p.M*p.N > maxScratch {
 		return 0
 	}
 	sum := float64(startCycles)
@@ -67,7 +67,7 @@ func (q *sgemmRequest) cost(t *rated, w sgemmWay) float64 {
 		switch {
 		case !w.Pack[i]:
 			rate, alone = rate*(1-slow), alone*(1-slow)
-		case slow == 0 || o.batch*o.lines*p.K > mostScratch:
+		case slow == 0 || o.batch*o.lines*p.K > maxScratch:
 			return 0
 		default:
 			sum += launchCycles + 8*float64(o.batch*o.lines)*float64(p.K)/cycleBytes

@@ -137,7 +137,7 @@ func (x *bench) verify(p product, o op.MatMulOpts, f func() error) error {
 // best returns the least time of a call in several measurements that take about
 // so long each.
 func (x *bench) best(f func() error, each time.Duration, times int) (time.Duration, error) {
-	least := time.Duration(math.MaxInt64)
+	minimum := time.Duration(math.MaxInt64)
 	n := 1
 	for i := range times + 1 {
 		if err := x.stream.Record(x.from); err != nil {
@@ -163,9 +163,9 @@ func (x *bench) best(f func() error, each time.Duration, times int) (time.Durati
 			n = int(max(1, each/max(d, 1)))
 			continue
 		}
-		least = min(least, d)
+		minimum = min(minimum, d)
 	}
-	return least, nil
+	return minimum, nil
 }
 
 // sgemmProducts are what is timed: sizes that tiles divide, and others.

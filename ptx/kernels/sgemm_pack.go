@@ -12,9 +12,9 @@ type packSpec struct{ Turn bool }
 
 const packTile = 32
 
-// mostLaidOut is the blocks that a grid has along its second and third axes: as many
+// maxLaidOut is the blocks that a grid has along its second and third axes: as many
 // matrices, and twice as many times packTile rows, are laid out at once.
-const mostLaidOut = 65535
+const maxLaidOut = 65535
 
 var packKernels = map[packSpec]*Kernel{
 	{false}: {Name: "pack", Target: ptx.SM75, Block: [3]uint32{packTile * 8, 1, 1}, Build: func(k *ptx.Kernel) { buildPack(k, false) }},

@@ -13,15 +13,15 @@ import (
 
 func init() { register(planSgemm, op.MatMul) }
 
-// sgemmWay is a way to compute a product: a tile, and how many blocks share the
+// sgemmSchedule is a way to compute a product: a tile, and how many blocks share the
 // sum of each.
-type sgemmWay struct {
+type sgemmSchedule struct {
 	sgemmTile
 	Split int
 	Pack  [2]bool // a, b are laid out first
 }
 
-func (w sgemmWay) String() string {
+func (w sgemmSchedule) String() string {
 	s := w.sgemmTile.String()
 	for i, p := range w.Pack {
 		if p {
@@ -58,21 +58,21 @@ var sgemmTiles = []rated{
 
 var sgemms struct {
 	sync.Mutex
-	kept map[sgemmSpec]*Kernel
+	cache map[sgemmSpec]*Kernel
 }
 
 // sgemmKernel returns the kernel of a specialisation.
 func sgemmKernel(s sgemmSpec, e *epilogue) *Kernel {
 	sgemms.Lock()
 	defer sgemms.Unlock()
-	k := sgemms.kept[s]
+	k := sgemms.cache[s]
 	if k == nil {
-		if len(sgemms.kept) >= mostRowKernels || sgemms.kept == nil {
-			sgemms.kept = map[sgemmSpec]*Kernel{}
+		if len(sgemms.cache) >= maxRowKernels || sgemms.cache == nil {
+			sgemms.cache = map[sgemmSpec]*Kernel{}
 		}
 		k = &Kernel{Name: "sgemm_" + strings.ReplaceAll(s.sgemmTile.String(), "/", "_"), Target: ptx.SM80, Block: [3]uint32{uint32(s.threads()), 1, 1},
 			Build: func(k *ptx.Kernel) { buildSgemm(k, s, e) }}
-		sgemms.kept[s] = k
+		sgemms.cache[s] = k
 	}
 	return k
 }
@@ -121,7 +121,7 @@ func planSgemm(r *lib.Request, d *Device) (*Plan, error) {
 func ceil(n, by int) int { return (n + by - 1) / by }
 
 // plan is the launches of a way.
-func (q *sgemmRequest) plan(w sgemmWay) (*Plan, error) {
+func (q *sgemmRequest) plan(w sgemmSchedule) (*Plan, error) {
 	p, t := q.p, w.sgemmTile
 	plan := &Plan{Variant: w.String()}
 	batchB := p.Batch
@@ -174,8 +174,8 @@ func (q *sgemmRequest) plan(w sgemmWay) (*Plan, error) {
 	return plan, nil
 }
 
-// laid is an operand as the kernel finds it in memory.
-type laid struct {
+// operandLayout is an operand as the kernel finds it in memory.
+type operandLayout struct {
 	array  Arg
 	along  bool // the sum's index is innermost
 	wide   bool // rows are multiples of 16 bytes, of lines of the result
@@ -186,10 +186,10 @@ type laid struct {
 
 // lay returns operand i of lines of the result, laid out anew if the way asks for
 // that and it does any good.
-func (q *sgemmRequest) lay(i, lines, batch int, along bool, w sgemmWay, plan *Plan) laid {
+func (q *sgemmRequest) lay(i, lines, batch int, along bool, w sgemmSchedule, plan *Plan) operandLayout {
 	k := q.p.K
 	if !w.Pack[i] || !along && lines%4 == 0 {
-		o := laid{array: input(i), along: along, wide: !along && lines%4 == 0, lines: lines, pitch: lines, stride: k * lines}
+		o := operandLayout{array: input(i), along: along, wide: !along && lines%4 == 0, lines: lines, pitch: lines, stride: k * lines}
 		if along {
 			o.pitch = k
 		}
@@ -202,7 +202,7 @@ func (q *sgemmRequest) lay(i, lines, batch int, along bool, w sgemmWay, plan *Pl
 	pitch := packedPitch(lines)
 	to := plan.temporary(batch * k * pitch)
 	plan.Stages = append(plan.Stages, layOut(input(i), to, rows, columns, batch, along))
-	return laid{array: to, wide: true, lines: pitch, pitch: pitch, stride: k * pitch}
+	return operandLayout{array: to, wide: true, lines: pitch, pitch: pitch, stride: k * pitch}
 }
 
 // temporary adds a temporary of n elements of four bytes.

@@ -31,7 +31,7 @@ func sgemmTrial(b, m, k, n int, o op.MatMulOpts, bias bool) *trial {
 }
 
 // runSgemm computes the trial in a way, adding so many terms at a time.
-func runSgemm(g *rig, c *trial, w sgemmWay, terms int) error {
+func runSgemm(g *rig, c *trial, w sgemmSchedule, terms int) error {
 	r, err := c.request()
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func TestSgemmTiles(t *testing.T) {
 			if i > 0 && rand.IntN(3) > 0 || !sampled() {
 				continue
 			}
-			w := sgemmWay{tile, c.split, c.pack}
+			w := sgemmSchedule{tile, c.split, c.pack}
 			g := &rig{device: h200, schedule: emu.Schedule(rand.IntN(3))}
 			if err := runSgemm(g, sgemmTrial(c.b, c.m, c.k, c.n, c.o, c.bias), w, c.terms); err != nil {
 				t.Errorf("%v %v: %v", w, c, err)
@@ -138,7 +138,7 @@ func TestSgemmMutants(t *testing.T) {
 			}
 			return s[:i] + strings.Replace(s[i:], m.old, m.new, 1)
 		}}
-		if err := runSgemm(g, sgemmTrial(1, 130, 100, 70, op.MatMulOpts{}, false), sgemmWay{sgemmTile: sgemmTiles[0].sgemmTile, Split: 1}, 1000); err == nil {
+		if err := runSgemm(g, sgemmTrial(1, 130, 100, 70, op.MatMulOpts{}, false), sgemmSchedule{sgemmTile: sgemmTiles[0].sgemmTile, Split: 1}, 1000); err == nil {
 			t.Errorf("%s: nothing was found", m.name)
 		}
 	}
@@ -156,7 +156,7 @@ func TestSgemmAssembles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				p, err := q.plan(sgemmWay{sgemmTile: tile.sgemmTile, Split: 1})
+				p, err := q.plan(sgemmSchedule{sgemmTile: tile.sgemmTile, Split: 1})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -181,7 +181,7 @@ func TestSgemmSpecial(t *testing.T) {
 				x := c.values[j%2].Data
 				x[len(x)-1-7*j] = v
 			}
-			w := sgemmWay{sgemmTiles[i].sgemmTile, 1, pack}
+			w := sgemmSchedule{sgemmTiles[i].sgemmTile, 1, pack}
 			if err := runSgemm(&rig{device: h200}, c, w, 1000); err != nil {
 				t.Errorf("%v transposed %d: %v", w, i, err)
 			}

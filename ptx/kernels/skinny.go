@@ -38,16 +38,16 @@ const (
 
 var skinnies struct {
 	sync.Mutex
-	kept map[skinnySpec]*Kernel
+	cache map[skinnySpec]*Kernel
 }
 
 func skinnyKernel(s skinnySpec, e *epilogue) *Kernel {
 	skinnies.Lock()
 	defer skinnies.Unlock()
-	k := skinnies.kept[s]
+	k := skinnies.cache[s]
 	if k == nil {
-		if len(skinnies.kept) >= mostRowKernels || skinnies.kept == nil {
-			skinnies.kept = map[skinnySpec]*Kernel{}
+		if len(skinnies.cache) >= maxRowKernels || skinnies.cache == nil {
+			skinnies.cache = map[skinnySpec]*Kernel{}
 		}
 		name, build := "skinny_columns", buildSkinnyColumns
 		if s.Along {
@@ -55,7 +55,7 @@ func skinnyKernel(s skinnySpec, e *epilogue) *Kernel {
 		}
 		k = &Kernel{Name: name, Target: ptx.SM75, Block: [3]uint32{skinnyThreads, 1, 1},
 			Build: func(k *ptx.Kernel) { build(k, s, e) }}
-		skinnies.kept[s] = k
+		skinnies.cache[s] = k
 	}
 	return k
 }
@@ -178,22 +178,22 @@ func buildSkinnyRows(k *ptx.Kernel, s skinnySpec, e *epilogue) {
 	t, lane := k.Special(ptx.TidX), k.Special(ptx.LaneID)
 	warps := skinnyThreads / 32
 	warp := t.Shr(ptx.U(5))
-	team := k.Special(ptx.CtaidX).MulAdd(ptx.N(warps/s.Team), warp.Div(ptx.N(s.Team)))
+	group := k.Special(ptx.CtaidX).MulAdd(ptx.N(warps/s.Team), warp.Div(ptx.N(s.Team)))
 	place := warp.Rem(ptx.N(s.Team)).MulAdd(ptx.U(32), lane)
 	if s.Lanes < 32 {
-		team, place = team.MulAdd(ptx.N(32/s.Lanes), lane.Div(ptx.N(s.Lanes))), lane.Rem(ptx.N(s.Lanes))
+		group, place = group.MulAdd(ptx.N(32/s.Lanes), lane.Div(ptx.N(s.Lanes))), lane.Rem(ptx.N(s.Lanes))
 	}
-	line := team.Mul(ptx.N(s.Lines))
+	line := group.Mul(ptx.N(s.Lines))
 	rows := make([]ptx.Global[ptx.U32], s.Lines)
 	for r := range rows {
 		rows[r] = elementAt(s.Type, o.w, line.Add(ptx.N(r)).Min(o.lines.Sub(ptx.U(1))).Mul(o.k))
 	}
 	// Several sums where there is room, which shortens the chains of additions.
-	apart := skinnyAhead
-	for s.Lines*s.Vectors*apart > 32 && apart > 1 {
-		apart /= 2
+	separate := skinnyAhead
+	for s.Lines*s.Vectors*separate > 32 && separate > 1 {
+		separate /= 2
 	}
-	sums := make([][][]ptx.Var[ptx.F32], apart)
+	sums := make([][][]ptx.Var[ptx.F32], separate)
 	for a := range sums {
 		sums[a] = make([][]ptx.Var[ptx.F32], s.Lines)
 		for r := range sums[a] {
@@ -215,7 +215,7 @@ func buildSkinnyRows(k *ptx.Kernel, s skinnySpec, e *epilogue) {
 			for r := range rows {
 				for v := range x {
 					for q := range s.Width {
-						ptx.MulAddTo(sums[a%apart][r][v], w[a][r][q], x[v][q])
+						ptx.MulAddTo(sums[a%separate][r][v], w[a][r][q], x[v][q])
 					}
 				}
 			}
@@ -230,7 +230,7 @@ func buildSkinnyRows(k *ptx.Kernel, s skinnySpec, e *epilogue) {
 	for r := range rows {
 		for v := range s.Vectors {
 			x := sums[0][r][v].Get()
-			for a := 1; a < apart; a++ {
+			for a := 1; a < separate; a++ {
 				x = x.Add(sums[a][r][v].Get())
 			}
 			for d := uint32(s.Lanes / 2); d > 0; d /= 2 {

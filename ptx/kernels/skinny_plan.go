@@ -107,11 +107,11 @@ func (q *skinnyRequest) plan() *Plan {
 	// A thread does not begin for less than 16 loads, and terms are cut where
 	// vectors begin.
 	const unit = 64
-	least := 16 * each
+	minimum := 16 * each
 	if s.Along {
-		least *= s.Width
+		minimum *= s.Width
 	}
-	split := max(1, min(enough/max(1, blocks*q.batch), q.k/least))
+	split := max(1, min(enough/max(1, blocks*q.batch), q.k/minimum))
 	split = max(split, ceil(q.k, exactTerms*each))
 	terms := ceil(ceil(q.k, split), unit) * unit
 	split = ceil(q.k, terms)

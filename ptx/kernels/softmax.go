@@ -12,33 +12,33 @@ import (
 func (s rowSpec) softmax(k *ptx.Kernel, fin *epilogue) {
 	x, y := ptx.GlobalParam[ptx.B32](k, "x"), fin.sink(k)
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")
-	t := s.newTeam(k, rows, cols)
-	t.run(x, y, float32(math.Inf(-1)), func(held []*heldRow) { t.softmax(held, y) })
+	t := s.newRowGroup(k, rows, cols)
+	t.run(x, y, float32(math.Inf(-1)), func(resident []*residentRow) { t.softmax(resident, y) })
 }
 
 // softmax is what a team does with rows that it holds.
-func (t *rowTeam) softmax(held []*heldRow, y *sink) {
+func (t *rowGroup) softmax(resident []*residentRow, y *sink) {
 	s, ninf := t.s, float32(math.Inf(-1))
-	most := make([]ptx.F32, len(held))
-	sum := make([]ptx.F32, len(held))
-	scale := make([]ptx.F32, len(held)) // of what is kept
+	largest := make([]ptx.F32, len(resident))
+	sum := make([]ptx.F32, len(resident))
+	scale := make([]ptx.F32, len(resident)) // of what is kept
 	if s.Parts != secondOfParts {
-		most, sum = t.exponentials(held)
+		largest, sum = t.exponentials(resident)
 	}
 	if s.Parts != wholeRows {
-		all, ok := t.exchange([]ptx.B32{most[0].Bits(), sum[0].Bits()}, mergeExponentials, 2)
+		all, ok := t.exchange([]ptx.B32{largest[0].Bits(), sum[0].Bits()}, mergeExponentials, 2)
 		if !ok {
 			return
 		}
 		// What is kept was divided by the greatest of the part.
-		scale[0] = expRow(op.F32, partMost(most[0]).Sub(all[0].Float())).Div(all[1].Float())
-		most[0], sum[0] = all[0].Float(), all[1].Float()
+		scale[0] = expRow(op.F32, partMax(largest[0]).Sub(all[0].Float())).Div(all[1].Float())
+		largest[0], sum[0] = all[0].Float(), all[1].Float()
 	} else {
-		for u := range held {
+		for u := range resident {
 			scale[u] = reciprocal(sum[u])
 		}
 	}
-	for u, r := range held {
+	for u, r := range resident {
 		log := sum[u].Lg2Approx().Mul(ptx.F(math.Ln2))
 		whole := reciprocal(sum[u])
 		r.each(ninf, func(p int, v []ptx.F32) []ptx.F32 {
@@ -46,11 +46,11 @@ func (t *rowTeam) softmax(held []*heldRow, y *sink) {
 			for i := range v {
 				switch {
 				case s.Op == "log_softmax":
-					w[i] = v[i].Sub(most[u]).Sub(log)
+					w[i] = v[i].Sub(largest[u]).Sub(log)
 				case r.keeps(p) && s.Parts != secondOfParts:
 					w[i] = v[i].Mul(scale[u])
 				default:
-					w[i] = expRow(s.Type, v[i].Sub(most[u])).Mul(whole)
+					w[i] = expRow(s.Type, v[i].Sub(largest[u])).Mul(whole)
 				}
 			}
 			r.store(y, p, w)
@@ -65,17 +65,17 @@ func reciprocal(sum ptx.F32) ptx.F32 { return sum.RcpApproxFlush() }
 
 // exponentials returns the greatest elements of what is held of rows and the sums
 // of the exponentials of the differences from them, which softmax keeps.
-func (t *rowTeam) exponentials(held []*heldRow) (most, sum []ptx.F32) {
+func (t *rowGroup) exponentials(resident []*residentRow) (largest, sum []ptx.F32) {
 	s, ninf := t.s, float32(math.Inf(-1))
-	most, sum = make([]ptx.F32, len(held)), make([]ptx.F32, len(held))
-	for u, r := range held {
-		most[u] = r.most()
+	largest, sum = make([]ptx.F32, len(resident)), make([]ptx.F32, len(resident))
+	for u, r := range resident {
+		largest[u] = r.max()
 	}
-	most = t.reduce(most, ptx.F32.MaxNaN)
-	for u, r := range held {
-		top := most[u]
+	largest = t.reduce(largest, ptx.F32.MaxNaN)
+	for u, r := range resident {
+		top := largest[u]
 		if s.Parts != wholeRows {
-			top = partMost(top)
+			top = partMax(top)
 		}
 		r.each(ninf, func(p int, v []ptx.F32) []ptx.F32 {
 			e := make([]ptx.F32, len(v))
@@ -95,13 +95,13 @@ func (t *rowTeam) exponentials(held []*heldRow) (most, sum []ptx.F32) {
 			return nil
 		})
 	}
-	return most, t.reduce(sum, ptx.F32.Add)
+	return largest, t.reduce(sum, ptx.F32.Add)
 }
 
-// most returns the greatest element of what the thread holds.
-func (r *heldRow) most() ptx.F32 {
+// max returns the greatest element of what the thread holds.
+func (r *residentRow) max() ptx.F32 {
 	ninf := float32(math.Inf(-1))
-	most := ptx.F(ninf)
+	largest := ptx.F(ninf)
 	var packed []ptx.B32
 	for p, c := range r.parts {
 		if c.packed != nil {
@@ -109,12 +109,12 @@ func (r *heldRow) most() ptx.F32 {
 			continue
 		}
 		r.one(p, ninf, func(v []ptx.F32) []ptx.F32 {
-			most = most.MaxNaN(foldRow(v, ptx.F32.MaxNaN))
+			largest = largest.MaxNaN(foldRow(v, ptx.F32.MaxNaN))
 			return nil
 		})
 	}
 	if packed == nil {
-		return most
+		return largest
 	}
 	two := foldRow(packed, func(a, b ptx.B32) ptx.B32 {
 		if r.s.Type == op.F16 {
@@ -122,21 +122,21 @@ func (r *heldRow) most() ptx.F32 {
 		}
 		return a.BF16x2().MaxNaN(b.BF16x2()).B32()
 	})
-	return most.MaxNaN(foldRow(unpackRow(r.s.Type, []ptx.B32{two}), ptx.F32.MaxNaN))
+	return largest.MaxNaN(foldRow(unpackRow(r.s.Type, []ptx.B32{two}), ptx.F32.MaxNaN))
 }
 
-// partMost returns what is subtracted of a part whose greatest element is most. A
+// partMax returns what is subtracted of a part whose greatest element is most. A
 // part of -Inf alone has a sum of 0: it is not said that the row is such.
-func partMost(most ptx.F32) ptx.F32 {
-	return ptx.Select(most.Eq(ptx.F(float32(math.Inf(-1)))), ptx.F(0), most)
+func partMax(largest ptx.F32) ptx.F32 {
+	return ptx.Select(largest.Eq(ptx.F(float32(math.Inf(-1)))), ptx.F(0), largest)
 }
 
 // mergeExponentials combines greatest elements and sums of two parts.
 func mergeExponentials(a, b []ptx.B32) []ptx.B32 {
-	most := a[0].Float().MaxNaN(b[0].Float())
-	top := partMost(most)
+	largest := a[0].Float().MaxNaN(b[0].Float())
+	top := partMax(largest)
 	sum := func(x []ptx.B32) ptx.F32 { return x[1].Float().Mul(expRow(op.F32, x[0].Float().Sub(top))) }
-	return []ptx.B32{most.Bits(), sum(a).Add(sum(b)).Bits()}
+	return []ptx.B32{largest.Bits(), sum(a).Add(sum(b)).Bits()}
 }
 
 // foldRow combines elements pairwise.

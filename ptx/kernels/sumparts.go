@@ -16,7 +16,7 @@ type sumSpec struct {
 
 var partSums struct {
 	sync.Mutex
-	kept map[sumSpec]*Kernel
+	cache map[sumSpec]*Kernel
 }
 
 // sumParts returns the launch that adds so many parts of a result of all elements
@@ -30,13 +30,13 @@ func sumParts(t op.DType, all, n, split int, bias bool, parts Arg, e *epilogue) 
 	args = append(args, e.args()...)
 	partSums.Lock()
 	defer partSums.Unlock()
-	k := partSums.kept[s]
+	k := partSums.cache[s]
 	if k == nil {
-		if len(partSums.kept) >= mostRowKernels || partSums.kept == nil {
-			partSums.kept = map[sumSpec]*Kernel{}
+		if len(partSums.cache) >= maxRowKernels || partSums.cache == nil {
+			partSums.cache = map[sumSpec]*Kernel{}
 		}
 		k = &Kernel{Name: "sum_parts", Target: ptx.SM70, Block: [3]uint32{256, 1, 1}, Build: func(k *ptx.Kernel) { buildSumParts(k, s, e) }}
-		partSums.kept[s] = k
+		partSums.cache[s] = k
 	}
 	threads := all
 	if s.Wide {

@@ -32,7 +32,7 @@ type program struct {
 	inputs  int // streams that are operands
 
 	// The calls, by how often they run: once in each lane, at the start of a
-	// segment (a block within which every Stretched operand is one number),
+	// segment (a block within which every Repeated operand is one number),
 	// and on each block.
 	once, segment, block []call
 
@@ -69,19 +69,19 @@ type call struct {
 
 // A stream is an operand or a result in memory.
 type stream struct {
-	spread op.Spread
+	spread op.BroadcastKind
 	size   int  // bytes of an element
-	period int  // Periodic: elements in memory; Stretched: elements of the result for each
+	period int  // Tiled: elements in memory; Repeated: elements of the result for each
 	slot   int  // -1: not memory of its own, but what the runner computes
 	fixed  bool // its entry does not move with the blocks
-	spelt  bool // Stretched, but written out into a register
+	spelt  bool // Repeated, but written out into a register
 	layout *op.Layout
 }
 
 // broughtIn is a strided stream and the entry of the register for its blocks.
 type broughtIn struct{ stream, entry int }
 
-// repeated is a register that holds a Periodic operand several times over, one
+// repeated is a register that holds a Tiled operand several times over, one
 // period more than a block: segments read it from their phase on.
 type repeated struct{ entry, period int }
 
@@ -210,11 +210,11 @@ func (l *lane) seek(p *program, at []place, pos, n int) int {
 		case s.fixed:
 		case s.spread == op.Full:
 			l.table[1+i] = unsafe.Add(at[i].base, (pos-at[i].org)*s.size)
-		case s.spread == op.Periodic:
+		case s.spread == op.Tiled:
 			phase := pos % s.period
 			n = min(n, s.period-phase)
 			l.table[1+i] = unsafe.Add(at[i].base, phase*s.size)
-		case s.spread == op.Stretched:
+		case s.spread == op.Repeated:
 			k := pos / s.period
 			// A run that is written out may begin only at the start of a
 			// segment or be all of it.
@@ -228,7 +228,7 @@ func (l *lane) seek(p *program, at []place, pos, n int) int {
 		l.table[r.entry] = l.register(p, r.entry, pos%r.period)
 	}
 	for _, b := range p.strided {
-		if m, _ := neighbours(p.streams[b.stream].layout, pos); m >= leastRun {
+		if m, _ := neighbours(p.streams[b.stream].layout, pos); m >= minRun {
 			n = min(n, m)
 		}
 	}

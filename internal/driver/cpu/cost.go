@@ -48,8 +48,8 @@ func (c *cost) of(n int) float64 {
 // noticeable share of them.
 const timedNS = 4000
 
-// learn notes that n elements of whole took d on one thread.
-func (c *cost) learn(whole, n int, d time.Duration) {
+// observe notes that n elements of whole took d on one thread.
+func (c *cost) observe(whole, n int, d time.Duration) {
 	l := c.level(whole)
 	got := float32(d) / float32(n)
 	old := math.Float32frombits(c.ns[l].Load())

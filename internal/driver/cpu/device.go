@@ -33,12 +33,12 @@ const kernelVersion = "1"
 // processor is the CPU device. It has no settings that change: all methods
 // are safe for concurrent use.
 type processor struct {
-	info   driver.Info
-	pool   *workers.Pool
-	memory *memory.Pool
-	ledger ledger
-	queue  queue
-	users  users
+	info    driver.Info
+	pool    *workers.Pool
+	memory  *memory.Pool
+	tracker accessTracker
+	queue   queue
+	users   users
 
 	programs programs
 	variants driver.Variants
@@ -73,7 +73,7 @@ func newDevice(threads int, portable bool) (driver.Device, error) {
 		pool:     workers.New(threads),
 		memory:   memory.NewPool(memory.Options{}),
 	}
-	d.queue.ledger = &d.ledger
+	d.queue.tracker = &d.tracker
 	d.queue.idle.L = &d.queue.mu
 	name := memory.ProcessorName()
 	if name == "" {

@@ -26,7 +26,7 @@ type executable struct {
 	frames chan *frame // nil entries are frames not made yet
 	shut   chan struct{}
 	closed atomic.Bool
-	gate   driver.Gate // of the submissions in the queue
+	inUse  driver.RefBarrier // of the submissions in the queue
 }
 
 // constant is the memory of a constant slot.
@@ -127,14 +127,14 @@ func (e *executable) Submit(ctx context.Context, s *driver.Submission) (driver.F
 	if err := e.Check(s.Ext, behind); err != nil {
 		return nil, err
 	}
-	t := newTicket(s.Ext, e.Written)
+	t := newQueueEntry(s.Ext, e.Written)
 	if s.Wait {
 		if t != nil {
-			e.d.ledger.enter(t)
+			e.d.tracker.enter(t)
 		}
 		return nil, e.admit(ctx, s, t)
 	}
-	if !e.gate.Enter() {
+	if !e.inUse.Enter() {
 		return nil, driver.ErrClosed
 	}
 	j := driver.NewJob(s)
@@ -154,15 +154,15 @@ func behind(m driver.Memory, off int64) (int64, error) {
 	return a.bytes - off, nil
 }
 
-// admit runs s when its ticket is admitted.
-func (e *executable) admit(ctx context.Context, s *driver.Submission, t *ticket) error {
+// admit runs s when its entry is admitted.
+func (e *executable) admit(ctx context.Context, s *driver.Submission, t *queueEntry) error {
 	if t == nil {
 		return e.enter(ctx, s)
 	}
-	if err := e.d.ledger.await(ctx, t); err != nil {
+	if err := e.d.tracker.await(ctx, t); err != nil {
 		return err
 	}
-	defer e.d.ledger.leave(t)
+	defer e.d.tracker.leave(t)
 	return e.enter(ctx, s)
 }
 
@@ -305,7 +305,7 @@ func (f *frame) runTimed(ctx context.Context, times *driver.Times) error {
 
 // Close waits for the submissions that run and frees the frames.
 func (e *executable) Close() {
-	e.gate.Shut(func() {
+	e.inUse.Shut(func() {
 		e.closed.Store(true)
 		close(e.shut)
 		for range cap(e.frames) {

@@ -151,7 +151,7 @@ func (d *processor) expressions(roots []*ir.Node, types []op.DType, single int) 
 	for i, t := range types {
 		o := driver.Operand{Slot: -1, Type: t, N: p.n}
 		if i == single {
-			o.Spread, o.N = op.Scalar, 1
+			o.Broadcast, o.N = op.Scalar, 1
 		}
 		b.stream(&o)
 		v, err := b.load(i, t)

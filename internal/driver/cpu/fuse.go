@@ -75,9 +75,9 @@ type builder struct {
 
 const (
 	// smallest and largest block in elements.
-	leastBlock, mostBlock = 256, 2048
-	// A Periodic operand up to this period is repeated over a block once; a
-	// Stretched one up to the other is written out, as segments that short
+	minBlock, maxBlock = 256, 2048
+	// A Tiled operand up to this period is repeated over a block once; a
+	// Repeated one up to the other is written out, as segments that short
 	// would spend their time in calls.
 	smallPeriod = 512
 	smallRun    = 48
@@ -150,28 +150,28 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 	b.combine(results)
 	b.store(results, out)
 	b.finish()
-	p.moves = len(f.In) == 1 && len(f.Body) == 0 && len(out) == 1 && f.In[0].Spread == op.Strided && f.In[0].Type == out[0].Type
+	p.moves = len(f.In) == 1 && len(f.Body) == 0 && len(out) == 1 && f.In[0].Broadcast == op.Strided && f.In[0].Type == out[0].Type
 	return p, nil
 }
 
 // stream adds an operand.
 func (b *builder) stream(o *driver.Operand) {
-	s := stream{spread: o.Spread, size: o.Type.Size(), slot: o.Slot, layout: o.Layout}
+	s := stream{spread: o.Broadcast, size: o.Type.Size(), slot: o.Slot, layout: o.Layout}
 	if o.Slot < 0 {
 		s.size = register(o.Type).Size()
 	}
 	p := b.p
-	switch o.Spread {
+	switch o.Broadcast {
 	case op.Full:
 	case op.Scalar:
 		s.fixed = true
-	case op.Periodic:
+	case op.Tiled:
 		s.period = max(1, o.N)
 		if s.period <= smallPeriod {
 			s.fixed = true
 			b.slack = max(b.slack, s.period)
 		}
-	case op.Stretched:
+	case op.Repeated:
 		s.period = max(1, p.n/max(1, o.N))
 		if s.period <= smallRun && s.size == 4 {
 			s.spelt = true
@@ -180,7 +180,7 @@ func (b *builder) stream(o *driver.Operand) {
 	case op.Strided:
 		p.strided = append(p.strided, broughtIn{stream: len(p.streams)})
 	}
-	p.even = p.even && (o.Spread == op.Full)
+	p.even = p.even && (o.Broadcast == op.Full)
 	p.streams = append(p.streams, s)
 }
 
@@ -191,7 +191,7 @@ func (b *builder) load(i int, t op.DType) (int, error) {
 	switch {
 	case s.spread == op.Scalar:
 		v.when, v.reads = once, false
-	case s.spread == op.Stretched:
+	case s.spread == op.Repeated:
 		v.when = segment
 	}
 	x := b.add(v)
@@ -200,7 +200,7 @@ func (b *builder) load(i int, t op.DType) (int, error) {
 		// number until it has been widened.
 		b.vals[x].typ = op.F32
 		n := 0
-		if s.fixed && s.spread == op.Periodic {
+		if s.fixed && s.spread == op.Tiled {
 			n = s.period
 		}
 		y := b.add(value{typ: op.F32, when: v.when, at: -1, wide: -1})
@@ -214,7 +214,7 @@ func (b *builder) load(i int, t op.DType) (int, error) {
 		x = y
 	}
 	switch {
-	case s.fixed && s.spread == op.Periodic:
+	case s.fixed && s.spread == op.Tiled:
 		return b.tile(x, s.period), nil
 	case s.spelt:
 		y := b.add(value{typ: b.vals[x].typ, when: block, at: -1, wide: -1})
@@ -497,12 +497,12 @@ func (b *builder) finish() {
 			streams++
 		}
 	}
-	cache, most := memory.CPUCaches().L1, mostBlock
+	cache, limit := memory.CPUCaches().L1, maxBlock
 	if simd.Active() == simd.SIMD128 { // a call costs as much as a thousand elements
-		cache, most = memory.CPUCaches().L2/2, 4*mostBlock
+		cache, limit = memory.CPUCaches().L2/2, 4*maxBlock
 	}
 	size := cache / 2 / 4 / max(1, streams+next-p.firstRegister)
-	size = min(most, max(leastBlock, size)) &^ 63
+	size = min(limit, max(minBlock, size)) &^ 63
 	p.size = size / b.unit * b.unit
 	// Registers a multiple of 4 KiB apart would hold each other's loads up.
 	p.stride = (p.size+b.slack+line-1)/line*line + 5*line

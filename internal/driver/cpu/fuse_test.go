@@ -202,9 +202,9 @@ func bound(f *driver.Fused) func(got, want, mag float64, d op.DType) error {
 
 // TestStreamed: results that pass the caches, aligned and not.
 func TestStreamed(t *testing.T) {
-	from, near := streamFrom, nearBytes
-	defer func() { streamFrom, nearBytes = from, near }()
-	streamFrom, nearBytes = 4000, 0
+	from, near := streamFrom, privateCacheBytes
+	defer func() { streamFrom, privateCacheBytes = from, near }()
+	streamFrom, privateCacheBytes = 4000, 0
 	for _, threads := range callerThreads {
 		d := open(t, threads)
 		for seed := range uint64(10) {

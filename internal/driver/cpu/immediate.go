@@ -97,7 +97,7 @@ func (d *processor) Run(ctx context.Context, s *driver.Step, ext []driver.Bindin
 // result.
 func full(in []driver.Operand) bool {
 	for i := range in {
-		if in[i].Type != op.F32 || in[i].Spread != op.Full {
+		if in[i].Type != op.F32 || in[i].Broadcast != op.Full {
 			return false
 		}
 	}
@@ -118,8 +118,8 @@ func short(slot, have, need int) error {
 	return fmt.Errorf("operand %d has %d bytes of %d: %w", slot, have, need, driver.ErrShape)
 }
 
-// A strip is a call of one kernel over long operands.
-type strip struct {
+// A chunkedCall is a call of one kernel over long operands.
+type chunkedCall struct {
 	p     *plain
 	fn    kernel
 	ptr   [4]unsafe.Pointer // the result and the operands
@@ -134,7 +134,7 @@ type strip struct {
 	stopped atomic.Bool
 }
 
-var strips = sync.Pool{New: func() any { return new(strip) }}
+var chunkedCalls = sync.Pool{New: func() any { return new(chunkedCall) }}
 
 // runLarge computes n elements in several calls, on several threads if that
 // pays.
@@ -144,7 +144,7 @@ func (d *processor) runLarge(ctx context.Context, p *plain, dst unsafe.Pointer, 
 	if split {
 		threads = d.pool.Threads()
 	}
-	s := strips.Get().(*strip)
+	s := chunkedCalls.Get().(*chunkedCall)
 	s.p, s.fn, s.n, s.ctx, s.back = p, p.fn, n, ctx, d.pool.Turn()
 	s.past, s.timed = false, ns >= timedNS
 	s.ptr = [4]unsafe.Pointer{dst, at[0], at[1], at[2]}
@@ -153,9 +153,9 @@ func (d *processor) runLarge(ctx context.Context, p *plain, dst unsafe.Pointer, 
 	for _, a := range at {
 		d.recent.reads(a)
 	}
-	var way passing
+	var pass passing
 	if p.past != nil && dst != at[0] && dst != at[1] && dst != at[2] {
-		if way = p.stream.choose(n, float64(n)*float64(p.cost.bytes), threads); way.way == 1 {
+		if pass = p.stream.choose(n, float64(n)*float64(p.cost.bytes), threads); pass.path == 1 {
 			s.fn, s.past = p.past, true
 		}
 	}
@@ -166,11 +166,11 @@ func (d *processor) runLarge(ctx context.Context, p *plain, dst unsafe.Pointer, 
 		s.chunk = n
 		s.Part(0)
 	}
-	way.ended(n)
-	d.recent.made(dst, way.t)
+	pass.ended(n)
+	d.recent.made(dst, pass.t)
 	stopped := s.stopped.Load()
 	s.ptr, s.ctx = [4]unsafe.Pointer{}, nil
-	strips.Put(s)
+	chunkedCalls.Put(s)
 	if stopped {
 		return ctx.Err()
 	}
@@ -182,7 +182,7 @@ func (d *processor) runLarge(ctx context.Context, p *plain, dst unsafe.Pointer, 
 func chunkOf(n, k int) int { return max((n+k-1)/k+1023, 1024) &^ 1023 }
 
 // Part implements workers.Task.
-func (s *strip) Part(i int) {
+func (s *chunkedCall) Part(i int) {
 	w := sweepOf(i*s.chunk, min((i+1)*s.chunk, s.n), s.back)
 	all := w.hi - w.lo
 	timed := i == 0 && s.timed
@@ -211,7 +211,7 @@ func (s *strip) Part(i int) {
 		simd.StreamFence()
 	}
 	if timed {
-		s.p.cost.learn(s.n, all, time.Since(from))
+		s.p.cost.observe(s.n, all, time.Since(from))
 	}
 }
 

@@ -104,13 +104,13 @@ type launchStep struct {
 	d      *processor
 	kernel compiled
 	driver.Kernel
-	slots []driver.Slot
-	alone bool // too little to share out
+	slots  []driver.Slot
+	serial bool // too little to share out
 }
 
-// aloneWork is up to how many lane-instructions a launch stays on one thread:
+// serialWork is up to how many lane-instructions a launch stays on one thread:
 // about ten microseconds of them.
-const aloneWork = 5000
+const serialWork = 5000
 
 func (d *processor) prepareLaunch(s *driver.Step, e *executable) (step, error) {
 	k, err := d.programs.of(s.Kernel.Program)
@@ -121,7 +121,7 @@ func (d *processor) prepareLaunch(s *driver.Step, e *executable) (step, error) {
 	for _, n := range s.Kernel.Grid {
 		work *= float64(n)
 	}
-	return &launchStep{d, k, *s.Kernel, e.slots, work < aloneWork}, nil
+	return &launchStep{d, k, *s.Kernel, e.slots, work < serialWork}, nil
 }
 
 func (s *launchStep) runner(*frame) runner {
@@ -144,8 +144,8 @@ func (r *launchRunner) run(ctx context.Context, f *frame) error {
 	if s.Params >= 0 {
 		l.Params = s.memory(f, s.Params)
 	}
-	if !s.alone {
-		l.Runner = crew{s.d.pool}
+	if !s.serial {
+		l.Runner = poolRunner{s.d.pool}
 	}
 	err := s.kernel.Run(ctx, l)
 	if err == nil {
@@ -166,10 +166,10 @@ func (s *launchStep) memory(f *frame, slot int) []byte {
 	return unsafe.Slice((*byte)(f.base[slot]), s.slots[slot].Bytes)
 }
 
-// crew is the device's pool as the interpreter wants it.
-type crew struct{ pool *workers.Pool }
+// poolRunner is the device's pool as the interpreter wants it.
+type poolRunner struct{ pool *workers.Pool }
 
-func (p crew) Run(n int, f func(int)) { p.pool.Do(n, part(f)) }
+func (p poolRunner) Run(n int, f func(int)) { p.pool.Do(n, part(f)) }
 
 // part is a task of the pool.
 type part func(int)

@@ -59,10 +59,10 @@ func (t *mapTask) run(ctx context.Context, l *lane) error {
 	for i := range p.inputs {
 		t.d.recent.reads(t.at[i].base)
 	}
-	var way passing
+	var pass passing
 	if p.passes {
-		way = p.streaming.choose(t.n, float64(t.n)*float64(p.cost.bytes), threads)
-		t.past = way.way == 1
+		pass = p.streaming.choose(t.n, float64(t.n)*float64(p.cost.bytes), threads)
+		t.past = pass.path == 1
 	}
 	t.stopped.Store(false)
 	if split {
@@ -72,12 +72,12 @@ func (t *mapTask) run(ctx context.Context, l *lane) error {
 		from := time.Now()
 		t.span(l, 0, t.n)
 		if ns >= timedNS {
-			p.cost.learn(t.n, t.n, time.Since(from))
+			p.cost.observe(t.n, t.n, time.Since(from))
 		}
 	}
-	way.ended(t.n)
+	pass.ended(t.n)
 	for i := p.inputs; i < len(t.at); i++ {
-		t.d.recent.made(t.at[i].base, way.t)
+		t.d.recent.made(t.at[i].base, pass.t)
 	}
 	t.ctx = nil
 	if t.stopped.Load() {
@@ -97,7 +97,7 @@ func (t *mapTask) Part(i int) {
 	from := time.Now()
 	t.span(l, lo, hi)
 	if i == 0 {
-		t.p.cost.learn(t.n, hi, time.Since(from))
+		t.p.cost.observe(t.n, hi, time.Since(from))
 	}
 	if l != nil {
 		lanes.Put(l)

@@ -7,38 +7,38 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 )
 
-// A ledger orders submissions that share device memory. A submission enters
-// with a ticket that says what it reads and writes; it may run when nobody
-// before it in the order of entering still runs or waits with a use that
-// excludes its own: any number may read an array at once, or one may write it.
+// An accessTracker orders submissions that share device memory. A submission enters
+// with an entry that lists the arrays that it reads and writes. It may run when no
+// earlier entry still runs or waits with a conflicting access: any number of submissions
+// may read an array at the same time, or one may write it.
 //
-// A ticket is admitted for all its arrays at once, and a submission that runs
-// never waits for another, so nobody can wait in a circle.
-type ledger struct {
+// A queueEntry is admitted for all its arrays at once, and a running submission never
+// waits for another, so deadlock is impossible.
+type accessTracker struct {
 	mu      sync.Mutex
-	stamp   uint64    // of the present scan: see access
-	waiting []*ticket // in the order of entering
+	stamp   uint64        // of the present scan: see access
+	waiting []*queueEntry // in the order of entering
 }
 
-// access is the part of an array that the ledger keeps, under its mu.
+// access is the part of an array that the tracker keeps, under its mu.
 type access struct {
-	readers int  // admitted tickets that read
-	writing bool // an admitted ticket writes
+	readers int  // admitted entries that read
+	writing bool // an admitted entry writes
 
 	waitingReaders, waitingWriters int
 
-	// In the scan with this stamp: at is the place in ticket.uses, and
-	// wanted and wantedWrite say what tickets before want.
+	// In the scan with this stamp: at is the place in queueEntry.uses, and
+	// wanted and wantedWrite say what entries before want.
 	stamp       uint64
 	at          int
 	wantedWrite bool
 }
 
-// A ticket is one submission's entry.
-type ticket struct {
+// A queueEntry is one submission's entry.
+type queueEntry struct {
 	uses     []use
 	atOnce   bool          // admitted when it entered
-	admitted bool          // under ledger.mu
+	admitted bool          // under accessTracker.mu
 	ready    chan struct{} // gets a token if it is admitted later
 }
 
@@ -47,18 +47,18 @@ type use struct {
 	write bool
 }
 
-var tickets = sync.Pool{New: func() any { return &ticket{ready: make(chan struct{}, 1)} }}
+var queueEntries = sync.Pool{New: func() any { return &queueEntry{ready: make(chan struct{}, 1)} }}
 
-// newTicket returns a ticket for the device memory among ext, or nil if there
+// newQueueEntry returns an entry for the device memory among ext, or nil if there
 // is none.
-func newTicket(ext []driver.Binding, written []bool) *ticket {
-	var t *ticket
+func newQueueEntry(ext []driver.Binding, written []bool) *queueEntry {
+	var t *queueEntry
 	for i := range ext {
 		if ext[i].Mem == nil {
 			continue
 		}
 		if t == nil {
-			t = tickets.Get().(*ticket)
+			t = queueEntries.Get().(*queueEntry)
 		}
 		t.uses = append(t.uses, use{ext[i].Mem.(*array), written[i]})
 	}
@@ -66,7 +66,7 @@ func newTicket(ext []driver.Binding, written []bool) *ticket {
 }
 
 // enter takes a place in the order. It does not wait.
-func (l *ledger) enter(t *ticket) {
+func (l *accessTracker) enter(t *queueEntry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t.merge(l)
@@ -89,7 +89,7 @@ func (l *ledger) enter(t *ticket) {
 
 // await returns when t is admitted, or gives its place up and returns the error
 // of ctx. Afterwards t is either held, and must leave, or gone.
-func (l *ledger) await(ctx context.Context, t *ticket) error {
+func (l *accessTracker) await(ctx context.Context, t *queueEntry) error {
 	if t.atOnce {
 		return nil
 	}
@@ -117,8 +117,8 @@ func (l *ledger) await(ctx context.Context, t *ticket) error {
 	return ctx.Err()
 }
 
-// leave ends the use of an admitted ticket.
-func (l *ledger) leave(t *ticket) {
+// leave ends the use of an admitted entry.
+func (l *accessTracker) leave(t *queueEntry) {
 	l.mu.Lock()
 	t.hold(-1)
 	if len(l.waiting) > 0 {
@@ -129,7 +129,7 @@ func (l *ledger) leave(t *ticket) {
 }
 
 // admit lets in whoever can run now, in the order of entering.
-func (l *ledger) admit() {
+func (l *accessTracker) admit() {
 	l.stamp++
 	kept := l.waiting[:0]
 	for _, t := range l.waiting {
@@ -163,7 +163,7 @@ func (l *ledger) admit() {
 }
 
 // merge joins the uses of one array into one.
-func (t *ticket) merge(l *ledger) {
+func (t *queueEntry) merge(l *accessTracker) {
 	l.stamp++
 	n := 0
 	for _, u := range t.uses {
@@ -178,7 +178,7 @@ func (t *ticket) merge(l *ledger) {
 	t.uses = t.uses[:n]
 }
 
-func (t *ticket) hold(by int) {
+func (t *queueEntry) hold(by int) {
 	for i := range t.uses {
 		if t.uses[i].write {
 			t.uses[i].a.writing = by > 0
@@ -188,7 +188,7 @@ func (t *ticket) hold(by int) {
 	}
 }
 
-func (t *ticket) want(by int) {
+func (t *queueEntry) want(by int) {
 	for i := range t.uses {
 		if t.uses[i].write {
 			t.uses[i].a.waitingWriters += by
@@ -198,9 +198,9 @@ func (t *ticket) want(by int) {
 	}
 }
 
-func (t *ticket) recycle() {
+func (t *queueEntry) recycle() {
 	clear(t.uses)
 	t.uses = t.uses[:0]
 	t.admitted = false
-	tickets.Put(t)
+	queueEntries.Put(t)
 }

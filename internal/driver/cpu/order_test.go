@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// access of a modelled ticket to an array: 1 reads, 2 writes.
+// access of a modelled entry to an array: 1 reads, 2 writes.
 type modelled struct {
-	t    *ticket
+	t    *queueEntry
 	uses map[int]int
 	runs bool
 }
 
-// excludes reports whether two tickets may not run at the same time.
+// excludes reports whether two entries may not run at the same time.
 func (m *modelled) excludes(o *modelled) bool {
 	for a, use := range m.uses {
 		if other, ok := o.uses[a]; ok && (use == 2 || other == 2) {
@@ -23,14 +23,14 @@ func (m *modelled) excludes(o *modelled) bool {
 	return false
 }
 
-// TestLedgerKeepsTheOrder compares which tickets are admitted with what the ledger
+// TestAccessTrackerKeepsOrder compares which entries are admitted with what the tracker
 // promises: one runs when nobody that entered before it and has not left excludes it.
-func TestLedgerKeepsTheOrder(t *testing.T) {
+func TestAccessTrackerKeepsOrder(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range 300 {
-		var l ledger
+		var l accessTracker
 		arrays := make([]*array, 1+r.IntN(4))
 		for i := range arrays {
 			arrays[i] = new(array)
@@ -38,7 +38,7 @@ func TestLedgerKeepsTheOrder(t *testing.T) {
 		var list []*modelled // in the order of entering
 		for range 60 {
 			if r.IntN(2) == 0 && len(list) < 12 {
-				m := &modelled{&ticket{ready: make(chan struct{}, 1)}, map[int]int{}, false}
+				m := &modelled{&queueEntry{ready: make(chan struct{}, 1)}, map[int]int{}, false}
 				for range 1 + r.IntN(3) {
 					a, write := r.IntN(len(arrays)), r.IntN(3) == 0
 					m.t.uses = append(m.t.uses, use{arrays[a], write})
@@ -80,10 +80,10 @@ func TestLedgerKeepsTheOrder(t *testing.T) {
 // TestReaderWaitsForTheWriterBeforeIt: while a reader runs and a writer waits for it,
 // the end of something else does not let a second reader overtake the writer.
 func TestReaderWaitsForTheWriterBeforeIt(t *testing.T) {
-	var l ledger
+	var l accessTracker
 	x, other := new(array), new(array)
-	enter := func(a *array, write bool) *ticket {
-		k := &ticket{ready: make(chan struct{}, 1), uses: []use{{a, write}}}
+	enter := func(a *array, write bool) *queueEntry {
+		k := &queueEntry{ready: make(chan struct{}, 1), uses: []use{{a, write}}}
 		l.enter(k)
 		return k
 	}

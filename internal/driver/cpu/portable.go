@@ -71,7 +71,7 @@ func (p *portable) compute(ctx context.Context, in, out []unsafe.Pointer) error 
 	}
 	for i := range p.plan.Stages {
 		s := &p.plan.Stages[i]
-		l := interp.Launch{Grid: s.Grid, Params: s.Params, Runner: crew{p.d.pool}}
+		l := interp.Launch{Grid: s.Grid, Params: s.Params, Runner: poolRunner{p.d.pool}}
 		for _, r := range s.Bind {
 			l.Buffers = append(l.Buffers, p.memory(r, in, out, temp))
 		}

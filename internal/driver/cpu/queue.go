@@ -10,7 +10,7 @@ import (
 // A queue runs the submissions that nobody waits for, one after the other, in
 // a goroutine that lives while there are any.
 type queue struct {
-	ledger *ledger
+	tracker *accessTracker
 
 	mu      sync.Mutex
 	jobs    []job
@@ -21,18 +21,18 @@ type queue struct {
 // A job is a queued submission.
 type job struct {
 	*driver.Job
-	ctx    context.Context
-	e      *executable
-	ticket *ticket
+	ctx   context.Context
+	e     *executable
+	entry *queueEntry
 }
 
-// push queues j and enters its ticket, both at once: were the orders of queue
-// and ledger different, a job could wait for one behind it.
+// push queues j and enters its entry, both at once: were the orders of queue
+// and tracker different, a job could wait for one behind it.
 func (q *queue) push(j job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if j.ticket != nil {
-		q.ledger.enter(j.ticket)
+	if j.entry != nil {
+		q.tracker.enter(j.entry)
 	}
 	q.jobs = append(q.jobs, j)
 	if !q.running {
@@ -55,7 +55,7 @@ func (q *queue) work() {
 		q.jobs[0] = job{}
 		q.jobs = q.jobs[1:]
 		q.mu.Unlock()
-		j.End(j.e.admit(j.ctx, &j.Submission, j.ticket), &j.e.gate)
+		j.End(j.e.admit(j.ctx, &j.Submission, j.entry), &j.e.inUse)
 	}
 }
 

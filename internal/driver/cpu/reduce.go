@@ -64,7 +64,7 @@ type reduceTask struct {
 
 // A block that a program makes should still be in the first cache when it is
 // reduced.
-const madeBlock = mostBlock
+const madeBlock = maxBlock
 
 // sweptBlocks is how many blocks a sweep takes at once.
 const sweptBlocks = 8
@@ -124,7 +124,7 @@ func (t *reduceTask) run(ctx context.Context) error {
 	split := t.d.pool.Worth(ns)
 	t.d.recent.reads(t.x.base)
 	t.d.recent.reads(t.y.base)
-	t.back, t.whole = t.d.pool.Turn() && turns(float64(n)*float64(t.cost.bytes), threads), n
+	t.back, t.whole = t.d.pool.Turn() && alternates(float64(n)*float64(t.cost.bytes), threads), n
 	if t.rows < 4*threads && t.cols > 2*t.block {
 		// Long rows are split themselves.
 		blocks := (t.cols + t.block - 1) / t.block
@@ -202,7 +202,7 @@ func (t *reduceTask) Part(i int) {
 			n = t.plainBlocks(lo, min(lo+t.group, len(t.partials)))
 		}
 		if i == 0 && n > 0 && !t.stopped.Load() {
-			t.cost.learn(t.whole, n, time.Since(from))
+			t.cost.observe(t.whole, n, time.Since(from))
 		}
 		return
 	}

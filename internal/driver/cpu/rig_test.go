@@ -134,11 +134,11 @@ func (r *rig) operand(slot int, over op.Shape) driver.Operand {
 	n, _ := s.Shape.Size()
 	o := driver.Operand{Slot: slot, Type: s.Type, N: n}
 	if over != nil {
-		spread, err := op.SpreadOf(s.Shape, over)
+		spread, err := op.BroadcastOf(s.Shape, over)
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		o.Spread = spread
+		o.Broadcast = spread
 	}
 	return o
 }

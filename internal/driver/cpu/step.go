@@ -136,7 +136,7 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 			a.half = in.Type
 		}
 		if pre == nil && in.Type.Size() != 4 && !in.Type.Quantized() && !moves && a.half == op.InvalidType {
-			pre = &driver.Fused{In: []driver.Operand{{Slot: in.Slot, Type: in.Type, N: in.N, Spread: in.Spread, Layout: in.Layout}}, Out: []int{0}, Shape: s.Dims[i]}
+			pre = &driver.Fused{In: []driver.Operand{{Slot: in.Slot, Type: in.Type, N: in.N, Broadcast: in.Broadcast, Layout: in.Layout}}, Out: []int{0}, Shape: s.Dims[i]}
 		}
 		if pre == nil {
 			a.layout, a.memory = in.Layout, in.N
@@ -172,7 +172,7 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 			// Narrowed in the order of the memory.
 			y := s.Out[i]
 			a.layout, a.memory = y.Layout, y.N
-			y.Spread, y.Layout = op.Full, nil
+			y.Broadcast, y.Layout = op.Full, nil
 			if a.p, err = d.fuse(identity(a.typ, s.Dims[len(s.In)+i], n), []driver.Operand{y}); err != nil {
 				return nil, err
 			}

@@ -48,13 +48,13 @@ const (
 // read them there. Of a cache that many cores share one has its part.
 var streamFrom = min(16<<20, memory.LastLevelCache()/2)
 
-// nearBytes is what a core holds close by: what fits is never stored past it.
-var nearBytes = memory.CPUCaches().L2
+// privateCacheBytes is what a core holds close by: what fits is never stored past it.
+var privateCacheBytes = memory.CPUCaches().L2
 
 // passing is one call's part in a trial.
 type passing struct {
 	t       *trial
-	way     int // 1: past the caches
+	path    int // 1: past the caches
 	counts  bool
 	started time.Time
 }
@@ -63,7 +63,7 @@ type passing struct {
 // memory, and is split among threads or not. What the caches of those cores hold
 // stays there.
 func (s *streaming) choose(n int, bytes float64, threads int) (p passing) {
-	if bytes <= float64(threads)*float64(nearBytes) {
+	if bytes <= float64(threads)*float64(privateCacheBytes) {
 		return passing{}
 	}
 	t := &s[min(threads-1, 1)][min(max(bits.Len(uint(n))-17, 0), streamSizes-1)]
@@ -72,12 +72,12 @@ func (s *streaming) choose(n int, bytes float64, threads int) (p passing) {
 		first = 1
 	}
 	k := t.calls.Add(1) - 1
-	p.t, p.way = t, t.better(first)
+	p.t, p.path = t, t.better(first)
 	if k < trialCalls {
-		p.way = first ^ int(k/2%2)
+		p.path = first ^ int(k/2%2)
 		p.counts = k%2 == 1
 	} else if r := k % trialEvery; r < 4 {
-		p.way ^= int(r / 2)
+		p.path ^= int(r / 2)
 		p.counts = r%2 == 1
 	}
 	if p.counts {
@@ -91,25 +91,25 @@ func (p *passing) ended(n int) {
 	if !p.counts {
 		return
 	}
-	was := &p.t.ns[p.way]
+	was := &p.t.ns[p.path]
 	ns, old := float32(time.Since(p.started))/float32(n), math.Float32frombits(was.Load())
 	if old != 0 && ns > old {
-		ns = old + (ns-old)/8 // see cost.learn
+		ns = old + (ns-old)/8 // see cost.observe
 	}
 	was.Store(math.Float32bits(ns))
 }
 
-// better returns the way that is known to be faster, or way. A result that is
+// better returns the path that is known to be faster, or first. A result that is
 // an operand of what follows stays in the caches: there its reader saves more
 // than its writer loses.
-func (t *trial) better(way int) int {
+func (t *trial) better(first int) int {
 	if 4*t.read.Load() > t.made.Load() {
 		return 0
 	}
 	near, past := math.Float32frombits(t.ns[0].Load()), math.Float32frombits(t.ns[1].Load())
 	switch {
 	case near == 0 || past == 0:
-		return way
+		return first
 	case past < trialGain*near:
 		return 1
 	}

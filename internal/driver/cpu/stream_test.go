@@ -17,10 +17,10 @@ func TestStreaming(t *testing.T) {
 	calls := func(k int) (past int) {
 		for range k {
 			p := s.choose(n, 1e12, 1)
-			past += p.way
+			past += p.path
 			if p.counts {
 				// As if the call had taken so long.
-				p.t.ns[p.way].Store(math.Float32bits(ns[p.way]))
+				p.t.ns[p.path].Store(math.Float32bits(ns[p.path]))
 			}
 		}
 		return past
@@ -53,7 +53,7 @@ func TestStreamingNear(t *testing.T) {
 	var s streaming
 	near := float64(memory.CPUCaches().L2)
 	for range 100 {
-		if p := s.choose(1<<20, near, 1); p.t != nil || p.way != 0 || p.counts {
+		if p := s.choose(1<<20, near, 1); p.t != nil || p.path != 0 || p.counts {
 			t.Fatalf("%+v", p)
 		}
 		if p := s.choose(1<<20, 4*near, 4); p.t != nil {
@@ -77,7 +77,7 @@ func TestStreamingRead(t *testing.T) {
 	run := func(k int, read bool) (past int) {
 		for range k {
 			p := s.choose(n, 1e12, 1)
-			past += p.way
+			past += p.path
 			p.t.ns[0].Store(math.Float32bits(1))
 			p.t.ns[1].Store(math.Float32bits(0.5))
 			r.made(unsafe.Pointer(&x), p.t)

@@ -10,9 +10,9 @@ import (
 // its elements are neighbours, and else brought into a register of the lane,
 // block by block.
 
-// leastRun is the elements from which on a run is read where it lies: a shorter
+// minRun is the elements from which on a run is read where it lies: a shorter
 // one would make blocks so short that their time is spent in calls.
-const leastRun = 256
+const minRun = 256
 
 // neighbours returns how many elements from pos on are neighbours in memory, and
 // where the first is; 0 if it is not in memory.
@@ -143,7 +143,7 @@ func fetch[T uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 		} else {
 			repeat(dst[:lo], fill)
 			repeat(dst[hi:n], fill)
-			apart(dst[lo:hi], element(base, o.off+(d+lo-f.Lo)*f.Stride), f.Stride)
+			copyStrided(dst[lo:hi], element(base, o.off+(d+lo-f.Lo)*f.Stride), f.Stride)
 		}
 		if dst, d = dst[n:], 0; len(dst) > 0 {
 			o.next()
@@ -175,8 +175,8 @@ func element[T any](base *T, i int) *T {
 	return (*T)(unsafe.Add(unsafe.Pointer(base), i*int(unsafe.Sizeof(*base))))
 }
 
-// apart writes elements that are a stride apart to dst, which is not empty.
-func apart[T uint16 | uint32](dst []T, src *T, stride int) {
+// copyStrided writes elements that are a stride apart to dst, which is not empty.
+func copyStrided[T uint16 | uint32](dst []T, src *T, stride int) {
 	switch stride {
 	case 0:
 		repeat(dst, *src)

@@ -162,7 +162,7 @@ func TestManyGoroutines(t *testing.T) {
 		shared[i].Free()
 	}
 	one.Free()
-	if a := shared[0].(*array); a.readers != 0 || a.writing || a.waitingReaders != 0 || a.waitingWriters != 0 || len(d.ledger.waiting) != 0 {
+	if a := shared[0].(*array); a.readers != 0 || a.writing || a.waitingReaders != 0 || a.waitingWriters != 0 || len(d.tracker.waiting) != 0 {
 		t.Errorf("left locked: %+v", a.access)
 	}
 }
@@ -202,8 +202,8 @@ func TestCancelled(t *testing.T) {
 		// A fence that is not waited for runs on.
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
-		holder := newTicket(ext, []bool{false, true}) // until the test has given up
-		d.ledger.enter(holder)
+		holder := newQueueEntry(ext, []bool{false, true}) // until the test has given up
+		d.tracker.enter(holder)
 		f, err := e.Submit(t.Context(), &driver.Submission{Ext: ext})
 		if err != nil {
 			t.Fatal(err)
@@ -211,7 +211,7 @@ func TestCancelled(t *testing.T) {
 		if err := f.Wait(over); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%v from a fence", err)
 		}
-		d.ledger.leave(holder)
+		d.tracker.leave(holder)
 		if err := f.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -316,8 +316,8 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	}
 	ext := []driver.Binding{{Mem: one}, {Mem: sum}}
 	// Somebody has the memory for as long as the test wants.
-	holder := newTicket(ext, []bool{false, true})
-	d.ledger.enter(holder)
+	holder := newQueueEntry(ext, []bool{false, true})
+	d.tracker.enter(holder)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := brief.Submit(ctx, &driver.Submission{Ext: ext, Wait: true}); !errors.Is(err, context.DeadlineExceeded) {
@@ -327,7 +327,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.ledger.leave(holder)
+	d.tracker.leave(holder)
 	if _, err := brief.Submit(t.Context(), &driver.Submission{Ext: ext, Wait: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,9 @@ type sweep struct {
 // order, and each costs a call: they are short where the caches of a core hold
 // everything and the first of them counts.
 const (
-	backPiece  = 8192
-	nearPiece  = 2048
-	nearPieces = 128 // up to so many are short
+	backPiece      = 8192
+	shortPiece     = 2048
+	maxShortPieces = 128 // up to so many are short
 )
 
 // sweepOf returns the sweep over elements lo to hi.
@@ -26,8 +26,8 @@ func sweepOf(lo, hi int, back bool) sweep {
 	switch {
 	case !back:
 		return sweep{lo, hi, callElements, back}
-	case hi-lo <= nearPieces*nearPiece:
-		return sweep{lo, hi, nearPiece, back}
+	case hi-lo <= maxShortPieces*shortPiece:
+		return sweep{lo, hi, shortPiece, back}
 	}
 	return sweep{lo, hi, backPiece, back}
 }
@@ -47,14 +47,14 @@ func (s *sweep) next() (lo, hi int, ok bool) {
 	return lo, hi, true
 }
 
-// turns reports whether calls that only read so many bytes, with so many
+// alternates reports whether calls that only read so many bytes, with so many
 // threads, go to and fro. Where the caches of the cores hold a noticeable share
 // of the bytes that saves reading it, and likewise where the last cache does, of
 // what is too large for it. In between the last cache may hold everything, and
 // it keeps what comes again after a while: on the way back some lines come at
 // once and others late, and a cache that admits lines only after several passes
 // takes more of those.
-func turns(bytes float64, threads int) bool {
+func alternates(bytes float64, threads int) bool {
 	c := memory.CPUCaches()
 	return bytes <= noticeable*float64(threads)*float64(c.L2) || bytes > float64(c.Last)/2
 }

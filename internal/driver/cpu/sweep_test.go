@@ -9,7 +9,7 @@ import (
 // TestSweep: pieces touch each other, in the order that was asked for, and
 // cover everything once.
 func TestSweep(t *testing.T) {
-	for _, n := range []int{0, 1, 63, nearPiece, nearPiece + 1, 100_000, nearPieces * nearPiece, nearPieces*nearPiece + 1, 1_000_003} {
+	for _, n := range []int{0, 1, 63, shortPiece, shortPiece + 1, 100_000, maxShortPieces * shortPiece, maxShortPieces*shortPiece + 1, 1_000_003} {
 		for _, lo := range []int{0, 5, 1024} {
 			for _, back := range []bool{false, true} {
 				s := sweepOf(lo, lo+n, back)
@@ -36,18 +36,18 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestTurns: to and fro where a cache holds a share, forwards where the last one
+// TestAlternates: to and fro where a cache holds a share, forwards where the last one
 // may hold everything.
-func TestTurns(t *testing.T) {
+func TestAlternates(t *testing.T) {
 	c := memory.CPUCaches()
 	for _, threads := range []int{1, 2} {
 		near := noticeable * float64(threads) * float64(c.L2)
 		for _, bytes := range []float64{0, near, float64(c.Last)/2 + 1, 1e15} {
-			if !turns(bytes, threads) {
+			if !alternates(bytes, threads) {
 				t.Errorf("%g bytes, %d threads: forwards", bytes, threads)
 			}
 		}
-		if near < float64(c.Last)/2 && turns(float64(c.Last)/2, threads) {
+		if near < float64(c.Last)/2 && alternates(float64(c.Last)/2, threads) {
 			t.Errorf("half of the last cache, %d threads: to and fro", threads)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // Kernels of the library do not read bfloat16: what they read is converted
 // before, and what they write after.
 
-// Stored implements [driver.Arrays].
-func (e *preparer) Stored(o driver.Operand) op.DType {
+// StorageType implements [driver.Arrays].
+func (e *preparer) StorageType(o driver.Operand) op.DType {
 	if o.Type == op.BF16 {
 		return op.F32
 	}
@@ -39,7 +39,7 @@ func (e *preparer) widenHalf(dst, src arrayRef, n int) error {
 		return err
 	}
 	r := e.request()
-	r.Post = &lib.Epilogue{In: []lib.Operand{{Type: op.F16, Spread: op.Full, N: n}}, Exprs: []*ir.Node{expr}}
+	r.Post = &lib.Epilogue{In: []lib.Operand{{Type: op.F16, Broadcast: op.Full, N: n}}, Exprs: []*ir.Node{expr}}
 	r.Out = []lib.Array{{Type: op.F32, Shape: op.Shape{n}}}
 	r.From, r.To = []arrayRef{src}, []arrayRef{dst}
 	return e.plan(r, ptxgen.Options{})

@@ -13,9 +13,9 @@ import (
 	"github.com/rayo-go/rayo/ptx/kernels"
 )
 
-// codes keeps compiled kernels: one for each text, however many programs have
+// kernelCache keeps compiled kernels: one for each text, however many programs have
 // it. Those that no executable holds are kept for later, up to a number.
-type codes struct {
+type kernelCache struct {
 	d *gpuDevice
 
 	mu     sync.Mutex
@@ -78,8 +78,8 @@ type code struct {
 	mod  Module
 	fn   Function
 
-	users int           // under codes.mu
-	at    *list.Element // in codes.idle, if there are no users
+	users int           // under kernelCache.mu
+	at    *list.Element // in kernelCache.idle, if there are no users
 }
 
 const (
@@ -102,7 +102,7 @@ func entryName(program string) string {
 }
 
 // get returns a kernel, compiled, and counts the caller as its user.
-func (c *codes) get(p programKey) (*code, error) {
+func (c *kernelCache) get(p programKey) (*code, error) {
 	k, text, err := c.find(p)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (c *codes) get(p programKey) (*code, error) {
 }
 
 // find returns the code of p, and its text where it may have to be compiled.
-func (c *codes) find(p programKey) (*code, []byte, error) {
+func (c *kernelCache) find(p programKey) (*code, []byte, error) {
 	c.mu.Lock()
 	key, known := c.byProgram[p]
 	if k := c.byText[key]; known && k != nil && k.fn != nil {
@@ -158,7 +158,7 @@ func (c *codes) find(p programKey) (*code, []byte, error) {
 	return k, text, nil
 }
 
-func (c *codes) hold(k *code) {
+func (c *kernelCache) hold(k *code) {
 	if k.at != nil {
 		c.idle.Remove(k.at)
 		k.at = nil
@@ -166,15 +166,15 @@ func (c *codes) hold(k *code) {
 	k.users++
 }
 
-func (c *codes) compile(k *code, text []byte) error {
+func (c *kernelCache) compile(k *code, text []byte) error {
 	m, err := c.d.hw.Load(text)
 	if err != nil {
-		return c.d.meaning(err)
+		return c.d.translateError(err)
 	}
 	fn, err := m.Function(k.name)
 	if err != nil {
 		_ = m.Close()
-		return c.d.meaning(err)
+		return c.d.translateError(err)
 	}
 	c.mu.Lock()
 	k.mod, k.fn = m, fn
@@ -183,7 +183,7 @@ func (c *codes) compile(k *code, text []byte) error {
 }
 
 // put ends a use of k. Nothing that it runs may be under way.
-func (c *codes) put(k *code) {
+func (c *kernelCache) put(k *code) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k.users--; k.users > 0 {
@@ -201,7 +201,7 @@ func (c *codes) put(k *code) {
 }
 
 // free unloads everything.
-func (c *codes) free() {
+func (c *kernelCache) free() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.byText {

@@ -8,7 +8,7 @@
 // package kernels where there are any (native.go); a user's kernel, whose indices are
 // checked; and what has no kernel, computed on the host by its reference. Kernels
 // are compiled once for each text (code.go). A submission takes its turn
-// ([driver.Turns]), puts copies and launches into the stream, and waits outside
+// ([driver.FIFOLock]), puts copies and launches into the stream, and waits outside
 // (submit.go). What comes from the host and goes there passes through memory
 // that is locked in place (staging.go).
 package cuda
@@ -39,8 +39,8 @@ type gpuDevice struct {
 	target   ptx.Target
 	kernels  kernels.Device
 	overlap  bool // a launch may begin before the one ahead has ended
-	turns    driver.Turns
-	codes    codes
+	order    driver.FIFOLock
+	cache    kernelCache
 	stage    staging
 	variants driver.Variants
 
@@ -71,7 +71,7 @@ func Open(ordinal int) (driver.Device, error) {
 		if !errors.Is(err, cu.ErrDeviceLost) && !errors.Is(err, cu.ErrOutOfMemory) {
 			return nil, fmt.Errorf("%w: %w", err, driver.ErrNoDevice)
 		}
-		return nil, meaning(err)
+		return nil, translateError(err)
 	}
 	return New(hw)
 }
@@ -93,7 +93,7 @@ func New(hw Hardware) (driver.Device, error) {
 		Identity: fmt.Sprintf("cuda/%s/%v/%v/kernels=%s", i.Name, target, i.Driver, kernelVersion),
 		Memory:   i.Memory,
 	}
-	d.codes.d, d.stage.d = d, d
+	d.cache.d, d.stage.d = d, d
 	return d, nil
 }
 
@@ -115,13 +115,14 @@ func targetOf(c cu.Capability) (ptx.Target, error) {
 	return best, nil
 }
 
-// Lost implements [driver.Mortal]. A GPU says that it has failed when something is
+// Lost implements [driver.LossNotifier]. A GPU says that it has failed when something is
 // asked of it.
 func (d *gpuDevice) Lost() <-chan struct{} { return d.lost }
 
-// meaning is meaning of an error of this device.
-func (d *gpuDevice) meaning(err error) error {
-	err = meaning(err)
+// translateError translates an error as the function translateError does, and notes the
+// loss of the device.
+func (d *gpuDevice) translateError(err error) error {
+	err = translateError(err)
 	if errors.Is(err, driver.ErrDeviceLost) {
 		d.alive.Do(func() { close(d.lost) })
 	}
@@ -149,7 +150,7 @@ func (d *gpuDevice) Limits() driver.Limits {
 }
 
 // libraryTarget is what every supported GPU can do.
-var libraryTarget = lib.Target{Lanes: 1024, Shared: 48 << 10, Buffers: 60, Groups: 65535, Subgroups: true, F16: true, MapLanes: 256, MapMuch: 1, MapApart: true}
+var libraryTarget = lib.Target{Lanes: 1024, Shared: 48 << 10, Buffers: 60, Groups: 65535, Subgroups: true, F16: true, MapLanes: 256, MapMuch: 1, MapBranches: true}
 
 // Fuses: kernels apply an elementwise program to their result before they write
 // it.
@@ -173,7 +174,7 @@ func (d *gpuDevice) Alloc(bytes int64) (driver.Memory, error) {
 	}
 	m, err := d.hw.Alloc(max(bytes, 1))
 	if err != nil {
-		return nil, d.meaning(err)
+		return nil, d.translateError(err)
 	}
 	return &array{m, m.Ptr(), bytes}, nil
 }
@@ -190,15 +191,15 @@ func (d *gpuDevice) Close() error {
 	if d.closed.Swap(true) {
 		return nil
 	}
-	d.turns.Wait()
+	d.order.Wait()
 	d.freeRuns()
 	d.stage.free()
-	d.codes.free()
-	return meaning(d.hw.Close())
+	d.cache.free()
+	return translateError(d.hw.Close())
 }
 
-// meaning gives an error of package cuda the meaning that it has for a device.
-func meaning(err error) error {
+// translateError wraps an error of package cuda in the error of package driver for the same cause.
+func translateError(err error) error {
 	switch {
 	case err == nil:
 		return nil

@@ -84,7 +84,7 @@ func (r *run) graph(s *driver.Submission) (*recorded, error) {
 			k.busy = true
 			g.all = append(slices.Delete(g.all, i, i+1), k)
 			g.mu.Unlock()
-			r.layout, r.kept = k.layout, true
+			r.layout, r.recorded = k.layout, true
 			return k, nil
 		}
 	}
@@ -132,7 +132,7 @@ func (r *run) record() (*recorded, error) {
 		return nil, nil
 	}
 	k := &recorded{Graph: made, bound: slices.Clone(r.bound), busy: true, layout: r.layout}
-	r.kept = true
+	r.recorded = true
 	g := &e.graphs
 	g.mu.Lock()
 	var old *recorded

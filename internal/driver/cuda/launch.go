@@ -61,8 +61,8 @@ func (l *launch) enqueue(r *run) error {
 	}
 	params := l.params
 	if l.slot >= 0 {
-		r.held = binary.LittleEndian.AppendUint64(r.held[:0], uint64(r.address(place{kind: inSlot, slot: l.slot})))
-		params = r.held
+		r.params = binary.LittleEndian.AppendUint64(r.params[:0], uint64(r.address(place{kind: inSlot, slot: l.slot})))
+		params = r.params
 	}
 	fault := uint64(0)
 	if l.fault >= 0 {

@@ -17,8 +17,8 @@ import (
 // are.
 type asIs struct{ *preparer }
 
-// Stored implements [driver.Arrays].
-func (asIs) Stored(o driver.Operand) op.DType { return o.Type }
+// StorageType implements [driver.Arrays].
+func (asIs) StorageType(o driver.Operand) op.DType { return o.Type }
 
 // nativeOperation prepares an operation by kernels that are written for these
 // devices. The error wraps [op.ErrUnsupported] where there are none: nothing has
@@ -49,12 +49,12 @@ func (e *preparer) nativeOperation(s *driver.Step) (err error) {
 	}
 	// The epilogue behind the kernel.
 	local, steps := e.local, len(e.steps)
-	alone, post, err := r.Apart(asIs{e}, s.Post)
+	unfused, post, err := r.Unfused(asIs{e}, s.Post)
 	if err == nil {
-		err = e.native(alone)
+		err = e.native(unfused)
 	}
 	if err == nil {
-		err = e.fused(post, &alone.To[0], s.Out)
+		err = e.fused(post, &unfused.To[0], s.Out)
 	}
 	if err != nil {
 		e.local, e.steps = local, e.steps[:steps]
@@ -99,7 +99,7 @@ func (e *preparer) native(r *request) error {
 	if p.InPlace {
 		mine = mine[1:]
 	}
-	if err := e.apart(mine, out); err != nil {
+	if err := e.copyOverlaps(mine, out); err != nil {
 		return undo(err)
 	}
 	s := &nativeStep{e: e.executable, anywhere: p.Anywhere}

@@ -19,7 +19,7 @@ var pauseKernel = &kernels.Kernel{Name: "pause", Target: ptx.SM70, Block: [3]uin
 const (
 	pauseFirst = 3   // times two microseconds for the first step
 	pauseEach  = 2   // for each other one
-	mostPause  = 500 // in all: behind that the device may catch up
+	maxPause   = 500 // in all: behind that the device may catch up
 )
 
 // pause has the device rest while the host puts the steps into the stream.
@@ -34,7 +34,7 @@ func (r *run) pause() error {
 	}
 	s := kernels.Stage{Kernel: pauseKernel, Grid: [3]uint32{1, 1, 1}}
 	args := cu.Params(r.args[:0])
-	args.U32(uint32(min(pauseFirst+pauseEach*len(e.steps), mostPause)))
+	args.U32(uint32(min(pauseFirst+pauseEach*len(e.steps), maxPause)))
 	r.args = args
 	return r.hw.Launch(e.pausing.fn, s.Config(e.pausing.dynamic), r.args)
 }

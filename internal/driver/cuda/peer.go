@@ -34,7 +34,7 @@ func (d *gpuDevice) CopyFrom(ctx context.Context, dst driver.Memory, from driver
 		return nil
 	}
 	pairs.Lock()
-	first, second := o.turns.Take(), d.turns.Take()
+	first, second := o.order.Take(), d.order.Take()
 	pairs.Unlock()
 	err = first.Await(ctx)
 	if e := second.Await(ctx); err == nil && e != nil {
@@ -50,13 +50,13 @@ func (d *gpuDevice) CopyFrom(ctx context.Context, dst driver.Memory, from driver
 	second.End()
 	first.End()
 	if err != nil {
-		return meaning(err)
+		return translateError(err)
 	}
 	err = done.Synchronize()
 	if e := done.Close(); err == nil {
 		err = e
 	}
-	return meaning(err)
+	return translateError(err)
 }
 
 // CopyFrom implements neighbour.

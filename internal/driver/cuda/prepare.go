@@ -42,7 +42,7 @@ type executable struct {
 	calls  int // of all steps, 0 if they cannot be recorded
 	graphs graphs
 
-	gate driver.Gate
+	inUse driver.RefBarrier
 }
 
 // step puts one step into the stream.
@@ -173,15 +173,15 @@ func (e *preparer) upload(ctx context.Context) error {
 	d := e.d
 	m, err := d.hw.Alloc(alignUp(int64(len(e.data))))
 	if err != nil {
-		return d.meaning(err)
+		return d.translateError(err)
 	}
 	e.constant = m
-	t := d.turns.Take()
+	t := d.order.Take()
 	if err := t.Await(ctx); err != nil {
 		return err
 	}
 	defer t.End()
-	return d.meaning(d.hw.Upload(m.Ptr(), e.data))
+	return d.translateError(d.hw.Upload(m.Ptr(), e.data))
 }
 
 // Reserve implements [driver.Arrays].
@@ -203,7 +203,7 @@ func (e *preparer) At(o driver.Operand) arrayRef {
 
 // compile returns the kernel of p, which is the executable's until it is closed.
 func (e *executable) compile(p programKey) (*code, error) {
-	k, err := e.d.codes.get(p)
+	k, err := e.d.cache.get(p)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +291,7 @@ func (e *preparer) operation(s *driver.Step) error {
 	if r.InPlace {
 		from = from[1:]
 	}
-	if err := e.apart(from, r.To); err != nil {
+	if err := e.copyOverlaps(from, r.To); err != nil {
 		return err
 	}
 	if s.Post == nil {
@@ -310,19 +310,19 @@ func (e *preparer) operation(s *driver.Step) error {
 	} else if !errors.Is(err, op.ErrUnsupported) {
 		return err
 	}
-	alone, post, err := r.Apart(e, s.Post)
+	unfused, post, err := r.Unfused(e, s.Post)
 	if err != nil {
 		return err
 	}
-	if err := e.orReference(alone); err != nil {
+	if err := e.orReference(unfused); err != nil {
 		return err
 	}
-	return e.fused(post, &alone.To[0], s.Out)
+	return e.fused(post, &unfused.To[0], s.Out)
 }
 
-// apart copies operands that share memory with results: kernels of the library
+// copyOverlaps copies operands that share memory with results: kernels of the library
 // read and write in an order of their own.
-func (e *preparer) apart(in, out []arrayRef) error {
+func (e *preparer) copyOverlaps(in, out []arrayRef) error {
 	temporary := func(a arrayRef) (lo, hi int64, ok bool) {
 		s := &e.slots[a.slot]
 		return s.Off, s.Off + a.bytes, a.kind == inSlot && a.bytes > 0 && s.Ext < 0 && s.Data == nil
@@ -399,7 +399,7 @@ func (e *preparer) launch(s *driver.Step) error {
 	if err := launchable(k.Grid); err != nil {
 		return err
 	}
-	o := ptxgen.Options{Checked: true, Held: k.Params >= 0}
+	o := ptxgen.Options{Checked: true, ParamsInMemory: k.Params >= 0}
 	l := &launch{e: e.executable, program: k.Program, options: o, grid: k.Grid, slot: k.Params, fault: len(e.faults)}
 	for i, slot := range k.Bind {
 		if err := l.bind(&k.Program.Bindings[i], arrayRef{place{kind: inSlot, slot: slot}, e.slots[slot].Bytes}); err != nil {
@@ -424,11 +424,11 @@ func (d *gpuDevice) Compile(ctx context.Context, p *ir.Program) error {
 	if d.closed.Load() {
 		return driver.ErrClosed
 	}
-	k, err := d.codes.get(programKey{p: p, o: ptxgen.Options{Checked: true}})
+	k, err := d.cache.get(programKey{p: p, o: ptxgen.Options{Checked: true}})
 	if err != nil {
 		return err
 	}
-	d.codes.put(k)
+	d.cache.put(k)
 	return nil
 }
 
@@ -441,10 +441,10 @@ func (e *executable) release() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, k := range e.codes {
-		e.d.codes.put(k)
+		e.d.cache.put(k)
 	}
 	e.codes = nil
 }
 
 // Close implements [driver.Executable].
-func (e *executable) Close() { e.gate.Shut(e.release) }
+func (e *executable) Close() { e.inUse.Shut(e.release) }

@@ -45,7 +45,7 @@ func (s *staging) take(n int64) (slab, error) {
 	s.mu.Unlock()
 	h, err := s.d.hw.AllocHost(slabSizes[class])
 	if err != nil {
-		return slab{}, s.d.meaning(err)
+		return slab{}, s.d.translateError(err)
 	}
 	return slab{h, class}, nil
 }

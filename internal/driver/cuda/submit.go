@@ -16,10 +16,10 @@ type run struct {
 	e   *executable
 	ext []driver.Binding
 
-	hw     Hardware // what calls go to: the device, or a recording
-	layout layout
-	kept   bool     // the layout is that of a graph
-	bound  []cu.Ptr // see boundTo
+	hw       Hardware // what calls go to: the device, or a recording
+	layout   layout
+	recorded bool     // the layout is that of a graph
+	bound    []cu.Ptr // see boundTo
 
 	done   Event
 	marks  []Event // with times, of the start and of the end of each step
@@ -29,7 +29,7 @@ type run struct {
 	arrays    kernels.Arrays // of a step of native kernels
 	borrowed  []Memory       // until the submission is done
 	args      []byte
-	held      []byte // the address of the parameters of a step
+	params    []byte // the address of the parameters of a step
 }
 
 // layout is where the arrays of a submission are.
@@ -41,18 +41,18 @@ type layout struct {
 	memory  Memory // of all that
 	size    int64  // of the memory
 
-	way    way
+	mode   transferMode
 	slab   slab
 	places []int64 // by external slot: offset of what is staged, -1 for nothing
 	inputs int64   // staged bytes: operands come first,
 	staged int64   // then results and the records of faults
 }
 
-// way is how operands on the host reach the device.
-type way uint8
+// transferMode is how operands on the host reach the device.
+type transferMode uint8
 
 const (
-	nothing way = iota
+	nothing transferMode = iota
 	// direct: kernels read and write the memory of the host, which is fastest for
 	// what is small and used once.
 	direct
@@ -78,16 +78,16 @@ func (e *executable) Submit(ctx context.Context, s *driver.Submission) (driver.F
 	if err := e.Check(s.Ext, behind); err != nil {
 		return nil, err
 	}
-	if e.d.closed.Load() || !e.gate.Enter() {
+	if e.d.closed.Load() || !e.inUse.Enter() {
 		return nil, driver.ErrClosed
 	}
-	t := e.d.turns.Take()
+	t := e.d.order.Take()
 	if s.Wait {
-		defer e.gate.Leave()
+		defer e.inUse.Leave()
 		return nil, e.perform(ctx, s, t)
 	}
 	j := driver.NewJob(s)
-	go func() { j.End(e.perform(ctx, &j.Submission, t), &e.gate) }()
+	go func() { j.End(e.perform(ctx, &j.Submission, t), &e.inUse) }()
 	return j, nil
 }
 
@@ -104,7 +104,7 @@ func behind(m driver.Memory, off int64) (int64, error) {
 }
 
 // perform runs a submission when its turn comes.
-func (e *executable) perform(ctx context.Context, s *driver.Submission, t driver.Turn) (err error) {
+func (e *executable) perform(ctx context.Context, s *driver.Submission, t driver.FIFOTicket) (err error) {
 	if err := t.Await(ctx); err != nil {
 		return err
 	}
@@ -143,13 +143,13 @@ func (e *executable) perform(ctx context.Context, s *driver.Submission, t driver
 		err = waited
 	}
 	if err != nil {
-		return e.d.meaning(err)
+		return e.d.translateError(err)
 	}
 	if err := r.finish(); err != nil {
 		return err
 	}
 	if s.Times != nil {
-		return e.d.meaning(r.times(s.Times))
+		return e.d.translateError(r.times(s.Times))
 	}
 	return nil
 }
@@ -180,24 +180,24 @@ func (r *run) place() error {
 	faults := at
 	at += alignUp(int64(len(e.faults) * ptxgen.FaultBytes))
 	l.staged = at
-	l.way = nothing
+	l.mode = nothing
 	switch {
 	case at == 0:
 	case e.direct && (at <= maxDirect || e.single && at <= maxDirectOnce):
-		l.way = direct
+		l.mode = direct
 	case at <= maxCopied:
-		l.way = staged
+		l.mode = staged
 	default:
-		l.way = ringed
+		l.mode = ringed
 	}
-	if l.way == direct || l.way == staged {
+	if l.mode == direct || l.mode == staged {
 		var err error
 		if l.slab, err = e.d.stage.take(at); err != nil {
 			return err
 		}
 	}
 	bytes, base := e.scratch, cu.Ptr(0)
-	if l.way == staged || l.way == ringed {
+	if l.mode == staged || l.mode == ringed {
 		bytes += at
 	}
 	l.size = bytes
@@ -209,7 +209,7 @@ func (r *run) place() error {
 		l.memory, l.scratch = m, m.Ptr()
 		base = l.scratch + cu.Ptr(e.scratch)
 	}
-	if l.way == direct {
+	if l.mode == direct {
 		base = l.slab.Ptr()
 	}
 	for i, off := range l.places {
@@ -305,7 +305,7 @@ func (r *run) fill() error {
 			continue
 		}
 		from := r.ext[i].Host[:r.e.Need[i]]
-		if l.way == ringed {
+		if l.mode == ringed {
 			if err := r.hw.Upload(l.host[i], from); err != nil {
 				return err
 			}
@@ -322,7 +322,7 @@ func (r *run) fill() error {
 // faults cleared.
 func (r *run) send() error {
 	l := &r.layout
-	if l.way == staged && l.inputs > 0 {
+	if l.mode == staged && l.inputs > 0 {
 		if err := r.hw.CopyFromHost(l.scratch+cu.Ptr(r.e.scratch), l.slab.HostMemory, l.inputs); err != nil {
 			return err
 		}
@@ -336,7 +336,7 @@ func (r *run) send() error {
 // receive has the results that are staged brought back.
 func (r *run) receive() error {
 	l := &r.layout
-	if n := l.staged - l.inputs; l.way == staged && n > 0 {
+	if n := l.staged - l.inputs; l.mode == staged && n > 0 {
 		return r.hw.CopyToHost(l.slab.HostMemory, l.inputs, l.scratch+cu.Ptr(r.e.scratch+l.inputs), n)
 	}
 	return nil
@@ -345,7 +345,7 @@ func (r *run) receive() error {
 // download brings back the results that are not staged.
 func (r *run) download() error {
 	l := &r.layout
-	if l.way != ringed {
+	if l.mode != ringed {
 		return nil
 	}
 	for i, off := range l.places {
@@ -368,7 +368,7 @@ func (r *run) download() error {
 
 // finish puts results where the caller wants them, when the device is done.
 func (r *run) finish() error {
-	if r.layout.way != staged && r.layout.way != direct {
+	if r.layout.mode != staged && r.layout.mode != direct {
 		return nil
 	}
 	b := r.layout.slab.Bytes()
@@ -442,7 +442,7 @@ func (d *gpuDevice) newRun() (*run, error) {
 	d.runsMu.Unlock()
 	ev, err := d.hw.NewEvent(false)
 	if err != nil {
-		return nil, d.meaning(err)
+		return nil, d.translateError(err)
 	}
 	return &run{done: ev}, nil
 }
@@ -453,8 +453,8 @@ func (d *gpuDevice) endRun(r *run) {
 		_ = m.Free()
 	}
 	r.borrowed = r.borrowed[:0]
-	if r.kept {
-		r.layout, r.kept = layout{}, false
+	if r.recorded {
+		r.layout, r.recorded = layout{}, false
 	}
 	d.freeLayout(&r.layout)
 	r.e, r.ext, r.hw, r.number = nil, nil, nil, 0

@@ -14,9 +14,9 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// codes keeps kernels, printed and compiled, however many programs have them.
+// kernelCache keeps kernels, printed and compiled, however many programs have them.
 // Those that no executable holds are kept for later, up to a number.
-type codes struct {
+type kernelCache struct {
 	d *device
 
 	mu     sync.Mutex
@@ -44,8 +44,8 @@ type code struct {
 
 	ready chan struct{} // closed when it is compiled, or err says why it is not
 	err   error
-	users int           // under codes.mu; the one who compiles it is among them
-	at    *list.Element // in codes.idle, if there are no users
+	users int           // under kernelCache.mu; the one who compiles it is among them
+	at    *list.Element // in kernelCache.idle, if there are no users
 }
 
 // maxIdle bounds the kernels that nobody uses.
@@ -54,7 +54,7 @@ const maxIdle = 1024
 // get returns a kernel, compiled, and counts the caller as its user. Drivers cannot
 // be told to stop compiling, and take minutes for some texts: a caller whose context
 // ends does not wait for them.
-func (c *codes) get(ctx context.Context, key codeKey) (*code, error) {
+func (c *kernelCache) get(ctx context.Context, key codeKey) (*code, error) {
 	c.mu.Lock()
 	k := c.byKey[key]
 	if k == nil {
@@ -92,7 +92,7 @@ func (c *codes) get(ctx context.Context, key codeKey) (*code, error) {
 }
 
 // make compiles k, and is no user of it any more then.
-func (c *codes) make(ctx context.Context, k *code) {
+func (c *kernelCache) make(ctx context.Context, k *code) {
 	err := c.compile(ctx, k)
 	c.mu.Lock()
 	k.err = err
@@ -108,7 +108,7 @@ func (c *codes) make(ctx context.Context, k *code) {
 	c.put(k)
 }
 
-func (c *codes) compile(ctx context.Context, k *code) error {
+func (c *kernelCache) compile(ctx context.Context, k *code) error {
 	p := k.key.p
 	if k.key.lengths != 0 {
 		p = withLengths(p, k.key.lengths)
@@ -137,7 +137,7 @@ func (c *codes) compile(ctx context.Context, k *code) error {
 		}
 		return fmt.Errorf("%w: %w", driver.ErrUnsupported, err)
 	}
-	return meaning(err)
+	return translateError(err)
 }
 
 // shaderOf returns what is compiled of the text of a program.
@@ -157,7 +157,7 @@ func shaderOf(p *ir.Program, text *wgsl.Shader, trusted bool) *gpu.Shader {
 }
 
 // put ends a use of k.
-func (c *codes) put(k *code) {
+func (c *kernelCache) put(k *code) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k.users--; k.users > 0 || c.byKey[k.key] != k {
@@ -173,7 +173,7 @@ func (c *codes) put(k *code) {
 }
 
 // free ends everything.
-func (c *codes) free() {
+func (c *kernelCache) free() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.byKey {
@@ -192,10 +192,10 @@ func (d *device) Compile(ctx context.Context, p *ir.Program) error {
 	if err := d.alive(ctx); err != nil {
 		return err
 	}
-	k, err := d.codes.get(ctx, codeKey{p: p})
+	k, err := d.kernels.get(ctx, codeKey{p: p})
 	if err != nil {
 		return err
 	}
-	d.codes.put(k)
+	d.kernels.put(k)
 	return nil
 }

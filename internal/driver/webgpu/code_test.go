@@ -62,8 +62,8 @@ func TestCompileEndsWithContext(t *testing.T) {
 	if n := d.gpu.Stats().Compiled; n != 1 {
 		t.Errorf("compiled %d times", n)
 	}
-	if n := len(d.codes.byKey); n != 1 || d.codes.idle.Len() != 1 {
-		t.Errorf("%d kernels are kept, %d of them idle", n, d.codes.idle.Len())
+	if n := len(d.kernels.byKey); n != 1 || d.kernels.idle.Len() != 1 {
+		t.Errorf("%d kernels are kept, %d of them idle", n, d.kernels.idle.Len())
 	}
 	closed(t, d, h)
 }
@@ -77,11 +77,11 @@ func TestCompileFailsForAll(t *testing.T) {
 	}
 	for uses := 0; uses < 1+cap(done); { // all of them and the compiler
 		time.Sleep(time.Millisecond)
-		d.codes.mu.Lock()
-		for _, k := range d.codes.byKey {
+		d.kernels.mu.Lock()
+		for _, k := range d.kernels.byKey {
 			uses = k.users
 		}
-		d.codes.mu.Unlock()
+		d.kernels.mu.Unlock()
 	}
 	full := fmt.Errorf("%w: for once", gpu.ErrOutOfMemory)
 	compile(full)

@@ -103,9 +103,9 @@ func (a located) rows(from, n int) located {
 func (a located) rowBytes() int64 { return a.at.bytes / int64(max(a.Shape[0], 1)) }
 
 // spread returns an array as an operand. It has been checked.
-func (a located) spread(s op.Spread) operand {
+func (a located) spread(s op.BroadcastKind) operand {
 	n, _ := a.Shape.Size()
-	return operand{lib.Operand{Type: a.Type, Spread: s, N: n}, a.at}
+	return operand{lib.Operand{Type: a.Type, Broadcast: s, N: n}, a.at}
 }
 
 // number and integer return constants as operands, so that kernels are the same for
@@ -117,7 +117,7 @@ func (w *windows) number(v float64) operand {
 func (w *windows) integer(v int) operand { return w.constant(op.I32, uint32(int32(v))) }
 
 func (w *windows) constant(t op.DType, bits uint32) operand {
-	return operand{lib.Operand{Type: t, Spread: op.Scalar, N: 1}, w.Constant(binary.NativeEndian.AppendUint32(nil, bits))}
+	return operand{lib.Operand{Type: t, Broadcast: op.Scalar, N: 1}, w.Constant(binary.NativeEndian.AppendUint32(nil, bits))}
 }
 
 // large reports whether an array cannot be bound.
@@ -193,8 +193,8 @@ func (w *windows) program(out located, e *ir.Node, in ...operand) error {
 	return w.request(nil, op.Attrs{}, nil, []located{out}, e, in...)
 }
 
-// apart computes an operation and then its epilogue.
-func (w *windows) apart() error {
+// unfused computes an operation and then its epilogue.
+func (w *windows) unfused() error {
 	r := w.r
 	if r.Op.Results() > 1 {
 		return errNoKernel // as for any size
@@ -210,9 +210,9 @@ func (w *windows) apart() error {
 	if err != nil {
 		return err
 	}
-	alone := *r
-	alone.Post, alone.Out = nil, []lib.Array{y.Array}
-	if err := w.window(&alone, w.in[:len(r.In):len(r.In)], []arrayRef{y.at}); err != nil {
+	bare := *r
+	bare.Post, bare.Out = nil, []lib.Array{y.Array}
+	if err := w.window(&bare, w.in[:len(r.In):len(r.In)], []arrayRef{y.at}); err != nil {
 		return err
 	}
 	behind := lib.Request{Post: &lib.Epilogue{Exprs: r.Post.Exprs}, Target: r.Target, Tuning: r.Tuning, Out: r.Out}
@@ -237,7 +237,7 @@ func (w *windows) widened() error {
 		n := int(at.bytes) / t.Size()
 		wide, err := w.reserve(op.F32, op.Shape{n})
 		if err == nil {
-			err = w.program(wide, same, operand{lib.Operand{Type: t, Spread: op.Full, N: n}, at})
+			err = w.program(wide, same, operand{lib.Operand{Type: t, Broadcast: op.Full, N: n}, at})
 		}
 		return op.F32, wide.at, err
 	}

@@ -54,7 +54,7 @@ func (w *windows) gather() error {
 		if k == 0 {
 			err = w.request(op.Gather, op.Attrs{}, []located{part, here}, []located{to}, nil)
 		} else {
-			over := here.spread(op.Stretched)
+			over := here.spread(op.Repeated)
 			over.N = n
 			err = w.request(op.Gather, op.Attrs{}, []located{part, here}, []located{to}, either,
 				so[(k+1)%2].spread(op.Full), over, w.integer(part.Shape[0]))

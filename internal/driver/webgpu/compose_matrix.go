@@ -77,22 +77,22 @@ func (w *windows) transpose() error {
 		return w.copy(y.at, x.at)
 	case m <= n:
 		return w.runs(n, func(from, k int) error {
-			strip, err := w.columns(x, from, k)
+			band, err := w.columns(x, from, k)
 			if err != nil {
 				return err
 			}
-			return w.request(op.Transpose, op.Attrs{}, []located{strip}, []located{y.rows(from, k)}, nil)
+			return w.request(op.Transpose, op.Attrs{}, []located{band}, []located{y.rows(from, k)}, nil)
 		}, int64(m)*size)
 	}
 	return w.runs(m, func(from, k int) error {
-		strip, err := w.reserve(x.Type, op.Shape{n, k})
+		band, err := w.reserve(x.Type, op.Shape{n, k})
 		if err != nil {
 			return err
 		}
-		if err := w.request(op.Transpose, op.Attrs{}, []located{x.rows(from, k)}, []located{strip}, nil); err != nil {
+		if err := w.request(op.Transpose, op.Attrs{}, []located{x.rows(from, k)}, []located{band}, nil); err != nil {
 			return err
 		}
-		return w.paste(y, from, strip)
+		return w.paste(y, from, band)
 	}, int64(n)*size)
 }
 
@@ -161,7 +161,7 @@ func (w *windows) matMul() error {
 	case 'k':
 		o.Act, o.ActParams = nil, op.Attrs{}
 		attrs := o.Attrs()
-		return w.summed(y, p.K, op.Periodic, func(from, n int, to located, post *ir.Node, with ...operand) error {
+		return w.summed(y, p.K, op.Tiled, func(from, n int, to located, post *ir.Node, with ...operand) error {
 			in, err := both(from, n)
 			if err != nil {
 				return err
@@ -186,26 +186,26 @@ func (w *windows) acrossColumns(y located, bytes int64, part func(from, n int) (
 			in = append(in, w.given(2).rows(from, n))
 		}
 		if m == 1 {
-			strip, err := w.columns(y, from, n)
+			band, err := w.columns(y, from, n)
 			if err != nil {
 				return err
 			}
-			return w.request(w.r.Op, w.r.Attrs, in, []located{strip}, nil)
+			return w.request(w.r.Op, w.r.Attrs, in, []located{band}, nil)
 		}
-		strip, err := w.reserve(y.Type, op.Shape{m, n})
+		band, err := w.reserve(y.Type, op.Shape{m, n})
 		if err != nil {
 			return err
 		}
-		if err := w.request(w.r.Op, w.r.Attrs, in, []located{strip}, nil); err != nil {
+		if err := w.request(w.r.Op, w.r.Attrs, in, []located{band}, nil); err != nil {
 			return err
 		}
-		return w.paste(y, from, strip)
+		return w.paste(y, from, band)
 	}, bytes, y.at.bytes/int64(y.Shape[1]))
 }
 
 // summed computes a result as the sum of what part makes of runs of n terms, then
 // adds the bias, which is laid over it so, and applies the activation.
-func (w *windows) summed(y located, n int, bias op.Spread, part func(from, n int, to located, post *ir.Node, with ...operand) error, bytes ...int64) error {
+func (w *windows) summed(y located, n int, bias op.BroadcastKind, part func(from, n int, to located, post *ir.Node, with ...operand) error, bytes ...int64) error {
 	var sums [2]located
 	for i := range sums {
 		var err error
@@ -302,7 +302,7 @@ func (w *windows) conv2D() error {
 	o.Act, o.ActParams = nil, op.Attrs{}
 	area := c.KH * c.KW
 	flat := windows.shaped(c.O, c.C*area)
-	return w.summed(image(y), c.C, op.Stretched, func(from, n int, to located, post *ir.Node, with ...operand) error {
+	return w.summed(image(y), c.C, op.Repeated, func(from, n int, to located, post *ir.Node, with ...operand) error {
 		part, err := w.columns(flat, from*area, n*area)
 		if err != nil {
 			return err

@@ -12,9 +12,9 @@ import (
 // by Vulkan (0.84 of 4.06 TB/s on an H200), so that many words are copied by a
 // kernel where it can be given both arrays.
 
-// leastByKernel are the bytes from which a kernel copies: there 1 MiB takes 11 µs, and
+// minByKernel are the bytes from which a kernel copies: there 1 MiB takes 11 µs, and
 // the command 9, while of 4 MiB it is 12 and 17.
-const leastByKernel = 2 << 20
+const minByKernel = 2 << 20
 
 // copy adds a copy of all of dst. Words are copied: nothing is behind a temporary
 // array, or behind a part of one that is no whole number of words, since no part
@@ -30,7 +30,7 @@ func (e *preparer) copy(dst, src arrayRef) error {
 	dst.bytes = words(dst.bytes)
 	src.bytes = dst.bytes
 	s := &copyStep{dst: dst, src: src}
-	if dst.bytes >= leastByKernel && e.d.gpu.Adapter().Type != gpu.Software {
+	if dst.bytes >= minByKernel && e.d.gpu.Adapter().Type != gpu.Software {
 		if err := e.copyByKernel(s); err != nil {
 			return err
 		}

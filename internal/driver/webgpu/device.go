@@ -39,13 +39,13 @@ type device struct {
 	library lib.Target  // likewise, for the portable library
 	limits  gpu.Limits
 
-	turns         driver.Turns
-	codes         codes
-	sets          sets
-	variants      driver.Variants
-	near, narrows measurement
-	arrays        atomic.Uint64 // numbers that were given to arrays
-	closed        atomic.Bool
+	order           driver.FIFOLock
+	kernels         kernelCache
+	sets            sets
+	variants        driver.Variants
+	approx, narrows measurement
+	arrays          atomic.Uint64 // numbers that were given to arrays
+	closed          atomic.Bool
 }
 
 // newDevice returns a device of an open GPU, which it closes. index is its place
@@ -68,7 +68,7 @@ func newDevice(g *gpu.Device, host string, index int) *device {
 		Detail:   fmt.Sprintf("%v, %s through %s, %s", a.Type, a.API, host, a.Driver),
 		Identity: fmt.Sprintf("webgpu/%s/%s/%s/%s/kernels=%s", host, a.API, a.Name, a.Driver, kernelVersion),
 	}
-	d.codes.d, d.sets.d = d, d
+	d.kernels.d, d.sets.d = d, d
 	return d
 }
 
@@ -98,7 +98,7 @@ func (d *device) Info() driver.Info { return d.info }
 // Limits: what is larger than a binding is taken in windows, so arrays may be as
 // large as buffers.
 func (d *device) Limits() driver.Limits {
-	return driver.Limits{MaxBuffer: d.limits.Buffer, MaxBindings: d.library.Buffers, MaxRank: op.MaxRank, OffsetAlign: d.limits.StorageAlign, Apart: true}
+	return driver.Limits{MaxBuffer: d.limits.Buffer, MaxBindings: d.library.Buffers, MaxRank: op.MaxRank, OffsetAlign: d.limits.StorageAlign, SeparateBindings: true}
 }
 
 // Fuses: kernels apply an elementwise program to their result before they write
@@ -119,10 +119,10 @@ func (d *device) Writes(o *op.Operation, s op.Shape, _ op.DType, l *op.Layout) b
 	return lib.Writes(o, s, l) && int64(l.Size())*4 <= d.limits.Binding
 }
 
-// Lost implements [driver.Mortal].
+// Lost implements [driver.LossNotifier].
 func (d *device) Lost() <-chan struct{} { return d.gpu.Lost() }
 
-// Submits implements [driver.Counting].
+// Submits implements [driver.SubmitCounter].
 func (d *device) Submits() int64 { return int64(d.gpu.Stats().Submits) }
 
 // array is device memory.
@@ -143,7 +143,7 @@ func (d *device) Alloc(bytes int64) (driver.Memory, error) {
 	// Whole words: copies move no less.
 	b, err := d.gpu.NewBuffer(words(bytes), gpu.Storage)
 	if err != nil {
-		return nil, meaning(err)
+		return nil, translateError(err)
 	}
 	return &array{d, b, d.arrays.Add(1), bytes}, nil
 }
@@ -164,15 +164,14 @@ func (d *device) Close() error {
 	if d.closed.Swap(true) {
 		return nil
 	}
-	d.turns.Wait()
+	d.order.Wait()
 	d.sets.free()
-	d.codes.free()
-	return meaning(d.gpu.Close())
+	d.kernels.free()
+	return translateError(d.gpu.Close())
 }
 
-// meaning gives an error of package internal/webgpu the meaning that it has for a
-// device.
-func meaning(err error) error {
+// translateError wraps an error of package internal/webgpu in the error of package driver for the same cause.
+func translateError(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -18,8 +18,8 @@ import (
 // parameters. Copies move words, so that those of such an array are made by a kernel
 // where there may be something behind it: see [preparer.copy].
 
-// Stored implements [driver.Arrays].
-func (e *preparer) Stored(o driver.Operand) op.DType {
+// StorageType implements [driver.Arrays].
+func (e *preparer) StorageType(o driver.Operand) op.DType {
 	if o.Type == op.BF16 || o.Type == op.F16 && !e.d.library.F16 {
 		return op.F32
 	}
@@ -36,9 +36,9 @@ func (e *preparer) Narrow(dst, src arrayRef, o driver.Operand) error {
 	return e.convert(narrowings, o.Type, dst, src, o.N)
 }
 
-// leastApart are the elements from which a launch of its own for the last of them
+// minSeparate are the elements from which a launch of its own for the last of them
 // pays: it takes about two microseconds, as does a third of so many by the word.
-const leastApart = 1 << 19
+const minSeparate = 1 << 19
 
 // convert adds launches of kernels of a family over n elements of src, as many as the
 // size of bindings asks for: over vectors if elements are whole ones, or else over
@@ -52,7 +52,7 @@ func (e *preparer) convert(of *kernel.Family[halvesSpec], t op.DType, dst, src a
 		s := halvesSpec{t, 4}
 		switch {
 		case m%s.Each == 0:
-		case m >= leastApart:
+		case m >= minSeparate:
 			m -= m % max(align/2, s.Each)
 		default:
 			s.Each = 2
@@ -173,7 +173,7 @@ func (e *preparer) copyHalves(dst, src arrayRef) error {
 	for dst.bytes > 0 {
 		bytes := dst.bytes - dst.bytes%align
 		copied := e.copy
-		if bytes < leastByKernel {
+		if bytes < minByKernel {
 			bytes = min(dst.bytes, e.d.limits.Binding-e.d.limits.Binding%align)
 			copied = func(dst, src arrayRef) error { return e.halves(halfCopy, 2, dst, src, int(bytes/2)) }
 		}

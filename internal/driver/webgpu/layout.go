@@ -25,9 +25,9 @@ type layout struct {
 	// sizes are the bytes of the buffers of a set: the temporary ones, then those
 	// of operands from the host, then those of results for it.
 	sizes []int64
-	// near are the kinds of the buffers of a set that one submission at a time has:
-	// see way. It is nil if such a set would be like any other.
-	near []gpu.Usage
+	// mappable are the kinds of the buffers of a set that one submission at a time has:
+	// see setMode. It is nil if such a set would be like any other.
+	mappable []gpu.Usage
 	// direct are the copies, by place among the steps, that are transfers between
 	// the host and device memory instead.
 	direct map[int]bool
@@ -35,25 +35,25 @@ type layout struct {
 	down   []transfer
 
 	mu   sync.Mutex // held while a set is made
-	sets [2]*set    // by way; under sets.mu; nil for none now
+	sets [2]*set    // by setMode; under sets.mu; nil for none now
 }
 
-// way is how a set is used.
-type way int
+// setMode is how a set is used.
+type setMode int
 
 const (
 	// shared by any number of submissions, which the queue keeps apart.
-	shared way = iota
-	// alone by one submission at a time: what the host writes and reads may be
+	shared setMode = iota
+	// exclusive by one submission at a time: what the host writes and reads may be
 	// memory that it shares with the device then.
-	alone
+	exclusive
 )
 
 // Memory that the device shares with the host takes the place of copies where
 // these would take longest: for little, and for what kernels read or write once.
 const (
-	maxNear     = 64 << 10
-	maxNearOnce = 8 << 20
+	maxMapped     = 64 << 10
+	maxMappedOnce = 8 << 20
 )
 
 // spot is a place in a buffer of a set.
@@ -117,9 +117,9 @@ func newLayout(e *executable, host []bool) *layout {
 		}
 		kind := -1
 		if e.Written[x] {
-			kind = e.apart[x]
+			kind = e.buffers[x]
 		}
-		need := max(words(e.Need[x]), leastBytes)
+		need := max(words(e.Need[x]), minBytes)
 		usage := gpu.Input
 		if e.Written[x] {
 			usage = gpu.Output
@@ -131,10 +131,10 @@ func newLayout(e *executable, host []bool) *layout {
 		if !ok || l.sizes[b]+need > e.d.limits.Buffer {
 			b = len(l.sizes)
 			l.sizes = append(l.sizes, 0)
-			for len(l.near) < b {
-				l.near = append(l.near, gpu.Storage)
+			for len(l.mappable) < b {
+				l.mappable = append(l.mappable, gpu.Storage)
 			}
-			l.near = append(l.near, usage)
+			l.mappable = append(l.mappable, usage)
 			open[kind] = b
 		}
 		l.at[x] = spot{b, l.sizes[b]}
@@ -148,22 +148,22 @@ func newLayout(e *executable, host []bool) *layout {
 			l.up = append(l.up, t)
 		}
 	}
-	most := int64(maxNear)
+	most := int64(maxMapped)
 	if e.single {
-		most = maxNearOnce
+		most = maxMappedOnce
 	}
 	worth := false
-	for b, usage := range l.near {
+	for b, usage := range l.mappable {
 		switch {
 		case usage == gpu.Storage:
 		case l.sizes[b] > most:
-			l.near[b] = gpu.Storage
+			l.mappable[b] = gpu.Storage
 		default:
 			worth = true
 		}
 	}
 	if !worth || !e.d.gpu.Adapter().Mappable || len(e.hosted) > 0 {
-		l.near = nil
+		l.mappable = nil
 	}
 	for _, s := range e.steps {
 		if s, ok := s.(*dispatch); ok && s.dynamic >= 0 {
@@ -210,7 +210,7 @@ type sets struct {
 	d *device
 
 	mu    sync.Mutex
-	kept  list.List // of *set, the one that was used last in front
+	used  list.List // of *set, the one that was used last in front
 	bytes int64
 }
 
@@ -220,7 +220,7 @@ const maxKept = 256 << 20
 // set is the memory of a layout.
 type set struct {
 	l       *layout
-	way     way
+	mode    setMode
 	buffers []*gpu.Buffer
 	uniform *gpu.Buffer
 	bytes   int64
@@ -239,17 +239,17 @@ func (ss *sets) take(l *layout, waits bool) (*set, error) {
 	defer l.mu.Unlock()
 	ss.mu.Lock()
 	w := shared
-	if waits && l.near != nil && (l.sets[alone] == nil || l.sets[alone].users == 0) {
-		w = alone
+	if waits && l.mappable != nil && (l.sets[exclusive] == nil || l.sets[exclusive].users == 0) {
+		w = exclusive
 	}
 	if s := l.sets[w]; s != nil {
 		s.users++
-		ss.kept.MoveToFront(s.at)
+		ss.used.MoveToFront(s.at)
 		ss.mu.Unlock()
 		return s, nil
 	}
 	ss.mu.Unlock()
-	s := &set{l: l, way: w, users: 1}
+	s := &set{l: l, mode: w, users: 1}
 	buffer := func(bytes int64, u gpu.Usage) (*gpu.Buffer, error) {
 		if bytes == 0 {
 			return nil, nil
@@ -260,8 +260,8 @@ func (ss *sets) take(l *layout, waits bool) (*set, error) {
 	var err error
 	for i, n := range l.sizes {
 		usage := gpu.Storage
-		if w == alone && i < len(l.near) {
-			usage = l.near[i]
+		if w == exclusive && i < len(l.mappable) {
+			usage = l.mappable[i]
 		}
 		var b *gpu.Buffer
 		if b, err = buffer(n, usage); err != nil {
@@ -274,12 +274,12 @@ func (ss *sets) take(l *layout, waits bool) (*set, error) {
 	}
 	if err != nil {
 		s.free()
-		return nil, meaning(err)
+		return nil, translateError(err)
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	l.sets[w] = s
-	s.at = ss.kept.PushFront(s)
+	s.at = ss.used.PushFront(s)
 	ss.bytes += s.bytes
 	return s, nil
 }
@@ -294,7 +294,7 @@ func (ss *sets) give(s *set) {
 		}
 		return
 	}
-	for e := ss.kept.Back(); e != nil && ss.bytes > maxKept; {
+	for e := ss.used.Back(); e != nil && ss.bytes > maxKept; {
 		old := e.Value.(*set)
 		e = e.Prev()
 		if old.users == 0 {
@@ -306,9 +306,9 @@ func (ss *sets) give(s *set) {
 
 // remove takes a set off the list.
 func (ss *sets) remove(s *set) {
-	ss.kept.Remove(s.at)
+	ss.used.Remove(s.at)
 	ss.bytes -= s.bytes
-	s.l.sets[s.way] = nil
+	s.l.sets[s.mode] = nil
 }
 
 // drop frees the sets of a layout.
@@ -330,14 +330,14 @@ func (ss *sets) drop(l *layout) {
 func (ss *sets) free() {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	for e := ss.kept.Front(); e != nil; e = e.Next() {
+	for e := ss.used.Front(); e != nil; e = e.Next() {
 		s := e.Value.(*set)
-		s.l.sets[s.way] = nil
+		s.l.sets[s.mode] = nil
 		if s.gone = true; s.users == 0 {
 			s.free()
 		}
 	}
-	ss.kept.Init()
+	ss.used.Init()
 	ss.bytes = 0
 }
 

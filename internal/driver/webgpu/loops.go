@@ -11,7 +11,7 @@ import (
 // together, and says nothing: a sum would be that of some of its terms. (The constant is
 // LP_MAX_TGSI_LOOP_ITERATIONS.) A loop that ends by its condition has one turn more, which finds
 // that. What has more turns than that is computed by the reference.
-const maxTurns = 65535
+const maxIterations = 65535
 
 // endsLoops reports whether the driver would end loops of the plan. size says how many bytes
 // an array has.
@@ -33,7 +33,7 @@ func (d *device) endsLoops(p *lib.Plan, size func(lib.Ref) int64) (bool, error) 
 			}
 			l.Lengths = append(l.Lengths, n)
 		}
-		if l.Turns(prog) > maxTurns && l.SampledTurns(prog) > maxTurns {
+		if l.Iterations(prog) > maxIterations && l.SampledIterations(prog) > maxIterations {
 			return true, nil
 		}
 	}

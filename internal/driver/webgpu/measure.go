@@ -39,8 +39,8 @@ func (d *device) textTarget(ctx context.Context, p *ir.Program) wgsl.Target {
 	if t.Unfused || p.Text != nil {
 		return t
 	}
-	if !t.Near && wgsl.Shortens(p) {
-		t.Near = d.near.ask(ctx, d.measureNear)
+	if !t.Approximate && wgsl.Shortens(p) {
+		t.Approximate = d.approx.ask(ctx, d.measureApprox)
 	}
 	if !t.Narrows && t.Features&wgsl.Half != 0 && wgsl.Rounds(p) {
 		t.Narrows = d.narrows.ask(ctx, d.measureNarrows)
@@ -49,7 +49,7 @@ func (d *device) textTarget(ctx context.Context, p *ir.Program) wgsl.Target {
 }
 
 // measure runs a kernel over x, printed for t, and returns the bytes of its results: so
-// many float32 for each element. The kernel has workgroups of nearLanes lanes, of
+// many float32 for each element. The kernel has workgroups of approxLanes lanes, of
 // which len(x) is a multiple.
 func (d *device) measure(ctx context.Context, k *kernel.Kernel, t wgsl.Target, x []float32, results int) ([]byte, error) {
 	p, err := k.Program()
@@ -86,7 +86,7 @@ func (d *device) measure(ctx context.Context, k *kernel.Kernel, t wgsl.Target, x
 	defer g.Free()
 	return out, d.gpu.Run(ctx, &gpu.Submission{
 		Uploads:   []gpu.Transfer{{Host: in, Buffer: ranges[0].Buffer}},
-		Commands:  []gpu.Command{{Group: g, Grid: [3]uint32{uint32(len(x) / nearLanes), 1, 1}}},
+		Commands:  []gpu.Command{{Group: g, Grid: [3]uint32{uint32(len(x) / approxLanes), 1, 1}}},
 		Downloads: []gpu.Transfer{{Host: out, Buffer: ranges[1].Buffer}},
 	})
 }

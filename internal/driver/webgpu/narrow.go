@@ -36,7 +36,7 @@ func narrowOperands() []float32 {
 	for _, v := range []float32{65504, 65519, 65519.996, 65520, 65536, 1e5, math.MaxFloat32, float32(math.Inf(1)), float32(math.NaN()), 0x1p-30} {
 		put(math.Float32bits(v))
 	}
-	for len(x)%nearLanes != 0 {
+	for len(x)%approxLanes != 0 {
 		x = append(x, 1)
 	}
 	return x
@@ -44,7 +44,7 @@ func narrowOperands() []float32 {
 
 // narrowKernel rounds numbers to half floats.
 var narrowKernel = kernel.New("narrows", func(b *kernel.Builder, _ *struct{}) {
-	b.LocalSize(nearLanes, 1, 1)
+	b.LocalSize(approxLanes, 1, 1)
 	x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
 	i := b.Index()
 	round := ir.NewRound(ir.RoundF16, ir.NewArg(0, ir.F32))

@@ -25,8 +25,8 @@ type executable struct {
 	hosted []int
 
 	driver.Externals
-	uses  []int // by external slot: steps that have it
-	apart []int // likewise: results with different numbers may lie in one buffer
+	uses    []int // by external slot: steps that have it
+	buffers []int // likewise: results with different numbers may lie in one buffer
 
 	temps    []int64 // bytes of the temporary buffers: parts of the arena, then those of steps
 	single   bool    // it is one kernel that reads and writes each element once
@@ -38,7 +38,7 @@ type executable struct {
 
 	layouts layouts
 
-	gate driver.Gate
+	inUse driver.RefBarrier
 }
 
 // step is a part of a submission.
@@ -97,7 +97,7 @@ func (d *device) Prepare(ctx context.Context, p *driver.Program) (x driver.Execu
 	for i := range p.Slots {
 		e.places = append(e.places, e.slot(p, &p.Slots[i]))
 	}
-	e.apart = separate(p)
+	e.buffers = separate(p)
 	for i := range p.Steps {
 		if err = ctx.Err(); err == nil {
 			e.local = 0
@@ -199,7 +199,7 @@ func externals(p *driver.Program, s *driver.Step) (used, written []int) {
 
 // keep adds constants and returns their offset.
 func (e *preparer) keep(b []byte) int64 {
-	return appendAligned(&e.data, b, max(len(b), leastBytes), e.d.limits.StorageAlign)
+	return appendAligned(&e.data, b, max(len(b), minBytes), e.d.limits.StorageAlign)
 }
 
 // block adds parameters of a size, the first of which are given, and returns their
@@ -236,7 +236,7 @@ func (e *preparer) upload() error {
 		}
 		b, err := e.d.gpu.NewBuffer(words(int64(len(x.data))), x.use)
 		if err != nil {
-			return meaning(err)
+			return translateError(err)
 		}
 		*x.to = b
 		s.Uploads = append(s.Uploads, gpu.Transfer{Host: x.data, Buffer: b})
@@ -245,7 +245,7 @@ func (e *preparer) upload() error {
 		return nil
 	}
 	_, err := e.d.gpu.Submit(context.WithoutCancel(e.ctx), &s, nil)
-	return meaning(err)
+	return translateError(err)
 }
 
 // Reserve implements [driver.Arrays]: in a buffer that no other array of the step
@@ -272,7 +272,7 @@ func (e *preparer) At(o driver.Operand) arrayRef {
 
 // compile returns a kernel, which is the executable's until it is closed.
 func (e *preparer) compile(key codeKey) (*code, error) {
-	k, err := e.d.codes.get(e.ctx, key)
+	k, err := e.d.kernels.get(e.ctx, key)
 	if err == nil {
 		e.codes = append(e.codes, k)
 	}
@@ -286,7 +286,7 @@ func (e *preparer) add(s step, arrays ...arrayRef) {
 		case external:
 			e.uses[a.at]++
 		case temporary:
-			e.temps[a.at] = max(e.temps[a.at], leastBytes)
+			e.temps[a.at] = max(e.temps[a.at], minBytes)
 		}
 	}
 	e.steps = append(e.steps, s)
@@ -306,9 +306,9 @@ func (e *preparer) step(s *driver.Step) error {
 	return e.operation(s)
 }
 
-// leastBytes are what every array has room for: bindings are not empty, and hold
+// minBytes are what every array has room for: bindings are not empty, and hold
 // one element at least.
-const leastBytes = 16
+const minBytes = 16
 
 // maxParams is up to how many parameters of an elementwise program are operands:
 // each is a load and a binding. Programs that have more are not likely to come with
@@ -371,14 +371,14 @@ func (e *preparer) operation(s *driver.Step) error {
 		return err
 	}
 	e.local, e.steps = local, e.steps[:steps]
-	alone, post, err := r.Apart(e, s.Post)
+	unfused, post, err := r.Unfused(e, s.Post)
 	if err != nil {
 		return err
 	}
-	if err := e.orReference(alone); err != nil {
+	if err := e.orReference(unfused); err != nil {
 		return err
 	}
-	return e.fused(post, &alone.To[0], s.Out)
+	return e.fused(post, &unfused.To[0], s.Out)
 }
 
 // errNoKernel is the error of a request that the library has no kernel for.
@@ -564,10 +564,10 @@ func (e *executable) release() {
 		}
 	}
 	for _, k := range e.codes {
-		e.d.codes.put(k)
+		e.d.kernels.put(k)
 	}
 	e.codes = nil
 }
 
 // Close implements [driver.Executable].
-func (e *executable) Close() { e.gate.Shut(e.release) }
+func (e *executable) Close() { e.inUse.Shut(e.release) }

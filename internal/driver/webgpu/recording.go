@@ -53,7 +53,7 @@ func (ss *sets) record(s *set, ext []driver.Binding) (*recording, error) {
 		r.step = i
 		if err := st.record(r); err != nil {
 			r.free()
-			return nil, meaning(err)
+			return nil, translateError(err)
 		}
 		r.ends = append(r.ends, len(r.commands))
 	}
@@ -114,7 +114,7 @@ func (r *recording) free() {
 func (ss *sets) forget(array uint64) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	for e := ss.kept.Front(); e != nil; e = e.Next() {
+	for e := ss.used.Front(); e != nil; e = e.Next() {
 		s := e.Value.(*set)
 		s.recordings = slices.DeleteFunc(s.recordings, func(r *recording) bool {
 			if !slices.ContainsFunc(r.key, func(m memory) bool { return m.array == array }) {
@@ -159,7 +159,7 @@ func (r *recorder) locate(a arrayRef) gpu.Range {
 
 // borrow returns memory for one array of one command.
 func (r *recorder) borrow(bytes int64) (gpu.Range, error) {
-	b, err := r.d.gpu.NewBuffer(max(words(bytes), leastBytes), gpu.Storage)
+	b, err := r.d.gpu.NewBuffer(max(words(bytes), minBytes), gpu.Storage)
 	if err != nil {
 		return gpu.Range{}, err
 	}
@@ -216,7 +216,7 @@ func (l *dispatch) record(r *recorder) error {
 	}
 	for i := range ranges {
 		if ranges[i].Bytes == 0 {
-			ranges[i].Bytes = leastBytes
+			ranges[i].Bytes = minBytes
 		}
 	}
 	if l.code.params {

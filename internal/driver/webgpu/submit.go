@@ -20,23 +20,23 @@ func (e *executable) Submit(ctx context.Context, s *driver.Submission) (driver.F
 	if err := e.Check(s.Ext, e.d.behind); err != nil {
 		return nil, err
 	}
-	if e.d.closed.Load() || !e.gate.Enter() {
+	if e.d.closed.Load() || !e.inUse.Enter() {
 		return nil, driver.ErrClosed
 	}
-	if len(e.hosted) == 0 && e.d.turns.Free() {
+	if len(e.hosted) == 0 && e.d.order.Free() {
 		if s.Wait {
-			defer e.gate.Leave()
+			defer e.inUse.Leave()
 			return nil, e.run(ctx, s)
 		}
 		return e.start(ctx, s)
 	}
-	t := e.d.turns.Take()
+	t := e.d.order.Take()
 	if s.Wait {
-		defer e.gate.Leave()
+		defer e.inUse.Leave()
 		return nil, e.inTurn(ctx, s, t)
 	}
 	j := driver.NewJob(s)
-	go func() { j.End(e.inTurn(ctx, &j.Submission, t), &e.gate) }()
+	go func() { j.End(e.inTurn(ctx, &j.Submission, t), &e.inUse) }()
 	return j, nil
 }
 
@@ -60,7 +60,7 @@ type fence struct {
 }
 
 // Wait implements [driver.Fence].
-func (f fence) Wait(ctx context.Context) error { return meaning(f.Fence.Wait(ctx)) }
+func (f fence) Wait(ctx context.Context) error { return translateError(f.Fence.Wait(ctx)) }
 
 // work is one submission on its way to the queue.
 type work struct {
@@ -144,12 +144,12 @@ func (e *executable) run(ctx context.Context, s *driver.Submission) (err error) 
 	w.downloads()
 	w.sub.Commands = w.rec.commands
 	if s.Times == nil {
-		return meaning(e.d.gpu.Run(ctx, &w.sub))
+		return translateError(e.d.gpu.Run(ctx, &w.sub))
 	}
 	c := e.newClock(s.Times)
 	c.stamp(w, 0, len(e.steps))
 	if err := e.d.gpu.Run(ctx, &w.sub); err != nil {
-		return meaning(err)
+		return translateError(err)
 	}
 	c.read()
 	return nil
@@ -159,7 +159,7 @@ func (e *executable) run(ctx context.Context, s *driver.Submission) (err error) 
 func (e *executable) start(ctx context.Context, s *driver.Submission) (f driver.Fence, err error) {
 	defer func() {
 		if err != nil {
-			e.gate.Leave()
+			e.inUse.Leave()
 		}
 	}()
 	defer driver.Recovered(&err)
@@ -182,19 +182,19 @@ func (e *executable) start(ctx context.Context, s *driver.Submission) (f driver.
 			c.read()
 		}
 		if complete != nil {
-			complete(meaning(err))
+			complete(translateError(err))
 		}
-		e.gate.Leave()
+		e.inUse.Leave()
 	})
 	if err != nil {
-		return nil, meaning(err)
+		return nil, translateError(err)
 	}
 	return fence{g}, nil
 }
 
 // inTurn runs a submission when its turn comes, part by part where steps compute
 // on the host, and waits.
-func (e *executable) inTurn(ctx context.Context, s *driver.Submission, t driver.Turn) (err error) {
+func (e *executable) inTurn(ctx context.Context, s *driver.Submission, t driver.FIFOTicket) (err error) {
 	if err := t.Await(ctx); err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (e *executable) inTurn(ctx context.Context, s *driver.Submission, t driver.
 			c.stamp(w, from, at)
 		}
 		if err := e.d.gpu.Run(ctx, &w.sub); err != nil {
-			return meaning(err)
+			return translateError(err)
 		}
 		if c != nil {
 			c.read()

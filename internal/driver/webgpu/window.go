@@ -71,22 +71,22 @@ func (w *windows) cutUp() error {
 	if r.Op == nil {
 		return w.elements()
 	}
-	if laid(r) {
+	if hasLayouts(r) {
 		return w.inOrder()
 	}
 	if r.Op.Class() != op.Reduction || r.Attrs.I[0] != op.AllElements {
-		if l, ok := leadsOf(r); ok && w.separable(l) {
+		if l, ok := batchAxesOf(r); ok && w.separable(l) {
 			return w.rows(l)
 		}
 	}
 	if r.Post != nil {
-		return w.apart()
+		return w.unfused()
 	}
 	return w.pieces()
 }
 
-// laid reports whether arrays of a request have layouts.
-func laid(r *lib.Request) bool {
+// hasLayouts reports whether arrays of a request have layouts.
+func hasLayouts(r *lib.Request) bool {
 	is := func(a lib.Array) bool { return a.Layout != nil }
 	return slices.ContainsFunc(r.In, is) || slices.ContainsFunc(r.Out, is)
 }
@@ -94,7 +94,7 @@ func laid(r *lib.Request) bool {
 // inOrder computes the request with copies of the arrays that have layouts, row by row.
 func (w *windows) inOrder() error {
 	copied := func(to located, a located, l *op.Layout) error {
-		x := operand{lib.Operand{Type: a.Type, Spread: op.Strided, N: a.N, Layout: l}, a.at}
+		x := operand{lib.Operand{Type: a.Type, Broadcast: op.Strided, N: a.N, Layout: l}, a.at}
 		return w.program(to, ir.NewArg(0, op.Register(a.Type)), x)
 	}
 	sub := *w.r
@@ -168,11 +168,11 @@ func fit(ops []lib.Operand, n, i0, m int) int {
 		for _, o := range ops {
 			unit := 1
 			switch {
-			case o.Spread == op.Periodic && o.N > 0:
+			case o.Broadcast == op.Tiled && o.N > 0:
 				unit = o.N
-			case o.Spread == op.Stretched && o.N > 0:
+			case o.Broadcast == op.Repeated && o.N > 0:
 				unit = n / o.N
-			case o.Spread == op.Strided && o.Layout.Rank > 0:
+			case o.Broadcast == op.Strided && o.Layout.Rank > 0:
 				unit = n / o.Layout.F[0].N
 			}
 			// Up to the end of a period or a run, or whole ones.
@@ -193,14 +193,14 @@ func fit(ops []lib.Operand, n, i0, m int) int {
 // i0 on.
 func (w *windows) cut(o lib.Operand, a arrayRef, n, i0, m int) (lib.Operand, arrayRef, error) {
 	size := int64(o.Type.Size())
-	take := func(s op.Spread, from, count int) (lib.Operand, arrayRef, error) {
+	take := func(s op.BroadcastKind, from, count int) (lib.Operand, arrayRef, error) {
 		b, err := w.aligned(a.part(int64(from)*size, int64(count)*size))
-		return lib.Operand{Type: o.Type, Spread: s, N: count}, b, err
+		return lib.Operand{Type: o.Type, Broadcast: s, N: count}, b, err
 	}
-	switch o.Spread {
+	switch o.Broadcast {
 	case op.Scalar:
 		return o, a, nil
-	case op.Periodic:
+	case op.Tiled:
 		if i0%o.N == 0 && m%o.N == 0 {
 			return o, a, nil
 		}
@@ -208,10 +208,10 @@ func (w *windows) cut(o lib.Operand, a arrayRef, n, i0, m int) (lib.Operand, arr
 			return take(op.Full, at, m)
 		}
 		return o, a, w.tooLarge
-	case op.Stretched:
+	case op.Repeated:
 		run := n / o.N
 		if i0%run == 0 && m%run == 0 {
-			return take(op.Stretched, i0/run, m/run)
+			return take(op.Repeated, i0/run, m/run)
 		}
 		if i0/run == (i0+m-1)/run {
 			return take(op.Scalar, i0/run, 1)
@@ -222,7 +222,7 @@ func (w *windows) cut(o lib.Operand, a arrayRef, n, i0, m int) (lib.Operand, arr
 		if !ok || a.bytes > w.d.limits.Binding {
 			return o, a, w.tooLarge
 		}
-		return lib.Operand{Type: o.Type, Spread: l.Spread(o.N), N: o.N, Layout: &l}, a, nil
+		return lib.Operand{Type: o.Type, Broadcast: l.BroadcastKind(o.N), N: o.N, Layout: &l}, a, nil
 	}
 	return take(op.Full, i0, m)
 }
@@ -313,16 +313,16 @@ func (w *windows) elements() error {
 	return nil
 }
 
-// leads says how many leading extents of each operand and each result count the
+// batchAxes says how many leading extents of each operand and each result count the
 // rows of an operation; whole for an array that every row needs.
-type leads struct{ in, out []int }
+type batchAxes struct{ in, out []int }
 
 const whole = -1
 
-// leadsOf returns the leads of a request, or false if it has no rows that can be
+// batchAxesOf returns the batch axes of a request, or false if it has no rows that can be
 // computed by themselves.
-func leadsOf(r *lib.Request) (leads, bool) {
-	l := leads{}
+func batchAxesOf(r *lib.Request) (batchAxes, bool) {
+	l := batchAxes{}
 	rank := func(i int) int { return len(r.In[i].Shape) }
 	one := func(in, out int) {
 		for i := range r.In {
@@ -399,7 +399,7 @@ func leadsOf(r *lib.Request) (leads, bool) {
 // separable reports whether there are rows to be computed by themselves, with what
 // each needs as a whole: of several products or images one at a time will do, and
 // weights are no longer than a row.
-func (w *windows) separable(l leads) bool {
+func (w *windows) separable(l batchAxes) bool {
 	total, _ := split(w.r.Out[0].Shape, l.out[0])
 	if total < 2 {
 		return false
@@ -433,7 +433,7 @@ func split(s op.Shape, lead int) (rows, each int) {
 }
 
 // rows computes an operation over some of its rows at a time.
-func (w *windows) rows(l leads) error {
+func (w *windows) rows(l batchAxes) error {
 	r := w.r
 	total, each := split(r.Out[0].Shape, l.out[0])
 	if each == 0 || total == 0 {
@@ -456,7 +456,7 @@ func (w *windows) rows(l leads) error {
 	}
 	if r.Post != nil {
 		for _, o := range r.Post.In {
-			if o.Spread == op.Full {
+			if o.Broadcast == op.Full {
 				bytes = append(bytes, int64(each*o.Type.Size()))
 			}
 		}
@@ -470,7 +470,7 @@ func (w *windows) rows(l leads) error {
 			rows = fit(r.Post.In, total*each, row*each, rows*each) / each
 		}
 		if rows == total && r.Post != nil {
-			return w.apart()
+			return w.unfused()
 		}
 		if rows == 0 || count == maxWindows || rows == total {
 			return w.tooLarge

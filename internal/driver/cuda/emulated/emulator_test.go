@@ -101,7 +101,7 @@ func TestLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.fail = func(string) error { return fmt.Errorf("%w: %w", cu.ErrDeviceLost, cu.ErrIllegalAddress) }
-	lost := d.(driver.Mortal).Lost()
+	lost := d.(driver.LossNotifier).Lost()
 	select {
 	case <-lost:
 		t.Error("lost from the start")

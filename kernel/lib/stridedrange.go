@@ -40,25 +40,25 @@ func inputUnits(b *kernel.Builder, name string, t op.DType, unit int) units {
 	}
 }
 
-// strip is units in a row, of one array or of several alike, that a team takes
-// turns at.
-type strip struct {
-	t           *team
+// stridedRange is a range of units of a row. The lanes of a lane group take every unit in
+// turn, with a stride of the number of lanes.
+type stridedRange struct {
+	t           *laneGroup
 	first, last kernel.U32 // units: from the first to before the last
 	// Each is how many units a lane takes if it takes so many at most; 0 for more.
 	Each int
 	filled
-	stored *stored // the first units, if they are kept
-	rarely bool    // this is a way out, for which there shall be few registers
+	shared       *inShared // the first units, if they are kept
+	fewRegisters bool      // a fallback path, which must not raise the register count
 }
 
-// filled says which of the units that lanes take are there.
+// filled says which of the units of a lane exist.
 type filled uint8
 
 const (
-	mostly filled = iota // all but the last of a lane
-	fully                // all
-	partly               // any
+	allButLast filled = iota // all but the last of a lane
+	all                      // all
+	anyOf                    // any
 )
 
 // Unroll is how many units a lane reads before it does something with them,
@@ -78,10 +78,10 @@ func unrolled(unit int) int {
 }
 
 // each runs f over the lane's units, some at a time: at is where they are. Where is
-// does not hold there is none, and the first of the strip stands in its place.
-func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
+// does not hold there is none, and the first unit of the range is read instead.
+func (s *stridedRange) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	b, from := s.t.b, s.first.Add(s.t.lane)
-	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.Team)) }
+	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.GroupLanes)) }
 	run := func(from kernel.U32, n int) (at []kernel.U32, is []kernel.Bool) {
 		for k := range n {
 			at, is = append(at, from.Add(lanes(k))), append(is, kernel.B(true))
@@ -91,7 +91,7 @@ func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	if s.Each > 0 {
 		at, is := run(from, s.Each)
 		for k := range at {
-			if s.filled == partly || s.filled == mostly && k == s.Each-1 {
+			if s.filled == anyOf || s.filled == allButLast && k == s.Each-1 {
 				is[k] = at[k].Lt(s.last)
 				at[k] = kernel.Select(is[k], at[k], s.first)
 			}
@@ -99,13 +99,13 @@ func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 		f(at, is)
 		return
 	}
-	if k := s.stored; k != nil {
+	if k := s.shared; k != nil {
 		at, is := run(from, k.n)
-		k.keep(at, func() { f(at, is) })
+		k.store(at, func() { f(at, is) })
 		s.behind().each(unit, f)
 		return
 	}
-	if s.rarely {
+	if s.fewRegisters {
 		b.ForStep(from, s.last, lanes(1), func(i kernel.U32) { f(run(i, 1)) })
 		return
 	}
@@ -118,10 +118,10 @@ func (s *strip) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 
 // back is each of many units from the last to the first, as what has been read last
 // may still be in a cache.
-func (s *strip) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
+func (s *stridedRange) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	b, n := s.t.b, unrolled(unit)
-	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.Team)) }
-	if k := s.stored; k != nil {
+	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.GroupLanes)) }
+	if k := s.shared; k != nil {
 		s.behind().back(unit, f)
 		var at []kernel.U32
 		var is []kernel.Bool
@@ -131,10 +131,10 @@ func (s *strip) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 		k.again(func() { f(at, is) })
 		return
 	}
-	turns := s.last.Sub(s.first).Div(lanes(n))
-	whole := s.first.Add(turns.Mul(lanes(n)))
+	iterations := s.last.Sub(s.first).Div(lanes(n))
+	whole := s.first.Add(iterations.Mul(lanes(n)))
 	b.ForStep(whole.Add(s.t.lane), s.last, lanes(1), func(i kernel.U32) { f([]kernel.U32{i}, []kernel.Bool{kernel.B(true)}) })
-	b.For(kernel.U(0), turns, func(i kernel.U32) {
+	b.For(kernel.U(0), iterations, func(i kernel.U32) {
 		from := whole.Sub(i.Add(kernel.U(1)).Mul(lanes(n))).Add(s.t.lane)
 		var at []kernel.U32
 		var is []kernel.Bool
@@ -145,23 +145,23 @@ func (s *strip) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	})
 }
 
-// behind returns the strip without the units that are kept.
-func (s *strip) behind() *strip {
+// behind returns the range without the units that are kept.
+func (s *stridedRange) behind() *stridedRange {
 	r := *s
-	r.stored, r.first = nil, s.first.Add(kernel.U(uint32(s.stored.n*s.t.Team)))
+	r.shared, r.first = nil, s.first.Add(kernel.U(uint32(s.shared.n*s.t.GroupLanes)))
 	return &r
 }
 
-// stored are vectors of a row that lanes keep in workgroup memory when they are read
-// first, each its own.
-type stored struct {
+// inShared are vectors of a row that each lane keeps in workgroup memory after their first
+// read.
+type inShared struct {
 	row *row
 	n   int // of a lane
 	x   kernel.Array[kernel.Vec4F]
 }
 
-// keep keeps the vectors at places, and has f read them from registers.
-func (k *stored) keep(at []kernel.U32, f func()) {
+// store keeps the vectors at places, and has f read them from registers.
+func (k *inShared) store(at []kernel.U32, f func()) {
 	t := k.row.t
 	var vs [][]kernel.F32
 	for i, p := range at {
@@ -173,17 +173,19 @@ func (k *stored) keep(at []kernel.U32, f func()) {
 }
 
 // again has f read them once more.
-func (k *stored) again(f func()) {
+func (k *inShared) again(f func()) {
 	k.instead(func(i int) []kernel.F32 {
 		v := k.x.At(k.place(i))
 		return []kernel.F32{v.X(), v.Y(), v.Z(), v.W()}
 	}, f)
 }
 
-func (k *stored) place(i int) kernel.U32 { return k.row.t.lane.Add(kernel.U(uint32(i * k.row.t.Team))) }
+func (k *inShared) place(i int) kernel.U32 {
+	return k.row.t.lane.Add(kernel.U(uint32(i * k.row.t.GroupLanes)))
+}
 
 // instead has f read vector i of those that are kept from at, in their order.
-func (k *stored) instead(at func(i int) []kernel.F32, f func()) {
+func (k *inShared) instead(at func(i int) []kernel.F32, f func()) {
 	before, i := k.row.units, 0
 	k.row.units = func(kernel.U32) []kernel.F32 {
 		i++
@@ -194,8 +196,8 @@ func (k *stored) instead(at func(i int) []kernel.F32, f func()) {
 }
 
 // taken returns how many of many units the lane takes.
-func (s *strip) taken() kernel.U32 {
-	return s.last.Sub(s.first).Add(kernel.U(uint32(s.t.Team - 1))).Sub(s.t.lane).Div(kernel.U(uint32(s.t.Team)))
+func (s *stridedRange) taken() kernel.U32 {
+	return s.last.Sub(s.first).Add(kernel.U(uint32(s.t.GroupLanes - 1))).Sub(s.t.lane).Div(kernel.U(uint32(s.t.GroupLanes)))
 }
 
 // read returns the elements of units.
@@ -233,7 +235,7 @@ func tree(vs []kernel.F32) kernel.F32 {
 
 // sums returns n sums over the lane's elements: add gives what some units add to
 // each.
-func (s *strip) sums(unit, n int, add func(at []kernel.U32, is []kernel.Bool) []kernel.F32) []kernel.F32 {
+func (s *stridedRange) sums(unit, n int, add func(at []kernel.U32, is []kernel.Bool) []kernel.F32) []kernel.F32 {
 	b := s.t.b
 	if s.Each > 0 {
 		var vs []kernel.F32
@@ -242,7 +244,7 @@ func (s *strip) sums(unit, n int, add func(at []kernel.U32, is []kernel.Bool) []
 	}
 	all := kernel.NewVars(b, "all", n, kernel.F(0))
 	some := kernel.NewVars(b, "some", n, kernel.F(0))
-	turns := kernel.NewVar(b, "turns", kernel.U(0))
+	iterations := kernel.NewVar(b, "turns", kernel.U(0))
 	flush := func() {
 		for k := range all {
 			all[k].Set(all[k].Get().Add(some[k].Get()))
@@ -253,8 +255,8 @@ func (s *strip) sums(unit, n int, add func(at []kernel.U32, is []kernel.Bool) []
 		for k, v := range add(at, is) {
 			some[k].Set(some[k].Get().Add(v))
 		}
-		turns.Set(turns.Get().Add(kernel.U(1)))
-		b.If(turns.Get().And(kernel.U(sumTurns-1)).Eq(kernel.U(0)), flush)
+		iterations.Set(iterations.Get().Add(kernel.U(1)))
+		b.If(iterations.Get().And(kernel.U(sumTerms-1)).Eq(kernel.U(0)), flush)
 	})
 	flush()
 	return values(all)

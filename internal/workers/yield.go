@@ -6,16 +6,16 @@ import "sync/atomic"
 // one job after the other and a worker that spins for the next would keep
 // them waiting until the scheduler steps in after ten milliseconds, and those
 // whose timers ended twice as long.
-type breath struct{ last, every atomic.Int64 }
+type yieldTimer struct{ last, every atomic.Int64 }
 
 const (
-	breathAtLeast = 1_000_000     // ns between two
-	breathAtMost  = 1_000_000_000 // ns
+	minYield = 1_000_000     // ns between two
+	maxYield = 1_000_000_000 // ns
 )
 
 // due reports whether it is time, and counts from now on if so.
-func (b *breath) due(now int64) bool {
-	if now-b.last.Load() < max(b.every.Load(), breathAtLeast) {
+func (b *yieldTimer) due(now int64) bool {
+	if now-b.last.Load() < max(b.every.Load(), minYield) {
 		return false
 	}
 	b.last.Store(now)
@@ -24,13 +24,13 @@ func (b *breath) due(now int64) bool {
 
 // took notes how long other goroutines ran. Those that take whole turns of
 // the scheduler get them anyway: the next breath is far.
-func (b *breath) took(now, ns int64) {
+func (b *yieldTimer) took(now, ns int64) {
 	b.last.Store(now)
 	every := b.every.Load()
-	if ns > 2*breathAtLeast {
-		every = max(every, breathAtLeast) * 16
+	if ns > 2*minYield {
+		every = max(every, minYield) * 16
 	} else {
 		every /= 2
 	}
-	b.every.Store(min(every, breathAtMost))
+	b.every.Store(min(every, maxYield))
 }

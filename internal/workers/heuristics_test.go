@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// judged returns a pool without goroutines, whose judge the test feeds.
-func judged(threads int, hot, cold, wake int64) *Pool {
+// trained returns a pool without goroutines, whose heuristics the test feeds.
+func trained(threads int, hot, cold, wake int64) *Pool {
 	p := &Pool{threads: threads, finished: make(chan struct{}, 1)}
-	p.judge.init(threads)
+	p.heuristics.init(threads)
 	p.hotNS.ns.Store(hot)
 	p.coldNS.ns.Store(cold)
 	p.wakeNS.ns.Store(wake)
@@ -37,7 +37,7 @@ func TestWorth(t *testing.T) {
 		{"not a number", 2, true, math.NaN(), false},
 		{"forever", 2, false, math.Inf(1), true},
 	} {
-		p := judged(c.threads, 500, 50_000, 10_000)
+		p := trained(c.threads, 500, 50_000, 10_000)
 		if c.hot {
 			p.hot.Store(1)
 		}
@@ -49,13 +49,13 @@ func TestWorth(t *testing.T) {
 
 // Many threads save more of the same work.
 func TestWorthOfMoreThreads(t *testing.T) {
-	if judged(2, 500, 50_000, 10_000).Worth(90_000) || !judged(16, 500, 50_000, 10_000).Worth(90_000) {
+	if trained(2, 500, 50_000, 10_000).Worth(90_000) || !trained(16, 500, 50_000, 10_000).Worth(90_000) {
 		t.Error("90 µs are to be worth splitting by 16 but not by 2")
 	}
 }
 
 func TestWorthWakesForARunOfCalls(t *testing.T) {
-	p := judged(2, 500, 50_000, 10_000)
+	p := trained(2, 500, 50_000, 10_000)
 	calls := 0
 	for !p.Worth(10_000) {
 		if calls++; calls > 100 {
@@ -66,7 +66,7 @@ func TestWorthWakesForARunOfCalls(t *testing.T) {
 		t.Errorf("woken after %d calls that would have saved 4 µs each, for a price of 10", calls)
 	}
 	// The same calls far apart never do.
-	p = judged(2, 500, 50_000, 10_000)
+	p = trained(2, 500, 50_000, 10_000)
 	for range 100 {
 		p.last.Store(clock() - 10_000_000)
 		if p.Worth(10_000) {
@@ -77,7 +77,7 @@ func TestWorthWakesForARunOfCalls(t *testing.T) {
 
 // A bad estimate of the time to wake must not keep the pool asleep forever.
 func TestWorthTriesAgain(t *testing.T) {
-	p := judged(2, 500, 300_000, 10_000)
+	p := trained(2, 500, 300_000, 10_000)
 	tries := 0
 	for range 640 {
 		p.last.Store(clock() - 10_000_000)
@@ -92,7 +92,7 @@ func TestWorthTriesAgain(t *testing.T) {
 
 func TestWithdrawal(t *testing.T) {
 	const ms = 1_000_000
-	p := judged(2, 500, 50_000, 10_000)
+	p := trained(2, 500, 50_000, 10_000)
 	p.hot.Store(1)
 	// Times are far ahead, so that no pause is over before this test has looked.
 	now := clock() + 1e15
@@ -105,7 +105,7 @@ func TestWithdrawal(t *testing.T) {
 		t.Fatal("a few short stalls made the pool withdraw")
 	}
 	// Half of the time is lost.
-	p = judged(2, 500, 50_000, 10_000)
+	p = trained(2, 500, 50_000, 10_000)
 	p.hot.Store(1)
 	for range 10 {
 		p.worked(3 * ms)
@@ -122,11 +122,11 @@ func TestWithdrawal(t *testing.T) {
 		now = p.calm.Load() + ms
 		p.stalled(now, 3*ms)
 	}
-	if p.pause.Load() <= first || p.pause.Load() > pauseAtMost {
+	if p.pause.Load() <= first || p.pause.Load() > maxPause {
 		t.Errorf("pauses went from %d to %d ns", first, p.pause.Load())
 	}
 	// Trouble long after the last is new trouble.
-	now = p.calm.Load() + 10*pauseAtMost
+	now = p.calm.Load() + 10*maxPause
 	p.stalled(now, 3*ms)
 	if p.pause.Load() != 2*3*ms {
 		t.Errorf("the pause after a long calm is %d ns", p.pause.Load())
@@ -134,7 +134,7 @@ func TestWithdrawal(t *testing.T) {
 }
 
 func TestSpinBudget(t *testing.T) {
-	p := judged(2, 500, 50_000, 10_000)
+	p := trained(2, 500, 50_000, 10_000)
 	for range 8 {
 		p.last.Store(0)
 		p.demand(1e9, 1e9)
@@ -156,27 +156,27 @@ func TestAverage(t *testing.T) {
 	if a.get() != 1000 {
 		t.Errorf("guess is %d", a.get())
 	}
-	a.learn(0)
-	a.learn(-5)
+	a.observe(0)
+	a.observe(-5)
 	if a.get() != 1000 {
 		t.Errorf("a coarse clock made it %d", a.get())
 	}
-	a.learn(300)
+	a.observe(300)
 	if a.get() != 300 {
 		t.Errorf("the first observation made it %d", a.get())
 	}
 	for range 100 {
-		a.learn(500)
+		a.observe(500)
 	}
 	if a.get() < 480 || a.get() > 500 {
 		t.Errorf("after many 500 it is %d", a.get())
 	}
-	a.learn(1e9)
+	a.observe(1e9)
 	if a.get() > 600 {
 		t.Errorf("one outlier made it %d", a.get())
 	}
 	for range 100 {
-		a.learn(1)
+		a.observe(1)
 	}
 	if a.get() < 1 || a.get() > 10 {
 		t.Errorf("after many 1 it is %d", a.get())

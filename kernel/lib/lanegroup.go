@@ -4,27 +4,27 @@ package lib
 
 import "github.com/rayo-go/rayo/kernel"
 
-// crew is how a workgroup is divided: into teams, each of which works on one row
-// or one part of a row.
-type crew struct {
-	Team      int  // lanes of a team, a power of two
-	Teams     int  // of a workgroup
-	Subgroups bool // reduce by operations of subgroups
-	// Size is how many lanes every subgroup has, 0 where that is not known:
-	// several teams then do not use subgroups.
+// groupLayout divides a workgroup into lane groups. Each lane group works on one row or on
+// one part of a row.
+type groupLayout struct {
+	GroupLanes int  // lanes of a team, a power of two
+	Groups     int  // of a workgroup
+	Subgroups  bool // reduce by operations of subgroups
+	// Size is the number of lanes of every subgroup, or 0 if it is not known. Without it,
+	// a workgroup with several lane groups does not use subgroups.
 	Size int
 }
 
-func (c crew) lanes() int { return c.Team * c.Teams }
+func (c groupLayout) lanes() int { return c.GroupLanes * c.Groups }
 
-// on reports whether the target can run the crew: with subgroups, where several
-// teams use them, one that holds a team or more.
-func (c crew) on(t *Target) bool {
-	return c.lanes() <= t.Lanes && (!c.Subgroups || t.Subgroups && (c.Teams == 1 || t.Subgroup >= c.Team))
+// on reports whether the target can run the layout: with subgroups, where several
+// lane groups use them, one that holds a lane group or more.
+func (c groupLayout) on(t *Target) bool {
+	return c.lanes() <= t.Lanes && (!c.Subgroups || t.Subgroups && (c.Groups == 1 || t.Subgroup >= c.GroupLanes))
 }
 
-// with returns the crew for the target's subgroups.
-func (c crew) with(t *Target) crew {
+// with returns the layout for the target's subgroups.
+func (c groupLayout) with(t *Target) groupLayout {
 	// A size that does not divide the workgroup is one of no use.
 	if c.Subgroups && t.Subgroup > 0 && t.Subgroup&(t.Subgroup-1) == 0 && c.lanes()%t.Subgroup == 0 {
 		c.Size = t.Subgroup
@@ -32,9 +32,9 @@ func (c crew) with(t *Target) crew {
 	return c
 }
 
-// team is the team of a lane.
-type team struct {
-	crew
+// laneGroup is the lane group of the running lane.
+type laneGroup struct {
+	groupLayout
 	b      *kernel.Builder
 	lane   kernel.U32 // in the team
 	index  kernel.U32 // of the team in the workgroup
@@ -46,11 +46,11 @@ type team struct {
 	m      kernel.Array[kernel.U32]
 	hasM   bool
 	read   use // what lanes may still be reading
-	odd    bool
+	second bool
 }
 
-// use is a set of the arrays of a team. Reductions take the halves of an array in
-// turn: who comes to the barrier of one has read what the one before left.
+// use is a set of the arrays of a lane group. Reductions take the halves of an array in
+// turn: a lane that reaches the barrier of one half has read the other half.
 type use uint8
 
 const (
@@ -60,47 +60,47 @@ const (
 	useOdd = iota // by this many bits further stand the second halves
 )
 
-// newTeam sets the local size and returns the team of the lane. Teams count
+// newLaneGroup sets the local size and returns the lane group of the lane. Teams count
 // through the grid as by [kernel.Builder.Group].
-func newTeam(b *kernel.Builder, c crew) *team {
+func newLaneGroup(b *kernel.Builder, c groupLayout) *laneGroup {
 	b.LocalSize(c.lanes(), 1, 1)
-	t := &team{crew: c, b: b}
+	t := &laneGroup{groupLayout: c, b: b}
 	lane := b.LocalX()
-	t.lane, t.index = lane.And(kernel.U(uint32(c.Team-1))), lane.Div(kernel.U(uint32(c.Team)))
-	if c.Teams == 1 {
+	t.lane, t.index = lane.And(kernel.U(uint32(c.GroupLanes-1))), lane.Div(kernel.U(uint32(c.GroupLanes)))
+	if c.Groups == 1 {
 		t.lane, t.index = lane, kernel.U(0)
 	}
-	t.number = b.Group().Mul(kernel.U(uint32(c.Teams))).Add(t.index)
+	t.number = b.Group().Mul(kernel.U(uint32(c.Groups))).Add(t.index)
 	return t
 }
 
-// groups returns the grid for n teams.
-func (c crew) groups(n int) kernel.Size { return kernel.GridOf((n-1)/c.Teams + 1) }
+// groups returns the grid for n lane groups.
+func (c groupLayout) groups(n int) kernel.Size { return kernel.GridOf((n-1)/c.Groups + 1) }
 
-// sum returns the sum of x over the team, in every lane of it. All lanes of the
+// sum returns the sum of x over the lane group, in every lane of it. All lanes of the
 // workgroup come here.
-func (t *team) sum(x kernel.F32) kernel.F32 {
+func (t *laneGroup) sum(x kernel.F32) kernel.F32 {
 	return combine(t, t.sums, useSums, x, kernel.F32.Add, kernel.SubgroupAdd[kernel.F32])
 }
 
-func (t *team) sums() kernel.Array[kernel.F32] {
+func (t *laneGroup) sums() kernel.Array[kernel.F32] {
 	if !t.hasF {
 		t.f, t.hasF = kernel.Shared[kernel.F32](t.b, "team_sums", 2*t.places()), true
 	}
 	return t.f
 }
 
-// most returns the greatest x of the team, likewise.
-func (t *team) most(x kernel.U32) kernel.U32 {
+// max returns the greatest x of the lane group, likewise.
+func (t *laneGroup) max(x kernel.U32) kernel.U32 {
 	return combine(t, t.keys, useKeys, x, kernel.U32.Max, kernel.SubgroupMax[kernel.U32])
 }
 
-// least returns the least x of the team, likewise.
-func (t *team) least(x kernel.U32) kernel.U32 {
+// min returns the least x of the lane group, likewise.
+func (t *laneGroup) min(x kernel.U32) kernel.U32 {
 	return combine(t, t.keys, useKeys, x, kernel.U32.Min, kernel.SubgroupMin[kernel.U32])
 }
 
-func (t *team) keys() kernel.Array[kernel.U32] {
+func (t *laneGroup) keys() kernel.Array[kernel.U32] {
 	if !t.hasU {
 		t.u, t.hasU = kernel.Shared[kernel.U32](t.b, "team_keys", 2*t.places()), true
 	}
@@ -109,30 +109,30 @@ func (t *team) keys() kernel.Array[kernel.U32] {
 
 // places returns the elements of half an array: one for each lane, or for each
 // subgroup of known size.
-func (t *team) places() int { return t.lanes() / max(t.Size, 1) }
+func (t *laneGroup) places() int { return t.lanes() / max(t.Size, 1) }
 
-// combine reduces x over the team, in an order that is the same each time.
-func combine[T kernel.F32 | kernel.U32](t *team, array func() kernel.Array[T], u use, x T, f func(a, b T) T, sub func(*kernel.Builder, T) T) T {
-	if t.Team == 1 {
+// combine reduces x over the lane group, in an order that is the same each time.
+func combine[T kernel.F32 | kernel.U32](t *laneGroup, array func() kernel.Array[T], u use, x T, f func(a, b T) T, sub func(*kernel.Builder, T) T) T {
+	if t.GroupLanes == 1 {
 		return x
 	}
 	b, zero := t.b, kernel.U(0)
 	if t.Size > 0 {
-		x = shuffle(b, x, min(t.Team, t.Size), f)
-		if t.Team <= t.Size {
+		x = shuffle(b, x, min(t.GroupLanes, t.Size), f)
+		if t.GroupLanes <= t.Size {
 			return x
 		}
 	}
 	s, half := array(), zero
-	if t.odd {
+	if t.second {
 		u, half = u<<useOdd, kernel.U(uint32(t.places()))
 	}
-	t.odd = !t.odd
+	t.second = !t.second
 	t.wait(u)
 	me := b.LocalX()
 	switch {
 	case t.Size > 0:
-		lane, n := me.And(kernel.U(uint32(t.Size-1))), t.Team/t.Size
+		lane, n := me.And(kernel.U(uint32(t.Size-1))), t.GroupLanes/t.Size
 		b.If(lane.Eq(zero), func() { s.Set(half.Add(me.Div(kernel.U(uint32(t.Size)))), x) })
 		b.Barrier()
 		if n <= t.Size {
@@ -153,35 +153,35 @@ func combine[T kernel.F32 | kernel.U32](t *team, array func() kernel.Array[T], u
 	// Some lanes make one of several each, and all lanes one of these.
 	s.Set(half.Add(me), x)
 	b.Barrier()
-	first, n := half.Add(me.Sub(t.lane)), t.Team
-	for n > 1 && n*n > t.Team {
+	first, n := half.Add(me.Sub(t.lane)), t.GroupLanes
+	for n > 1 && n*n > t.GroupLanes {
 		n /= 2
 	}
-	if t.Team > 8 {
+	if t.GroupLanes > 8 {
 		at := half.Add(me)
 		b.If(t.lane.Lt(kernel.U(uint32(n))), func() {
-			s.Set(at, chain(t.Team/n, f, func(i int) T { return s.At(at.Add(kernel.U(uint32(i * n)))) }))
+			s.Set(at, chain(t.GroupLanes/n, f, func(i int) T { return s.At(at.Add(kernel.U(uint32(i * n)))) }))
 		})
 		b.Barrier()
 	} else {
-		n = t.Team
+		n = t.GroupLanes
 	}
 	return chain(n, f, func(i int) T { return s.At(first.Add(kernel.U(uint32(i)))) })
 }
 
 // group reduces over some lanes, each of which gets the result.
 type group struct {
-	sum  func(x kernel.F32) kernel.F32
-	most func(x kernel.U32) kernel.U32
+	sum func(x kernel.F32) kernel.F32
+	max func(x kernel.U32) kernel.U32
 }
 
-// merge reduces words over the team by f, which does so over any group of lanes and may
+// merge reduces words over the lane group by f, which does so over any group of lanes and may
 // reduce one word after the other. Where the size of subgroups is known the words are
 // those of subgroups first and lanes wait for each other once.
-func (t *team) merge(words []kernel.U32, f func(g group, words []kernel.U32) []kernel.U32) []kernel.U32 {
-	n := t.Team / max(t.Size, 1)
-	if t.Size == 0 || t.Teams > 1 || n <= 1 || n > min(t.Size, mostSubgroups) {
-		return f(group{t.sum, t.most}, words)
+func (t *laneGroup) merge(words []kernel.U32, f func(g group, words []kernel.U32) []kernel.U32) []kernel.U32 {
+	n := t.GroupLanes / max(t.Size, 1)
+	if t.Size == 0 || t.Groups > 1 || n <= 1 || n > min(t.Size, maxSubgroups) {
+		return f(group{t.sum, t.max}, words)
 	}
 	b, size := t.b, kernel.U(uint32(t.Size))
 	over := func(n int) group {
@@ -208,12 +208,12 @@ func (t *team) merge(words []kernel.U32, f func(g group, words []kernel.U32) []k
 	return f(over(n), all)
 }
 
-// mostWords is how many words merge takes at most of each of so many subgroups.
-const mostWords, mostSubgroups = 3, 32
+// maxWords is how many words merge takes at most of each of so many subgroups.
+const maxWords, maxSubgroups = 3, 32
 
-func (t *team) words() kernel.Array[kernel.U32] {
+func (t *laneGroup) words() kernel.Array[kernel.U32] {
 	if !t.hasM {
-		t.m, t.hasM = kernel.Shared[kernel.U32](t.b, "team_words", mostWords*mostSubgroups), true
+		t.m, t.hasM = kernel.Shared[kernel.U32](t.b, "team_words", maxWords*maxSubgroups), true
 	}
 	return t.m
 }
@@ -237,19 +237,19 @@ func chain[T any](n int, f func(a, b T) T, at func(i int) T) T {
 
 // again says that the lanes may still be reading what was shared last: at the
 // beginning of a loop.
-func (t *team) again() { t.read = (useSums | useKeys | useWords) * (1 + 1<<useOdd) }
+func (t *laneGroup) again() { t.read = (useSums | useKeys | useWords) * (1 + 1<<useOdd) }
 
 // wait waits until an array may be written.
-func (t *team) wait(u use) {
+func (t *laneGroup) wait(u use) {
 	if t.read&u != 0 {
 		t.b.Barrier()
 	}
 	t.read = u
 }
 
-// scan returns the sum of x over the lanes of the team before this one, and over
+// scan returns the sum of x over the lanes of the lane group before this one, and over
 // all of them. All lanes of the workgroup come here.
-func (t *team) scan(x kernel.F32) (before, whole kernel.F32) {
+func (t *laneGroup) scan(x kernel.F32) (before, whole kernel.F32) {
 	b, me := t.b, t.b.LocalX()
 	s := t.sums()
 	t.wait(useSums)
@@ -267,7 +267,7 @@ func (t *team) scan(x kernel.F32) (before, whole kernel.F32) {
 	}
 	sum := kernel.NewVar(b, "sum", x)
 	s.Set(me, x)
-	for d := 1; d < t.Team; d *= 2 {
+	for d := 1; d < t.GroupLanes; d *= 2 {
 		b.Barrier()
 		b.If(t.lane.Ge(kernel.U(uint32(d))), func() { sum.Set(s.At(me.Sub(kernel.U(uint32(d)))).Add(sum.Get())) })
 		b.Barrier()
@@ -278,21 +278,21 @@ func (t *team) scan(x kernel.F32) (before, whole kernel.F32) {
 	// Not the sum less x: that is NaN where x is infinite.
 	previous := kernel.NewVar(b, "previous", kernel.F(0))
 	b.If(t.lane.Gt(kernel.U(0)), func() { previous.Set(s.At(me.Sub(kernel.U(1)))) })
-	return previous.Get(), s.At(first.Add(kernel.U(uint32(t.Team - 1))))
+	return previous.Get(), s.At(first.Add(kernel.U(uint32(t.GroupLanes - 1))))
 }
 
-// sumTurns is how many terms a lane adds before it adds their sum to its
+// sumTerms is how many terms a lane adds before it adds their sum to its
 // total: an error grows with the longer of both chains, not with their product.
-const sumTurns = 64
+const sumTerms = 64
 
 // totals returns sums over i = from, from+step ... below to, as one lane makes
 // them: add returns each of acc plus its term i.
 func totals(b *kernel.Builder, n int, from, to kernel.U32, step int, add func(acc []kernel.F32, i kernel.U32) []kernel.F32) []kernel.F32 {
 	all := kernel.NewVars(b, "all", n, kernel.F(0))
-	turns := kernel.U(uint32(step * sumTurns))
-	b.ForStep(from, to, turns, func(at kernel.U32) {
+	iterations := kernel.U(uint32(step * sumTerms))
+	b.ForStep(from, to, iterations, func(at kernel.U32) {
 		some := kernel.NewVars(b, "some", n, kernel.F(0))
-		b.ForStep(at, at.Add(turns).Min(to), kernel.U(uint32(step)), func(i kernel.U32) {
+		b.ForStep(at, at.Add(iterations).Min(to), kernel.U(uint32(step)), func(i kernel.U32) {
 			for k, v := range add(values(some), i) {
 				some[k].Set(v)
 			}

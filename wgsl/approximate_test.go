@@ -24,15 +24,15 @@ func TestNearTexts(t *testing.T) {
 	inf := math.Inf(1)
 	all := routines(t, fnIsNaN, fnMin, fnMinWith, fnMax, fnMaxWith, fnClip)
 	for c, ways := range nearCompositions() {
-		if ir.NearUnits(c) == 0 {
+		if ir.ApproxUnits(c) == 0 {
 			continue
 		}
-		for way, k := range ways {
-			name := wayName(c, way)
+		for mode, k := range ways {
+			name := reductionName(c, mode)
 			addRoutine(t, all, name, k.text[0])
-			within, tol := ir.Anything(), op.Tolerance{ULP: ir.NearUnits(c)}
-			if way > 0 {
-				r := ir.Narrows(c)[way-1]
+			within, tol := ir.Anything(), op.Tolerance{ULP: ir.ApproxUnits(c)}
+			if mode > 0 {
+				r := ir.Narrows(c)[mode-1]
 				within, tol.ULP = r.Operand, tol.ULP+r.More
 			}
 			n, err := ir.New(c, ir.NewArg(0, ir.F32))
@@ -49,7 +49,7 @@ func TestNearTexts(t *testing.T) {
 			}
 			for _, x := range in {
 				x = float64(float32(x))
-				if !within.Contains(x) || math.IsInf(x, 0) && way > 0 {
+				if !within.Contains(x) || math.IsInf(x, 0) && mode > 0 {
 					continue
 				}
 				got, want := float64(d.call(all, name, float32(x)).(float32)), e.Eval([]float64{x}, nil)
@@ -103,7 +103,7 @@ func TestNarrow(t *testing.T) {
 				p.Bindings = []ir.Binding{{Name: "out", Type: ir.F32, Width: width, Access: ir.WriteOnly}}
 				last := ir.Value(len(p.Code) - 1)
 				p.Code = append(p.Code, ir.Instr{Code: ir.Const, Type: ir.U32, Width: 1}, ir.Instr{Code: ir.Store, Args: [3]ir.Value{last + 1, last}})
-				s, err := printVerified(p, Target{Limits: large, Near: near})
+				s, err := printVerified(p, Target{Limits: large, Approximate: near})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -15,20 +15,20 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// proof is what an engine knows of the kernels of one operation.
-type proof struct {
+// selfTestResult is the result of the self-test of the kernels of one operation.
+type selfTestResult struct {
 	ok  atomic.Bool
-	err error // under Engine.proofM: they are wrong
+	err error // under Engine.selfTestMu: they are wrong
 }
 
-// probe is the operands on which an operation of class Shaped is tested, by shape.
-type probe struct {
+// selfTestCase holds the operand shapes and parameters of the self-test of an operation of class Shaped.
+type selfTestCase struct {
 	attrs  op.Attrs
 	shapes []op.Shape
 	index  int // the operand that holds indices, below 3; 0 for none
 }
 
-var probes = map[*op.Operation]probe{
+var selfTestCases = map[*op.Operation]selfTestCase{
 	op.MatMul:    {},
 	op.MatVec:    {shapes: []op.Shape{{5, 9}, {9}}},
 	op.Transpose: {shapes: []op.Shape{{5, 7}}},
@@ -65,7 +65,7 @@ func untested(o *op.Operation) bool {
 	case op.Elementwise:
 		return o != op.Cast
 	case op.Shaped:
-		_, ok := probes[o]
+		_, ok := selfTestCases[o]
 		return o == op.Reshape || !ok && !lib.Has(o)
 	}
 	return false
@@ -118,35 +118,35 @@ func sizeOf(o *op.Operation, a *op.Attrs, in []op.Shape) int {
 	return usual
 }
 
-// proofOf returns the operation whose test stands for that of o: one kernel reads
+// selfTestOf returns the operation whose test stands for that of o: one kernel reads
 // all views that move elements.
-func proofOf(o *op.Operation) *op.Operation {
+func selfTestOf(o *op.Operation) *op.Operation {
 	if o.View() && o != op.Reshape && o != op.Transpose {
 		return op.Permute
 	}
 	return o
 }
 
-// prove tests the kernels of o for operands of a kind of size before their first
+// selfTest tests the kernels of o for operands of a kind of size before their first
 // use on this device, but for those of [untested]: a small case against the
 // reference. A device that fails gives an ErrUnsupported for the operation, not
 // wrong results.
-func (e *Engine) prove(ctx context.Context, o *op.Operation, size int) error {
-	o = proofOf(o)
+func (e *Engine) selfTest(ctx context.Context, o *op.Operation, size int) error {
+	o = selfTestOf(o)
 	if untested(o) {
 		return nil
 	}
-	var p *proof
+	var p *selfTestResult
 	if o == op.MatMulQ {
-		p = &e.blockProofs[size]
+		p = &e.blockSelfTests[size]
 	} else {
-		p = &e.proofs[o.ID()][size]
+		p = &e.selfTests[o.ID()][size]
 	}
 	if p.ok.Load() {
 		return nil
 	}
-	e.proofM.Lock()
-	defer e.proofM.Unlock()
+	e.selfTestMu.Lock()
+	defer e.selfTestMu.Unlock()
 	if p.ok.Load() || p.err != nil {
 		return p.err
 	}
@@ -162,8 +162,8 @@ func (e *Engine) prove(ctx context.Context, o *op.Operation, size int) error {
 	return err
 }
 
-// proveNode proves what node n of g is about to be computed by.
-func (e *Engine) proveNode(ctx context.Context, g *graph.Graph, n *graph.Node) error {
+// selfTestNode tests the kernel of node n of g before its first use.
+func (e *Engine) selfTestNode(ctx context.Context, g *graph.Graph, n *graph.Node) error {
 	size := usual
 	switch {
 	case n.Op == op.MatMulQ:
@@ -178,14 +178,14 @@ func (e *Engine) proveNode(ctx context.Context, g *graph.Graph, n *graph.Node) e
 		}
 		size = sizeOf(n.Op, &n.Attrs, in)
 	}
-	return e.prove(ctx, n.Op, size)
+	return e.selfTest(ctx, n.Op, size)
 }
 
 // errWrong is the error of kernels that fail their test.
 var errWrong = fmt.Errorf("self-test failed: %w", driver.ErrUnsupported)
 
 // operand makes operand i of a test of o.
-func (c *probe) operand(o *op.Operation, i, size int) (*op.Array, Host, error) {
+func (c *selfTestCase) operand(o *op.Operation, i, size int) (*op.Array, Host, error) {
 	s, t := c.shapes[i], op.F32
 	if i > 0 && i == c.index {
 		t = op.I32
@@ -268,7 +268,7 @@ func anyBlocks(f block.Format, blocks []byte) {
 
 // test computes a small case of o and compares it with the reference.
 func (e *Engine) test(ctx context.Context, o *op.Operation, size int) error {
-	c := probes[o]
+	c := selfTestCases[o]
 	a := c.attrs
 	rows := 0 // of the result that are compared, if not all are
 	switch {

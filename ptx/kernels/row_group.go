@@ -6,8 +6,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// rowTeam is the threads of a row, seen by one of them.
-type rowTeam struct {
+// rowGroup is the threads of a row, seen by one of them.
+type rowGroup struct {
 	s       *rowSpec
 	k       *ptx.Kernel
 	tid     ptx.U32 // place in the block
@@ -25,7 +25,7 @@ type rowTeam struct {
 	reduced int                 // how often the block has reduced
 }
 
-func (s *rowSpec) newTeam(k *ptx.Kernel, rows, cols ptx.U32) *rowTeam {
+func (s *rowSpec) newRowGroup(k *ptx.Kernel, rows, cols ptx.U32) *rowGroup {
 	k.Block(s.threads(), 1, 1)
 	if s.Blocks > 0 {
 		k.MinBlocks(s.Blocks)
@@ -33,9 +33,9 @@ func (s *rowSpec) newTeam(k *ptx.Kernel, rows, cols ptx.U32) *rowTeam {
 	if s.Cluster > 0 {
 		k.Cluster(s.Cluster, 1, 1)
 	}
-	t := &rowTeam{s: s, k: k, tid: k.Special(ptx.TidX), nrows: rows, cols: cols, all: rows.Mul(cols)}
+	t := &rowGroup{s: s, k: k, tid: k.Special(ptx.TidX), nrows: rows, cols: cols, all: rows.Mul(cols)}
 	t.lane = t.tid
-	if s.Teams > 1 {
+	if s.Groups > 1 {
 		t.lane, t.number = t.tid.And(ptx.N(s.Lanes-1)), t.tid.Div(ptx.N(s.Lanes))
 	}
 	return t
@@ -43,50 +43,50 @@ func (s *rowSpec) newTeam(k *ptx.Kernel, rows, cols ptx.U32) *rowTeam {
 
 // rows returns the rows of the team. Teams that are neighbours have rows that
 // are, so that what they read at once is.
-func (t *rowTeam) rows(rows, cols ptx.U32) []*heldRow {
+func (t *rowGroup) rows(rows, cols ptx.U32) []*residentRow {
 	s, block := t.s, t.k.Special(ptx.CtaidX)
-	if s.Teams*s.Rows == 1 {
+	if s.Groups*s.Rows == 1 {
 		if s.Parts != wholeRows {
 			t.newPart()
 			block = t.row
 		}
-		r := t.newHeldRow(block, rows, cols)
+		r := t.newResidentRow(block, rows, cols)
 		if s.Parts != wholeRows || !s.choosesWeights() {
 			// There is one, and it is said, as loads that are predicated keep what was in
 			// their registers before. Where the code is there for each shift, the
 			// assembler makes less of that.
 			r.is = ptx.Is(true)
 		}
-		return []*heldRow{r}
+		return []*residentRow{r}
 	}
-	held := make([]*heldRow, s.Rows)
-	first := block.MulAdd(ptx.N(s.Teams*s.Rows), t.number)
-	for u := range held {
-		held[u] = t.newHeldRow(first.Add(ptx.N(u*s.Teams)), rows, cols)
+	resident := make([]*residentRow, s.Rows)
+	first := block.MulAdd(ptx.N(s.Groups*s.Rows), t.number)
+	for u := range resident {
+		resident[u] = t.newResidentRow(first.Add(ptx.N(u*s.Groups)), rows, cols)
 	}
-	return held
+	return resident
 }
 
 // run runs f for rows that are held: all that the team has, or one after the
 // other. In place of what is not of a row it has the number neutral. y is where
 // the results go.
-func (t *rowTeam) run(x ptx.Global[ptx.B32], y *sink, neutral float32, f func(held []*heldRow)) {
+func (t *rowGroup) run(x ptx.Global[ptx.B32], y *sink, neutral float32, f func(resident []*residentRow)) {
 	s, k := t.s, t.k
 	if s.Ring > 0 {
-		t.stream(x, neutral, func(r *heldRow) { f([]*heldRow{r}) })
+		t.stream(x, neutral, func(r *residentRow) { f([]*residentRow{r}) })
 		return
 	}
-	held := t.rows(t.nrows, t.cols)
+	resident := t.rows(t.nrows, t.cols)
 	if s.Staged {
 		g := t.stage(x)
-		for _, r := range held {
+		for _, r := range resident {
 			g.load(r, neutral)
 		}
-		f(held)
+		f(resident)
 		g.flush(ptx.Cast[ptx.B32](y.to[0]))
 		return
 	}
-	for _, r := range held {
+	for _, r := range resident {
 		r.load(x, t, neutral)
 	}
 	if s.Ahead {
@@ -95,12 +95,12 @@ func (t *rowTeam) run(x ptx.Global[ptx.B32], y *sink, neutral float32, f func(he
 	if s.Shared > 0 {
 		k.CopyWait(0)
 	}
-	f(held)
+	f(resident)
 }
 
 // prefetch brings the row of a later block to L2, a line of 128 bytes each thread.
 // While this block computes and stores, memory has something to read.
-func (t *rowTeam) prefetch(x ptx.Global[ptx.B32], ahead ptx.U32) {
+func (t *rowGroup) prefetch(x ptx.Global[ptx.B32], ahead ptx.U32) {
 	next := t.k.Special(ptx.CtaidX).Add(ahead)
 	t.k.If(next.Lt(t.nrows), func() {
 		line := 128 / t.s.Type.Size()
@@ -114,7 +114,7 @@ func (t *rowTeam) prefetch(x ptx.Global[ptx.B32], ahead ptx.U32) {
 // reduce combines v over the threads of the team, each element of it by itself, in
 // an order that does not depend on anything but their number. f must not care
 // which of its operands comes first.
-func (t *rowTeam) reduce(v []ptx.F32, f func(a, b ptx.F32) ptx.F32) []ptx.F32 {
+func (t *rowGroup) reduce(v []ptx.F32, f func(a, b ptx.F32) ptx.F32) []ptx.F32 {
 	v = append([]ptx.F32(nil), v...)
 	for d := min(t.s.Lanes, 32) / 2; d > 0; d /= 2 {
 		for i := range v {

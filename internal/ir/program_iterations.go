@@ -13,24 +13,24 @@ type Launch struct {
 	Subgroup int       // lanes of a subgroup, 0 if that is not known
 }
 
-// Turns returns a number that the turns of the loops of no lane exceed, all of them together
+// Iterations returns a number that the turns of the loops of no lane exceed, all of them together
 // and with the one more that each loop begins to find that it is over. It is as tight as
 // intervals make it: bounds that are loaded from memory may be anything.
 // It stops at [math.MaxUint32].
-func (l *Launch) Turns(p *Program) uint64 {
-	return (&turns{p: p, l: l, known: make([]span, len(p.Code))}).count()
+func (l *Launch) Iterations(p *Program) uint64 {
+	return (&iterations{p: p, l: l, spans: make([]span, len(p.Code))}).count()
 }
 
-// SampledTurns returns the turns of lanes of some workgroups, the most of them: the first ones
+// SampledIterations returns the turns of lanes of some workgroups, the most of them: the first ones
 // and last ones of each axis, and some between. Where parts of the work begin at a place
 // that depends on the workgroup, intervals of all workgroups together tell little.
-func (l *Launch) SampledTurns(p *Program) uint64 {
+func (l *Launch) SampledIterations(p *Program) uint64 {
 	most := uint64(0)
 	for _, x := range samples(l.Grid[0]) {
 		for _, y := range samples(l.Grid[1]) {
 			for _, z := range samples(l.Grid[2]) {
 				group := [3]span{{uint64(x), uint64(x)}, {uint64(y), uint64(y)}, {uint64(z), uint64(z)}}
-				t := turns{p: p, l: l, known: make([]span, len(p.Code)), group: &group}
+				t := iterations{p: p, l: l, spans: make([]span, len(p.Code)), group: &group}
 				most = max(most, t.count())
 			}
 		}
@@ -55,19 +55,19 @@ type span struct{ lo, hi uint64 }
 
 var anything = span{0, math.MaxUint32}
 
-// turns counts for one workgroup, or for all.
-type turns struct {
+// iterations counts for one workgroup, or for all.
+type iterations struct {
 	p     *Program
 	l     *Launch
 	group *[3]span // that is looked at, nil for all of them
-	known []span
+	spans []span
 }
 
 // count returns bounds of the turns of all the code.
-func (t *turns) count() uint64 { return t.block(1, Value(len(t.p.Code))) }
+func (t *iterations) count() uint64 { return t.block(1, Value(len(t.p.Code))) }
 
 // block returns the turns of the code from i up to end.
-func (t *turns) block(i, end Value) uint64 {
+func (t *iterations) block(i, end Value) uint64 {
 	sum := uint64(0)
 	for i < end && sum < math.MaxUint32 {
 		in := &t.p.Code[i]
@@ -89,9 +89,9 @@ func (t *turns) block(i, end Value) uint64 {
 			if in.Flag == AtomicCompareExchange {
 				sum += 2 // compilers may repeat it
 			}
-			t.known[i] = anything
+			t.spans[i] = anything
 		default:
-			t.known[i] = t.value(in)
+			t.spans[i] = t.value(in)
 		}
 		i++
 	}
@@ -99,13 +99,13 @@ func (t *turns) block(i, end Value) uint64 {
 }
 
 // counter notes what the counter of a For is, and returns how often it turns.
-func (t *turns) counter(i Value, in *Instr) uint64 {
-	from, to, step := t.known[in.Args[0]], t.known[in.Args[1]], t.known[in.Args[2]]
+func (t *iterations) counter(i Value, in *Instr) uint64 {
+	from, to, step := t.spans[in.Args[0]], t.spans[in.Args[1]], t.spans[in.Args[2]]
 	if to.hi <= from.lo {
-		t.known[i] = from
+		t.spans[i] = from
 		return 0
 	}
-	t.known[i] = span{from.lo, to.hi - 1}
+	t.spans[i] = span{from.lo, to.hi - 1}
 	if n := t.distance(in.Args[1], in.Args[0], maxDistance); n > 0 {
 		return (n-1)/max(step.lo, 1) + 1
 	}
@@ -117,8 +117,8 @@ const maxDistance = 8
 
 // distance returns how much the value to is more than from at most. Where one is made of the
 // other, as in min(from+64, n), it is less than their spans say.
-func (t *turns) distance(to, from Value, depth int) uint64 {
-	x, y := t.known[to], t.known[from]
+func (t *iterations) distance(to, from Value, depth int) uint64 {
+	x, y := t.spans[to], t.spans[from]
 	least := uint64(0)
 	if x.hi > y.lo {
 		least = x.hi - y.lo
@@ -135,7 +135,7 @@ func (t *turns) distance(to, from Value, depth int) uint64 {
 		least = min(least, t.distance(a.Args[0], from, depth-1), t.distance(a.Args[1], from, depth-1))
 	case a.Code == Add:
 		for k := range 2 {
-			if c := t.known[a.Args[1-k]]; c.hi < math.MaxUint32 {
+			if c := t.spans[a.Args[1-k]]; c.hi < math.MaxUint32 {
 				least = min(least, t.distance(a.Args[k], from, depth-1)+c.hi)
 			}
 		}
@@ -143,7 +143,7 @@ func (t *turns) distance(to, from Value, depth int) uint64 {
 	if b.Code == Add {
 		for k := range 2 {
 			if n := t.distance(to, b.Args[k], depth-1); n < math.MaxUint32 {
-				least = min(least, n-min(n, t.known[b.Args[1-k]].lo))
+				least = min(least, n-min(n, t.spans[b.Args[1-k]].lo))
 			}
 		}
 	}
@@ -152,8 +152,8 @@ func (t *turns) distance(to, from Value, depth int) uint64 {
 
 // branches returns the turns of an If, of both of its blocks where it is not known which
 // one is taken, and its End.
-func (t *turns) branches(i Value, in *Instr) (sum uint64, end Value) {
-	cond := t.known[in.Args[0]]
+func (t *iterations) branches(i Value, in *Instr) (sum uint64, end Value) {
+	cond := t.spans[in.Args[0]]
 	end = Value(in.Imm)
 	if cond.hi > 0 {
 		sum = t.block(i+1, end)
@@ -169,7 +169,7 @@ func (t *turns) branches(i Value, in *Instr) (sum uint64, end Value) {
 }
 
 // value returns bounds of the value of an instruction.
-func (t *turns) value(in *Instr) span {
+func (t *iterations) value(in *Instr) span {
 	top := anything
 	if in.Type == Bool {
 		top.hi = 1
@@ -197,7 +197,7 @@ func (t *turns) value(in *Instr) span {
 	var of [3]span
 	points := true
 	for k, a := range args[:n] {
-		of[k] = t.known[a]
+		of[k] = t.spans[a]
 		points = points && of[k].lo == of[k].hi && t.p.Code[a].Width == 1
 	}
 	if points {
@@ -212,7 +212,7 @@ func (t *turns) value(in *Instr) span {
 }
 
 // builtIn returns bounds of a built-in value.
-func (t *turns) builtIn(flag uint8) span {
+func (t *iterations) builtIn(flag uint8) span {
 	local := t.p.Local
 	switch {
 	case flag <= BuiltInLocalZ:

@@ -5,19 +5,17 @@ import (
 	"slices"
 )
 
-// Operands and results need no stages where kernels can use memory that the host
-// reaches: a round trip is the dispatch alone then, without the copies before and
-// after it, which take as long again where they are small. Such memory is either mapped, for the
-// host, or not, for the device. So a submission that uses it this way has it for
-// itself: the others wait until results have been taken from it and it is mapped
-// again.
+// If kernels can access memory that the host maps, small operands and results need no
+// staging copies, which would double the time of a round trip. Memory is either mapped, for
+// the host, or unmapped, for the device. So one submission at a time uses such memory: the
+// next one waits until the results have been read and the memory is mapped again.
 
-// maxNear is up to how many bytes a buffer is of that kind. Beyond, to copy while
-// the rest travels is as good.
-const maxNear = 8 << 20
+// maxMapped is the maximum size of such a buffer in bytes. For larger buffers, copies that
+// overlap with the transfer are as fast.
+const maxMapped = 8 << 20
 
-// near is the state of memory for Input or Output. The lock of the queue guards it.
-type near struct {
+// hostMapping is the state of memory for Input or Output. The lock of the queue guards it.
+type hostMapping struct {
 	mapped bool
 	owner  chan struct{} // closed when the submission that has it for itself is done
 }
@@ -25,23 +23,23 @@ type near struct {
 // approach makes the memory ready for the submission, and writes operands to it.
 // The lock of the queue is held.
 func (w *work) approach(ctx context.Context, q *queue) error {
-	for _, m := range w.near {
-		if m.near.owner == nil {
+	for _, m := range w.mappable {
+		if m.mapping.owner == nil {
 			continue
 		}
 		select {
-		case <-m.near.owner:
+		case <-m.mapping.owner:
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-w.d.lost:
 			return w.d.lostErr
 		}
-		m.near.owner = nil
+		m.mapping.owner = nil
 	}
 	late := newUpload(nil)
-	for _, s := range w.nearIn {
+	for _, s := range w.mappedIn {
 		mapped := []byte(nil)
-		if s.m.near.mapped {
+		if s.m.mapping.mapped {
 			mapped = s.m.host.Mapped()
 		}
 		w.toMap(s.m) // for the next time
@@ -54,13 +52,13 @@ func (w *work) approach(ctx context.Context, q *queue) error {
 		clear(mapped[s.off+n : s.off+(n+3)&^3])
 		w.d.stats.uploaded.Add(uint64(n))
 	}
-	for _, s := range w.nearOut {
+	for _, s := range w.mappedOut {
 		w.toMap(s.m)
 	}
-	for _, m := range w.near {
-		if m.near.mapped {
+	for _, m := range w.mappable {
+		if m.mapping.mapped {
 			m.host.Unmap()
-			m.near.mapped = false
+			m.mapping.mapped = false
 		}
 	}
 	if late.left = aligned(late.list); late.left == 0 {
@@ -88,14 +86,14 @@ func (w *work) own() {
 	}
 	w.done = make(chan struct{})
 	for _, m := range w.owned {
-		m.near.owner = w.done
-		m.near.mapped = m.usage == Input // by the time that anybody looks
+		m.mapping.owner = w.done
+		m.mapping.mapped = m.usage == Input // by the time that anybody looks
 	}
 }
 
-// takeNear takes results from memory that is mapped now.
-func (w *work) takeNear() error {
-	for _, s := range w.nearOut {
+// takeMapped takes results from memory that is mapped now.
+func (w *work) takeMapped() error {
+	for _, s := range w.mappedOut {
 		mapped := s.m.host.Mapped()
 		if mapped == nil {
 			return errNotMapped

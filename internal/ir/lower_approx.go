@@ -2,9 +2,9 @@ package ir
 
 import "math"
 
-// Expansions for back ends that have Exp2Near and the codes behind it.
+// Expansions for back ends that have Exp2Approx and the codes behind it.
 //
-// Exp2Near is at its best for what is not negative, so that exponents are split into
+// Exp2Approx is at its best for what is not negative, so that exponents are split into
 // the integer below and a fraction: 2**(n+f) for f in [0, 1].
 
 // powerParts splits x·a into n + f, where n is an integer in [-126, 127] and f is in
@@ -37,37 +37,37 @@ func powerOf(t *Node) *Node { return float(node(Shl, bits(t), ci(23))) }
 // result overflow or shrink, and the product rounds it.
 func (l *lowering) expFull(x *Node) *Node {
 	f, power := powerParts(x, log2eParts...)
-	return mul(node(Exp2Near, f), power)
+	return mul(node(Exp2Approx, f), power)
 }
 
 // expTimes returns e**x·y.
 func (l *lowering) expTimes(x, y *Node) *Node {
 	f, power := powerParts(x, log2eParts...)
-	return mul(mul(node(Exp2Near, f), y), power)
+	return mul(mul(node(Exp2Approx, f), y), power)
 }
 
 func (l *lowering) exp2Full(x *Node) *Node {
 	f, power := powerParts(x, 1)
-	return mul(node(Exp2Near, f), power)
+	return mul(node(Exp2Approx, f), power)
 }
 
 // sigmoidNear: with e = e**-|x| and q = e/(1+e) it is 1 - q for positive x and
 // e - e·q for negative, where neither what the inverse is off by nor the rounding of
 // 1+e counts much.
 func (l *lowering) sigmoidNear(x *Node) *Node {
-	size := least(x, neg(x))
+	size := lower(x, neg(x))
 	if l.guards() {
 		size = neg(abs(x))
 	}
 	f, power := powerParts(size, log2eParts...)
-	e := mul(node(Exp2Near, f), power)
+	e := mul(node(Exp2Approx, f), power)
 	y := choose(lt(x, c(0)), e, c(1))
 	return fma(neg(y), mul(e, l.inverse(add(e, c(1)))), y)
 }
 
 // guards reports whether the back end has no instructions for a Min that minds NaN and
 // for CopySign, as texts have none: then both take several operations.
-func (l *lowering) guards() bool { return l.native(Exp2Near) && !l.native(CopySign) }
+func (l *lowering) guards() bool { return l.native(Exp2Approx) && !l.native(CopySign) }
 
 // tanhSmall is up to where tanhPoly holds. From there on the result is more than 1/2.
 const tanhSmall = 0.6
@@ -77,8 +77,8 @@ const tanhSmall = 0.6
 // rounded by less.
 func (l *lowering) tanhNear(x *Node) *Node {
 	a := abs(x)
-	h := node(Exp2Near, fma(a, c(twoLog2eParts[0]), c(-1)))
-	large := sub(c(1), node(RecipNear, add(h, c(0.5))))
+	h := node(Exp2Approx, fma(a, c(twoLog2eParts[0]), c(-1)))
+	large := sub(c(1), node(RecipApprox, add(h, c(0.5))))
 	if !l.guards() {
 		return choose(lt(a, c(tanhSmall)), tanhSeries(x), l.copySign(large, x))
 	}
@@ -102,7 +102,7 @@ const (
 type Narrow struct {
 	Name    string // of what is in it
 	Operand Interval
-	More    float64 // units that the function may be off by there beside NearUnits
+	More    float64 // units that the function may be off by there beside ApproxUnits
 }
 
 // narrows lists such ranges: see bounded. Those are left out whose arithmetic does not
@@ -115,7 +115,7 @@ var narrows = map[Code][]Narrow{
 }
 
 // Narrows returns the ranges of operands for which c is shorter where a back end has
-// Exp2Near and what is behind it, and for which texts may be.
+// Exp2Approx and what is behind it, and for which texts may be.
 func Narrows(c Code) []Narrow { return narrows[c] }
 
 // Within reports whether x is a part of y.
@@ -123,10 +123,10 @@ func (x Interval) Within(y Interval) bool {
 	return (x.empty() || y.Lo <= x.Lo && x.Hi <= y.Hi) && (y.NaN || !x.NaN)
 }
 
-// NearUnits returns what the expansion of a function of any operand may be off by
-// where a back end has Exp2Near and what is behind it, in units of the last place, and 0
+// ApproxUnits returns what the expansion of a function of any operand may be off by
+// where a back end has Exp2Approx and what is behind it, in units of the last place, and 0
 // for functions that these do not change.
-func NearUnits(c Code) float64 {
+func ApproxUnits(c Code) float64 {
 	switch c {
 	case Exp, Exp2, Tanh:
 		return 2
@@ -163,8 +163,8 @@ func (l *lowering) bounded(was, n *Node) *Node {
 			return x
 		}
 	case Sqrt:
-		if r.Lo >= 0x1p-96 && r.Hi <= 0x1p126 && l.native(SqrtNear) {
-			return node(SqrtNear, x)
+		if r.Lo >= 0x1p-96 && r.Hi <= 0x1p126 && l.native(SqrtInRange) {
+			return node(SqrtInRange, x)
 		}
 	case Tanh:
 		if most <= tanhSmall {
@@ -172,8 +172,8 @@ func (l *lowering) bounded(was, n *Node) *Node {
 		}
 	case Exp:
 		switch {
-		case r.Lo >= 0 && most <= direct: // Exp2Near of what is negative is off by too much
-			return node(Exp2Near, fma(x, c(log2eParts[1]), mul(x, c(log2eParts[0]))))
+		case r.Lo >= 0 && most <= direct: // Exp2Approx of what is negative is off by too much
+			return node(Exp2Approx, fma(x, c(log2eParts[1]), mul(x, c(log2eParts[0]))))
 		case most <= moderate:
 			return expModerate(x)
 		case r.Lo >= 0 && most <= unscaled:
@@ -182,7 +182,7 @@ func (l *lowering) bounded(was, n *Node) *Node {
 	case Sigmoid:
 		switch {
 		case r.Lo >= 0: // what e**-x is off by counts by half at most, and less where x is large
-			return l.inverse(add(node(Exp2Near, mul(x, c(-log2eParts[0]))), c(1)))
+			return l.inverse(add(node(Exp2Approx, mul(x, c(-log2eParts[0]))), c(1)))
 		case most <= moderate:
 			return l.inverse(add(expModerate(neg(x)), c(1)))
 		}
@@ -195,7 +195,7 @@ func expUnscaled(x *Node) *Node {
 	t := mul(x, c(log2eParts[0]))
 	// What rounding t loses is small: e**r is 1 + r.
 	r := fma(t, c(-ln2Parts[1]), fma(t, c(-ln2Parts[0]), x))
-	p := node(Exp2Near, t)
+	p := node(Exp2Approx, t)
 	return fma(p, r, p)
 }
 
@@ -205,7 +205,7 @@ func expUnscaled(x *Node) *Node {
 func expModerate(x *Node) *Node {
 	const places = 3 << (22 - 12) // added, it leaves so many
 	t := sub(fma(x, c(math.Log2E), c(places)), c(places))
-	p := node(Exp2Near, t)
+	p := node(Exp2Approx, t)
 	return fma(p, fma(t, c(-math.Ln2), x), p)
 }
 

@@ -56,12 +56,12 @@ func (x *misprogram) Submit(ctx context.Context, s *driver.Submission) (driver.F
 func TestProofs(t *testing.T) {
 	ctx := context.Background()
 	for _, o := range op.Catalogue() {
-		if proofOf(o) != o {
+		if selfTestOf(o) != o {
 			continue
 		}
 		if untested(o) {
 			if o.Class() == op.Shaped && o != op.Reshape {
-				t.Errorf("%s has no self-test: add a probe", o)
+				t.Errorf("%s has no self-test: add a selfTestCase", o)
 			}
 			continue
 		}
@@ -72,7 +72,7 @@ func TestProofs(t *testing.T) {
 		e := New(&miscompiled{graphOnly{c}, o})
 		before := e.Stats()
 		for range 2 {
-			if err := e.prove(ctx, o, usual); !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err, errWrong) {
+			if err := e.selfTest(ctx, o, usual); !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err, errWrong) {
 				t.Errorf("%s miscompiled: %v", o, err)
 			}
 		}
@@ -80,7 +80,7 @@ func TestProofs(t *testing.T) {
 		if o == op.Sum {
 			other = op.Softmax
 		}
-		if err := e.prove(ctx, other, usual); err != nil {
+		if err := e.selfTest(ctx, other, usual); err != nil {
 			t.Errorf("%s where %s is miscompiled: %v", other, o, err)
 		}
 		if s := e.Stats(); s != before || e.executables() != 0 {
@@ -96,10 +96,10 @@ func TestProofs(t *testing.T) {
 		}
 		good, bad := New(graphOnly{c}), New(&miscompiled{graphOnly{c}, o})
 		for size := range sizes {
-			if err := good.prove(ctx, o, size); err != nil {
+			if err := good.selfTest(ctx, o, size); err != nil {
 				t.Errorf("%s, size %d: %v", o, size, err)
 			}
-			if err := bad.prove(ctx, o, size); !errors.Is(err, errWrong) {
+			if err := bad.selfTest(ctx, o, size); !errors.Is(err, errWrong) {
 				t.Errorf("%s miscompiled, size %d: %v", o, size, err)
 			}
 		}
@@ -122,10 +122,10 @@ func TestProofs(t *testing.T) {
 	}
 	good, bad := New(graphOnly{c}), New(&miscompiled{graphOnly{c}, op.MatMulQ})
 	for size, d := range op.QuantTypes() {
-		if err := good.prove(ctx, op.MatMulQ, size); err != nil {
+		if err := good.selfTest(ctx, op.MatMulQ, size); err != nil {
 			t.Errorf("matmul_q by %v: %v", d, err)
 		}
-		if err := bad.prove(ctx, op.MatMulQ, size); !errors.Is(err, errWrong) {
+		if err := bad.selfTest(ctx, op.MatMulQ, size); !errors.Is(err, errWrong) {
 			t.Errorf("matmul_q by %v miscompiled: %v", d, err)
 		}
 	}

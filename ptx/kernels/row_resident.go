@@ -17,8 +17,8 @@ type rowPart struct {
 	behind int // groups of copies that were started after that of this part, -1 if it is there
 }
 
-// heldRow is a row that is held by its threads.
-type heldRow struct {
+// residentRow is a row that is held by its threads.
+type residentRow struct {
 	s      *rowSpec
 	k      *ptx.Kernel
 	number ptx.U32
@@ -33,16 +33,16 @@ type heldRow struct {
 	stage  *rowStage  // likewise
 }
 
-// newHeldRow returns row number number, of which nothing is there yet.
-func (t *rowTeam) newHeldRow(number, rows, cols ptx.U32) *heldRow {
+// newResidentRow returns row number number, of which nothing is there yet.
+func (t *rowGroup) newResidentRow(number, rows, cols ptx.U32) *residentRow {
 	s := t.s
 	width := ptx.N(s.Width)
-	r := &heldRow{s: s, k: t.k, number: number, place: t.lane, cols: cols, is: number.Lt(rows)}
+	r := &residentRow{s: s, k: t.k, number: number, place: t.lane, cols: cols, is: number.Lt(rows)}
 	start := number.Mul(cols)
 	r.first, r.n = start, cols
 	switch {
 	case s.Width == 1:
-	case s.Shift:
+	case s.Misaligned:
 		r.skip = start.And(ptx.N(s.Width - 1))
 		r.first = start.Div(width)
 		r.n = cols.Add(r.skip).Add(ptx.N(s.Width - 1)).Div(width)
@@ -59,7 +59,7 @@ func (t *rowTeam) newHeldRow(number, rows, cols ptx.U32) *heldRow {
 }
 
 // in returns whether part p of the thread is in the row.
-func (r *heldRow) in(p int) ptx.Pred {
+func (r *residentRow) in(p int) ptx.Pred {
 	if p < r.s.Whole {
 		return r.is
 	}
@@ -68,15 +68,15 @@ func (r *heldRow) in(p int) ptx.Pred {
 
 // column returns where in the row the first element of part p is: below 0 it may
 // be where rows begin anywhere.
-func (r *heldRow) column(p int) ptx.U32 {
+func (r *residentRow) column(p int) ptx.U32 {
 	return r.place.Add(ptx.N(p * r.s.Lanes)).Mul(ptx.N(r.s.Width)).Sub(r.skip)
 }
 
 // ragged reports whether part p may have elements of other rows.
-func (r *heldRow) ragged(p int) bool { return r.s.Shift && (p == 0 || p >= r.s.Whole) }
+func (r *residentRow) ragged(p int) bool { return r.s.Misaligned && (p == 0 || p >= r.s.Whole) }
 
 // valid returns whether element e of part p is in the row.
-func (r *heldRow) valid(p, e int) ptx.Pred {
+func (r *residentRow) valid(p, e int) ptx.Pred {
 	switch col := r.column(p).Add(ptx.N(e)); {
 	case !r.ragged(p):
 		return r.in(p)
@@ -106,7 +106,7 @@ func rowNeutral(t op.DType, v float32) ptx.B32 {
 
 // load brings the row from x. In place of what is not of the row it has the
 // number neutral. Only when all loads are under way is anything waited for.
-func (r *heldRow) load(x ptx.Global[ptx.B32], t *rowTeam, neutral float32) {
+func (r *residentRow) load(x ptx.Global[ptx.B32], t *rowGroup, neutral float32) {
 	s := r.s
 	if s.Width == 1 {
 		r.loadSingle(x, neutral)
@@ -127,11 +127,11 @@ func (r *heldRow) load(x ptx.Global[ptx.B32], t *rowTeam, neutral float32) {
 
 // copyTo starts to copy part p to shared memory. all is how many elements the
 // array has, whose end may be within a vector.
-func (r *heldRow) copyTo(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p int, all ptx.U32) {
+func (r *residentRow) copyTo(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p int, all ptx.U32) {
 	s, k := r.s, r.k
 	at := r.first.Add(r.place)
 	src := x.At(at.Mul(ptx.U(4))).Offset(4 * p * s.Lanes)
-	if !s.Shift || p < s.Whole {
+	if !s.Misaligned || p < s.Whole {
 		k.When(r.in(p), func() { ptx.CopyAsync(slot, src, 16) })
 		return
 	}
@@ -140,7 +140,7 @@ func (r *heldRow) copyTo(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p int,
 }
 
 // copyAll is copyTo that writes zeros where the part is beyond the row.
-func (r *heldRow) copyAll(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p int, all ptx.U32) {
+func (r *residentRow) copyAll(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p int, all ptx.U32) {
 	s, k := r.s, r.k
 	if p < s.Whole {
 		r.copyTo(slot, x, p, all)
@@ -148,7 +148,7 @@ func (r *heldRow) copyAll(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p int
 	}
 	at := r.first.Add(r.place)
 	bytes := ptx.U(16)
-	if s.Shift {
+	if s.Misaligned {
 		bytes = all.Sub(at.Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width))).Min(ptx.N(s.Width)).Mul(ptx.N(s.Type.Size()))
 	}
 	bytes = ptx.Select(r.in(p), bytes, ptx.U(0))
@@ -156,7 +156,7 @@ func (r *heldRow) copyAll(slot ptx.Shared[ptx.B32], x ptx.Global[ptx.B32], p int
 }
 
 // loadRegisters loads what registers hold, from part from on.
-func (r *heldRow) loadRegisters(x ptx.Global[ptx.B32], t *rowTeam, neutral float32, from int) {
+func (r *residentRow) loadRegisters(x ptx.Global[ptx.B32], t *rowGroup, neutral float32, from int) {
 	s, k := r.s, r.k
 	at := r.first.Add(r.place)
 	words := s.words()
@@ -168,7 +168,7 @@ func (r *heldRow) loadRegisters(x ptx.Global[ptx.B32], t *rowTeam, neutral float
 			vars[p] = append(vars[p], ptx.NewVar(k, fill))
 		}
 		whole := r.in(p)
-		if s.Shift && p >= s.Whole {
+		if s.Misaligned && p >= s.Whole {
 			end := at.Add(ptx.N(p*s.Lanes + 1)).Mul(ptx.N(s.Width))
 			whole = whole.And(end.Le(t.all))
 		}
@@ -178,7 +178,7 @@ func (r *heldRow) loadRegisters(x ptx.Global[ptx.B32], t *rowTeam, neutral float
 			}
 		})
 	}
-	if s.Shift {
+	if s.Misaligned {
 		for p := max(s.Whole, from); p < len(vars); p++ {
 			begin := at.Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width))
 			k.If(r.in(p).And(begin.Add(ptx.N(s.Width)).Gt(t.all)), func() {
@@ -224,7 +224,7 @@ func storeWords(to ptx.Global[ptx.B32], v []ptx.B32) {
 }
 
 // setRegisters makes the words of a vector what registers hold of part p.
-func (r *heldRow) setRegisters(p int, raw []ptx.B32, neutral float32) {
+func (r *residentRow) setRegisters(p int, raw []ptx.B32, neutral float32) {
 	if r.s.Packed {
 		r.parts[p].packed = r.maskedWords(p, raw, neutral)
 	} else {
@@ -233,7 +233,7 @@ func (r *heldRow) setRegisters(p int, raw []ptx.B32, neutral float32) {
 }
 
 // loadEnd loads the first n elements of a vector, the last of the array.
-func (r *heldRow) loadEnd(to []ptx.Var[ptx.B32], from ptx.Global[ptx.B32], n ptx.U32, fill ptx.B32) {
+func (r *residentRow) loadEnd(to []ptx.Var[ptx.B32], from ptx.Global[ptx.B32], n ptx.U32, fill ptx.B32) {
 	if r.s.Type == op.F32 {
 		for j := range to {
 			r.k.When(ptx.N(j).Lt(n), func() { to[j].Set(from.Offset(j).Load()) })
@@ -252,7 +252,7 @@ func (r *heldRow) loadEnd(to []ptx.Var[ptx.B32], from ptx.Global[ptx.B32], n ptx
 }
 
 // loadSingle is load by single elements.
-func (r *heldRow) loadSingle(x ptx.Global[ptx.B32], neutral float32) {
+func (r *residentRow) loadSingle(x ptx.Global[ptx.B32], neutral float32) {
 	at := r.first.Add(r.place)
 	r.parts = make([]rowPart, r.s.Registers)
 	vars := make([]ptx.Var[ptx.F32], r.s.Registers)
@@ -314,13 +314,13 @@ func packRow(t op.DType, v []ptx.F32) []ptx.B32 {
 }
 
 // slot returns another place in shared memory for this thread.
-func (t *rowTeam) slot() ptx.Shared[ptx.B32] {
+func (t *rowGroup) slot() ptx.Shared[ptx.B32] {
 	return ptx.DynamicShared[ptx.B32](t.k, 4*t.s.threads()).At(t.tid.Mul(ptx.U(4)))
 }
 
 // words returns what is in a slot of part p. Nothing was copied to what is beyond
 // the row.
-func (r *heldRow) words(slot ptx.Shared[ptx.B32], p int, neutral float32) []ptx.B32 {
+func (r *residentRow) words(slot ptx.Shared[ptx.B32], p int, neutral float32) []ptx.B32 {
 	if r.stream != nil { // but zeros
 		v := slot.Load4()
 		return v[:]
@@ -344,14 +344,14 @@ func (r *heldRow) words(slot ptx.Shared[ptx.B32], p int, neutral float32) []ptx.
 // each runs f for each part of the row: with its elements, and with neutral in
 // place of those that are not of the row. What f returns, if not nil, is kept
 // instead; it can be where keeps says so.
-func (r *heldRow) each(neutral float32, f func(p int, v []ptx.F32) []ptx.F32) {
+func (r *residentRow) each(neutral float32, f func(p int, v []ptx.F32) []ptx.F32) {
 	for p := range r.parts {
 		r.one(p, neutral, func(v []ptx.F32) []ptx.F32 { return f(p, v) })
 	}
 }
 
-// one runs f for part p: see [heldRow.each].
-func (r *heldRow) one(p int, neutral float32, f func(v []ptx.F32) []ptx.F32) {
+// one runs f for part p: see [residentRow.each].
+func (r *residentRow) one(p int, neutral float32, f func(v []ptx.F32) []ptx.F32) {
 	c := &r.parts[p]
 	switch {
 	case c.values != nil:
@@ -372,13 +372,13 @@ func (r *heldRow) one(p int, neutral float32, f func(v []ptx.F32) []ptx.F32) {
 	}
 }
 
-// keeps reports whether [heldRow.each] can keep the elements of part p changed.
-func (r *heldRow) keeps(p int) bool {
+// keeps reports whether [residentRow.each] can keep the elements of part p changed.
+func (r *residentRow) keeps(p int) bool {
 	return !r.s.Packed && (p < r.s.Registers || r.s.Type == op.F32)
 }
 
 // masked returns v with neutral in place of what is not of the row.
-func (r *heldRow) masked(p int, v []ptx.F32, neutral float32) []ptx.F32 {
+func (r *residentRow) masked(p int, v []ptx.F32, neutral float32) []ptx.F32 {
 	if r.mixed(p) {
 		for e := range v {
 			v[e] = ptx.Select(r.valid(p, e), v[e], ptx.F(neutral))
@@ -388,10 +388,10 @@ func (r *heldRow) masked(p int, v []ptx.F32, neutral float32) []ptx.F32 {
 }
 
 // mixed reports whether there may be something else in part p than what is of the row.
-func (r *heldRow) mixed(p int) bool { return r.ragged(p) || r.stream != nil && p >= r.s.Whole }
+func (r *residentRow) mixed(p int) bool { return r.ragged(p) || r.stream != nil && p >= r.s.Whole }
 
 // maskedWords is masked for elements as memory has them.
-func (r *heldRow) maskedWords(p int, raw []ptx.B32, neutral float32) []ptx.B32 {
+func (r *residentRow) maskedWords(p int, raw []ptx.B32, neutral float32) []ptx.B32 {
 	if !r.mixed(p) {
 		return raw
 	}
@@ -408,14 +408,14 @@ func (r *heldRow) maskedWords(p int, raw []ptx.B32, neutral float32) []ptx.B32 {
 }
 
 // store writes the elements of part p, as the epilogue has it.
-func (r *heldRow) store(y *sink, p int, v []ptx.F32) {
+func (r *residentRow) store(y *sink, p int, v []ptx.F32) {
 	r.put(y, p, v)
 	if r.stream != nil && p >= r.s.Registers {
 		r.stream.issue(p) // to the slot that is free now
 	}
 }
 
-func (r *heldRow) put(y *sink, p int, v []ptx.F32) {
+func (r *residentRow) put(y *sink, p int, v []ptx.F32) {
 	s, k := r.s, r.k
 	at := r.first.Add(r.place).Add(ptx.N(p * s.Lanes)).Mul(ptx.N(s.Width)) // element of the array
 	if r.stage != nil {
@@ -468,7 +468,7 @@ func (r *heldRow) put(y *sink, p int, v []ptx.F32) {
 }
 
 // storePair stores what is of the row of two elements of 16 bits.
-func (r *heldRow) storePair(to ptx.Global[ptx.B32], p int, v []ptx.F32) {
+func (r *residentRow) storePair(to ptx.Global[ptx.B32], p int, v []ptx.F32) {
 	for e := range v {
 		r.k.When(r.valid(p, e), func() {
 			if r.s.Type == op.F16 {

@@ -5,11 +5,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A verdict is a request that the rules of its operation have passed: its
-// parameters and shapes, and the shapes of the results. Programs ask for the
-// same again and again, and comparing takes less than judging and allocates
-// nothing.
-type verdict struct {
+// A shapeEntry is a valid request: its parameters and shapes, and the shapes of its results.
+// Programs repeat requests, and comparing with an entry is faster than validating again
+// and allocates nothing.
+type shapeEntry struct {
 	a       op.Attrs
 	nin     int // 0: none yet
 	in      [op.MaxInputs]engine.Host
@@ -18,16 +17,16 @@ type verdict struct {
 	outSize [2]int
 }
 
-// verdicts are the last few of one operation, as a program that goes through
-// layers of several shapes needs.
-type verdicts struct {
+// shapeCache holds the last requests of one operation, enough for a program with layers of
+// several shapes.
+type shapeCache struct {
 	last int // where the last one was found
-	each [4]verdict
+	each [4]shapeEntry
 }
 
-// know reports whether r is one of vs, and if so sets the shapes of its
+// lookup reports whether r is one of vs, and if so sets the shapes of its
 // results.
-func (vs *verdicts) know(r *request) bool {
+func (vs *shapeCache) lookup(r *request) bool {
 	for i := range vs.each {
 		k := (vs.last + i) % len(vs.each)
 		if vs.each[k].covers(r) {
@@ -41,7 +40,7 @@ func (vs *verdicts) know(r *request) bool {
 	return false
 }
 
-func (v *verdict) covers(r *request) bool {
+func (v *shapeEntry) covers(r *request) bool {
 	if v.nin != r.nin || v.a != r.a {
 		return false
 	}
@@ -59,9 +58,9 @@ func (v *verdict) covers(r *request) bool {
 	return true
 }
 
-// note enters r, which the rules have passed, in the place of the verdict that
+// note enters r, which the rules have passed, in the place of the shapeEntry that
 // is next in turn.
-func (vs *verdicts) note(r *request) {
+func (vs *shapeCache) note(r *request) {
 	vs.last = (vs.last + 1) % len(vs.each)
 	v := &vs.each[vs.last]
 	v.a, v.nin = r.a, r.nin

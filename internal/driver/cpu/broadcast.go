@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// The kernels below bring operands that are spread over the result into
+// The kernels below bring operands that are broadcast over the result into
 // registers.
 
 func floats(p *float32, n int) []float32 { return unsafe.Slice(p, n) }

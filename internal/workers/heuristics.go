@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// A judge decides when splitting pays and how long workers spin, from what it
-// has seen. All it keeps is approximate: concurrent callers may overwrite each
-// other's observations.
-type judge struct {
+// heuristics decides from earlier observations whether to split a call and how long
+// workers spin. Its state is approximate: concurrent callers may overwrite each other's
+// observations.
+type heuristics struct {
 	gain   float64 // share of the serial time that perfect splitting saves
 	hotNS  average // from publishing a job to a part begun by a spinning worker
 	coldNS average // from rousing a parked worker to its running
@@ -26,7 +26,7 @@ type judge struct {
 	pause   atomic.Int64 // how long that last was
 }
 
-func (j *judge) init(threads int) {
+func (j *heuristics) init(threads int) {
 	j.gain = 1 - 1/float64(threads)
 	// Guesses that the first observation replaces.
 	j.hotNS.guess(500)
@@ -35,7 +35,7 @@ func (j *judge) init(threads int) {
 	j.stallNS.guess(1_000_000)
 	j.dense.Store(1)
 	j.active.Store(8_000_000) // one stall at the start says nothing
-	j.last.Store(-spinAtMost)
+	j.last.Store(-maxSpin)
 }
 
 // Worth reports whether splitting work that takes serialNS nanoseconds on
@@ -88,7 +88,7 @@ func (p *Pool) Worth(serialNS float64) bool {
 
 // demand notes that work arrived at now and ends at end. It reports whether
 // workers that spun since the last would have been there for it.
-func (j *judge) demand(now, end int64) bool {
+func (j *heuristics) demand(now, end int64) bool {
 	soon := now-j.last.Load() < j.longest()
 	j.last.Store(end)
 	bit := uint32(0)
@@ -100,12 +100,12 @@ func (j *judge) demand(now, end int64) bool {
 }
 
 // longest is the longest spin that can pay: a few times what it saves.
-func (j *judge) longest() int64 {
-	return min(max(4*(j.coldNS.get()+j.wakeNS.get()), spinAtLeast), spinAtMost)
+func (j *heuristics) longest() int64 {
+	return min(max(4*(j.coldNS.get()+j.wakeNS.get()), minSpin), maxSpin)
 }
 
 // budget returns how long a worker spins for the next job.
-func (j *judge) budget(now int64) int64 {
+func (j *heuristics) budget(now int64) int64 {
 	switch {
 	case now < j.calm.Load():
 		return 0
@@ -116,7 +116,7 @@ func (j *judge) budget(now int64) int64 {
 }
 
 // worked notes that a job took ns.
-func (j *judge) worked(ns int64) {
+func (j *heuristics) worked(ns int64) {
 	if j.active.Add(ns) > memoryOfStalls {
 		j.active.Store(j.active.Load() / 2)
 		j.lost.Store(j.lost.Load() / 2)
@@ -127,13 +127,13 @@ func (j *judge) worked(ns int64) {
 // and then. Where it takes a good part of the time, something else wants the
 // processor: the pool withdraws, and twice as long each time it finds the same
 // again.
-func (j *judge) stalled(now, ns int64) {
-	j.stallNS.learn(ns)
+func (j *heuristics) stalled(now, ns int64) {
+	j.stallNS.observe(ns)
 	calm := j.calm.Load()
 	if now < calm {
 		return // workers that park late see the same trouble
 	}
-	if lost := j.lost.Add(ns); lost < lostAtLeast || lost < j.active.Load()/4 {
+	if lost := j.lost.Add(ns); lost < minLost || lost < j.active.Load()/4 {
 		return
 	}
 	j.active.Store(0)
@@ -142,15 +142,15 @@ func (j *judge) stalled(now, ns int64) {
 	if before := j.pause.Load(); now-calm < 4*before {
 		pause = max(pause, 2*before)
 	}
-	pause = min(pause, pauseAtMost)
+	pause = min(pause, maxPause)
 	j.pause.Store(pause)
 	j.calm.Store(now + pause)
 }
 
 const (
 	memoryOfStalls = 40_000_000    // ns of work after which half is forgotten
-	lostAtLeast    = 1_000_000     // ns; less is never a reason to withdraw
-	pauseAtMost    = 1_000_000_000 // ns
+	minLost        = 1_000_000     // ns; less is never a reason to withdraw
+	maxPause       = 1_000_000_000 // ns
 )
 
 // An average follows a duration: an eighth of the way to each new one, and
@@ -165,7 +165,7 @@ func (a *average) get() int64 {
 	return max(v, -v)
 }
 
-func (a *average) learn(ns int64) {
+func (a *average) observe(ns int64) {
 	old := a.ns.Load()
 	switch {
 	case ns <= 0: // the clock is too coarse

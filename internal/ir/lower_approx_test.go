@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// nearFunctions are the functions whose expansions use Exp2Near and RecipNear, with
+// nearFunctions are the functions whose expansions use Exp2Approx and RecipApprox, with
 // the arguments that matter.
 var nearFunctions = []struct {
 	code   Code
@@ -45,17 +45,17 @@ func TestRanges(t *testing.T) {
 		{abs(sub(exp, c(1))), Abs, true},
 		{abs(node(Tanh, x)), Abs, true},
 		{abs(fma(node(Sigmoid, x), c(2), c(1))), Abs, false},
-		{node(Sqrt, add(exp, c(1))), SqrtNear, false}, // infinite
-		{node(Sqrt, fma(node(Tanh, x), c(0.5), c(1))), SqrtNear, true},
-		{node(Sqrt, fma(node(Tanh, x), c(1), c(1))), SqrtNear, false}, // 0
-		{node(Exp, node(Sigmoid, x)), FmaUnit, true},                  // of the sigmoid
+		{node(Sqrt, add(exp, c(1))), SqrtInRange, false}, // infinite
+		{node(Sqrt, fma(node(Tanh, x), c(0.5), c(1))), SqrtInRange, true},
+		{node(Sqrt, fma(node(Tanh, x), c(1), c(1))), SqrtInRange, false}, // 0
+		{node(Exp, node(Sigmoid, x)), FmaUnit, true},                     // of the sigmoid
 		{node(Exp, clamp(x, 0, 80)), FmaUnit, false},
 		{node(Exp, clamp(x, 0, 88)), FmaUnit, true},
 		{node(Exp, clamp(x, -1, 1)), FmaUnit, false},
 		{node(Exp, clamp(x, -21, 1)), FmaUnit, true},
 		{node(Sigmoid, clamp(x, -4, 4)), FmaUnit, false},
 		{node(Sigmoid, clamp(x, -21, 4)), FmaUnit, true},
-		{node(Sigmoid, most(x, c(0))), FmaUnit, false},
+		{node(Sigmoid, upper(x, c(0))), FmaUnit, false},
 	} {
 		found := false
 		list, _ := Flatten(Lower(v.root, native))
@@ -77,20 +77,20 @@ func TestSound(t *testing.T) {
 		root *Node
 		want bool
 	}{
-		{most(x, y), true},
-		{most(mul(x, y), neg(x)), true},
-		{least(mul(mul(x, y), mul(x, y)), y), true},                    // 2^120
-		{least(mul(mul(mul(x, y), mul(x, y)), mul(x, y)), y), true},    // infinite, but no NaN
-		{least(sub(mul(mul(mul(x, y), mul(x, y)), x), exp), y), false}, // infinite less infinite
-		{most(exp, y), true},
-		{most(mul(exp, y), x), false}, // infinite times 0
-		{most(div(x, y), x), false},   // 0/0
-		{most(node(Sqrt, x), y), false},
-		{most(node(Log, abs(x)), y), true},
-		{most(x, p), false},
-		{most(node(Sigmoid, exp), clamp(x, -4, 4)), true},
+		{upper(x, y), true},
+		{upper(mul(x, y), neg(x)), true},
+		{lower(mul(mul(x, y), mul(x, y)), y), true},                    // 2^120
+		{lower(mul(mul(mul(x, y), mul(x, y)), mul(x, y)), y), true},    // infinite, but no NaN
+		{lower(sub(mul(mul(mul(x, y), mul(x, y)), x), exp), y), false}, // infinite less infinite
+		{upper(exp, y), true},
+		{upper(mul(exp, y), x), false}, // infinite times 0
+		{upper(div(x, y), x), false},   // 0/0
+		{upper(node(Sqrt, x), y), false},
+		{upper(node(Log, abs(x)), y), true},
+		{upper(x, p), false},
+		{upper(node(Sigmoid, exp), clamp(x, -4, 4)), true},
 		// Infinite less than infinite is not certain to be true.
-		{most(choose(lt(node(Exp, add(abs(x), c(1))), node(Exp, add(abs(x), c(1000)))), x, node(Log, sub(neg(abs(x)), c(1)))), x), false},
+		{upper(choose(lt(node(Exp, add(abs(x), c(1))), node(Exp, add(abs(x), c(1000)))), x, node(Log, sub(neg(abs(x)), c(1)))), x), false},
 	} {
 		list, _ := Flatten(v.root)
 		sound := Sound(list, 1<<30)
@@ -110,14 +110,14 @@ func TestRounding(t *testing.T) {
 }
 
 // TestNear computes the expansions in float32, with instructions that are off by two
-// thirds of what Exp2Near and RecipNear may be, up or down as it happens. They are off
+// thirds of what Exp2Approx and RecipApprox may be, up or down as it happens. They are off
 // by all of it at few arguments: a test on a GPU goes through every one.
 func TestNear(t *testing.T) {
 	t.Run("instructions", func(t *testing.T) {
 		testNear(t, func(c Code) bool { return c == CopySign || c == Round || c > lastCode })
 	})
 	t.Run("texts", func(t *testing.T) {
-		testNear(t, func(c Code) bool { return c == Round || c > lastCode && c != SqrtNear })
+		testNear(t, func(c Code) bool { return c == Round || c > lastCode && c != SqrtInRange })
 	})
 }
 
@@ -152,7 +152,7 @@ func testNear(t *testing.T, native func(Code) bool) {
 			}
 		}
 		t.Logf("%v: worst %.2f units, at %v", f.code, worst, at)
-		units := max(NearUnits(f.code), 0.5)
+		units := max(ApproxUnits(f.code), 0.5)
 		for _, r := range Narrows(f.code) {
 			if f.known && (Interval{f.lo, f.hi, true}).Within(r.Operand) {
 				units += r.More
@@ -202,9 +202,9 @@ func (e *rounded) eval(x float64) float64 {
 			y := float32(v)
 			// Powers of 2 are exact. Rounding is half a unit of what they may be off.
 			frac, exp := math.Frexp(v)
-			near := n.Code == Exp2Near || n.Code == RecipNear
+			near := n.Code == Exp2Approx || n.Code == RecipApprox
 			units := 0.33
-			if n.Code == Exp2Near {
+			if n.Code == Exp2Approx {
 				if units = 0.6; e.values[p[0]] < 0 {
 					units = 1.1
 				}

@@ -10,36 +10,35 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Rows that begin anywhere have vectors too: those between the first and the last
-// place in memory where a GPU's memory has a sector. What stands before these and
-// behind them are the row's edges, of which lanes take an element each. Another launch
-// stores the results for edges, as a kernel writes an array in vectors or in
-// elements, not both.
+// A misaligned row is read in vectors too, from the first to the last sector boundary of
+// memory within the row. The elements before and after are its ragged head and tail; each
+// lane takes at most one of them. A kernel writes an array either in vectors or in single
+// elements, so a second launch stores the results of the heads and tails.
 
 const (
 	sector = 8 // elements
-	// edgeLanes are the lanes for the edges of a row: the first ones, as many as a sector
-	// has elements, for what stands before the vectors, the next ones for what stands
-	// behind, which is four elements more at most.
-	edgeLanes = 32
-	// leastEdged is the least row that has a sector wherever it begins.
-	leastEdged = 2*sector + 3
+	// raggedLanes is the number of lanes for the ragged ends of a row: as many as a sector
+	// has elements for the head, and the others for the tail, which has up to four
+	// elements more.
+	raggedLanes = 32
+	// minRaggedCols is the least length of a row that contains a whole sector at any start.
+	minRaggedCols = 2*sector + 3
 )
 
-// edge is the element of a row's edges that a lane takes.
-type edge struct {
+// raggedEnd is the element of the ragged head or tail that a lane takes.
+type raggedEnd struct {
 	from, to kernel.U32  // the vectors of the row: from the first to before the last
 	at       kernel.U32  // the element, in the array; the first of the row where there is none
 	is       kernel.Bool // whether there is one
 }
 
-// edgeOf returns the edge of a lane of the row that has cols elements from start on. The
+// raggedEndOf returns the edge of a lane of the row that has cols elements from start on. The
 // edge behind has four elements at least: weights for a vector stand in two then,
 // wherever they begin.
-func edgeOf(lane, start, cols kernel.U32) edge {
+func raggedEndOf(lane, start, cols kernel.U32) raggedEnd {
 	four, eight, two := kernel.U(4), kernel.U(sector), kernel.U(sector/4)
 	end := start.Add(cols)
-	e := edge{from: start.Add(kernel.U(sector - 1)).Div(eight).Mul(two), to: end.Sub(four).Div(eight).Mul(two)}
+	e := raggedEnd{from: start.Add(kernel.U(sector - 1)).Div(eight).Mul(two), to: end.Sub(four).Div(eight).Mul(two)}
 	front := lane.Lt(eight)
 	at := kernel.Select(front, start.Add(lane), e.to.Mul(four).Add(lane.Sub(eight)))
 	e.is = at.Lt(kernel.Select(front, e.from.Mul(four), end))
@@ -47,8 +46,8 @@ func edgeOf(lane, start, cols kernel.U32) edge {
 	return e
 }
 
-// edgedUnits returns how many vectors a row of cols elements has at most.
-func edgedUnits(cols int) int { return (cols - 4) / sector * (sector / 4) }
+// alignedUnits returns how many vectors a row of cols elements has at most.
+func alignedUnits(cols int) int { return (cols - 4) / sector * (sector / 4) }
 
 // shifted reads vectors that begin so many elements behind those of x.
 func (x units) shifted(by kernel.U32) units {
@@ -67,18 +66,18 @@ func (x units) shifted(by kernel.U32) units {
 	}
 }
 
-// edged reads an operand of a row operation: its units, and elements for edges.
-type edged struct {
+// raggedInput reads an operand of a row operation: its units, and the elements of ragged ends.
+type raggedInput struct {
 	units
 	single func(i kernel.U32) kernel.F32
-	// shifted returns what reads units that begin so many elements later.
+	// shifted returns a reader of units that begin the given number of elements later.
 	shifted func(by kernel.U32) units
 }
 
 // input declares an operand.
-func (s *rowSpec) input(b *kernel.Builder, name string) (x edged) {
+func (s *rowSpec) input(b *kernel.Builder, name string) (x raggedInput) {
 	x.units = inputUnits(b, name, s.Type, s.Unit)
-	if s.Edges {
+	if s.Ragged {
 		x.single, x.shifted = input(b, name+"_elements", s.Type), x.units.shifted
 	}
 	return x
@@ -88,13 +87,13 @@ func (s *rowSpec) input(b *kernel.Builder, name string) (x edged) {
 // order of the lanes that have them.
 func (s *rowSpec) output(b *kernel.Builder, e *epilogue) func(i kernel.U32, vs []kernel.F32) {
 	put := e.units(b, s.Type, s.Unit)
-	if !s.Edges {
+	if !s.Ragged {
 		return put
 	}
-	edges := kernel.Output[kernel.F32](b, "edges")
+	ends := kernel.Output[kernel.F32](b, "edges")
 	return func(i kernel.U32, vs []kernel.F32) {
 		if len(vs) == 1 {
-			edges.Set(i, vs[0])
+			ends.Set(i, vs[0])
 			return
 		}
 		put(i, vs)
@@ -110,7 +109,7 @@ func shiftedUnits(cols kernel.U32) kernel.U32 { return cols.Div(kernel.U(4)).Sub
 // shiftedWeights lays weights out in vectors that begin with the first element, the
 // second, the third and the fourth, so many of each.
 var shiftedWeights = newMaker("shifted_weights", func(b *kernel.Builder, p *shiftParams, n int, _ *epilogue) {
-	b.LocalSize(edgeGroup, 1, 1)
+	b.LocalSize(raggedLocal, 1, 1)
 	ws := make([]kernel.Buffer[kernel.F32], n)
 	for k := range ws {
 		ws[k] = kernel.Input[kernel.F32](b, "weights"+strconv.Itoa(k))
@@ -130,18 +129,18 @@ var shiftedWeights = newMaker("shifted_weights", func(b *kernel.Builder, p *shif
 	})
 })
 
-// edgedWeights returns what a kernel is bound to for weights, each both in vectors and in
+// raggedWeights returns what a kernel is bound to for weights, each both in vectors and in
 // single elements, and adds the launch that lays them out where that is not all.
-func (s *rowSpec) edgedWeights(p *planner, weights []Ref, cols int) (bind []Ref) {
+func (s *rowSpec) raggedWeights(p *planner, weights []Ref, cols int) (bind []Ref) {
 	n := len(weights)
 	switch {
-	case s.Split: // storedEdges applies those for edges: there may be no room for so many buffers
+	case s.Split: // storeRagged applies those for edges: there may be no room for so many buffers
 		return weights
-	case n > 1 && s.Kept > 0: // lanes have no registers for two vectors of each of several
+	case n > 1 && s.MaxResident > 0: // lanes have no registers for two vectors of each of several
 		s.Shifted = true
 		units := 4 * (cols/4 - 1)
 		bind = append(slices.Clone(weights), p.scratch(4*n*units))
-		p.stage(shiftedWeights.of(n, nil), kernel.GridFor(units, edgeGroup), shiftParams{uint32(cols)}, bind...)
+		p.stage(shiftedWeights.of(n, nil), kernel.GridFor(units, raggedLocal), shiftParams{uint32(cols)}, bind...)
 	default:
 		for _, r := range weights {
 			bind = append(bind, r, r)
@@ -158,20 +157,19 @@ func (laid units) shiftedBy(by, cols kernel.U32, nth int) units {
 	return func(i kernel.U32) []kernel.F32 { return laid(from.Add(i)) }
 }
 
-type edgeParams struct{ Rows, Cols uint32 }
+type raggedParams struct{ Rows, Cols uint32 }
 
-const edgeGroup = 256
+const raggedLocal = 256
 
-// edgeSpec is what is to be done with results for edges: those of parts get their weights
-// now.
-type edgeSpec struct {
+// raggedSpec specialises storeRagged: the results of parts get their weights there.
+type raggedSpec struct {
 	Type    op.DType
 	Weights int // see rowSpec
 }
 
-// storedEdges stores the results for the edges of rows.
-var storedEdges = newMaker("row_edges", func(b *kernel.Builder, p *edgeParams, s edgeSpec, _ *epilogue) {
-	b.LocalSize(edgeGroup, 1, 1)
+// storeRagged stores the results of the ragged ends of rows.
+var storeRagged = newMaker("row_edges", func(b *kernel.Builder, p *raggedParams, s raggedSpec, _ *epilogue) {
+	b.LocalSize(raggedLocal, 1, 1)
 	x := kernel.Input[kernel.F32](b, "edges")
 	var ws weights
 	for i, name := range []string{"gamma", "beta"} {
@@ -184,9 +182,9 @@ var storedEdges = newMaker("row_edges", func(b *kernel.Builder, p *edgeParams, s
 	}
 	y := outputValue(b, "out", s.Type)
 	i := b.Index()
-	row := i.Div(kernel.U(edgeLanes))
+	row := i.Div(kernel.U(raggedLanes))
 	start := row.Mul(b.U32(&p.Cols))
-	e := edgeOf(i.Mod(kernel.U(edgeLanes)), start, b.U32(&p.Cols))
+	e := raggedEndOf(i.Mod(kernel.U(raggedLanes)), start, b.U32(&p.Cols))
 	b.If(row.Lt(b.U32(&p.Rows)).And(e.is), func() {
 		v := ws.affine([]kernel.F32{x.At(i)}, 0, e.at.Sub(start), func(x kernel.F32) kernel.F32 { return x })
 		y.set(e.at, kernel.Dyn(v[0]))

@@ -18,14 +18,14 @@ import (
 // is, gets shorter functions ([wgsl.Target].Near): each of them is computed for
 // numbers of all exponents when the first kernel has one, once for an open device.
 
-// nearCase is a function that is measured, of operand 0.
-type nearCase struct {
+// approxCase is a function that is measured, of operand 0.
+type approxCase struct {
 	expr *ir.Node
 	tol  op.Tolerance
 }
 
-// nearCases has each function that is another for a device with Near.
-var nearCases = sync.OnceValue(func() (list []nearCase) {
+// approxCases has each function that is another for a device with Target.Approximate.
+var approxCases = sync.OnceValue(func() (list []approxCase) {
 	of := func(c ir.Code, args ...*ir.Node) *ir.Node {
 		n, err := ir.New(c, args...)
 		if err != nil {
@@ -37,50 +37,50 @@ var nearCases = sync.OnceValue(func() (list []nearCase) {
 		return ir.NewConst(max(-math.MaxFloat32, min(math.MaxFloat32, v)), ir.F32)
 	}
 	for _, c := range ir.Codes() {
-		units := ir.NearUnits(c)
+		units := ir.ApproxUnits(c)
 		if units == 0 {
 			continue
 		}
 		x := ir.NewArg(0, ir.F32)
-		list = append(list, nearCase{of(c, x), op.Tolerance{ULP: units}})
+		list = append(list, approxCase{of(c, x), op.Tolerance{ULP: units}})
 		for _, r := range ir.Narrows(c) {
 			y := of(ir.Min, of(ir.Max, x, limit(r.Operand.Lo)), limit(r.Operand.Hi))
-			list = append(list, nearCase{of(c, y), op.Tolerance{ULP: units + r.More}})
+			list = append(list, approxCase{of(c, y), op.Tolerance{ULP: units + r.More}})
 		}
 	}
 	return list
 })
 
 const (
-	nearLanes = 64
-	nearEach  = 16 // numbers of an exponent and a sign
+	approxLanes = 64
+	approxEach  = 16 // numbers of an exponent and a sign
 )
 
-// nearOperands returns the operands, a whole number of workgroups of them.
-func nearOperands() []float32 {
+// approxOperands returns the operands, a whole number of workgroups of them.
+func approxOperands() []float32 {
 	inf := float32(math.Inf(1))
 	x := []float32{0, float32(math.Copysign(0, -1)), 1, -1, inf, -inf, float32(math.NaN()), math.Float32frombits(0xffc00000),
 		math.MaxFloat32, -math.MaxFloat32, 0x1p-126, -0x1p-126, 88.72, 88.73, 90, -87, -110, 128, -126, 0.6, -0.6, 14.5, -14.5}
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for bits := uint32(1 << 23); bits < 0x7f800000; bits += 1 << 23 {
-		for range nearEach {
+		for range approxEach {
 			m := bits | rnd.Uint32()>>9
 			x = append(x, math.Float32frombits(m), math.Float32frombits(m|1<<31))
 		}
 	}
-	for len(x)%nearLanes != 0 {
+	for len(x)%approxLanes != 0 {
 		x = append(x, 1)
 	}
 	return x
 }
 
-// nearKernel computes all cases, the results of one behind those of another.
-var nearKernel = kernel.New("near", func(b *kernel.Builder, _ *struct{}) {
-	b.LocalSize(nearLanes, 1, 1)
+// approxKernel computes all cases, the results of one behind those of another.
+var approxKernel = kernel.New("near", func(b *kernel.Builder, _ *struct{}) {
+	b.LocalSize(approxLanes, 1, 1)
 	x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
 	i := b.Index()
 	var exprs []*ir.Node
-	for _, c := range nearCases() {
+	for _, c := range approxCases() {
 		exprs = append(exprs, c.expr)
 	}
 	for k, v := range kernel.Inline(b, exprs, []kernel.Dynamic{kernel.Dyn(x.At(i))}, nil) {
@@ -88,16 +88,16 @@ var nearKernel = kernel.New("near", func(b *kernel.Builder, _ *struct{}) {
 	}
 })
 
-// measureNear returns why the device is not one with Near, or nil.
-func (d *device) measureNear(ctx context.Context) error {
+// measureApprox returns why the device is not one with Target.Approximate, or nil.
+func (d *device) measureApprox(ctx context.Context) error {
 	t := d.target
-	t.Near = true
-	x := nearOperands()
-	results, err := d.measure(ctx, nearKernel, t, x, len(nearCases()))
+	t.Approximate = true
+	x := approxOperands()
+	results, err := d.measure(ctx, approxKernel, t, x, len(approxCases()))
 	if err != nil {
 		return err
 	}
-	for k, c := range nearCases() {
+	for k, c := range approxCases() {
 		if err := c.check(x, results[k*4*len(x):]); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (d *device) measureNear(ctx context.Context) error {
 
 // check returns an error if a result is not what it should be. What is subnormal may
 // be 0.
-func (c *nearCase) check(x []float32, results []byte) error {
+func (c *approxCase) check(x []float32, results []byte) error {
 	e := ir.NewEvaluator(c.expr)
 	for i, v := range x {
 		got := float64(math.Float32frombits(binary.NativeEndian.Uint32(results[4*i:])))

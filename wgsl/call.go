@@ -1,0 +1,248 @@
+package wgsl
+
+import "github.com/rayo-go/rayo/internal/ir"
+
+// function prints what is a call of a function that the text brings with it, or
+// of a built-in one where that will do.
+func (w *printer) function(in *ir.Instr, info *codeInfo) {
+	builtIn := w.t.has(Dot4)
+	switch in.Code {
+	case ir.Fma:
+		builtIn = !w.t.Unfused || in.Type == ir.F16 || in.Flag == ir.Loose
+		if !builtIn {
+			f := fn(fnFmaAny)
+			if w.composing {
+				f = fnFma // what the expansions multiply does not overflow
+			}
+			w.need(f, in.Width)
+			w.args(in)
+			return
+		}
+	case ir.Min, ir.Max:
+		if !isFloat(in.Type) || in.Flag == ir.Loose {
+			builtIn = true
+			break
+		}
+		half := w.beginHalf(in)
+		a, b := in.Args[0], in.Args[1]
+		if w.number(a) {
+			a, b = b, a
+		}
+		f := info.fn
+		if w.number(b) {
+			f++ // fnMinWith, fnMaxWith
+		}
+		clips := f == fnMinWith && w.clips(a)
+		if clips {
+			f = fnClip
+		}
+		w.need(f, in.Width)
+		args := []ir.Value{a, b}
+		if clips {
+			args = append(w.unclip(a), b)
+		}
+		for k, v := range args {
+			if k > 0 {
+				w.s(", ")
+			}
+			if half {
+				w.asFloat(v, in.Width)
+			} else {
+				w.expr(v, operand)
+			}
+		}
+		w.c(')')
+		w.endHalf(half)
+		return
+	case ir.LeadingZeros, ir.TrailingZeros:
+		if builtIn = w.t.Consumer != NagaGo; builtIn {
+			break
+		}
+		signed := in.Type == ir.I32
+		if signed {
+			w.s(typeName(ir.I32, in.Width))
+			w.c('(')
+		}
+		w.need(info.fn, in.Width)
+		if signed {
+			w.s(typeName(ir.U32, in.Width))
+			w.c('(')
+		}
+		w.expr(in.Args[0], operand)
+		if signed {
+			w.s("))")
+		}
+		w.c(')')
+		return
+	case ir.MulHigh:
+		builtIn = false
+	case ir.Dot4I8, ir.Dot4U8:
+		if builtIn {
+			w.needs |= Dot4
+			w.s(info.text)
+			w.c('(')
+		} else {
+			w.need(info.fn, 1)
+		}
+		w.expr(in.Args[0], operand)
+		w.s(", ")
+		w.expr(in.Args[1], operand)
+		w.c(')')
+		if !w.isZero(in.Args[2]) {
+			w.s(" + ")
+			w.expr(in.Args[2], summand)
+		}
+		return
+	case ir.PackHalf:
+		if w.t.Unfused { // software
+			w.need(fnPackHalfBits, 1)
+			w.args(in)
+			return
+		}
+		builtIn = w.t.Consumer == Tint
+	case ir.UnpackHalf:
+		builtIn = !w.t.Unfused // that of software
+	default:
+		if builtIn {
+			w.needs |= Dot4
+		}
+	}
+	if builtIn {
+		w.s(info.text)
+		w.c('(')
+	} else if in.Code == ir.MulHigh {
+		w.need(info.fn, in.Width)
+	} else {
+		w.need(info.fn, 1)
+	}
+	w.args(in)
+}
+
+// clips reports whether v is the greater of a number and something, which is printed
+// where it is used.
+func (w *printer) clips(v ir.Value) bool {
+	in := &w.p.Code[v]
+	return in.Code == ir.Max && w.values[v].how != asName && w.number(in.Args[0]) != w.number(in.Args[1])
+}
+
+// unclip returns the operands of a v that clips, the number behind the other.
+func (w *printer) unclip(v ir.Value) []ir.Value {
+	if x := &w.values[v]; x.uses > 0 {
+		x.uses--
+	}
+	a, b := w.p.Code[v].Args[0], w.p.Code[v].Args[1]
+	if w.number(a) {
+		a, b = b, a
+	}
+	return []ir.Value{a, b}
+}
+
+// asFloat prints half floats as float32, one for each component.
+func (w *printer) asFloat(v ir.Value, width uint8) {
+	w.s(typeName(ir.F32, width))
+	w.c('(')
+	w.expr(v, operand)
+	w.c(')')
+}
+
+// special prints the codes that are like no other.
+func (w *printer) special(v ir.Value, in *ir.Instr, without class) {
+	switch in.Code {
+	case ir.Const:
+		w.literal(in)
+	case ir.BuiltIn:
+		w.builtIn(in.Flag)
+	case ir.Param32:
+		w.s(wordParams + ".")
+		w.s(w.uniform[in.Imm])
+	case ir.Len:
+		w.s("arrayLength(&")
+		w.s(w.buffers[in.Imm])
+		w.c(')')
+	case ir.Load:
+		w.element(w.buffers[in.Imm], in.Args[0])
+	case ir.LoadShared:
+		w.element(w.arrays[in.Imm], in.Args[0])
+	case ir.LoadVar:
+		w.s(w.vars[in.Imm])
+	case ir.Select:
+		w.s("select(")
+		w.expr(in.Args[2], operand)
+		w.s(", ")
+		w.expr(in.Args[1], operand)
+		w.s(", ")
+		w.expr(in.Args[0], operand)
+		w.c(')')
+	case ir.Convert:
+		w.convert(in, without)
+	case ir.Bitcast:
+		if w.p.Code[in.Args[0]].Type == in.Type {
+			w.expr(in.Args[0], without)
+			return
+		}
+		w.s("bitcast<")
+		w.s(typeName(in.Type, in.Width))
+		w.s(">(")
+		w.expr(in.Args[0], operand)
+		w.c(')')
+	case ir.FmaUnit:
+		w.s("saturate(fma(")
+		w.args(in)
+		w.c(')')
+	case ir.Recip, ir.RecipApprox:
+		w.s("1.0")
+		if in.Type == ir.F16 {
+			w.s("h / ")
+		} else {
+			w.s("f / ")
+		}
+		w.expr(in.Args[0], tight)
+	case ir.Splat:
+		w.s(typeName(in.Type, in.Width))
+		w.c('(')
+		w.expr(in.Args[0], operand)
+		w.c(')')
+	case ir.Compose:
+		w.s(typeName(in.Type, in.Width))
+		w.c('(')
+		args, n := in.Operands()
+		for k, a := range args[:n] {
+			if k > 0 {
+				w.s(", ")
+			}
+			w.expr(a, operand)
+		}
+		w.c(')')
+	case ir.Extract:
+		w.expr(in.Args[0], primary)
+		if w.p.Code[in.Args[0]].Width != 1 { // the component of a number is itself
+			w.c('.')
+			w.c("xyzw"[in.Flag&3])
+		}
+	}
+}
+
+func (w *printer) convert(in *ir.Instr, without class) {
+	a := &w.p.Code[in.Args[0]]
+	switch {
+	case a.Type == in.Type:
+		w.expr(in.Args[0], without)
+		return
+	case isFloat(a.Type) && in.Type.Integer() && in.Flag != inRange:
+		f := fnToI32
+		if in.Type == ir.U32 {
+			f = fnToU32
+		}
+		w.need(f, in.Width)
+		if a.Type == ir.F16 {
+			w.asFloat(in.Args[0], in.Width)
+		} else {
+			w.expr(in.Args[0], operand)
+		}
+	default:
+		w.s(typeName(in.Type, in.Width))
+		w.c('(')
+		w.expr(in.Args[0], operand)
+	}
+	w.c(')')
+}
