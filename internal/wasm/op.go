@@ -51,7 +51,7 @@ const (
 
 // The instructions on vectors.
 const (
-	V128Load         Op = v | 0
+	V128Load         Op = v
 	V128Load8x8S     Op = v | 1
 	V128Load8x8U     Op = v | 2
 	V128Load16x4S    Op = v | 3

@@ -20,7 +20,6 @@ type host struct {
 	memory api.Memory
 	run    api.Function
 	places map[string]int
-	calls  []call
 	top    uint32 // where the next array goes
 	random *rand.Rand
 }
