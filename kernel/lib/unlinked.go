@@ -24,8 +24,8 @@ func Finish(*Request) (*Epilogue, error) {
 	return nil, errUnlinked
 }
 
-// CheckSpread returns an error that wraps [op.ErrUnsupported].
-func CheckSpread(Operand, int) error { return errUnlinked }
+// CheckBroadcast returns an error that wraps [op.ErrUnsupported].
+func CheckBroadcast(Operand, int) error { return errUnlinked }
 
 // Ragged reports false.
 func Ragged(*Epilogue, int, Target) bool { return false }
