@@ -44,7 +44,7 @@ kernels: ## check the portable kernels in the interpreter, and compile them with
 	$(GO) test $(TIMEOUT) $$($(PACKAGES) kernels)
 
 # What compares numbers, on one goroutine: the race detector makes it slow and finds nothing in it.
-settled = Portable|ONNX|NumPy|Quotients|WebGPU(Loops|LongRows|Flows|Windows|Extremes|Halves|ManyHalves|ManyRows|Cut|Bare|Miscompiled)|DeepExpressions|Mutations|Golden|Variants|Reference$$|DamagedModels|HalfCache|^TestReal
+settled = Portable|ONNX|NumPy|Quotients|WebGPU(Loops|LongRows|Flows|Windows|Extremes|Halves|ManyHalves|ManyRows|Cut|Bare|Miscompiled)|DeepExpressions|CUDAEmulatedNumbers|Mutations|Golden|Variants|Reference$$|DamagedModels|HalfCache|Steady|RandomSizes|^TestReal
 
 # go test vets what it tests, and make vet all of it and by more rules: where it
 # would vet once more for other settings, which takes longer than some of the tests, -vet=off.
@@ -85,12 +85,12 @@ webgpu: ## test WebGPU without cgo on lavapipe and SwiftShader, with a sample of
 
 # goffi_static: what loads libraries would have to be loaded by arm64's loader.
 .PHONY: arm64
-arm64: ## test native code and portable kernels as arm64 programs under qemu
-	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CUDA|WebGPU" -vet=off -tags goffi_static -short -timeout 20m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels)
+arm64: ## test native code, the interpreter of kernels and GGUF as arm64 programs under qemu
+	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CUDA|WebGPU|Portable|CPUThreads" -vet=off -tags goffi_static -short -timeout 20m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels | grep -v "/kernel/lib$$\|/wgsl$$")
 
 .PHONY: wasm-test
 wasm-test: ## test what pages can run, on SIMD128 and one thread, as js/wasm programs under Node.js
-	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CPUThreads" -short -timeout 20m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
+	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CPUThreads|Steady|RandomSizes" -short -timeout 20m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)
 
 .PHONY: test-browser
 test-browser: ## test WebGPU in Node.js with Dawn and in Chromium, with a sample of the conformance suite; the JavaScript module; the demo site

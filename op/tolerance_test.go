@@ -47,6 +47,8 @@ func TestCheck(t *testing.T) {
 		{"f16 not rounded", exact, F16, 1, 1 + 0x1.1p-11, 0, false},
 		{"f16 overflow", exact, F16, inf, 65520, 0, true},
 		{"f16 no overflow", exact, F16, inf, 65500, 0, false},
+		{"f16 overflow within a wide bound", sum, F16, inf, -1, 1e14, true},
+		{"f16 overflow beyond the bound", sum, F16, inf, -1, 1e6, false},
 		{"bf16 rounded", exact, BF16, 1, 1 + 0x1p-8, 0, true},
 		{"bf16 not rounded", exact, BF16, 1, 1 + 0x1.1p-8, 0, false},
 		{"integers", two, I32, 5, 5, 100, true},

@@ -6,14 +6,36 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"unsafe"
 )
+
+// mapKernels keeps the functions that mapLevel has made, so that calls that look a kernel
+// up by name do not allocate. A nil function says that the module has none of that name.
+var mapKernels struct {
+	sync.Mutex
+	byName map[string]MapFunc
+}
 
 // mapLevel returns the kernel of the module, or nil if there is none.
 func mapLevel(level Level, name string) MapFunc {
 	if level != SIMD128 {
 		return nil
 	}
+	mapKernels.Lock()
+	defer mapKernels.Unlock()
+	f, known := mapKernels.byName[name]
+	if !known {
+		if mapKernels.byName == nil {
+			mapKernels.byName = make(map[string]MapFunc)
+		}
+		f = newMapKernel(name)
+		mapKernels.byName[strings.Clone(name)] = f
+	}
+	return f
+}
+
+func newMapKernel(name string) MapFunc {
 	if place := castPlaces[name]; place > 0 {
 		return castAtPlace(place)
 	}
