@@ -4,7 +4,6 @@ package jsmemory
 
 import (
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"syscall/js"
 	"unsafe"
@@ -79,8 +78,9 @@ func ours(m js.Value) bool {
 	if m.Type() != js.TypeObject || !m.InstanceOf(js.Global().Get("WebAssembly").Get("Memory")) {
 		return false
 	}
+	random := js.Global().Get("Math") // package math/rand would make every page larger
 	for i := range mark {
-		mark[i] = rand.Uint32()
+		mark[i] = uint32(random.Call("random").Float() * (1 << 32))
 	}
 	at := int(uintptr(unsafe.Pointer(&mark)))
 	buffer := m.Get("buffer")

@@ -5,11 +5,11 @@
 package jshost
 
 import (
-	"errors"
 	"fmt"
 	"syscall/js"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/jsmemory"
 	"github.com/rayo-go/rayo/internal/wasm/frame"
 )
 
@@ -31,7 +31,7 @@ func Start(module []byte) (h *Host, err error) {
 			h, err = nil, fmt.Errorf("jshost: %v", r)
 		}
 	}()
-	memory, err := findMemory()
+	memory, err := jsmemory.Find()
 	if err != nil {
 		return nil, err
 	}
@@ -57,78 +57,3 @@ func object() js.Value { return js.Global().Get("Object").New() }
 
 // address returns where p points to as JavaScript counts.
 func address(p unsafe.Pointer) int { return int(uintptr(p)) }
-
-// findMemory returns the memory of this program.
-func findMemory() (js.Value, error) {
-	for _, find := range []func() js.Value{memoryOfWrapper, memoryOfReference} {
-		if m := attempt(find); isOurs(m) {
-			return m, nil
-		}
-	}
-	return js.Undefined(), errors.New("jshost: the memory of this program was not found")
-}
-
-// attempt returns what find does, or undefined where JavaScript has not what it looks for.
-func attempt(find func() js.Value) (m js.Value) {
-	defer func() {
-		if recover() != nil {
-			m = js.Undefined()
-		}
-	}()
-	return find()
-}
-
-// isOurs reports whether m is a WebAssembly.Memory in which a number that was just made
-// up lies where it does here.
-func isOurs(m js.Value) bool {
-	if m.Type() != js.TypeObject || !m.InstanceOf(js.Global().Get("WebAssembly").Get("Memory")) {
-		return false
-	}
-	sentinel := new([4]int32)
-	math := js.Global().Get("Math")
-	for i := range sentinel {
-		sentinel[i] = int32(math.Call("random").Float() * (1 << 31))
-	}
-	at := address(unsafe.Pointer(sentinel))
-	if m.Get("buffer").Get("byteLength").Int() < at+16 {
-		return false
-	}
-	view := js.Global().Get("Int32Array").New(m.Get("buffer"), at, 4)
-	for i, v := range sentinel {
-		if int32(view.Index(i).Int()) != v {
-			return false
-		}
-	}
-	return true
-}
-
-// memoryOfWrapper asks the object that runs this program, which a wrapper of a function
-// is made by: as Go's wasm_exec.js has it.
-func memoryOfWrapper() js.Value {
-	const maker = "_makeFuncWrapper"
-	prototype := js.Global().Get("Go").Get("prototype")
-	original := prototype.Get(maker)
-	if original.Type() != js.TypeFunction {
-		return js.Undefined()
-	}
-	var goes js.Value
-	hook := js.FuncOf(func(this js.Value, _ []js.Value) any { goes = this; return js.Undefined() })
-	defer hook.Release()
-	prototype.Set(maker, hook)
-	made := js.FuncOf(func(js.Value, []js.Value) any { return nil })
-	prototype.Set(maker, original)
-	made.Release()
-	return goes.Get("_inst").Get("exports").Get("mem")
-}
-
-// memoryOfReference asks the same object by the number of the reference to it, which
-// package syscall/js gives it, where there is no global Go.
-func memoryOfReference() js.Value {
-	const (
-		object = 0x7FF80000 | 1
-		number = 6
-	)
-	v := js.Null()
-	*(*uint64)(unsafe.Pointer(&v)) = object<<32 | number
-	return v.Get("_inst").Get("exports").Get("mem")
-}
