@@ -48,7 +48,7 @@ func Start(t *testing.T, more ...string) *Browser {
 	if path == "" {
 		t.Fatal("chromium is not on the path (Debian package chromium)")
 	}
-	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoFirstRun, chromedp.WSURLReadTimeout(time.Minute)}
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.NoFirstRun, chromedp.WSURLReadTimeout(time.Minute)}
 	for name, value := range flags {
 		options = append(options, chromedp.Flag(name, value))
 	}
@@ -60,6 +60,7 @@ func Start(t *testing.T, more ...string) *Browser {
 			options = append(options, chromedp.Flag(name, true))
 		}
 	}
+	// The allocator makes a folder for the profile, and removes it when processes of the browser have ended.
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	// The library reports events of newer browsers that it does not know.
 	ctx, closeBrowser := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
