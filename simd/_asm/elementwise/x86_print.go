@@ -1,0 +1,440 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
+
+// x86File collects the functions of one level and their constants.
+type x86File struct {
+	x86
+	text  bytes.Buffer
+	stubs bytes.Buffer
+	pool  pool
+}
+
+// pool is the constants of a file, each once.
+type pool struct {
+	words []uint32
+	at    map[string]int
+	// spread is the number of copies of a constant that is not a table.
+	spread int
+}
+
+func (p *pool) offset(bits []uint32) int {
+	key := fmt.Sprint(bits)
+	if o, ok := p.at[key]; ok {
+		return o
+	}
+	o := 4 * len(p.words)
+	if p.at == nil {
+		p.at = map[string]int{}
+	}
+	p.at[key] = o
+	if len(bits) > 1 {
+		p.words = append(p.words, bits...)
+	} else {
+		for range p.spread {
+			p.words = append(p.words, bits[0])
+		}
+	}
+	return o
+}
+
+// copies chooses how many vectors one iteration works on: enough independent
+// work to fill the waiting times of short bodies; long ones overlap by
+// themselves, iteration with iteration.
+func copies(instructions int) int {
+	switch {
+	case instructions <= 8:
+		return 4
+	case instructions <= 40:
+		return 2
+	}
+	return 1
+}
+
+// function writes the assembly of a kernel.
+func (f *x86File) function(k *kernel, variant string) {
+	tail := selectBody(f.x86, k.root, 1)
+	u := copies(len(tail.code))
+	var body *block
+	var code []*instruction
+	for {
+		body = selectBody(f.x86, k.root, u)
+		var ok bool
+		code, ok = body.fit(f.registers(false), true)
+		if ok || u == 1 {
+			break
+		}
+		u /= 2
+	}
+	// The tail has the same constants in the same registers, so that they are
+	// loaded once.
+	pins := map[string]int{}
+	for _, v := range body.fixed {
+		if v.pinned >= 0 {
+			pins[v.key()] = v.pinned
+		}
+	}
+	lowest := 32
+	for _, r := range pins {
+		lowest = min(lowest, r)
+	}
+	have := f.registers(true)
+	if len(pins) > 0 {
+		have[vector] = min(have[vector], lowest)
+	}
+	maskReg := 0
+	if !f.wide {
+		// The register below the pinned ones.
+		have[vector] = min(f.registers(false)[vector], lowest) - 1
+		maskReg = have[vector]
+	}
+	for _, v := range tail.fixed {
+		v.pinned = -1
+		if r, ok := pins[v.key()]; ok {
+			v.pinned = r
+		}
+	}
+	tailCode := tail.allocate(tail.fold(true), have)
+
+	name, where := "map"+k.symbol()+variant+f.level(), ""
+	if f.near {
+		where = fmt.Sprintf(" for x >= %g", -nearLimit)
+	}
+	if f.stream {
+		where = " around the caches"
+	}
+	fmt.Fprintf(&f.stubs, "\n// %s stores %s%s. See map%sGeneric.\n//\n//go:noescape\nfunc %s(dst, x, y, z *float32, n int, p *float32)\n", name, k.formula(), where, k.symbol(), name)
+	frame := 4 * f.lanes() * max(body.frame, tail.frame)
+	w := &f.text
+	nosplit := "NOSPLIT"
+	if frame > 256 {
+		nosplit = "0"
+	}
+	fmt.Fprintf(w, "\n// func %s(dst, x, y, z *float32, n int, p *float32)\nTEXT ·%s(SB), %s, $%d-48\n", name, name, nosplit, frame)
+	fmt.Fprintf(w, "\tMOVQ dst+0(FP), DI\n")
+	for i, r := range []string{"SI", "DX", "CX"} {
+		if usesArg(k.root, i) {
+			fmt.Fprintf(w, "\tMOVQ %c+%d(FP), %s\n", "xyz"[i], 8+8*i, r)
+		}
+	}
+	fmt.Fprintf(w, "\tMOVQ n+32(FP), BX\n")
+	if body.params() > 0 {
+		fmt.Fprintf(w, "\tMOVQ p+40(FP), R8\n")
+	}
+	for _, v := range body.fixed {
+		if v.pinned < 0 {
+			continue
+		}
+		if v.bits == nil {
+			fmt.Fprintf(w, "\tVBROADCASTSS %d(R8), %s\n", 4*v.param, f.reg(vector, v.pinned))
+		} else {
+			f.constant(v, v.pinned)
+		}
+	}
+	step := u * f.lanes()
+	fmt.Fprintf(w, "\tXORQ AX, AX\n")
+	if f.stream {
+		// The elements before the first whole vector of dst go through the
+		// masked part: BX of them, and R11 after those.
+		fmt.Fprintf(w, "\tMOVQ    DI, R12\n\tNEGQ    R12\n\tSHRQ    $2, R12\n\tANDQ    $%d, R12\n\tCMPQ    R12, BX\n\tCMOVQGT BX, R12\n", f.lanes()-1)
+		fmt.Fprintf(w, "\tMOVQ    BX, R11\n\tSUBQ    R12, R11\n\tMOVQ    R12, BX\n\tTESTQ   BX, BX\n\tJGT     rest\n\tMOVQ    R11, BX\n\tXORQ    R11, R11\n\nmain:\n")
+	}
+	fmt.Fprintf(w, "\tSUBQ $%d, BX\n\tJLT  tail\n\tPCALIGN $32\n\nloop:\n", step)
+	f.print(code, loopPart, frame)
+	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGE  loop\n\ntail:\n\tADDQ $%d, BX\n\tJLE  done\n\nrest:\n", step, step, step)
+	if f.wide {
+		fmt.Fprintf(w, "\tMOVL  $-1, R9\n\tBZHIL BX, R9, R9\n\tKMOVW R9, K1\n")
+	} else {
+		fmt.Fprintf(w, "\tMOVQ    $8, R9\n\tCMPQ    BX, R9\n\tCMOVQLT BX, R9\n\tNEGQ    R9\n\tLEAQ    mapMasks<>+32(SB), R10\n\tVMOVUPS (R10)(R9*4), Y%d\n", maskReg)
+	}
+	f.print(tailCode, maskReg, frame)
+	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGT  rest\n\ndone:\n", f.lanes(), f.lanes())
+	if f.stream {
+		fmt.Fprintf(w, "\tMOVQ  R12, AX\n\tMOVQ  R11, BX\n\tXORQ  R11, R11\n\tTESTQ BX, BX\n\tJGT   main\n")
+	}
+	fmt.Fprintf(w, "\tVZEROUPPER\n\tRET\n")
+}
+
+func (v *value) key() string {
+	if v.bits == nil {
+		return fmt.Sprintf("p%d", v.param)
+	}
+	return fmt.Sprint(v.bits)
+}
+
+func usesArg(root *ir.Node, i int) bool {
+	list, _ := ir.Flatten(root)
+	for _, n := range list {
+		if n.Code == ir.Arg && n.Index == i {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *x86File) reg(c class, r int) string {
+	switch {
+	case c == predicate:
+		return fmt.Sprintf("K%d", r+2)
+	case f.wide:
+		return fmt.Sprintf("Z%d", r)
+	}
+	return fmt.Sprintf("Y%d", r)
+}
+
+// half returns the name of the lower half of vector register r.
+func (f *x86File) half(r int) string {
+	if f.wide {
+		return fmt.Sprintf("Y%d", r)
+	}
+	return fmt.Sprintf("X%d", r)
+}
+
+// constant loads v into vector register r.
+func (f *x86File) constant(v *value, r int) {
+	if len(v.bits) > 1 {
+		fmt.Fprintf(&f.text, "\tVMOVUPS mapConstants%s<>+%d(SB), %s\n", f.level(), f.pool.offset(v.bits), f.reg(vector, r))
+		return
+	}
+	if v.bits[0] == 0 && r < 16 {
+		fmt.Fprintf(&f.text, "\tVXORPS X%d, X%d, X%d\n", r, r, r)
+		return
+	}
+	fmt.Fprintf(&f.text, "\tVBROADCASTSS mapConstants%s<>+%d(SB), %s\n", f.level(), f.pool.offset(v.bits), f.reg(vector, r))
+}
+
+var x86Pointers = map[string]string{"dst": "DI", "x": "SI", "y": "DX", "z": "CX"}
+
+// loopPart stands for the mask of code that works on whole vectors.
+const loopPart = -1
+
+// print writes instructions. maskReg is the vector register that holds the
+// mask of the tail in AVX2; in AVX-512 it is K1 for every maskReg but
+// loopPart.
+func (f *x86File) print(code []*instruction, maskReg, frame int) {
+	rest := maskReg != loopPart
+	w := &f.text
+	for _, in := range code {
+		reg := func(i int) string { // of source i, or the result for -1
+			c := vector
+			if i < 0 {
+				c = in.dst.class
+			} else {
+				c = in.src[i].class
+			}
+			return f.reg(c, in.regs[i+1])
+		}
+		op, suffix := in.op, ""
+		src := func(i int) string {
+			if i != in.folded {
+				return reg(i)
+			}
+			v := in.src[i]
+			if f.wide && len(v.bits) == 1 {
+				suffix = ".BCST"
+			}
+			return fmt.Sprintf("mapConstants%s<>+%d(SB)", f.level(), f.pool.offset(v.bits))
+		}
+		address := func() string {
+			return fmt.Sprintf("%d(%s)(AX*4)", 4*f.lanes()*in.copy, x86Pointers[in.mem])
+		}
+		line := func(operands ...string) {
+			fmt.Fprintf(w, "\t%s%s ", op, suffix)
+			for i, o := range operands {
+				if i > 0 {
+					fmt.Fprintf(w, ", ")
+				}
+				fmt.Fprintf(w, "%s", o)
+			}
+			fmt.Fprintln(w)
+		}
+		imm := fmt.Sprintf("$%d", in.imm)
+		switch op {
+		case "load":
+			if (f.ahead || f.stream) && !rest {
+				// The next block, which may be looked at as a whole before
+				// this code sees it; and kernels that write around the caches
+				// read from memory, across the pages at which processors stop
+				// fetching by themselves.
+				fmt.Fprintf(w, "\tPREFETCHT0 %d(%s)(AX*4)\n", 4*blockLength+4*f.lanes()*in.copy, x86Pointers[in.mem])
+			}
+			switch {
+			case !rest:
+				op = "VMOVUPS"
+				line(address(), reg(-1))
+			case f.wide:
+				op = "VMOVUPS.Z"
+				line(address(), "K1", reg(-1))
+			default:
+				op = "VMASKMOVPS"
+				line(address(), f.reg(vector, maskReg), reg(-1))
+			}
+		case "store":
+			switch {
+			case !rest && f.stream:
+				op = "VMOVNTPS"
+				line(reg(0), address())
+			case !rest:
+				op = "VMOVUPS"
+				line(reg(0), address())
+			case f.wide:
+				op = "VMOVUPS"
+				line(reg(0), "K1", address())
+			default:
+				op = "VMASKMOVPS"
+				line(reg(0), f.reg(vector, maskReg), address())
+			}
+		case "const":
+			f.constant(in.src[0], in.regs[0])
+		case "spill", "reload", "move":
+			f.move(in, frame)
+		case "VSQRTPS", "VGETEXPPS", "VCVTDQ2PS", "VCVTTPS2DQ", "VCVTUDQ2PS", "VCVTTPS2UDQ", "VPABSD", "KNOTW":
+			line(reg(0), reg(-1))
+		case "VROUNDPS", "VRNDSCALEPS", "VGETMANTPS", "VPSLLD", "VPSRAD", "VPSRLD":
+			line(imm, reg(0), reg(-1))
+		case "VCVTPS2PH":
+			line(imm, reg(0), f.half(in.regs[0]))
+		case "VCVTPH2PS":
+			line(f.half(in.regs[1]), reg(-1))
+		case "VCMPPS", "VPCMPD", "VPCMPUD":
+			b := src(1)
+			line(imm, b, reg(0), reg(-1))
+		case "VBLENDMPS": // m, a, b
+			a := src(1)
+			line(a, reg(2), reg(0), reg(-1))
+		case "VBLENDVPS":
+			a := src(1)
+			line(reg(0), a, reg(2), reg(-1))
+		case "VMOVAPS.Z": // m, a
+			line(reg(1), reg(0), reg(-1))
+		case "VSUBPS.merge", "VPADDD.merge": // y, a, m: a - y, or a + y, where m holds, else y
+			op = strings.TrimSuffix(op, ".merge")
+			line(reg(0), reg(1), reg(2), reg(-1))
+		case "VPTERNLOGD", "VFIXUPIMMPS":
+			c := src(2)
+			line(imm, c, reg(1), reg(-1))
+		case "VPERMI2PS": // index, low, high
+			h := src(2)
+			line(h, reg(1), reg(-1))
+		case "VFMADD", "VFMSUB", "VFNMADD", "VFNMSUB":
+			a, b, c := src(0), src(1), src(2)
+			switch {
+			case in.tied == 2: // result in c
+				op += "231PS"
+				if in.folded == 0 {
+					a, b = b, a
+				}
+				line(b, a, c)
+			default: // result in a or b
+				if in.tied == 1 {
+					a, b = b, a
+				}
+				// Now the result is in a; b or c may be memory.
+				if in.folded == 2 || in.folded < 0 {
+					op += "213PS"
+					line(c, b, a)
+				} else {
+					op += "132PS"
+					line(b, c, a)
+				}
+			}
+		default: // KANDNW too: not first and second
+			b := src(1)
+			line(b, reg(0), reg(-1))
+		}
+	}
+}
+
+func (f *x86File) move(in *instruction, frame int) {
+	w := &f.text
+	slot := fmt.Sprintf("%d(SP)", 4*f.lanes()*in.imm)
+	switch in.op {
+	case "spill":
+		op := "VMOVUPS"
+		if in.src[0].class == predicate {
+			op = "KMOVW"
+		}
+		fmt.Fprintf(w, "\t%s %s, %s\n", op, f.reg(in.src[0].class, in.regs[1]), slot)
+	case "reload":
+		op := "VMOVUPS"
+		if in.dst.class == predicate {
+			op = "KMOVW"
+		}
+		fmt.Fprintf(w, "\t%s %s, %s\n", op, slot, f.reg(in.dst.class, in.regs[0]))
+	case "move":
+		op := "VMOVAPS"
+		if in.dst.class == predicate {
+			op = "KMOVW"
+		}
+		fmt.Fprintf(w, "\t%s %s, %s\n", op, f.reg(in.src[0].class, in.regs[1]), f.reg(in.dst.class, in.regs[0]))
+	}
+}
+
+// writeX86 returns the assembly and the Go file of a level.
+func writeX86(ks []*kernel, wide bool) (asm, stubs []byte) {
+	f := &x86File{x86: x86{wide: wide}}
+	f.pool.spread = 1
+	if !wide {
+		f.pool.spread = 8
+	}
+	for _, k := range ks {
+		if !k.vector {
+			continue
+		}
+		for _, f.stream = range []bool{false, true} {
+			variant := ""
+			if f.stream {
+				variant = "Stream"
+			}
+			f.ahead = k.trig()
+			f.function(k, variant)
+			if k.tailed() && wide {
+				f.near, f.ahead = true, true
+				f.function(k, "Near"+variant)
+				f.near = false
+			}
+		}
+	}
+	f.stream, f.ahead = false, false
+	f.halves()
+	f.fence()
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s\n//go:build amd64 && !noasm\n\n#include \"textflag.h\"\n", header)
+	if !wide {
+		data(&b, "mapMasks", []uint32{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 0, 0, 0, 0, 0, 0, 0, 0})
+	}
+	data(&b, "mapConstants"+f.level(), f.pool.words)
+	b.Write(f.text.Bytes())
+
+	var g bytes.Buffer
+	fmt.Fprintf(&g, "%s\n//go:build amd64 && !noasm\n\npackage simd\n\nimport \"math\"\n", header)
+	lookup(&g, ks, f.level(), "")
+	lookup(&g, ks, f.level(), "Stream")
+	g.Write(f.stubs.Bytes())
+	return b.Bytes(), gofmt(g.Bytes())
+}
+
+// fence writes the instruction that orders what stream kernels wrote. It is
+// the same on both levels.
+func (f *x86File) fence() {
+	if f.wide {
+		return
+	}
+	fmt.Fprintf(&f.text, "\n// func streamFence()\nTEXT ·streamFence(SB), NOSPLIT, $0-0\n\tSFENCE\n\tRET\n")
+	fmt.Fprintf(&f.stubs, "\n// streamFence makes what kernels wrote around the caches visible before\n// what is written later.\n//\n//go:noescape\nfunc streamFence()\n")
+}
+
+// data writes a table of constants.
+func data(b *bytes.Buffer, name string, words []uint32) {
+	fmt.Fprintln(b)
+	for i, w := range words {
+		fmt.Fprintf(b, "DATA %s<>+%d(SB)/4, $%#08x\n", name, 4*i, w)
+	}
+	fmt.Fprintf(b, "GLOBL %s<>(SB), RODATA|NOPTR, $%d\n", name, 4*len(words))
+}
