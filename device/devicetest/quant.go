@@ -108,7 +108,7 @@ func (g *generator) matMulQ(d op.DType, short bool) []Case {
 		c := put(op.Shape{2, 2 * e}, g.quantised(w, op.Shape{35, 2 * e}), false, 0)
 		c.In[1].damage(33)
 		if d == op.F32 {
-			// Neighbours that are alike or far from each other, of which nothing is left when they are rounded.
+			// Rows of equal numbers, and rows whose numbers differ so much that rounding to 8 bits makes the small ones 0.
 			c = put(op.Shape{3, 2 * e}, g.quantised(w, op.Shape{20, 2 * e}), true, 0)
 			for i := range c.In[0].Data {
 				c.In[0].Data[i] = []float64{1, -3, float64(op.F32.Round(math.Exp(float64(i % 13))))}[i/(2*e)]

@@ -114,8 +114,8 @@ func goldenRows(t *testing.T, dev *device.Device, d op.DType, g *goldenBlock) er
 	return nil
 }
 
-// goldenProduct multiplies the table by random rows, of which as many as there may be are
-// those of the identity: their products are the numbers one by one.
+// goldenProduct multiplies the table by the transpose of in. The first row of in is random; each of the others
+// is a row of the identity matrix, whose products are single elements of the table.
 func (g *generator) goldenProduct(t *testing.T, dev *device.Device, d op.DType, golden *goldenBlock, rows int) error {
 	in := make([]float32, rows*goldenColumns)
 	for i := range rows {
