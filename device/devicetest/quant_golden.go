@@ -1,6 +1,7 @@
 package devicetest
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -94,14 +95,19 @@ func goldenBlocks(t *testing.T, open Open, unsupported ...op.DType) {
 	}
 }
 
+// executed runs the batch and returns the elements of y.
+func executed(ctx context.Context, b *batch.Batch, y batch.Value) ([]float32, error) {
+	if err := b.Execute(ctx); err != nil {
+		return nil, err
+	}
+	return b.Read(ctx, y)
+}
+
 // goldenRows takes the rows of the table with gather.
 func goldenRows(t *testing.T, dev *device.Device, d op.DType, g *goldenBlock) error {
 	b := batch.New(dev)
 	y := b.Gather(b.UploadBlocks(g.Blocks, d, goldenElements/goldenColumns, goldenColumns), batch.Upload(b, []int32{1, 0}))
-	if err := b.Execute(t.Context()); err != nil {
-		return err
-	}
-	got, err := b.Read(t.Context(), y)
+	got, err := executed(t.Context(), b, y)
 	if err != nil {
 		return err
 	}
@@ -147,10 +153,7 @@ func (g *generator) goldenProduct(t *testing.T, dev *device.Device, d op.DType, 
 	}
 	b := batch.New(dev)
 	y := b.MatMulQ(b.Upload(in, rows, goldenColumns), b.UploadBlocks(golden.Blocks, d, table...))
-	if err := b.Execute(t.Context()); err != nil {
-		return err
-	}
-	got, err := b.Read(t.Context(), y)
+	got, err := executed(t.Context(), b, y)
 	if err != nil {
 		return err
 	}
