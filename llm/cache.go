@@ -12,8 +12,8 @@ import (
 // PageSize is how many tokens a page of the cache has.
 const PageSize = 64
 
-// cache holds the keys and values of all sessions of a model, in pages: rows of tokens
-// for each layer, of which a page is PageSize.
+// cache holds the keys and values of all sessions of a model, in pages. A page
+// is PageSize rows, one for each token, in every layer.
 type cache struct {
 	keys, values []store // of each layer
 	pages        int

@@ -192,8 +192,8 @@ func (o *Sampling) penalises() bool {
 	return o.RepeatPenalty != 0 && o.RepeatPenalty != 1 || o.FrequencyPenalty != 0 || o.PresencePenalty != 0
 }
 
-// among chooses one of the most likely tokens, of which top has the logits, in order, and then the numbers; false if
-// there is none or a logit is NaN.
+// among chooses one of the most likely tokens. The first half of top is their logits in descending order, the second half
+// their token numbers. The result is false if top is empty or a logit is NaN.
 func (s *sampler) among(top []float32) (Token, bool) {
 	n := len(top) / 2
 	s.candidates = s.candidates[:0]

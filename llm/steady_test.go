@@ -39,7 +39,7 @@ func TestSteady(t *testing.T) {
 		if got := dev.Stats().BufferBytes; got != buffers {
 			t.Errorf("%v: buffers of %d bytes, %d behind the third token", typ, got, buffers)
 		}
-		// What grows is the tokens and what prefixes the pages hold: some 32 bytes a token.
+		// Only the list of tokens and the index of shared prefixes grow: about 32 bytes a token.
 		if got := heapInUse(); got > heap+uint64(tokens)*64+1<<20 {
 			t.Errorf("%v: %d bytes in use behind %d tokens, %d behind 1500", typ, got, tokens, heap)
 		}

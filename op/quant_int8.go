@@ -16,8 +16,8 @@ const leastInt8 = 0x1p-100
 // the factor 127/max|x| are quotients in float32, and q is the product with that, in float32, to the
 // nearest integer, the even one of two.
 //
-// Of numbers one of which is not finite the scale is NaN and the integers are 0. Of numbers that
-// are all below 2^-100 all is 0. The last group may be short: q and scales have room for len(x)
+// If one number of a group is not finite, the group's scale is NaN and its integers are 0. If all
+// numbers of a group are below 2^-100 in magnitude, its scale and integers are 0. The last group may be short: q and scales have room for len(x)
 // integers and a scale for each begun group.
 func RoundInt8(q []int8, scales, x []float32) {
 	for i := range (len(x) + Int8Group - 1) / Int8Group {

@@ -377,10 +377,10 @@ func (k *Kernel) loadParam(b []byte, t *tables, in *instr) int {
 	return int(j) + int(p.tail.n)
 }
 
-// constantText writes a plain instruction with one constant of an F32 among its
-// operands, of which it is given the entries.
+// constantText writes a plain instruction, with one F32 constant among its operands. The
+// arguments rd, ra, rb and rc are the table entries of the operands.
 func (k *Kernel) constantText(s *[room]byte, w *word, in *instr, rd, ra, rb, rc uint64) int {
-	// What is written ahead of the constant, and behind it.
+	// The text before the constant, and the text after it.
 	var ahead, ahead2, behind, behind2 uint64
 	v := in.c
 	switch {

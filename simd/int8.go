@@ -259,8 +259,9 @@ func (p *Int8Product) groupSums(sums []float32, corrections []int32, scales []fl
 	}
 }
 
-// Columns writes columns from first to end of c, rows of which are N numbers apart, from the
-// rows of blocks w and bias, if that is not nil. lane is memory that nobody else uses, as Scratch says.
+// Columns computes columns first to end of c, a matrix whose rows are N numbers apart, from
+// rows first to end of the blocks w, and adds bias if it is not nil. lane is scratch memory for this call alone:
+// see Scratch.
 func (p *Int8Product) Columns(lane []float32, c []float32, w []byte, bias []float32, first, end int) {
 	if p.dots != nil {
 		p.dotColumns(c, w, bias, first, end)

@@ -210,7 +210,7 @@ func (p *Page) Wait(expression string) {
 	p.t.Helper()
 	poll := "new Promise((r) => { const f = () => { let v = false; try { v = Boolean(" + expression + "); } catch {} if (v || Date.now() > end) r(v); else setTimeout(f, 20); }; const end = Date.now() + 2000; f(); })"
 	for {
-		// An error may be that of a page that has not come yet, or is about to go.
+		// Evaluate fails while the page loads or is replaced by another: try again.
 		var value json.RawMessage
 		if err := p.evaluate(poll, &value); err == nil && string(value) == "true" {
 			return

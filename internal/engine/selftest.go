@@ -225,8 +225,8 @@ func (c *selfTestCase) operand(o *op.Operation, i, size int) (*op.Array, Host, e
 	return x, h, nil
 }
 
-// quantised returns x in blocks of type t, of which the second half are any blocks, and
-// what they hold.
+// quantised returns blocks of type t and the numbers that they stand for. The first half of the
+// blocks are those of x, the second half have random bytes.
 func quantised(x *op.Array, t op.DType) (*op.Array, Host, error) {
 	n, err := t.Bytes(x.Shape)
 	if err != nil {

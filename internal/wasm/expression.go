@@ -366,8 +366,8 @@ func (p *printer) choose(n *ir.Node) {
 // isZero reports whether n is a constant of no bits.
 func isZero(n *ir.Node) bool { return n.Code == ir.Const && constBits(n) == 0 }
 
-// extreme pushes a maximum or minimum. One with a constant is a comparison of which
-// processors have the instruction; the other one takes them several.
+// extreme pushes a maximum or minimum. With a constant operand it is one
+// comparison, for which processors have an instruction; otherwise it takes several instructions.
 func (p *printer) extreme(n *ir.Node) {
 	op, _ := opOf(n.Code, n.Args[0].Type)
 	x, c := n.Args[0], n.Args[1]

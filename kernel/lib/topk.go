@@ -120,7 +120,7 @@ type searched struct {
 	held  []kernel.F32 // the lane's elements, if they are kept
 }
 
-// newSearched returns the row of a lane group, of which x reads elements.
+// newSearched returns the row of a lane group. x reads an element of the row.
 func newSearched(t *laneGroup, rows, cols kernel.U32, held int, x func(i kernel.U32) kernel.F32) *searched {
 	b := t.b
 	is := t.number.Lt(rows)

@@ -17,7 +17,7 @@ type quantFewCode struct {
 	across           ptx.U32  // activations of a row
 	blocks           ptx.U32  // of a row, where groups are not whole
 	chunks           ptx.U32  // stages along a row
-	full             ptx.U32  // rows of which all teams have 16 at a time
+	full             ptx.U32  // rows that are divided evenly: 16 at a time for each team
 	step             ptx.U32  // from 16 rows of a team to the next
 	rest, restEnd    ptx.U32  // the rows behind these that the team has; nowhere if there are none
 	late             ptx.Pred // rows of the block begin 2 bytes behind a multiple of 4, if some do: see shifted

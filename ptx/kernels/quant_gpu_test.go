@@ -192,8 +192,8 @@ func TestGPUMatMulQ(t *testing.T) {
 // by tiles without digits.
 var fewTunings = [][4]int{{8, 2, 2, 1}, {8, 2, 3, 1}, {8, 2, 4, 1}, {16, 2, 2, 1}}
 
-// BenchmarkGPUMatMulQSchedules times variants of products of one row, for who looks
-// for the best: it takes minutes, and runs with RAYO_TUNE set.
+// BenchmarkGPUMatMulQSchedules times variants of products of one row, to find
+// the best one: it takes minutes, and runs with RAYO_TUNE set.
 func BenchmarkGPUMatMulQSchedules(b *testing.B) {
 	testutil.Need(b, "tuning")
 	for _, blocks := range []op.DType{op.Q4_K, op.Q6_K, op.Q8_0, op.Q5_K, op.Q4_0, op.Q5_0} {

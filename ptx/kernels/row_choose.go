@@ -63,8 +63,8 @@ func (w rowSchedule) by(lanes, blocks, n int) rowSchedule {
 	return w
 }
 
-// chooseRowSchedule returns the way of an operation on rows of so many elements, of which one
-// multiprocessor holds each, where each element has so many weights.
+// chooseRowSchedule returns the schedule of an operation on rows of cols elements, with
+// the given number of weights for each element. One multiprocessor holds a whole row.
 func chooseRowSchedule(o *op.Operation, t op.DType, cols, weights int, d *Device) rowSchedule {
 	v, norm, soft := rowVector(t), isNorm(o), isSoftmax(o)
 	w := rowSchedule{Lanes: 1, Groups: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
@@ -174,7 +174,7 @@ var pairSchedules = []struct{ weights, above, limit, lanes, blocks int }{
 	{1, 19000, 25598, 256, 2},
 }
 
-// pairs returns the way for rows of which pairSchedules has the length.
+// pairs returns the schedule that pairSchedules lists for the length of the rows.
 func (w rowSchedule) pairs(cols, weights int) (rowSchedule, bool) {
 	for _, p := range pairSchedules {
 		if p.weights != weights || cols <= p.above || cols > p.limit {
@@ -323,7 +323,7 @@ var shortSchedules = []struct {
 	{2, 128 * 3, 128 * 4, 128, 8, false},
 }
 
-// short returns the way for rows of which shortSchedules has the length.
+// short returns the schedule that shortSchedules lists for the length of the rows.
 func (w rowSchedule) short(n, weights int) (rowSchedule, bool) {
 	for _, s := range shortSchedules {
 		if weights == s.weights && n > s.above && n <= s.limit {

@@ -33,7 +33,7 @@ type residentRow struct {
 	stage  *rowStage  // likewise
 }
 
-// newResidentRow returns row number number, of which nothing is there yet.
+// newResidentRow returns row number number, before any of its elements is loaded.
 func (t *rowGroup) newResidentRow(number, rows, cols ptx.U32) *residentRow {
 	s := t.s
 	width := ptx.N(s.Width)

@@ -146,7 +146,7 @@ func lost(t *testing.T, p *chrome.Page) {
 		codes.push(String((await again.relu(new Float32Array([-1, 2])))[1]));
 		return codes;
 	})()`, &codes)
-	// What was under way may have been finished by then.
+	// The batch may have finished before the device was lost.
 	if len(codes) > 0 && codes[0] == "finished" {
 		codes[0] = "ErrDeviceLost"
 	}

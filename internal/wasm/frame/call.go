@@ -5,7 +5,7 @@ package frame
 import "unsafe"
 
 // Call is one call as it lies in memory, on machines whose int and pointers have 64 bits.
-// What Pointers holds does not move: to stand here a variable must be on the heap.
+// Pointers must point to the heap, where Go moves nothing; storing a pointer here makes its variable escape to the heap.
 type Call struct {
 	Kernel, Core uint32
 	Pointers     [NumPointers]unsafe.Pointer

@@ -4,8 +4,8 @@
 // the other.
 package frame
 
-// Offsets in bytes. Pointers and integers take eight bytes each, of which
-// kernels read the lower four; floats take four.
+// Offsets in bytes. Pointers and integers take eight bytes each, and
+// kernels read the lower four of them. Floats take four bytes.
 const (
 	Kernel   = 0 // place of the kernel in the table
 	Core     = 4 // of an elementwise kernel, the place of its loop

@@ -405,8 +405,8 @@ func (s *Set) scaledRows() {
 	})
 }
 
-// dots writes simd's dotsFunc of one vector, which is filled up with zeros; so are not
-// the rows, of which the last elements are taken one by one.
+// dots writes simd's dotsFunc of one vector, which is padded with zeros. The
+// rows are not padded: their last elements are multiplied one by one.
 func (s *Set) dots() {
 	dot := s.reduce(reductions[3])
 	s.add("gemm.dots1", func(k kernel) {

@@ -166,7 +166,7 @@ func (q *quantized) sixteen(at int, withMin bool) {
 	}
 }
 
-// end adds up what has the scale.
+// end adds the sum of a group of elements, multiplied by their common scale, to the result.
 func (q *quantized) end() {
 	if q.dot {
 		q.Get(q.total)
