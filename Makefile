@@ -51,7 +51,7 @@ settled = Portable|ONNX|NumPy|Quotients|WebGPU(Loops|LongRows|Flows|Windows|Extr
 .PHONY: race
 race: ## test the concurrent packages under the race detector
 	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -skip "$(settled)" -timeout 20m $$($(PACKAGES) concurrent) && \
-		$(GO) test -race -vet=off -short -timeout 20m -run Together ./kernel/lib'
+		$(GO) test -race -vet=off -short -timeout 20m -run Together ./internal/portable'
 
 .PHONY: gonum
 gonum: ## test the module gonum with gonum's own BLAS suite
@@ -81,12 +81,12 @@ levels: ## test native code on each narrower instruction set, and without assemb
 webgpu: ## test WebGPU without cgo on lavapipe and SwiftShader, with a sample of the conformance suite
 	@$(WITH) vulkan true && $(WITH) swiftshader true
 	CGO_ENABLED=0 $(GO) test -timeout 8m ./internal/webgpu/gogpu
-	CGO_ENABLED=0 $(GO) test -timeout 15m -run 'WebGPUSample|Drivers' ./device/devicetest
+	CGO_ENABLED=0 $(GO) test -timeout 15m -run 'WebGPUSample|Drivers' ./internal/devicetest
 
 # goffi_static: what loads libraries would have to be loaded by arm64's loader.
 .PHONY: arm64
 arm64: ## test native code, the interpreter of kernels and GGUF as arm64 programs under qemu
-	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CUDA|WebGPU|Portable|CPUThreads" -vet=off -tags goffi_static -short -timeout 20m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels | grep -v "/kernel/lib$$\|/wgsl$$")
+	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CUDA|WebGPU|Portable|CPUThreads" -vet=off -tags goffi_static -short -timeout 20m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels | grep -v "/internal/portable$$\|/wgsl$$")
 
 .PHONY: wasm-test
 wasm-test: ## test what pages can run, on SIMD128 and one thread, as js/wasm programs under Node.js
@@ -120,7 +120,7 @@ cross: ## build for every platform that the project promises
 	$(call compile,GOOS=windows GOARCH=amd64 CGO_ENABLED=0,$(plainly))
 	$(call compile,GOOS=darwin GOARCH=arm64 CGO_ENABLED=0,$(plainly))
 	$(call compile,GOOS=js GOARCH=wasm CGO_ENABLED=0) # browsers
-	GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) list -export -tags nowebgpu ./kernel/lib ./internal/driver/webgpu ./ptx/kernels ./device >/dev/null # pages without WebGPU
+	GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) list -export -tags nowebgpu ./internal/portable ./internal/driver/webgpu ./internal/ptxkernels ./device >/dev/null # pages without WebGPU
 	$(call compile,GOOS=linux GOARCH=386 CGO_ENABLED=0,$(plainly)) # int has 32 bits, and there is no assembly
 	$(call compile,CGO_ENABLED=0)
 	@$(WITH) cgo $(call compile,CGO_ENABLED=1)
@@ -140,7 +140,7 @@ vet: ## run go vet for each architecture with assembly, and without assembly
 	$(GO) vet -tags noasm $$($(PACKAGES) native)
 	$(GO) vet ./.ci/chromexec ./.ci/pagesize && $(GO) vet examples/browser/serve.go
 	$(GO) vet -tags browser ./internal/chrome ./wasm/serve ./examples/browser
-	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./wasm/... ./internal/jscall ./internal/webgpu/jshost ./internal/wasm/jshost ./simd ./device/devicetest
+	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./wasm/... ./internal/jscall ./internal/webgpu/jshost ./internal/wasm/jshost ./simd ./internal/devicetest
 
 .PHONY: lint
 lint: ## run staticcheck in every module
@@ -172,7 +172,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 
 .PHONY: fuzz-api
 fuzz-api: ## compare random batches of all operations with the references for FUZZAPI_TIME (2m); RAYO_SEED repeats one
-	FUZZAPI_TIME=$(FUZZAPI_TIME) $(GO) test $(TIMEOUT) -count=1 -v -run 'TestFuzzAPI$$' ./device/devicetest
+	FUZZAPI_TIME=$(FUZZAPI_TIME) $(GO) test $(TIMEOUT) -count=1 -v -run 'TestFuzzAPI$$' ./internal/devicetest
 
 .PHONY: examples
 examples: ## run every example that needs no model file

@@ -36,7 +36,7 @@ install() {
 run() {
 	echo "--- $1"
 	GOOS=js GOARCH=wasm CGO_ENABLED=0 RAYO_REQUIRE=browser go test -vet=off -short -count=1 -timeout 10m -v -exec "$2" \
-		-run 'TestMayWait|TestHost|TestLost|TestFault|TestMistake|TestTooLarge|TestBrowser|TestSIMD128|TestMapLengths|TestConv2DAtRandom|TestPromise|TestFunc$|TestTypedArrays|TestWrongArrays|TestInt$|TestView' ./wasm/bridge ./internal/jscall ./internal/webgpu/jshost ./simd ./device/devicetest |
+		-run 'TestMayWait|TestHost|TestLost|TestFault|TestMistake|TestTooLarge|TestBrowser|TestSIMD128|TestMapLengths|TestConv2DAtRandom|TestPromise|TestFunc$|TestTypedArrays|TestWrongArrays|TestInt$|TestView' ./wasm/bridge ./internal/jscall ./internal/webgpu/jshost ./simd ./internal/devicetest |
 		grep -v '^\(=== \(RUN\|PAUSE\|CONT\)\| *--- PASS: Test[A-Za-z]*/.*/\|error: XDG_RUNTIME_DIR\)'
 }
 

@@ -24,17 +24,17 @@ self=$here/$(basename "$0")
 if [ "${1-}" = build ]; then
 	cd "$here/.."
 	mkdir -p dist/gpu
-	for p in cuda device/devicetest ptx/kernels; do
+	for p in cuda internal/devicetest internal/ptxkernels; do
 		CGO_ENABLED=0 GOOS=linux GOARCH=${GOARCH-amd64} ${GO-go} test -c -trimpath -ldflags='-s -w' -o "dist/gpu/$(basename $p).test" ./$p
 	done
 	rm -f dist/gpu/{webgpu.test,batches.test,vulkan}
-	for p in webgpu:device/devicetest batches:internal/driver/webgpu; do
+	for p in webgpu:internal/devicetest batches:internal/driver/webgpu; do
 		bash .ci/with.sh cgo env CGO_ENABLED=1 GOOS=linux GOARCH=${GOARCH-amd64} ${GO-go} test -c -tags nocuda -trimpath -ldflags='-s -w' -o "dist/gpu/${p%%:*}.test" "./${p#*:}"
 	done
 	# Only where it would run.
 	[ "${GOARCH-amd64}" != "$(${GO-go} env GOHOSTARCH)" ] || bash .ci/with.sh cgo ${CC-cc} -O2 -o dist/gpu/vulkan bench/peers/vulkan.c -ldl
 	if [ -n "${RAYO_SANITIZE-}" ]; then
-		for p in cuda device/devicetest ptx/kernels; do
+		for p in cuda internal/devicetest internal/ptxkernels; do
 			CGO_ENABLED=1 GOOS=linux ${GO-go} test -c -tags nowebgpu -trimpath -ldflags='-s -w' -o "dist/gpu/$(basename $p).cgo.test" ./$p
 		done
 	fi
@@ -64,7 +64,7 @@ test)
 	if by cuda; then
 		export RAYO_REQUIRE=cuda
 		./cuda.test -test.run GPU
-		./kernels.test -test.run GPU
+		./ptxkernels.test -test.run GPU
 		./devicetest.test -test.run '^TestCUDA(Pair)?$' -test.timeout 20m
 	fi
 	if by vulkan; then
@@ -119,7 +119,7 @@ sanitize)
 	# What takes longest goes first. The operations are all there: each name begins with
 	# one of the letters.
 	for tool in racecheck memcheck; do
-		for part in 'kernels TestGPUHalf' 'kernels TestGPU(MatMulQ|Attention)' 'kernels TestGPU(Sgemm|TF32)' 'kernels TestGPU(Rows|Reduce|Functions|Instructions)' \
+		for part in 'ptxkernels TestGPUHalf' 'ptxkernels TestGPU(MatMulQ|Attention)' 'ptxkernels TestGPU(Sgemm|TF32)' 'ptxkernels TestGPU(Rows|Reduce|Functions|Instructions)' \
 			'devicetest ^TestCUDA$ ^TestCUDA$/^(operations|graphs|aliasing|mistakes|buffers|blocks|copies|plans|cancellation|closing)$' \
 			'devicetest ^TestCUDA$ ^TestCUDA$/^(operations|graphs|concurrency|leaks)$' 'devicetest ^TestCUDA$/^graphs$' \
 			'devicetest ^TestCUDA$/^operations$/^matmul$' 'devicetest ^TestCUDA$/^operations$/^matmul_q$' 'devicetest ^TestCUDA$/^operations$/^m([^a]|a[^t]|at[^m])' \

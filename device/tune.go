@@ -11,7 +11,7 @@ import (
 type Tuned = engine.Tuned
 
 // Tune measures the kernel variants that the device has for an operation over
-// operands of the given types and shapes (see kernel/lib), and makes it prefer
+// operands of the given types and shapes (see internal/portable), and makes it prefer
 // the fastest for operands of about these sizes, now and in later processes: the
 // choice is stored with the identity of the device.
 //

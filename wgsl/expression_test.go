@@ -12,8 +12,8 @@ import (
 	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/optest"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/kernel"
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -114,18 +114,18 @@ func kernelsOf(t testing.TB, o *op.Operation, kernels map[string]*kernel.Kernel)
 				params[k] = ir.NewConst(float64(attrs[i].Float(k)), ir.F32)
 			}
 			args := make([]*ir.Node, arity)
-			post := &lib.Epilogue{}
+			post := &portable.Epilogue{}
 			const rows, cols = 6, 8
 			for k, d := range in {
 				spread := op.BroadcastKind((k + int(d)) % 4)
 				n := map[op.BroadcastKind]int{op.Full: rows * cols, op.Scalar: 1, op.Tiled: cols, op.Repeated: rows}[spread]
-				post.In = append(post.In, lib.Operand{Type: d, Broadcast: spread, N: n})
+				post.In = append(post.In, portable.Operand{Type: d, Broadcast: spread, N: n})
 				args[k] = ir.NewArg(k, op.Register(d))
 			}
 			post.Exprs = []*ir.Node{ir.Substitute(x, args, params)}
-			for _, variant := range lib.Variants(nil) {
-				r := &lib.Request{Post: post, Out: []lib.Array{{Type: out[0], Shape: op.Shape{rows, cols}}}, Variant: variant, Target: lib.Target{F16: true}}
-				p, err := lib.For(r)
+			for _, variant := range portable.Variants(nil) {
+				r := &portable.Request{Post: post, Out: []portable.Array{{Type: out[0], Shape: op.Shape{rows, cols}}}, Variant: variant, Target: portable.Target{F16: true}}
+				p, err := portable.For(r)
 				if err != nil {
 					t.Errorf("%v of %v: %v", o, d, err)
 					continue
@@ -140,11 +140,11 @@ func kernelsOf(t testing.TB, o *op.Operation, kernels map[string]*kernel.Kernel)
 // interpreter, and returns what it makes.
 func compute(t *testing.T, x *ir.Node, n int, out op.DType, buffers ...[]byte) []byte {
 	t.Helper()
-	r := &lib.Request{Post: &lib.Epilogue{Exprs: []*ir.Node{x}}, Out: []lib.Array{{Type: out, Shape: op.Shape{n}}}, Target: lib.Target{F16: true}}
+	r := &portable.Request{Post: &portable.Epilogue{Exprs: []*ir.Node{x}}, Out: []portable.Array{{Type: out, Shape: op.Shape{n}}}, Target: portable.Target{F16: true}}
 	for range buffers {
-		r.Post.In = append(r.Post.In, lib.Operand{Type: op.F32, N: n})
+		r.Post.In = append(r.Post.In, portable.Operand{Type: op.F32, N: n})
 	}
-	p, err := lib.For(r)
+	p, err := portable.For(r)
 	if err != nil {
 		t.Fatal(err)
 	}

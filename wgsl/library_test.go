@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/kernel"
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -26,7 +26,7 @@ var shapes = [][]op.Shape{
 func TestLibrary(t *testing.T) {
 	kernels := make(map[string]*kernel.Kernel)
 	for _, o := range op.Catalogue() {
-		if !lib.Has(o) || o.Class() == op.Elementwise && o != op.Gelu && o != op.Add {
+		if !portable.Has(o) || o.Class() == op.Elementwise && o != op.Gelu && o != op.Add {
 			continue // their expressions have a test of their own
 		}
 		before := len(kernels)
@@ -91,16 +91,16 @@ func request(t *testing.T, o *op.Operation, in []op.Shape, d op.DType, kernels m
 		if err != nil || len(outShapes) > len(outTypes) {
 			continue
 		}
-		for _, variant := range append([]string{""}, lib.Variants(o)...) {
+		for _, variant := range append([]string{""}, portable.Variants(o)...) {
 			for _, subgroups := range []bool{false, true} {
-				r := &lib.Request{Op: o, Attrs: attrs, Variant: variant, Target: lib.Target{Subgroups: subgroups, F16: d == op.F16}}
+				r := &portable.Request{Op: o, Attrs: attrs, Variant: variant, Target: portable.Target{Subgroups: subgroups, F16: d == op.F16}}
 				for i := range in {
-					r.In = append(r.In, lib.Array{Type: types[i], Shape: in[i]})
+					r.In = append(r.In, portable.Array{Type: types[i], Shape: in[i]})
 				}
 				for i := range outShapes {
-					r.Out = append(r.Out, lib.Array{Type: outTypes[i], Shape: outShapes[i]})
+					r.Out = append(r.Out, portable.Array{Type: outTypes[i], Shape: outShapes[i]})
 				}
-				p, err := lib.For(r)
+				p, err := portable.For(r)
 				if err != nil {
 					continue
 				}

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
+	"github.com/rayo-go/rayo/internal/ptxkernels"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
-	"github.com/rayo-go/rayo/ptx/kernels"
 	"github.com/rayo-go/rayo/ptx/samples"
 )
 
@@ -79,7 +79,7 @@ func ways(o *op.Operation, target ptx.Target) (s []string) {
 		if err != nil {
 			continue
 		}
-		if p, err := kernels.For(r, hardware(target)); err == nil && len(p.Stages) > 0 {
+		if p, err := ptxkernels.For(r, hardware(target)); err == nil && len(p.Stages) > 0 {
 			s = append(s, fmt.Sprintf("%v native %s", t, p.Variant))
 		}
 	}
@@ -87,7 +87,7 @@ func ways(o *op.Operation, target ptx.Target) (s []string) {
 	if err != nil {
 		return s
 	}
-	if p, err := lib.For(r); err == nil && len(p.Stages) > 0 {
+	if p, err := portable.For(r); err == nil && len(p.Stages) > 0 {
 		s = append(s, strings.TrimSpace("portable "+p.Variant))
 	}
 	return s
@@ -95,6 +95,6 @@ func ways(o *op.Operation, target ptx.Target) (s []string) {
 
 // hardware returns what the choice of a native kernel depends on, as an H200 and
 // an A100 have it.
-func hardware(t ptx.Target) kernels.Device {
-	return kernels.Device{Target: t, Multiprocessors: 132, Shared: t.MaxShared()}
+func hardware(t ptx.Target) ptxkernels.Device {
+	return ptxkernels.Device{Target: t, Multiprocessors: 132, Shared: t.MaxShared()}
 }

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/ptxgen"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/ptxkernels"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
-	"github.com/rayo-go/rayo/ptx/kernels"
 	"github.com/rayo-go/rayo/ptx/samples"
 )
 
@@ -21,7 +21,7 @@ type ptxRequest struct {
 }
 
 // libraryTarget is what the portable library may use of an NVIDIA GPU.
-var libraryTarget = lib.Target{Lanes: 1024, Shared: ptx.MaxStaticShared, Buffers: 60, Groups: 65535, Subgroups: true, F16: true}
+var libraryTarget = portable.Target{Lanes: 1024, Shared: ptx.MaxStaticShared, Buffers: 60, Groups: 65535, Subgroups: true, F16: true}
 
 // shown is a kernel that can be put into a module.
 type shown struct {
@@ -47,8 +47,8 @@ func (r *ptxRequest) find(name string, target ptx.Target) ([]shown, error) {
 	}
 	base := kernelBase(name)
 	var refused error
-	if !r.Portable && r.Variant == "" && (req.Op == nil || kernels.Has(req.Op)) {
-		p, err := kernels.For(req, hardware(target))
+	if !r.Portable && r.Variant == "" && (req.Op == nil || ptxkernels.Has(req.Op)) {
+		p, err := ptxkernels.For(req, hardware(target))
 		if err == nil {
 			return native(base, describe(req), p), nil
 		}
@@ -64,10 +64,10 @@ func (r *ptxRequest) find(name string, target ptx.Target) ([]shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	return portable(base, describe(req), p)
+	return portableTexts(base, describe(req), p)
 }
 
-func native(base, operands string, p *kernels.Plan) []shown {
+func native(base, operands string, p *ptxkernels.Plan) []shown {
 	var all []shown
 	for i := range p.Stages {
 		s := &p.Stages[i]
@@ -79,7 +79,7 @@ func native(base, operands string, p *kernels.Plan) []shown {
 	return all
 }
 
-func portable(base, operands string, p *lib.Plan) ([]shown, error) {
+func portableTexts(base, operands string, p *portable.Plan) ([]shown, error) {
 	var all []shown
 	for i := range p.Stages {
 		s := &p.Stages[i]

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx/samples"
 )
@@ -37,7 +37,7 @@ func TestPTXListsWhatItShows(t *testing.T) {
 		names = append(names, "sample/"+s.Name)
 	}
 	for _, o := range op.Catalogue() {
-		if o != op.Cast && (!o.View() || o == op.Transpose) && (o.Class() == op.Elementwise || lib.Has(o)) { // views move nothing alone
+		if o != op.Cast && (!o.View() || o == op.Transpose) && (o.Class() == op.Elementwise || portable.Has(o)) { // views move nothing alone
 			names = append(names, o.Name())
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/driver"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -77,7 +77,7 @@ func (r *kernelRequest) shapes(o *op.Operation) ([]op.Shape, error) {
 }
 
 // build returns the request for one operation that is not elementwise.
-func (r *kernelRequest) build(o *op.Operation, target lib.Target) (*lib.Request, error) {
+func (r *kernelRequest) build(o *op.Operation, target portable.Target) (*portable.Request, error) {
 	shapes, err := r.shapes(o)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (r *kernelRequest) build(o *op.Operation, target lib.Target) (*lib.Request,
 		attrs = attrs.Rows()
 	}
 	types := make([]op.DType, len(shapes))
-	req := &lib.Request{Op: o, Attrs: attrs, Target: target, Variant: r.Variant}
+	req := &portable.Request{Op: o, Attrs: attrs, Target: target, Variant: r.Variant}
 	for i, s := range shapes {
 		types[i] = d
 		switch {
@@ -117,7 +117,7 @@ func (r *kernelRequest) build(o *op.Operation, target lib.Target) (*lib.Request,
 		case o == op.MatMulQ && i == 1:
 			types[i] = weights
 		}
-		req.In = append(req.In, lib.Array{Type: types[i], Shape: s})
+		req.In = append(req.In, portable.Array{Type: types[i], Shape: s})
 	}
 	made, err := o.Types(&attrs, types)
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *kernelRequest) build(o *op.Operation, target lib.Target) (*lib.Request,
 		return nil, err
 	}
 	for i, s := range results {
-		req.Out = append(req.Out, lib.Array{Type: made[i], Shape: s})
+		req.Out = append(req.Out, portable.Array{Type: made[i], Shape: s})
 	}
 	return req, nil
 }
@@ -157,8 +157,8 @@ func typeNamed(name string) op.DType {
 // fused returns the request for operations joined by plus signs, all elementwise
 // but perhaps the first. Each takes the result of the one before as its first
 // operand, and further ones from memory.
-func (r *kernelRequest) fused(ops []*op.Operation, target lib.Target) (*lib.Request, error) {
-	req := &lib.Request{Target: target, Variant: r.Variant}
+func (r *kernelRequest) fused(ops []*op.Operation, target portable.Target) (*portable.Request, error) {
+	req := &portable.Request{Target: target, Variant: r.Variant}
 	f := &driver.Fused{}
 	var shape op.Shape
 	d := op.F32
@@ -231,19 +231,19 @@ func (r *kernelRequest) fused(ops []*op.Operation, target lib.Target) (*lib.Requ
 	if err != nil {
 		return nil, err
 	}
-	req.Post = &lib.Epilogue{Exprs: exprs}
+	req.Post = &portable.Epilogue{Exprs: exprs}
 	for i, x := range f.In {
 		if i > 0 || req.Op == nil {
-			req.Post.In = append(req.Post.In, lib.Operand{Type: x.Type, Broadcast: x.Broadcast, N: x.N, Layout: x.Layout})
+			req.Post.In = append(req.Post.In, portable.Operand{Type: x.Type, Broadcast: x.Broadcast, N: x.N, Layout: x.Layout})
 		}
 	}
-	req.Out = []lib.Array{{Type: t, Shape: shape}}
+	req.Out = []portable.Array{{Type: t, Shape: shape}}
 	return req, nil
 }
 
 // named returns the request for a name: an operation, or several joined by plus
 // signs. list is the command that lists them.
-func (r *kernelRequest) named(name string, target lib.Target, list string) (*lib.Request, error) {
+func (r *kernelRequest) named(name string, target portable.Target, list string) (*portable.Request, error) {
 	var ops []*op.Operation
 	for _, n := range strings.Split(strings.ToLower(name), "+") {
 		o := op.Lookup(n)
@@ -259,9 +259,9 @@ func (r *kernelRequest) named(name string, target lib.Target, list string) (*lib
 }
 
 // portable returns the kernels of the portable library for a request.
-func (r *kernelRequest) portable(req *lib.Request) (*lib.Plan, error) {
-	p, err := lib.For(req)
-	if names := lib.Variants(req.Op); err != nil && r.Variant != "" && names != nil {
+func (r *kernelRequest) portable(req *portable.Request) (*portable.Plan, error) {
+	p, err := portable.For(req)
+	if names := portable.Variants(req.Op); err != nil && r.Variant != "" && names != nil {
 		return nil, fmt.Errorf("%w (variants: %s)", err, strings.Join(names, " "))
 	}
 	return p, err
@@ -271,9 +271,9 @@ func (r *kernelRequest) portable(req *lib.Request) (*lib.Plan, error) {
 func kernelBase(name string) string { return strings.ReplaceAll(strings.ToLower(name), "+", "_") }
 
 // describe writes the operands of a request.
-func describe(r *lib.Request) string {
+func describe(r *portable.Request) string {
 	var s []string
-	array := func(a lib.Array) {
+	array := func(a portable.Array) {
 		if a.Shape != nil {
 			s = append(s, fmt.Sprintf("%v%v", a.Type, a.Shape))
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/wgsl"
 )
@@ -35,10 +35,10 @@ var wgslFeatures = map[string]wgsl.Feature{"f16": wgsl.Half, "subgroups": wgsl.S
 
 // targets returns what the kernels of the portable library are chosen for, and
 // what they are printed for.
-func (t *wgslTarget) targets(a *app) (lib.Target, wgsl.Target, error) {
+func (t *wgslTarget) targets(a *app) (portable.Target, wgsl.Target, error) {
 	if t.Device != "" {
 		if err := t.adapter(a); err != nil {
-			return lib.Target{}, wgsl.Target{}, err
+			return portable.Target{}, wgsl.Target{}, err
 		}
 	}
 	l := wgsl.DefaultLimits
@@ -55,14 +55,14 @@ func (t *wgslTarget) targets(a *app) (lib.Target, wgsl.Target, error) {
 	for _, name := range t.Features {
 		f, ok := wgslFeatures[name]
 		if !ok {
-			return lib.Target{}, w, fmt.Errorf("no feature is called %q: there are f16, subgroups and dot4, or none", name)
+			return portable.Target{}, w, fmt.Errorf("no feature is called %q: there are f16, subgroups and dot4, or none", name)
 		}
 		w.Features |= f
 	}
 	if w.Consumer == wgsl.NagaGo {
 		w.Features &^= wgsl.Half // which that compiler does not know
 	}
-	return lib.Target{Lanes: int(t.Lanes), Shared: int(t.Shared), Buffers: t.Buffers, Groups: int(l.Grid),
+	return portable.Target{Lanes: int(t.Lanes), Shared: int(t.Shared), Buffers: t.Buffers, Groups: int(l.Grid),
 		Subgroups: w.Features&wgsl.Subgroups != 0, F16: w.Features&wgsl.Half != 0}, w, nil
 }
 
@@ -191,14 +191,14 @@ func (c *wgslListCmd) Run(a *app) error {
 		if err != nil {
 			continue
 		}
-		p, err := lib.For(r)
+		p, err := portable.For(r)
 		if err != nil || len(p.Stages) == 0 {
 			continue
 		}
 		names := []string{p.Variant}
-		for _, v := range lib.Variants(o) {
+		for _, v := range portable.Variants(o) {
 			r.Variant = v
-			if _, err := lib.For(r); err == nil && v != p.Variant {
+			if _, err := portable.For(r); err == nil && v != p.Variant {
 				names = append(names, v)
 			}
 		}

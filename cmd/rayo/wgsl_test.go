@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/testutil"
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -19,7 +19,7 @@ func TestWGSLListsWhatItShows(t *testing.T) {
 	}
 	names := []string{"mul+add+gelu", "matmul+relu", "less+where"}
 	for _, o := range op.Catalogue() {
-		if o != op.Cast && (!o.View() || o == op.Transpose) && (o.Class() == op.Elementwise || lib.Has(o)) { // views move nothing alone
+		if o != op.Cast && (!o.View() || o == op.Transpose) && (o.Class() == op.Elementwise || portable.Has(o)) { // views move nothing alone
 			names = append(names, o.Name())
 		}
 	}

@@ -21,16 +21,17 @@ const module = "github.com/rayo-go/rayo"
 var order = [][]string{
 	{"cmd", "examples", "internal/gen", "docs", "internal/testutil", "internal/tinymodel", "internal/chrome", "wasm/gpu", "wasm/site", "wasm/serve"},
 	{"llm/serve"},
-	{"llm", "device/devicetest", "internal/webgpu/hosttest", "internal/opcase"},
+	{"llm", "internal/devicetest", "internal/webgpu/hosttest", "internal/opcase"},
 	{"internal/onnxtest"},
 	{"batch", "imgconv", "wasm/bridge"},
 	{"device"},
 	{"internal/engine"},
 	{"internal/graph", "internal/driver"},
-	{"ptx/kernels"},
+	{"internal/ptxkernels"},
 	{"internal/ptxgen"},
 	{"simd", "wasm", "cuda", "ptx", "wgsl", "internal/webgpu", "internal/memory", "internal/workers", "internal/roofline", "internal/measured"},
 	{"internal/dl", "internal/measured", "internal/wasm"},
+	{"internal/portable"},
 	{"kernel"},
 	{"internal/interp", "internal/optest"},
 	{"op", "gguf/convert"},
@@ -40,7 +41,7 @@ var order = [][]string{
 
 // beside lists what a room may use that does not stand below it.
 var beside = map[string][]string{
-	"device/devicetest":        {"internal/testutil"},
+	"internal/devicetest":      {"internal/testutil"},
 	"internal/webgpu/hosttest": {"internal/testutil"},
 	"examples":                 {"internal/testutil", "internal/chrome"},
 	"internal/tinymodel":       {"internal/testutil"},

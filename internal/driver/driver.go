@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -240,10 +240,10 @@ type Peer interface {
 // Tunable is what a device implements that runs portable kernels.
 type Tunable interface {
 	// Target is what the device can do.
-	Target() lib.Target
+	Target() portable.Target
 	// Portable reports whether a portable kernel computes r, and not one of
 	// the device's own.
-	Portable(r *lib.Request) bool
+	Portable(r *portable.Request) bool
 	// Tune makes the device prefer a variant for requests of a key, in what is
 	// prepared from now on.
 	Tune(key, variant string)

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -14,7 +14,7 @@ import (
 //
 // Linear algebra is computed as on the CPU instead, by one thread: its references take
 // too long for matrices of any size.
-func Reference(r *lib.Request, in, out [][]byte) error {
+func Reference(r *portable.Request, in, out [][]byte) error {
 	var dims []op.Shape
 	for _, a := range r.In {
 		dims = append(dims, a.Shape)
@@ -61,7 +61,7 @@ func Reference(r *lib.Request, in, out [][]byte) error {
 }
 
 // gathered returns the array that memory shows in the layout of a.
-func gathered(memory *op.Array, a *lib.Array) *op.Array {
+func gathered(memory *op.Array, a *portable.Array) *op.Array {
 	bits := binary.NativeEndian.AppendUint32(nil, a.Layout.Fill)
 	if a.Type.Size() == 2 {
 		bits = binary.NativeEndian.AppendUint16(nil, uint16(a.Layout.Fill))

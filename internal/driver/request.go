@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -32,11 +32,11 @@ type Arrays[A any] interface {
 // together from operands and results: those in a type that kernels do not have are
 // widened before, and narrowed after.
 type Request[A any] struct {
-	lib.Request
+	portable.Request
 	From   []A // the operands, those of the epilogue behind them
 	To     []A // the results
 	narrow []narrowing[A]
-	made   lib.Array // the first result of the operation
+	made   portable.Array // the first result of the operation
 }
 
 // narrowing is a result that is to be brought to its place.
@@ -64,9 +64,9 @@ func (r *Request[A]) Operation(a Arrays[A], s *Step) error {
 	if err != nil {
 		return err
 	}
-	r.Op, r.Attrs, r.made = s.Op, s.Attrs, lib.Array{Type: types[0], Shape: shapes[0]}
+	r.Op, r.Attrs, r.made = s.Op, s.Attrs, portable.Array{Type: types[0], Shape: shapes[0]}
 	for i, x := range s.In {
-		var array lib.Array
+		var array portable.Array
 		var at A
 		if x.Slot >= 0 {
 			if x.Layout != nil && s.Op.Class() == op.Reduction {
@@ -106,7 +106,7 @@ func (s *Step) mixed() bool {
 // of f and, behind them, scalars of float32. If first is not nil, it is where operand
 // 0 is, in a type that kernels have.
 func (r *Request[A]) Program(a Arrays[A], f *Fused, exprs []*ir.Node, first *A, scalars []A, out []Operand) error {
-	r.Post = &lib.Epilogue{Exprs: exprs}
+	r.Post = &portable.Epilogue{Exprs: exprs}
 	for i, x := range f.In {
 		if i > 0 || first == nil {
 			if err := r.add(a, x); err != nil {
@@ -114,10 +114,10 @@ func (r *Request[A]) Program(a Arrays[A], f *Fused, exprs []*ir.Node, first *A, 
 			}
 			continue
 		}
-		r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: x.Type, Broadcast: x.Broadcast, N: x.N, Layout: x.Layout}), append(r.From, *first)
+		r.Post.In, r.From = append(r.Post.In, portable.Operand{Type: x.Type, Broadcast: x.Broadcast, N: x.N, Layout: x.Layout}), append(r.From, *first)
 	}
 	for _, at := range scalars {
-		r.Post.In, r.From = append(r.Post.In, lib.Operand{Type: op.F32, Broadcast: op.Scalar, N: 1}), append(r.From, at)
+		r.Post.In, r.From = append(r.Post.In, portable.Operand{Type: op.F32, Broadcast: op.Scalar, N: 1}), append(r.From, at)
 	}
 	r.results(a, out, f.Shape)
 	return nil
@@ -126,7 +126,7 @@ func (r *Request[A]) Program(a Arrays[A], f *Fused, exprs []*ir.Node, first *A, 
 // add adds an operand of the epilogue.
 func (r *Request[A]) add(a Arrays[A], x Operand) error {
 	t, at, err := operand(a, x)
-	o := lib.Operand{Type: t, Broadcast: x.Broadcast, N: x.N}
+	o := portable.Operand{Type: t, Broadcast: x.Broadcast, N: x.N}
 	if x.Layout != nil {
 		o.Layout = x.Layout.Filled(x.Type, t)
 	}
@@ -145,7 +145,7 @@ func (r *Request[A]) results(a Arrays[A], out []Operand, shapes ...op.Shape) {
 			r.narrow = append(r.narrow, narrowing[A]{at, wide, memory})
 			at = wide
 		}
-		array := lib.Array{Type: t, Shape: Present(shapes[min(i, len(shapes)-1)])}
+		array := portable.Array{Type: t, Shape: Present(shapes[min(i, len(shapes)-1)])}
 		if o.Layout != nil {
 			array.Layout, array.N = o.Layout, o.N
 		}
@@ -171,7 +171,7 @@ func (r *Request[A]) With(a Arrays[A], post *Fused) (*Request[A], error) {
 	}
 	w := *r
 	w.From = r.From[:len(r.From):len(r.From)]
-	w.Post = &lib.Epilogue{Exprs: exprs}
+	w.Post = &portable.Epilogue{Exprs: exprs}
 	for _, x := range post.In[1:] {
 		if err := w.add(a, x); err != nil {
 			return nil, err
@@ -191,7 +191,7 @@ func (r *Request[A]) Unfused(a Arrays[A], post *Fused) (*Request[A], *Fused, err
 	}
 	t := a.StorageType(Operand{Type: r.made.Type, N: n})
 	alone := *r
-	alone.Out, alone.narrow = []lib.Array{{Type: t, Shape: shape}}, nil
+	alone.Out, alone.narrow = []portable.Array{{Type: t, Shape: shape}}, nil
 	alone.To = []A{a.Reserve(int64(n) * int64(t.Size()))}
 	f := *post
 	f.In = append([]Operand(nil), post.In...)
@@ -228,7 +228,7 @@ func Scalars[A any](a Arrays[A], params []float32) []A {
 
 // Bound returns the arrays that the buffers of each stage of a plan are: operands
 // and results of its request, and temporaries and constants of its own.
-func Bound[A any](a Arrays[A], p *lib.Plan, from, to []A) [][]A {
+func Bound[A any](a Arrays[A], p *portable.Plan, from, to []A) [][]A {
 	temporary, constant := make([]A, len(p.Scratch)), make([]A, len(p.Constants))
 	for i, n := range p.Scratch {
 		temporary[i] = a.Reserve(n)
@@ -236,7 +236,7 @@ func Bound[A any](a Arrays[A], p *lib.Plan, from, to []A) [][]A {
 	for i, c := range p.Constants {
 		constant[i] = a.Constant(c)
 	}
-	among := [...][]A{lib.InputRef: from, lib.OutputRef: to, lib.ScratchRef: temporary, lib.ConstantRef: constant}
+	among := [...][]A{portable.InputRef: from, portable.OutputRef: to, portable.ScratchRef: temporary, portable.ConstantRef: constant}
 	stages := make([][]A, len(p.Stages))
 	for i := range p.Stages {
 		for _, r := range p.Stages[i].Bind {

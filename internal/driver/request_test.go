@@ -10,7 +10,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/optest"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -91,7 +91,7 @@ func TestOperation(t *testing.T) {
 		if err := r.Operation(h, s); err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range []lib.Array{{Type: op.F32, Shape: op.Shape{size[0], size[1]}}, {Type: op.F32, Shape: op.Shape{size[1]}}, {}} {
+		for i, want := range []portable.Array{{Type: op.F32, Shape: op.Shape{size[0], size[1]}}, {Type: op.F32, Shape: op.Shape{size[1]}}, {}} {
 			if got := r.In[i]; got.Type != want.Type || !got.Shape.Equal(want.Shape) || (got.Shape == nil) != (want.Shape == nil) {
 				t.Errorf("operand %d is %v, not %v", i, got, want)
 			}
@@ -110,8 +110,8 @@ func TestOperation(t *testing.T) {
 		}
 		n := size[0] * size[1]
 		want := make([]byte, 2*n)
-		plain := &lib.Request{Op: s.Op, Attrs: s.Attrs, Out: []lib.Array{{Type: op.BF16, Shape: s.Dims[3]}},
-			In: []lib.Array{{Type: op.BF16, Shape: s.Dims[0]}, {Type: op.BF16, Shape: s.Dims[1]}, {}}}
+		plain := &portable.Request{Op: s.Op, Attrs: s.Attrs, Out: []portable.Array{{Type: op.BF16, Shape: s.Dims[3]}},
+			In: []portable.Array{{Type: op.BF16, Shape: s.Dims[0]}, {Type: op.BF16, Shape: s.Dims[1]}, {}}}
 		if err := Reference(plain, [][]byte{h.slots[0], h.slots[1], nil}, [][]byte{want}); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestOperation(t *testing.T) {
 }
 
 func TestReferenceRefuses(t *testing.T) {
-	r := &lib.Request{Op: op.Cumsum, Attrs: op.Cumsum.Defaults(), In: []lib.Array{{Type: op.F32, Shape: op.Shape{4}}}, Out: []lib.Array{{Type: op.F32, Shape: op.Shape{4}}}}
+	r := &portable.Request{Op: op.Cumsum, Attrs: op.Cumsum.Defaults(), In: []portable.Array{{Type: op.F32, Shape: op.Shape{4}}}, Out: []portable.Array{{Type: op.F32, Shape: op.Shape{4}}}}
 	if err := Reference(r, [][]byte{make([]byte, 16)}, [][]byte{make([]byte, 12)}); !errors.Is(err, op.ErrShape) {
 		t.Errorf("a result in too little memory: %v", err)
 	}
@@ -177,7 +177,7 @@ func TestEpilogue(t *testing.T) {
 	if e.From[0] != alone.To[0] || len(e.From) != 3 || len(e.To) != 1 {
 		t.Errorf("the epilogue is over %d arrays", len(e.From))
 	}
-	if x, b := e.Post.In[2], e.From[2].bytes; x != (lib.Operand{Type: op.F32, Broadcast: op.Scalar, N: 1}) || math.Float32frombits(binary.NativeEndian.Uint32(b)) != 2.5 {
+	if x, b := e.Post.In[2], e.From[2].bytes; x != (portable.Operand{Type: op.F32, Broadcast: op.Scalar, N: 1}) || math.Float32frombits(binary.NativeEndian.Uint32(b)) != 2.5 {
 		t.Errorf("the parameter is %v, %v", x, b)
 	}
 }
@@ -223,9 +223,9 @@ func TestCopied(t *testing.T) {
 func TestBound(t *testing.T) {
 	h := &host{}
 	in, out := []*array{{}, {}}, []*array{{}}
-	p := &lib.Plan{Scratch: []int64{8, 12}, Constants: [][]byte{{1, 2, 3, 4}}, Stages: []lib.Stage{
-		{Bind: []lib.Ref{{Kind: lib.InputRef, Index: 1}, {Kind: lib.ConstantRef}, {Kind: lib.ScratchRef, Index: 1}}},
-		{Bind: []lib.Ref{{Kind: lib.ScratchRef, Index: 1}, {Kind: lib.OutputRef}, {Kind: lib.InputRef}}},
+	p := &portable.Plan{Scratch: []int64{8, 12}, Constants: [][]byte{{1, 2, 3, 4}}, Stages: []portable.Stage{
+		{Bind: []portable.Ref{{Kind: portable.InputRef, Index: 1}, {Kind: portable.ConstantRef}, {Kind: portable.ScratchRef, Index: 1}}},
+		{Bind: []portable.Ref{{Kind: portable.ScratchRef, Index: 1}, {Kind: portable.OutputRef}, {Kind: portable.InputRef}}},
 	}}
 	b := Bound(h, p, in, out)
 	if b[0][0] != in[1] || b[1][1] != out[0] || b[1][2] != in[0] || b[0][2] != b[1][0] || len(b[0][2].bytes) != 12 || b[0][1].bytes[2] != 3 {
@@ -276,7 +276,7 @@ func TestValid(t *testing.T) {
 // TestReferenceLaid computes attention whose operands and result have layouts.
 func TestReferenceLaid(t *testing.T) {
 	q, kv := op.Shape{2, 3, 4, 2}, op.Shape{2, 3, 5, 2}
-	r := &lib.Request{Op: op.Attention, In: []lib.Array{{Type: op.F32, Shape: q}, {Type: op.F32, Shape: kv}, {Type: op.F32, Shape: kv}}, Out: []lib.Array{{Type: op.F32, Shape: q}}}
+	r := &portable.Request{Op: op.Attention, In: []portable.Array{{Type: op.F32, Shape: q}, {Type: op.F32, Shape: kv}, {Type: op.F32, Shape: kv}}, Out: []portable.Array{{Type: op.F32, Shape: q}}}
 	var plain, laid [][]byte
 	for i := range r.In {
 		x := op.NewArray(r.In[i].Shape)
@@ -313,8 +313,8 @@ func TestReferencePadded(t *testing.T) {
 		if !ok {
 			t.Fatal("no layout of padding")
 		}
-		x := lib.Array{Type: d, Shape: op.Shape{3}, Layout: &l, N: 2}
-		r := &lib.Request{Op: op.Concat, Attrs: op.ConcatAlong(0), In: []lib.Array{x, x}, Out: []lib.Array{{Type: d, Shape: op.Shape{6}}}}
+		x := portable.Array{Type: d, Shape: op.Shape{3}, Layout: &l, N: 2}
+		r := &portable.Request{Op: op.Concat, Attrs: op.ConcatAlong(0), In: []portable.Array{x, x}, Out: []portable.Array{{Type: d, Shape: op.Shape{6}}}}
 		memory := optest.Encode(&op.Array{Shape: op.Shape{2}, Data: []float64{5, 7}}, d)
 		out := make([]byte, 6*d.Size())
 		if err := Reference(r, [][]byte{memory, memory}, [][]byte{out}); err != nil {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rayo-go/rayo/internal/measured"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 )
 
 // variants is the file of the variants of portable kernels that were measured to
@@ -17,15 +17,15 @@ const variants = "variants.txt"
 // be fast with: the part of [Tunable] that is the same for each. The zero
 // Variants is ready to use, by several goroutines.
 type Variants struct {
-	tuning atomic.Pointer[lib.Tuning] // nil until asked for
+	tuning atomic.Pointer[portable.Tuning] // nil until asked for
 }
 
 // Of returns what was measured on the device of an identity.
-func (v *Variants) Of(identity string) lib.Tuning {
+func (v *Variants) Of(identity string) portable.Tuning {
 	if t := v.tuning.Load(); t != nil {
 		return *t
 	}
-	t := lib.Tuning{}
+	t := portable.Tuning{}
 	for _, line := range measured.Lines(variants, identity) {
 		if key, name, ok := strings.Cut(line, "\t"); ok {
 			t[key] = name

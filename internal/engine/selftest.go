@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/graph"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -66,7 +66,7 @@ func untested(o *op.Operation) bool {
 		return o != op.Cast
 	case op.Shaped:
 		_, ok := selfTestCases[o]
-		return o == op.Reshape || !ok && !lib.Has(o)
+		return o == op.Reshape || !ok && !portable.Has(o)
 	}
 	return false
 }

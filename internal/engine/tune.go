@@ -10,7 +10,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/graph"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -35,7 +35,7 @@ const (
 
 // Target returns what the device can do of what portable kernels use; ok is false
 // for one that runs none.
-func (e *Engine) Target() (t lib.Target, ok bool) {
+func (e *Engine) Target() (t portable.Target, ok bool) {
 	if dev, ok := e.dev.(driver.Tunable); ok {
 		return dev.Target(), true
 	}
@@ -59,7 +59,7 @@ func (e *Engine) Tune(ctx context.Context, o *op.Operation, a *op.Attrs, types [
 	if !ok {
 		return t, fmt.Errorf("%v has nothing to tune: %w", e.name, driver.ErrUnsupported)
 	}
-	r := &lib.Request{Op: o, Attrs: *a, Target: dev.Target()}
+	r := &portable.Request{Op: o, Attrs: *a, Target: dev.Target()}
 	g, refs, outs, err := single(r, types, shapes)
 	if err != nil {
 		return t, err
@@ -67,10 +67,10 @@ func (e *Engine) Tune(ctx context.Context, o *op.Operation, a *op.Attrs, types [
 	if !dev.Portable(r) {
 		return t, fmt.Errorf("%v has a kernel of its own for %v: %w", e.name, o, driver.ErrUnsupported)
 	}
-	key := lib.Key(r)
-	for _, name := range lib.Variants(o) {
+	key := portable.Key(r)
+	for _, name := range portable.Variants(o) {
 		r.Variant = name
-		if _, err := lib.For(r); errors.Is(err, driver.ErrUnsupported) {
+		if _, err := portable.For(r); errors.Is(err, driver.ErrUnsupported) {
 			continue // it does not fit
 		} else if err != nil {
 			return t, err
@@ -98,7 +98,7 @@ func (e *Engine) Tune(ctx context.Context, o *op.Operation, a *op.Attrs, types [
 
 // single returns the graph of one operation over operands of its own, of random
 // numbers, and completes the request for it.
-func single(r *lib.Request, types []op.DType, shapes []op.Shape) (*graph.Graph, []Ref, [][]byte, error) {
+func single(r *portable.Request, types []op.DType, shapes []op.Shape) (*graph.Graph, []Ref, [][]byte, error) {
 	ts, err := r.Op.Types(&r.Attrs, types)
 	if err != nil {
 		return nil, nil, nil, err
@@ -111,7 +111,7 @@ func single(r *lib.Request, types []op.DType, shapes []op.Shape) (*graph.Graph, 
 	n := graph.Node{Kind: graph.Compute, Op: r.Op, Attrs: r.Attrs, NIn: uint8(len(types)), Type: ts[0], Shape: ss[0]}
 	var refs []Ref
 	for i, t := range types {
-		r.In = append(r.In, lib.Array{Type: t, Shape: shapes[i]})
+		r.In = append(r.In, portable.Array{Type: t, Shape: shapes[i]})
 		n.In[i] = g.Add(graph.Node{Kind: graph.Input, Type: t, Shape: shapes[i], Ref: int32(i)})
 		data, err := anything(t, shapes[i])
 		if err != nil {
@@ -123,7 +123,7 @@ func single(r *lib.Request, types []op.DType, shapes []op.Shape) (*graph.Graph, 
 	g.Outputs = []graph.ID{id}
 	var outs [][]byte
 	for i := range ts {
-		r.Out = append(r.Out, lib.Array{Type: ts[i], Shape: ss[i]})
+		r.Out = append(r.Out, portable.Array{Type: ts[i], Shape: ss[i]})
 		if i > 0 {
 			g.Outputs = append(g.Outputs, g.Add(graph.Node{Kind: graph.Result, Ref: int32(i), Type: ts[i], Shape: ss[i], NIn: 1, In: [graph.MaxInputs]graph.ID{id}}))
 		}

@@ -17,8 +17,8 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/testutil"
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 )
@@ -187,16 +187,16 @@ func request(o *op.Operation, in []op.Shape, d op.DType, role int, each func(nam
 	if err != nil || len(outShapes) > len(outTypes) {
 		return
 	}
-	for _, variant := range append([]string{""}, lib.Variants(o)...) {
+	for _, variant := range append([]string{""}, portable.Variants(o)...) {
 		for _, subgroups := range []bool{false, true} {
-			r := &lib.Request{Op: o, Attrs: attrs, Variant: variant, Target: lib.Target{Lanes: 1024, Shared: 48 << 10, Buffers: 64, Subgroups: subgroups, F16: true, MapLanes: 256, MapBranches: true}}
+			r := &portable.Request{Op: o, Attrs: attrs, Variant: variant, Target: portable.Target{Lanes: 1024, Shared: 48 << 10, Buffers: 64, Subgroups: subgroups, F16: true, MapLanes: 256, MapBranches: true}}
 			for i := range in {
-				r.In = append(r.In, lib.Array{Type: types[i], Shape: in[i]})
+				r.In = append(r.In, portable.Array{Type: types[i], Shape: in[i]})
 			}
 			for i := range outShapes {
-				r.Out = append(r.Out, lib.Array{Type: outTypes[i], Shape: outShapes[i]})
+				r.Out = append(r.Out, portable.Array{Type: outTypes[i], Shape: outShapes[i]})
 			}
-			p, err := lib.For(r)
+			p, err := portable.For(r)
 			if err != nil {
 				continue
 			}
@@ -254,7 +254,7 @@ func TestAssembleLibrary(t *testing.T) {
 	}
 	t.Logf("%d programs of %d operations", len(programs), len(ops))
 	for _, o := range op.Catalogue() {
-		if lib.Has(o) && !ops[o.Name()] && o != op.Cast && o != op.Concat { // which fuses, but is no kernel alone; whose kernels are those of update
+		if portable.Has(o) && !ops[o.Name()] && o != op.Cast && o != op.Concat { // which fuses, but is no kernel alone; whose kernels are those of update
 			t.Errorf("no program of %v: add a shape", o)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/workers"
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
 )
@@ -52,7 +52,7 @@ func (t *attentionTask) place(dims []op.Shape) error {
 	}
 	shapes := append(dims[:op.AttentionV+1:op.AttentionV+1], dims[len(dims)-1])
 	all := [4]*op.Layout{layouts[0], layouts[1], layouts[2], t.to}
-	places, err := lib.AttentionPlaces(&s, all)
+	places, err := portable.AttentionPlaces(&s, all)
 	if err != nil {
 		return err
 	}

@@ -20,8 +20,8 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/memory"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/workers"
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
 )
@@ -120,8 +120,8 @@ func (d *processor) Fuses(o *op.Operation, at driver.Place) bool {
 // products take any strides but those that repeat elements of a matrix, and attention
 // and rope any but between the elements of a row.
 func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
-	if d.portable && lib.Has(o) {
-		return o.Class() != op.Reduction && lib.Reads(o, at, s, l)
+	if d.portable && portable.Has(o) {
+		return o.Class() != op.Reduction && portable.Reads(o, at, s, l)
 	}
 	if o.Class() == op.Elementwise {
 		return true

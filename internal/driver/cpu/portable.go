@@ -6,15 +6,15 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/interp"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
 
 // portable is an operation without a kernel of this device's own: the launches
 // of the portable library, run by the interpreter.
-type portable struct {
+type portablePlan struct {
 	d       *processor
-	plan    *lib.Plan
+	plan    *portable.Plan
 	kernels []compiled
 	bytes   []int64 // of the operands, then of the results
 	inputs  int
@@ -23,17 +23,17 @@ type portable struct {
 }
 
 // portableTarget is what the interpreter can do and is fast at.
-var portableTarget = lib.Target{Lanes: 1024, Shared: 48 << 10, Subgroups: true}
+var portableTarget = portable.Target{Lanes: 1024, Shared: 48 << 10, Subgroups: true}
 
 // portable returns the launches that compute o, or an error that says why there
 // are none.
-func (o *opStep) portable() (*portable, error) {
+func (o *opStep) portable() (*portablePlan, error) {
 	r, in, out, err := o.request()
 	if err != nil {
 		return nil, err
 	}
-	p := &portable{d: o.d, inputs: len(in), bytes: append(in, out...)}
-	if p.plan, err = lib.For(r); err != nil {
+	p := &portablePlan{d: o.d, inputs: len(in), bytes: append(in, out...)}
+	if p.plan, err = portable.For(r); err != nil {
 		return nil, err
 	}
 	for i := range p.plan.Stages {
@@ -57,9 +57,9 @@ func (o *opStep) portable() (*portable, error) {
 }
 
 // configure does nothing: all has been planned.
-func (p *portable) configure(*op.Operation, *op.Attrs, []op.Shape) error { return nil }
+func (p *portablePlan) configure(*op.Operation, *op.Attrs, []op.Shape) error { return nil }
 
-func (p *portable) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+func (p *portablePlan) compute(ctx context.Context, in, out []unsafe.Pointer) error {
 	var temp unsafe.Pointer
 	if p.scratch > 0 {
 		b, err := p.d.memory.Get(int(p.scratch))
@@ -83,17 +83,17 @@ func (p *portable) compute(ctx context.Context, in, out []unsafe.Pointer) error 
 }
 
 // memory returns the array that r names.
-func (p *portable) memory(r lib.Ref, in, out []unsafe.Pointer, temp unsafe.Pointer) []byte {
+func (p *portablePlan) memory(r portable.Ref, in, out []unsafe.Pointer, temp unsafe.Pointer) []byte {
 	switch r.Kind {
-	case lib.InputRef:
+	case portable.InputRef:
 		x := unsafe.Slice((*byte)(in[r.Index]), p.bytes[r.Index])
 		if n := len(x); n%4 != 0 { // blocks, which are read by words
 			x = append(make([]byte, 0, n+4), x...)[:(n+3)&^3]
 		}
 		return x
-	case lib.ConstantRef:
+	case portable.ConstantRef:
 		return p.consts[r.Index]
-	case lib.OutputRef:
+	case portable.OutputRef:
 		return unsafe.Slice((*byte)(out[r.Index]), p.bytes[p.inputs+r.Index])
 	}
 	for _, n := range p.plan.Scratch[:r.Index] {

@@ -5,14 +5,14 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
 
 // referenceCore computes an operation that has no kernel by its reference: see
 // [driver.Reference].
 type referenceCore struct {
-	r       *lib.Request
+	r       *portable.Request
 	in, out []int64 // bytes
 }
 
@@ -36,13 +36,13 @@ func memories(at []unsafe.Pointer, bytes []int64) [][]byte {
 
 // request returns the operation as a request of the portable library, and the bytes
 // of its operands and of its results.
-func (o *opStep) request() (r *lib.Request, in, out []int64, err error) {
-	r = &lib.Request{Op: o.op, Attrs: o.attrs, Target: portableTarget, Tuning: o.d.tuned()}
+func (o *opStep) request() (r *portable.Request, in, out []int64, err error) {
+	r = &portable.Request{Op: o.op, Attrs: o.attrs, Target: portableTarget, Tuning: o.d.tuned()}
 	for i := range o.in {
 		a, bytes := &o.in[i], 0
-		array := lib.Array{}
+		array := portable.Array{}
 		if !a.absent {
-			array = lib.Array{Type: a.typ, Shape: driver.Present(o.dims[i])}
+			array = portable.Array{Type: a.typ, Shape: driver.Present(o.dims[i])}
 			if bytes, err = a.typ.Bytes(array.Shape); err != nil {
 				return nil, nil, nil, err
 			}
@@ -54,7 +54,7 @@ func (o *opStep) request() (r *lib.Request, in, out []int64, err error) {
 	}
 	for i := range o.out {
 		a := &o.out[i]
-		array := lib.Array{Type: a.typ, Shape: driver.Present(o.dims[len(o.in)+i])}
+		array := portable.Array{Type: a.typ, Shape: driver.Present(o.dims[len(o.in)+i])}
 		if a.layout != nil {
 			array.Layout, array.N = a.layout, a.memory
 		}

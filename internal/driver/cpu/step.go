@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -33,7 +33,7 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 		if err == nil {
 			return o.plain(func() core { return p }), nil
 		}
-		if d.portable && lib.Has(o.op) {
+		if d.portable && portable.Has(o.op) {
 			return nil, err
 		}
 		r, in, out, err := o.request()
@@ -403,7 +403,7 @@ func (r *plainRunner) run(ctx context.Context, f *frame) error {
 // newCore returns what computes operation o on this device, or nil if nothing
 // but the portable library or the reference does.
 func (d *processor) newCore(o *op.Operation) core {
-	if d.portable && lib.Has(o) {
+	if d.portable && portable.Has(o) {
 		return nil
 	}
 	switch o {

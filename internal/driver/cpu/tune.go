@@ -1,9 +1,9 @@
 package cpu
 
-import "github.com/rayo-go/rayo/kernel/lib"
+import "github.com/rayo-go/rayo/internal/portable"
 
 // tuned returns what was measured on this device.
-func (d *processor) tuned() lib.Tuning { return d.variants.Of(d.info.Identity) }
+func (d *processor) tuned() portable.Tuning { return d.variants.Of(d.info.Identity) }
 
 // Tune implements [driver.Tunable].
 func (d *processor) Tune(key, name string) { d.variants.Set(d.info.Identity, key, name) }
@@ -12,10 +12,10 @@ func (d *processor) Tune(key, name string) { d.variants.Set(d.info.Identity, key
 func (d *processor) Keep(key string) error { return d.variants.Store(d.info.Identity, key) }
 
 // Target implements [driver.Tunable].
-func (d *processor) Target() lib.Target { return portableTarget }
+func (d *processor) Target() portable.Target { return portableTarget }
 
 // Portable implements [driver.Tunable]: the operations that have no step of
 // their own.
-func (d *processor) Portable(r *lib.Request) bool {
-	return d.newCore(r.Op) == nil && lib.Has(r.Op)
+func (d *processor) Portable(r *portable.Request) bool {
+	return d.newCore(r.Op) == nil && portable.Has(r.Op)
 }

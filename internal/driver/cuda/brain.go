@@ -3,8 +3,8 @@ package cuda
 import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/ptxgen"
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -39,8 +39,8 @@ func (e *preparer) widenHalf(dst, src arrayRef, n int) error {
 		return err
 	}
 	r := e.request()
-	r.Post = &lib.Epilogue{In: []lib.Operand{{Type: op.F16, Broadcast: op.Full, N: n}}, Exprs: []*ir.Node{expr}}
-	r.Out = []lib.Array{{Type: op.F32, Shape: op.Shape{n}}}
+	r.Post = &portable.Epilogue{In: []portable.Operand{{Type: op.F16, Broadcast: op.Full, N: n}}, Exprs: []*ir.Node{expr}}
+	r.Out = []portable.Array{{Type: op.F32, Shape: op.Shape{n}}}
 	r.From, r.To = []arrayRef{src}, []arrayRef{dst}
 	return e.plan(r, ptxgen.Options{})
 }

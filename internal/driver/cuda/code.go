@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/ptxgen"
+	"github.com/rayo-go/rayo/internal/ptxkernels"
 	"github.com/rayo-go/rayo/ptx"
-	"github.com/rayo-go/rayo/ptx/kernels"
 )
 
 // kernelCache keeps compiled kernels: one for each text, however many programs have
@@ -33,7 +33,7 @@ type textKey [sha256.Size]byte
 type programKey struct {
 	p      *ir.Program
 	o      ptxgen.Options
-	native *kernels.Kernel
+	native *ptxkernels.Kernel
 	narrow bool
 }
 

@@ -5,7 +5,7 @@
 // From the call down: a [driver.Program] is prepared as a list of steps
 // (prepare.go): the launches of the portable library for an operation, with its
 // epilogue, or for an elementwise program, and in their place native kernels of
-// package kernels where there are any (native.go); a user's kernel, whose indices are
+// package ptxkernels where there are any (native.go); a user's kernel, whose indices are
 // checked; and what has no kernel, computed on the host by its reference. Kernels
 // are compiled once for each text (code.go). A submission takes its turn
 // ([driver.FIFOLock]), puts copies and launches into the stream, and waits outside
@@ -21,11 +21,11 @@ import (
 
 	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/ptxgen"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/ptxkernels"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
-	"github.com/rayo-go/rayo/ptx/kernels"
 )
 
 // kernelVersion is part of a device's identity: raise it when the speed of
@@ -37,7 +37,7 @@ type gpuDevice struct {
 	hw       Hardware
 	info     driver.Info
 	target   ptx.Target
-	kernels  kernels.Device
+	kernels  ptxkernels.Device
 	overlap  bool // a launch may begin before the one ahead has ended
 	order    driver.FIFOLock
 	cache    kernelCache
@@ -137,12 +137,12 @@ const maxBinding = 8 << 30
 
 // Reads implements [driver.Strided].
 func (d *gpuDevice) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
-	return lib.Reads(o, at, s, l)
+	return portable.Reads(o, at, s, l)
 }
 
 // Writes implements [driver.Strided].
 func (d *gpuDevice) Writes(o *op.Operation, s op.Shape, _ op.DType, l *op.Layout) bool {
-	return lib.Writes(o, s, l)
+	return portable.Writes(o, s, l)
 }
 
 func (d *gpuDevice) Limits() driver.Limits {
@@ -150,12 +150,12 @@ func (d *gpuDevice) Limits() driver.Limits {
 }
 
 // libraryTarget is what every supported GPU can do.
-var libraryTarget = lib.Target{Lanes: 1024, Shared: 48 << 10, Buffers: 60, Groups: 65535, Subgroups: true, F16: true, MapLanes: 256, MapMuch: 1, MapBranches: true}
+var libraryTarget = portable.Target{Lanes: 1024, Shared: 48 << 10, Buffers: 60, Groups: 65535, Subgroups: true, F16: true, MapLanes: 256, MapMuch: 1, MapBranches: true}
 
 // Fuses: kernels apply an elementwise program to their result before they write
 // it.
 func (d *gpuDevice) Fuses(o *op.Operation, at driver.Place) bool {
-	return at == driver.Epilogue && o.Results() == 1 && o.Class() != op.Elementwise && (lib.Has(o) || kernels.Has(o))
+	return at == driver.Epilogue && o.Results() == 1 && o.Class() != op.Elementwise && (portable.Has(o) || ptxkernels.Has(o))
 }
 
 // array is device memory.

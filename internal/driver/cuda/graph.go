@@ -7,7 +7,7 @@ import (
 
 	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/internal/driver"
-	"github.com/rayo-go/rayo/ptx/kernels"
+	"github.com/rayo-go/rayo/internal/ptxkernels"
 )
 
 // A program that runs again over the same memory of the device becomes a graph:
@@ -49,7 +49,7 @@ func (r *run) boundTo(to []cu.Ptr) (bound []cu.Ptr, ok bool) {
 		p := cu.Ptr(0)
 		if b := &r.ext[i]; b.Mem != nil {
 			p = b.Mem.(*array).ptr + cu.Ptr(b.Off)
-			if uint64(p)%uint64(kernels.Alignment()) != 0 {
+			if uint64(p)%uint64(ptxkernels.Alignment()) != 0 {
 				return nil, false
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	cu "github.com/rayo-go/rayo/cuda"
-	"github.com/rayo-go/rayo/ptx/kernels"
+	"github.com/rayo-go/rayo/internal/ptxkernels"
 )
 
 // Hardware is what a device needs of package cuda: one stream, and memory in its
@@ -18,7 +18,7 @@ type Hardware interface {
 	Load(text []byte) (Module, error)
 	Launch(f Function, c cu.Config, args []byte) error
 	// TensorMap describes a tensor at an address to the units that copy tiles.
-	TensorMap(t *kernels.Tiles, at cu.Ptr) (cu.TensorMap, error)
+	TensorMap(t *ptxkernels.Tiles, at cu.Ptr) (cu.TensorMap, error)
 	Copy(dst, src cu.Ptr, n int64) error
 	CopyFromHost(dst cu.Ptr, h HostMemory, n int64) error
 	CopyToHost(h HostMemory, off int64, src cu.Ptr, n int64) error
@@ -127,7 +127,7 @@ func (g *gpu) Launch(f Function, c cu.Config, args []byte) error {
 	return g.stream.Launch(f.(*cu.Function), c, args)
 }
 
-func (g *gpu) TensorMap(t *kernels.Tiles, at cu.Ptr) (cu.TensorMap, error) {
+func (g *gpu) TensorMap(t *ptxkernels.Tiles, at cu.Ptr) (cu.TensorMap, error) {
 	return g.dev.TensorMap(t.Tiled(at))
 }
 

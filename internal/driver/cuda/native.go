@@ -7,10 +7,10 @@ import (
 	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
+	"github.com/rayo-go/rayo/internal/ptxkernels"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
-	"github.com/rayo-go/rayo/ptx/kernels"
 )
 
 // asIs are the arrays of native kernels, which read and write all types as they
@@ -24,7 +24,7 @@ func (asIs) StorageType(o driver.Operand) op.DType { return o.Type }
 // devices. The error wraps [op.ErrUnsupported] where there are none: nothing has
 // been added then.
 func (e *preparer) nativeOperation(s *driver.Step) (err error) {
-	if !kernels.Has(s.Op) {
+	if !ptxkernels.Has(s.Op) {
 		return errNoKernel
 	}
 	before, added := e.local, len(e.steps)
@@ -82,7 +82,7 @@ func (noKernel) Unwrap() error { return op.ErrUnsupported }
 
 // native adds the launches that compute a request.
 func (e *preparer) native(r *request) error {
-	p, err := kernels.For(&r.Request, e.d.kernels)
+	p, err := ptxkernels.For(&r.Request, e.d.kernels)
 	if err != nil || len(p.Stages) == 0 {
 		return err
 	}
@@ -103,12 +103,12 @@ func (e *preparer) native(r *request) error {
 		return undo(err)
 	}
 	s := &nativeStep{e: e.executable, anywhere: p.Anywhere}
-	s.arrays[lib.InputRef], s.arrays[lib.OutputRef] = in, out
+	s.arrays[portable.InputRef], s.arrays[portable.OutputRef] = in, out
 	for _, n := range p.Scratch {
-		s.arrays[lib.ScratchRef] = append(s.arrays[lib.ScratchRef], e.Reserve(n))
+		s.arrays[portable.ScratchRef] = append(s.arrays[portable.ScratchRef], e.Reserve(n))
 	}
 	for _, n := range p.Zeros { // launches follow each other in the one stream
-		s.arrays[lib.ScratchRef] = append(s.arrays[lib.ScratchRef], e.Constant(make([]byte, n)))
+		s.arrays[portable.ScratchRef] = append(s.arrays[portable.ScratchRef], e.Constant(make([]byte, n)))
 	}
 	for i := range p.Stages {
 		stage := &p.Stages[i]
@@ -121,7 +121,7 @@ func (e *preparer) native(r *request) error {
 		}
 		g := e.launchOf(stage, c)
 		for _, a := range stage.Args {
-			if a.Kind == kernels.Map {
+			if a.Kind == ptxkernels.Map {
 				direct = false // the copies of tiles are made for memory of the device
 			}
 		}
@@ -135,17 +135,17 @@ func (e *preparer) native(r *request) error {
 // nativeStep is the launches of a plan of native kernels.
 type nativeStep struct {
 	e      *executable
-	arrays [len(kernels.Arrays{})][]arrayRef // operands, results and temporaries: by lib.RefKind
+	arrays [len(ptxkernels.Arrays{})][]arrayRef // operands, results and temporaries: by portable.RefKind
 	stages []nativeStage
 	mu     sync.Mutex // of the tensor maps of the stages, and of others
 
-	anywhere *kernels.Plan // for memory that is not aligned, or nil
-	others   []nativeStage // of that, made when they are needed
+	anywhere *ptxkernels.Plan // for memory that is not aligned, or nil
+	others   []nativeStage    // of that, made when they are needed
 }
 
 // nativeStage is one launch.
 type nativeStage struct {
-	*kernels.Stage
+	*ptxkernels.Stage
 	code   *code
 	config cu.Config
 	maps   []mapAt // by argument: the tensor map that was made last
@@ -164,7 +164,7 @@ func (s *nativeStep) enqueue(r *run) error {
 		r.arrays[kind] = r.arrays[kind][:0]
 		for _, a := range list {
 			p := r.address(a.place)
-			aligned = aligned && (uint64(p)%uint64(kernels.Alignment()) == 0 || a.bytes == 0)
+			aligned = aligned && (uint64(p)%uint64(ptxkernels.Alignment()) == 0 || a.bytes == 0)
 			r.arrays[kind] = append(r.arrays[kind], p)
 		}
 	}
@@ -218,14 +218,14 @@ func (s *nativeStep) borrowed(r *run) error {
 	for kind, list := range s.arrays {
 		for i, a := range list {
 			p := r.arrays[kind][i]
-			if uint64(p)%uint64(kernels.Alignment()) == 0 || a.bytes == 0 {
+			if uint64(p)%uint64(ptxkernels.Alignment()) == 0 || a.bytes == 0 {
 				continue
 			}
 			to, err := r.borrow(a.bytes)
 			if err != nil {
 				return err
 			}
-			if lib.RefKind(kind) == lib.InputRef {
+			if portable.RefKind(kind) == portable.InputRef {
 				if err := r.hw.Copy(to, p, a.bytes); err != nil {
 					return err
 				}
@@ -236,9 +236,9 @@ func (s *nativeStep) borrowed(r *run) error {
 	if err := s.launch(r, s.stages); err != nil {
 		return err
 	}
-	for i, a := range s.arrays[lib.OutputRef] {
-		if p := r.address(a.place); p != r.arrays[lib.OutputRef][i] {
-			if err := r.hw.Copy(p, r.arrays[lib.OutputRef][i], a.bytes); err != nil {
+	for i, a := range s.arrays[portable.OutputRef] {
+		if p := r.address(a.place); p != r.arrays[portable.OutputRef][i] {
+			if err := r.hw.Copy(p, r.arrays[portable.OutputRef][i], a.bytes); err != nil {
 				return err
 			}
 		}
@@ -247,7 +247,7 @@ func (s *nativeStep) borrowed(r *run) error {
 }
 
 // launchOf returns a launch of compiled code.
-func (e *executable) launchOf(s *kernels.Stage, c *code) nativeStage {
+func (e *executable) launchOf(s *ptxkernels.Stage, c *code) nativeStage {
 	g := nativeStage{Stage: s, code: c, config: s.Config(c.dynamic), maps: make([]mapAt, len(s.Args))}
 	g.config.Overlap = e.d.overlap
 	return g
@@ -256,7 +256,7 @@ func (e *executable) launchOf(s *kernels.Stage, c *code) nativeStage {
 func (g *nativeStage) enqueue(s *nativeStep, r *run) error {
 	hw := r.hw
 	if g.Zero >= 0 {
-		if err := hw.Zero(r.arrays[lib.ScratchRef][g.Zero], s.arrays[lib.ScratchRef][g.Zero].bytes); err != nil {
+		if err := hw.Zero(r.arrays[portable.ScratchRef][g.Zero], s.arrays[portable.ScratchRef][g.Zero].bytes); err != nil {
 			return err
 		}
 	}
@@ -294,12 +294,12 @@ func (r *run) borrow(bytes int64) (cu.Ptr, error) {
 }
 
 // nativeDevice is what the choice of native kernels depends on.
-func nativeDevice(target ptx.Target, i cu.Info) kernels.Device {
+func nativeDevice(target ptx.Target, i cu.Info) ptxkernels.Device {
 	shared := i.SharedPerBlockOptin
 	if shared == 0 {
 		shared = target.MaxShared()
 	}
-	return kernels.Device{Target: target, Multiprocessors: max(i.Multiprocessors, 1), Shared: min(shared, target.MaxShared())}
+	return ptxkernels.Device{Target: target, Multiprocessors: max(i.Multiprocessors, 1), Shared: min(shared, target.MaxShared())}
 }
 
 func (s *nativeStep) calls() int { return len(s.stages) }

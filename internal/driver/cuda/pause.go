@@ -2,8 +2,8 @@ package cuda
 
 import (
 	cu "github.com/rayo-go/rayo/cuda"
+	"github.com/rayo-go/rayo/internal/ptxkernels"
 	"github.com/rayo-go/rayo/ptx"
-	"github.com/rayo-go/rayo/ptx/kernels"
 )
 
 // The device notes the time when it comes to a mark. If it is idle, it comes to the
@@ -11,7 +11,7 @@ import (
 // count as the device's. So it rests until the host is ahead.
 
 // pauseKernel rests for about n times two microseconds.
-var pauseKernel = &kernels.Kernel{Name: "pause", Target: ptx.SM70, Block: [3]uint32{1, 1, 1}, Build: func(k *ptx.Kernel) {
+var pauseKernel = &ptxkernels.Kernel{Name: "pause", Target: ptx.SM70, Block: [3]uint32{1, 1, 1}, Build: func(k *ptx.Kernel) {
 	n := ptx.Param[ptx.U32](k, "n")
 	k.For(ptx.U(0), n, ptx.U(1), func(ptx.U32) { k.Sleep(ptx.U(2000)) })
 }}
@@ -32,7 +32,7 @@ func (r *run) pause() error {
 		}
 		e.pausing = k
 	}
-	s := kernels.Stage{Kernel: pauseKernel, Grid: [3]uint32{1, 1, 1}}
+	s := ptxkernels.Stage{Kernel: pauseKernel, Grid: [3]uint32{1, 1, 1}}
 	args := cu.Params(r.args[:0])
 	args.U32(uint32(min(pauseFirst+pauseEach*len(e.steps), maxPause)))
 	r.args = args

@@ -9,8 +9,8 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/ptxgen"
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -237,7 +237,7 @@ type request = driver.Request[arrayRef]
 
 // request returns one of the portable library.
 func (e *preparer) request() *request {
-	return &request{Request: lib.Request{Target: libraryTarget, Tuning: e.d.tuned()}}
+	return &request{Request: portable.Request{Target: libraryTarget, Tuning: e.d.tuned()}}
 }
 
 // fused prepares an elementwise program; where operand 0 is not in a slot, first
@@ -347,7 +347,7 @@ func (e *preparer) copyOverlaps(in, out []arrayRef) error {
 
 // plan adds the launches that compute a request.
 func (e *preparer) plan(r *request, o ptxgen.Options) error {
-	p, err := lib.For(&r.Request)
+	p, err := portable.For(&r.Request)
 	if err != nil {
 		return err
 	}
@@ -367,7 +367,7 @@ func (e *preparer) plan(r *request, o ptxgen.Options) error {
 }
 
 // stage returns the launch that a stage of a plan is.
-func (e *preparer) stage(s *lib.Stage, arrays []arrayRef, o ptxgen.Options) (*launch, error) {
+func (e *preparer) stage(s *portable.Stage, arrays []arrayRef, o ptxgen.Options) (*launch, error) {
 	p, err := s.Kernel.Program()
 	if err != nil {
 		return nil, err

@@ -4,15 +4,15 @@ import (
 	"errors"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/ptxgen"
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
 // referenceStep computes an operation that has no kernel on the host, by its
 // reference: see [driver.Reference].
 type referenceStep struct {
-	lib.Request
+	portable.Request
 	in, out []arrayRef
 }
 

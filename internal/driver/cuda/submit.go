@@ -8,7 +8,7 @@ import (
 	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ptxgen"
-	"github.com/rayo-go/rayo/ptx/kernels"
+	"github.com/rayo-go/rayo/internal/ptxkernels"
 )
 
 // run is one submission while it is put into the stream and waited for.
@@ -26,8 +26,8 @@ type run struct {
 	number int     // of marks recorded
 
 	addresses []uint64
-	arrays    kernels.Arrays // of a step of native kernels
-	borrowed  []Memory       // until the submission is done
+	arrays    ptxkernels.Arrays // of a step of native kernels
+	borrowed  []Memory          // until the submission is done
 	args      []byte
 	params    []byte // the address of the parameters of a step
 }

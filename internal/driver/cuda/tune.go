@@ -3,13 +3,13 @@ package cuda
 import (
 	"errors"
 
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
+	"github.com/rayo-go/rayo/internal/ptxkernels"
 	"github.com/rayo-go/rayo/op"
-	"github.com/rayo-go/rayo/ptx/kernels"
 )
 
 // tuned returns what was measured on this device.
-func (d *gpuDevice) tuned() lib.Tuning { return d.variants.Of(d.info.Identity) }
+func (d *gpuDevice) tuned() portable.Tuning { return d.variants.Of(d.info.Identity) }
 
 // Tune implements [driver.Tunable].
 func (d *gpuDevice) Tune(key, name string) { d.variants.Set(d.info.Identity, key, name) }
@@ -18,13 +18,13 @@ func (d *gpuDevice) Tune(key, name string) { d.variants.Set(d.info.Identity, key
 func (d *gpuDevice) Keep(key string) error { return d.variants.Store(d.info.Identity, key) }
 
 // Target implements [driver.Tunable].
-func (d *gpuDevice) Target() lib.Target { return libraryTarget }
+func (d *gpuDevice) Target() portable.Target { return libraryTarget }
 
 // Portable implements [driver.Tunable].
-func (d *gpuDevice) Portable(r *lib.Request) bool {
-	if !lib.Has(r.Op) {
+func (d *gpuDevice) Portable(r *portable.Request) bool {
+	if !portable.Has(r.Op) {
 		return false
 	}
-	_, err := kernels.For(r, d.kernels)
+	_, err := ptxkernels.For(r, d.kernels)
 	return errors.Is(err, op.ErrUnsupported)
 }

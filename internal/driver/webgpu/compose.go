@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -57,13 +57,13 @@ func (w *windows) pieces() error {
 
 // located is an array of a request and where it is.
 type located struct {
-	lib.Array
+	portable.Array
 	at arrayRef
 }
 
 // operand is an operand of an elementwise program and where it is.
 type operand struct {
-	lib.Operand
+	portable.Operand
 	at arrayRef
 }
 
@@ -82,7 +82,7 @@ func (w *windows) reserve(t op.DType, s op.Shape) (located, error) {
 	if err != nil {
 		return located{}, err
 	}
-	return located{lib.Array{Type: t, Shape: s}, w.Reserve(int64(n) * int64(t.Size()))}, nil
+	return located{portable.Array{Type: t, Shape: s}, w.Reserve(int64(n) * int64(t.Size()))}, nil
 }
 
 // shaped returns the elements of an array in another shape.
@@ -105,7 +105,7 @@ func (a located) rowBytes() int64 { return a.at.bytes / int64(max(a.Shape[0], 1)
 // spread returns an array as an operand. It has been checked.
 func (a located) spread(s op.BroadcastKind) operand {
 	n, _ := a.Shape.Size()
-	return operand{lib.Operand{Type: a.Type, Broadcast: s, N: n}, a.at}
+	return operand{portable.Operand{Type: a.Type, Broadcast: s, N: n}, a.at}
 }
 
 // number and integer return constants as operands, so that kernels are the same for
@@ -117,7 +117,7 @@ func (w *windows) number(v float64) operand {
 func (w *windows) integer(v int) operand { return w.constant(op.I32, uint32(int32(v))) }
 
 func (w *windows) constant(t op.DType, bits uint32) operand {
-	return operand{lib.Operand{Type: t, Broadcast: op.Scalar, N: 1}, w.Constant(binary.NativeEndian.AppendUint32(nil, bits))}
+	return operand{portable.Operand{Type: t, Broadcast: op.Scalar, N: 1}, w.Constant(binary.NativeEndian.AppendUint32(nil, bits))}
 }
 
 // large reports whether an array cannot be bound.
@@ -150,7 +150,7 @@ func (w *windows) inTurn(n, each int, f func(k, from, m int) error) error {
 // request computes an operation; post, if there is one, from its result and
 // operands behind it, or from these alone if there is no operation.
 func (w *windows) request(o *op.Operation, attrs op.Attrs, in, out []located, post *ir.Node, with ...operand) error {
-	sub := &lib.Request{Op: o, Attrs: attrs, Target: w.r.Target, Tuning: w.r.Tuning}
+	sub := &portable.Request{Op: o, Attrs: attrs, Target: w.r.Target, Tuning: w.r.Tuning}
 	var from, to []arrayRef
 	for _, a := range in {
 		if a.Shape != nil {
@@ -162,7 +162,7 @@ func (w *windows) request(o *op.Operation, attrs op.Attrs, in, out []located, po
 		sub.In, from = append(sub.In, a.Array), append(from, a.at)
 	}
 	if post != nil {
-		sub.Post = &lib.Epilogue{Exprs: []*ir.Node{post}}
+		sub.Post = &portable.Epilogue{Exprs: []*ir.Node{post}}
 		for _, x := range with {
 			at, err := w.alignedOr(x.at)
 			if err != nil {
@@ -211,12 +211,12 @@ func (w *windows) unfused() error {
 		return err
 	}
 	bare := *r
-	bare.Post, bare.Out = nil, []lib.Array{y.Array}
+	bare.Post, bare.Out = nil, []portable.Array{y.Array}
 	if err := w.window(&bare, w.in[:len(r.In):len(r.In)], []arrayRef{y.at}); err != nil {
 		return err
 	}
-	behind := lib.Request{Post: &lib.Epilogue{Exprs: r.Post.Exprs}, Target: r.Target, Tuning: r.Tuning, Out: r.Out}
-	behind.Post.In = append([]lib.Operand{y.spread(op.Full).Operand}, r.Post.In...)
+	behind := portable.Request{Post: &portable.Epilogue{Exprs: r.Post.Exprs}, Target: r.Target, Tuning: r.Tuning, Out: r.Out}
+	behind.Post.In = append([]portable.Operand{y.spread(op.Full).Operand}, r.Post.In...)
 	return w.window(&behind, append([]arrayRef{y.at}, w.in[len(r.In):]...), w.out)
 }
 
@@ -237,7 +237,7 @@ func (w *windows) widened() error {
 		n := int(at.bytes) / t.Size()
 		wide, err := w.reserve(op.F32, op.Shape{n})
 		if err == nil {
-			err = w.program(wide, same, operand{lib.Operand{Type: t, Broadcast: op.Full, N: n}, at})
+			err = w.program(wide, same, operand{portable.Operand{Type: t, Broadcast: op.Full, N: n}, at})
 		}
 		return op.F32, wide.at, err
 	}
@@ -256,7 +256,7 @@ func (w *windows) widened() error {
 		sub.In, in = append(sub.In, a), append(in, at)
 	}
 	if w.r.Post != nil {
-		sub.Post = &lib.Epilogue{Exprs: w.r.Post.Exprs}
+		sub.Post = &portable.Epilogue{Exprs: w.r.Post.Exprs}
 		for i, o := range w.r.Post.In {
 			halves = halves || o.Type == op.F16
 			t, at, err := widen(o.Type, w.in[len(w.r.In)+i])

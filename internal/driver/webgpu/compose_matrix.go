@@ -2,7 +2,7 @@ package webgpu
 
 import (
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -232,7 +232,7 @@ func (w *windows) summed(y located, n int, bias op.BroadcastKind, part func(from
 	if w.has(2) {
 		e, in = node(ir.Add, arg(0), arg(1)), append(in, w.given(2).spread(bias))
 	}
-	finish, err := lib.Finish(w.r)
+	finish, err := portable.Finish(w.r)
 	if err != nil {
 		return err
 	}

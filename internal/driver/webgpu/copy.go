@@ -3,8 +3,8 @@ package webgpu
 import (
 	"errors"
 
+	"github.com/rayo-go/rayo/internal/portable"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -47,13 +47,13 @@ func (e *preparer) copyByKernel(s *copyStep) error {
 		bytes := min(most, s.dst.bytes-off)
 		n := int(bytes / 4)
 		r := e.request()
-		x := []lib.Array{{Type: op.U32, Shape: op.Shape{n}}}
+		x := []portable.Array{{Type: op.U32, Shape: op.Shape{n}}}
 		same, err := op.ReshapeTo(n)
 		if err != nil {
 			return err
 		}
 		r.Op, r.Attrs, r.In, r.Out = op.Reshape, same, x, x
-		p, err := lib.For(&r.Request)
+		p, err := portable.For(&r.Request)
 		if errors.Is(err, op.ErrUnsupported) {
 			s.launches = nil
 			return nil

@@ -21,8 +21,8 @@ import (
 	"sync/atomic"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/portable"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/wgsl"
 )
@@ -35,8 +35,8 @@ const kernelVersion = "3"
 type device struct {
 	gpu     *gpu.Device
 	info    driver.Info
-	target  wgsl.Target // what texts are printed for
-	library lib.Target  // likewise, for the portable library
+	target  wgsl.Target     // what texts are printed for
+	library portable.Target // likewise, for the portable library
 	limits  gpu.Limits
 
 	order           driver.FIFOLock
@@ -54,7 +54,7 @@ func newDevice(g *gpu.Device, host string, index int) *device {
 	a := g.Adapter()
 	d := &device{gpu: g, target: targetOf(a), limits: a.Limits}
 	l := d.target.Limits
-	d.library = lib.Target{Lanes: int(l.Invocations), Shared: int(l.WorkgroupBytes), Buffers: l.Bindings, Groups: int(l.Grid),
+	d.library = portable.Target{Lanes: int(l.Invocations), Shared: int(l.WorkgroupBytes), Buffers: l.Bindings, Groups: int(l.Grid),
 		Subgroups: d.target.Features&wgsl.Subgroups != 0, F16: d.target.Features&wgsl.Half != 0, MapGuarded: true}
 	// Of the others it is not known, or has not been measured.
 	d.library.Ordered = a.Vendor == gpu.NVIDIA && a.Type != gpu.Software
@@ -104,19 +104,19 @@ func (d *device) Limits() driver.Limits {
 // Fuses: kernels apply an elementwise program to their result before they write
 // it.
 func (d *device) Fuses(o *op.Operation, at driver.Place) bool {
-	return at == driver.Epilogue && o.Results() == 1 && o.Class() != op.Elementwise && lib.Has(o)
+	return at == driver.Epilogue && o.Results() == 1 && o.Class() != op.Elementwise && portable.Has(o)
 }
 
 // Reads implements [driver.Strided]: what can be bound as a whole, for layouts are not
 // cut.
 func (d *device) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	_, end := l.Bounds()
-	return lib.Reads(o, at, s, l) && int64(end)*4 <= d.limits.Binding
+	return portable.Reads(o, at, s, l) && int64(end)*4 <= d.limits.Binding
 }
 
 // Writes implements [driver.Strided].
 func (d *device) Writes(o *op.Operation, s op.Shape, _ op.DType, l *op.Layout) bool {
-	return lib.Writes(o, s, l) && int64(l.Size())*4 <= d.limits.Binding
+	return portable.Writes(o, s, l) && int64(l.Size())*4 <= d.limits.Binding
 }
 
 // Lost implements [driver.LossNotifier].

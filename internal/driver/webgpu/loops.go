@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 )
 
 // Mesa's lavapipe ends the loops of a lane as soon as they have had 65,535 turns
@@ -15,7 +15,7 @@ const maxIterations = 65535
 
 // endsLoops reports whether the driver would end loops of the plan. size says how many bytes
 // an array has.
-func (d *device) endsLoops(p *lib.Plan, size func(lib.Ref) int64) (bool, error) {
+func (d *device) endsLoops(p *portable.Plan, size func(portable.Ref) int64) (bool, error) {
 	if !strings.Contains(d.info.Name, "llvmpipe") {
 		return false, nil
 	}

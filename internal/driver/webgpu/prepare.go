@@ -9,8 +9,8 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/portable"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -320,7 +320,7 @@ type request = driver.Request[arrayRef]
 
 // request returns one of the portable library.
 func (e *preparer) request() *request {
-	return &request{Request: lib.Request{Target: e.d.library, Tuning: e.d.tuned()}}
+	return &request{Request: portable.Request{Target: e.d.library, Tuning: e.d.tuned()}}
 }
 
 // fused prepares an elementwise program; where operand 0 is not in a slot, first
@@ -386,21 +386,21 @@ var errNoKernel = fmt.Errorf("no kernel: %w", driver.ErrUnsupported)
 
 // plan adds the launches that compute a request. in are its operands, those of the
 // epilogue behind them.
-func (e *preparer) plan(r *lib.Request, in, out []arrayRef) error {
-	p, err := lib.For(r)
+func (e *preparer) plan(r *portable.Request, in, out []arrayRef) error {
+	p, err := portable.For(r)
 	if err != nil {
 		if errors.Is(err, op.ErrUnsupported) {
 			return fmt.Errorf("%w: %w", errNoKernel, err)
 		}
 		return err
 	}
-	ends, err := e.d.endsLoops(p, func(r lib.Ref) int64 {
+	ends, err := e.d.endsLoops(p, func(r portable.Ref) int64 {
 		switch r.Kind {
-		case lib.InputRef:
+		case portable.InputRef:
 			return in[r.Index].bytes
-		case lib.OutputRef:
+		case portable.OutputRef:
 			return out[r.Index].bytes
-		case lib.ScratchRef:
+		case portable.ScratchRef:
 			return p.Scratch[r.Index]
 		}
 		return int64(len(p.Constants[r.Index]))

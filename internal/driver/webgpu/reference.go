@@ -6,15 +6,15 @@ import (
 	"slices"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/portable"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
-	"github.com/rayo-go/rayo/kernel/lib"
 )
 
 // hostStep computes an operation that has no kernel on the host, by its reference:
 // see [driver.Reference]. A submission then consists of several: what comes
 // before it is waited for, and its results go to the device with what comes after.
 type hostStep struct {
-	lib.Request
+	portable.Request
 	in, out []arrayRef
 }
 

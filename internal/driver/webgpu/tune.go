@@ -1,9 +1,9 @@
 package webgpu
 
-import "github.com/rayo-go/rayo/kernel/lib"
+import "github.com/rayo-go/rayo/internal/portable"
 
 // tuned returns what was measured on this device.
-func (d *device) tuned() lib.Tuning { return d.variants.Of(d.info.Identity) }
+func (d *device) tuned() portable.Tuning { return d.variants.Of(d.info.Identity) }
 
 // Tune implements [driver.Tunable].
 func (d *device) Tune(key, name string) { d.variants.Set(d.info.Identity, key, name) }
@@ -12,7 +12,7 @@ func (d *device) Tune(key, name string) { d.variants.Set(d.info.Identity, key, n
 func (d *device) Keep(key string) error { return d.variants.Store(d.info.Identity, key) }
 
 // Target implements [driver.Tunable].
-func (d *device) Target() lib.Target { return d.library }
+func (d *device) Target() portable.Target { return d.library }
 
 // Portable implements [driver.Tunable].
-func (d *device) Portable(r *lib.Request) bool { return lib.Has(r.Op) }
+func (d *device) Portable(r *portable.Request) bool { return portable.Has(r.Op) }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/kernel/lib"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -23,17 +23,17 @@ const maxWindows = 4096
 
 // compute adds the launches that compute a request. in are its operands, those of
 // the epilogue behind them.
-func (e *preparer) compute(r *lib.Request, in, out []arrayRef) error {
+func (e *preparer) compute(r *portable.Request, in, out []arrayRef) error {
 	large := int64(0)
 	for _, as := range [][]arrayRef{in, out} {
 		for _, a := range as {
 			large = max(large, a.bytes)
 		}
 	}
-	if n := elementsOf(r); large <= e.d.limits.Binding && !(n > 0 && lib.Ragged(r.Post, n, r.Target)) {
+	if n := elementsOf(r); large <= e.d.limits.Binding && !(n > 0 && portable.Ragged(r.Post, n, r.Target)) {
 		return e.plan(r, in, out)
 	}
-	if r.Op != nil && !lib.Has(r.Op) {
+	if r.Op != nil && !portable.Has(r.Op) {
 		return errNoKernel
 	}
 	if r.Op != nil && empty(r.Out) {
@@ -54,7 +54,7 @@ func (e *preparer) compute(r *lib.Request, in, out []arrayRef) error {
 }
 
 // elementsOf returns how many elements an elementwise program has, 0 for other requests.
-func elementsOf(r *lib.Request) int {
+func elementsOf(r *portable.Request) int {
 	if r.Op != nil {
 		return 0
 	}
@@ -86,15 +86,15 @@ func (w *windows) cutUp() error {
 }
 
 // hasLayouts reports whether arrays of a request have layouts.
-func hasLayouts(r *lib.Request) bool {
-	is := func(a lib.Array) bool { return a.Layout != nil }
+func hasLayouts(r *portable.Request) bool {
+	is := func(a portable.Array) bool { return a.Layout != nil }
 	return slices.ContainsFunc(r.In, is) || slices.ContainsFunc(r.Out, is)
 }
 
 // inOrder computes the request with copies of the arrays that have layouts, row by row.
 func (w *windows) inOrder() error {
 	copied := func(to located, a located, l *op.Layout) error {
-		x := operand{lib.Operand{Type: a.Type, Broadcast: op.Strided, N: a.N, Layout: l}, a.at}
+		x := operand{portable.Operand{Type: a.Type, Broadcast: op.Strided, N: a.N, Layout: l}, a.at}
 		return w.program(to, ir.NewArg(0, op.Register(a.Type)), x)
 	}
 	sub := *w.r
@@ -134,7 +134,7 @@ func (w *windows) inOrder() error {
 		if !ok {
 			return w.tooLarge
 		}
-		y := located{lib.Array{Type: a.Type, N: a.N}, out[i]}
+		y := located{portable.Array{Type: a.Type, N: a.N}, out[i]}
 		if err := copied(w.result(i).shaped(a.N), y, &l); err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (w *windows) inOrder() error {
 }
 
 // empty reports whether arrays have no elements.
-func empty(as []lib.Array) bool {
+func empty(as []portable.Array) bool {
 	for _, a := range as {
 		if n, err := a.Shape.Size(); err != nil || n > 0 {
 			return false
@@ -155,14 +155,14 @@ func empty(as []lib.Array) bool {
 // windows computes a request part by part.
 type windows struct {
 	*preparer
-	r        *lib.Request
+	r        *portable.Request
 	in, out  []arrayRef
 	tooLarge error
 }
 
 // fit returns up to m, how many of n elements from element i0 on have operands
 // that can be cut there.
-func fit(ops []lib.Operand, n, i0, m int) int {
+func fit(ops []portable.Operand, n, i0, m int) int {
 	for range 8 {
 		before := m
 		for _, o := range ops {
@@ -191,11 +191,11 @@ func fit(ops []lib.Operand, n, i0, m int) int {
 
 // cut returns the part of an operand that lies over m of n elements from element
 // i0 on.
-func (w *windows) cut(o lib.Operand, a arrayRef, n, i0, m int) (lib.Operand, arrayRef, error) {
+func (w *windows) cut(o portable.Operand, a arrayRef, n, i0, m int) (portable.Operand, arrayRef, error) {
 	size := int64(o.Type.Size())
-	take := func(s op.BroadcastKind, from, count int) (lib.Operand, arrayRef, error) {
+	take := func(s op.BroadcastKind, from, count int) (portable.Operand, arrayRef, error) {
 		b, err := w.aligned(a.part(int64(from)*size, int64(count)*size))
-		return lib.Operand{Type: o.Type, Broadcast: s, N: count}, b, err
+		return portable.Operand{Type: o.Type, Broadcast: s, N: count}, b, err
 	}
 	switch o.Broadcast {
 	case op.Scalar:
@@ -222,7 +222,7 @@ func (w *windows) cut(o lib.Operand, a arrayRef, n, i0, m int) (lib.Operand, arr
 		if !ok || a.bytes > w.d.limits.Binding {
 			return o, a, w.tooLarge
 		}
-		return lib.Operand{Type: o.Type, Broadcast: l.BroadcastKind(o.N), N: o.N, Layout: &l}, a, nil
+		return portable.Operand{Type: o.Type, Broadcast: l.BroadcastKind(o.N), N: o.N, Layout: &l}, a, nil
 	}
 	return take(op.Full, i0, m)
 }
@@ -244,7 +244,7 @@ func (w *windows) aligned(a arrayRef) (arrayRef, error) {
 }
 
 // window computes one part: a request of its own over parts of the arrays.
-func (w *windows) window(sub *lib.Request, in, out []arrayRef) error {
+func (w *windows) window(sub *portable.Request, in, out []arrayRef) error {
 	type pair struct{ dst, src arrayRef }
 	var back []pair
 	for i, a := range out {
@@ -282,7 +282,7 @@ func (w *windows) elements() error {
 	local := w.local
 	for i0, count := 0, 0; i0 < n; count++ {
 		m := min(n-i0, most)
-		if lib.Ragged(w.r.Post, m, w.r.Target) {
+		if portable.Ragged(w.r.Post, m, w.r.Target) {
 			m -= m % align
 		}
 		m = fit(w.r.Post.In, n, i0, m)
@@ -291,7 +291,7 @@ func (w *windows) elements() error {
 		}
 		w.local = local // windows run one after the other
 		sub := *w.r
-		sub.Post = &lib.Epilogue{Exprs: w.r.Post.Exprs}
+		sub.Post = &portable.Epilogue{Exprs: w.r.Post.Exprs}
 		in, out := []arrayRef(nil), []arrayRef(nil)
 		for i, o := range w.r.Post.In {
 			o, a, err := w.cut(o, w.in[i], n, i0, m)
@@ -303,7 +303,7 @@ func (w *windows) elements() error {
 		sub.Out = nil
 		for i, o := range w.r.Out {
 			size := int64(o.Type.Size())
-			sub.Out, out = append(sub.Out, lib.Array{Type: o.Type, Shape: op.Shape{m}}), append(out, w.out[i].part(int64(i0)*size, int64(m)*size))
+			sub.Out, out = append(sub.Out, portable.Array{Type: o.Type, Shape: op.Shape{m}}), append(out, w.out[i].part(int64(i0)*size, int64(m)*size))
 		}
 		if err := w.window(&sub, in, out); err != nil {
 			return err
@@ -321,7 +321,7 @@ const whole = -1
 
 // batchAxesOf returns the batch axes of a request, or false if it has no rows that can be
 // computed by themselves.
-func batchAxesOf(r *lib.Request) (batchAxes, bool) {
+func batchAxesOf(r *portable.Request) (batchAxes, bool) {
 	l := batchAxes{}
 	rank := func(i int) int { return len(r.In[i].Shape) }
 	one := func(in, out int) {
@@ -440,7 +440,7 @@ func (w *windows) rows(l batchAxes) error {
 		return w.tooLarge
 	}
 	var bytes []int64
-	consider := func(a lib.Array, at arrayRef, lead int) {
+	consider := func(a portable.Array, at arrayRef, lead int) {
 		if lead == whole || a.Shape == nil {
 			return
 		}
@@ -482,7 +482,7 @@ func (w *windows) rows(l batchAxes) error {
 		}
 		var in, out []arrayRef
 		sub.In, sub.Out = nil, nil
-		part := func(x lib.Array, a arrayRef, lead int) (lib.Array, arrayRef) {
+		part := func(x portable.Array, a arrayRef, lead int) (portable.Array, arrayRef) {
 			if x.Shape == nil {
 				return x, a
 			}
@@ -494,7 +494,7 @@ func (w *windows) rows(l batchAxes) error {
 			}
 			n, _ := split(x.Shape, lead)
 			bytes := a.bytes / int64(max(n, 1))
-			return lib.Array{Type: x.Type, Shape: append(op.Shape{rows}, x.Shape[lead:]...)}, a.part(int64(row)*bytes, int64(rows)*bytes)
+			return portable.Array{Type: x.Type, Shape: append(op.Shape{rows}, x.Shape[lead:]...)}, a.part(int64(row)*bytes, int64(rows)*bytes)
 		}
 		for i := range r.In {
 			x, a := part(r.In[i], w.in[i], l.in[i])
@@ -507,7 +507,7 @@ func (w *windows) rows(l batchAxes) error {
 			sub.In, in = append(sub.In, x), append(in, a)
 		}
 		if r.Post != nil {
-			sub.Post = &lib.Epilogue{Exprs: r.Post.Exprs}
+			sub.Post = &portable.Epilogue{Exprs: r.Post.Exprs}
 			for i, o := range r.Post.In {
 				o, a, err := w.cut(o, w.in[len(r.In)+i], total*each, row*each, rows*each)
 				if err != nil {

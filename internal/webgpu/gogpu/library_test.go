@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/webgpu"
-	"github.com/rayo-go/rayo/kernel/lib"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/wgsl"
 )
@@ -25,11 +25,11 @@ func TestLibrary(t *testing.T) {
 	target := wgsl.Target{Consumer: wgsl.NagaGo, Limits: wgsl.Limits{Invocations: 1024, Size: [3]uint32{1024, 1024, 64}, WorkgroupBytes: 32 << 10, Bindings: 16, Grid: 65535}}
 	seen := map[string]bool{}
 	for _, o := range op.Catalogue() {
-		if !lib.Has(o) {
+		if !portable.Has(o) {
 			continue
 		}
 		for _, in := range shapes {
-			for _, variant := range append([]string{""}, lib.Variants(o)...) {
+			for _, variant := range append([]string{""}, portable.Variants(o)...) {
 				for name, s := range printed(o, in, variant, &target) {
 					if seen[s.Text] {
 						continue
@@ -79,14 +79,14 @@ func printed(o *op.Operation, in []op.Shape, variant string, target *wgsl.Target
 		if err != nil || len(outShapes) > len(outTypes) {
 			continue
 		}
-		r := &lib.Request{Op: o, Attrs: attrs, Variant: variant}
+		r := &portable.Request{Op: o, Attrs: attrs, Variant: variant}
 		for i := range in {
-			r.In = append(r.In, lib.Array{Type: types[i], Shape: in[i]})
+			r.In = append(r.In, portable.Array{Type: types[i], Shape: in[i]})
 		}
 		for i := range outShapes {
-			r.Out = append(r.Out, lib.Array{Type: outTypes[i], Shape: outShapes[i]})
+			r.Out = append(r.Out, portable.Array{Type: outTypes[i], Shape: outShapes[i]})
 		}
-		p, err := lib.For(r)
+		p, err := portable.For(r)
 		if err != nil {
 			continue
 		}

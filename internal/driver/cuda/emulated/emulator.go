@@ -18,8 +18,8 @@ import (
 	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/driver/cuda"
+	"github.com/rayo-go/rayo/internal/ptxkernels"
 	"github.com/rayo-go/rayo/ptx/emu"
-	"github.com/rayo-go/rayo/ptx/kernels"
 )
 
 // emulator is the emulator of PTX as hardware: everything that is put into the
@@ -237,7 +237,7 @@ func (e *emulator) Launch(fn cuda.Function, c cu.Config, args []byte) error {
 }
 
 // TensorMap returns the number of a tensor map in the place of one.
-func (e *emulator) TensorMap(t *kernels.Tiles, at cu.Ptr) (cu.TensorMap, error) {
+func (e *emulator) TensorMap(t *ptxkernels.Tiles, at cu.Ptr) (cu.TensorMap, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.failing("tensor map"); err != nil {

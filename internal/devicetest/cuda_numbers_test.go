@@ -1,0 +1,44 @@
+//go:build (linux || windows) && !nocuda && !race
+
+package devicetest
+
+import (
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/ptxkernels"
+	"github.com/rayo-go/rayo/op"
+)
+
+// TestCUDAEmulatedNumbers is the part of TestCUDAEmulated that one goroutine does at
+// length: too slow under the race detector, and nothing to it.
+func TestCUDAEmulatedNumbers(t *testing.T) {
+	emulate(t, 9, false)
+	small := func(c *Case) bool { return c.elements() < 3000 && c.work() < 1e6 }
+	t.Run("operations", func(t *testing.T) {
+		types, keep := op.DTypes(), small
+		if short() {
+			some := firstAndSome(freshSeed(t), 3, 3)
+			types, keep = []op.DType{op.F32, op.I32}, func(c *Case) bool { return small(c) && some(c) }
+		}
+		operations(t, openCUDA, types, keep)
+	})
+	t.Run("graphs", func(t *testing.T) { graphs(t, openCUDA) })
+	t.Run("older", func(t *testing.T) {
+		emulate(t, 8, false)
+		// Most kernels are the same.
+		some, kept, all := firstAndSome(freshSeed(t), 3, 3), 0, 0
+		native := func(c *Case) bool {
+			if !ptxkernels.Has(c.Op) || !small(c) {
+				return false
+			}
+			all++
+			if !some(c) {
+				return false
+			}
+			kept++
+			return true
+		}
+		operations(t, openCUDA, []op.DType{op.F32, op.F16, op.BF16}, native)
+		t.Logf("a sample of %d cases of %d", kept, all)
+	})
+}

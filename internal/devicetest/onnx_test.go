@@ -1,0 +1,39 @@
+package devicetest
+
+import (
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/onnxtest"
+)
+
+// onnx runs ONNX's node tests, all that the CPU passes but those that but names, with
+// the reason.
+func onnx(t *testing.T, open Open, but map[string]string) {
+	cases, err := onnxtest.Cases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	notYet, err := onnxtest.NotYet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := start(t, open)
+	passed := 0
+	for _, c := range cases {
+		if notYet[c.Name] != "" {
+			continue
+		}
+		switch err := c.Run(t.Context(), dev); {
+		case err == nil && but[c.Name] != "":
+			t.Errorf("%s passes, although %s", c.Name, but[c.Name])
+		case err == nil:
+			passed++
+		case but[c.Name] == "":
+			t.Errorf("%s: %v", c.Name, err)
+		}
+	}
+	t.Logf("%d of %d cases pass", passed, len(cases))
+}
+
+// TestONNXPortable runs them by the portable kernels, in the interpreter.
+func TestONNXPortable(t *testing.T) { onnx(t, openPortable, nil) }

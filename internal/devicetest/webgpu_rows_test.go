@@ -1,0 +1,113 @@
+//go:build cgo && !nowebgpu && (linux || darwin || windows) && (amd64 || arm64) && !android && !ios
+
+package devicetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/portable"
+	"github.com/rayo-go/rayo/internal/testutil"
+	"github.com/rayo-go/rayo/op"
+)
+
+// TestWebGPUFlows has rows taken in a flow, though they are so few or the device is not
+// known for it: Mesa's lavapipe begins in several places at once, so that many lanes compute
+// what they wait for.
+func TestWebGPUFlows(t *testing.T) {
+	for _, dir := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} { // where choices are stored
+		t.Setenv(dir, t.TempDir())
+	}
+	open := webGPU(t, "lavapipe")
+	first := open(t)
+	target, _ := first.Engine().Target()
+	identity := first.Engine().Info().Identity
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g := newGenerator(freshSeed(t))
+	var cases []Case
+	var choices driver.Variants
+	for _, x := range []struct {
+		o       *op.Operation
+		variant string
+		shape   op.Shape
+	}{
+		{op.Softmax, "flow256", op.Shape{129, 32804}},
+		{op.LogSoftmax, "edgesflow256", op.Shape{259, 16389}},
+		{op.LayerNorm, "edgesflow128", op.Shape{131, 24579}},
+		{op.LayerNorm, "flow256", op.Shape{260, 12344}},
+		{op.RMSNorm, "edgesflow256", op.Shape{259, 20001}},
+		{op.RMSNorm, "flow128", op.Shape{257, 8200}},
+	} {
+		c := Case{Op: x.o, In: []Tensor{g.tensor(op.F32, x.shape, g.tame)}}
+		r := &portable.Request{Op: x.o, Attrs: x.o.Defaults(), Target: target, In: []portable.Array{{Type: op.F32, Shape: x.shape}}, Out: []portable.Array{{Type: op.F32, Shape: x.shape}}}
+		for range len(x.o.Inputs()) - 1 {
+			c.In = append(c.In, g.tensor(op.F32, x.shape[1:], g.tame))
+			r.In = append(r.In, portable.Array{Type: op.F32, Shape: x.shape[1:]})
+		}
+		if target.Subgroups {
+			x.variant += "-subgroups"
+		}
+		key := portable.Key(r)
+		choices.Set(identity, key, x.variant)
+		if err := choices.Store(identity, key); err != nil {
+			t.Fatal(err)
+		}
+		r.Tuning = portable.Tuning{key: x.variant}
+		if p, err := portable.For(r); err != nil || p.Variant != x.variant {
+			t.Fatalf("%v of %v is not taken by %s: %v", x.o, x.shape, x.variant, err)
+		}
+		cases = append(cases, c)
+	}
+	dev := start(t, open)
+	free := libertiesOf(t.Context(), dev)
+	for i := range cases {
+		t.Run(fmt.Sprintf("%v/%v", cases[i].Op, cases[i].In[0].Shape), func(t *testing.T) {
+			if err := cases[i].runBatch(t.Context(), dev, free); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestWebGPULongRows has rows that are so many, and so long, that plans choose other
+// kernels for them than for the rows of TestWebGPU.
+func TestWebGPULongRows(t *testing.T) {
+	testutil.Need(t, "long")
+	dev := start(t, webGPU(t, "lavapipe"))
+	free := libertiesOf(t.Context(), dev)
+	g := newGenerator(freshSeed(t))
+	type rows struct {
+		o     *op.Operation
+		shape op.Shape
+	}
+	all := []rows{
+		{op.Softmax, op.Shape{129, 32801}},
+		{op.LogSoftmax, op.Shape{128, 40002}},
+		{op.LayerNorm, op.Shape{130, 32803}},
+		{op.RMSNorm, op.Shape{129, 32802}},
+		{op.LayerNorm, op.Shape{2731, 6145}},
+		{op.LayerNorm, op.Shape{129, 65543}},
+		{op.Softmax, op.Shape{128, 65537}},
+		{op.LogSoftmax, op.Shape{44, 98309}},
+		{op.LayerNorm, op.Shape{29, 147459}},
+	}
+	if onGPU { // which have them in a flow, and it takes too long in software
+		all = append(all, rows{op.Softmax, op.Shape{513, 65540}}, rows{op.LogSoftmax, op.Shape{67, 524309}}, rows{op.RMSNorm, op.Shape{300, 131071}},
+			rows{op.LayerNorm, op.Shape{350, 100000}}, rows{op.LayerNorm, op.Shape{170, 200003}})
+	}
+	for _, x := range all {
+		t.Run(fmt.Sprintf("%v/%v", x.o, x.shape), func(t *testing.T) {
+			c := Case{Op: x.o, In: []Tensor{g.tensor(op.F32, x.shape, g.tame)}}
+			for range len(x.o.Inputs()) - 1 {
+				c.In = append(c.In, g.tensor(op.F32, x.shape[1:], g.tame))
+			}
+			// One call alone is a batch too: what is new here are the kernels.
+			if err := c.runBatch(t.Context(), dev, free); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,222 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// maxElements bounds the elements of one array: indices have 32 bits, and the
+// lanes of the last workgroups count beyond the end.
+const maxElements = math.MaxInt32
+
+// For returns the launches that compute r. The error wraps [op.ErrShape] where
+// op says so, and [op.ErrUnsupported] where there is no portable kernel for the
+// operation, its element types, its sizes or the target.
+func For(r *Request) (*Plan, error) {
+	q, err := check(r)
+	if err != nil {
+		return nil, err
+	}
+	p, err := q.plan()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", q.name(), err)
+	}
+	for i := range p.Stages {
+		s := &p.Stages[i]
+		prog, err := s.Kernel.Program()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", q.name(), err)
+		}
+		if err := q.Target.allows(prog, s); err != nil {
+			return nil, fmt.Errorf("%s: %w", q.name(), err)
+		}
+	}
+	return p, nil
+}
+
+// request is a Request that has been checked, with defaults filled in.
+type request struct {
+	Request
+	family   *family
+	types    []op.DType // of the results of Op
+	shapes   []op.Shape // likewise
+	epilogue *epilogue  // activation and Post, or nil
+}
+
+func (q *request) name() string {
+	if q.Op == nil {
+		return "elementwise"
+	}
+	return q.Op.Name()
+}
+
+// plan makes the plan: of nothing to write, none.
+func (q *request) plan() (*Plan, error) {
+	for i := range q.Out {
+		if size(q.Out[i].Shape) > 0 {
+			return q.family.plan(q)
+		}
+	}
+	return &Plan{}, nil
+}
+
+// check returns r checked against its operation.
+func check(r *Request) (*request, error) {
+	q := &request{Request: *r}
+	q.Target = q.Target.withDefaults()
+	fail := func(err error) (*request, error) { return nil, fmt.Errorf("%s: %w", q.name(), err) }
+	if r.Op == nil && r.Post == nil {
+		return fail(unsupported("a request without operation and epilogue"))
+	}
+	if q.family = familyOf(r.Op); q.family == nil {
+		return fail(unsupported("no portable kernel"))
+	}
+	if r.Op != nil {
+		types, shapes := make([]op.DType, len(r.In)), make([]op.Shape, len(r.In))
+		for i, a := range r.In {
+			types[i], shapes[i] = a.Type, a.Shape
+			if a.Shape == nil {
+				types[i] = op.InvalidType
+			}
+		}
+		var err error
+		if q.types, err = r.Op.Types(&r.Attrs, types); err != nil {
+			return fail(err)
+		}
+		if q.shapes, err = r.Op.Shapes(&r.Attrs, shapes); err != nil {
+			return fail(err)
+		}
+	}
+	for _, list := range [][]Array{r.In, r.Out} {
+		for _, a := range list {
+			if a.Shape == nil {
+				continue
+			}
+			if err := q.Target.storable(a.Type); err != nil && !(q.family.quantised && a.Type.Quantized()) {
+				return fail(err)
+			}
+			if n, err := a.Shape.Size(); err != nil {
+				return fail(err)
+			} else if n > maxElements {
+				return fail(unsupported("%d elements in one array; the most is %d", n, maxElements))
+			}
+			if a.Layout != nil {
+				if err := checkLayout(Operand{Type: a.Type, N: a.N, Layout: a.Layout}, size(a.Shape)); err != nil {
+					return fail(err)
+				}
+			}
+		}
+	}
+	if r.Post != nil {
+		for _, x := range r.Post.In {
+			if err := q.Target.storable(x.Type); err != nil {
+				return fail(err)
+			}
+		}
+	}
+	if err := q.checkLayouts(); err != nil {
+		return fail(err)
+	}
+	if err := q.fuse(); err != nil {
+		return fail(err)
+	}
+	return q, q.checkOut()
+}
+
+// checkLayouts returns an ErrUnsupported where the kernels of the operation do not
+// find the elements of an array that does not lie row by row.
+func (q *request) checkLayouts() error {
+	if q.Op == nil {
+		return nil // Operand has those
+	}
+	for i, a := range q.In {
+		if a.Layout != nil && !Reads(q.Op, i, a.Shape, a.Layout) {
+			return unsupported("operand %d in the layout %v", i, a.Layout)
+		}
+	}
+	for i, a := range q.Out {
+		if a.Layout != nil && (q.Post != nil || !Writes(q.Op, a.Shape, a.Layout)) {
+			return unsupported("result %d in the layout %v", i, a.Layout)
+		}
+	}
+	return nil
+}
+
+// checkOut compares what is to be written with what the operation gives.
+func (q *request) checkOut() error {
+	want := make([]Array, 0, 4)
+	if q.Op != nil {
+		for i, t := range q.types {
+			want = append(want, Array{Type: t, Shape: q.shapes[i]})
+		}
+	}
+	if q.Post != nil {
+		if len(want) > 1 {
+			return fmt.Errorf("%s: %w", q.name(), unsupported("an epilogue of an operation with %d results", len(want)))
+		}
+		want = want[:0]
+		for i, e := range q.Post.Exprs {
+			if i >= len(q.Out) {
+				break
+			}
+			w := Array{Type: q.Out[i].Type, Shape: q.Out[0].Shape}
+			if q.Op != nil {
+				w.Shape = q.shapes[0]
+			}
+			if op.Register(w.Type) != e.Type {
+				w.Type = op.InvalidType
+			}
+			want = append(want, w)
+		}
+	}
+	if len(want) != len(q.Out) || q.Post != nil && len(q.Post.Exprs) != len(q.Out) {
+		return fmt.Errorf("%s: %d arrays to write, not %d: %w", q.name(), len(q.Out), len(want), op.ErrShape)
+	}
+	for i, w := range want {
+		o := q.Out[i]
+		if n, err := o.Shape.Size(); err != nil || n != size(w.Shape) {
+			return fmt.Errorf("%s: result %d of shape %v, not %v: %w", q.name(), i, o.Shape, w.Shape, op.ErrShape)
+		}
+		if o.Type != w.Type {
+			return fmt.Errorf("%s: %w", q.name(), unsupported("result %d of type %v", i, o.Type))
+		}
+	}
+	return nil
+}
+
+// allows returns an ErrUnsupported if the target cannot run a stage.
+func (t *Target) allows(p *ir.Program, s *Stage) error {
+	if n := int(p.Local[0] * p.Local[1] * p.Local[2]); n > t.Lanes {
+		return unsupported("a workgroup of %d lanes; the most is %d", n, t.Lanes)
+	}
+	bytes := 0
+	for _, a := range p.Shared {
+		bytes += int(a.Len) * int(a.Width) * 4
+	}
+	if bytes > t.Shared {
+		return unsupported("%d bytes of workgroup memory; the most is %d", bytes, t.Shared)
+	}
+	if n := len(p.Bindings); n > t.Buffers {
+		return unsupported("%d buffers; the most is %d", n, t.Buffers)
+	}
+	for _, n := range s.Grid {
+		if int64(n) > int64(t.Groups) {
+			return unsupported("a grid of %v workgroups; the most is %d", s.Grid, t.Groups)
+		}
+	}
+	return nil
+}
+
+// size returns the elements of a shape that has been checked.
+func size(s op.Shape) int {
+	n := 1
+	for _, d := range s {
+		n *= d
+	}
+	return n
+}

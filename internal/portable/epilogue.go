@@ -1,0 +1,242 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+// epilogue is what a kernel applies to its first result: the activation of the
+// operation, then the program of the request.
+type epilogue struct {
+	in    []Operand  // Arg i+1
+	exprs []*ir.Node // over Arg 0, the result
+	out   []op.DType
+	key   string // equal keys, equal epilogues
+}
+
+// fuse sets the epilogue of q.
+func (q *request) fuse() error {
+	if q.Op == nil {
+		return nil
+	}
+	p, err := finish(&q.Request, q.types, size(q.shapes[0]))
+	if p == nil || err != nil {
+		return err
+	}
+	f := &epilogue{in: p.In, exprs: p.Exprs}
+	for _, o := range q.Out {
+		f.out = append(f.out, o.Type)
+	}
+	f.setKey()
+	q.epilogue = f
+	return nil
+}
+
+// Finish returns what is to be computed from the first result of an operation
+// before it is stored, for who computes the result in another way than this
+// package: the activation of the attributes, then Post. It is nil where the result
+// is stored as it is.
+func Finish(r *Request) (*Epilogue, error) {
+	made, results, err := r.Results()
+	if err != nil {
+		return nil, err
+	}
+	n, err := results[0].Size()
+	if err != nil {
+		return nil, err
+	}
+	return finish(r, made, n)
+}
+
+// finish is Finish of an operation whose results have the types and whose first
+// has n elements.
+func finish(r *Request, types []op.DType, n int) (*Epilogue, error) {
+	act, attrs := r.Attrs.Activation()
+	if act == nil && r.Post == nil {
+		return nil, nil
+	}
+	result := ir.NewArg(0, op.Register(types[0]))
+	if act != nil {
+		e, err := act.Expression(&attrs, types[:1])
+		if err != nil {
+			return nil, err
+		}
+		var params []*ir.Node
+		for i := range attrs.F {
+			params = append(params, ir.NewConst(float64(attrs.Float(i)), ir.F32))
+		}
+		result = ir.Substitute(e, []*ir.Node{result}, params)
+	}
+	f := &Epilogue{Exprs: []*ir.Node{result}}
+	if r.Post == nil {
+		return f, nil
+	}
+	args := []*ir.Node{result}
+	for i, in := range r.Post.In {
+		if err := CheckBroadcast(in, n); err != nil {
+			return nil, err
+		}
+		args = append(args, ir.NewArg(i+1, op.Register(in.Type)))
+	}
+	f.In, f.Exprs = r.Post.In, nil
+	for _, e := range r.Post.Exprs {
+		if err := checkExpr(e, args); err != nil {
+			return nil, err
+		}
+		f.Exprs = append(f.Exprs, ir.Substitute(e, args, nil))
+	}
+	return f, nil
+}
+
+func (f *epilogue) setKey() {
+	var b strings.Builder
+	for _, in := range f.in {
+		b.WriteByte(byte(in.Type))
+		b.WriteByte(byte(in.Broadcast))
+		if in.Broadcast == op.Strided {
+			b.WriteString(in.Layout.String())
+			if in.N%4 == 0 {
+				b.WriteByte(4) // see inVectors
+			}
+		}
+	}
+	b.WriteByte(0xff)
+	for i, e := range f.exprs {
+		b.WriteString(f.out[i].String())
+		b.WriteString(ir.Key(e))
+		b.WriteByte(0xff)
+	}
+	f.key = b.String()
+}
+
+// checkExpr returns an ErrUnsupported if e is not an expression over args.
+func checkExpr(e *ir.Node, args []*ir.Node) error {
+	if e == nil {
+		return unsupported("a nil expression")
+	}
+	list, _ := ir.Flatten(e)
+	for _, n := range list {
+		switch {
+		case n.Code == ir.Param:
+			return unsupported("an expression with a parameter")
+		case n.Code == ir.Arg && (n.Index >= len(args) || n.Type != args[n.Index].Type):
+			return unsupported("an expression of operand %d, of %d", n.Index, len(args))
+		}
+	}
+	return nil
+}
+
+// result declares the first result of an operation, of type t, or in its place
+// what e makes of it, and the operands of e. It returns what writes element i.
+// Plans bind [request.outputs] to these.
+func (e *epilogue) result(b *kernel.Builder, t op.DType) func(i kernel.U32, v kernel.Dynamic) {
+	return e.resultOf(b, t, 1)
+}
+
+// resultOf is result for vectors of the width, 1 or 4.
+func (e *epilogue) resultOf(b *kernel.Builder, t op.DType, width int) func(i kernel.U32, v kernel.Dynamic) {
+	if e == nil {
+		return vectorOutput(b, "out", t, width).set
+	}
+	ys := make([]sink, len(e.out))
+	for i, t := range e.out {
+		ys[i] = vectorOutput(b, "out"+strconv.Itoa(i), t, width)
+	}
+	xs := make([]source, len(e.in))
+	for i, in := range e.in {
+		xs[i] = vectorInput(b, "with"+strconv.Itoa(i), in, width, ys[0].n)
+	}
+	return func(i kernel.U32, v kernel.Dynamic) {
+		args := []kernel.Dynamic{v}
+		for _, x := range xs {
+			args = append(args, x.at(i))
+		}
+		for j, r := range kernel.Inline(b, e.exprs, args, nil) {
+			ys[j].set(i, r)
+		}
+	}
+}
+
+// bits is like result for values that pass unchanged: what it returns takes
+// their bits, as [inputBits] gives them.
+func (e *epilogue) bits(b *kernel.Builder, t op.DType) func(i, v kernel.U32) {
+	if e == nil && t != op.F16 {
+		return kernel.Output[kernel.U32](b, "out").Set
+	}
+	put := e.result(b, t)
+	return func(i, v kernel.U32) {
+		switch op.Register(t) {
+		case ir.I32:
+			put(i, kernel.Dyn(v.I32()))
+		case ir.U32:
+			put(i, kernel.Dyn(v))
+		case ir.Bool:
+			put(i, kernel.Dyn(v.Ne(kernel.U(0))))
+		default:
+			put(i, kernel.Dyn(v.AsF32()))
+		}
+	}
+}
+
+// result4 is like result for vectors of four elements: what it returns takes the
+// number of the vector. Operands of e are those that [epilogue.vectors] or
+// [alignedOperands] allows.
+func (e *epilogue) result4(b *kernel.Builder, t op.DType) func(i kernel.U32, v kernel.Dynamic) {
+	return e.resultOf(b, t, 4)
+}
+
+// vectors reports whether [epilogue.result4] can make a result whose rows are n
+// elements, a multiple of four.
+func (e *epilogue) vectors(n int) bool {
+	if e == nil {
+		return true
+	}
+	for _, in := range e.in {
+		if in.Broadcast == op.Tiled && in.N%4 != 0 {
+			return false
+		}
+		if in.Broadcast == op.Repeated || in.Broadcast == op.Strided {
+			return false
+		}
+	}
+	return n%4 == 0
+}
+
+// units is result for results that are written in units of one or four elements:
+// what it returns writes unit i.
+func (e *epilogue) units(b *kernel.Builder, t op.DType, unit int) func(i kernel.U32, vs []kernel.F32) {
+	if unit == 1 {
+		put := e.result(b, t)
+		return func(i kernel.U32, vs []kernel.F32) { put(i, kernel.Dyn(vs[0])) }
+	}
+	put := e.result4(b, t)
+	return func(i kernel.U32, vs []kernel.F32) { put(i, kernel.Dyn(b.Vec4F(vs[0], vs[1], vs[2], vs[3]))) }
+}
+
+// alignedOperands reports whether operands that are laid over n elements can be
+// read in vectors of four.
+func alignedOperands(in []Operand, n int) bool {
+	for _, x := range in {
+		switch x.Broadcast {
+		case op.Tiled:
+			if x.N%4 != 0 {
+				return false
+			}
+		case op.Repeated:
+			if n/x.N%4 != 0 {
+				return false
+			}
+		case op.Strided:
+			if _, _, ok := inVectors(&x); !ok {
+				return false
+			}
+		}
+	}
+	return n%4 == 0
+}

@@ -1,0 +1,39 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+const fillLanes = 256
+
+type fillParams struct {
+	N     uint32
+	Value float32
+}
+
+// fill gives every element of the first result the same value: what an operation
+// says of no elements.
+var fill = newMaker("fill", func(b *kernel.Builder, p *fillParams, t op.DType, e *epilogue) {
+	b.LocalSize(fillLanes, 1, 1)
+	put := e.result(b, t)
+	i := b.Index()
+	b.If(i.Lt(b.U32(&p.N)), func() {
+		v := kernel.Dyn(b.F32(&p.Value))
+		if r := op.Register(t); r != ir.F32 {
+			v = kernel.Inline(b, []*ir.Node{ir.NewConvert(ir.NewArg(0, ir.F32), r)}, []kernel.Dynamic{v}, nil)[0]
+		}
+		put(i, v)
+	})
+})
+
+// planFill returns the plan for results that all are v.
+func planFill(q *request, v float32) (*Plan, error) {
+	n := size(q.shapes[0])
+	var p planner
+	p.stage(fill.of(q.types[0], q.epilogue), kernel.GridFor(n, fillLanes), fillParams{uint32(n), v}, q.outputs()...)
+	return p.done("")
+}

@@ -1,0 +1,334 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+func init() {
+	register(&family{variants: foldSchedules.names(), plan: planFold}, op.Prod, op.LogSumExp, op.Any, op.All, op.CountNonzero)
+}
+
+// A reduction by a fold of package op: its expressions are the body of one kernel, which
+// folds rows, or columns, or pieces of them, and merges the states of lanes.
+
+// foldOf is an array [outer cols inner] whose middle axis is reduced: of columns, the
+// lanes of a workgroup take neighbouring ones.
+type foldOf struct{ Outer, Cols, Inner int }
+
+func (m foldOf) rows() int { return m.Outer * m.Inner }
+
+// foldSchedule is how such an array is divided.
+type foldSchedule struct {
+	groupLayout
+	Split   bool // rows into parts
+	Columns bool // neighbouring lanes have neighbouring rows
+}
+
+// foldPart is how many elements of a column a lane takes at most where there are parts.
+const foldPart = 256
+
+var foldSchedules = table[foldOf, foldSchedule]{
+	{"fold-columns", func(m foldOf, t *Target) bool {
+		return m.Inner > 1 && (m.Cols <= 64 || m.rows() >= 1<<16 && m.Cols <= 1<<20)
+	}, foldSchedule{groupLayout: groupLayout{GroupLanes: 1, Groups: 128}, Columns: true}},
+	{"fold-columns-split", func(m foldOf, t *Target) bool { return m.Inner > 1 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 1, Groups: 128}, Columns: true, Split: true}},
+	{"fold1", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 4 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 1, Groups: 128}}},
+	{"fold8", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 64 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 8, Groups: 16}}},
+	{"fold32", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= 512 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}}},
+	{"fold-split", func(m foldOf, t *Target) bool {
+		return m.Inner == 1 && worthSplitting(rowsOf{Rows: m.Outer, Cols: m.Cols})
+	}, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true}},
+	{"fold", func(m foldOf, t *Target) bool { return m.Inner == 1 && m.Cols <= longestRow }, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}}},
+}
+
+// has reports whether there is a variant of that name.
+func (vs table[M, S]) has(name string) bool {
+	for i := range vs {
+		if vs[i].name == name {
+			return true
+		}
+	}
+	return false
+}
+
+type foldParams struct {
+	Rows, Cols uint32
+	Inner      uint32 // see foldOf
+	Part       uint32 // elements of a row that a team folds
+	Count      float32
+}
+
+type foldSpec struct {
+	Op   string
+	Type op.DType
+	foldSchedule
+	Pieces bool // operands are states
+}
+
+var folds = newMaker("fold", func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
+	o := op.Lookup(s.Op)
+	f := o.Fold(s.Type)
+	t := newLaneGroup(b, s.groupLayout)
+	read := s.reader(b, f)
+	var put func(number kernel.U32, state []kernel.Dynamic)
+	if s.Split {
+		put = statesInto(b, f)
+	} else {
+		types, _ := o.Types(new(op.Attrs), []op.DType{s.Type}) // which were checked
+		result := e.result(b, types[0])
+		put = func(i kernel.U32, state []kernel.Dynamic) {
+			result(i, kernel.Inline(b, []*ir.Node{f.Finish}, append(state, kernel.Dyn(b.F32(&p.Count))), nil)[0])
+		}
+	}
+	rows, cols, inner, size := b.U32(&p.Rows), b.U32(&p.Cols), b.U32(&p.Inner), b.U32(&p.Part)
+	row, part, all := t.number, kernel.U(0), rows
+	if s.Split {
+		parts := cols.Sub(kernel.U(1)).Div(size).Add(kernel.U(1))
+		all = rows.Mul(parts)
+		if s.Columns {
+			row, part = t.number.Mod(rows), t.number.Div(rows)
+		} else {
+			row, part = t.number.Div(parts), t.number.Mod(parts)
+		}
+	}
+	is := t.number.Lt(all)
+	start := row.Mul(cols)
+	if s.Columns {
+		start = row.Div(inner).Mul(cols.Mul(inner)).Add(row.Mod(inner))
+	}
+	from := part.Mul(size)
+	to := kernel.Select(is, from.Add(size).Min(cols), from)
+	state := foldRange(b, f, s, from.Add(t.lane), to, func(i kernel.U32) []kernel.Dynamic {
+		at := start.Add(i)
+		if s.Columns {
+			at = start.Add(i.Mul(inner))
+		}
+		return read(at, i)
+	})
+	state = t.fold(f, state)
+	b.If(is.And(t.lane.Eq(kernel.U(0))), func() { put(t.number, state) })
+})
+
+// foldRange folds elements from, from+lane group, ... below to, in turns; each has a
+// state of its own: an error grows with the longer of the two chains.
+func foldRange(b *kernel.Builder, f *op.Fold, s foldSpec, from, to kernel.U32, read func(i kernel.U32) []kernel.Dynamic) []kernel.Dynamic {
+	step := f.Step()
+	if s.Pieces {
+		step = f.Merge
+	}
+	all, some := newStateVars(b, "all", f), newStateVars(b, "some", f)
+	iterations := kernel.U(uint32(s.GroupLanes * sumTerms))
+	b.ForStep(from, to, iterations, func(at kernel.U32) {
+		some.begin()
+		b.ForStep(at, at.Add(iterations).Min(to), kernel.U(uint32(s.GroupLanes)), func(i kernel.U32) {
+			some.set(kernel.Inline(b, step, append(some.get(), read(i)...), nil))
+		})
+		all.set(kernel.Inline(b, f.Merge, append(all.get(), some.get()...), nil))
+	})
+	return all.get()
+}
+
+// reader declares the operand and returns what reads an element and its index, or the
+// states and returns what reads one.
+func (s *foldSpec) reader(b *kernel.Builder, f *op.Fold) func(at, i kernel.U32) []kernel.Dynamic {
+	if !s.Pieces {
+		x := inputValue(b, "x", s.Type)
+		return func(at, i kernel.U32) []kernel.Dynamic {
+			return []kernel.Dynamic{x.at(at), kernel.Dyn(i.I32())}
+		}
+	}
+	var xs []source
+	for i, c := range f.Identity {
+		xs = append(xs, inputValue(b, stateName(i), elementOf(c.Type)))
+	}
+	return func(at, _ kernel.U32) (state []kernel.Dynamic) {
+		for _, x := range xs {
+			state = append(state, x.at(at))
+		}
+		return state
+	}
+}
+
+// statesInto declares results that are states.
+func statesInto(b *kernel.Builder, f *op.Fold) func(i kernel.U32, state []kernel.Dynamic) {
+	var ys []sink
+	for i, c := range f.Identity {
+		ys = append(ys, outputValue(b, stateName(i), elementOf(c.Type)))
+	}
+	return func(i kernel.U32, state []kernel.Dynamic) {
+		for k, y := range ys {
+			y.set(i, state[k])
+		}
+	}
+}
+
+func stateName(i int) string { return "state" + string(rune('0'+i)) }
+
+// elementOf returns the type of elements that are numbers of a type.
+func elementOf(t ir.Type) op.DType {
+	switch t {
+	case ir.I32:
+		return op.I32
+	case ir.U32:
+		return op.U32
+	}
+	return op.F32
+}
+
+// stateVars are variables for the numbers of a state, by their bits.
+type stateVars struct {
+	b    *kernel.Builder
+	f    *op.Fold
+	vars []kernel.Var[kernel.U32]
+}
+
+func newStateVars(b *kernel.Builder, name string, f *op.Fold) *stateVars {
+	v := &stateVars{b: b, f: f}
+	for i, x := range v.identity() {
+		v.vars = append(v.vars, kernel.NewVar(b, name+string(rune('0'+i)), x))
+	}
+	return v
+}
+
+func (v *stateVars) identity() (bits []kernel.U32) {
+	for _, c := range v.f.Identity {
+		bits = append(bits, bitsOf(v.b, constant(c), c.Type))
+	}
+	return bits
+}
+
+func (v *stateVars) begin() {
+	for i, x := range v.identity() {
+		v.vars[i].Set(x)
+	}
+}
+
+func (v *stateVars) get() (state []kernel.Dynamic) {
+	for i, c := range v.f.Identity {
+		state = append(state, valueOf(v.vars[i].Get(), c.Type))
+	}
+	return state
+}
+
+func (v *stateVars) set(state []kernel.Dynamic) {
+	for i, x := range state {
+		v.vars[i].Set(bitsOf(v.b, x, v.f.Identity[i].Type))
+	}
+}
+
+// constant returns the value of a constant of an expression.
+func constant(c *ir.Node) kernel.Dynamic {
+	switch c.Type {
+	case ir.I32:
+		return kernel.Dyn(kernel.I(int32(c.Value)))
+	case ir.U32:
+		return kernel.Dyn(kernel.U(uint32(c.Value)))
+	}
+	return kernel.Dyn(kernel.F(float32(c.Value)))
+}
+
+// bitsOf returns the bits of a number.
+func bitsOf(b *kernel.Builder, d kernel.Dynamic, t ir.Type) kernel.U32 {
+	switch t {
+	case ir.I32:
+		return kernel.As[kernel.I32](b, d).U32()
+	case ir.U32:
+		return kernel.As[kernel.U32](b, d)
+	}
+	return kernel.As[kernel.F32](b, d).AsU32()
+}
+
+// valueOf returns the number of a type that has these bits.
+func valueOf(u kernel.U32, t ir.Type) kernel.Dynamic {
+	switch t {
+	case ir.I32:
+		return kernel.Dyn(u.I32())
+	case ir.U32:
+		return kernel.Dyn(u)
+	}
+	return kernel.Dyn(u.AsF32())
+}
+
+// fold merges the states of the lanes of a lane group into that of its first lane. It may be
+// used once in a kernel.
+func (t *laneGroup) fold(f *op.Fold, state []kernel.Dynamic) []kernel.Dynamic {
+	if t.GroupLanes == 1 {
+		return state
+	}
+	b, me := t.b, t.b.LocalX()
+	var shared []kernel.Array[kernel.U32]
+	for i, x := range state {
+		s := kernel.Shared[kernel.U32](b, "team_"+stateName(i), t.lanes())
+		s.Set(me, bitsOf(b, x, f.Identity[i].Type))
+		shared = append(shared, s)
+	}
+	at := func(i kernel.U32) (state []kernel.Dynamic) {
+		for k, c := range f.Identity {
+			state = append(state, valueOf(shared[k].At(i), c.Type))
+		}
+		return state
+	}
+	for d := t.GroupLanes / 2; d > 0; d /= 2 {
+		b.Barrier()
+		b.If(t.lane.Lt(kernel.U(uint32(d))), func() {
+			for k, x := range kernel.Inline(b, f.Merge, append(at(me), at(me.Add(kernel.U(uint32(d))))...), nil) {
+				shared[k].Set(me, bitsOf(b, x, f.Identity[k].Type))
+			}
+		})
+	}
+	return at(me)
+}
+
+// planFold returns the plan of a reduction by its fold.
+func planFold(q *request) (*Plan, error) {
+	m := foldOf{Outer: 1, Cols: size(q.In[0].Shape), Inner: 1}
+	if q.Attrs.I[0] == op.AlongRows {
+		m.Outer, m.Cols = q.In[0].Shape.Rows()
+		if n := q.Inner; n > 1 {
+			m.Outer, m.Inner = m.Outer/n, n
+		}
+	}
+	f := q.Op.Fold(q.In[0].Type)
+	if f == nil {
+		return nil, unsupported("elements of type %v", q.In[0].Type)
+	}
+	if m.Cols == 0 {
+		return planFill(q, float32(f.Empty()))
+	}
+	w, name, err := foldSchedules.choose(q, m)
+	if err != nil {
+		return nil, err
+	}
+	w.groupLayout = w.with(&q.Target)
+	var p planner
+	s := foldSpec{Op: q.Op.Name(), Type: q.In[0].Type, foldSchedule: w}
+	params := foldParams{Rows: uint32(m.rows()), Cols: uint32(m.Cols), Inner: uint32(m.Inner), Part: uint32(m.Cols), Count: float32(m.Cols)}
+	operands := q.inputs()
+	for w.Split {
+		n, length := parts(int(params.Cols), reducedParts)
+		if w.Columns {
+			length = max(foldPart, (int(params.Cols)-1)/reducedParts+1)
+			n = (int(params.Cols)-1)/length + 1
+		}
+		params.Part = uint32(length)
+		pieces := make([]Ref, f.States())
+		for i := range pieces {
+			pieces[i] = p.scratch(m.rows() * n)
+		}
+		p.stage(folds.of(s, nil), w.groups(m.rows()*n), params, append(operands, pieces...)...)
+		s.Pieces, operands = true, pieces
+		params.Cols, params.Part = uint32(n), uint32(n)
+		if w.Columns {
+			params.Inner = params.Rows // one piece of each row after the other
+		}
+		if w.Split = n > 4*foldPart && w.Columns; !w.Split {
+			s.Split = false
+		}
+	}
+	p.stage(folds.of(s, q.epilogue), w.groups(m.rows()), params, append(operands, q.outputs()...)...)
+	return p.done(name)
+}

@@ -1,0 +1,399 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+func init() {
+	register(&family{plan: planMap, variants: mapSchedules.names()}, nil)
+	register(&family{plan: planReshape, variants: mapSchedules.names()}, op.Reshape)
+}
+
+// mapOf is what decides how an elementwise program is run: the elements of the
+// result, and those that every period and run is a multiple of.
+type mapOf struct {
+	N       int
+	Aligned bool // to vectors of four
+}
+
+// mapSchedule is how many elements are read at once, how many times a lane does, the lanes
+// of a workgroup, whether each time has a branch of its own, and whether vectors whose
+// elements are not large have one: see moderate.
+type mapSchedule struct {
+	Width, Each, Lanes int
+	Branches, Guarded  bool
+}
+
+var mapSchedules = table[mapOf, mapSchedule]{
+	{"vector", func(m mapOf, _ *Target) bool { return m.Aligned }, mapSchedule{Width: 4, Each: 1}},
+	{"vectors", func(m mapOf, _ *Target) bool { return m.Aligned }, mapSchedule{Width: 4, Each: 2}},
+	{"scalar", always, mapSchedule{Width: 1, Each: 1}},
+	{"scalars", always, mapSchedule{Width: 1, Each: 8}},
+	{"few-scalars", always, mapSchedule{Width: 1, Each: 4}},
+}
+
+func always(mapOf, *Target) bool { return true }
+
+// good reports whether a way is one for programs over many elements or not, heavy or
+// not. Many single elements are not enough bytes on their way unless a lane reads
+// several.
+func (w *mapSchedule) good(many, heavy bool) bool {
+	switch {
+	case w.Width > 1:
+		return (w.Each > 1) == (many && heavy)
+	case !many:
+		return w.Each == 1
+	case heavy: // shorter texts
+		return w.Each == 4
+	}
+	return w.Each == 8
+}
+
+type mapParams struct {
+	N uint32 // vectors of the result
+	// Float parameters of an operation.
+	F0, F1, F2, F3 float32
+}
+
+// manyElements keep a large device busy when each lane has several vectors.
+const manyElements = 1 << 22
+
+// heavy reports whether expressions compute so much that lanes should share what
+// finding a vector takes: functions, and much of anything.
+func heavy(exprs []*ir.Node, much int) bool {
+	const function, extreme = 12, 4 // instructions of a GPU, about, besides one
+	list, _ := ir.Flatten(exprs...)
+	takes, functions := len(list), 0
+	for _, n := range list {
+		switch {
+		case n.Code == ir.Min || n.Code == ir.Max:
+			takes += extreme
+		case n.Code.Composite() && n.Code != ir.Recip && n.Code != ir.Rsqrt:
+			functions++
+		}
+	}
+	return functions > 0 && takes+function*functions >= much
+}
+
+// maps computes an elementwise program, one vector of the width a lane or several.
+var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapSchedule, e *epilogue) {
+	b.LocalSize(w.Lanes, 1, 1)
+	xs := make([]source, len(e.in))
+	for i, in := range e.in {
+		xs[i] = vectorInput(b, "x"+strconv.Itoa(i), in, w.Width, b.U32(&p.N))
+	}
+	ys := make([]sink, len(e.out))
+	for i, t := range e.out {
+		ys[i] = vectorOutput(b, "y"+strconv.Itoa(i), t, w.Width)
+	}
+	read := func(i kernel.U32) []kernel.Dynamic {
+		args := make([]kernel.Dynamic, len(xs))
+		for k, x := range xs {
+			args[k] = x.at(i)
+		}
+		return args
+	}
+	writeWithin := func(i kernel.U32, args []kernel.Dynamic, size float64) {
+		params := []kernel.F32{b.F32(&p.F0), b.F32(&p.F1), b.F32(&p.F2), b.F32(&p.F3)}
+		for k, v := range kernel.InlineWithin(b, e.exprs, args, params, size) {
+			ys[k].set(i, v)
+		}
+	}
+	write := func(i kernel.U32, args []kernel.Dynamic) { writeWithin(i, args, math.NaN()) }
+	n := b.U32(&p.N)
+	if w.Each == 1 {
+		i := b.Index()
+		b.If(i.Lt(n), func() { write(i, read(i)) })
+		return
+	}
+	// Where there are all, they are read before the first is computed: outside of the
+	// branch, so that compilers of texts leave them there.
+	first := b.Group().Mul(kernel.U(uint32(w.Each * w.Lanes))).Add(b.LocalX())
+	at, args := make([]kernel.U32, w.Each), make([][]kernel.Dynamic, w.Each)
+	for k := range at {
+		at[k] = first.Add(kernel.U(uint32(k * w.Lanes)))
+	}
+	if w.Branches {
+		is := make([]kernel.Bool, w.Each)
+		for k := range at {
+			is[k] = at[k].Lt(n)
+			args[k] = read(kernel.Select(is[k], at[k], kernel.U(0)))
+		}
+		for k := range at {
+			b.If(is[k], func() { write(at[k], args[k]) })
+		}
+		return
+	}
+	all := at[w.Each-1].Lt(n)
+	for k := range at {
+		args[k] = read(kernel.Select(all, at[k], kernel.U(0)))
+	}
+	each := func(size float64) {
+		for k := range at {
+			writeWithin(at[k], args[k], size)
+		}
+	}
+	b.If(all, func() {
+		if !w.Guarded {
+			each(math.NaN())
+			return
+		}
+		// NaN has more bits than any number.
+		small := moderate(b, e, w.Width, args).AsU32().Lt(kernel.U(math.Float32bits(moderateSize)))
+		b.If(small, func() { each(moderateSize) }).Else(func() { each(math.NaN()) })
+	}).Else(func() {
+		b.ForStep(first, n, kernel.U(uint32(w.Lanes)), func(i kernel.U32) { write(i, read(i)) })
+	})
+})
+
+// From so many elements a launch more is little beside a program that computes much, and
+// beside any other with functions.
+const (
+	minRaggedHeavy = 1 << 24
+	minRagged      = 1 << 26
+)
+
+// Ragged reports whether an elementwise program over n elements is faster on a target if
+// vectors of all but the last have a launch of their own. What computes little is as fast
+// by single elements.
+func Ragged(p *Epilogue, n int, t Target) bool {
+	if n%4 == 0 || n < minRaggedHeavy {
+		return false
+	}
+	if n < minRagged && !heavy(p.Exprs, t.withDefaults().MapMuch) {
+		return false
+	}
+	for _, in := range p.In {
+		if in.Broadcast != op.Full && in.Broadcast != op.Scalar {
+			return false
+		}
+	}
+	list, _ := ir.Flatten(p.Exprs...)
+	return slices.ContainsFunc(list, func(n *ir.Node) bool { return n.Code.Composite() })
+}
+
+// moderateSize bounds the elements that are moderate: products of several are finite.
+const moderateSize = 1 << 30
+
+// guards reports whether expressions gain where operands are moderate: a greatest or
+// least of two values that then are no NaN saves an addition, or more, and an element of
+// each operand costs one.
+func guards(e *epilogue) bool {
+	list, _ := ir.Flatten(e.exprs...)
+	sound := ir.Sound(list, moderateSize)
+	saves := 0
+	for n := range sound {
+		if n.Args[0].Code != ir.Const && n.Args[1].Code != ir.Const {
+			saves++
+		}
+	}
+	floats := 0
+	for _, in := range e.in {
+		if op.Register(in.Type) == ir.F32 {
+			floats++
+		}
+	}
+	return floats > 0 && saves > floats+1
+}
+
+// moderate returns what is less than moderateSize only where the sizes of all floating-point
+// operands of a width are: their sum.
+func moderate(b *kernel.Builder, e *epilogue, width int, args [][]kernel.Dynamic) kernel.F32 {
+	var vectors []kernel.Vec4F
+	var singles []kernel.F32
+	for _, of := range args {
+		for i, in := range e.in {
+			switch {
+			case op.Register(in.Type) != ir.F32:
+			case width == 1:
+				singles = append(singles, kernel.As[kernel.F32](b, of[i]).Abs())
+			default:
+				vectors = append(vectors, kernel.As[kernel.Vec4F](b, of[i]).Abs())
+			}
+		}
+	}
+	if width == 1 {
+		return tree(singles)
+	}
+	sum := vectors[0]
+	for _, v := range vectors[1:] {
+		sum = sum.Add(v)
+	}
+	return sum.Sum()
+}
+
+// planMap makes the plan of an elementwise program, or of an elementwise
+// operation with an epilogue.
+func planMap(q *request) (*Plan, error) {
+	if q.Op == nil {
+		args := make([]*ir.Node, len(q.Post.In))
+		for i, in := range q.Post.In {
+			args[i] = ir.NewArg(i, op.Register(in.Type))
+		}
+		for _, x := range q.Post.Exprs {
+			if err := checkExpr(x, args); err != nil {
+				return nil, err
+			}
+		}
+		return launchMap(q, q.Post.In, q.Post.Exprs)
+	}
+	types := make([]op.DType, len(q.In))
+	operands := make([]Operand, len(q.In))
+	for i, a := range q.In {
+		l, err := op.Over(a.Shape, q.shapes[0])
+		if err != nil {
+			return nil, err
+		}
+		n := size(a.Shape)
+		types[i], operands[i] = a.Type, Operand{a.Type, l.BroadcastKind(n), n, &l}
+	}
+	x, err := q.Op.Expression(&q.Attrs, types)
+	if err != nil {
+		return nil, err
+	}
+	return launchMap(q, operands, []*ir.Node{x})
+}
+
+// planReshape makes the plan of a copy.
+func planReshape(q *request) (*Plan, error) {
+	x := Operand{Type: q.In[0].Type, N: size(q.shapes[0])}
+	if q.epilogue == nil && x.Type != op.F16 {
+		// Bits are copied, so that each NaN stays what it is.
+		x.Type = op.U32
+		q.Out = []Array{{Type: op.U32, Shape: q.Out[0].Shape}}
+	}
+	return launchMap(q, []Operand{x}, []*ir.Node{ir.NewArg(0, op.Register(x.Type))})
+}
+
+// launchMap makes the plan of expressions over operands, and of the epilogue of
+// q over the one of them.
+func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) {
+	e := &epilogue{in: operands, exprs: exprs}
+	if f := q.epilogue; f != nil {
+		// The operands of the epilogue come behind those of the operation.
+		args := append([]*ir.Node(nil), exprs...)
+		for i, in := range f.in {
+			args = append(args, ir.NewArg(len(operands)+i, op.Register(in.Type)))
+		}
+		e.in, e.exprs = append(operands[:len(operands):len(operands)], f.in...), nil
+		for _, y := range f.exprs {
+			e.exprs = append(e.exprs, ir.Substitute(y, args, nil))
+		}
+	}
+	for _, o := range q.Out {
+		e.out = append(e.out, o.Type)
+	}
+	e.setKey()
+	n := size(q.Out[0].Shape)
+	bind := make([]Ref, len(e.in))
+	for i, in := range e.in {
+		if err := CheckBroadcast(in, n); err != nil {
+			return nil, err
+		}
+		bind[i] = Ref{InputRef, i}
+	}
+	for i := range q.Out {
+		bind = append(bind, Ref{OutputRef, i})
+	}
+	many, much := n >= manyElements, heavy(e.exprs, q.Target.MapMuch)
+	w, name, err := mapSchedules.prefer(q, mapOf{n, alignedOperands(e.in, n)}, func(w *mapSchedule) bool { return w.good(many, much) })
+	if err != nil {
+		return nil, err
+	}
+	w.Lanes, w.Branches = q.Target.MapLanes, w.Each > 1 && q.Target.MapBranches
+	w.Guarded = w.Each > 1 && !w.Branches && q.Target.MapGuarded && guards(e)
+	f := q.Attrs.Float
+	var p planner
+	p.stage(maps.of(w, e), kernel.GridFor(n/w.Width, w.Each*w.Lanes), mapParams{uint32(n / w.Width), f(0), f(1), f(2), f(3)}, bind...)
+	return p.done(name)
+}
+
+// CheckBroadcast returns an error if an operand does not lie over n elements as it
+// says.
+func CheckBroadcast(in Operand, n int) error {
+	ok := in.N == n
+	switch in.Broadcast {
+	case op.Scalar:
+		ok = in.N == 1
+	case op.Tiled, op.Repeated:
+		ok = in.N > 0 && n%in.N == 0
+	case op.Strided:
+		return checkLayout(in, n)
+	}
+	if !ok {
+		return unsupported("%d elements, %v, over %d", in.N, in.Broadcast, n)
+	}
+	return nil
+}
+
+// vectorInput declares an operand that is laid over n vectors of the width.
+func vectorInput(b *kernel.Builder, name string, in Operand, width int, n kernel.U32) source {
+	switch {
+	case in.Broadcast == op.Strided && width == 1:
+		return inputValue(b, name, in.Type).strided(b, in.Layout, in.Type, n)
+	case in.Broadcast == op.Strided:
+		return stridedVectors(b, name, in, n)
+	case width == 1:
+		return inputValue(b, name, in.Type).spread(in.Broadcast, n)
+	}
+	switch in.Broadcast {
+	case op.Scalar, op.Repeated:
+		// One element for all four places.
+		x := inputValue(b, name, in.Type).spread(in.Broadcast, n)
+		at := x.at
+		x.at = func(i kernel.U32) kernel.Dynamic { return splat(b, at(i), in.Type) }
+		return x
+	}
+	switch in.Type {
+	case op.I32:
+		return sourceOf(kernel.Input[kernel.Vec4I](b, name)).spread(in.Broadcast, n)
+	case op.U32:
+		return sourceOf(kernel.Input[kernel.Vec4U](b, name)).spread(in.Broadcast, n)
+	case op.Bool:
+		x := kernel.Input[kernel.Vec4U](b, name)
+		return source{func(i kernel.U32) kernel.Dynamic { return kernel.Dyn(x.At(i).Ne(kernel.Vec4U{})) }, x.Len()}.spread(in.Broadcast, n)
+	case op.F16:
+		x := kernel.Input[kernel.Vec4H](b, name)
+		return source{func(i kernel.U32) kernel.Dynamic { return kernel.Dyn(x.At(i).Vec4F()) }, x.Len()}.spread(in.Broadcast, n)
+	}
+	return sourceOf(kernel.Input[kernel.Vec4F](b, name)).spread(in.Broadcast, n)
+}
+
+// splat returns a vector of four equal components.
+func splat(b *kernel.Builder, v kernel.Dynamic, t op.DType) kernel.Dynamic {
+	switch op.Register(t) {
+	case ir.I32:
+		return kernel.Dyn(kernel.As[kernel.I32](b, v).Splat4())
+	case ir.U32:
+		return kernel.Dyn(kernel.As[kernel.U32](b, v).Splat4())
+	case ir.Bool:
+		return kernel.Dyn(kernel.As[kernel.Bool](b, v).Splat4())
+	}
+	return kernel.Dyn(kernel.As[kernel.F32](b, v).Splat4())
+}
+
+// vectorOutput declares a result of vectors.
+func vectorOutput(b *kernel.Builder, name string, t op.DType, width int) sink {
+	if width == 1 {
+		return outputValue(b, name, t)
+	}
+	switch t {
+	case op.I32:
+		return sinkOf(b, name, same[kernel.Vec4I])
+	case op.U32:
+		return sinkOf(b, name, same[kernel.Vec4U])
+	case op.Bool:
+		return sinkOf(b, name, kernel.Vec4B.Vec4U)
+	case op.F16:
+		return sinkOf(b, name, kernel.Vec4F.Vec4H)
+	}
+	return sinkOf(b, name, same[kernel.Vec4F])
+}

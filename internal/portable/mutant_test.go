@@ -1,0 +1,390 @@
+package portable
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/op"
+)
+
+// A mutation is a mistake that an author may make, planted in a program.
+type mutation struct {
+	name  string
+	found bool // by the checks, not only by wrong results
+	// plant changes instruction at, or returns false if the mistake cannot be
+	// made there, and leaves the code as it is.
+	plant func(code []ir.Instr, at int) bool
+}
+
+var mutations = []mutation{
+	{"barrier left out", true, func(code []ir.Instr, at int) bool {
+		if code[at].Code != ir.Barrier {
+			return false
+		}
+		code[at] = ir.Instr{Code: ir.Const, Type: ir.U32, Width: 1}
+		return true
+	}},
+	// All comparisons with one bound: which of them matter depends on the sizes.
+	{"one too many", false, func(code []ir.Instr, at int) bool {
+		data := fromMemory(code)
+		bound := func(i int) bool {
+			in := &code[i]
+			return in.Code == ir.Lt && code[in.Args[0]].Type.Integer() && !data[in.Args[0]] && !data[in.Args[1]]
+		}
+		if !bound(at) {
+			return false
+		}
+		of := code[at].Args[1]
+		for i := range code {
+			if bound(i) && code[i].Args[1] == of {
+				if i < at {
+					return false // as there
+				}
+				defer func() { code[i].Code = ir.Le }()
+			}
+		}
+		return true
+	}},
+	// All products with one parameter, likewise.
+	{"wrong stride", false, func(code []ir.Instr, at int) bool {
+		product := func(i int) bool {
+			in := &code[i]
+			return in.Code == ir.Mul && in.Type == ir.U32 && in.Args[0] != in.Args[1] && code[in.Args[1]].Code == ir.Param32
+		}
+		if !product(at) {
+			return false
+		}
+		of := code[code[at].Args[1]].Imm
+		for i := range code {
+			if product(i) && code[code[i].Args[1]].Imm == of {
+				if i < at {
+					return false
+				}
+				defer func() { code[i].Args[1] = code[i].Args[0] }()
+			}
+		}
+		return true
+	}},
+	{"any lane but the first", true, func(code []ir.Instr, at int) bool {
+		in := &code[at]
+		if in.Code != ir.Eq || code[in.Args[0]].Code != ir.BuiltIn {
+			return false
+		}
+		in.Code = ir.Ne
+		return true
+	}},
+	{"subgroups of 32", false, func(code []ir.Instr, at int) bool {
+		if code[at].Code != ir.BuiltIn || code[at].Flag != ir.BuiltInSubgroupSize {
+			return false
+		}
+		code[at] = ir.Instr{Code: ir.Const, Type: ir.U32, Width: 1, Imm: 32}
+		return true
+	}},
+	{"one subgroup", false, func(code []ir.Instr, at int) bool {
+		if code[at].Code != ir.BuiltIn || code[at].Flag != ir.BuiltInSubgroup {
+			return false
+		}
+		code[at] = ir.Instr{Code: ir.Const, Type: ir.U32, Width: 1}
+		return true
+	}},
+}
+
+// fromMemory tells which values depend on what memory holds.
+func fromMemory(code []ir.Instr) []bool {
+	data := make([]bool, len(code))
+	for i, in := range code {
+		switch in.Code {
+		case ir.Load, ir.LoadShared, ir.UniformLoad, ir.LoadVar, ir.SubgroupOp, ir.SubgroupScan, ir.SubgroupShuffle, ir.SubgroupXor, ir.SubgroupFirst:
+			data[i] = true
+		case ir.Const, ir.BuiltIn, ir.Param32, ir.Len:
+		default:
+			for _, a := range in.Args {
+				data[i] = data[i] || int(a) < i && data[a]
+			}
+		}
+	}
+	return data
+}
+
+// programUse is a trial by a variant of which one stage runs a program.
+type programUse struct {
+	c       *trial
+	r       *Request
+	plan    *Plan
+	stage   int
+	variant string
+	sizes   []int // of subgroups
+}
+
+// harmless lists mutants that change nothing, with the reason.
+func harmless(u *programUse, m *mutation, p *ir.Program, at int) bool {
+	switch m.name {
+	case "barrier left out":
+		// Rows of quads are one chunk: nobody comes around the loop again.
+		return u.c.o == op.Cumsum && u.variant == "quad"
+	case "one too many":
+		// One vector behind the vectors of a row is of its edge, which is stored after: in
+		// a flow after those who tell what is known.
+		split, lookBack := strings.HasPrefix(u.variant, "edgessplit"), strings.HasPrefix(u.variant, "edgesflow") && atomics(p.Code[:at])
+		return (split || lookBack) && u.stage == 1 && p.Code[p.Code[at].Args[1]].Code == ir.Min
+	case "any lane but the first":
+		// They tell the same.
+		then := p.Code[at+1]
+		return strings.Contains(u.variant, "flow") && then.Code == ir.If && atomics(p.Code[at:then.Imm])
+	}
+	return false
+}
+
+// atomics reports whether there are atomic operations.
+func atomics(code []ir.Instr) bool {
+	return slices.ContainsFunc(code, func(in ir.Instr) bool { return in.Code == ir.AtomicOp })
+}
+
+// TestMutants plants each mistake at each place of each kernel: all of them are
+// found by the checks or by the results. The kernels themselves have no
+// findings, also in grids that have more workgroups than needed.
+func TestMutants(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(33, 34))
+	uses := map[*ir.Program][]*programUse{}
+	var programs []*ir.Program
+	for _, c := range mutantTrials(rnd) {
+		names := Variants(c.o)
+		if names == nil {
+			names = []string{""}
+		}
+		if c.variants != nil {
+			names = c.variants
+		}
+		for _, name := range names {
+			if slices.Contains(akin, strings.TrimSuffix(name, "-subgroups")) {
+				continue
+			}
+			for i, target := range targetsOf(name) {
+				if i == 2 {
+					break // the same kernels with another number
+				}
+				r, err := c.request(target.Target)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Variant = name
+				p, err := For(r)
+				if errors.Is(err, op.ErrUnsupported) || idle(c, p) {
+					continue
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				sizes := target.sizes
+				if len(sizes) > 2 {
+					sizes = []int{4, 128}
+				}
+				for stage := range p.Stages {
+					prog, _ := p.Stages[stage].Kernel.Program()
+					if uses[prog] == nil {
+						programs = append(programs, prog)
+					}
+					uses[prog] = append(uses[prog], &programUse{c, r, p, stage, name, sizes})
+				}
+			}
+		}
+	}
+	var mu sync.Mutex
+	kinds := map[string]int{}
+	t.Run("programs", func(t *testing.T) {
+		for n, prog := range programs {
+			us := uses[prog]
+			t.Run(fmt.Sprintf("%d %v %s", n, us[0].c.o, us[0].variant), func(t *testing.T) {
+				t.Parallel()
+				for _, u := range us {
+					if !sampled() {
+						continue
+					}
+					if err := u.run(prog, prog, true); err != nil {
+						t.Fatalf("unchanged: %v", err)
+					}
+				}
+				for i := range mutations {
+					n := mutations[i].everywhere(t, prog, us)
+					mu.Lock()
+					kinds[mutations[i].name] += n
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	t.Logf("%d programs, mutants: %v", len(programs), kinds)
+	for _, m := range mutations {
+		if kinds[m.name] == 0 {
+			t.Errorf("no mutant with %s", m.name)
+		}
+	}
+}
+
+// idle reports whether most lanes of the workgroups have nothing to do, as in those
+// for long rows that get short ones: they are the same kernels with less in them.
+func idle(c *trial, p *Plan) bool {
+	if p == nil || c.o.Class() != op.Row && c.o.Class() != op.Reduction {
+		return false
+	}
+	_, cols := c.values[0].Shape.Rows()
+	prog, err := p.Stages[0].Kernel.Program()
+	if err != nil || strings.HasPrefix(p.Variant, "team4") || strings.HasPrefix(p.Variant, "team8") {
+		return false // workgroups of many teams
+	}
+	return p.Variant != "" && 4*cols < int(prog.Local[0])
+}
+
+// akin are variants whose kernels are those of others but for numbers.
+var akin = []string{"team1", "team4", "team16", "team256", "team512", "team1024", "group128", "kept1024"}
+
+// everywhere plants m at each place of a program, and returns how many there are.
+func (m *mutation) everywhere(t *testing.T, prog *ir.Program, us []*programUse) (made int) {
+	var code []ir.Instr // what is planted in: nothing so far
+	for at := range prog.Code {
+		if !live(prog, ir.Value(at)) {
+			continue
+		}
+		if code == nil {
+			code = slices.Clone(prog.Code)
+		}
+		if !m.plant(code, at) {
+			continue
+		}
+		q := *prog
+		q.Code, code = code, nil
+		if harmless(us[0], m, prog, at) {
+			continue
+		}
+		made++
+		if !sampled() {
+			continue
+		}
+		// Most show in the results, which come a lot sooner without the checks.
+		killed := !m.found && slices.ContainsFunc(us, func(u *programUse) bool { return u.run(prog, &q, false) != nil })
+		killed = killed || slices.ContainsFunc(us, func(u *programUse) bool {
+			err := u.run(prog, &q, true)
+			var f found
+			return errors.As(err, &f) || err != nil && !m.found
+		})
+		if !killed {
+			t.Errorf("%s, stage %d, %s at %%%d: not found\n%s", prog.Name, us[0].stage, m.name, at, around(prog, at))
+		}
+	}
+	return made
+}
+
+// live reports whether an instruction has an effect or its value is an operand
+// of one that is live: the values that are only computed differ for no one.
+func live(p *ir.Program, v ir.Value) bool {
+	if p.Code[v].Type == ir.Invalid {
+		return true
+	}
+	for i := int(v) + 1; i < len(p.Code); i++ {
+		if args, n := p.Code[i].Operands(); slices.Contains(args[:n], v) && live(p, ir.Value(i)) {
+			return true
+		}
+	}
+	return false
+}
+
+// run runs the trial with q in the place of program p, checked or not.
+func (u *programUse) run(p, q *ir.Program, check bool) error {
+	extra := uint32(1)
+	if strings.Contains(u.variant, "flow") {
+		extra = 2 // one for each of the turns
+	}
+	for _, n := range u.sizes {
+		g := &rig{check: check, first: p != q, subgroup: n, extra: extra, mutate: func(r *ir.Program) *ir.Program {
+			if r == p {
+				return q
+			}
+			return r
+		}}
+		if err := u.c.runPlan(g, u.r, u.plan); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// around lists the lines of a program about an instruction.
+func around(p *ir.Program, at int) string {
+	var b strings.Builder
+	for i := max(1, at-2); i < min(len(p.Code), at+3); i++ {
+		fmt.Fprintf(&b, "\t%%%d %v\n", i, p.Code[i])
+	}
+	return b.String()
+}
+
+// mutantTrials are uses of the operations, small, with rows that do not fill
+// their lane groups and values that tell how ties and what is no number are treated.
+func mutantTrials(rnd *rand.Rand) []*trial {
+	var cs []*trial
+	ties := func(shape ...int) *op.Array {
+		x := normal(rnd, shape...)
+		for i := range x.Data {
+			x.Data[i] = float64(rnd.IntN(5)) - 2
+		}
+		return x
+	}
+	for _, o := range []*op.Operation{op.Dot, op.Mean, op.Var, op.Max, op.ArgMin} {
+		for _, shape := range [][]int{{5, 3}, {5, 60}, {2, 515}, {2, 8196}} {
+			x := normal(rnd, shape...)
+			for r := range shape[0] { // the extremes stand near the end, elsewhere in each
+				row := x.Data[r*shape[1]:][:shape[1]]
+				at := shape[1] - 1 - 5*r%shape[1]
+				row[at], row[(at+shape[1]-1)%shape[1]] = -100-float64(r), 99+float64(r)
+			}
+			cs = append(cs, reductionTrial(o, true, x, normal(rnd, shape...)))
+		}
+	}
+	for _, o := range op.Catalogue() {
+		if o.Class() == op.Row {
+			for i, shape := range [][]int{{5, 7}, {5, 61}, {2, 516}, {3, 6197}} {
+				cs = append(cs, rowTrial(rnd, o, normal(rnd, shape...), i))
+			}
+		}
+	}
+	cs = append(cs, rowTrial(rnd, op.Cumsum, normal(rnd, 3, 200), 0))
+	cs = append(cs, epilogueTrials(rnd)...)
+	cs = append(cs,
+		&trial{o: op.Transpose, types: []op.DType{op.F32}, values: []*op.Array{normal(rnd, 2, 35, 70)}},
+		&trial{o: op.TopK, attrs: op.TopKOpts{K: 2}.Attrs(), types: []op.DType{op.F32}, values: []*op.Array{ties(2, 301)}},
+		&trial{o: op.TopK, attrs: op.TopKOpts{K: 17}.Attrs(), types: []op.DType{op.F32}, values: []*op.Array{ties(2, 61)}},
+	)
+	floats := func(o *op.Operation, a op.Attrs, shapes ...[]int) {
+		c := &trial{o: o, attrs: a}
+		for _, s := range shapes {
+			c.values, c.types = append(c.values, normal(rnd, s...)), append(c.types, op.F32)
+		}
+		cs = append(cs, c)
+	}
+	// Lanes with several vectors, or elements, of which the last do not have all.
+	for _, side := range []int{24, 31} {
+		square, _ := op.ReshapeTo(side, side)
+		floats(op.Reshape, square, []int{side * side})
+		floats(op.Sub, op.Attrs{}, []int{side, side}, []int{side})
+	}
+	for _, o := range []op.MatMulOpts{{}, {TransA: true}, {TransB: true}} {
+		for _, e := range [][3]int{{35, 41, 170}, {36, 44, 172}} {
+			a, w := []int{2, e[0], e[1]}, []int{2, e[1], e[2]}
+			if o.TransA {
+				a[1], a[2] = a[2], a[1]
+			}
+			if o.TransB {
+				w[1], w[2] = w[2], w[1]
+			}
+			floats(op.MatMul, o.Attrs(), a, w, []int{e[2]})
+		}
+	}
+	floats(op.MatMul, op.Attrs{}, []int{3, 17, 2*minShare + 9}, []int{3, 2*minShare + 9, 68}, []int{68})
+	cs[len(cs)-1].variants = []string{"panels32x64"} // in parts
+	floats(op.Conv2D, op.Conv2DOpts{Groups: 2, Stride: [2]int{2, 1}, Pad: [2]int{1, 2}}.Attrs(), []int{2, 12, 9, 11}, []int{10, 6, 3, 4}, []int{10})
+	return cs
+}

@@ -1,0 +1,48 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import "github.com/rayo-go/rayo/kernel"
+
+// Floats are compared by keys: unsigned integers in the order of the numbers,
+// with NaN above all of them and one key for both zeros. Integers compare alike
+// on every device; compilers for GPUs may take it that no float is NaN.
+const (
+	infBits = 0x7f800000 // of the float32 +Inf
+	nanBits = 0x7fc00000 // of the float32 NaN
+
+	nanKey  = 0xffffffff
+	infKey  = 0xff800000 // of +Inf
+	ninfKey = 0x007fffff // of -Inf
+)
+
+// keyOf returns the key of a float32 given by its bits.
+func keyOf(u kernel.U32) kernel.U32 {
+	magnitude := u.And(kernel.U(0x7fffffff))
+	negative := u.Shr(kernel.U(31)).Ne(kernel.U(0)).And(magnitude.Ne(kernel.U(0)))
+	key := kernel.Select(negative, u.Not(), magnitude.Or(kernel.U(0x80000000)))
+	return kernel.Select(isNaN(u), kernel.U(nanKey), key)
+}
+
+// orderOf is keyOf where -0 may be less than 0, and what is no number anything:
+// with less to compute.
+func orderOf(u kernel.U32) kernel.U32 {
+	return u.Xor(u.I32().Shr(kernel.U(31)).U32().Or(kernel.U(0x80000000)))
+}
+
+// numberOf returns the float32 whose key is k.
+func numberOf(k kernel.U32) kernel.F32 {
+	positive := k.Ge(kernel.U(0x80000000))
+	u := kernel.Select(positive, k.And(kernel.U(0x7fffffff)), k.Not())
+	return kernel.Select(k.Eq(kernel.U(nanKey)), nan(), u.AsF32())
+}
+
+// isNaN reports whether the bits of a float32 are a NaN.
+func isNaN(u kernel.U32) kernel.Bool {
+	return u.And(kernel.U(0x7fffffff)).Gt(kernel.U(infBits))
+}
+
+// reverseKey turns the order of keys around, with NaN still above all.
+func reverseKey(k kernel.U32) kernel.U32 {
+	return kernel.Select(k.Eq(kernel.U(nanKey)), k, k.Not())
+}

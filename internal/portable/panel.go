@@ -1,0 +1,306 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+// panelForm is how an operand of a product lies in memory, and how it is read. Its
+// lines are the rows of the result, or its columns.
+type panelForm uint8
+
+const (
+	lineVectors panelForm = iota // the lines of a term side by side, read by four
+	termVectors                  // the terms of a line side by side, read by four
+	lineScalars                  // the lines of a term side by side, read one by one
+	termScalars                  // the terms of a line side by side, read one by one
+	gathered                     // elements that a function finds
+)
+
+// formOf returns the form of a matrix: the terms of a line are side by side, or
+// the lines of a term, so many of them.
+func formOf(terms bool, beside int) panelForm {
+	switch {
+	case terms && beside%4 == 0:
+		return termVectors
+	case terms:
+		return termScalars
+	case beside%4 == 0:
+		return lineVectors
+	}
+	return lineScalars
+}
+
+// strided reports whether the four lines of a quad are not neighbours, but as far
+// apart as a panel has quads: then neighbouring lanes read neighbouring elements.
+func (f panelForm) strided() bool { return f == lineScalars || f == gathered }
+
+// A panel is one operand's part of a step in workgroup memory: depth terms of
+// some lines, four lines a vector. A layout of lanes brings it there.
+type panel struct {
+	b              *kernel.Builder
+	form           panelForm
+	lines, depth   int
+	first, loaders int // lanes first to first+crew-1 bring it
+	half           bool
+
+	// What reads an element or a vector in memory; by get, an element of which
+	// the place is known with the unit's line and term.
+	f1    func(i kernel.U32) kernel.F32
+	f4    func(i kernel.U32) kernel.Vec4F
+	h1    func(i kernel.U32) kernel.F16
+	h4    func(i kernel.U32) kernel.Vec4H
+	get   func(unit, q int, term kernel.U32) kernel.F32
+	units []panelUnit
+	from  []kernel.U32 // places of what units read, at the first step: for a gathered one its first term
+	slot  kernel.U32   // of the first unit's first term, in vectors
+	pitch kernel.U32   // from one line or term in memory to the next
+}
+
+// A panelUnit is what a lane reads at once: for four lines a term, or four of
+// them.
+type panelUnit struct {
+	line [4]kernel.U32 // numbers of the lines, none beyond the last
+	term kernel.U32    // the first, from the beginning of the step
+	slot int           // of the first term, from the first unit's
+}
+
+// newPanel declares an operand. Those that are gathered are declared by whoever
+// knows where they are.
+func newPanel(b *kernel.Builder, name string, t op.DType, form panelForm, lines, depth, first, loaders int) *panel {
+	x := &panel{b: b, form: form, lines: lines, depth: depth, first: first, loaders: loaders, half: t == op.F16 && form != gathered}
+	vectors := form == lineVectors || form == termVectors
+	switch {
+	case form == gathered:
+	case x.half && vectors:
+		x.h4 = kernel.Input[kernel.Vec4H](b, name).At
+	case x.half:
+		x.h1 = kernel.Input[kernel.F16](b, name).At
+	case vectors:
+		x.f4 = kernel.Input[kernel.Vec4F](b, name).At
+	default:
+		x.f1 = kernel.Input[kernel.F32](b, name).At
+	}
+	return x
+}
+
+// newBlockPanel declares a quantised operand, whose terms are side by side.
+func newBlockPanel(b *kernel.Builder, name string, t op.DType, lines, depth, first, loaders int) *panel {
+	return &panel{b: b, form: termVectors, lines: lines, depth: depth, first: first, loaders: loaders, f4: inputBlocks(b, name, t).quad}
+}
+
+// width is the vectors from one term to the next in workgroup memory. Where lanes
+// that write together have different terms, one more puts them into different banks.
+func (x *panel) width() int {
+	if x.form == termVectors || x.form == termScalars {
+		return x.lines/4 + 1
+	}
+	return x.lines / 4
+}
+
+func (x *panel) size() int { return x.depth * x.width() }
+
+// perUnit is the vectors of a unit.
+func (x *panel) perUnit() int {
+	if x.form == termVectors {
+		return 4
+	}
+	return 1
+}
+
+// iterations is how many units a lane of the layout brings; where they do not come out
+// even, the last lanes bring none.
+func (x *panel) iterations() int { return max(1, x.lines*x.depth/4/x.perUnit()/x.loaders) }
+
+// registers is the vectors that a lane reads for a step.
+func (x *panel) registers() int { return x.iterations() * x.perUnit() }
+
+// start finds the units of the lane: terms from from on of lines from line on of
+// count, in a matrix that begins at origin, with rows of pitch in memory.
+func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
+	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
+	lane, scale := x.b.Lane().Sub(u(x.first)), kernel.U(0)
+	if x.form == lineVectors || x.form == termVectors {
+		scale = u(2)
+	}
+	if x.form == termVectors || x.form == termScalars {
+		origin = origin.Add(from)
+	} else {
+		origin = origin.Add(from.Mul(pitch))
+	}
+	x.pitch, origin = pitch.Shr(scale), origin.Shr(scale)
+	quads, last := x.lines/4, count.Sub(u(1))
+	// Units are numbered along what is side by side in memory. All of a lane have
+	// the same place in it, and are some times jump apart in the other direction.
+	by := quads
+	switch x.form {
+	case termVectors:
+		by = x.depth / 4
+	case termScalars:
+		by = x.depth
+	}
+	rest, times, jump := lane.Mod(u(by)), lane.Div(u(by)), x.loaders/by
+	for i := range x.iterations() {
+		var quad kernel.U32
+		e := panelUnit{}
+		switch x.form {
+		case termVectors:
+			e.term, quad, e.slot = rest.Mul(u(4)), times.Add(u(i*jump)), i*jump
+		case termScalars:
+			e.term, quad, e.slot = rest, times.Add(u(i*jump)), i*jump
+		default:
+			e.term, quad, e.slot = times.Add(u(i*jump)), rest, i*jump*x.width()
+		}
+		if i == 0 {
+			x.slot = e.term.Mul(u(x.width())).Add(quad)
+		}
+		for q := range 4 {
+			l := line.Add(quad.Mul(u(4))).Add(u(q))
+			if x.form.strided() {
+				l = line.Add(quad).Add(u(q * quads))
+			}
+			e.line[q] = l.Min(last)
+		}
+		switch x.form {
+		case gathered:
+			x.from = append(x.from, from.Add(e.term))
+		case lineVectors: // the four lines are all there, or none of them
+			x.from = append(x.from, origin.Add(e.term.Mul(x.pitch)).Add(e.line[0].Shr(u(2))))
+		case lineScalars:
+			for _, l := range e.line {
+				x.from = append(x.from, origin.Add(e.term.Mul(x.pitch)).Add(l))
+			}
+		case termVectors:
+			for _, l := range e.line {
+				x.from = append(x.from, origin.Add(l.Mul(x.pitch)).Add(e.term.Shr(u(2))))
+			}
+		case termScalars:
+			for _, l := range e.line {
+				x.from = append(x.from, origin.Add(l.Mul(x.pitch)).Add(e.term))
+			}
+		}
+		x.units = append(x.units, e)
+	}
+}
+
+// ahead returns how far so many terms advance the places of a panel.
+func (x *panel) ahead(terms kernel.U32) kernel.U32 {
+	switch x.form {
+	case termVectors:
+		return terms.Shr(kernel.U(2))
+	case lineVectors, lineScalars:
+		return terms.Mul(x.pitch)
+	}
+	return terms
+}
+
+// staged is the vectors that a lane has read of a panel, on their way to
+// workgroup memory.
+type staged struct {
+	f []kernel.Var[kernel.Vec4F]
+	h []kernel.Var[kernel.Vec4H]
+}
+
+func newStaged(b *kernel.Builder, name string, n int, half bool) staged {
+	if half {
+		return staged{h: kernel.NewVars(b, name, n, kernel.Vec4H{})}
+	}
+	return staged{f: kernel.NewVars(b, name, n, kernel.Vec4F{})}
+}
+
+func (s staged) get(i int) kernel.Vec4F {
+	if s.h != nil {
+		return s.h[i].Get().Vec4F()
+	}
+	return s.f[i].Get()
+}
+
+func (s staged) clear(i int) {
+	if s.h != nil {
+		s.h[i].Set(kernel.Vec4H{})
+	} else {
+		s.f[i].Set(kernel.Vec4F{})
+	}
+}
+
+// working runs f on the lanes of the layout that bring something.
+func (x *panel) working(f func()) {
+	if n := x.lines * x.depth / 4 / x.perUnit(); n < x.loaders {
+		x.b.If(x.b.Lane().Lt(kernel.U(uint32(x.first+n))), f)
+	} else {
+		f()
+	}
+}
+
+// load reads what the lane brings of a step, from places. If have is not nil, the
+// terms of the step from it on are zeros.
+func (x *panel) load(to staged, places []kernel.U32, have *kernel.U32) {
+	x.working(func() {
+		for i := range x.units {
+			n := len(x.from) / len(x.units)
+			read := func() { x.read(to, i, places[i*n:][:n]) }
+			if have == nil {
+				read()
+				continue
+			}
+			for v := range x.perUnit() {
+				to.clear(i*x.perUnit() + v)
+			}
+			x.b.If(x.units[i].term.Lt(*have), read)
+		}
+	})
+}
+
+func (x *panel) read(to staged, i int, at []kernel.U32) {
+	b := x.b
+	switch {
+	case x.form == gathered:
+		var v [4]kernel.F32
+		for q := range v {
+			v[q] = x.get(i, q, at[0])
+		}
+		to.f[i].Set(b.Vec4F(v[0], v[1], v[2], v[3]))
+	case x.h1 != nil:
+		to.h[i].Set(b.Vec4H(x.h1(at[0]), x.h1(at[1]), x.h1(at[2]), x.h1(at[3])))
+	case x.f1 != nil:
+		to.f[i].Set(b.Vec4F(x.f1(at[0]), x.f1(at[1]), x.f1(at[2]), x.f1(at[3])))
+	default:
+		for v := range x.perUnit() {
+			if x.half {
+				to.h[i*x.perUnit()+v].Set(x.h4(at[v]))
+			} else {
+				to.f[i*x.perUnit()+v].Set(x.f4(at[v]))
+			}
+		}
+	}
+}
+
+// store puts what load has read into workgroup memory: the first unit's first
+// vector at slot.
+func (x *panel) store(shared kernel.Array[kernel.Vec4F], slot kernel.U32, from staged) {
+	x.working(func() {
+		for i, e := range x.units {
+			if x.form != termVectors {
+				shared.Set(slot.Add(kernel.U(uint32(e.slot))), from.get(i))
+				continue
+			}
+			var v [4]kernel.Vec4F
+			for q := range v {
+				v[q] = from.get(4*i + q)
+			}
+			for t := range 4 {
+				shared.Set(slot.Add(kernel.U(uint32(e.slot+t*x.width()))), x.b.Vec4F(v[0].At(t), v[1].At(t), v[2].At(t), v[3].At(t)))
+			}
+		}
+	})
+}
+
+// place returns the number of line q of a quad, from the first of the panel on.
+func (x *panel) place(quad kernel.U32, q int) kernel.U32 {
+	if x.form.strided() {
+		return quad.Add(kernel.U(uint32(q * x.lines / 4)))
+	}
+	return quad.Mul(kernel.U(4)).Add(kernel.U(uint32(q)))
+}

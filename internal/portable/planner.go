@@ -1,0 +1,142 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"encoding/binary"
+	"math"
+	"sync"
+
+	"github.com/rayo-go/rayo/kernel"
+)
+
+// planner collects the stages of a plan. The first mistake sticks.
+type planner struct {
+	plan Plan
+	err  error
+}
+
+// scratch adds a temporary of n elements of four bytes.
+func (p *planner) scratch(n int) Ref {
+	p.plan.Scratch = append(p.plan.Scratch, 4*int64(n))
+	return Ref{ScratchRef, len(p.plan.Scratch) - 1}
+}
+
+// constant adds an array of numbers.
+func (p *planner) constant(v []float32) Ref {
+	w := make([]uint32, len(v))
+	for i, f := range v {
+		w[i] = math.Float32bits(f)
+	}
+	return p.words(w)
+}
+
+// words adds an array of four bytes an element.
+func (p *planner) words(v []uint32) Ref {
+	m := make([]byte, 4*len(v))
+	for i, w := range v {
+		binary.NativeEndian.PutUint32(m[4*i:], w)
+	}
+	p.plan.Constants = append(p.plan.Constants, m)
+	return Ref{ConstantRef, len(p.plan.Constants) - 1}
+}
+
+// stage adds a launch of k over the grid. bind are its buffers in the order in
+// which the kernel declares them.
+func (p *planner) stage(k *kernel.Kernel, grid kernel.Size, params any, bind ...Ref) {
+	if p.err == nil {
+		p.err = grid.Err()
+	}
+	if p.err != nil {
+		return
+	}
+	block, err := k.AppendParams(nil, params)
+	if err != nil {
+		p.err = err
+		return
+	}
+	p.plan.Stages = append(p.plan.Stages, Stage{Kernel: k, Grid: grid.Groups(), Params: block, Bind: bind})
+}
+
+func (p *planner) done(variant string) (*Plan, error) {
+	if p.err != nil {
+		return nil, p.err
+	}
+	p.plan.Variant = variant
+	return &p.plan, nil
+}
+
+// inputs returns the operands of the operation that are present.
+func (q *request) inputs() []Ref {
+	var rs []Ref
+	for i := range q.In {
+		if q.In[i].Shape != nil {
+			rs = append(rs, Ref{InputRef, i})
+		}
+	}
+	return rs
+}
+
+// outputs returns what the buffers are that [epilogue.result] declares, and
+// those of further results: the arrays to write, then the operands of the
+// epilogue.
+func (q *request) outputs() []Ref {
+	var rs []Ref
+	for i := range q.Out {
+		rs = append(rs, Ref{OutputRef, i})
+	}
+	if q.Post != nil {
+		for i := range q.Post.In {
+			rs = append(rs, Ref{InputRef, len(q.In) + i})
+		}
+	}
+	return rs
+}
+
+// A maker makes the kernels of a family for each specialisation and each
+// epilogue.
+type maker[P any, S comparable] struct {
+	name  string
+	build func(b *kernel.Builder, p *P, s S, e *epilogue)
+	plain *kernel.Family[S]
+
+	mu    sync.Mutex
+	fused map[fusion[S]]*kernel.Kernel
+	older map[fusion[S]]*kernel.Kernel // those before, of which the ones in use come back
+}
+
+type fusion[S comparable] struct {
+	s   S
+	key string
+}
+
+// maxFused bounds the kernels with epilogues that a maker keeps: it forgets those
+// that were not asked for while half as many others were.
+const maxFused = 256
+
+func newMaker[P any, S comparable](name string, build func(b *kernel.Builder, p *P, s S, e *epilogue)) *maker[P, S] {
+	return &maker[P, S]{name: name, build: build,
+		plain: kernel.NewFamily(name, func(b *kernel.Builder, p *P, s S) { build(b, p, s, nil) })}
+}
+
+// of returns the kernel for s that applies e, which is nil for none.
+func (m *maker[P, S]) of(s S, e *epilogue) *kernel.Kernel {
+	if e == nil {
+		return m.plain.Of(s)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := fusion[S]{s, e.key}
+	if k := m.fused[key]; k != nil {
+		return k
+	}
+	k := m.older[key]
+	if k == nil {
+		k = kernel.New(m.name, func(b *kernel.Builder, p *P) { m.build(b, p, s, e) })
+	}
+	if m.fused == nil || len(m.fused) >= maxFused/2 {
+		m.fused, m.older = map[fusion[S]]*kernel.Kernel{}, m.fused
+	}
+	m.fused[key] = k
+	return k
+}

@@ -1,0 +1,133 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+// quantised is an array of blocks in memory, read by element, or by four elements
+// at once.
+type quantised struct {
+	wordBlocks
+	grid func(i kernel.U32) kernel.F32 // the codebook of a layoutReader
+}
+
+// inputBlocks declares an operand of a quantised type, and its codebook if hasGrid
+// says that it has one: see planner.withGrid.
+func inputBlocks(b *kernel.Builder, name string, t op.DType) quantised {
+	x := quantised{wordBlocks: wordBlocks{b: b, format: t.Block(), one: kernel.Input[kernel.U32](b, name).At}}
+	if hasGrid(t) {
+		x.grid = kernel.Input[kernel.F32](b, name+"_grid").At
+	}
+	return x
+}
+
+// fourOf is four neighbours of a block with one scale: element i is
+// scale·(byte i of bytes - less) - least.
+type fourOf struct {
+	bytes kernel.U32
+	less  int
+	scale kernel.F32
+	least *kernel.F32 // nil for 0
+}
+
+// foursOf find elements j to j+3 of the block at byte at, where j is a multiple of
+// four. The layouts are those of package block; fields of blocks begin at even bytes.
+var foursOf = map[block.Format]func(x quantised, at, j kernel.U32) fourOf{
+	block.Q4_0: quantised.q4_0,
+	block.Q5_0: quantised.q5_0,
+	block.Q8_0: quantised.q8_0,
+	block.Q4_K: func(x quantised, at, j kernel.U32) fourOf { return x.q45K(at, j, false) },
+	block.Q5_K: func(x quantised, at, j kernel.U32) fourOf { return x.q45K(at, j, true) },
+	block.Q6_K: quantised.q6K,
+}
+
+// four returns what makes elements i to i+3 of the array, where i is a multiple of
+// four.
+func (x quantised) four(i kernel.U32) fourOf {
+	n := kernel.U(uint32(x.format.Elements()))
+	return foursOf[x.format](x, i.Div(n).Mul(kernel.U(uint32(x.format.Bytes()))), i.Mod(n))
+}
+
+// element returns element i of the array.
+func (x quantised) element(i kernel.U32) kernel.F32 {
+	if foursOf[x.format] == nil {
+		return layoutReader{x}.element(i)
+	}
+	three := kernel.U(3)
+	f := x.four(i.Sub(i.And(three)))
+	v := f.bytes.Shr(i.And(three).Shl(three)).And(kernel.U(255)).F32().Sub(kernel.F(float32(f.less))).Mul(f.scale)
+	if f.least != nil {
+		v = v.Sub(*f.least)
+	}
+	return v
+}
+
+// quad returns elements 4i to 4i+3 of the array, whose format is one of foursOf.
+func (x quantised) quad(i kernel.U32) kernel.Vec4F {
+	f := x.four(i.Shl(kernel.U(2)))
+	v := x.whole(f.bytes, f.less).Mul(f.scale.Splat4())
+	if f.least != nil {
+		v = v.Sub(f.least.Splat4())
+	}
+	return v
+}
+
+// nibbles returns the low four bits of four bytes from an even place on, or the
+// high ones.
+func (x quantised) nibbles(at kernel.U32, high kernel.Bool) kernel.U32 {
+	return nibbles(x.word(at).Shr(kernel.Select(high, kernel.U(4), kernel.U(0))), false)
+}
+
+func (x quantised) q4_0(at, j kernel.U32) fourOf {
+	u := kernel.U
+	return fourOf{bytes: x.nibbles(at.Add(u(2)).Add(j.And(u(15))), j.Ge(u(16))), less: 8, scale: x.half(at)}
+}
+
+func (x quantised) q5_0(at, j kernel.U32) fourOf {
+	u := kernel.U
+	q := x.nibbles(at.Add(u(6)).Add(j.And(u(15))), j.Ge(u(16)))
+	return fourOf{bytes: q.Or(fifths(x.word(at.Add(u(2))).Shr(j))), less: 16, scale: x.half(at)}
+}
+
+func (x quantised) q8_0(at, j kernel.U32) fourOf {
+	return fourOf{bytes: signedBytes(x.word(at.Add(kernel.U(2)).Add(j))), less: 128, scale: x.half(at)}
+}
+
+// q45K is Q4_K, or Q5_K with five bits: eight parts of 32, each with a scale and
+// a minimum of six bits that lie in twelve bytes.
+func (x quantised) q45K(at, j kernel.U32, five bool) fourOf {
+	u := kernel.U
+	part, l := j.Shr(u(5)), j.And(u(31))
+	quants := uint32(16)
+	if five {
+		quants = 48
+	}
+	q := x.nibbles(at.Add(u(quants)).Add(part.Shr(u(1)).Shl(u(5))).Add(l), part.And(u(1)).Eq(u(1)))
+	if five {
+		q = q.Or(ones(x.word(at.Add(u(16)).Add(l)).Shr(part)))
+	}
+	var w [4]kernel.U32
+	for i := range w {
+		w[i] = x.word(at.Add(u(uint32(4 * i))))
+	}
+	d := w[0].UnpackHalf()
+	scale, minimum := sixBits(w[1], w[2], w[3], part.And(u(3)).Shl(u(3)), part.Lt(u(4)))
+	m := d.At(1).Mul(minimum)
+	return fourOf{bytes: q, scale: d.At(0).Mul(scale), least: &m}
+}
+
+// q6K: the low four bits of 256 elements, then the high two, then a scale for
+// each 16, then the scale of these.
+func (x quantised) q6K(at, j kernel.U32) fourOf {
+	u := kernel.U
+	side, quarter, l := j.Shr(u(7)), j.Shr(u(5)).And(u(3)), j.And(u(31))
+	low := x.nibbles(at.Add(side.Shl(u(6))).Add(quarter.And(u(1)).Shl(u(5))).Add(l), quarter.Ge(u(2)))
+	high := x.word(at.Add(u(128)).Add(side.Shl(u(5))).Add(l)).Shr(quarter.Shl(u(1))).And(u(0x03030303)).Shl(u(4))
+	scale := at.Add(u(192)).Add(j.Shr(u(4)))
+	byteOf := x.one(scale.Shr(u(2))).Shr(scale.And(u(3)).Shl(u(3)))
+	return fourOf{bytes: low.Or(high), less: 32, scale: x.half(at.Add(u(208))).Mul(signedByte(byteOf))}
+}

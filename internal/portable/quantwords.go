@@ -1,0 +1,212 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+// A wordFormat is how blocks are read by words, some elements of a block at once:
+// by units, so many of a block.
+type wordFormat struct {
+	units   int
+	vectors bool // blocks are whole vectors of four words, and read as such
+	read    func(x wordBlocks, at, unit kernel.U32) []wordGroup
+}
+
+// A wordGroup is elements of a block with one scale: element i is
+// scale·quads[i/4][i%4] - least, in quads of neighbours.
+type wordGroup struct {
+	scale kernel.F32
+	least *kernel.F32 // nil for 0
+	quads []wordQuad
+}
+
+// wordQuad is four neighbours: the first is element at of the block.
+type wordQuad struct {
+	at kernel.U32
+	v  kernel.Vec4F
+}
+
+// wordFormats are the formats that are read by words. The layouts are those of
+// package block.
+var wordFormats = map[block.Format]wordFormat{
+	block.Q4_0: {4, false, wordBlocks.q4_0},
+	block.Q5_0: {4, false, wordBlocks.q5_0},
+	block.Q8_0: {4, false, wordBlocks.q8_0},
+	block.Q4_K: {8, true, func(x wordBlocks, at, unit kernel.U32) []wordGroup { return x.q45K(at, unit, false) }},
+	block.Q5_K: {8, true, func(x wordBlocks, at, unit kernel.U32) []wordGroup { return x.q45K(at, unit, true) }},
+	block.Q6_K: {16, false, wordBlocks.q6K},
+}
+
+// wordBlocks is an array of blocks that is read by words.
+type wordBlocks struct {
+	b      *kernel.Builder
+	format block.Format
+	one    func(i kernel.U32) kernel.U32   // nil if by vectors
+	four   func(i kernel.U32) kernel.Vec4U // likewise if not
+}
+
+// inputWords declares an operand of a quantised type.
+func inputWords(b *kernel.Builder, name string, t op.DType) wordBlocks {
+	x := wordBlocks{b: b, format: t.Block()}
+	if wordFormats[x.format].vectors {
+		x.four = kernel.Input[kernel.Vec4U](b, name).At
+	} else {
+		x.one = kernel.Input[kernel.U32](b, name).At
+	}
+	return x
+}
+
+// word returns the four bytes from an even place on.
+func (x wordBlocks) word(at kernel.U32) kernel.U32 {
+	odd := at.Shr(kernel.U(1)).And(kernel.U(1))
+	i := at.Shr(kernel.U(2))
+	low, high := x.one(i), x.one(i.Add(odd))
+	sixteen := kernel.U(16)
+	return kernel.Select(odd.Eq(kernel.U(0)), low, low.Shr(sixteen).Or(high.Shl(sixteen)))
+}
+
+// half returns the half float at an even place.
+func (x wordBlocks) half(at kernel.U32) kernel.F32 {
+	w := x.one(at.Shr(kernel.U(2)))
+	return w.Shr(at.And(kernel.U(2)).Shl(kernel.U(3))).And(kernel.U(0xffff)).UnpackHalf().At(0)
+}
+
+// whole returns the four bytes of w as numbers less a whole number. A float32
+// with the bits 0x4b000000 + n is 2^23 + n.
+func (x wordBlocks) whole(w kernel.U32, less int) kernel.Vec4F {
+	u := kernel.U
+	var v [4]kernel.F32
+	for c := range v {
+		v[c] = w.Shr(u(uint32(8 * c))).And(u(255)).Or(u(0x4b000000)).AsF32().Sub(kernel.F(float32(1<<23 + less)))
+	}
+	return x.b.Vec4F(v[0], v[1], v[2], v[3])
+}
+
+// nibbles returns the low or the high four bits of each byte.
+func nibbles(w kernel.U32, high bool) kernel.U32 {
+	if high {
+		w = w.Shr(kernel.U(4))
+	}
+	return w.And(kernel.U(0x0f0f0f0f))
+}
+
+// ones makes the lowest bit of each byte the fifth.
+func ones(w kernel.U32) kernel.U32 { return w.And(kernel.U(0x01010101)).Shl(kernel.U(4)) }
+
+// fifths makes the lowest four bits the fifth of four bytes: copies of them stand seven
+// bits apart, and each byte keeps another bit.
+func fifths(w kernel.U32) kernel.U32 {
+	return ones(w.And(kernel.U(15)).Mul(kernel.U(1 | 1<<7 | 1<<14 | 1<<21)))
+}
+
+// signedBytes returns each byte as a number from -128 on, plus 128.
+func signedBytes(w kernel.U32) kernel.U32 { return w.Xor(kernel.U(0x80808080)) }
+
+// signedByte returns the lowest byte as a number from -128 on.
+func signedByte(w kernel.U32) kernel.F32 {
+	return w.Shl(kernel.U(24)).I32().Shr(kernel.U(24)).F32()
+}
+
+// sixBits returns a scale and a minimum of Q4_K and Q5_K: of the twelve bytes that all
+// eight lie in, three words, those at shift; the first four, which are early, lie otherwise than the
+// last.
+func sixBits(w0, w1, w2, shift kernel.U32, early kernel.Bool) (scale, minimum kernel.F32) {
+	u := kernel.U
+	low, mid, last := w0.Shr(shift), w1.Shr(shift), w2.Shr(shift)
+	of := func(early6, four kernel.U32) kernel.F32 {
+		return kernel.Select(early, early6.And(u(63)), four.And(u(15)).Or(early6.Shr(u(2)).And(u(0x30)))).F32()
+	}
+	return of(low, last), of(mid, last.Shr(u(4)))
+}
+
+// q4_0: a unit is a word of quants.
+func (x wordBlocks) q4_0(at, unit kernel.U32) []wordGroup {
+	first := unit.Shl(kernel.U(2))
+	w := x.word(at.Add(kernel.U(2)).Add(first))
+	return []wordGroup{{scale: x.half(at), quads: []wordQuad{
+		{first, x.whole(nibbles(w, false), 8)}, {first.Add(kernel.U(16)), x.whole(nibbles(w, true), 8)}}}}
+}
+
+// q5_0: a unit is a word of the low four bits, and eight bits of the word of fifths.
+func (x wordBlocks) q5_0(at, unit kernel.U32) []wordGroup {
+	first := unit.Shl(kernel.U(2))
+	w, all := x.word(at.Add(kernel.U(6)).Add(first)), x.word(at.Add(kernel.U(2))).Shr(first)
+	g := wordGroup{scale: x.half(at)}
+	for i := range uint32(2) {
+		five := nibbles(w, i == 1).Or(fifths(all.Shr(kernel.U(16 * i))))
+		g.quads = append(g.quads, wordQuad{first.Add(kernel.U(16 * i)), x.whole(five, 16)})
+	}
+	return []wordGroup{g}
+}
+
+// q8_0: a unit is two words.
+func (x wordBlocks) q8_0(at, unit kernel.U32) []wordGroup {
+	first := unit.Shl(kernel.U(3))
+	g := wordGroup{scale: x.half(at)}
+	for i := range uint32(2) {
+		w := x.word(at.Add(kernel.U(2 + 4*i)).Add(first))
+		g.quads = append(g.quads, wordQuad{first.Add(kernel.U(4 * i)), x.whole(signedBytes(w), 128)})
+	}
+	return []wordGroup{g}
+}
+
+// q45K is Q4_K, or Q5_K with five bits: a unit is four words, of 16 elements of one
+// group of 32 and 16 of the next. The fifth bits of element l of all eight groups
+// are byte l of the two vectors before.
+func (x wordBlocks) q45K(at, unit kernel.U32, five bool) []wordGroup {
+	u := kernel.U
+	v := at.Shr(u(4))
+	head := x.four(v)
+	var top kernel.Vec4U
+	if v = v.Add(u(1)); five {
+		top = x.four(v.Add(unit.And(u(1))))
+		v = v.Add(u(2))
+	}
+	quants := x.four(v.Add(unit))
+	scales := head.At(0)
+	d, m := scales.UnpackHalf().At(0), scales.UnpackHalf().At(1)
+	chunk := unit.Shr(u(1))
+	first := chunk.Shl(u(6)).Add(unit.And(u(1)).Shl(u(4)))
+	early := chunk.Lt(u(2))
+	gs := make([]wordGroup, 2)
+	for i := range gs {
+		shift := chunk.And(u(1)).Shl(u(4)).Add(u(uint32(8 * i)))
+		scale, minimum := sixBits(head.At(1), head.At(2), head.At(3), shift, early)
+		lm := m.Mul(minimum)
+		gs[i] = wordGroup{scale: d.Mul(scale), least: &lm}
+		for j := range 4 {
+			q := nibbles(quants.At(j), i == 1)
+			if five {
+				q = q.Or(ones(top.At(j).Shr(chunk.Shl(u(1)).Add(u(uint32(i))))))
+			}
+			gs[i].quads = append(gs[i].quads, wordQuad{first.Add(u(uint32(32*i + 4*j))), x.whole(q, 0)})
+		}
+	}
+	return gs
+}
+
+// q6K: a unit is two words of low bits and one of high bits, for four elements of
+// each quarter of half a block.
+func (x wordBlocks) q6K(at, unit kernel.U32) []wordGroup {
+	u := kernel.U
+	side, l := unit.Shr(u(3)), unit.And(u(7)).Shl(u(2))
+	from := at.Add(side.Shl(u(6))).Add(l)
+	lows := [2]kernel.U32{x.word(from), x.word(from.Add(u(32)))}
+	high := x.word(at.Add(u(128)).Add(side.Shl(u(5))).Add(l))
+	scales := at.Add(u(192)).Add(side.Shl(u(3)))
+	shift := l.Shr(u(4)).Shl(u(3))
+	two := [2]kernel.U32{x.word(scales), x.word(scales.Add(u(4)))}
+	d := x.half(at.Add(u(208)))
+	gs := make([]wordGroup, 4)
+	for q := range gs {
+		s := signedByte(two[q/2].Shr(shift.Add(u(uint32(q % 2 * 16)))))
+		top := high.Shr(u(uint32(2 * q))).And(u(0x03030303)).Shl(u(4))
+		gs[q] = wordGroup{scale: d.Mul(s), quads: []wordQuad{
+			{side.Shl(u(7)).Add(l).Add(u(uint32(32 * q))), x.whole(nibbles(lows[q%2], q >= 2).Or(top), 32)}}}
+	}
+	return gs
+}

@@ -1,0 +1,203 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"strconv"
+
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+// A reduction is rows of cols elements that become one element each; of a whole
+// array, one row. Teams reduce rows, or where there are few long rows, equal
+// parts of them: a second launch then reduces the parts. The parts depend on the
+// length of a row alone, so that results do not depend on the device.
+
+type rowsOf struct {
+	Rows, Cols int
+	Bytes      int // of an element, where that matters
+	Unit       int // elements that are read at once, 0 for one
+	// Ragged says that rows begin anywhere and may be taken in vectors all the same.
+	Ragged bool
+}
+
+// units returns how many units a row has; the maximum for a misaligned row.
+func (m rowsOf) units() int {
+	if m.Ragged && m.Unit > 1 {
+		return alignedUnits(m.Cols)
+	}
+	return m.Cols / max(m.Unit, 1)
+}
+
+// reduceSchedule is how a reduction is divided.
+type reduceSchedule struct {
+	groupLayout
+	Split bool // rows into parts
+}
+
+const (
+	maxParts = 1024
+	// reducedParts are the parts of a row at most where a result follows from them in one go.
+	reducedParts = 4096
+	minPart      = 4096    // elements that are worth a workgroup
+	longestRow   = 1 << 22 // for one workgroup: see sumTerms
+	// maxEach bounds the elements of a row that a lane takes at once.
+	maxEach = 32
+)
+
+var reduceSchedules = reduceTable()
+
+func reduceTable() (vs table[rowsOf, reduceSchedule]) {
+	add := func(name string, w reduceSchedule, fits func(m rowsOf) bool) {
+		w.Subgroups = true
+		sub := w
+		vs = append(vs, variant[rowsOf, reduceSchedule]{name + "-subgroups", func(m rowsOf, t *Target) bool { return sub.on(t) && fits(m) }, sub})
+		w.Subgroups = false
+		vs = append(vs, variant[rowsOf, reduceSchedule]{name, func(m rowsOf, t *Target) bool { return w.on(t) && fits(m) }, w})
+	}
+	team := func(lanes, groups, units int) {
+		add("team"+strconv.Itoa(lanes), reduceSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: groups}}, func(m rowsOf) bool {
+			return m.units() <= lanes*units
+		})
+	}
+	team(1, 128, 2)
+	team(4, 32, 4)
+	team(8, 16, 4)
+	team(16, 8, 4)
+	team(32, 4, 8)
+	add("split", reduceSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true}, worthSplitting)
+	long := func(m rowsOf) bool { return m.Cols <= longestRow }
+	add("group128", reduceSchedule{groupLayout: groupLayout{GroupLanes: 128, Groups: 1}}, func(m rowsOf) bool { return m.units() <= 128*8 })
+	add("group", reduceSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}}, long)
+	return vs
+}
+
+func worthSplitting(m rowsOf) bool {
+	return m.Cols > longestRow || m.Cols >= 2*minPart && m.Rows < 256
+}
+
+// parts returns how many parts a row of cols elements has, up to most, and their length:
+// the last part may be shorter. Others are multiples of what a lane group reads at once, as
+// what is left is read by one unit a lane after the other.
+func parts(cols, limit int) (n, length int) {
+	length = ((cols-1)/limit/minPart + 1) * minPart
+	return (cols-1)/length + 1, length
+}
+
+// reduceParams are the parameters of every kernel that reduces.
+type reduceParams struct {
+	Rows  uint32
+	Cols  uint32  // elements of a row, or pieces
+	Part  uint32  // of these, what a team reduces
+	Count float32 // elements of the whole row
+	Free  float32 // of these, those that the variance is divided by
+	// Of the pieces that are reduced, the elements of each and of the last.
+	Length, Tail float32
+}
+
+// reduceSpec is what kernels that reduce are specialised by.
+type reduceSpec struct {
+	Op   string
+	Type op.DType
+	reduceSchedule
+	Pieces bool // the operands are pieces
+	Unit   int  // elements that are read at once
+	Each   int  // see stridedRange
+	filled
+}
+
+// whole reports whether the kernel gives the result, not pieces of it.
+func (s *reduceSpec) whole() bool { return !s.Split }
+
+// piece is what a lane group reduces: elements From to To of the operand, which become
+// element Number of the result.
+type piece struct {
+	Number, From, To kernel.U32
+	Row              kernel.U32  // the first element of the row
+	Is               kernel.Bool // the team has something to do; else From is To
+	end              kernel.U32  // of something to read in any case
+}
+
+// units returns the units of a piece. A lane group that has nothing to do reads
+// something all the same.
+func (c piece) units(t *laneGroup, s *reduceSpec) *stridedRange {
+	unit := kernel.U(uint32(s.Unit))
+	return &stridedRange{t: t, first: c.From.Div(unit), last: c.end.Div(unit), Each: s.Each, filled: s.filled}
+}
+
+// eachOf returns how many of n units each lane of a layout takes at once, and which of
+// them are there; 0 if these are more than most.
+func eachOf(n int, c groupLayout, limit int) (each int, f filled) {
+	each = (n-1)/c.GroupLanes + 1
+	switch {
+	case each > limit:
+		return 0, all
+	case each*c.GroupLanes == n:
+		return each, all
+	}
+	return each, allButLast
+}
+
+// pieceOf returns the piece of a lane group.
+func pieceOf(b *kernel.Builder, p *reduceParams, t *laneGroup, split bool) piece {
+	cols, size := b.U32(&p.Cols), b.U32(&p.Cols)
+	row, part := t.number, kernel.U(0)
+	if split {
+		size = b.U32(&p.Part)
+		parts := cols.Sub(kernel.U(1)).Div(size).Add(kernel.U(1))
+		row, part = t.number.Div(parts), t.number.Mod(parts)
+	}
+	is := row.Lt(b.U32(&p.Rows))
+	start := kernel.Select(is, row, kernel.U(0)).Mul(cols)
+	from := start.Add(part.Mul(size))
+	to := from.Add(size).Min(start.Add(cols))
+	return piece{Number: t.number, From: from, To: kernel.Select(is, to, from), Row: start, Is: is, end: to}
+}
+
+// reduceFamily returns the family of reductions whose kernels m makes: their
+// pieces consist of as many numbers as states says. empty is the result of no
+// elements.
+func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec]) *family {
+	return &family{variants: append(reduceSchedules.names(), foldSchedules.names()...), plan: func(q *request) (*Plan, error) {
+		if !q.In[0].Type.Float() || q.Inner > 0 || foldSchedules.has(q.Variant) {
+			return planFold(q)
+		}
+		a := rowsOf{Rows: 1, Cols: size(q.In[0].Shape)}
+		if q.Attrs.I[0] == op.AlongRows {
+			a.Rows, a.Cols = q.In[0].Shape.Rows()
+		}
+		if a.Cols == 0 {
+			return planFill(q, empty)
+		}
+		a.Unit = unitOf(q.In[0].Type, a.Cols)
+		w, name, err := reduceSchedules.choose(q, a)
+		if err != nil {
+			return nil, err
+		}
+		w.groupLayout = w.with(&q.Target)
+		var p planner
+		s := reduceSpec{Op: q.Op.Name(), Type: q.In[0].Type, reduceSchedule: w, Unit: a.Unit}
+		if !w.Split {
+			s.Each, s.filled = eachOf(a.units(), w.groupLayout, maxEach/a.Unit)
+		}
+		params := reduceParams{Rows: uint32(a.Rows), Cols: uint32(a.Cols), Part: uint32(a.Cols), Count: float32(a.Cols),
+			Free: float32(max(a.Cols-op.VarOptsOf(&q.Attrs).DDof, 0))}
+		operands := q.inputs()
+		if w.Split {
+			n, length := parts(a.Cols, reducedParts)
+			params.Part = uint32(length)
+			pieces := make([]Ref, states)
+			for i := range pieces {
+				pieces[i] = p.scratch(a.Rows * n)
+			}
+			p.stage(m.of(s, nil), w.groups(a.Rows*n), params, append(operands, pieces...)...)
+			s.Split, s.Pieces, s.Unit, operands = false, true, 1, pieces
+			s.Each, s.filled = eachOf(n, w.groupLayout, maxEach) // all of them at once
+			params.Cols, params.Part = uint32(n), uint32(n)
+			params.Length, params.Tail = float32(length), float32(a.Cols-(n-1)*length)
+		}
+		p.stage(m.of(s, q.epilogue), w.groups(a.Rows), params, append(operands, q.outputs()...)...)
+		return p.done(name)
+	}}
+}

@@ -1,0 +1,124 @@
+package portable
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+// Array is the form of an array in memory. An absent operand has a nil Shape.
+type Array struct {
+	Type  op.DType
+	Shape op.Shape
+	// Layout, if not nil, says where the elements are in memory of N elements, for
+	// operands and results that the kernels of the operation find there: see
+	// [AttentionPlaces]. Without it elements lie row by row.
+	Layout *op.Layout
+	N      int
+}
+
+// Request is one use of an operation on a device.
+type Request struct {
+	// Op is nil for an elementwise program alone: that is Post then, over its
+	// own operands.
+	Op    *op.Operation
+	Attrs op.Attrs
+	In    []Array // the operands of Op
+	// Post, if not nil, computes what is stored from the first result of Op.
+	Post *Epilogue
+	// Out are the arrays to write: the results of Op, or those of Post in the
+	// place of the first.
+	Out []Array
+	// Inner, if not 0, says of the operand of a reduction along rows that the elements of
+	// a row stand so many apart: see [op.Layout.Columns].
+	Inner int
+	// InPlace says that the first operand of an update or a scatter is where the result is.
+	InPlace bool
+	Target  Target
+	// Variant names the variant to use, which must fit; "" stands for the one
+	// that Tuning names and else the first of [Variants] that fits.
+	Variant string
+	Tuning  Tuning
+}
+
+// Results returns the element types and the shapes of what Op gives, before Post, or
+// the operation's error for operands that it does not take.
+func (r *Request) Results() ([]op.DType, []op.Shape, error) {
+	types, shapes := make([]op.DType, len(r.In)), make([]op.Shape, len(r.In))
+	for i, a := range r.In {
+		if a.Shape != nil {
+			types[i], shapes[i] = a.Type, a.Shape
+		}
+	}
+	made, err := r.Op.Types(&r.Attrs, types)
+	if err != nil {
+		return nil, nil, err
+	}
+	results, err := r.Op.Shapes(&r.Attrs, shapes)
+	return made, results, err
+}
+
+// Epilogue is an elementwise program: one expression for each array that is
+// stored. Arg 0 is the first result of the operation, and Arg i+1 is In[i];
+// without an operation Arg i is In[i]. Expressions have no Param.
+type Epilogue struct {
+	In    []Operand
+	Exprs []*ir.Node
+}
+
+// Operand is an operand of an elementwise program: N elements that are laid
+// over the result.
+type Operand struct {
+	Type      op.DType
+	Broadcast op.BroadcastKind
+	N         int
+	Layout    *op.Layout // where they are over the result, if Broadcast is Strided
+}
+
+// Plan is the launches that compute a request, one after the other: a stage sees
+// what those before it have written.
+type Plan struct {
+	Scratch   []int64  // bytes of each temporary; nothing is known of what it holds at first
+	Constants [][]byte // arrays that stages read, in the byte order of the machine
+	Stages    []Stage  // none if there is nothing to compute
+	Variant   string   // what was chosen, "" where there is no choice
+}
+
+// Stage is one launch.
+type Stage struct {
+	Kernel *kernel.Kernel
+	Grid   [3]uint32
+	Params []byte
+	// Bind says what each buffer of the kernel is: exactly its bytes, as
+	// kernels ask how long a buffer is. Results overlap neither operands nor
+	// each other.
+	Bind []Ref
+}
+
+// Ref names an array of a request, or a temporary of its plan.
+type Ref struct {
+	Kind  RefKind
+	Index int
+}
+
+// RefKind says among what a [Ref] counts.
+type RefKind uint8
+
+// The arrays that stages use.
+const (
+	InputRef    RefKind = iota // Request.In, and behind them Request.Post.In
+	OutputRef                  // Request.Out
+	ScratchRef                 // Plan.Scratch
+	ConstantRef                // Plan.Constants
+)
+
+// String returns the reference as in0, out0, scratch0, constant0.
+func (r Ref) String() string {
+	return fmt.Sprintf("%s%d", [...]string{"in", "out", "scratch", "constant"}[r.Kind&3], r.Index)
+}
+
+func unsupported(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, op.ErrUnsupported)...)
+}

@@ -1,0 +1,486 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+// A row operation gives a row for each row. A lane group keeps a row of moderate
+// length in the registers of its lanes; longer ones it reads twice, or it keeps a part
+// of them and finds the rest in a cache the second time, or several lane groups share them:
+// one launch then computes the partial of each part, and a second launch the result, or
+// a single launch does both: see [partials.lookBack].
+
+// rowSchedule is the configuration of a row kernel.
+type rowSchedule struct {
+	groupLayout
+	InRegisters bool // rows are kept in registers
+	Good        int  // elements of a row that a lane holds at the best
+	// MaxResident is the maximum number of resident elements of a lane, if the other elements
+	// of a longer row are read twice; 0 if the whole row has to be resident.
+	MaxResident int
+	// Split assigns a part of a row to each lane group.
+	Split bool
+	// LookBack, if it is not 0, uses a single launch with look-back: the number of MiB of rows
+	// whose partials are computed, besides those of the row itself, before the result of its
+	// first part. It should be about what the workgroups of a large GPU process at a time, so
+	// that nobody waits, and small enough for the caches to keep a part until it is read again.
+	LookBack int
+	// Early says that weights are read with the elements and not with the results, which
+	// takes registers and leaves one wait less.
+	Early bool
+	// Ragged reads misaligned rows in vectors: see raggedEnd.
+	Ragged bool
+}
+
+// rowSchedules lists lane groups from the smallest. What a lane holds of a row is bounded by
+// its registers, and preferred is less.
+var rowSchedules = rowTable()
+
+func rowTable() (vs table[rowsOf, rowSchedule]) {
+	add := func(name string, w rowSchedule) {
+		for _, w.Subgroups = range []bool{true, false} {
+			name, w := name, w
+			if w.Subgroups {
+				name += "-subgroups"
+			}
+			vs = append(vs, variant[rowsOf, rowSchedule]{name, func(m rowsOf, t *Target) bool {
+				return w.on(t) && (!w.Split || m.Cols > minPart) && (w.LookBack == 0 || m.Cols <= w.GroupLanes*minPart) && (w.Split && !w.Ragged || m.Cols <= longestRow) && (!w.InRegisters || w.MaxResident > 0 || w.elements(m) <= maxEach) && (!w.Ragged || m.Ragged)
+			}, w})
+		}
+	}
+	inRegisters := func(lanes, good int) {
+		add("team"+strconv.Itoa(lanes), rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: max(128/lanes, 1)}, InRegisters: true, Good: good})
+	}
+	ragged := func(name string, lanes, maxResident int) {
+		add("edges"+name, rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: 1}, InRegisters: true, Good: maxEach, MaxResident: maxResident, Ragged: true})
+	}
+	ragged("512", 512, 0)
+	ragged("1024", 1024, 0)
+	ragged("kept1024", 1024, 16)
+	add("edgessplit", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true, Early: true, Ragged: true})
+	add("split", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true, Early: true})
+	inRegisters(1, 4)
+	inRegisters(4, 8)
+	inRegisters(8, 8)
+	inRegisters(16, 8)
+	inRegisters(32, 32)
+	inRegisters(128, 20)
+	inRegisters(256, 32)
+	inRegisters(512, 32)
+	inRegisters(1024, 32)
+	add("loop", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}})
+	// More than so much would leave a lane too few registers for what it reads twice.
+	add("kept1024", rowSchedule{groupLayout: groupLayout{GroupLanes: 1024, Groups: 1}, InRegisters: true, MaxResident: 16})
+	add("kept256", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, InRegisters: true, MaxResident: 12})
+	lookBack := func(lanes, ahead int) {
+		w := rowSchedule{groupLayout: groupLayout{GroupLanes: lanes, Groups: 1}, Split: true, LookBack: ahead}
+		add("flow"+strconv.Itoa(lanes), w)
+		w.Ragged = true
+		add("edgesflow"+strconv.Itoa(lanes), w)
+	}
+	lookBack(128, 8)
+	lookBack(256, 9)
+	return vs
+}
+
+// good reports whether the schedule is the best of those that fit. The numbers are from an
+// H200; weights is the number of operands besides the rows.
+func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
+	w.take(&m)
+	long := m.Cols > maxEach*t.Lanes
+	if w.Ragged && !long {
+		// What the launches beside take has to be gained: with single elements it is the
+		// weights that take long, until lanes hold many.
+		minimum := 6 << 10
+		if weights == 0 {
+			minimum = 16 << 10
+		}
+		if m.Cols < minimum || m.Rows*m.Cols < 1<<24 {
+			return false
+		}
+	}
+	// Of longer rows the caches do not have enough, less where lanes ask for single
+	// elements; two weights make parts slower.
+	limit := 3 << 15
+	switch {
+	case m.Unit == 1:
+		limit = 1 << 16
+	case weights > 1:
+		limit = 9 << 14
+	}
+	lookBack := 0
+	if long {
+		lookBack = m.lookBackLanes(weights, t)
+	}
+	resident := lookBack == 0 && m.Rows >= 128 && m.Cols <= limit && t.Lanes >= 1024 && (m.Unit > 1 || weights == 0)
+	switch {
+	case w.LookBack > 0:
+		return w.GroupLanes == lookBack && w.Ragged == m.Ragged
+	case w.Split && lookBack > 0:
+		return false
+	case w.Split && w.Ragged:
+		return long && !resident && m.Rows*m.Cols >= 1<<22
+	case w.Split:
+		return m.Cols >= 4*minPart && (m.Rows < 128 || long && !resident)
+	case w.MaxResident > 0:
+		return w.GroupLanes == 1024 && long && resident
+	}
+	return w.elements(m) <= w.Good
+}
+
+// lookBackLanes returns the number of lanes of a lane group for a single pass with
+// look-back, or 0 if another schedule is faster. Rows a little longer than the registers
+// hold are faster if most of the row stays resident, and very long rows exceed the caches.
+// With two weights, lanes wait longer and have fewer registers.
+func (m rowsOf) lookBackLanes(weights int, t *Target) int {
+	lanes, minimum := 256, 1<<16
+	switch weights {
+	case 1:
+		minimum = 3 << 14
+	case 2:
+		lanes = 128
+	}
+	if !t.Ordered || m.Bytes != 4 || m.Unit == 1 && !m.Ragged || m.Cols <= minimum || m.Cols > lanes*minPart || m.Rows*m.Cols < 1<<25 {
+		return 0
+	}
+	return lanes
+}
+
+// early reports whether weights are better read early: where a multiprocessor's
+// registers hold them too, and lanes hold so much that they would wait long.
+func (w *rowSchedule) early(m rowsOf, weights int) bool {
+	n, much := w.elements(m), 20
+	if w.Ragged {
+		much = 28 // two vectors of weights take the place of one
+	}
+	return w.Early || w.InRegisters && w.MaxResident == 0 && (w.GroupLanes == 1024 || w.GroupLanes == 512 && n > much) && w.GroupLanes*n*(1+weights) <= 1<<16
+}
+
+// elements returns how many elements of a row a lane holds.
+func (w *rowSchedule) elements(m rowsOf) int {
+	w.take(&m)
+	return ((m.units()-1)/w.GroupLanes + 1) * max(m.Unit, 1)
+}
+
+// take sets what is read at once of rows.
+func (w *rowSchedule) take(m *rowsOf) {
+	if w.Ragged {
+		m.Unit = 4
+	}
+}
+
+type rowParams struct {
+	Rows, Cols uint32  // Cols in units
+	Count      float32 // elements of a row
+	Eps        float32
+	// Of a row in parts: units of a part, parts of a row, and with look-back how many parts are
+	// looked at before the result of the first one is made.
+	Part, Parts, Behind uint32
+}
+
+// maxMerged is the maximum number of parts of a row for which each lane group of the result
+// combines all partials itself.
+const maxMerged = 128
+
+// minSharedCols is the least length of a ragged row that is also kept in workgroup memory.
+// The caches hold the rest of shorter rows, and each store takes time.
+const minSharedCols = 43 << 10
+
+// rowSpec is what kernels of rows are specialised by.
+type rowSpec struct {
+	Op   string
+	Type op.DType
+	rowSchedule
+	Weights int // operands beside x
+	Unit    int // elements that are read at once
+	Each    int // see stridedRange
+	filled
+	// Shifted says that an earlier launch has laid weights out for misaligned rows.
+	Shifted  bool
+	Rest     bool     // rows are longer than what is kept
+	InShared int      // units that a lane keeps in workgroup memory, beside Each
+	Part     partKind // the partials, if rows have parts
+	Parts    bool     // which is what is made
+	Joined   bool     // an earlier launch has combined the partials of each row
+	Back     bool     // the last part comes first
+}
+
+// rowFamily returns the family of row operations whose kernels m makes.
+func rowFamily(m *maker[rowParams, rowSpec]) *family {
+	return &family{variants: rowSchedules.names(), plan: func(q *request) (*Plan, error) {
+		a := rowsOf{}
+		a.Rows, a.Cols = q.In[0].Shape.Rows()
+		a.Bytes, a.Unit = q.In[0].Type.Size(), unitOf(q.In[0].Type, a.Cols)
+		if q.epilogue != nil && !alignedOperands(q.epilogue.in, a.Rows*a.Cols) {
+			a.Unit = 1
+		}
+		a.Ragged = a.Unit == 1 && q.In[0].Type == op.F32 && q.epilogue == nil && a.Cols >= minRaggedCols
+		w, name, err := rowSchedules.prefer(q, a, func(w *rowSchedule) bool { return w.good(a, len(q.inputs())-1, &q.Target) })
+		if err != nil {
+			return nil, err
+		}
+		w.take(&a)
+		w.groupLayout, w.Early = w.with(&q.Target), w.early(a, len(q.inputs())-1)
+		bind := q.inputs()
+		s := rowSpec{Op: q.Op.Name(), Type: q.In[0].Type, rowSchedule: w, Unit: a.Unit}
+		if w.InRegisters {
+			limit := maxEach
+			if w.MaxResident > 0 {
+				limit = w.MaxResident
+			}
+			if s.Each, s.filled = eachOf(a.units(), w.groupLayout, limit/a.Unit); s.Each == 0 {
+				s.Each, s.Rest = limit/a.Unit, true
+				if w.Ragged && a.Cols > minSharedCols && q.Target.Shared >= 48<<10 {
+					s.InShared = 2
+				}
+			} else if w.Ragged {
+				s.filled = allButLast // a row may have a sector less
+			}
+		}
+		for i := 1; i < len(q.In); i++ {
+			if q.In[i].Shape != nil {
+				s.Weights |= 1 << i
+			}
+		}
+		params := rowParams{Rows: uint32(a.Rows), Cols: uint32(a.units()), Count: float32(a.Cols), Eps: op.NormOptsOf(&q.Attrs).Eps}
+		var p planner
+		groups, in, weights, out := a.Rows, bind[:1:1], bind[1:], q.outputs()
+		if w.Ragged {
+			params.Cols = uint32(a.Cols)
+			in = append(in, in[0])
+			out = append(out[:1:1], p.scratch(raggedLanes*a.Rows))
+		}
+		var pieces []Ref
+		if w.Split {
+			groups, pieces = s.split(&p, q, a, &params, in)
+		}
+		if w.Ragged {
+			weights = s.raggedWeights(&p, weights, a.Cols)
+		}
+		p.stage(m.of(s, q.epilogue), w.groups(groups), params, slices.Concat(in, weights, pieces, out)...)
+		if w.Ragged {
+			e, from := raggedSpec{Type: s.Type}, []Ref{out[1]}
+			if w.Split {
+				e.Weights, from = s.Weights, append(from, bind[1:]...)
+			}
+			p.stage(storeRagged.of(e, nil), kernel.GridFor(raggedLanes*a.Rows, raggedLocal), raggedParams{uint32(a.Rows), uint32(a.Cols)}, append(from, out[0])...)
+		}
+		return p.done(name)
+	}}
+}
+
+// split adds the launch that computes the partials of the rows of in, or
+// the one that clears the words of the look-back, and returns how many lane groups the launch of the
+// result has.
+func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in []Ref) (groups int, pieces []Ref) {
+	units := max(minPart, ((a.Cols-1)/maxParts+4)&^3) / a.Unit
+	if units*a.Unit == minPart {
+		// Read before the pieces are, which takes as long.
+		s.Each, s.filled = units/s.GroupLanes, anyOf
+		if a.units()%units == 0 && !s.Ragged {
+			s.filled = all
+		}
+	}
+	s.Part = partKinds[q.Op]
+	params.Part, params.Parts = uint32(units), uint32((a.units()-1)/units+1)
+	parts := a.Rows * int(params.Parts)
+	if s.LookBack > 0 {
+		words := s.Part.words() * parts
+		pieces = append(pieces, p.scratch(words))
+		p.stage(fill.of(op.F32, nil), kernel.GridFor(words, fillLanes), fillParams{N: uint32(words)}, pieces...)
+		params.Behind = params.Parts - 1 + uint32(s.LookBack<<20/(minPart*s.Type.Size()))
+		return 2 * (parts + int(params.Behind)), pieces
+	}
+	pieces = s.Part.scratch(p, parts)
+	first := rowSpec{Op: s.Part.name, Type: s.Type, rowSchedule: s.rowSchedule, Unit: s.Unit, Each: s.Each, filled: s.filled, Part: s.Part, Parts: true}
+	p.stage(rowParts.of(first, nil), s.groups(parts), *params, slices.Concat(in, pieces)...)
+	if s.Back, s.Joined = true, params.Parts > maxMerged; s.Joined {
+		from := pieces
+		pieces = s.Part.scratch(p, a.Rows)
+		first.Parts, first.Each, first.filled = false, 0, allButLast
+		p.stage(combinedParts.of(first, nil), s.groups(a.Rows), *params, slices.Concat(from, pieces)...)
+	}
+	return parts, pieces
+}
+
+// row is the row of a lane group, or its part of one. A lane group that has none reads the
+// first one and writes nothing.
+type row struct {
+	stridedRange
+	is    kernel.Bool
+	start kernel.U32 // the first unit of the row, or element if rows are ragged
+	begin kernel.U32 // the first unit of the row that is one
+	unit  int
+	raggedInput
+	resident []kernel.F32  // the lane's elements, if they are kept
+	at       []kernel.U32  // the units that they are
+	there    []kernel.Bool // which of these are there
+	rest     *stridedRange // what is not kept of the row, if a part is
+	ragged   *raggedEnd    // after the resident units, if rows are ragged
+	number   kernel.U32    // of the row
+	// Of a part of a row.
+	piece  kernel.U32    // what is known of the part
+	pieces [2]kernel.U32 // of the row: from the first to before the last
+	parted
+}
+
+// parted is where the parts of a row are.
+type parted struct {
+	elements func(piece kernel.U32) kernel.F32            // how many a part has
+	extent   func(piece kernel.U32) (from, to kernel.U32) // units
+	singles  func(piece kernel.U32) (from, to kernel.U32) // elements, if rows are ragged
+}
+
+// isPart reports whether it is a part of a row.
+func (r *row) isPart() bool { return r.extent != nil }
+
+// isFirst and isLast report whether a part is that one of the row.
+func (r *row) isFirst(piece kernel.U32) kernel.Bool { return piece.Eq(r.pieces[0]) }
+func (r *row) isLast(piece kernel.U32) kernel.Bool {
+	return piece.Add(kernel.U(1)).Eq(r.pieces[1])
+}
+
+// newRow returns the row of a lane group, of x.
+func newRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput) *row {
+	r := placeRow(b, t, p, s, x)
+	r.load()
+	return r
+}
+
+// placeRow is newRow before anything is read.
+func placeRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput) *row {
+	if s.Split {
+		return placePart(b, t, p, s, x)
+	}
+	cols := b.U32(&p.Cols)
+	r := &row{unit: s.Unit, raggedInput: x, stridedRange: stridedRange{t: t, Each: s.Each, filled: s.filled}}
+	r.number = t.number
+	r.is = t.number.Lt(b.U32(&p.Rows))
+	r.start = kernel.Select(r.is, t.number, kernel.U(0)).Mul(cols)
+	r.begin = r.start
+	r.first, r.last = r.start, r.start.Add(cols)
+	if s.Ragged {
+		e := raggedEndOf(t.lane, r.start, cols)
+		r.begin, r.first, r.last, r.ragged = e.from, e.from, e.to, &e
+		b.PreferRegisters() // of what is held, and vectors of weights
+	}
+	if s.Rest {
+		b.PreferRegisters() // of what is kept, and what is read beside it
+		r.rest = &stridedRange{t: t, first: r.first.Add(kernel.U(uint32(s.Each * s.GroupLanes))), last: r.last}
+		if s.InShared > 0 {
+			r.rest.shared = &inShared{row: r, n: s.InShared, x: kernel.Shared[kernel.Vec4F](b, "stored", s.InShared*s.GroupLanes)}
+		}
+	}
+	return r
+}
+
+// placePart is placeRow for a part of a row.
+func placePart(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput) *row {
+	cols, length, parts := b.U32(&p.Cols), b.U32(&p.Part), b.U32(&p.Parts)
+	unit, zero, one := kernel.U(uint32(s.Unit)), kernel.U(0), kernel.U(1)
+	r := &row{unit: s.Unit, raggedInput: x, stridedRange: stridedRange{t: t, Each: s.Each, filled: s.filled}}
+	all := b.U32(&p.Rows).Mul(parts)
+	r.is = t.number.Lt(all)
+	r.piece = t.number
+	if s.Back {
+		// The last part first, as what has been read last may still be in a cache.
+		r.piece = all.Sub(one).Sub(r.piece)
+	}
+	r.piece = kernel.Select(r.is, r.piece, zero)
+	r.number = r.piece.Div(parts)
+	r.pieces[0] = r.number.Mul(parts)
+	r.pieces[1] = r.pieces[0].Add(parts)
+	r.start = r.number.Mul(cols)
+	r.begin = r.start
+	rowEnd := r.start.Add(cols)
+	end := rowEnd
+	if s.Ragged { // which belong to the first part, and to the last
+		e := raggedEndOf(t.lane, r.start, cols)
+		r.begin, end, r.ragged = e.from, e.to, &e
+		e.is = e.is.And(kernel.Select(t.lane.Lt(kernel.U(sector)), r.pieces[0], r.pieces[1].Sub(one)).Eq(r.piece))
+		e.at = kernel.Select(e.is, e.at, r.start)
+	}
+	r.extent = func(piece kernel.U32) (from, to kernel.U32) {
+		from = r.begin.Add(piece.Sub(r.pieces[0]).Mul(length)).Min(end)
+		return from, from.Add(length).Min(end)
+	}
+	r.singles = func(piece kernel.U32) (from, to kernel.U32) {
+		from, to = r.extent(piece)
+		return kernel.Select(r.isFirst(piece), r.start, from.Mul(unit)), kernel.Select(r.isLast(piece), rowEnd, to.Mul(unit))
+	}
+	r.elements = func(piece kernel.U32) kernel.F32 {
+		if s.Ragged {
+			from, to := r.singles(piece)
+			return to.Sub(from).F32()
+		}
+		from, to := r.extent(piece)
+		return to.Sub(from).Mul(unit).F32()
+	}
+	r.first, r.last = r.extent(r.piece)
+	return r
+}
+
+// load reads the lane's elements, if they are few enough to be kept.
+func (r *row) load() {
+	if r.Each > 0 {
+		r.stridedRange.each(r.unit, func(at []kernel.U32, is []kernel.Bool) { r.resident, r.at, r.there = r.units.read(at), at, is })
+	}
+	if r.ragged != nil {
+		r.resident, r.there = append(r.resident, r.raggedElement()), append(r.there, r.ragged.is)
+	}
+}
+
+// raggedElement reads the lane's element of the ragged ends, if the part has one.
+func (r *row) raggedElement() kernel.F32 {
+	if !r.isPart() {
+		return r.single(r.ragged.at)
+	}
+	v := kernel.NewVar(r.t.b, "edge", r.resident[0]) // it counts among what may be greatest
+	r.t.b.If(r.isFirst(r.piece).Or(r.isLast(r.piece)), func() { v.Set(r.single(r.ragged.at)) })
+	return v.Get()
+}
+
+// only returns what was made of the held elements, with 0 in the place of what is not there.
+func (r *row) only(vs []kernel.F32) []kernel.F32 {
+	out := make([]kernel.F32, len(vs))
+	for i, v := range vs {
+		out[i] = kernel.Select(r.there[i/r.unit], v, kernel.F(0))
+	}
+	return out
+}
+
+// write computes the result from the elements: f makes that of a unit at the place j
+// of the row, which is number k of those that the lane keeps, or none of them for -1.
+func (r *row) write(put func(i kernel.U32, vs []kernel.F32), f func(k int, j kernel.U32, xs []kernel.F32) []kernel.F32) {
+	b := r.t.b
+	each := func(k int, i kernel.U32, xs []kernel.F32) { put(i, f(k, i.Sub(r.begin), xs)) }
+	again := func(at []kernel.U32, _ []kernel.Bool) {
+		xs := r.units.read(at)
+		for k, i := range at {
+			each(-1, i, xs[k*r.unit:][:r.unit])
+		}
+	}
+	b.If(r.is, func() {
+		if r.Each == 0 {
+			r.stridedRange.each(r.unit, again)
+			return
+		}
+		if r.rest != nil {
+			r.rest.back(r.unit, again)
+		}
+		for k, i := range r.at {
+			b.If(r.there[k], func() { each(k, i, r.resident[k*r.unit:][:r.unit]) })
+		}
+		if n, e := len(r.at), r.ragged; e != nil {
+			b.If(e.is, func() {
+				put(r.number.Mul(kernel.U(raggedLanes)).Add(r.t.lane), f(n, e.at.Sub(r.start), r.resident[n*r.unit:]))
+			})
+		}
+	})
+}

@@ -1,0 +1,142 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+func init() {
+	register(&family{variants: scanSchedules.names(), plan: planScan}, op.Cumprod, op.Cummax, op.Cummin, op.LogCumsumExp)
+}
+
+// A scan by a fold of package op: a lane group scans a row, or a part of one after what the
+// parts before it were folded to.
+var scanSchedules = table[foldOf, foldSchedule]{
+	{"scan8", func(m foldOf, t *Target) bool { return m.Cols <= 16 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 8, Groups: 16}}},
+	{"scan32", func(m foldOf, t *Target) bool { return m.Cols <= 128 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}}},
+	{"scan-split", func(m foldOf, t *Target) bool { return worthSplitting(rowsOf{Rows: m.Outer, Cols: m.Cols}) }, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Split: true}},
+	{"scan", func(m foldOf, t *Target) bool { return m.Cols <= longestRow }, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}}},
+}
+
+var scans = newMaker("scan", func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
+	o := op.Lookup(s.Op)
+	f := o.Fold(s.Type)
+	t := newLaneGroup(b, s.groupLayout)
+	x := inputValue(b, "x", s.Type)
+	var before func(at, i kernel.U32) []kernel.Dynamic
+	if s.Split {
+		pieces := s
+		pieces.Pieces = true
+		before = pieces.reader(b, f)
+	}
+	types, _ := o.Types(new(op.Attrs), []op.DType{s.Type}) // which were checked
+	put := e.result(b, types[0])
+	rows, cols, size := b.U32(&p.Rows), b.U32(&p.Cols), b.U32(&p.Part)
+	row, part := t.number, kernel.U(0)
+	if s.Split {
+		parts := cols.Sub(kernel.U(1)).Div(size).Add(kernel.U(1))
+		row, part = t.number.Div(parts), t.number.Mod(parts)
+	}
+	is := row.Lt(rows)
+	first := kernel.Select(is, row, kernel.U(0)).Mul(cols)
+	from := kernel.U(0)
+	if s.Split {
+		from = part.Mul(size)
+	}
+	to := kernel.Select(is, from.Add(size).Min(cols), from)
+	shared := t.shareStates(f)
+	carry := newStateVars(b, "carry", f)
+	if s.Split {
+		of := s
+		of.Pieces = true
+		done := foldRange(b, f, of, t.number.Sub(part).Add(t.lane), kernel.Select(is, t.number, kernel.U(0)), func(i kernel.U32) []kernel.Dynamic { return before(i, i) })
+		_, whole := t.scanStates(f, shared, done)
+		carry.set(whole)
+		b.Barrier()
+	}
+	b.ForStep(kernel.U(0), size, kernel.U(uint32(s.GroupLanes)), func(at kernel.U32) {
+		i := from.Add(at).Add(t.lane)
+		own := newStateVars(b, "own", f)
+		b.If(i.Lt(to), func() {
+			own.set(kernel.Inline(b, f.Lift, []kernel.Dynamic{x.at(first.Add(i)), kernel.Dyn(i.I32())}, nil))
+		})
+		upTo, whole := t.scanStates(f, shared, own.get())
+		all := kernel.Inline(b, f.Merge, append(carry.get(), upTo...), nil)
+		b.If(i.Lt(to), func() {
+			count := kernel.Dyn(i.Add(kernel.U(1)).F32())
+			put(first.Add(i), kernel.Inline(b, []*ir.Node{f.Finish}, append(all, count), nil)[0])
+		})
+		carry.set(kernel.Inline(b, f.Merge, append(carry.get(), whole...), nil))
+		b.Barrier() // what was shared has been read
+	})
+})
+
+// shareStates declares room for a state of each lane.
+func (t *laneGroup) shareStates(f *op.Fold) (shared []kernel.Array[kernel.U32]) {
+	for i := range f.Identity {
+		shared = append(shared, kernel.Shared[kernel.U32](t.b, "team_"+stateName(i), t.lanes()))
+	}
+	return shared
+}
+
+// scanStates merges the state of each lane of a lane group with those of the lanes before it,
+// and returns that and the state of all lanes. Between two uses there is a barrier.
+func (t *laneGroup) scanStates(f *op.Fold, shared []kernel.Array[kernel.U32], state []kernel.Dynamic) (upTo, whole []kernel.Dynamic) {
+	b, me := t.b, t.b.LocalX()
+	own := newStateVars(b, "upto", f)
+	own.set(state)
+	share := func() {
+		for k, v := range own.vars {
+			shared[k].Set(me, v.Get())
+		}
+		b.Barrier()
+	}
+	at := func(i kernel.U32) (state []kernel.Dynamic) {
+		for k, c := range f.Identity {
+			state = append(state, valueOf(shared[k].At(i), c.Type))
+		}
+		return state
+	}
+	share()
+	for d := 1; d < t.GroupLanes; d *= 2 {
+		b.If(t.lane.Ge(kernel.U(uint32(d))), func() {
+			own.set(kernel.Inline(b, f.Merge, append(at(me.Sub(kernel.U(uint32(d)))), own.get()...), nil))
+		})
+		b.Barrier()
+		share()
+	}
+	return own.get(), at(me.Sub(t.lane).Add(kernel.U(uint32(t.GroupLanes - 1))))
+}
+
+// planScan returns the plan of a scan by its fold.
+func planScan(q *request) (*Plan, error) {
+	m := foldOf{Inner: 1}
+	m.Outer, m.Cols = q.In[0].Shape.Rows()
+	f := q.Op.Fold(q.In[0].Type)
+	if f == nil {
+		return nil, unsupported("elements of type %v", q.In[0].Type)
+	}
+	w, name, err := scanSchedules.choose(q, m)
+	if err != nil {
+		return nil, err
+	}
+	w.groupLayout = w.with(&q.Target)
+	var p planner
+	s := foldSpec{Op: q.Op.Name(), Type: q.In[0].Type, foldSchedule: w}
+	params := foldParams{Rows: uint32(m.Outer), Cols: uint32(m.Cols), Inner: 1, Part: uint32(m.Cols), Count: 1}
+	operands, groups := q.inputs(), m.Outer
+	if w.Split {
+		n, length := parts(m.Cols, maxParts)
+		params.Part = uint32(length)
+		groups *= n
+		for range f.States() {
+			operands = append(operands, p.scratch(groups))
+		}
+		p.stage(folds.of(s, nil), w.groups(groups), params, operands...)
+	}
+	p.stage(scans.of(s, q.epilogue), w.groups(groups), params, append(operands, q.outputs()...)...)
+	return p.done(name)
+}

@@ -1,0 +1,203 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+func init() { register(&family{plan: planScatter, variants: sortSchedules.names()}, op.Scatter) }
+
+// The rows that ids name are sorted, those of one row in the order of ids. Then each
+// element of the result finds the first of its row by a binary search and takes what is
+// there, one after the other: no two lanes write one element, and every run gives the
+// same bits.
+
+const scatterLanes = 256
+
+type scatterParams struct {
+	N      uint32 // elements of the result
+	Inner  uint32 // elements of a row
+	Extent uint32 // rows between two of the outer extents
+	Ids    uint32
+}
+
+type scatterSpec struct {
+	Type    op.DType
+	Reduce  op.ScatterReduce
+	InPlace bool
+}
+
+// scatterKeys makes the numbers of rows of ids: those outside come last.
+var scatterKeys = newMaker("scatter_keys", func(b *kernel.Builder, p *scatterParams, _ struct{}, _ *epilogue) {
+	b.LocalSize(scatterLanes, 1, 1)
+	ids, keys := kernel.Input[kernel.I32](b, "ids"), kernel.Output[kernel.U32](b, "rows")
+	i := b.Index()
+	b.If(i.Lt(b.U32(&p.Ids)), func() {
+		row, is := rowOf(ids.At(i), b.U32(&p.Extent))
+		keys.Set(i, kernel.Select(is, row, kernel.U(1<<32-1)))
+	})
+})
+
+// scatterFew is the most ids for which a set in place looks for equal ids among all others.
+const scatterFew = 4096
+
+// scatterSets makes one element of v a lane, for sets in place: what is not named is not
+// touched, so that the time does not depend on the size of x. Of equal ids the last writes.
+var scatterSets = newMaker("scatter_set", func(b *kernel.Builder, p *scatterParams, s scatterSpec, _ *epilogue) {
+	b.LocalSize(scatterLanes, 1, 1)
+	ids, v := kernel.Input[kernel.I32](b, "ids"), inputBits(b, "v", s.Type)
+	_, put := s.memory(b, nil)
+	i := b.Index()
+	b.If(i.Lt(b.U32(&p.N)), func() {
+		inner, extent, n := b.U32(&p.Inner), b.U32(&p.Extent), b.U32(&p.Ids)
+		line := i.Div(inner)
+		id := line.Mod(n)
+		row, is := rowOf(ids.At(id), extent)
+		b.If(is, func() {
+			later := kernel.NewVar(b, "later", id.Add(kernel.U(1)))
+			b.Loop(func() {
+				b.If(later.Get().Ge(n), func() { b.Break() })
+				other, there := rowOf(ids.At(later.Get()), extent)
+				b.If(there.And(other.Eq(row)), func() { b.Break() })
+				later.Set(later.Get().Add(kernel.U(1)))
+			})
+			b.If(later.Get().Ge(n), func() {
+				put(line.Div(n).Mul(extent).Add(row).Mul(inner).Add(i.Mod(inner)), v(i))
+			})
+		})
+	})
+})
+
+// combine returns what becomes of an element and what is there, as bits.
+func (s scatterSpec) combine(x, v kernel.U32) kernel.U32 {
+	if s.Reduce == op.ScatterSet {
+		return v
+	}
+	switch s.Type {
+	case op.U32:
+		return combined(s.Reduce, x, v)
+	case op.I32:
+		return combined(s.Reduce, x.I32(), v.I32()).U32()
+	}
+	return combined(s.Reduce, x.AsF32(), v.AsF32()).AsU32()
+}
+
+// combinable is a number that can be added and compared.
+type combinable[T any] interface {
+	Add(T) T
+	Mul(T) T
+	Min(T) T
+	Max(T) T
+}
+
+func combined[T combinable[T]](r op.ScatterReduce, x, v T) T {
+	switch r {
+	case op.ScatterAdd:
+		return x.Add(v)
+	case op.ScatterMul:
+		return x.Mul(v)
+	case op.ScatterMin:
+		return x.Min(v)
+	}
+	return x.Max(v)
+}
+
+// memory declares x and the result, which are one array in place, and returns what
+// reads and writes bits.
+func (s scatterSpec) memory(b *kernel.Builder, e *epilogue) (get func(i kernel.U32) kernel.U32, put func(i, v kernel.U32)) {
+	switch {
+	case !s.InPlace:
+		return inputBits(b, "x", s.Type), e.bits(b, s.Type)
+	case s.Type == op.F16:
+		y := kernel.InOut[kernel.F16](b, "out")
+		return func(i kernel.U32) kernel.U32 { return y.At(i).F32().AsU32() }, func(i, v kernel.U32) { y.Set(i, v.AsF32().F16()) }
+	}
+	y := kernel.InOut[kernel.U32](b, "out")
+	return y.At, y.Set
+}
+
+// scatters makes one element of the result a lane.
+var scatters = newMaker("scatter", func(b *kernel.Builder, p *scatterParams, s scatterSpec, e *epilogue) {
+	b.LocalSize(scatterLanes, 1, 1)
+	keys, places := kernel.Input[kernel.U32](b, "rows"), kernel.Input[kernel.I32](b, "places")
+	v := inputBits(b, "v", s.Type)
+	get, put := s.memory(b, e)
+	i := b.Index()
+	b.If(i.Lt(b.U32(&p.N)), func() {
+		inner, extent, n := b.U32(&p.Inner), b.U32(&p.Extent), b.U32(&p.Ids)
+		line := i.Div(inner)
+		row, first := line.Mod(extent), line.Div(extent).Mul(n)
+		low, high := kernel.NewVar(b, "low", kernel.U(0)), kernel.NewVar(b, "high", n)
+		b.While(func() kernel.Bool { return low.Get().Lt(high.Get()) }, func() {
+			middle := low.Get().Add(high.Get()).Shr(kernel.U(1))
+			b.If(keys.At(middle).Lt(row), func() { low.Set(middle.Add(kernel.U(1))) }).Else(func() { high.Set(middle) })
+		})
+		x := kernel.NewVar(b, "x_now", get(i))
+		b.Loop(func() {
+			at := low.Get()
+			b.If(at.Ge(n), func() { b.Break() })
+			b.If(keys.At(at).Ne(row), func() { b.Break() })
+			from := first.Add(places.At(at).U32()).Mul(inner).Add(i.Mod(inner))
+			x.Set(s.combine(x.Get(), v(from)))
+			low.Set(at.Add(kernel.U(1)))
+		})
+		put(i, x.Get())
+	})
+})
+
+func planScatter(q *request) (*Plan, error) {
+	s, err := op.IndexedOf(&q.Attrs, q.In[0].Shape, q.In[1].Shape)
+	if err != nil {
+		return nil, err
+	}
+	w, name, err := sortSchedules.choose(q, sortOf{s.Ids})
+	if err != nil {
+		return nil, err
+	}
+	var p planner
+	in, n := q.inputs(), s.Outer*s.Extent*s.Inner
+	if s.Ids == 0 {
+		if !q.InPlace {
+			whole := concatParams{uint32(n), uint32(n), uint32(n), 0}
+			p.stage(concats.of(concatSpec{Type: q.In[0].Type, Width: 1}, q.epilogue), kernel.GridFor(n, concatLanes), whole, append([]Ref{in[0]}, q.outputs()...)...)
+		}
+		return p.done(name)
+	}
+	params := scatterParams{uint32(n), uint32(s.Inner), uint32(s.Extent), uint32(s.Ids)}
+	spec := scatterSpec{q.In[0].Type, op.ScatterReduceOf(&q.Attrs), q.InPlace}
+	if q.InPlace && spec.Reduce == op.ScatterSet && s.Ids <= scatterFew {
+		params.N = uint32(s.Outer * s.Ids * s.Inner)
+		p.stage(scatterSets.of(spec, nil), kernel.GridFor(int(params.N), scatterLanes), params, append([]Ref{in[1], in[2]}, q.outputs()...)...)
+		return p.done(name)
+	}
+	rows := p.scratch(s.Ids)
+	p.stage(scatterKeys.of(struct{}{}, nil), kernel.GridFor(s.Ids, scatterLanes), params, in[1], rows)
+	keys, places := p.sorted(rows, s.Ids, w)
+	bind := []Ref{keys, places, in[2]}
+	if !q.InPlace {
+		bind = append(bind, in[0])
+	}
+	p.stage(scatters.of(spec, q.epilogue), kernel.GridFor(n, scatterLanes), params,
+		append(bind, q.outputs()...)...)
+	return p.done(name)
+}
+
+// sorted adds the launches that sort n numbers of u32 and returns them in order, and
+// where they were.
+func (p *planner) sorted(x Ref, n int, w sortSchedule) (keys, places Ref) {
+	runs := (n-1)/w.Run + 1
+	s := sortSpec{op.U32, false, runs > 1, w}
+	var halves [2][2]Ref
+	for i := range halves[:min(runs, 2)] {
+		halves[i] = [2]Ref{p.scratch(n), p.scratch(n)}
+	}
+	p.stage(sortRuns.of(s, nil), kernel.GridOf(runs), sortParams{uint32(n), uint32(runs), uint32(runs)}, x, halves[0][0], halves[0][1])
+	at := 0
+	for run := w.Run; run < n; at, run = 1-at, 2*run {
+		p.stage(sortMerge.of(mergeSpec{Type: op.U32}, nil), kernel.GridFor(n, mergeLanes), mergeParams{uint32(n), uint32(n), uint32(run)},
+			halves[at][0], halves[at][1], halves[1-at][0], halves[1-at][1])
+	}
+	return halves[at][0], halves[at][1]
+}

@@ -1,0 +1,150 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+func init() { register(&family{plan: planTopK, variants: topKSchedules.names()}, op.TopK) }
+
+type topKOf struct{ Rows, Cols, K int }
+
+// topKSchedule is how the greatest elements are found: one after the other by as many
+// searches, or all at once by counting for each element how many come before it.
+type topKSchedule struct {
+	groupLayout
+	Held int // elements that a lane holds in registers, 0 for none
+	Rank bool
+}
+
+const rankMax = 1024 // elements of a row that are ranked: in workgroup memory
+
+var topKSchedules = table[topKOf, topKSchedule]{
+	{"rank", func(m topKOf, t *Target) bool { return m.Cols <= rankMax && m.K >= 16 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Rank: true}},
+	{"held-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups && m.Cols <= 8*256 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1, Subgroups: true}, Held: 8}},
+	{"held", func(m topKOf, t *Target) bool { return m.Cols <= 8*256 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Held: 8}},
+	{"loop-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1, Subgroups: true}, Held: 0}},
+	{"loop", func(topKOf, *Target) bool { return true }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Held: 0}},
+}
+
+type topKParams struct{ Rows, Cols, K uint32 }
+
+type topKSpec struct {
+	Type op.DType
+	topKSchedule
+}
+
+var topKs = newMaker("topk", func(b *kernel.Builder, p *topKParams, s topKSpec, _ *epilogue) {
+	t := newLaneGroup(b, s.groupLayout)
+	x := input(b, "x", s.Type)
+	values, places := outputValue(b, "values", s.Type), kernel.Output[kernel.I32](b, "places")
+	r := newSearched(t, b.U32(&p.Rows), b.U32(&p.Cols), s.Held, x)
+	k := b.U32(&p.K)
+	put := func(i, j kernel.U32) {
+		to := t.number.Mul(k).Add(i)
+		values.set(to, kernel.Dyn(x(r.start.Add(j))))
+		places.Set(to, j.I32())
+	}
+	if s.Rank {
+		rank(r, k, put)
+	} else {
+		search(r, k, put)
+	}
+})
+
+// search finds the k greatest elements of a row one after the other: of those
+// that come after the last one found, the greatest.
+func search(r *searched, k kernel.U32, put func(i, j kernel.U32)) {
+	const none = 1<<31 - 1
+	b, t := r.b, r.t
+	last := kernel.NewVar(b, "last", kernel.U(nanKey))
+	at := kernel.NewVar(b, "at", kernel.U(none)) // of the last one; none is before all
+	// Each turn has two reductions, so that the next one begins with the half of
+	// workgroup memory that nobody reads any more.
+	b.For(kernel.U(0), k, func(i kernel.U32) {
+		best := kernel.NewVar(b, "best", kernel.U(0))
+		place := kernel.NewVar(b, "place", kernel.U(none))
+		r.each(func(j kernel.U32, x kernel.F32) {
+			key := keyOf(x.AsU32())
+			after := key.Lt(last.Get()).Or(key.Eq(last.Get()).And(j.Gt(at.Get()).Or(at.Get().Eq(kernel.U(none)))))
+			b.If(after.And(key.Gt(best.Get())), func() {
+				best.Set(key)
+				place.Set(j)
+			})
+		})
+		last.Set(t.max(best.Get()))
+		at.Set(t.min(kernel.Select(best.Get().Eq(last.Get()), place.Get(), kernel.U(none))))
+		b.If(t.lane.Eq(kernel.U(0)).And(r.cols.Gt(kernel.U(0))), func() { put(i, at.Get()) })
+	})
+}
+
+// rank counts for each element how many come before it.
+func rank(r *searched, k kernel.U32, put func(i, j kernel.U32)) {
+	b := r.b
+	keys := kernel.Shared[kernel.U32](b, "row_keys", rankMax)
+	r.each(func(j kernel.U32, x kernel.F32) { keys.Set(j, keyOf(x.AsU32())) })
+	b.Barrier()
+	r.each(func(j kernel.U32, _ kernel.F32) {
+		key := keys.At(j)
+		before := kernel.NewVar(b, "before", kernel.U(0))
+		b.For(kernel.U(0), r.cols, func(i kernel.U32) {
+			other := keys.At(i)
+			before.Set(before.Get().Add(other.Gt(key).Or(other.Eq(key).And(i.Lt(j))).U32()))
+		})
+		b.If(before.Get().Lt(k), func() { put(before.Get(), j) })
+	})
+}
+
+func planTopK(q *request) (*Plan, error) {
+	m := topKOf{K: op.TopKOptsOf(&q.Attrs).K}
+	m.Rows, m.Cols = q.In[0].Shape.Rows()
+	w, name, err := topKSchedules.choose(q, m)
+	if err != nil {
+		return nil, err
+	}
+	params := topKParams{uint32(m.Rows), uint32(m.Cols), uint32(m.K)}
+	var p planner
+	p.stage(topKs.of(topKSpec{q.In[0].Type, w}, nil), w.groups(m.Rows), params, append(q.inputs(), q.outputs()...)...)
+	return p.done(name)
+}
+
+// searched is the row of a lane group, or none, in which elements are sought.
+type searched struct {
+	b     *kernel.Builder
+	t     *laneGroup
+	x     func(i kernel.U32) kernel.F32
+	start kernel.U32
+	cols  kernel.U32   // 0 for a team that has no row
+	held  []kernel.F32 // the lane's elements, if they are kept
+}
+
+// newSearched returns the row of a lane group. x reads an element of the row.
+func newSearched(t *laneGroup, rows, cols kernel.U32, held int, x func(i kernel.U32) kernel.F32) *searched {
+	b := t.b
+	is := t.number.Lt(rows)
+	r := &searched{b: b, t: t, x: x, cols: kernel.Select(is, cols, kernel.U(0))}
+	r.start = kernel.Select(is, t.number, kernel.U(0)).Mul(cols)
+	for k := range held {
+		j := r.place(k)
+		v := kernel.NewVar(b, "x", kernel.F(0))
+		b.If(j.Lt(r.cols), func() { v.Set(x(r.start.Add(j))) })
+		r.held = append(r.held, v.Get())
+	}
+	return r
+}
+
+// place returns where in the row element k of those that the lane holds is.
+func (r *searched) place(k int) kernel.U32 { return r.t.lane.Add(kernel.U(uint32(k * r.t.GroupLanes))) }
+
+// each runs f for the lane's elements: j is the place in the row.
+func (r *searched) each(f func(j kernel.U32, x kernel.F32)) {
+	for k, x := range r.held {
+		j := r.place(k)
+		r.b.If(j.Lt(r.cols), func() { f(j, x) })
+	}
+	if len(r.held) == 0 {
+		r.b.ForStep(r.t.lane, r.cols, kernel.U(uint32(r.t.GroupLanes)), func(j kernel.U32) { f(j, r.x(r.start.Add(j))) })
+	}
+}

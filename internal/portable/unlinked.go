@@ -1,0 +1,43 @@
+//go:build js && nowebgpu
+
+package portable
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// A page without WebGPU has no use for portable kernels of operations but for
+// device.WithPortableKernels, for which every page would have to load them: it has none,
+// and the references of the operations are computed then.
+
+var errUnlinked = fmt.Errorf("no portable kernels in a page without WebGPU: %w", op.ErrUnsupported)
+
+// For returns an error that wraps [op.ErrUnsupported].
+func For(*Request) (*Plan, error) {
+	return nil, errUnlinked
+}
+
+// Finish returns an error that wraps [op.ErrUnsupported].
+func Finish(*Request) (*Epilogue, error) {
+	return nil, errUnlinked
+}
+
+// CheckBroadcast returns an error that wraps [op.ErrUnsupported].
+func CheckBroadcast(Operand, int) error { return errUnlinked }
+
+// Ragged reports false.
+func Ragged(*Epilogue, int, Target) bool { return false }
+
+// Has reports false.
+func Has(*op.Operation) bool { return false }
+
+// Variants returns nil.
+func Variants(*op.Operation) []string { return nil }
+
+// Reads reports false.
+func Reads(*op.Operation, int, op.Shape, *op.Layout) bool { return false }
+
+// Writes reports false.
+func Writes(*op.Operation, op.Shape, *op.Layout) bool { return false }

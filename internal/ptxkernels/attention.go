@@ -1,0 +1,246 @@
+package ptxkernels
+
+import (
+	"math"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/portable"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+func init() { register(planAttention, op.Attention) }
+
+// attentionCut says how the queries of an attention are rows of matrices: those of
+// one head of queries, or, packed, those of all heads that share a head of keys,
+// which lie one after the other.
+type attentionCut struct {
+	op.AttentionSizes
+	causal  bool
+	typ     op.DType
+	packed  bool
+	heads   int // matrices
+	rows    int // of each
+	group   int // matrices that share a head of keys
+	to      *epilogue
+	strided attentionStrided
+	places  [4]portable.AttentionPlace // with laid, of q, k, v and the result
+}
+
+// pack cuts, packed or not.
+func (c *attentionCut) pack(packed bool) {
+	share := c.Heads / c.KVHeads
+	c.packed = packed && share > 1
+	c.heads, c.rows, c.group = c.Batch*c.Heads, c.Tq, share
+	if c.packed {
+		c.heads, c.rows, c.group = c.Batch*c.KVHeads, c.Tq*share, 1
+	}
+}
+
+// padded returns what a head has in the tiles of the kernels, 0 if none has room.
+func (c *attentionCut) padded() int {
+	for _, n := range []int{64, 128, 256} {
+		if c.D <= n {
+			return n
+		}
+	}
+	return 0
+}
+
+// planAttention answers requests for attention. Weights are rounded to the type of
+// the operands before they meet the values.
+func planAttention(r *portable.Request, d *Device) (*Plan, error) {
+	for i := op.AttentionLengths; i < len(r.In); i++ {
+		if r.In[i].Shape != nil {
+			return nil, unsupported("attention with %s", op.Attention.Inputs()[i])
+		}
+	}
+	s, err := op.AttentionOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape, r.In[2].Shape})
+	if err != nil {
+		return nil, err
+	}
+	c := &attentionCut{AttentionSizes: s, causal: op.AttentionOptsOf(&r.Attrs).Causal, typ: r.In[0].Type}
+	switch {
+	case !s.Plain() || r.In[op.AttentionK].Type != r.In[op.AttentionQ].Type:
+		return nil, unsupported("attention with a window, bounded scores or operands that differ")
+	case d.Target < ptx.SM80:
+		return nil, unsupported("products of %v", d.Target)
+	case c.typ != op.F16 && c.typ != op.BF16 && c.typ != op.F32:
+		return nil, unsupported("attention of %v", c.typ)
+	case s.D*c.typ.Size()%16 != 0 || c.padded() == 0: // rows are copied in pieces of 16 bytes
+		return nil, unsupported("heads of %d elements", s.D)
+	case !(s.Scale > 0) || math.IsInf(float64(s.Scale), 0): // the greatest score is that of the greatest product
+		return nil, unsupported("a scale of %v", s.Scale)
+	}
+	if c.to, err = finish(r, s.D); err != nil {
+		return nil, err
+	}
+	if err := c.lay(r); err != nil {
+		return nil, err
+	}
+	return c.choose(d)
+}
+
+// choose returns the plan that is the fastest.
+func (c *attentionCut) choose(d *Device) (*Plan, error) {
+	share := c.Heads / c.KVHeads
+	if w, ok := c.wgmma(d); ok && c.Tq*share > 64 && c.fills(w.queries(), d) {
+		return c.planWgmma(d, w), nil
+	}
+	if c.Tq*share <= 16 {
+		return c.planMMA(d, attentionMMA{Rows: 1, Sides: 4})
+	}
+	if c.typ == op.F32 && c.Tq*share > 64 {
+		return c.planMMA(d, attentionMMA{Rows: 8, Sides: 1})
+	}
+	return c.planMMA(d, attentionMMA{Rows: 4, Sides: 1})
+}
+
+// args returns the arguments that follow the arrays.
+func (c *attentionCut) args(args ...Arg) []Arg {
+	scale := float32(float64(c.Scale) * math.Log2E)
+	args = append(args, word(uint32(c.rows)), word(uint32(c.Tq)), word(uint32(c.Tk)), word(uint32(c.group)), word(uint32(c.D/2)), word(math.Float32bits(scale)))
+	return append(args, c.steps()...)
+}
+
+// planMMA makes the plan of products of warps; s says Rows and Sides. Where there
+// are too few tiles for the device, the keys are divided among blocks, and a
+// second stage puts the parts together.
+func (c *attentionCut) planMMA(d *Device, s attentionMMA) (*Plan, error) {
+	s.Type, s.Causal, s.Head, s.Keys, s.AlignedWeights = c.typ, c.causal, c.padded(), 64, c.strided
+	switch {
+	case s.Head == 256 && s.Type == op.F32 && s.Sides == 1:
+		s.Keys, s.Rows = 16, min(s.Rows, 4)
+	case s.Head == 256:
+		s.Keys, s.Sides = 32, min(s.Sides, 2)
+	case s.Type == op.F32 && s.Sides == 1:
+		s.Keys = 32
+	}
+	if s.shared() > d.Shared {
+		return nil, unsupported("%d bytes of shared memory", s.shared())
+	}
+	c.pack(c.Tq < 16*s.Rows)
+	s.Packed = c.packed
+	tiles := (c.rows-1)/(16*s.Rows) + 1
+	splits := 1
+	per := max((c.Tk-1)/s.Keys+1, 1) * s.Keys
+	if largest := c.Tk / (4 * s.Keys); largest > 1 { // a split has 4 tiles at least
+		want := (2*d.Multiprocessors - 1) / (c.heads * tiles)
+		if want > 1 {
+			splits = min(want, largest, 64)
+			per = ((c.Tk-1)/s.Keys/splits + 1) * s.Keys
+			splits = (c.Tk-1)/per + 1
+		}
+	}
+	all := c.heads * c.rows
+	if splits > 1 && all*c.D > math.MaxInt32/splits {
+		splits = 1
+	}
+	s.Split = splits > 1
+	p := &Plan{Variant: "mma"}
+	if s.Split {
+		p.Variant = "mma split"
+		p.Scratch = []int64{4 * int64(splits) * int64(all) * int64(c.D), 8 * int64(splits) * int64(all)}
+		args := append(c.args(c.operand(0), c.operand(1), c.operand(2), scratch(0), scratch(1)), word(uint32(tiles)), word(uint32(per)))
+		p.Stages = append(p.Stages, Stage{Kernel: attentionKernel(s, nil, "attention_mma", ptx.SM80, s.threads(), s.build),
+			Grid: [3]uint32{uint32(c.heads * tiles), uint32(splits), 1}, Args: args, Zero: -1})
+		m := attentionMerge{Type: c.typ, Causal: c.causal, Packed: c.packed, Head: s.Head, AlignedWeights: c.strided}
+		args = append(c.args(c.operand(0), c.operand(1), c.operand(2), scratch(0), scratch(1)), word(uint32(all)), word(uint32(splits)))
+		args = append(args, c.to.args()...)
+		p.Stages = append(p.Stages, Stage{Kernel: attentionKernel(m, c.to, "attention_merge", ptx.SM80, mergeThreads, m.build),
+			Grid: [3]uint32{uint32((all-1)/(mergeThreads/32) + 1), 1, 1}, Args: args, Zero: -1})
+		return p, nil
+	}
+	args := append(c.args(c.operand(0), c.operand(1), c.operand(2)), word(uint32(tiles)))
+	p.Stages = []Stage{{Kernel: attentionKernel(s, c.to, "attention_mma", ptx.SM80, s.threads(), s.build),
+		Grid: [3]uint32{uint32(c.heads * tiles), 1, 1}, Args: append(args, c.to.args()...), Zero: -1}}
+	return p, nil
+}
+
+// wgmma returns the kernel of warpgroups that is the fastest, if there is one.
+func (c *attentionCut) wgmma(d *Device) (attentionWgmma, bool) {
+	s := attentionWgmma{Type: c.typ, Causal: c.causal, AlignedWeights: c.strided, Head: (c.D + attentionSlice - 1) &^ (attentionSlice - 1), Groups: 2, Stages: 2, Turns: true}
+	switch s.Head {
+	case 64: // half the registers hold results: there is room for a third warpgroup
+		s.Groups, s.Stages, s.Keys = 3, 3, 128
+	case 128:
+		s.Keys = 128
+		if !s.Causal && c.Tk >= 4096 {
+			s.Keys = 176
+		}
+	case 192:
+		s.Keys = 112
+	case 256:
+		s.Keys = 80
+	default:
+		return s, false
+	}
+	if c.typ == op.F32 || !c.mapped() {
+		return s, false
+	}
+	// With more queries than keys some see none, which no loop of tiles is for.
+	return s, d.Target == ptx.SM90a && s.shared() <= d.Shared && c.Tk > 0 && (!c.causal || c.Tq <= c.Tk)
+}
+
+// fills reports whether tiles of so many queries keep the multiprocessors busy.
+// Where they do not, the keys are better divided among blocks too.
+func (c *attentionCut) fills(queries int, d *Device) bool {
+	tiles := ((c.Tq-1)/queries + 1) * c.Batch * c.Heads
+	waves := (tiles-1)/d.Multiprocessors + 1
+	return 5*tiles >= 2*waves*d.Multiprocessors || c.Tk < 1024
+}
+
+// l2Share is how many bytes of keys and values are kept in L2 together, of the 50
+// MiB and more that devices of sm_90 have.
+const l2Share = 32 << 20
+
+// planWgmma makes the plan of products of warpgroups.
+func (c *attentionCut) planWgmma(d *Device, s attentionWgmma) *Plan {
+	c.pack(false)
+	tiles := (c.rows-1)/s.queries() + 1
+	together := min(c.heads, int(max(1, l2Share/(4*int64(c.Tk)*int64(c.D))))*c.group)
+	matrix := func(i, rows, heads, tile int) Arg {
+		a := c.operand(i)
+		t := &Tiles{Type: c.typ, Size: []int{c.D, rows, c.Batch * heads}, Stride: []int{2 * c.D, 2 * c.D * rows},
+			Tile: []int{attentionSlice, tile, 1}, Swizzle: ptx.Swizzle128}
+		if c.strided.Operands {
+			p := c.places[i]
+			t.Size, t.Stride, t.Tile = []int{c.D, rows, heads, c.Batch}, []int{2 * p.Row, 2 * p.Head, 2 * p.Batch}, append(t.Tile, 1)
+		}
+		a.Kind, a.Tiles = Map, t
+		return a
+	}
+	args := c.args(matrix(0, c.rows, c.Heads, s.queries()), matrix(1, c.Tk, c.KVHeads, s.Keys), matrix(2, c.Tk, c.KVHeads, s.Keys),
+		c.operand(0), c.operand(1), c.operand(2), scratch(0))
+	args = append(args, word(uint32(tiles)), word(uint32(c.heads)), word(uint32(together)))
+	args = append(args, c.to.args()...)
+	blocks, zero := min(tiles*c.heads, d.Multiprocessors), -1
+	if s.Causal && blocks < tiles*c.heads { // who is done counts who gets the next tile
+		zero = 0
+	}
+	return &Plan{Variant: "wgmma", Scratch: []int64{4}, Stages: []Stage{{Kernel: attentionKernel(s, c.to, "attention_wgmma", ptx.SM90a, s.threads(), s.build),
+		Grid: [3]uint32{uint32(blocks), 1, 1}, Args: args, Zero: zero}}}
+}
+
+// attentionKernels holds a *Kernel for each specialisation.
+var attentionKernels sync.Map
+
+// attentionSpec is what the code of a kernel depends on.
+type attentionSpec struct {
+	kernel any // attentionMMA, attentionWgmma or attentionMerge
+	key    string
+}
+
+// attentionKernel returns the kernel of a specialisation, which build writes.
+func attentionKernel(spec any, to *epilogue, name string, t ptx.Target, threads int, build func(k *ptx.Kernel, to *epilogue)) *Kernel {
+	key := attentionSpec{kernel: spec}
+	if to != nil {
+		key.key = to.key
+	}
+	if k, ok := attentionKernels.Load(key); ok {
+		return k.(*Kernel)
+	}
+	k, _ := attentionKernels.LoadOrStore(key, &Kernel{Name: name, Target: t, Block: [3]uint32{uint32(threads), 1, 1},
+		Build: func(k *ptx.Kernel) { build(k, to) }})
+	return k.(*Kernel)
+}

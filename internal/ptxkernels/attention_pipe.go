@@ -1,0 +1,266 @@
+package ptxkernels
+
+import "github.com/rayo-go/rayo/ptx"
+
+// attentionPipe is what the warpgroups that multiply work with.
+type attentionPipe struct {
+	s                                           attentionWgmma
+	k                                           *ptx.Kernel
+	a                                           *attentionArgs
+	qs, ks, vs                                  ptx.Shared[ptx.B32]
+	fullQ, emptyQ, fullK, emptyK, fullV, emptyV ptx.MBarrier
+	fullW, emptyW                               ptx.MBarrier
+	work                                        ptx.Shared[ptx.U32] // numbers of tiles of queries, one ahead
+	each                                        func(next func() ptx.U32, body func(w *attentionWork))
+	mine                                        ptx.U32 // number of the warpgroup
+	lane                                        ptx.U32
+	scores, sums                                []ptx.Var[ptx.F32]
+	weights                                     []ptx.Var[ptx.B32] // of two columns each
+	limit, total                                [2]ptx.Var[ptx.F32]
+	turn                                        ptx.Var[ptx.U32] // tiles of keys so far
+	sees                                        [2]ptx.U32
+}
+
+// stage returns where tile i is, and the parity of its phase.
+func (p *attentionPipe) stage(i ptx.U32) (stage, phase ptx.U32) {
+	n := ptx.N(p.s.Stages)
+	return i.Rem(n), i.Div(n).And(ptx.U(1))
+}
+
+// tell is how one thread gives the number of a tile of queries to all others, and
+// counts the round.
+func (p *attentionPipe) tell(round ptx.Var[ptx.U32], work ptx.U32) {
+	slot, phase := round.Get().And(ptx.U(1)), round.Get().Shr(ptx.U(1)).And(ptx.U(1))
+	p.emptyW.At(slot).Wait(phase.Xor(ptx.U(1)))
+	p.work.At(slot).Store(work)
+	p.fullW.At(slot).Arrive()
+	ptx.AddTo(round, ptx.U(1))
+}
+
+// told is how a warp, or one thread of one, is told the number.
+func (p *attentionPipe) told(round ptx.Var[ptx.U32], warp bool) ptx.U32 {
+	slot, phase := round.Get().And(ptx.U(1)), round.Get().Shr(ptx.U(1)).And(ptx.U(1))
+	p.fullW.At(slot).Wait(phase)
+	work := p.work.At(slot).Load()
+	if warp {
+		p.k.SyncWarp(ptx.AllLanes)
+		p.release(p.emptyW.At(slot))
+	} else {
+		p.emptyW.At(slot).Arrive()
+	}
+	ptx.AddTo(round, ptx.U(1))
+	return work
+}
+
+// release tells the warp that copies that this warp does not need a tile any more.
+func (p *attentionPipe) release(bar ptx.MBarrier) {
+	p.k.If(p.lane.Eq(ptx.U(0)), func() { bar.Arrive() })
+}
+
+// multiplyKeys starts scores = queries x keys.
+func (p *attentionPipe) multiplyKeys(stage ptx.U32) {
+	s := p.s
+	q := ptx.NewTile(p.qs.At(p.mine.Mul(ptx.N(64*sliceWords))), ptx.Swizzle128, 16, 1024)
+	b := ptx.NewTile(p.ks.At(stage.Mul(ptx.N(s.Keys*s.Head/2))), ptx.Swizzle128, 16, 1024)
+	for c := range s.Head / 16 {
+		x := q.Advance(ptx.N(c/4*s.queries()*128 + c%4*32))
+		y := b.Advance(ptx.N(c/4*s.Keys*128 + c%4*32))
+		half(s.Type).wgmma(p.k, p.scores, x, y, ptx.Wgmma{Add: ptx.Is(c > 0)})
+	}
+	p.k.WgmmaCommit()
+}
+
+// multiplyValues starts sums += weights x values. The values lie along the head,
+// not along the sum.
+func (p *attentionPipe) multiplyValues(weights [][4]ptx.B32, stage ptx.U32) {
+	s := p.s
+	b := ptx.NewTile(p.vs.At(stage.Mul(ptx.N(s.Keys*s.Head/2))), ptx.Swizzle128, s.Keys*128, 1024)
+	for c, x := range weights {
+		half(s.Type).wgmmaRegs(p.k, p.sums, x, b.Advance(ptx.N(c*16*128)), ptx.Wgmma{Add: ptx.Is(true), TransB: true})
+	}
+	p.k.WgmmaCommit()
+}
+
+// registerWeights returns the weights as operands: what a product of 64 by 16 has in
+// a lane is in the order of what that of 64 by 8 columns has left there.
+func (p *attentionPipe) registerWeights() [][4]ptx.B32 {
+	x := make([][4]ptx.B32, p.s.Keys/16)
+	for c := range x {
+		for i := range 4 {
+			x[c][i] = p.weights[4*c+i].Get()
+		}
+	}
+	return x
+}
+
+// mask hides those of the scores of the tile at key from on that rows do not see.
+func (p *attentionPipe) mask(from ptx.U32) {
+	first := from.Add(p.lane.And(ptx.U(3)).Mul(ptx.U(2)))
+	for i := range 2 {
+		limit := p.sees[i].S32().Sub(first.S32())
+		for j := range p.s.Keys / 8 {
+			for e := range 2 {
+				v := p.scores[4*j+2*i+e]
+				v.Set(ptx.Select(limit.Gt(ptx.S(int32(8*j+e))), v.Get(), minusInf))
+			}
+		}
+	}
+}
+
+// weigh makes weights of the scores, in place, and returns what all that was
+// summed up before is to be multiplied by.
+func (p *attentionPipe) weigh() (down [2]ptx.F32) {
+	s, scale := p.s, p.a.scale
+	var base [2]ptx.F32
+	for i := range 2 {
+		// Two chains, for the latency.
+		top := [2]ptx.F32{p.limit[i].Get(), p.scores[2*i+1].Get()}
+		for j := range s.Keys / 8 {
+			for e := range 2 {
+				top[e] = top[e].Max(p.scores[4*j+2*i+e].Get())
+			}
+		}
+		now := quad(top[0].Max(top[1]), ptx.F32.Max)
+		base[i] = ptx.Select(now.Eq(minusInf), ptx.F(0), now.Mul(scale)).Neg()
+		down[i] = p.limit[i].Get().Fma(scale, base[i]).Ex2ApproxFlush()
+		p.limit[i].Set(now)
+	}
+	for i := range 2 {
+		sum := [2]ptx.F32{p.total[i].Get().Mul(down[i])}
+		for j := range s.Keys / 8 {
+			for e := range 2 {
+				v := p.scores[4*j+2*i+e]
+				w := v.Get().Fma(scale, base[i]).Ex2ApproxFlush()
+				v.Set(w)
+				if j == 0 && e == 1 {
+					sum[1] = w
+					continue
+				}
+				sum[e] = sum[e].Add(w)
+			}
+		}
+		p.total[i].Set(sum[0].Add(sum[1]))
+	}
+	return down
+}
+
+// keep rounds the weights.
+func (p *attentionPipe) keep() {
+	for i := range p.weights {
+		p.weights[i].Set(half(p.s.Type).pack(p.scores[2*i].Get(), p.scores[2*i+1].Get()))
+	}
+}
+
+func (p *attentionPipe) consume() {
+	k, s, a := p.k, p.s, p.a
+	t := k.Special(ptx.TidX)
+	p.lane = k.Special(ptx.LaneID)
+	for range s.Keys / 2 {
+		p.scores = append(p.scores, ptx.NewVar(k, ptx.F(0)))
+	}
+	for range s.Keys / 4 {
+		p.weights = append(p.weights, ptx.NewVar(k, ptx.B(0)))
+	}
+	for range s.Head / 2 {
+		p.sums = append(p.sums, ptx.NewVar(k, ptx.F(0)))
+	}
+	for i := range 2 {
+		p.limit[i], p.total[i] = ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
+	}
+	p.turn = ptx.NewVar(k, ptx.U(0))
+	round := ptx.NewVar(k, ptx.U(0))
+	warp := t.Shr(ptx.U(5)).And(ptx.U(3))
+	if s.Turns {
+		k.If(p.mine.Eq(ptx.N(s.Groups-1)), func() { k.Arrive(1, 256) }) // the first warpgroup begins
+	}
+	p.each(func() ptx.U32 { return p.told(round, true) }, func(w *attentionWork) {
+		of := a.head(w.head)
+		first := w.first.Add(p.mine.Mul(ptx.U(64))).Add(warp.Mul(ptx.U(16))) // of the rows of the warp
+		row := [2]ptx.U32{first.Add(p.lane.Shr(ptx.U(2)))}
+		row[1] = row[0].Add(ptx.U(8))
+		for i := range 2 {
+			p.sees[i] = a.seen(row[i], s.Causal, false)
+			p.limit[i].Set(minusInf)
+			p.total[i].Set(ptx.F(0))
+		}
+		for _, v := range p.sums {
+			v.Set(ptx.F(0))
+		}
+		p.fullQ.Wait(round.Get().Add(ptx.U(1)).And(ptx.U(1)))
+
+		left := ptx.NewVar(k, w.n.Sub(ptx.U(1)))
+		st, phase := p.stage(p.turn.Get())
+		p.fullK.At(st).Wait(phase)
+		k.WgmmaFence()
+		p.multiplyKeys(st)
+		k.WgmmaWait(0)
+		p.release(p.emptyK.At(st))
+		k.If(w.n.Gt(w.full), func() { p.mask(left.Get().Mul(ptx.N(s.Keys))) })
+		p.weigh()
+		p.keep()
+		body := func(masked bool) func() {
+			return func() {
+				left.Set(left.Get().Sub(ptx.U(1)))
+				last, lastPhase := p.stage(p.turn.Get())
+				ptx.AddTo(p.turn, ptx.U(1))
+				st, phase := p.stage(p.turn.Get())
+				resident := p.registerWeights()
+				p.fullK.At(st).Wait(phase)
+				p.begin()
+				k.WgmmaFence()
+				p.multiplyKeys(st)
+				p.fullV.At(last).Wait(lastPhase)
+				k.WgmmaFence() // again, for the weights: after a branch
+				p.multiplyValues(resident, last)
+				p.end()
+				k.WgmmaWait(1)
+				p.release(p.emptyK.At(st))
+				if masked {
+					p.mask(left.Get().Mul(ptx.N(s.Keys)))
+				}
+				down := p.weigh()
+				k.WgmmaWait(0)
+				p.release(p.emptyV.At(last))
+				p.keep()
+				for i, v := range p.sums {
+					v.Set(v.Get().Mul(down[i/2%2]))
+				}
+			}
+		}
+		if s.Causal {
+			k.While(func() ptx.Pred { return left.Get().Gt(w.full) }, body(true))
+		}
+		k.While(func() ptx.Pred { return left.Get().Gt(ptx.U(0)) }, body(false))
+		p.release(p.emptyQ)
+		last, lastPhase := p.stage(p.turn.Get())
+		ptx.AddTo(p.turn, ptx.U(1))
+		resident := p.registerWeights()
+		p.fullV.At(last).Wait(lastPhase)
+		k.WgmmaFence()
+		p.multiplyValues(resident, last)
+		var factor [2]ptx.F32
+		for i := range 2 {
+			factor[i] = quad(p.total[i].Get(), ptx.F32.Add).Rcp()
+		}
+		k.WgmmaWait(0)
+		p.release(p.emptyV.At(last))
+		out := &attentionStore{head: s.Head, causal: s.Causal, of: of, first: first, end: w.n.Mul(ptx.N(s.Keys)).Min(a.tk)}
+		out.do(k, a, p.sums, factor)
+	})
+}
+
+// begin waits for the turn of the warpgroup to start products, and end gives it to
+// the next one. A register has the number of the barrier, so that no branch stands
+// between products.
+func (p *attentionPipe) begin() {
+	if p.s.Turns {
+		p.k.Raw("bar.sync $$, 256", p.mine.Add(ptx.U(1)))
+	}
+}
+
+func (p *attentionPipe) end() {
+	if p.s.Turns {
+		last := p.mine.Eq(ptx.N(p.s.Groups - 1))
+		p.k.Raw("bar.arrive $$, 256", ptx.Select(last, ptx.U(1), p.mine.Add(ptx.U(2))))
+	}
+}

@@ -1,0 +1,79 @@
+package ptxkernels
+
+import "github.com/rayo-go/rayo/ptx"
+
+// attentionUnion is what a warp has that went through a part of the keys only:
+// those of a split, or of a side.
+type attentionUnion struct {
+	s             attentionMMA
+	k             *ptx.Kernel
+	a             *attentionArgs
+	sums          [][4]ptx.Var[ptx.F32]
+	limit         [2]ptx.F32 // of each row the greatest score, times scale, to base 2
+	total         [2]ptx.Var[ptx.F32]
+	row           [2]ptx.U32
+	of            *attentionHead
+	first         ptx.U32
+	hidden        ptx.U32             // keys below were multiplied
+	split         ptx.U32             // rows of parts before those of the head
+	parts, shares ptx.Global[ptx.F32] // of splits: sums that are not divided yet; the greatest score and the sum of weights
+}
+
+// direct stores the part of a split.
+func (u *attentionUnion) direct() {
+	k, a, lane := u.k, u.a, u.k.Special(ptx.LaneID)
+	for i := range 2 {
+		k.If(u.row[i].Lt(a.rows), func() {
+			at := u.split.Add(u.row[i])
+			for j := range u.sums {
+				c := lane.And(ptx.U(3)).Add(ptx.N(4 * j))
+				k.If(c.Lt(a.d2), func() {
+					u.parts.At(at.MulAdd(a.d2, c).Mul(ptx.U(2))).Store2([2]ptx.F32{u.sums[j][2*i].Get(), u.sums[j][2*i+1].Get()})
+				})
+			}
+			k.If(lane.And(ptx.U(3)).Eq(ptx.U(0)), func() {
+				u.shares.At(at.Mul(ptx.U(2))).Store2([2]ptx.F32{u.limit[i], u.total[i].Get()})
+			})
+		})
+	}
+}
+
+// merge puts the sides together, which exchange sums in wide and the rest in notes,
+// and stores the result, or the part of a split. Words of wide are permuted in each
+// 32 by the row modulo 4, so that no store meets a bank twice.
+func (u *attentionUnion) merge(wide, notes ptx.Shared[ptx.F32], warp, side, slice ptx.U32) {
+	s, k, a, lane := u.s, u.k, u.a, u.k.Special(ptx.LaneID)
+	n := 16 * s.Rows
+	mine := side.MulAdd(ptx.N(n), slice.MulAdd(ptx.U(16), lane.Shr(ptx.U(2))))
+	turn := func(row ptx.U32) ptx.U32 { return row.And(ptx.U(3)).Mul(ptx.U(8)) }
+	for i := range 2 {
+		row := mine.Add(ptx.N(8 * i))
+		var at [4]ptx.Shared[ptx.F32]
+		for j := range at {
+			at[j] = wide.At(row.MulAdd(ptx.N(s.Head), turn(row).Xor(ptx.N(8*j)).Add(lane.And(ptx.U(3)).Mul(ptx.U(2)))))
+		}
+		for j := range u.sums {
+			at[j%4].Offset(j / 4 * 32).Store2([2]ptx.F32{u.sums[j][2*i].Get(), u.sums[j][2*i+1].Get()})
+		}
+		k.If(lane.And(ptx.U(3)).Eq(ptx.U(0)), func() {
+			notes.At(row.Mul(ptx.U(2))).Store2([2]ptx.F32{u.limit[i], u.total[i].Get()})
+		})
+	}
+	k.Sync()
+	k.For(warp, ptx.N(n), ptx.N(s.Rows*s.Sides), func(i ptx.U32) {
+		row := u.first.Add(i)
+		k.If(row.Lt(a.rows), func() {
+			e := mergeRows(k, ptx.N(s.Sides), max(s.Head/64, 1), a.d2, func(part ptx.U32) [2]ptx.F32 {
+				return notes.At(part.MulAdd(ptx.N(n), i).Mul(ptx.U(2))).Load2()
+			}, func(part, c ptx.U32) [2]ptx.F32 {
+				return wide.At(part.MulAdd(ptx.N(n), i).MulAdd(ptx.N(s.Head), c.Mul(ptx.U(2)).Xor(turn(i)))).Load2()
+			})
+			if s.Split {
+				e.each(k, func(c ptx.U32, v [2]ptx.F32) { u.parts.At(u.split.Add(row).MulAdd(a.d2, c).Mul(ptx.U(2))).Store2(v) })
+				k.If(lane.Eq(ptx.U(0)), func() { u.shares.At(u.split.Add(row).Mul(ptx.U(2))).Store2([2]ptx.F32{e.limit, e.total}) })
+				return
+			}
+			finishRow(k, s.Head, s.Causal, a, e, u.of, row, a.seen(row, s.Causal, s.Packed), u.hidden)
+		})
+	})
+}

@@ -1,0 +1,420 @@
+package ptxkernels
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/portable"
+	"github.com/rayo-go/rayo/internal/ptxgen"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// epilogue is what a kernel does with the float32 values of its first result: the
+// activation of the operation, then the program of the request, then the stores.
+// Kernels are specialised by its key; its arrays and sizes are parameters:
+//
+//	e, err := finish(r, n)                        // when planning, rows of n elements
+//	spec.key = e.key                              // the kernel is another one for another key
+//	Args: append(args, e.args()...)
+//	s := e.sink(k)                                // when building, behind the other parameters
+//	s.set(i, v)                                   // element i of the result, or i, i+1 ... of several values
+//	s.setRow(row, column, i, v)                   // likewise where row and column are known, which divides nothing
+type epilogue struct {
+	key   string // equal keys, equal code
+	out   []op.DType
+	in    []extra
+	exprs *ptxgen.Expressions // nil where the value is stored as it is
+	first int                 // place of its operands among those of the request
+	alone bool                // there is no value: the operands are all that is read
+}
+
+// extra is an operand of an epilogue.
+type extra struct {
+	portable.Operand
+	lie  lie
+	size int // see lie
+	wide int // so many neighbours, 1, 2, 4 or 8, are loaded together where the first is at a multiple
+}
+
+// lie is how an operand lies over the result.
+type lie uint8
+
+const (
+	lieFull      lie = iota
+	lieScalar        // one element for all
+	liePeriodic      // repeated: size is its period
+	lieColumn        // likewise, and the period is a row: one element for each column
+	lieStretched     // each element stands for a run: size is its length
+	lieRow           // likewise, and the run is a row: one element for each row
+)
+
+// finish returns the epilogue of a request for a kernel that computes the first
+// result in float32. The result has rows of so many elements; 0 if they do not
+// matter to the kernel.
+func finish(r *portable.Request, columns int) (*epilogue, error) {
+	p, err := portable.Finish(r)
+	if err != nil {
+		return nil, err
+	}
+	return newEpilogue(r, p, columns)
+}
+
+// newEpilogue returns the epilogue that stores what p makes of the first result,
+// or without an operation of its operands; a nil p stores the result as it is.
+func newEpilogue(r *portable.Request, p *portable.Epilogue, columns int) (*epilogue, error) {
+	e := &epilogue{first: len(r.In), alone: r.Op == nil}
+	var key strings.Builder
+	for _, o := range r.Out {
+		if op.Register(o.Type) == ir.Invalid {
+			return nil, unsupported("results of type %v", o.Type)
+		}
+		e.out = append(e.out, o.Type)
+		fmt.Fprintf(&key, "%v ", o.Type)
+		if p == nil {
+			break // further results are the kernel's own
+		}
+	}
+	if p != nil {
+		for i, x := range p.Exprs {
+			if x.Type != op.Register(e.out[i]) {
+				return nil, unsupported("a result of type %v in an array of %v", x.Type, e.out[i])
+			}
+		}
+		n := size(r.Out[0].Shape)
+		for _, in := range p.In {
+			if op.Register(in.Type) == ir.Invalid {
+				return nil, unsupported("operands of type %v", in.Type)
+			}
+			if in.Broadcast == op.Strided {
+				return nil, unsupported("a strided operand")
+			}
+			x := extraOf(in, n, columns)
+			e.in = append(e.in, x)
+			fmt.Fprintf(&key, "%v.%d.%d ", in.Type, x.lie, x.wide)
+		}
+		e.exprs = ptxgen.NewExpressions(p.Exprs...)
+		key.WriteString(ir.Key(p.Exprs...))
+	}
+	e.key = key.String()
+	return e, nil
+}
+
+// extraOf returns how an operand lies over n elements in rows of columns.
+func extraOf(in portable.Operand, n, columns int) extra {
+	x := extra{Operand: in, wide: 8}
+	switch in.Broadcast {
+	case op.Scalar:
+		x.lie = lieScalar
+	case op.Tiled:
+		x.lie, x.size = liePeriodic, in.N
+		if in.N == columns {
+			x.lie = lieColumn
+		}
+	case op.Repeated:
+		x.lie, x.size = lieStretched, n/in.N
+		if x.size == columns {
+			x.lie = lieRow
+		}
+	}
+	for x.size%x.wide != 0 {
+		x.wide /= 2
+	}
+	return x
+}
+
+// args returns the arguments of what [epilogue.sink] declares.
+func (e *epilogue) args() []Arg {
+	var args []Arg
+	for i := range e.out {
+		args = append(args, output(i))
+	}
+	for i, x := range e.in {
+		args = append(args, input(e.first+i))
+		if x.lie > lieScalar {
+			args = append(args, word(uint32(x.size)))
+		}
+	}
+	return args
+}
+
+// sink writes the result of a kernel.
+type sink struct {
+	*epilogue
+	k     *ptx.Kernel
+	to    []ptx.Global[ptx.U32]
+	from  []ptx.Global[ptx.U32]
+	sizes []ptx.U32
+}
+
+// sink declares the results, and what the epilogue reads, as the next parameters
+// of the kernel.
+func (e *epilogue) sink(k *ptx.Kernel) *sink {
+	s := &sink{epilogue: e, k: k}
+	for i := range e.out {
+		s.to = append(s.to, ptx.GlobalParam[ptx.U32](k, fmt.Sprintf("out%d", i)))
+	}
+	for i, x := range e.in {
+		p := ptx.GlobalParam[ptx.U32](k, fmt.Sprintf("with%d", i))
+		if x.lie != lieFull {
+			// An operand that lies over the result element by element may be the
+			// same memory.
+			p = p.Hint(ptx.ReadOnly)
+		}
+		s.from = append(s.from, p)
+		var n ptx.U32
+		if x.lie > lieScalar {
+			n = ptx.Param[ptx.U32](k, fmt.Sprintf("size%d", i))
+		}
+		s.sizes = append(s.sizes, n)
+	}
+	return s
+}
+
+// spot is a place in the result.
+type spot struct {
+	i, row, column ptx.U32
+	located        bool // row and column are there
+	plus           int  // is added to i, at no cost where operands lie over the result; not if known
+}
+
+// set stores the result of v[0] as element i, of v[1] as element i+1, and so on.
+// Of 2, 4 or 8 values i is a multiple of that; then a store is one access, or two.
+func (s *sink) set(i ptx.U32, v ...ptx.F32) { s.put(spot{i: i}, v) }
+
+// setRow is set for element i that stands in that row and column. All values are
+// of one row.
+func (s *sink) setRow(row, column, i ptx.U32, v ...ptx.F32) {
+	s.put(spot{i: i, row: row, column: column, located: true}, v)
+}
+
+// floats computes what setRow stores, of epilogues with one result of a floating
+// type, for kernels that store it themselves; all values are of one row. i counts
+// only for operands that are as large as the result, and is a multiple of how many
+// the values are.
+func (s *sink) floats(row, column, i ptx.U32, v ...ptx.F32) []ptx.F32 {
+	y := make([]ptx.F32, len(v))
+	for j, x := range s.values(spot{i: i, row: row, column: column, located: true}, v) {
+		y[j] = ptx.F32(x[0])
+	}
+	return y
+}
+
+func (s *sink) put(at spot, v []ptx.F32) { s.keep(at, s.values(at, v)) }
+
+// keep stores the results of each value.
+func (s *sink) keep(at spot, results [][]ptx.U32) {
+	for j, t := range s.out {
+		x := make([]ptx.U32, len(results))
+		for e := range x {
+			x[e] = results[e][j]
+		}
+		s.store(t, s.to[j], at, x)
+	}
+}
+
+// values returns the results of each value.
+func (s *sink) values(at spot, v []ptx.F32) [][]ptx.U32 { return s.results(s.operands(at, v)) }
+
+// operands returns what the results of each value are computed from.
+func (s *sink) operands(at spot, v []ptx.F32) [][]ptx.U32 {
+	args := make([][]ptx.U32, len(v))
+	for e := range args {
+		if !s.alone {
+			args[e] = []ptx.U32{ptx.U32(v[e])}
+		}
+	}
+	for j := range s.in {
+		for e, x := range s.load(j, at, len(v)) {
+			args[e] = append(args[e], x)
+		}
+	}
+	return args
+}
+
+// results computes the results of each value. An expression may be a constant, which
+// only a register converts to 16 bits.
+func (s *sink) results(args [][]ptx.U32) [][]ptx.U32 {
+	if s.exprs == nil {
+		return args
+	}
+	for e := range args {
+		args[e] = s.exprs.Inline(s.k, args[e]...)
+		for j, v := range args[e] {
+			if _, ok := v.Constant(); ok && s.out[j].Size() == 2 {
+				args[e][j] = ptx.U32(ptx.Reg(s.k, ptx.F32(v)))
+			}
+		}
+	}
+	return args
+}
+
+// load returns what n elements of the result have from operand j.
+func (s *sink) load(j int, at spot, n int) []ptx.U32 {
+	x, p, size := &s.in[j], s.from[j], s.sizes[j]
+	if x.lie == lieFull {
+		return loadFurther(x.Type, p, at.i, at.plus, n)
+	}
+	together := min(n, x.wide)
+	if x.lie == lieScalar || x.lie == lieRow && at.located {
+		together = n
+	}
+	var y []ptx.U32
+	for e := 0; e < n; e += together {
+		i := at.i.Add(ptx.N(e + at.plus))
+		one := true // stands for all
+		switch {
+		case x.lie == lieScalar:
+			i = ptx.U(0)
+		case x.lie == lieRow && at.located:
+			i = at.row
+		case x.lie == lieRow || x.lie == lieStretched:
+			i = i.Div(size)
+		case x.lie == lieColumn && at.located:
+			i, one = at.column.Add(ptx.N(e)), false
+		default:
+			i, one = i.Rem(size), false
+		}
+		if !one {
+			y = append(y, loadElements(x.Type, p, i, together)...)
+			continue
+		}
+		v := loadElements(x.Type, p, i, 1)[0]
+		for range together {
+			y = append(y, v)
+		}
+	}
+	return y
+}
+
+// loadElements loads n elements of type t, together if they are 2, 4 or 8, as what
+// is computed with.
+func loadElements(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, n int) []ptx.U32 {
+	return loadFurther(t, p, i, 0, n)
+}
+
+// loadFurther is loadElements from element i + plus on.
+func loadFurther(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, plus, n int) []ptx.U32 {
+	var y []ptx.U32
+	switch t {
+	case op.F16:
+		if n == 8 {
+			for _, w := range ptx.Cast[ptx.F16x2](ptx.Cast[ptx.F16](p).At(i).Offset(plus)).Load4() {
+				low, high := w.Halves()
+				y = append(y, ptx.U32(low.F32()), ptx.U32(high.F32()))
+			}
+			return y
+		}
+		for _, v := range loads(ptx.Cast[ptx.F16](p).At(i).Offset(plus), n) {
+			y = append(y, ptx.U32(v.F32()))
+		}
+	case op.BF16:
+		if n == 8 {
+			for _, w := range ptx.Cast[ptx.U32](ptx.Cast[ptx.BF16](p).At(i).Offset(plus)).Load4() {
+				y = append(y, ptx.U32(w.Shl(ptx.U(16)).B32().Float()), ptx.U32(w.And(ptx.U(0xffff0000)).B32().Float()))
+			}
+			return y
+		}
+		for _, v := range loads(ptx.Cast[ptx.BF16](p).At(i).Offset(plus), n) {
+			y = append(y, ptx.U32(v.F32()))
+		}
+	case op.F32:
+		for _, v := range loads(ptx.Cast[ptx.F32](p).At(i).Offset(plus), n) {
+			y = append(y, ptx.U32(v))
+		}
+	default:
+		for _, v := range loads(p.At(i).Offset(plus), n) {
+			if t == op.Bool {
+				v = ptx.U32(v.Ne(ptx.U(0)))
+			}
+			y = append(y, v)
+		}
+	}
+	return y
+}
+
+// loads loads 2, 4 or 8 elements together, or others one by one.
+func loads[T ptx.Element](p ptx.Global[T], n int) []T {
+	switch n {
+	case 2:
+		v := p.Load2()
+		return v[:]
+	case 4:
+		v := p.Load4()
+		return v[:]
+	case 8:
+		low, high := p.Load4(), p.Offset(4).Load4()
+		return append(low[:], high[:]...)
+	}
+	y := make([]T, n)
+	for e := range y {
+		y[e] = p.Offset(e).Load()
+	}
+	return y
+}
+
+// store stores values as elements of type t.
+func (s *sink) store(t op.DType, p ptx.Global[ptx.U32], at spot, x []ptx.U32) {
+	k := s.k
+	switch t {
+	case op.F16:
+		to, y := ptx.Cast[ptx.F16](p).At(at.i).Offset(at.plus), make([]ptx.F16, len(x))
+		if len(x)%2 == 0 && k.Target() >= ptx.SM80 {
+			w := make([]ptx.F16x2, len(x)/2)
+			for e := range w {
+				w[e] = ptx.F32(x[2*e+1]).PackF16(ptx.F32(x[2*e]))
+			}
+			stores(ptx.Cast[ptx.F16x2](to), w)
+			return
+		}
+		for e, v := range x {
+			y[e] = ptx.F32(v).F16()
+		}
+		stores(to, y)
+	case op.BF16:
+		to, y := ptx.Cast[ptx.BF16](p).At(at.i).Offset(at.plus), make([]ptx.BF16, len(x))
+		if len(x)%2 == 0 && k.Target() >= ptx.SM80 {
+			w := make([]ptx.BF16x2, len(x)/2)
+			for e := range w {
+				w[e] = ptx.F32(x[2*e+1]).PackBF16(ptx.F32(x[2*e]))
+			}
+			stores(ptx.Cast[ptx.BF16x2](to), w)
+			return
+		}
+		for e, v := range x {
+			y[e] = ptxgen.Narrow(k, ptx.F32(v))
+		}
+		stores(to, y)
+	case op.F32:
+		y := make([]ptx.F32, len(x))
+		for e, v := range x {
+			y[e] = ptx.F32(v)
+		}
+		stores(ptx.Cast[ptx.F32](p).At(at.i).Offset(at.plus), y)
+	default:
+		if t == op.Bool {
+			for e, v := range x {
+				x[e] = ptx.Select(ptx.Pred(v), ptx.U(1), ptx.U(0))
+			}
+		}
+		stores(p.At(at.i).Offset(at.plus), x)
+	}
+}
+
+// stores stores 2, 4 or 8 elements together, or others one by one.
+func stores[T ptx.Element](p ptx.Global[T], v []T) {
+	switch len(v) {
+	case 2:
+		p.Store2([2]T(v))
+	case 4:
+		p.Store4([4]T(v))
+	case 8:
+		p.Store4([4]T(v[:4]))
+		p.Offset(4).Store4([4]T(v[4:]))
+	default:
+		for e, x := range v {
+			p.Offset(e).Store(x)
+		}
+	}
+}

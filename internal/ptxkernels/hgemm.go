@@ -1,0 +1,185 @@
+package ptxkernels
+
+import (
+	"errors"
+	"math"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/portable"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+func init() { register(planHalfMatMul, op.MatMul) }
+
+// halfProduct is a product of matrices of 16-bit numbers as its kernels see it, or of
+// floats that may become TF32: sizes, layouts and how many there are. Sums are floats;
+// the result has the type of the operands.
+type halfProduct struct {
+	op.Product
+	Type           op.DType
+	TransA, TransB bool
+	Bias           bool
+	after          *epilogue // nil if sums, with the bias, are stored as they are
+}
+
+// maxTF32 is the longest sum of products of TF32: tensor cores cut what they add to
+// a sum, which the operation's tolerance takes for so long.
+const maxTF32 = 1 << 16
+
+// planHalfMatMul answers requests for products of f16 and bf16, and of f32 that may
+// become TF32.
+func planHalfMatMul(r *portable.Request, d *Device) (*Plan, error) {
+	t := r.In[0].Type
+	if t != op.F16 && t != op.BF16 && (t != op.F32 || !op.MatMulOptsOf(&r.Attrs).TF32) {
+		return nil, unsupported("a product of %v", t)
+	}
+	sizes, err := op.MatMulOf(&r.Attrs, []op.Shape{r.In[0].Shape, r.In[1].Shape})
+	if err != nil {
+		return nil, err
+	}
+	o := op.MatMulOptsOf(&r.Attrs)
+	p := &halfProduct{sizes, t, o.TransA, o.TransB, len(r.In) > 2 && r.In[2].Shape != nil, nil}
+	if o.Act != nil || r.Post != nil {
+		if p.after, err = finish(r, p.N); err != nil {
+			return nil, err
+		}
+	}
+	if p.SharedB && !p.TransA { // the rows of all matrices, one after the other
+		p.M, p.Batch = p.M*p.Batch, 1
+	}
+	switch {
+	case p.K == 0:
+		return nil, unsupported("a sum of no terms")
+	case t == op.F32 && (p.K > maxTF32 || !p.gains(d)):
+		return nil, unsupported("TF32 for %d by %d by %d", p.M, p.K, p.N)
+	case p.M <= 2 || p.N == 1:
+		// Most of a tile would be empty: 1 or 2 by 8192 by 8192 takes a fifth less
+		// time so, 4 as long.
+		return planSkinny(r, d)
+	case d.Target == ptx.SM90a:
+		plan, err := p.warpgroups(d)
+		if errors.Is(err, op.ErrUnsupported) && t == op.F32 {
+			return p.warps(d) // which turns nothing
+		}
+		return plan, err
+	case d.Target >= ptx.SM80:
+		return p.warps(d)
+	}
+	return nil, unsupported("products on %v", d.Target)
+}
+
+// gains reports whether a product in TF32 takes less time than one that keeps all
+// bits, which copies no operand and divides long sums of few results: by what an
+// H200 does with both.
+func (p *halfProduct) gains(d *Device) bool {
+	a, b := p.lay()
+	copies := func(m matrix) bool { return m.inner*m.bytes%16 != 0 }
+	few, large := p.M, b
+	if p.N < p.M {
+		few, large = p.N, a
+	}
+	tiny := p.Batch*p.M*p.N <= 1<<18/p.K
+	huge := large.count*large.inner >= 1<<22/large.outer // it comes from memory, not from L2
+	switch {
+	case few <= 4, huge && copies(large) && few <= 48, tiny && (copies(a) || copies(b)):
+		return false
+	case d.Target == ptx.SM90a:
+		return true
+	}
+	tiles := p.Batch * ceilDiv(p.M, 64) * ceilDiv(p.N, 64)
+	return few > 16 && (p.K < 2048 || 4*tiles >= d.Multiprocessors)
+}
+
+// matrix is matrices of one size in memory, one after the other.
+type matrix struct {
+	portable.Ref
+	off                 int64 // bytes into it
+	bytes               int   // of an element
+	inner, outer, count int   // elements of a row, rows, matrices
+	stride              int   // elements from one row to the next, a multiple of 16 bytes
+	along               bool  // rows go along the sum
+}
+
+// address returns the address of the first.
+func (m matrix) address() Arg { return Arg{Kind: Pointer, Array: m.Ref, Off: m.off} }
+
+// from returns the rows from some row on, of one matrix.
+func (m matrix) from(row int) matrix {
+	m.off += int64(m.bytes) * int64(row) * int64(m.stride)
+	m.outer -= row
+	return m
+}
+
+// tiles returns the tensor map of the matrices.
+func (m matrix) tiles(t op.DType, box [2]int) Arg {
+	return Arg{Kind: Map, Array: m.Ref, Off: m.off, Tiles: &Tiles{Type: t, Size: []int{m.inner, m.outer, m.count},
+		Stride: []int{m.bytes * m.stride, m.bytes * m.stride * m.outer}, Tile: []int{box[0], box[1], 1}, Swizzle: ptx.Swizzle128}}
+}
+
+// lay returns the operands as they lie in memory.
+func (p *halfProduct) lay() (a, b matrix) {
+	a = matrix{Ref: portable.Ref{Kind: portable.InputRef, Index: 0}, outer: p.M, inner: p.K, count: p.Batch, along: !p.TransA}
+	b = matrix{Ref: portable.Ref{Kind: portable.InputRef, Index: 1}, outer: p.K, inner: p.N, count: p.Batch, along: p.TransB}
+	if p.TransA {
+		a.outer, a.inner = p.K, p.M
+	}
+	if p.TransB {
+		b.outer, b.inner = p.N, p.K
+	}
+	if p.SharedB {
+		b.count = 1
+	}
+	a.stride, b.stride = a.inner, b.inner
+	a.bytes, b.bytes = p.Type.Size(), p.Type.Size()
+	return a, b
+}
+
+// aligned returns the operands with rows that begin at multiples of 16 bytes: it
+// adds copies to the plan where they do not, or where they are asked for. If turn is
+// set the rows of copies go along the sum.
+func (p *halfProduct) aligned(plan *Plan, copyA, copyB, turn bool) (a, b matrix, err error) {
+	a, b = p.lay()
+	halves := p.Type.Size() / 2 // of an element: all that a copy sees
+	for i, m := range []*matrix{&a, &b} {
+		if m.inner*halves%padEach == 0 && ![]bool{copyA, copyB}[i] {
+			continue
+		}
+		turn := turn && !m.along
+		if turn {
+			m.inner, m.outer, m.along = m.outer, m.inner, true
+		}
+		if m.inner > math.MaxInt32/4 {
+			return a, b, unsupported("rows of %d elements", m.inner)
+		}
+		to, rows, stride := len(plan.Scratch), m.outer*m.count, padded(m.inner*halves)
+		m.Ref, m.stride = portable.Ref{Kind: portable.ScratchRef, Index: to}, stride/halves
+		if rows > math.MaxInt32/stride {
+			return a, b, unsupported("%d rows of %d elements", rows, m.stride)
+		}
+		plan.Scratch = append(plan.Scratch, int64(2*rows*stride))
+		if turn {
+			if m.count > maxLaidOut || m.inner > maxLaidOut*packTile {
+				return a, b, unsupported("%d matrices of %d elements in a row", m.count, m.inner)
+			}
+			plan.Stages = append(plan.Stages, layOutIn(m.stride, input(i), scratch(to), m.inner, m.outer, m.count, true))
+			continue
+		}
+		plan.Stages = append(plan.Stages, padding(input(i), scratch(to), m.inner*halves, rows))
+	}
+	return a, b, nil
+}
+
+// kernelCache keeps a kernel for each specification.
+type kernelCache[S comparable] struct{ m sync.Map }
+
+// of returns the kernel for s, which build makes if there is none yet.
+func (c *kernelCache[S]) of(s S, build func() *Kernel) *Kernel {
+	if k, ok := c.m.Load(s); ok {
+		return k.(*Kernel)
+	}
+	k, _ := c.m.LoadOrStore(s, build())
+	return k.(*Kernel)
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }

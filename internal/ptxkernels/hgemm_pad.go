@@ -1,0 +1,95 @@
+package ptxkernels
+
+import (
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// padSpec is a copy of matrices of 16-bit elements whose rows begin anywhere to
+// rows that begin at multiples of 16 bytes, which tensor maps want. What lies
+// behind a row there is not written, and nothing reads it.
+type padSpec struct {
+	Odd   bool // rows have an odd number of elements
+	Whole bool // or a multiple of padEach
+}
+
+// padThreads is a block of a copy, and padEach how many elements a thread copies.
+const (
+	padThreads = 256
+	padEach    = 8
+)
+
+var padKernels kernelCache[padSpec]
+
+func (s padSpec) kernel() *Kernel {
+	return padKernels.of(s, func() *Kernel {
+		name := "pad_even"
+		switch {
+		case s.Odd:
+			name = "pad_odd"
+		case s.Whole:
+			name = "pad_whole"
+		}
+		return &Kernel{Name: name, Target: ptx.SM70, Block: [3]uint32{padThreads, 1, 1}, Build: s.build}
+	})
+}
+
+// padded returns the elements from row to row of a copy of rows of inner elements.
+// They begin at multiples of 128 bytes: a line of a tile that lies in two lines of
+// the cache takes more than twice as long to get.
+func padded(inner int) int { return (inner + 63) &^ 63 }
+
+// padding plans the copy of rows of inner elements.
+func padding(from, to Arg, inner, rows int) Stage {
+	pieces := ceilDiv(inner, padEach)
+	return Stage{Kernel: padSpec{Odd: inner%2 != 0, Whole: inner%padEach == 0}.kernel(), Zero: -1,
+		Grid: [3]uint32{uint32(ceilDiv(pieces*rows, padThreads)), 1, 1},
+		Args: []Arg{from, to, word(uint32(inner)), word(uint32(pieces)), word(uint32(pieces * rows)), word(uint32(padded(inner) / 2))}}
+}
+
+// build writes the kernel: a thread makes 16 bytes of a row.
+func (s padSpec) build(k *ptx.Kernel) {
+	k.Block(padThreads, 1, 1)
+	x, y := ptx.GlobalParam[ptx.U16](k, "x"), ptx.GlobalParam[ptx.U32](k, "y")
+	inner, pieces, all := ptx.Param[ptx.U32](k, "inner"), ptx.Param[ptx.U32](k, "pieces"), ptx.Param[ptx.U32](k, "all")
+	words := ptx.Param[ptx.U32](k, "words") // of a row of y
+	i := k.Special(ptx.CtaidX).MulAdd(ptx.U(padThreads), k.Special(ptx.TidX))
+	k.ReturnIf(i.Ge(all))
+	row := i.Div(pieces)
+	piece := i.Sub(row.Mul(pieces))
+	col := piece.Mul(ptx.U(padEach))
+	x = x.Hint(ptx.ReadOnly)
+	from := row.MulAdd(inner, col)
+	y = y.At(row.MulAdd(words, piece.Mul(ptx.U(padEach/2))))
+	if s.Whole {
+		y.Store4(ptx.Cast[ptx.U32](x).At(from.Shr(ptx.U(1))).Load4())
+		return
+	}
+	// The last word of a piece that begins with an upper half has the next element
+	// too, which there is unless the row ends.
+	k.IfElse(col.Add(ptx.U(padEach)).Lt(inner), func() {
+		source := ptx.Cast[ptx.B32](x).At(from.Shr(ptx.U(1)))
+		var w [padEach/2 + 1]ptx.B32
+		for j := range padEach/2 + 1 {
+			switch {
+			case j < padEach/2:
+				w[j] = source.Offset(j).Load()
+			case s.Odd:
+				w[j] = ptx.Cast[ptx.B32](x).At(from.Add(ptx.U(padEach - 1)).Shr(ptx.U(1))).Load()
+			}
+		}
+		var v [4]ptx.U32
+		shift := from.And(ptx.U(1)).Mul(ptx.U(16))
+		for j := range v {
+			v[j] = w[j].U32()
+			if s.Odd {
+				v[j] = w[j].FunnelRight(w[j+1], shift).U32()
+			}
+		}
+		y.Store4(v)
+	}, func() {
+		n := inner.Sub(col)
+		for j := range padEach {
+			k.If(n.Gt(ptx.N(j)), func() { ptx.Cast[ptx.U16](y).Offset(j).Store(x.At(from).Offset(j).Load()) })
+		}
+	})
+}

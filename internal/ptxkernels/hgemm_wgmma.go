@@ -1,0 +1,561 @@
+package ptxkernels
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rayo-go/rayo/internal/portable"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// wgmmaSpec is a product by warpgroups (sm_90a): a persistent grid whose blocks
+// have one warp that brings tiles by tensor maps through a ring of stages, and
+// Groups warpgroups that multiply them. What a block computes at once is
+// Rows x Cols; a warpgroup has Rows/Groups rows of it, in registers.
+//
+// Of floats tensor cores read nothing from shared memory that does not go along the
+// sum: B does, and A that does not goes through registers. Where only A goes along
+// the sum the kernel is Turned.
+type wgmmaSpec struct {
+	Type           op.DType
+	TransA, TransB bool // as in op.MatMulOpts
+	// Turned says that A is the second operand and B the first, both transposed,
+	// and so is what a block computes.
+	Turned         bool
+	Rows, Cols     int
+	Groups, Stages int
+	// Cluster is 1, or 2 for pairs of blocks, one below the other, that bring
+	// half of B each and give it to both.
+	Cluster int
+	// Loose says that rows of the result begin anywhere, not at multiples of 16
+	// bytes: then threads store it, not copies. They always do with floats.
+	Loose bool
+	Bias  bool
+	// Key is that of the epilogue, "" for none; Direct says that its own stores
+	// write the results.
+	Key    string
+	Direct bool
+	// Split says that a tile is a part of the sum only, which is stored as floats.
+	Split bool
+	Odd   bool // rows of the result have an odd number of elements
+}
+
+// wgmmaLine is the units of 16 bits in 128 bytes, which a swizzle of 128 bytes is as
+// wide as, and how far along the sum a stage reaches.
+const wgmmaLine = 64
+
+// depth is how far along the sum a stage reaches, in elements of a type.
+func depth(t op.DType) int { return 2 * wgmmaLine / t.Size() }
+
+// depth is how far along the sum a stage reaches.
+func (s *wgmmaSpec) depth() int { return depth(s.Type) }
+
+// aInRegisters reports whether A goes through registers.
+func (s *wgmmaSpec) aInRegisters() bool { return s.Type == op.F32 && s.TransA }
+
+// groupThreads is a warpgroup.
+const groupThreads = 128
+
+func (s *wgmmaSpec) String() string {
+	turned := ""
+	if s.Turned {
+		turned = "t"
+	}
+	return fmt.Sprintf("wgmma%dx%dx%d%s_s%d_c%d", s.Rows, s.Cols, s.Groups, turned, s.Stages, s.Cluster)
+}
+
+// bytes is the shared memory that a block needs.
+func (s *wgmmaSpec) bytes() int {
+	return 2*(s.Stages*(s.Rows+s.Cols)*wgmmaLine+s.storing()) + 16*s.Stages
+}
+
+// storing is the units of 16 bits in shared memory that the result goes through.
+func (s *wgmmaSpec) storing() int {
+	if s.Type == op.F32 {
+		return s.Groups * 4 * storeRows * singlePitch * 2
+	}
+	return s.Groups * 4 * storing * storeRows * storeCols
+}
+
+// tiles returns how many tiles are down and across a result.
+func (s *wgmmaSpec) tiles(rows, cols int) (down, across int) {
+	if s.Turned {
+		rows, cols = cols, rows
+	}
+	return ceilDiv(rows, s.Rows*s.Cluster), ceilDiv(cols, s.Cols)
+}
+
+var wgmmaKernels kernelCache[wgmmaSpec]
+
+// kernel returns the kernel, whose epilogue is e, nil for none.
+func (s wgmmaSpec) kernel(e *epilogue) *Kernel {
+	return wgmmaKernels.of(s, func() *Kernel {
+		name := s.Type.String()
+		if s.Type == op.F32 {
+			name = "tf32"
+		}
+		k := &Kernel{Name: "matmul_" + name + "_" + s.String(), Target: ptx.SM90a,
+			Block: [3]uint32{uint32((s.Groups + 1) * groupThreads), 1, 1}, Build: func(k *ptx.Kernel) { s.build(k, e) }}
+		if s.Cluster > 1 {
+			k.Cluster = uint32(s.Cluster)
+		}
+		return k
+	})
+}
+
+// plan is the launch of the kernel for a product whose operands are laid out as
+// tensor maps want them.
+func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, parts int, d *Device) *Stage {
+	down, across := s.tiles(p.M, p.N)
+	tiles := p.Batch * down * across * parts
+	blocks := min(tiles, d.Multiprocessors/s.Cluster) * s.Cluster
+	wholeB := uint32(1)
+	if p.SharedB {
+		wholeB = 0
+	}
+	_, sideA := s.copiesA()
+	_, sideB := s.copiesB()
+	args := []Arg{a.tiles(p.Type, s.box(sideA, !s.TransA)), b.tiles(p.Type, s.box(sideB, s.TransB))}
+	switch {
+	case s.Direct && !s.Split:
+	case !s.copies():
+		args = append(args, c.address())
+	default:
+		args = append(args, c.tiles(p.Type, [2]int{storeCols, storeRows}))
+	}
+	high := min(down, max(1, 2048/(s.Rows*s.Cluster))) // tiles: as far down as a wave goes across
+	after := p.after
+	if s.Split {
+		after = nil
+	}
+	stage := &Stage{
+		Kernel: s.kernel(after), Grid: [3]uint32{uint32(blocks), 1, 1}, Zero: -1,
+		Args: append(args,
+			word(uint32(ceilDiv(p.K, s.depth()))), word(uint32(tiles)), word(uint32(down)), word(uint32(across)), word(uint32(high)), word(wholeB),
+			word(uint32(p.M)), word(uint32(p.N))),
+	}
+	if s.Split {
+		steps := ceilDiv(p.K, s.depth())
+		stage.Args = append(stage.Args, word(uint32(parts)), word(uint32(ceilDiv(steps, parts))))
+	} else {
+		stage.Args = p.finishing(stage.Args)
+	}
+	return stage
+}
+
+// of returns the specification for operands of a type that go along the sum or not.
+func (s wgmmaSpec) of(t op.DType, alongA, alongB bool) wgmmaSpec {
+	s.Type, s.TransA, s.TransB = t, !alongA, alongB
+	if t == op.F32 && !alongB && alongA {
+		s.Turned, s.TransA, s.TransB = true, true, true
+	}
+	return s
+}
+
+// copies reports whether copies store the result.
+func (s *wgmmaSpec) copies() bool { return !s.Loose && !s.Direct && !s.Split && s.Type != op.F32 }
+
+// copiesA returns how many copies bring what a stage has of A, and how many of its
+// rows each brings: of A stored along the sum all, otherwise what a line of 128
+// bytes has.
+func (s *wgmmaSpec) copiesA() (n, side int) {
+	if s.TransA {
+		return s.Rows / s.depth(), s.depth()
+	}
+	return 1, s.Rows
+}
+
+// copiesB is copiesA for the columns of B that this block of a cluster brings.
+func (s *wgmmaSpec) copiesB() (n, side int) {
+	part := s.Cols / s.Cluster
+	if s.TransB {
+		return 1, part
+	}
+	return ceilDiv(part, s.depth()), s.depth()
+}
+
+// brought is the bytes that the copies of a stage bring to a block, those of its
+// neighbours included.
+func (s *wgmmaSpec) brought() int {
+	na, sideA := s.copiesA()
+	nb, sideB := s.copiesB()
+	return 2 * wgmmaLine * (na*sideA + s.Cluster*nb*sideB)
+}
+
+// check returns an error unless tiles divide as they must. A stage that is brought
+// more than it has room for would be a kernel that never ends.
+func (s *wgmmaSpec) check() error {
+	if s.brought() != 2*wgmmaLine*(s.Rows+s.Cols) || s.Rows%(64*s.Groups) != 0 || s.Cols%storeCols != 0 ||
+		s.Type == op.F32 && !s.TransB || s.Turned && !s.aInRegisters() || s.aInRegisters() && s.Rows > 128*s.Groups {
+		return unsupported("%s for this layout", s.String())
+	}
+	return nil
+}
+
+// box returns the tile that a copy brings: along is whether lines go along the sum.
+func (s *wgmmaSpec) box(side int, along bool) [2]int {
+	if along {
+		return [2]int{s.depth(), side}
+	}
+	return [2]int{side, s.depth()}
+}
+
+// ring is the stages that copies and products go through in turn.
+type ring struct {
+	stages int
+	at     ptx.Var[ptx.U32] // the stage
+	phase  ptx.Var[ptx.U32] // parity of the rounds so far
+}
+
+func newRing(k *ptx.Kernel, stages int) *ring {
+	return &ring{stages, ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))}
+}
+
+func (r *ring) next() {
+	n := r.at.Get().Add(ptx.U(1))
+	last := n.Eq(ptx.N(r.stages))
+	r.at.Set(ptx.Select(last, ptx.U(0), n))
+	r.phase.Set(r.phase.Get().Xor(ptx.Select(last, ptx.U(1), ptx.U(0))))
+}
+
+// wgmmaCode is what the parts of the kernel share while it is built.
+type wgmmaCode struct {
+	*wgmmaSpec
+	k           *ptx.Kernel
+	a, b, c     ptx.TensorMap
+	loose       ptx.Global[ptx.U16] // in the place of c, if copies do not store
+	steps       ptx.U32
+	as, bs, cs  ptx.Shared[ptx.BF16]
+	full, empty ptx.MBarrier
+	tid, rank   ptx.U32 // rank of the block in its cluster
+	tiles, down, across,
+	high, wholeB, rows, cols, parts, per ptx.U32
+	finish  finisher
+	partial ptx.Global[ptx.F32] // of Split, in the place of c
+}
+
+// build writes the kernel. The layouts are those of the PTX manual, "Asynchronous
+// Warpgroup Level Matrix Instructions".
+func (s wgmmaSpec) build(k *ptx.Kernel, e *epilogue) {
+	if s.Cluster > 1 {
+		k.Cluster(s.Cluster, 1, 1)
+	}
+	k.Block((s.Groups+1)*groupThreads, 1, 1)
+	k.MinBlocks(1)
+	g := &wgmmaCode{wgmmaSpec: &s, k: k}
+	g.a, g.b = ptx.TensorMapParam(k, "a"), ptx.TensorMapParam(k, "b")
+	switch {
+	case s.Split:
+		g.partial = ptx.GlobalParam[ptx.F32](k, "c")
+	case s.Direct:
+	case !s.copies():
+		g.loose = ptx.GlobalParam[ptx.U16](k, "c")
+	default:
+		g.c = ptx.TensorMapParam(k, "c")
+	}
+	for _, p := range []struct {
+		to   *ptx.U32
+		name string
+	}{{&g.steps, "steps"}, {&g.tiles, "tiles"}, {&g.down, "down"}, {&g.across, "across"}, {&g.high, "high"}, {&g.wholeB, "whole_b"}, {&g.rows, "rows"}, {&g.cols, "cols"}} {
+		*p.to = ptx.Param[ptx.U32](k, p.name)
+	}
+	if s.Split {
+		g.parts, g.per = ptx.Param[ptx.U32](k, "parts"), ptx.Param[ptx.U32](k, "per")
+	} else {
+		g.finish = newFinisher(k, s.Type, s.Bias, e, g.rows, g.cols, s.Odd)
+	}
+	k.Align(1024)
+	g.as = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Rows*wgmmaLine)
+	g.bs = ptx.DynamicShared[ptx.BF16](k, s.Stages*s.Cols*wgmmaLine)
+	g.cs = ptx.DynamicShared[ptx.BF16](k, s.storing())
+	bars := ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, 2*s.Stages))
+	g.full, g.empty = bars, bars.At(ptx.N(s.Stages))
+	g.tid, g.rank = k.Special(ptx.TidX), ptx.U(0)
+	if s.Cluster > 1 {
+		g.rank = k.Special(ptx.ClusterRank)
+	}
+
+	k.If(g.tid.Eq(ptx.U(0)), func() {
+		g.a.Prefetch()
+		g.b.Prefetch()
+		if s.copies() {
+			g.c.Prefetch()
+		}
+		for i := range s.Stages {
+			g.full.At(ptx.N(i)).Init(ptx.U(1))
+			g.empty.At(ptx.N(i)).Init(ptx.N(s.releases() * s.Cluster))
+		}
+		k.FenceMBarrierInit()
+	})
+	g.sync()
+	group := g.tid.Shr(ptx.U(7))
+	k.IfElse(group.Eq(ptx.U(0)), func() {
+		k.DropRegisters(40)
+		k.If(g.tid.Eq(ptx.U(0)), g.bring)
+	}, func() {
+		k.RaiseRegisters([]int{0, 248, 232, 160}[s.Groups])
+		g.multiply(group.Sub(ptx.U(1)))
+	})
+	if s.Cluster > 1 {
+		// A block that has ended cannot be written to by its neighbour.
+		k.ClusterSync()
+	}
+}
+
+func (g *wgmmaCode) sync() {
+	if g.Cluster > 1 {
+		g.k.ClusterSync()
+		return
+	}
+	g.k.Sync()
+}
+
+// each runs f for the tiles of the block, which begin at row, col of matrix n.
+func (g *wgmmaCode) each(f func(row, col, n ptx.S32)) {
+	k := g.k
+	first, step := k.Special(ptx.CtaidX), k.Special(ptx.NctaidX)
+	if g.Cluster > 1 {
+		first, step = first.Shr(ptx.U(1)), step.Shr(ptx.U(1))
+	}
+	k.For(first, g.tiles, step, func(t ptx.U32) {
+		row, col, n := bandTile(t, g.down, g.across, g.high)
+		if g.Cluster > 1 {
+			row = row.MulAdd(ptx.U(2), g.rank)
+		}
+		f(row.Mul(ptx.N(g.Rows)).S32(), col.Mul(ptx.N(g.Cols)).S32(), n.S32())
+	})
+}
+
+// part returns the number of the matrix, where along the sum tile n of a place
+// begins, and how many steps it has.
+func (g *wgmmaCode) part(n ptx.S32) (matrix ptx.S32, from, steps ptx.U32) {
+	if !g.Split {
+		return n, ptx.U(0), g.steps
+	}
+	i := n.U32().Div(g.parts)
+	from = n.U32().Sub(i.Mul(g.parts)).Mul(g.per)
+	return i.S32(), from, g.per.Min(g.steps.Sub(from))
+}
+
+// bandTile returns the place of tile t, and the number of its matrix. Matrices are
+// down tiles high and across tiles wide. Blocks that run together lie close, so
+// that what they read is in L2: tiles are numbered down a band of high tiles,
+// then across it.
+func bandTile(t, down, across, high ptx.U32) (row, col, n ptx.U32) {
+	each := down.Mul(across)
+	n = t.Div(each)
+	t = t.Sub(n.Mul(each))
+	band := high.Mul(across)
+	i := t.Div(band)
+	t = t.Sub(i.Mul(band))
+	top := i.Mul(high)
+	high = high.Min(down.Sub(top))
+	col = t.Div(high)
+	return top.Add(t.Sub(col.Mul(high))), col, n
+}
+
+// bring is the thread that starts copies.
+func (g *wgmmaCode) bring() {
+	r := newRing(g.k, g.Stages)
+	g.each(func(row, col, n ptx.S32) {
+		na, from, steps := g.part(n)
+		nb := na.Mul(g.wholeB.S32())
+		if g.Turned {
+			na, nb = nb, na
+		}
+		g.k.Count(steps, func(i ptx.U32) {
+			at := r.at.Get()
+			g.empty.At(at).Wait(r.phase.Get().Xor(ptx.U(1)))
+			full := g.full.At(at)
+			full.ArriveExpect(ptx.N(g.brought()))
+			x := i.Add(from).Mul(ptx.N(g.depth())).S32()
+			as := g.as.At(at.Mul(ptx.N(g.Rows * wgmmaLine)))
+			for _, side := range places(g.copiesA()) {
+				at := [2]ptx.S32{x, row.Add(ptx.S(int32(side)))}
+				if g.TransA {
+					at[0], at[1] = at[1], at[0]
+				}
+				ptx.TensorLoad(as.Offset(side*wgmmaLine), g.a, full, at[0], at[1], na)
+			}
+			var h ptx.TensorHint
+			bs, part := g.bs.At(at.Mul(ptx.N(g.Cols*wgmmaLine))), g.Cols/g.Cluster
+			if g.Cluster > 1 {
+				h.Blocks = ptx.U(1<<g.Cluster - 1)
+				bs = bs.At(g.rank.Mul(ptx.N(part * wgmmaLine)))
+				col = col.Add(g.rank.Mul(ptx.N(part)).S32())
+			}
+			for _, side := range places(g.copiesB()) {
+				at := [2]ptx.S32{x, col.Add(ptx.S(int32(side)))}
+				if !g.TransB {
+					at[0], at[1] = at[1], at[0]
+				}
+				ptx.TensorLoadHint(h, bs.Offset(side*wgmmaLine), g.b, full, at[0], at[1], nb)
+			}
+			r.next()
+		})
+	})
+}
+
+// places returns where n copies of so many places each begin.
+func places(n, side int) (at []int) {
+	for i := range n {
+		at = append(at, i*side)
+	}
+	return at
+}
+
+// stageTile describes how a warpgroup finds a tile of a stage: where, and how far
+// a step of 32 bytes along the sum is.
+func stageTile(p ptx.Shared[ptx.BF16], along bool) (t ptx.Tile, step int) {
+	if along {
+		return ptx.NewTile(p, ptx.Swizzle128, 16, 1024), 32
+	}
+	return ptx.NewTile(p, ptx.Swizzle128, 64*wgmmaLine*2, 1024), 16 * 128
+}
+
+// multiply is a warpgroup that multiplies.
+func (g *wgmmaCode) multiply(group ptx.U32) {
+	k, high := g.k, g.Rows/g.Groups/64 // rows of a product, in units of 64
+	acc := make([][]ptx.Var[ptx.F32], high)
+	for i := range acc {
+		acc[i] = make([]ptx.Var[ptx.F32], g.Cols/2)
+		for j := range acc[i] {
+			acc[i][j] = ptx.NewVar(k, ptx.F(0))
+		}
+	}
+	product := k.WgmmaBF16
+	switch g.Type {
+	case op.F16:
+		product = k.WgmmaF16
+	case op.F32:
+		product = k.WgmmaTF32
+	}
+	arriving := g.tid.And(ptx.N(g.Groups*groupThreads/g.releases() - 1))
+	release := func(stage ptx.U32, when ptx.Pred) {
+		if g.Cluster > 1 {
+			k.If(when.And(arriving.Lt(ptx.N(g.Cluster))), func() { g.empty.At(stage).ArriveNear(arriving) })
+			return
+		}
+		k.If(when.And(arriving.Eq(ptx.U(0))), func() { g.empty.At(stage).Arrive() })
+	}
+	var ta ptx.Tile
+	var stepA int
+	var resident *registerOperand
+	if g.aInRegisters() {
+		resident = g.newRegisterOperand(group)
+	} else { // 64 rows of A are as many bytes in either layout
+		ta, stepA = stageTile(g.as.At(group.Mul(ptx.N(high*64*wgmmaLine))), !g.TransA)
+	}
+	tb, stepB := stageTile(g.bs, g.TransB)
+	var store func(row, col, n ptx.S32)
+	done := func() {}
+	if g.Type == op.F32 {
+		store = g.newSingles(group, resident, acc).store
+	} else {
+		out := g.newStorer(group)
+		done = out.done
+		store = func(row, col, n ptx.S32) {
+			for i := range acc {
+				out.store(acc[i], row.Add(group.Mul(ptx.N(64*high)).S32()).Add(ptx.S(int32(64*i))), col, n)
+			}
+		}
+	}
+	r, before := newRing(k, g.Stages), ptx.NewVar(k, ptx.U(0))
+	g.each(func(row, col, n ptx.S32) {
+		_, _, steps := g.part(n)
+		k.Count(steps, func(i ptx.U32) {
+			at, more := r.at.Get(), i.Ne(ptx.U(0))
+			g.full.At(at).Wait(r.phase.Get())
+			b := tb.Advance(at.Mul(ptx.N(g.Cols * wgmmaLine * 2)))
+			schedule := func(d int) ptx.Wgmma {
+				w := ptx.Wgmma{Add: ptx.Is(true), TransA: g.TransA && resident == nil, TransB: !g.TransB}
+				if d == 0 {
+					w.Add = more
+				}
+				return w
+			}
+			if resident != nil {
+				for d := range wgmmaLine / 16 {
+					resident.product(acc, at, d, b.Advance(ptx.N(d*stepB)), schedule(d))
+					k.WgmmaCommit()
+					k.WgmmaWait(1) // those of 32 bytes before
+					if d == 0 {
+						release(before.Get(), more)
+					}
+				}
+			} else {
+				a := ta.Advance(at.Mul(ptx.N(g.Rows * wgmmaLine * 2)))
+				k.WgmmaFence()
+				for d := range wgmmaLine / 16 {
+					for j := range acc {
+						product(acc[j], a.Advance(ptx.N(d*stepA+j*64*wgmmaLine*2)), b.Advance(ptx.N(d*stepB)), schedule(d))
+					}
+				}
+				k.WgmmaCommit()
+				k.WgmmaWait(1) // those of the step before
+				release(before.Get(), more)
+			}
+			before.Set(at)
+			r.next()
+		})
+		k.WgmmaWait(0)
+		release(before.Get(), ptx.Is(true))
+		store(row, col, n)
+	})
+	done()
+}
+
+// warpgroupsOf plans a product in one way.
+func (p *halfProduct) warpgroupsOf(w wgmmaSchedule, d *Device) (*Plan, error) {
+	plan := &Plan{}
+	a, b, err := p.aligned(plan, w.copyA, w.copyB, p.Type == op.F32)
+	if err != nil {
+		return nil, err
+	}
+	w.wgmmaSpec, w.below = w.of(p.Type, a.along, b.along), w.below.of(p.Type, a.along, b.along)
+	plan.Variant = w.String()
+	c := matrix{Ref: portable.Ref{Kind: portable.OutputRef}, bytes: p.Type.Size(), inner: p.N, outer: p.M, count: p.Batch, stride: p.N}
+	if w.top == 0 {
+		return plan, p.launch(plan, w.wgmmaSpec, w.parts, a, b, c, d)
+	}
+	over, aOver, cOver := *p, a, c
+	over.M, aOver.outer, cOver.outer = w.top, w.top, w.top
+	if err := over.launch(plan, w.wgmmaSpec, w.parts, aOver, b, cOver, d); err != nil {
+		return nil, err
+	}
+	under := *p
+	under.M -= w.top
+	return plan, under.launch(plan, w.below, w.belowParts, a.from(w.top), b, c.from(w.top), d)
+}
+
+// launch adds to the plan what multiplies a and b, which tensor maps can describe,
+// with tiles of one kind and sums in so many parts.
+func (p *halfProduct) launch(plan *Plan, s wgmmaSpec, parts int, a, b, c matrix, d *Device) error {
+	s = s.of(p.Type, a.along, b.along)
+	s.Odd = p.N%2 != 0
+	if err := s.check(); err != nil {
+		return err
+	}
+	if s.Turned {
+		a, b = b, a
+	}
+	steps := ceilDiv(p.K, s.depth())
+	if parts = ceilDiv(steps, ceilDiv(steps, parts)); parts > 1 { // none without steps
+		if p.Batch*p.M*p.N > math.MaxInt32/parts {
+			return unsupported("%d parts of sums", parts)
+		}
+		s.Split = true
+		sums := matrix{Ref: portable.Ref{Kind: portable.ScratchRef, Index: len(plan.Scratch)}}
+		plan.Scratch = append(plan.Scratch, int64(4*parts*p.Batch*p.M*p.N))
+		plan.Stages = append(plan.Stages, *s.plan(p, a, b, sums, parts, d), p.gather(sums, c, parts))
+		return nil
+	}
+	s.Bias, s.Direct = p.Bias, p.direct()
+	if p.after != nil {
+		s.Key = p.after.key
+	}
+	s.Loose = p.N*p.Type.Size()%16 != 0 && !s.Direct
+	plan.Stages = append(plan.Stages, *s.plan(p, a, b, c, 1, d))
+	return nil
+}

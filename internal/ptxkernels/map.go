@@ -1,0 +1,176 @@
+package ptxkernels
+
+import (
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/portable"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// Elementwise programs are limited by the memory, and the portable kernels are as
+// fast as that where elements have four bytes and little is computed. Those of two
+// bytes are read here as they are, eight with one access; and where something is
+// computed a thread has several vectors, so that finding them costs less of its
+// time, and loads of some are on their way while others are computed with.
+
+const (
+	mapThreads  = 128
+	mapVectors  = 2  // vectors of a thread
+	mapHeavy    = 8  // values that an element takes from which on these kernels are faster
+	mapHeaviest = 40 // and from which on they are with twice as many vectors
+)
+
+// planMap makes the plan of an elementwise program with 16-bit floats in it, or of
+// one that computes much.
+func planMap(r *portable.Request) (*Plan, error) {
+	if r.Post == nil || len(r.Out) == 0 || len(r.Out) != len(r.Post.Exprs) {
+		return nil, unsupported("no elementwise program")
+	}
+	n, err := r.Out[0].Shape.Size()
+	if err != nil {
+		return nil, err
+	}
+	if n > maxMapElements {
+		return nil, unsupported("%d elements", n)
+	}
+	short := false
+	for _, o := range r.Out {
+		if size(o.Shape) != n {
+			return nil, unsupported("results of different sizes")
+		}
+		short = short || o.Type.Size() == 2
+	}
+	for _, in := range r.Post.In {
+		if err := portable.CheckBroadcast(in, n); err != nil {
+			return nil, err
+		}
+		short = short || in.Type.Size() == 2
+	}
+	for _, x := range r.Post.Exprs {
+		list, _ := ir.Flatten(x)
+		for _, v := range list {
+			if v.Code == ir.Param || v.Code == ir.Arg && (v.Index >= len(r.Post.In) || v.Type != op.Register(r.Post.In[v.Index].Type)) {
+				return nil, unsupported("an expression of operand %d, of %d", v.Index, len(r.Post.In))
+			}
+		}
+	}
+	if n == 0 {
+		return &Plan{}, nil
+	}
+	e, err := newEpilogue(r, r.Post, 0)
+	if err != nil {
+		return nil, err
+	}
+	s := mapSpec{key: e.key, wide: 4, turns: mapVectors}
+	switch computed := e.exprs.Len(); {
+	case short:
+		s.wide = 8
+	case computed < mapHeavy && n%s.wide != 0 && n >= mapOdd:
+	case computed < mapHeavy || n < mapBusy:
+		return nil, unsupported("an elementwise program that computes little")
+	case computed >= mapHeaviest:
+		s.turns *= 2
+	}
+	args := append([]Arg{word(uint32(n))}, e.args()...)
+	plan := func(s mapSpec) *Plan {
+		return &Plan{Stages: []Stage{{Kernel: mapKernel(s, e), Grid: [3]uint32{uint32(s.blocks(n)), 1, 1}, Args: args, Zero: -1}}, Variant: s.name()}
+	}
+	p := plan(s)
+	s.wide, s.turns = 1, 4*mapVectors
+	p.Anywhere = plan(s)
+	return p, nil
+}
+
+const (
+	// maxMapElements leaves room for the threads beyond the end.
+	maxMapElements = 1<<31 - 1 - 8*2*mapVectors*mapThreads
+	// mapBusy is from how many elements on all multiprocessors have work though a
+	// thread has several vectors.
+	mapBusy = 1 << 20
+	// mapOdd is from how many elements on programs that compute little are faster here
+	// where the last elements are no vector.
+	mapOdd = 1 << 17
+)
+
+// mapSpec is what kernels of elementwise programs are specialised by.
+type mapSpec struct {
+	key   string // of the epilogue
+	wide  int    // elements of a vector
+	turns int    // vectors of a thread
+}
+
+// block is the elements of a block that has as many as it can.
+func (s mapSpec) block() int { return s.wide * s.turns * mapThreads }
+
+// blocks is how many n elements take.
+func (s mapSpec) blocks(n int) int {
+	left := n % s.block()
+	return n/s.block() + ceilDiv(left/s.wide+left%s.wide, mapThreads)
+}
+
+func (s mapSpec) name() string {
+	switch {
+	case s.wide == 1:
+		return "elements"
+	case s.wide == 8:
+		return "short"
+	case s.turns > mapVectors:
+		return "heaviest"
+	}
+	return "heavy"
+}
+
+var mapKernels = struct {
+	sync.Mutex
+	bySpec map[mapSpec]*Kernel
+}{bySpec: map[mapSpec]*Kernel{}}
+
+// mapKernel returns the kernel of an elementwise program.
+func mapKernel(s mapSpec, e *epilogue) *Kernel {
+	mapKernels.Lock()
+	defer mapKernels.Unlock()
+	k := mapKernels.bySpec[s]
+	if k == nil {
+		if len(mapKernels.bySpec) >= 4096 { // programs are the users'
+			clear(mapKernels.bySpec)
+		}
+		k = &Kernel{Name: "map", Target: ptx.SM70, Block: [3]uint32{mapThreads, 1, 1}, Build: func(k *ptx.Kernel) { buildMap(k, s, e) }}
+		mapKernels.bySpec[s] = k
+	}
+	return k
+}
+
+// buildMap has blocks with whole vectors for all threads and turns, and, behind the
+// elements that these have, some with a vector or an element for each thread. Those
+// come first: what they wait for is over when the others are.
+func buildMap(k *ptx.Kernel, spec mapSpec, e *epilogue) {
+	k.Block(mapThreads, 1, 1)
+	n := ptx.Param[ptx.U32](k, "n")
+	s := e.sink(k)
+	turn := mapThreads * spec.wide
+	none := make([]ptx.F32, spec.wide)
+	tid, block := k.Special(ptx.TidX), k.Special(ptx.CtaidX)
+	whole := n.Div(ptx.N(spec.block()))
+	early := k.Special(ptx.NctaidX).Sub(whole)
+	k.IfElse(block.Ge(early), func() {
+		first := block.Sub(early).MulAdd(ptx.N(spec.block()), tid.Mul(ptx.N(spec.wide)))
+		// All loads stand before the first store, which for all the compiler knows
+		// may change what they read.
+		read := make([][][]ptx.U32, spec.turns)
+		for t := range read {
+			read[t] = s.operands(spot{i: first, plus: t * turn}, none)
+		}
+		for t := range read {
+			s.keep(spot{i: first, plus: t * turn}, s.results(read[t]))
+		}
+	}, func() {
+		from := whole.Mul(ptx.N(spec.block()))
+		vectors, i := n.Sub(from).Div(ptx.N(spec.wide)), block.MulAdd(ptx.N(mapThreads), tid)
+		k.IfElse(i.Lt(vectors), func() { s.set(i.MulAdd(ptx.N(spec.wide), from), none...) }, func() {
+			at := vectors.MulAdd(ptx.N(spec.wide-1), from).Add(i)
+			k.If(at.Lt(n), func() { s.set(at, ptx.F(0)) })
+		})
+	})
+}

@@ -1,0 +1,212 @@
+package ptxkernels
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/rayo-go/rayo/internal/portable"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// Plan is the launches that compute a request, one after the other: a stage sees
+// what those before it have written.
+type Plan struct {
+	Scratch []int64 // bytes of each temporary; nothing is known of what it holds at first
+	// Zeros is bytes of each of some more temporaries, behind those: they hold zeros when
+	// the plan runs for the first time, and what it leaves there when it runs again.
+	Zeros   []int64
+	Stages  []Stage
+	Variant string // what was chosen: "warp", "wgmma128x256"
+	// Anywhere, if there is one, is the plan for arrays whose addresses are multiples of
+	// their elements only: with the same arrays and without temporaries.
+	Anywhere *Plan
+	// InPlace says that result 0 may be the memory of operand 0: nothing of it is
+	// read after another thread may have written there.
+	InPlace bool
+}
+
+// Stage is one launch.
+type Stage struct {
+	Kernel *Kernel
+	Grid   [3]uint32 // blocks
+	Args   []Arg     // one for each parameter of the kernel
+	// Zero names a temporary that is filled with zeros before the launch, or is -1.
+	Zero int
+}
+
+// Kernel is the code of a launch, specialised: the same pointer stands for the
+// same code, for as long as the process runs.
+type Kernel struct {
+	Name    string     // an identifier of PTX
+	Target  ptx.Target // the least that it runs on
+	Block   [3]uint32  // threads
+	Cluster uint32     // blocks of a cluster, along x; 0 for none
+	// Build writes the code; the memory that blocks share is what the ptx.Kernel
+	// says then. It depends on nothing but the module's target.
+	Build func(k *ptx.Kernel)
+}
+
+// ArgKind says what an argument is.
+type ArgKind uint8
+
+// The kinds of arguments.
+const (
+	Pointer ArgKind = iota // the address of an array, 8 bytes
+	Word                   // 4 bytes
+	Double                 // 8 bytes
+	Map                    // a tensor map, 128 bytes at a multiple of 64
+)
+
+// Arg is an argument of a kernel.
+type Arg struct {
+	Kind  ArgKind
+	Array portable.Ref // of Pointer and Map: an operand, a result or a temporary
+	Off   int64        // bytes into it
+	Bits  uint64       // of Word and Double
+	Tiles *Tiles       // of Map
+}
+
+// Tiles describes a tensor and the tile of it that a copy moves, as the hardware
+// wants it (cuTensorMapEncodeTiled): axes from the innermost on, at most five.
+// Elements beyond the sizes read as 0.
+type Tiles struct {
+	Type    op.DType // F32, F16, BF16, or U32
+	Size    []int    // elements
+	Stride  []int    // bytes from one element to the next, of all axes but the first: multiples of 16
+	Tile    []int    // elements, at most 256
+	Swizzle ptx.Swizzle
+	// Lines says that the second cache reads lines of 128 bytes for a copy rather than
+	// two together: better where rows of tiles are short and begin anywhere.
+	Lines bool
+}
+
+// aligned is what the address of every array of a plan is a multiple of. Who
+// binds memory that is not uses [Plan.Anywhere], copies, or the portable kernels.
+const aligned = 16
+
+// Alignment is what the address of every array must be a multiple of.
+func Alignment() int { return aligned }
+
+// ptr, word and float make arguments.
+func ptr(kind portable.RefKind, index int) Arg {
+	return Arg{Kind: Pointer, Array: portable.Ref{Kind: kind, Index: index}}
+}
+func input(i int) Arg   { return ptr(portable.InputRef, i) }
+func output(i int) Arg  { return ptr(portable.OutputRef, i) }
+func scratch(i int) Arg { return ptr(portable.ScratchRef, i) }
+func word(v uint32) Arg { return Arg{Kind: Word, Bits: uint64(v)} }
+
+// Device is what the choice of a variant depends on.
+type Device struct {
+	Target          ptx.Target
+	Multiprocessors int
+	Shared          int // bytes that a block can have
+}
+
+// planner is how a family answers a request that For has looked at: with a plan,
+// or with an error that wraps op.ErrUnsupported.
+type planner func(r *portable.Request, d *Device) (*Plan, error)
+
+var families = map[*op.Operation][]planner{}
+
+// register makes p answer requests for the operations. Several families may
+// answer those for one, each for its own types: the first that does not say
+// op.ErrUnsupported.
+func register(p planner, ops ...*op.Operation) {
+	for _, o := range ops {
+		families[o] = append(families[o], p)
+	}
+}
+
+// Has reports whether there are kernels for the operation on some device.
+func Has(o *op.Operation) bool { return families[o] != nil }
+
+// For returns the launches that compute r on the device. The error wraps
+// [op.ErrShape] where op says so, and [op.ErrUnsupported] where there is no
+// kernel for the operation, its element types, its sizes or the device.
+func For(r *portable.Request, d Device) (*Plan, error) {
+	if r.Op == nil {
+		return planMap(r)
+	}
+	planners := families[r.Op]
+	if len(planners) == 0 || r.Inner > 0 {
+		return nil, unsupported("no kernel")
+	}
+	if r.Op != op.Attention {
+		for _, a := range append(r.In[:len(r.In):len(r.In)], r.Out...) {
+			if a.Layout != nil {
+				return nil, unsupported("no kernel for the layout %v", a.Layout)
+			}
+		}
+	}
+	if err := checkRequest(r); err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Op.Name(), err)
+	}
+	for i := range r.Out {
+		if size(r.Out[i].Shape) > 0 {
+			var err error
+			for _, p := range planners {
+				var plan *Plan
+				if plan, err = p(r, &d); err == nil {
+					return plan, nil
+				}
+				if !errors.Is(err, op.ErrUnsupported) {
+					break
+				}
+			}
+			return nil, fmt.Errorf("%s: %w", r.Op.Name(), err)
+		}
+	}
+	return &Plan{}, nil
+}
+
+// checkRequest returns an error unless the shapes and types of a request are what
+// its operation takes and gives.
+func checkRequest(r *portable.Request) error {
+	for _, a := range r.In {
+		if a.Shape == nil {
+			continue
+		}
+		if n, err := a.Shape.Size(); err != nil {
+			return err
+		} else if n > math.MaxInt32 {
+			return unsupported("%d elements in one array", n)
+		}
+	}
+	made, results, err := r.Results()
+	if err != nil {
+		return err
+	}
+	if r.Post == nil && len(r.Out) != len(made) || r.Post != nil && (len(made) != 1 || len(r.Out) != len(r.Post.Exprs)) {
+		return fmt.Errorf("%d arrays to write: %w", len(r.Out), op.ErrShape)
+	}
+	for i, o := range r.Out {
+		want := results[min(i, len(results)-1)]
+		n, err := o.Shape.Size()
+		if err != nil {
+			return err
+		}
+		if n != size(want) {
+			return fmt.Errorf("result %d of shape %v, not %v: %w", i, o.Shape, want, op.ErrShape)
+		}
+		if n > math.MaxInt32 || r.Post == nil && o.Type != made[i] {
+			return unsupported("result %d of %d elements of type %v", i, n, o.Type)
+		}
+	}
+	return nil
+}
+
+func unsupported(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, op.ErrUnsupported)...)
+}
+
+// size returns the elements of a shape that has been checked.
+func size(s op.Shape) int {
+	n := 1
+	for _, d := range s {
+		n *= d
+	}
+	return n
+}

@@ -1,0 +1,312 @@
+package ptxkernels
+
+import (
+	"fmt"
+
+	"github.com/rayo-go/rayo/internal/portable"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// quantFewSpec is a product of a few rows with a quantised matrix, which it reads
+// once: a persistent grid, in which a warp multiplies 16 rows of the matrix at a
+// time. Each warp has a ring of stages in shared memory that it alone fills and
+// reads; the activations lie there as bf16, three for each.
+type quantFewSpec struct {
+	Type, Blocks op.DType
+	M            int  // rows of activations
+	Room         int  // activations of a row that there is room for
+	Short        bool // of a ring: the last group of a row has not all its blocks
+	Whole        bool // rows of the matrix are multiples of 256
+	Warps        int
+	SharingWarps int // warps that share 16 rows, each a part along them: 1 or all
+	Groups       int // of blocks, see blockGroup, that a stage has of each row
+	Stages       int
+	Tensor       bool // stages are tiles of a tensor map, which wants rows of multiples of 16 bytes
+	Digits       int  // of an activation, see digitDecoder; of a ring and for one row, else 0
+	Full         bool // all stages have Groups of a row
+	RowStride    int  // rows from one of 16 to the next: 2 for all of a block to begin in words alike, else 1
+	Ring         bool // all warps of a block share the stages; each has up to Groups of one
+	Width        int  // of a ring: groups of a row that a stage has
+	Fill         int  // warps that fill these
+	Tall         int  // times 16 rows that a stage of a ring has: more than 1 where rows are short, with a warp for each group of all
+	Solid        bool // of a ring: rows of a stage lie behind each other as in the matrix, and are copied at once
+	Bulk         bool // rows of stages are copied one by one, from multiples of 16 bytes on; unless Tensor
+	Split        int  // blocks that share rows, each a part along them that there is room for; of a ring and for one row, else 1
+	Claim        int  // rows that a block of a ring claims
+	Bias         bool
+	Key          string // of the epilogue
+}
+
+const (
+	fewRows   = 16 // of the matrix, that a warp multiplies
+	pieces    = 3  // bf16 that a float is the sum of
+	tileCols  = 8  // pieces of activations that one mma takes
+	partPitch = 20 // floats from one column of a part to the next: no bank twice
+	maxFew    = 8
+	fewEvery  = 4 // times 16 rows after which a team adds up its parts, if they are small
+)
+
+func (s *quantFewSpec) String() string {
+	how := "rows"
+	if s.Tensor {
+		how = "tiles"
+	}
+	if s.Bulk {
+		how = "bulk"
+	}
+	if s.Digits > 0 {
+		how = fmt.Sprintf("%s_d%d", how, s.Digits)
+	}
+	if s.Split > 1 {
+		how = fmt.Sprintf("%s_p%d", how, s.Split)
+	}
+	if s.Ring {
+		how = fmt.Sprintf("ring%d%s", s.Width, how[4:])
+		if s.Tall > 1 {
+			how = fmt.Sprintf("%s_x%d", how, s.Tall)
+		}
+		if s.Solid {
+			how += "_solid"
+		}
+	}
+	return fmt.Sprintf("few_m%d_w%d_t%d_g%d_s%d_%s", s.M, s.Warps, s.SharingWarps, s.Groups, s.Stages, how)
+}
+
+// tiles is how many mma take all pieces of all rows of activations.
+func (s *quantFewSpec) tiles() int { return ceilDiv(s.M*pieces, tileCols) }
+
+// xPitch is the bytes from one piece of the activations to the next: an odd number
+// of halves of the banks.
+func (s *quantFewSpec) xPitch() int { return ceilDiv(2*s.Room, 128)*128 + 64 }
+
+// digitPitch is likewise for digits.
+func (s *quantFewSpec) digitPitch() int { return ceilDiv(s.Room, 128)*128 + 64 }
+
+// xBytes is what the activations take.
+func (s *quantFewSpec) xBytes() int {
+	return s.M * max(pieces*s.xPitch(), s.Digits*s.digitPitch())
+}
+
+// unitBytes is what the scales of groups take, and that there are any that digits
+// do not suffice for.
+func (s *quantFewSpec) unitBytes() int {
+	if s.Digits == 0 {
+		return 0
+	}
+	return s.M*4*s.Room/digitGroup + 16
+}
+
+// sumPitch is the bytes from one piece of the sums of 32 activations to the next.
+func (s *quantFewSpec) sumPitch() int { return ceilDiv(s.Room/16, 32)*32 + 16 }
+
+// rowPitch is the bytes from one row of a stage to the next. A row begins as many
+// bytes after a multiple of 16 as it does in the matrix. Rows are apart so that
+// eight of them, or four with 8 bytes a lane, are in different banks.
+func (s *quantFewSpec) rowPitch() int {
+	_, bytes := blockGroup(s.Blocks, s.Whole)
+	if s.Ring {
+		bytes *= s.Width
+	} else {
+		bytes *= s.Groups
+	}
+	if s.Solid {
+		return bytes
+	}
+	if blockDecoders[s.Blocks.Block()].aligned() {
+		n := bytes / 16
+		for n%4 != 2 {
+			n++
+		}
+		return 16 * n
+	}
+	late := 14
+	if s.Tensor { // rows begin at multiples of 16
+		late = (16 - bytes&-bytes) & 15
+	}
+	return 16 * (ceilDiv(bytes+late, 16) | 1)
+}
+
+// stageBytes is a multiple of 128, where copies of tiles begin.
+func (s *quantFewSpec) stageBytes() int {
+	n := s.high() * s.rowPitch()
+	if s.Solid { // which begin up to 14 bytes behind a multiple of 16
+		n += 30
+	}
+	return ceilDiv(n, 128) * 128
+}
+
+// high is the rows of a stage.
+func (s *quantFewSpec) high() int { return fewRows * max(s.Tall, 1) }
+
+// boxRows is the rows of a copy: all begin at multiples of 128 bytes in a stage.
+const boxRows = 8
+
+// tileable reports whether a stage is no wider than a tile may be.
+func (s *quantFewSpec) tileable() bool { return s.rowPitch() <= 1024 }
+
+// partBytes is what a warp has computed of 16 rows.
+func (s *quantFewSpec) partBytes() int { return 4 * partPitch * tileCols * s.tiles() }
+
+// partsBytes is the room for these.
+func (s *quantFewSpec) partsBytes() int {
+	n := s.Warps * s.partBytes()
+	if s.SharingWarps > 1 {
+		n *= 2 // one is read while the next is written
+	}
+	return max(n, 2*fewEvery*s.Warps*fewRows*4)
+}
+
+// bytes is the shared memory of a block.
+func (s *quantFewSpec) bytes() int {
+	rings := s.Warps
+	if s.Ring {
+		rings = 1
+	}
+	n := rings*s.Stages*(s.stageBytes()+24) + s.xBytes() + s.unitBytes() + s.partsBytes()
+	if blockDecoders[s.Blocks.Block()].mins {
+		n += s.M * pieces * s.sumPitch()
+	}
+	return n + 128
+}
+
+// quantFewFor returns how a product of a few rows is made.
+func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
+	if p.M > maxFew {
+		return nil, unsupported("%d rows", p.M)
+	}
+	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Whole: p.K%256 == 0}
+	weights, bytes := blockGroup(blocks, s.Whole)
+	groups := p.K / weights
+	// Two groups are copied together rather than one: a row is read the better the
+	// longer its pieces are.
+	type size struct{ warps, groups, stages, digits int }
+	sizes := []size{{8, 2, 3, digits}, {8, 2, 2, digits}, {8, 2, 2, digits - 2}, {7, 2, 2, digits - 2}}
+	splits := min(maxParts, d.Multiprocessors)
+	if s.M > 1 || !s.Whole {
+		sizes, splits = append(sizes, size{8, 1, 4, 0}, size{8, 1, 2, 0}), 1
+	}
+	for s.Split = 1; s.Split <= splits; s.Split++ {
+		part := s.part(groups)
+		if part*(s.Split-1) >= groups {
+			continue
+		}
+		s.Room = ceilDiv(part*weights, 1024) * 1024
+		for _, z := range sizes {
+			s.Warps, s.Groups, s.Stages, s.Digits = z.warps, z.groups, z.stages, z.digits
+			if !s.Whole {
+				s.Groups *= 8
+			}
+			if s.M > 1 || !s.Whole {
+				s.Digits = 0
+			}
+			s.Tensor = d.Target >= ptx.SM90 && groups*bytes%16 == 0 && s.tileable()
+			s.SharingWarps = s.Warps
+			if part < s.Groups*s.Warps {
+				s.SharingWarps = 1
+			}
+			s.Bulk = d.Target >= ptx.SM90 && !s.Tensor
+			s.RowStride = 1
+			if s.bytes() <= d.Shared {
+				return s, nil
+			}
+		}
+	}
+	return nil, unsupported("%d rows of %d activations", p.M, p.K)
+}
+
+// maxParts is how many blocks may share rows.
+const maxParts = 16
+
+// part returns the groups of a row that a block has: the beginning of a part is at
+// a multiple of 8 bytes, or of 2 where a ring takes it from any place.
+func (s *quantFewSpec) part(groups int) int {
+	if s.Split == 1 {
+		return groups
+	}
+	multiple := 4
+	if s.Ring {
+		multiple = 1
+	}
+	return ceilDiv(ceilDiv(groups, s.Split), multiple) * multiple
+}
+
+// fit reports whether the kernel has enough shared memory, with fewer stages if
+// need be.
+func (s *quantFewSpec) fit(d *Device) bool {
+	for s.Stages > 2 && s.bytes() > d.Shared {
+		s.Stages--
+	}
+	return s.bytes() <= d.Shared
+}
+
+var quantFewKernels kernelCache[quantFewSpec]
+
+// plan returns the launch of the kernel.
+func (s *quantFewSpec) plan(r *portable.Request, p op.Product, d *Device) (*Plan, error) {
+	e, err := finish(r, p.N)
+	if err != nil {
+		return nil, err
+	}
+	spec := *s
+	spec.Key = e.key
+	spec.Bias = len(r.In) > 2 && r.In[2].Shape != nil
+	if spec.Split > 1 {
+		spec.Key = ""
+	}
+	total, err := spec.Blocks.Bytes(r.In[1].Shape)
+	if err != nil {
+		return nil, err
+	}
+	weights, _ := blockGroup(spec.Blocks, spec.Whole)
+	groups := ceilDiv(p.K, weights)
+	spec.Full = groups%spec.Groups == 0 && spec.part(groups)%spec.Groups == 0
+	// All teams have 16 rows at a time, next to each other, and at the end an equal
+	// share of the others.
+	blocks := d.Multiprocessors / spec.Split / spec.RowStride * spec.RowStride
+	teams := blocks * spec.Warps / spec.SharingWarps
+	full := p.N / (fewRows * teams) * fewRows * teams
+	share := ceilDiv(ceilDiv(p.N-full, teams), boxRows) * boxRows
+	if spec.Ring {
+		spec.Claim = spec.claimed(spec.part(groups) * s.groupBytes())
+		full, share = spec.tiled(p.N, blocks/spec.RowStride)
+		blocks = min(blocks, ceilDiv(p.N, spec.RowStride*share)*spec.RowStride)
+	} else if full == 0 {
+		blocks = ceilDiv(ceilDiv(p.N, share), spec.Warps/spec.SharingWarps)
+	}
+	row := int(total) / p.N
+	target := ptx.SM80
+	if spec.Tensor || spec.Bulk || spec.Ring {
+		target = ptx.SM90
+	}
+	k := quantFewKernels.of(spec, func() *Kernel {
+		return &Kernel{Name: fmt.Sprintf("matmul_q_%v_%v", spec.Blocks, &spec), Target: target,
+			Block: [3]uint32{uint32(spec.threads()), 1, 1}, Build: func(k *ptx.Kernel) { spec.build(k, e) }}
+	})
+	args := []Arg{input(0), input(1)}
+	if spec.Tensor {
+		args[1] = Arg{Kind: Map, Array: portable.Ref{Kind: portable.InputRef, Index: 1}, Tiles: &Tiles{Type: op.U32,
+			Size: []int{row / 4, p.N}, Stride: []int{row}, Tile: []int{spec.rowPitch() / 4, boxRows}, Lines: true}}
+	}
+	plan := &Plan{Variant: spec.String()}
+	var after []Stage
+	results := e.args()
+	if spec.Split > 1 {
+		plan.Scratch = []int64{4 * int64(spec.Split) * int64(p.M) * int64(p.N)}
+		after = append(after, sumParts(spec.Type, p.M*p.N, p.N, spec.Split, spec.Bias, scratch(0), e))
+		results = []Arg{word(uint32(spec.part(groups))), scratch(0)}
+	} else if spec.Bias {
+		args = append(args, input(2))
+	}
+	args = append(args, word(uint32(p.N)), word(uint32(groups)), word(uint32(total)), word(uint32(full)), word(uint32(share)))
+	if spec.Ring {
+		plan.Zeros = []int64{4 * int64(spec.Split*spec.RowStride)}
+		args = append(args, scratch(len(plan.Scratch)))
+		if spec.Short {
+			args = append(args, word(uint32(p.K/spec.Blocks.Block().Elements())))
+		}
+	}
+	first := Stage{Kernel: k, Grid: [3]uint32{uint32(blocks * spec.Split), 1, 1}, Zero: -1, Args: append(args, results...)}
+	plan.Stages = append([]Stage{first}, after...)
+	return plan, nil
+}

@@ -1,0 +1,517 @@
+package ptxkernels
+
+import (
+	"github.com/rayo-go/rayo/internal/portable"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// The ways below are those that were the fastest of many on an H200. What counts
+// is how many bytes a multiprocessor has under way: enough blocks of it at the same
+// time, or one that reads the next row while it has this one.
+
+// planRows plans an operation on rows.
+func planRows(r *portable.Request, d *Device) (*Plan, error) {
+	rows, cols := r.In[0].Shape.Rows()
+	if err := rowRequest(r, d); err != nil {
+		return nil, err
+	}
+	t := r.In[0].Type
+	n := rowVectors(cols, rowVector(t))
+	weights := 0
+	for _, x := range r.In[1:] {
+		if x.Shape != nil {
+			weights++
+		}
+	}
+	switch {
+	case n <= maxVectors:
+	case d.Target >= ptx.SM90 && 4*rows >= d.Multiprocessors && (t == op.F32 && n <= maxClusterVectors || n > maxHalves && n <= 2*maxVectors):
+		return planClusteredRows(r, n)
+	case n > 2*maxVectors, rows < d.Multiprocessors/2, t == op.F32 && n > 3*maxVectors/2 && !isNorm(r.Op):
+		return planLongRows(r, rows, n, d)
+	}
+	w := chooseRowSchedule(r.Op, t, cols, weights, d)
+	if w.Registers == 1 && w.Width > 1 && rows >= 16*w.Groups*d.Multiprocessors {
+		w.Rows = 4 // to begin a block takes as long as a row of so few
+	}
+	w.AlignedWeights = w.AlignedWeights && weights > 0 && cols%w.Width != 0 && rows >= minAligned/cols
+	if w.Ring > 0 && w.Ring <= w.Shared { // the device has not as much shared memory
+		return planLongRows(r, rows, n, d)
+	}
+	return planRowsBy(r, w, d)
+}
+
+// minAligned is how many elements there are at least for it to pay that a kernel lays
+// out the weights before.
+const minAligned = 1 << 22
+
+// maxVectors is of how many vectors rows are at most that have a block each, and maxHalves
+// of elements of 16 bits: 64K of them that begin anywhere have one more.
+const (
+	maxVectors = 8192
+	maxHalves  = maxVectors + 1
+)
+
+func isNorm(o *op.Operation) bool    { return o == op.LayerNorm || o == op.RMSNorm }
+func isSoftmax(o *op.Operation) bool { return o == op.Softmax || o == op.LogSoftmax }
+
+// by returns the way in which so many lanes have a row of n vectors in registers, of which
+// there are enough for so many blocks.
+func (w rowSchedule) by(lanes, blocks, n int) rowSchedule {
+	w.Lanes, w.Groups, w.Blocks, w.Registers = lanes, max(1, 128/lanes), blocks, (n-1)/lanes+1
+	return w
+}
+
+// chooseRowSchedule returns the schedule of an operation on rows of cols elements, with
+// the given number of weights for each element. One multiprocessor holds a whole row.
+func chooseRowSchedule(o *op.Operation, t op.DType, cols, weights int, d *Device) rowSchedule {
+	v, norm, soft := rowVector(t), isNorm(o), isSoftmax(o)
+	w := rowSchedule{Lanes: 1, Groups: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
+	anywhere := cols%v != 0
+	if anywhere {
+		// What rows share with their neighbours is read twice.
+		w.Load, w.Save = ptx.Cached, ptx.Cached
+		if t == op.F32 && cols <= 256 || t != op.F32 && cols < 33 {
+			return w.singles(t, cols)
+		}
+		if t != op.F32 {
+			if n, ok := w.narrow(cols, weights); ok {
+				return n
+			}
+			if p, ok := w.pairs(cols, weights); ok {
+				return p
+			}
+		}
+	}
+	n := rowVectors(cols, v)
+	if weights > 0 && anywhere && t == op.F32 {
+		if s, ok := w.misaligned(n, weights); ok {
+			return s
+		}
+		w.Save = ptx.Once // the weights shall stay in L1
+	}
+	resident := 32 / v // vectors that make 32 registers
+	if t != op.F32 {
+		w.AlignedWeights = weights > 0
+		return w.halves(o, n, resident, weights, d)
+	}
+	switch {
+	case n <= 32:
+		for w.Lanes < n {
+			w.Lanes *= 2
+		}
+		w.Groups = 128 / w.Lanes
+	case n <= 40 && (weights > 1 || soft): // of a warp much would have nothing
+		w.Lanes, w.Groups = 16, 8
+	case n <= 32*resident+1:
+		w.Lanes, w.Groups = 32, 4
+	case n <= 128*5:
+		w.Lanes = 128
+	case n <= 256*8+1:
+		w.Lanes = 256
+	case n <= 512*8:
+		w.Lanes, w.Blocks = 512, 2
+	case n <= 512*10 && weights == 0 && norm, soft && n > 512*10 && n <= 512*11, weights > 1 && n <= 512*9:
+		w.Lanes, w.Blocks = 512, 2
+	case soft && n > 512*11 && anywhere && (n <= 256*23 || o == op.LogSoftmax && n <= 256*28):
+		w.Lanes, w.Blocks, w.Registers = 256, 2, 16
+		w.Shared = (n-1)/w.Lanes + 1 - w.Registers
+		return w
+	case n <= 512*10 && weights == 0: // two blocks again, if some of the row is in shared memory
+		w.Lanes, w.Blocks = 512, 2
+		w.Registers = 8
+		w.Shared = (n-1)/w.Lanes + 1 - w.Registers
+		return w
+	case n <= 512*16:
+		w.Lanes = 512
+	default:
+		w.Lanes = 1024
+		w.stream(n, resident, d)
+		return w
+	}
+	w.Registers = (n-1)/w.Lanes + 1
+	if w.Blocks == 0 && w.Lanes <= 256 && (o == op.LogSoftmax || o == op.Softmax && anywhere) ||
+		weights > 1 && w.Lanes == 256 && (w.Registers == 3 || w.Registers > 5) {
+		w.Blocks = enoughThreads(w.Registers) / w.threads()
+	}
+	return w
+}
+
+// enoughThreads returns how many threads a multiprocessor shall have registers for where each
+// holds so many vectors of float32. Of some lengths the assembler takes many more than it has
+// a use for, and fewer blocks have less under way: a log_softmax of 8191 elements has 63% of the
+// speed of a copy then, and 96 where it may not.
+func enoughThreads(registers int) int {
+	switch {
+	case registers < 3:
+		return 0
+	case registers == 3:
+		return 1280
+	case registers <= 5:
+		return 1024
+	}
+	return 768
+}
+
+// pairSchedules are the lengths of rows of 16-bit elements that begin anywhere and are
+// multiplied by so many weights, above one and up to another, for which it is the
+// fastest to move two elements at once: the weights are where they are, and L1 has them for
+// all rows, where those that are laid out for each place of a vector come from L2.
+var pairSchedules = []struct{ weights, above, limit, lanes, blocks int }{
+	{2, 1008, 1400, 32, 6},
+	{2, 3328, 4097, 128, 8},
+	{2, 7000, 8190, 256, 5},
+	{2, 8190, 11264, 128, 4},
+	{2, 11264, 13310, 256, 3},
+	{2, 13310, 18430, 384, 3},
+	{2, 18430, 23550, 256, 2},
+	{2, 23550, 25598, 512, 2},
+	{2, 25598, 29438, 640, 2},
+	{2, 29438, 30718, 512, 2},
+	{1, 8190, 8702, 128, 4},
+	{1, 8702, 13310, 256, 3},
+	{1, 19000, 25598, 256, 2},
+}
+
+// pairs returns the schedule that pairSchedules lists for the length of the rows.
+func (w rowSchedule) pairs(cols, weights int) (rowSchedule, bool) {
+	for _, p := range pairSchedules {
+		if p.weights != weights || cols <= p.above || cols > p.limit {
+			continue
+		}
+		w.Width, w.Packed, w.Load, w.Save = 2, true, ptx.Once, ptx.Once
+		return w.by(p.lanes, p.blocks, rowVectors(cols, w.Width)), true
+	}
+	return w, false
+}
+
+// halves returns the way for rows of n vectors of 16-bit elements, so many of which
+// make 32 registers. As in memory they need half of these, and to make float32 of them
+// twice or three times costs less than to have fewer blocks, but for exponentials.
+func (w rowSchedule) halves(o *op.Operation, n, resident, weights int, d *Device) rowSchedule {
+	norm, soft := isNorm(o), isSoftmax(o)
+	anywhere := w.Load == ptx.Cached
+	shift := anywhere && weights > 0
+	if shift && n > 16*9 {
+		w.Save = ptx.Once
+	}
+	if weights > 0 && !anywhere {
+		if s, ok := w.short(n, weights); ok {
+			return s
+		}
+	}
+	switch {
+	case soft && !anywhere && n > 16 && n <= 8*3: // of more lanes many would have nothing
+		w.Lanes, w.Groups = 8, 16
+	case soft && !anywhere && n > 32 && n <= 16*3:
+		w.Lanes, w.Groups = 16, 8
+	case n <= 32 && !shift:
+		for w.Lanes < n {
+			w.Lanes *= 2
+		}
+		w.Groups = 128 / w.Lanes
+	case shift && n <= 16*9:
+		w.Lanes, w.Groups, w.Blocks = 16, 8, 4
+		if weights > 1 && n <= 16*8 {
+			w.Blocks = 5
+			if n <= 16*6 {
+				w.Blocks = 6
+			}
+		}
+	case shift && n <= 32*13:
+		w.Lanes, w.Groups, w.Blocks = 32, 4, 4
+		if n <= 32*9 {
+			w.Blocks = 5
+		}
+	case anywhere && (norm || soft) && n <= 16*9:
+		w.Lanes, w.Groups, w.Blocks, w.Packed = 16, 8, 5, true
+	case n <= 32*9:
+		w.Lanes, w.Groups = 32, 4
+		if anywhere && soft {
+			w.Blocks, w.Packed = 5, true
+		}
+	case soft && anywhere && n <= 32*11:
+		w.Lanes, w.Groups = 32, 4
+		if o == op.LogSoftmax {
+			w.Blocks, w.Packed = 5, true
+		}
+	case soft && (anywhere || o == op.LogSoftmax) && n > 128*3 && n <= 128*8:
+		w.Lanes, w.Blocks, w.Packed = 128, 5, true
+		if n <= 128*5 {
+			w.Blocks = 8
+		}
+	case n <= 128*7, weights > 0 && n <= 128*8:
+		w.Lanes = 128
+		if weights > 0 && n > 128*4 {
+			w.Packed, w.Blocks = true, 8
+			if weights > 1 && n > 128*6 && n < 128*8 && !anywhere {
+				w.Blocks = 7 // for eight there are too few registers
+			}
+		}
+	case shift && n <= 128*13:
+		w.Lanes, w.Packed, w.Blocks = 128, true, 6
+	case shift && weights > 1 && n <= 128*18:
+		w.Lanes, w.Packed, w.Blocks = 128, true, 5
+	case shift && n > 256*10 && n <= 128*33:
+		w.Lanes, w.Packed, w.Blocks = 128, true, 3
+		if n <= 128*24 {
+			w.Blocks = 4
+		}
+	case n > 256*8 && n <= 256*20 && norm && !anywhere:
+		w.Lanes, w.Packed, w.Blocks = 256, true, 2
+	case n <= 256*10 && norm:
+		w.Lanes = 256
+		if n > 256*5 {
+			w.Packed, w.Blocks = true, 3
+		} else if n > 256*4 {
+			w.Packed, w.Blocks = true, 4
+		}
+	case soft && n > 256*4 && n <= 256*5:
+		w.Lanes, w.Blocks, w.Packed = 256, 4, true
+	case n <= 256*6 && o != op.LogSoftmax:
+		w.Lanes = 256
+	case n <= 256*9:
+		w.Lanes, w.Blocks, w.Packed = 256, 3, true
+	case n <= 512*8+1:
+		w.Lanes, w.Blocks, w.Packed = 512, 2, true
+	case n <= 256*20 && !norm:
+		w.Lanes, w.Blocks, w.Packed = 256, 2, true
+	case n <= 512*16 && norm && !anywhere:
+		w.Lanes, w.Packed = 512, true
+	case n <= maxHalves && d.Shared >= 2*(9<<13+1<<10): // half of the row in shared memory, so that there are two blocks
+		w.Lanes, w.Blocks, w.Packed, w.Registers = 512, 2, true, 8
+		if anywhere {
+			w.Lanes, w.Registers = 256, 16
+			if weights > 1 {
+				w.Registers = 12
+			}
+		}
+		w.Shared = (n-1)/w.Lanes + 1 - w.Registers
+		return w
+	default:
+		w.Lanes = 1024
+		w.stream(n, resident, d)
+		return w
+	}
+	w.Registers = (n-1)/w.Lanes + 1
+	w.Packed = w.Packed || shift && w.Registers > 4
+	return w
+}
+
+// shortSchedules are the lengths, up to so many vectors, of rows of 16-bit elements with so many
+// weights that begin with vectors, for which the assembler takes too many registers where it
+// is not told, or a warp has too little to do. Others are as good as any.
+var shortSchedules = []struct {
+	weights, above, limit, lanes, blocks int
+	packed                               bool
+}{
+	{1, 16, 8 * 3, 8, 0, false},
+	{1, 8 * 3, 32, 16, 0, false},
+	{1, 32, 16 * 3, 16, 6, true},
+	{2, 16, 17, 8, 0, false},
+	{2, 17, 4 * 5, 4, 0, false},
+	{2, 4 * 5, 8 * 3, 8, 0, false},
+	{2, 8 * 3, 4 * 7, 4, 0, false},
+	{2, 4 * 7, 32, 8, 0, false},
+	{2, 32, 8 * 5, 8, 6, true},
+	{2, 8 * 5, 8 * 7, 8, 5, true},
+	{2, 8 * 7, 16 * 5, 16, 6, true},
+	{2, 32 * 4, 32 * 5, 32, 6, true},
+	{2, 32 * 5, 32 * 6, 32, 5, true},
+	{2, 32 * 9, 32 * 11, 32, 4, false},
+	{2, 128 * 3, 128 * 4, 128, 8, false},
+}
+
+// short returns the schedule that shortSchedules lists for the length of the rows.
+func (w rowSchedule) short(n, weights int) (rowSchedule, bool) {
+	for _, s := range shortSchedules {
+		if weights == s.weights && n > s.above && n <= s.limit {
+			w.Packed = s.packed
+			return w.by(s.lanes, s.blocks, n), true
+		}
+	}
+	return w, false
+}
+
+// stream makes w the way of blocks that go from row to row: of n vectors a thread
+// has so many in registers, and as many slots as there is room for beside what
+// reductions need.
+func (w *rowSchedule) stream(n, resident int, d *Device) {
+	each := (n-1)/w.Lanes + 1
+	w.Registers = min(each, resident)
+	w.Shared = each - w.Registers
+	room := (d.Shared/max(w.Blocks, 1) - 2<<10) / (16 * w.Lanes)
+	w.Ring = min(room, each)
+}
+
+// misaligned returns the way for rows of n vectors that begin anywhere, with weights
+// that do not: choosing these takes registers, of which there shall be few enough
+// for many blocks.
+func (w rowSchedule) misaligned(n, weights int) (rowSchedule, bool) {
+	switch {
+	case n > 256*8 && n <= 384*6 && weights > 1:
+		return w.by(384, 3, n), true
+	case n <= 256*9:
+		for _, s := range []struct{ lanes, registers, blocks int }{{32, 8, 0}, {32, 9, 6}, {128, 5, 10}, {128, 9, 7}, {256, 5, 5}, {256, 7, 4}, {256, 9, 0}} {
+			if n <= s.lanes*s.registers {
+				return w.by(s.lanes, s.blocks, n), true
+			}
+		}
+	case n > 512*8 && n <= 512*9 && weights == 1:
+		w.Save = ptx.Once
+		return w.by(512, 2, n), true
+	case n > 512*8 && n <= 256*20 && weights > 1: // what comes into shared memory has no room in L1, but one vector may
+		w = w.by(256, 2, n)
+		w.Save, w.Shared = ptx.Once, max(w.Registers-19, 0)
+		w.Registers -= w.Shared
+		return w, true
+	}
+	return w, false
+}
+
+// singles returns the way for short rows that are moved by single elements, some
+// each thread: neighbours then move neighbours, by and by whole lines of the cache.
+// The shortest come through shared memory.
+func (w rowSchedule) singles(t op.DType, cols int) rowSchedule {
+	w.Width = 1
+	largest, staged := 5, 16
+	if t != op.F32 {
+		largest, staged = 9, 64 // there is more to compute for as many bytes
+	}
+	if cols <= staged {
+		w.Staged, w.Rows = true, 2
+		largest = 9
+	}
+	for w.Lanes < 32 && cols > largest*w.Lanes {
+		w.Lanes *= 2
+	}
+	w.Groups = 128 / w.Lanes
+	w.Registers = (cols-1)/w.Lanes + 1
+	if w.Registers <= 3 {
+		w.Rows = 4
+	}
+	return w
+}
+
+// narrow returns the way for short rows of 16-bit elements that do not begin with
+// vectors of 16 bytes: by four where these do, else by two, of which only the first
+// and the last may have an element of another row.
+func (w rowSchedule) narrow(cols, weights int) (rowSchedule, bool) {
+	w.Width, w.AlignedWeights = 2, weights > 0
+	if cols%4 == 0 {
+		w.Width = 4
+	}
+	n := rowVectors(cols, w.Width)
+	if w.Width == 2 && n < 25 { // neighbours would read the same lines too often
+		return w.singles(op.BF16, cols), true
+	}
+	if cols%2 != 0 {
+		for _, s := range oddSchedules {
+			if weights == s.weights && n > s.above && n <= s.limit {
+				w = w.by(s.lanes, s.blocks, n)
+				w.Rows, w.AlignedWeights = s.rows, s.strided
+				return w, true
+			}
+		}
+	}
+	schedules := []struct{ lanes, registers int }{{4, 4}, {8, 5}, {16, 8}, {32, 11}}
+	if weights > 0 && w.Width == 2 {
+		schedules[1].registers = 7
+		if cols%2 == 0 {
+			schedules[2].registers = 11 // which a warp would have little of
+		}
+	}
+	for _, s := range schedules {
+		if n <= s.lanes*s.registers {
+			w.Lanes, w.Groups, w.Registers = s.lanes, 128/s.lanes, (n-1)/s.lanes+1
+			if weights > 0 && w.Width == 2 && w.Lanes*w.Registers <= 16*6 {
+				w.Rows = 2
+			}
+			w.Packed = w.Packed || s.lanes == 16 && w.Registers > 9
+			return w, true
+		}
+	}
+	return w, false
+}
+
+// oddSchedules are the lengths, above so many pairs and up to so many, of rows of an odd number of
+// 16-bit elements with so many weights that are faster so than as others of their length.
+var oddSchedules = []struct {
+	weights, above, limit, lanes, rows, blocks int
+	strided                                    bool
+}{
+	{1, 16 * 6, 16 * 7, 16, 2, 0, false},
+	{1, 16 * 8, 16 * 9, 16, 2, 6, true},
+	{1, 32 * 5, 32 * 7, 32, 2, 0, true},
+	{2, 16 * 5, 16 * 6, 16, 2, 8, true},
+	{2, 16 * 8, 16 * 10, 16, 2, 6, true},
+	{2, 16 * 10, 16 * 11, 16, 1, 0, true},
+	{2, 16 * 11, 32 * 7, 32, 2, 8, true},
+}
+
+// maxClusterVectors is of how many vectors rows are at most that clusters have.
+const maxClusterVectors = 512 * 8 * maxRowCluster
+
+// clusterVectors is how many vectors a block of a cluster has of a row at most: half
+// of them in registers and half in shared memory, so that a multiprocessor has two
+// such blocks. With as many as residentVectors it has them in the registers of half as many
+// threads, which is faster.
+const (
+	clusterVectors  = 2 * 512 * 8
+	residentVectors = 256 * 25
+	fourthVectors   = 256 * 14 // which three blocks hold at the same time, if rows begin with vectors
+)
+
+// planClusteredRows plans an operation on rows of n vectors that clusters have.
+// Some lengths with two weights are faster with one block a multiprocessor.
+func planClusteredRows(r *portable.Request, n int) (*Plan, error) {
+	rows, cols := r.In[0].Shape.Rows()
+	w := rowSchedule{Lanes: 512, Groups: 1, Rows: 1, Width: rowVector(r.In[0].Type), Blocks: 2, Load: ptx.Once, Save: ptx.Once}
+	parts := 2
+	for parts*clusterVectors < n {
+		parts *= 2
+	}
+	two := len(r.In) > 2 && r.In[1].Shape != nil && r.In[2].Shape != nil
+	shift, f32 := cols%w.Width != 0, r.In[0].Type == op.F32
+	if shift {
+		w.Load, w.Save = ptx.Cached, ptx.Cached
+		w.AlignedWeights = (two || !f32) && rows >= minAligned/cols
+	}
+	largest := 8
+	if !f32 {
+		largest = 10
+	}
+	switch {
+	case !f32 && !two && n <= parts*512*9: // nine vectors a thread, not 18
+	case n <= parts*residentVectors:
+		w.Lanes = 256
+	case f32 && !shift && parts == 2 && n <= 4*fourthVectors:
+		parts, w.Lanes, w.Blocks = 4, 256, 3
+		if two {
+			w.Blocks = 2
+		}
+	}
+	w.Packed = !f32
+	w.Registers = ((n-1)/parts)/w.Lanes + 1
+	if two && !shift && w.Lanes == 512 && (n <= 15000 || !f32) {
+		w.Blocks = 0
+	} else if w.Lanes == 512 && w.Registers > largest {
+		w.Registers, w.Shared = largest, w.Registers-largest
+	}
+	return planRowCluster(r, w, parts)
+}
+
+// planLongRows plans an operation on rows of n vectors that several blocks share,
+// since they are few or long.
+func planLongRows(r *portable.Request, rows, n int, d *Device) (*Plan, error) {
+	v := rowVector(r.In[0].Type)
+	w := rowSchedule{Lanes: 256, Groups: 1, Rows: 1, Width: v, Registers: 32 / v, Blocks: 4, Load: ptx.Once, Save: ptx.Once}
+	parts := (n-1)/(w.Lanes*w.Registers) + 1
+	// With less to do for each block, if that gives work to more multiprocessors.
+	for 2*rows*parts <= d.Multiprocessors && w.Registers > 1 {
+		w.Registers /= 2
+		parts = (n-1)/(w.Lanes*w.Registers) + 1
+	}
+	return planRowParts(r, w, parts, parts > maxRowParts)
+}

@@ -1,0 +1,104 @@
+package ptxkernels
+
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/portable"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// Where blocks come in clusters, the parts of a row are those of one: they are on
+// multiprocessors at the same time, and each tells the others what its part says by
+// writing to their shared memory. Nothing goes through memory but the row, once in
+// and once out.
+
+// maxRowCluster is how many parts a row has at most that a cluster has: as many
+// blocks as every device with clusters takes.
+const maxRowCluster = ptx.MaxCluster
+
+// planRowCluster plans an operation on rows of which each block of a cluster has a
+// part: in each a thread has what w says.
+func planRowCluster(r *portable.Request, w rowSchedule, parts int) (*Plan, error) {
+	rows, cols := r.In[0].Shape.Rows()
+	e, err := finish(r, cols)
+	if err != nil {
+		return nil, err
+	}
+	s, each := partsOfRow(r, w, parts)
+	s.Parts, s.Cluster = clusterOfParts, parts
+	p := &Plan{Variant: w.name() + "-cluster", InPlace: s.inPlace(r)}
+	args, _ := rowArgs(r, &s, p, e, rows, cols)
+	args = append(args, word(uint32(each)))
+	grid := [3]uint32{uint32(rows * parts), 1, 1}
+	p.Stages = append(p.Stages, Stage{Kernel: s.kernel(e), Grid: grid, Args: args, Zero: -1})
+	return p, nil
+}
+
+// partsOfRow returns what kernels for rows of so many parts are specialised by, and
+// the vectors of a part.
+func partsOfRow(r *portable.Request, w rowSchedule, parts int) (s rowSpec, each int) {
+	_, cols := r.In[0].Shape.Rows()
+	s = rowSpec{Op: r.Op.Name(), Type: r.In[0].Type, rowSchedule: w, Misaligned: cols%w.Width != 0}
+	each = (rowVectors(cols, w.Width)-1)/parts + 1
+	last := max(cols/w.Width-each*(parts-1), 0)
+	s.Whole = min(last/w.Lanes, w.Registers+w.Shared)
+	return s, each
+}
+
+// rowArgs returns the arguments that kernels of rows with parts begin with, and how
+// many numbers say what a part does.
+func rowArgs(r *portable.Request, s *rowSpec, p *Plan, e *epilogue, rows, cols int) (args []Arg, states int) {
+	states = 2
+	args = append(append(s.operands(r, p), e.args()...), word(uint32(rows)), word(uint32(cols)))
+	if isNorm(r.Op) {
+		args = append(args, word(math.Float32bits(op.NormOptsOf(&r.Attrs).Eps)))
+		states = 3
+	}
+	return args, states
+}
+
+// newClusterPart finds out which part of which row the block has.
+func (t *rowGroup) newClusterPart() {
+	k := t.k
+	t.each = ptx.Param[ptx.U32](k, "each")
+	t.row = k.Special(ptx.CtaidX).Div(ptx.N(t.s.Cluster))
+	t.part = k.Special(ptx.ClusterRank)
+	// Nobody writes to blocks that have not begun: who has, says so here, and it is
+	// waited for when there is something to write.
+	k.ClusterArriveRelaxed()
+}
+
+// tell is exchange between the blocks of a cluster.
+func (t *rowGroup) tell(mine []ptx.B32, merge func(a, b []ptx.B32) []ptx.B32) []ptx.B32 {
+	k, parts := t.k, t.s.Cluster
+	states := ptx.SharedArray[ptx.B32](k, "states", len(mine)*parts)
+	k.ClusterWait()
+	k.If(t.tid.Lt(ptx.N(parts)), func() { // each thread tells one block
+		to := ptx.MapShared(states.At(t.part), t.tid)
+		for i, v := range mine {
+			to.Offset(i * parts).Store(v)
+		}
+	})
+	k.ClusterSync()
+	// All in the same order, so that all blocks have the same answer: pairs, and pairs
+	// of these.
+	all := make([][]ptx.B32, parts)
+	for p := range all {
+		for i := range mine {
+			all[p] = append(all[p], states.Offset(i*parts+p).Load())
+		}
+	}
+	for len(all) > 1 {
+		n := len(all) / 2
+		for p := range n {
+			all[p] = merge(all[2*p], all[2*p+1])
+		}
+		if len(all)%2 == 1 {
+			all[n] = all[len(all)-1]
+			n++
+		}
+		all = all[:n]
+	}
+	return all[0]
+}

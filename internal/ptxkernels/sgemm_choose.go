@@ -1,0 +1,95 @@
+package ptxkernels
+
+import "math"
+
+// A way costs what its slowest multiprocessor does, and what the launches beside
+// it cost. All numbers are cycles of a multiprocessor, as they were measured on an
+// H200; other devices differ in speed, but little in what pays.
+const (
+	startCycles  = 6000 // until a grid multiplies, and from the last product to the end
+	launchCycles = 4000 // of another launch
+	cycleBytes   = 1500 // that all multiprocessors together move in a cycle
+)
+
+// maxSplit is among how many blocks a sum is divided at most.
+const maxSplit = 24
+
+// maxScratch is the elements that a way may want for what saves time only.
+const maxScratch = 1 << 28
+
+// rated is a tile and how well it does.
+type rated struct {
+	sgemmTile
+	rate  float64 // of the multiply-adds that a multiprocessor can do, with all its blocks
+	alone float64 // likewise with a single block
+}
+
+// choose returns the cheapest way.
+func (q *sgemmRequest) choose() sgemmSchedule {
+	var best sgemmSchedule
+	minimum := 0.0
+	for i := range sgemmTiles {
+		for split := 1; split <= maxSplit && (split == 1 || q.p.K >= 128*split); split++ {
+			for j := range 4 {
+				w := sgemmSchedule{sgemmTiles[i].sgemmTile, split, [2]bool{j&1 != 0, j&2 != 0}}
+				if c := q.cost(&sgemmTiles[i], w); c > 0 && (minimum == 0 || c < minimum) {
+					minimum, best = c, w
+				}
+			}
+		}
+	}
+	return best
+}
+
+// cost returns the cycles that a way takes, or 0 if it makes no sense.
+func (q *sgemmRequest) cost(t *rated, w sgemmSchedule) float64 {
+	p, split := q.p, w.Split
+	if split > 1 && split*p.Batch*p.M*p.N > maxScratch {
+		return 0
+	}
+	sum := float64(startCycles)
+	rate, alone := t.rate, t.alone
+	for i, o := range []struct {
+		lines, batch int
+		along        bool
+		across       int // lines of the other operand that each number meets in a tile
+	}{{p.M, p.Batch, !q.o.TransA, t.Cols}, {p.N, p.Batch, q.o.TransB, t.Rows}} {
+		// Copies of single numbers cost the more the fewer products each is for.
+		slow := 0.0
+		switch {
+		case o.along && p.K%4 != 0:
+			slow = 0.06 + 5/float64(o.across)
+		case o.along:
+			slow = 0.02
+		case o.lines%4 != 0:
+			slow = 0.05 + 5/float64(o.across)
+		}
+		switch {
+		case !w.Pack[i]:
+			rate, alone = rate*(1-slow), alone*(1-slow)
+		case slow == 0 || o.batch*o.lines*p.K > maxScratch:
+			return 0
+		default:
+			sum += launchCycles + 8*float64(o.batch*o.lines)*float64(p.K)/cycleBytes
+		}
+	}
+	each := ceil(ceil(p.K, t.Depth), split)
+	blocks := ceil(p.M, t.Rows) * ceil(p.N, t.Cols) * p.Batch * ceil(ceil(p.K, t.Depth), each)
+	work := float64(each*t.Depth) * float64(t.Rows*t.Cols) / 128
+	n := ceil(blocks, q.d.Multiprocessors)
+	rounds, rest := n/t.Blocks, n%t.Blocks
+	sum += float64(rounds*t.Blocks) * work / rate
+	if rest > 0 {
+		// Each block uses a part of what those before it leave unused.
+		sum += float64(rest) * work / (rate * (1 - math.Pow(1-alone/rate, float64(rest))))
+	}
+	sum += 1000 * float64(rounds+min(rest, 1))
+	if n := ceil(each, t.run(q.terms)); t.long(each, q.terms) {
+		// Blocks that start together put their sums aside, and get them back, together.
+		sum += float64(6*(n-1)*min(blocks, t.Blocks*q.d.Multiprocessors)*t.Rows*t.Cols*t.Slices) / cycleBytes
+	}
+	if split > 1 {
+		sum += launchCycles + 4*float64(p.Batch*p.M)*float64(p.N)*float64(2*split+1)/cycleBytes
+	}
+	return sum
+}

@@ -1,0 +1,335 @@
+package ptxkernels
+
+import (
+	"sync"
+
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// Products of a large matrix w and a few vectors, at most skinnyVectors: reading w
+// once is all that counts. There are two kernels, as either index of w may be
+// innermost in memory, and they differ in which way threads share a sum.
+
+// skinnyVectors is for how many vectors a multiprocessor keeps up with memory.
+const skinnyVectors = 8
+
+// skinnySpec is a kernel for lines of w, which are rows of the result if Across is
+// false and columns otherwise.
+type skinnySpec struct {
+	Type    op.DType
+	Vectors int
+	Along   bool // the sum's index is innermost in w
+	AlongX  bool // likewise in the vectors
+	Width   int  // elements of w in one load
+	Lines   int  // that a team has at once (Along)
+	Lanes   int  // of a team within a warp (Along)
+	Team    int  // warps of a team (Along): one if Lanes is not 32
+	Across  bool
+	Bias    bool
+	Part    bool // sums of a part of the terms, for another kernel to add
+	key     string
+}
+
+const (
+	skinnyThreads = 256
+	skinnyAhead   = 4 // loads of w that a thread has under way, for each of its lines
+)
+
+var skinnies struct {
+	sync.Mutex
+	cache map[skinnySpec]*Kernel
+}
+
+func skinnyKernel(s skinnySpec, e *epilogue) *Kernel {
+	skinnies.Lock()
+	defer skinnies.Unlock()
+	k := skinnies.cache[s]
+	if k == nil {
+		if len(skinnies.cache) >= maxRowKernels || skinnies.cache == nil {
+			skinnies.cache = map[skinnySpec]*Kernel{}
+		}
+		name, build := "skinny_columns", buildSkinnyColumns
+		if s.Along {
+			name, build = "skinny_rows", buildSkinnyRows
+		}
+		k = &Kernel{Name: name, Target: ptx.SM75, Block: [3]uint32{skinnyThreads, 1, 1},
+			Build: func(k *ptx.Kernel) { build(k, s, e) }}
+		skinnies.cache[s] = k
+	}
+	return k
+}
+
+// skinnyOf is what both kernels begin with.
+type skinnyOf struct {
+	s           skinnySpec
+	w, x        ptx.Global[ptx.U32]
+	lines, k    ptx.U32
+	pitch       ptx.U32 // from one vector to the next, if AlongX
+	from, to    ptx.U32 // the terms of this block
+	pair        ptx.U32
+	bias, parts ptx.Global[ptx.U32]
+	sink        *sink
+	first       ptx.U32 // number of the pair's result, or of the part's
+}
+
+func newSkinny(k *ptx.Kernel, s skinnySpec, e *epilogue) *skinnyOf {
+	k.Block(skinnyThreads, 1, 1)
+	o := &skinnyOf{s: s}
+	w, x := ptx.GlobalParam[ptx.U32](k, "w"), ptx.GlobalParam[ptx.U32](k, "x")
+	o.lines, o.k = ptx.Param[ptx.U32](k, "lines"), ptx.Param[ptx.U32](k, "k")
+	strideW, strideX := ptx.Param[ptx.U32](k, "strideW"), ptx.Param[ptx.U32](k, "strideX")
+	terms := ptx.Param[ptx.U32](k, "terms")
+	o.pitch = ptx.Param[ptx.U32](k, "pitch")
+	if s.Bias {
+		o.bias = ptx.GlobalParam[ptx.U32](k, "bias").Hint(ptx.ReadOnly)
+	}
+	if s.Part {
+		o.parts = ptx.GlobalParam[ptx.U32](k, "parts")
+	} else {
+		o.sink = e.sink(k)
+	}
+	o.pair = k.Special(ptx.CtaidZ)
+	part := k.Special(ptx.CtaidY)
+	o.w, o.x = elementAt(s.Type, w.Hint(ptx.Once), o.pair.Mul(strideW)), elementAt(s.Type, x.Hint(ptx.ReadOnly), o.pair.Mul(strideX))
+	o.from = part.Mul(terms)
+	o.to = o.from.Add(terms).Min(o.k)
+	o.first = o.pair
+	if s.Part {
+		o.first = part.MulAdd(k.Special(ptx.NctaidZ), o.pair)
+	}
+	return o
+}
+
+// elementAt points to element i of an array of type t.
+func elementAt(t op.DType, p ptx.Global[ptx.U32], i ptx.U32) ptx.Global[ptx.U32] {
+	if t.Size() == 4 {
+		return p.At(i)
+	}
+	return ptx.Cast[ptx.U32](ptx.Cast[ptx.U16](p).At(i))
+}
+
+// vector loads n neighbours, up to 16 bytes in one access.
+func vector(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, n int) []ptx.F32 {
+	if n != 8 {
+		var y []ptx.F32
+		for _, v := range loadElements(t, p, i, n) {
+			y = append(y, ptx.F32(v))
+		}
+		return y
+	}
+	var y []ptx.F32
+	for _, v := range elementAt(t, p, i).Load4() {
+		if t == op.BF16 {
+			y = append(y, v.Shl(ptx.U(16)).B32().Float(), v.And(ptx.U(0xffff0000)).B32().Float())
+			continue
+		}
+		low, high := v.B32().F16x2().Halves()
+		y = append(y, low.F32(), high.F32())
+	}
+	return y
+}
+
+// put stores the result for a line and a vector.
+func (o *skinnyOf) put(line ptx.U32, vector int, v ptx.F32) {
+	row, col, rows, cols := line, ptx.N(vector), o.lines, ptx.N(o.s.Vectors)
+	if o.s.Across {
+		row, col, rows, cols = col, row, cols, rows
+	}
+	row = o.first.MulAdd(rows, row)
+	i := row.MulAdd(cols, col)
+	if o.s.Part {
+		ptx.Cast[ptx.F32](o.parts).At(i).Store(v)
+		return
+	}
+	if o.s.Bias {
+		v = v.Add(ptx.F32(loadElements(o.s.Type, o.bias, col, 1)[0]))
+	}
+	o.sink.setRow(row, col, i, v)
+}
+
+// terms loads n neighbouring terms of all vectors, from j on, a multiple of n.
+func (o *skinnyOf) terms(j ptx.U32, n int) [][]ptx.F32 {
+	s := o.s
+	y := make([][]ptx.F32, s.Vectors)
+	if s.AlongX {
+		for v := range y {
+			y[v] = vector(s.Type, o.x, o.pitch.MulAdd(ptx.N(v), j), n)
+		}
+		return y
+	}
+	at, all := j.Mul(ptx.N(s.Vectors)), n*s.Vectors
+	width := 8
+	for all%width != 0 || width*s.Type.Size() > 16 {
+		width /= 2
+	}
+	for i := 0; i < all; i += width {
+		for q, x := range vector(s.Type, o.x, at.Add(ptx.N(i)), width) {
+			y[(i+q)%s.Vectors] = append(y[(i+q)%s.Vectors], x)
+		}
+	}
+	return y
+}
+
+// buildSkinnyRows: the lanes of a team, which is a warp, a part of it or several,
+// walk along a line or a few.
+func buildSkinnyRows(k *ptx.Kernel, s skinnySpec, e *epilogue) {
+	o := newSkinny(k, s, e)
+	t, lane := k.Special(ptx.TidX), k.Special(ptx.LaneID)
+	warps := skinnyThreads / 32
+	warp := t.Shr(ptx.U(5))
+	group := k.Special(ptx.CtaidX).MulAdd(ptx.N(warps/s.Team), warp.Div(ptx.N(s.Team)))
+	place := warp.Rem(ptx.N(s.Team)).MulAdd(ptx.U(32), lane)
+	if s.Lanes < 32 {
+		group, place = group.MulAdd(ptx.N(32/s.Lanes), lane.Div(ptx.N(s.Lanes))), lane.Rem(ptx.N(s.Lanes))
+	}
+	line := group.Mul(ptx.N(s.Lines))
+	rows := make([]ptx.Global[ptx.U32], s.Lines)
+	for r := range rows {
+		rows[r] = elementAt(s.Type, o.w, line.Add(ptx.N(r)).Min(o.lines.Sub(ptx.U(1))).Mul(o.k))
+	}
+	// Several sums where there is room, which shortens the chains of additions.
+	separate := skinnyAhead
+	for s.Lines*s.Vectors*separate > 32 && separate > 1 {
+		separate /= 2
+	}
+	sums := make([][][]ptx.Var[ptx.F32], separate)
+	for a := range sums {
+		sums[a] = make([][]ptx.Var[ptx.F32], s.Lines)
+		for r := range sums[a] {
+			for range s.Vectors {
+				sums[a][r] = append(sums[a][r], ptx.NewVar(k, ptx.F(0)))
+			}
+		}
+	}
+	step := s.Lanes * s.Team * s.Width
+	turn := func(j ptx.U32, ahead int) {
+		var w [skinnyAhead][][]ptx.F32
+		for a := range ahead {
+			for _, p := range rows {
+				w[a] = append(w[a], vector(s.Type, p, j.Add(ptx.N(a*step)), s.Width))
+			}
+		}
+		for a := range ahead {
+			x := o.terms(j.Add(ptx.N(a*step)), s.Width)
+			for r := range rows {
+				for v := range x {
+					for q := range s.Width {
+						ptx.MulAddTo(sums[a%separate][r][v], w[a][r][q], x[v][q])
+					}
+				}
+			}
+		}
+	}
+	many := step * skinnyAhead
+	mine := o.from.Add(place.Mul(ptx.N(s.Width)))
+	whole := o.to.Sub(o.from).Div(ptx.N(many)).Mul(ptx.N(many))
+	k.For(mine, o.from.Add(whole), ptx.N(many), func(j ptx.U32) { turn(j, skinnyAhead) })
+	k.For(mine.Add(whole), o.to, ptx.N(step), func(j ptx.U32) { turn(j, 1) })
+	total := make([]ptx.F32, 0, s.Lines*s.Vectors)
+	for r := range rows {
+		for v := range s.Vectors {
+			x := sums[0][r][v].Get()
+			for a := 1; a < separate; a++ {
+				x = x.Add(sums[a][r][v].Get())
+			}
+			for d := uint32(s.Lanes / 2); d > 0; d /= 2 {
+				x = x.Add(ptx.ShuffleXor(x, ptx.U(d)))
+			}
+			total = append(total, x)
+		}
+	}
+	store := func() {
+		for r := range rows {
+			at := line.Add(ptx.N(r))
+			k.If(at.Lt(o.lines), func() {
+				for v := range s.Vectors {
+					o.put(at, v, total[r*s.Vectors+v])
+				}
+			})
+		}
+	}
+	if s.Team == 1 {
+		k.If(place.Eq(ptx.U(0)), store)
+		return
+	}
+	shared := ptx.SharedArray[ptx.F32](k, "sums", warps*len(total))
+	k.If(lane.Eq(ptx.U(0)), func() {
+		for i, x := range total {
+			shared.At(warp.MulAdd(ptx.N(len(total)), ptx.N(i))).Store(x)
+		}
+	})
+	k.Sync()
+	k.If(place.Eq(ptx.U(0)), func() {
+		for w := 1; w < s.Team; w++ {
+			for i := range total {
+				total[i] = total[i].Add(shared.At(warp.Add(ptx.N(w)).MulAdd(ptx.N(len(total)), ptx.N(i))).Load())
+			}
+		}
+		store()
+	})
+}
+
+// buildSkinnyColumns: neighbouring lanes have neighbouring lines, a few each, and
+// the warps of a block share the terms.
+func buildSkinnyColumns(k *ptx.Kernel, s skinnySpec, e *epilogue) {
+	o := newSkinny(k, s, e)
+	t, lane := k.Special(ptx.TidX), k.Special(ptx.LaneID)
+	warps := skinnyThreads / 32
+	warp := t.Shr(ptx.U(5))
+	left := k.Special(ptx.CtaidX).Mul(ptx.N(32 * s.Width))
+	// Lanes beyond the matrix, whole ones as there is a multiple of Width lines,
+	// load what others load.
+	line := left.Add(lane.Mul(ptx.N(s.Width))).Min(o.lines.Sub(ptx.N(s.Width)))
+	sums := make([][]ptx.Var[ptx.F32], s.Vectors)
+	for v := range sums {
+		for range s.Width {
+			sums[v] = append(sums[v], ptx.NewVar(k, ptx.F(0)))
+		}
+	}
+	turn := func(j ptx.U32, ahead int) {
+		var w [2 * skinnyAhead][]ptx.F32
+		for a := range ahead {
+			w[a] = vector(s.Type, o.w, j.Add(ptx.N(a*warps)).MulAdd(o.lines, line), s.Width)
+		}
+		for a := range ahead {
+			x := o.terms(j.Add(ptx.N(a*warps)), 1)
+			for v := range x {
+				for q := range s.Width {
+					ptx.MulAddTo(sums[v][q], w[a][q], x[v][0])
+				}
+			}
+		}
+	}
+	ahead := 2 * skinnyAhead
+	if s.Width*s.Vectors > 16 {
+		ahead = skinnyAhead
+	}
+	many := warps * ahead
+	whole := o.to.Sub(o.from).Div(ptx.N(many)).Mul(ptx.N(many))
+	mine := o.from.Add(warp)
+	k.For(mine, o.from.Add(whole), ptx.N(many), func(j ptx.U32) { turn(j, ahead) })
+	k.For(mine.Add(whole), o.to, ptx.N(warps), func(j ptx.U32) { turn(j, 1) })
+
+	across := 32 * s.Width
+	shared := ptx.SharedArray[ptx.F32](k, "sums", warps*across*s.Vectors)
+	for v := range sums {
+		to := shared.At(warp.MulAdd(ptx.N(across*s.Vectors), lane.MulAdd(ptx.N(s.Width), ptx.N(v*across))))
+		for q, x := range sums[v] {
+			to.Offset(q).Store(x.Get())
+		}
+	}
+	k.Sync()
+	for v := range s.Vectors {
+		k.If(t.Lt(ptx.N(across)), func() {
+			c := left.Add(t)
+			k.If(c.Lt(o.lines), func() {
+				sum := ptx.F(0)
+				for w := range warps {
+					sum = sum.Add(shared.At(t.Add(ptx.N((w*s.Vectors + v) * across))).Load())
+				}
+				o.put(c, v, sum)
+			})
+		})
+	}
+}
