@@ -115,7 +115,7 @@ func TestWebGPULoops(t *testing.T) {
 	}
 	for _, c := range calls {
 		for _, n := range []int{c.most / 2, c.most * 9 / 10, c.most, c.most * 11 / 10, 2 * c.most} {
-			if testing.Short() && rand.IntN(5) > 0 {
+			if testing.Short() && rand.IntN(10) > 0 {
 				continue
 			}
 			if got, want, err := c.run(n); err != nil || !(math.Abs(float64(got/want)-1) < 1e-5) {
@@ -126,7 +126,7 @@ func TestWebGPULoops(t *testing.T) {
 	// Of each element sought all are looked at, or all that a lane holds are compared.
 	for _, c := range [][2]int{{1100, 900}, {1100, 1007}, {1100, 1008}, {1100, 1009}, {1100, 1100}, {2048, 1009}, {4096, 700}, {4096, 800}, {4096, 900},
 		{1 << 20, 12}, {1 << 20, 20}, {1 << 20, 50}, {1 << 22, 1}, {1 << 22, 3}} {
-		if testing.Short() && rand.IntN(5) > 0 {
+		if testing.Short() && rand.IntN(10) > 0 {
 			continue
 		}
 		n, k := c[0], c[1]

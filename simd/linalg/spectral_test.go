@@ -64,7 +64,7 @@ func TestEigh(t *testing.T) {
 	defer p.Close()
 	for _, order := range orders {
 		for k := range kinds {
-			if testing.Short() && r.IntN(3) > 0 {
+			if testing.Short() && r.IntN(6) > 0 {
 				continue
 			}
 			name := fmt.Sprintf("eigh of %d, kind %d", order, k)

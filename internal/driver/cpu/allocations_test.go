@@ -86,7 +86,11 @@ func (r *rig) steady(d *processor, what string) {
 			r.t.Fatal(err)
 		}
 	}
-	if n := testutil.Allocations(1000, run); n != 0 {
+	runs := 1000
+	if testing.Short() {
+		runs = 100
+	}
+	if n := testutil.Allocations(runs, run); n != 0 {
 		r.t.Errorf("%s: %v allocations a call", what, n)
 	}
 }
