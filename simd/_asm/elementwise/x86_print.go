@@ -60,20 +60,59 @@ func copies(instructions int) int {
 // function writes the assembly of a kernel.
 func (f *x86File) function(k *kernel, variant string) {
 	tail := selectBody(f.x86, k.root, 1)
-	u := copies(len(tail.code))
-	var body *block
-	var code []*instruction
+	body, code, u := f.widest(k, copies(len(tail.code)))
+	tailCode, maskReg := f.allocateTail(body, tail)
+	name, where := "map"+k.symbol()+variant+f.level(), ""
+	if f.near {
+		where = fmt.Sprintf(" for x >= %g", -nearLimit)
+	}
+	if f.stream {
+		where = " around the caches"
+	}
+	fmt.Fprintf(&f.stubs, "\n// %s stores %s%s. See map%sGeneric.\n//\n//go:noescape\nfunc %s(dst, x, y, z *float32, n int, p *float32)\n", name, k.formula(), where, k.symbol(), name)
+	frame := 4 * f.lanes() * max(body.frame, tail.frame)
+	f.begin(k, body, name, frame)
+	w := &f.text
+	step := u * f.lanes()
+	fmt.Fprintf(w, "\tXORQ AX, AX\n")
+	if f.stream {
+		// The elements before the first whole vector of dst go through the
+		// masked part: BX of them, and R11 after those.
+		fmt.Fprintf(w, "\tMOVQ    DI, R12\n\tNEGQ    R12\n\tSHRQ    $2, R12\n\tANDQ    $%d, R12\n\tCMPQ    R12, BX\n\tCMOVQGT BX, R12\n", f.lanes()-1)
+		fmt.Fprintf(w, "\tMOVQ    BX, R11\n\tSUBQ    R12, R11\n\tMOVQ    R12, BX\n\tTESTQ   BX, BX\n\tJGT     rest\n\tMOVQ    R11, BX\n\tXORQ    R11, R11\n\nmain:\n")
+	}
+	fmt.Fprintf(w, "\tSUBQ $%d, BX\n\tJLT  tail\n\tPCALIGN $32\n\nloop:\n", step)
+	f.print(code, loopPart, frame)
+	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGE  loop\n\ntail:\n\tADDQ $%d, BX\n\tJLE  done\n\nrest:\n", step, step, step)
+	if f.wide {
+		fmt.Fprintf(w, "\tMOVL  $-1, R9\n\tBZHIL BX, R9, R9\n\tKMOVW R9, K1\n")
+	} else {
+		fmt.Fprintf(w, "\tMOVQ    $8, R9\n\tCMPQ    BX, R9\n\tCMOVQLT BX, R9\n\tNEGQ    R9\n\tLEAQ    mapMasks<>+32(SB), R10\n\tVMOVUPS (R10)(R9*4), Y%d\n", maskReg)
+	}
+	f.print(tailCode, maskReg, frame)
+	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGT  rest\n\ndone:\n", f.lanes(), f.lanes())
+	if f.stream {
+		fmt.Fprintf(w, "\tMOVQ  R12, AX\n\tMOVQ  R11, BX\n\tXORQ  R11, R11\n\tTESTQ BX, BX\n\tJGT   main\n")
+	}
+	fmt.Fprintf(w, "\tVZEROUPPER\n\tRET\n")
+}
+
+// widest returns the body of a loop with u copies, or with as many as leave no value on the
+// stack, and its code.
+func (f *x86File) widest(k *kernel, u int) (body *block, code []*instruction, copies int) {
 	for {
 		body = selectBody(f.x86, k.root, u)
-		var ok bool
-		code, ok = body.fit(f.registers(false), true)
+		code, ok := body.fit(f.registers(false), true)
 		if ok || u == 1 {
-			break
+			return body, code, u
 		}
 		u /= 2
 	}
-	// The tail has the same constants in the same registers, so that they are
-	// loaded once.
+}
+
+// allocateTail allocates the registers of the tail, which has the same constants in the same
+// registers as the body, so that they are loaded once. It returns the register of the mask.
+func (f *x86File) allocateTail(body, tail *block) (code []*instruction, maskReg int) {
 	pins := map[string]int{}
 	for _, v := range body.fixed {
 		if v.pinned >= 0 {
@@ -88,7 +127,6 @@ func (f *x86File) function(k *kernel, variant string) {
 	if len(pins) > 0 {
 		have[vector] = min(have[vector], lowest)
 	}
-	maskReg := 0
 	if !f.wide {
 		// The register below the pinned ones.
 		have[vector] = min(f.registers(false)[vector], lowest) - 1
@@ -100,17 +138,11 @@ func (f *x86File) function(k *kernel, variant string) {
 			v.pinned = r
 		}
 	}
-	tailCode := tail.allocate(tail.fold(true), have)
+	return tail.allocate(tail.fold(true), have), maskReg
+}
 
-	name, where := "map"+k.symbol()+variant+f.level(), ""
-	if f.near {
-		where = fmt.Sprintf(" for x >= %g", -nearLimit)
-	}
-	if f.stream {
-		where = " around the caches"
-	}
-	fmt.Fprintf(&f.stubs, "\n// %s stores %s%s. See map%sGeneric.\n//\n//go:noescape\nfunc %s(dst, x, y, z *float32, n int, p *float32)\n", name, k.formula(), where, k.symbol(), name)
-	frame := 4 * f.lanes() * max(body.frame, tail.frame)
+// begin writes the head of a function, which loads its arguments and what is pinned.
+func (f *x86File) begin(k *kernel, body *block, name string, frame int) {
 	w := &f.text
 	nosplit := "NOSPLIT"
 	if frame > 256 {
@@ -137,28 +169,6 @@ func (f *x86File) function(k *kernel, variant string) {
 			f.constant(v, v.pinned)
 		}
 	}
-	step := u * f.lanes()
-	fmt.Fprintf(w, "\tXORQ AX, AX\n")
-	if f.stream {
-		// The elements before the first whole vector of dst go through the
-		// masked part: BX of them, and R11 after those.
-		fmt.Fprintf(w, "\tMOVQ    DI, R12\n\tNEGQ    R12\n\tSHRQ    $2, R12\n\tANDQ    $%d, R12\n\tCMPQ    R12, BX\n\tCMOVQGT BX, R12\n", f.lanes()-1)
-		fmt.Fprintf(w, "\tMOVQ    BX, R11\n\tSUBQ    R12, R11\n\tMOVQ    R12, BX\n\tTESTQ   BX, BX\n\tJGT     rest\n\tMOVQ    R11, BX\n\tXORQ    R11, R11\n\nmain:\n")
-	}
-	fmt.Fprintf(w, "\tSUBQ $%d, BX\n\tJLT  tail\n\tPCALIGN $32\n\nloop:\n", step)
-	f.print(code, loopPart, frame)
-	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGE  loop\n\ntail:\n\tADDQ $%d, BX\n\tJLE  done\n\nrest:\n", step, step, step)
-	if f.wide {
-		fmt.Fprintf(w, "\tMOVL  $-1, R9\n\tBZHIL BX, R9, R9\n\tKMOVW R9, K1\n")
-	} else {
-		fmt.Fprintf(w, "\tMOVQ    $8, R9\n\tCMPQ    BX, R9\n\tCMOVQLT BX, R9\n\tNEGQ    R9\n\tLEAQ    mapMasks<>+32(SB), R10\n\tVMOVUPS (R10)(R9*4), Y%d\n", maskReg)
-	}
-	f.print(tailCode, maskReg, frame)
-	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGT  rest\n\ndone:\n", f.lanes(), f.lanes())
-	if f.stream {
-		fmt.Fprintf(w, "\tMOVQ  R12, AX\n\tMOVQ  R11, BX\n\tXORQ  R11, R11\n\tTESTQ BX, BX\n\tJGT   main\n")
-	}
-	fmt.Fprintf(w, "\tVZEROUPPER\n\tRET\n")
 }
 
 func (v *value) key() string {
