@@ -5,117 +5,144 @@ import "github.com/rayo-go/rayo/internal/ir"
 // function prints what is a call of a function that the text brings with it, or
 // of a built-in one where that will do.
 func (w *printer) function(in *ir.Instr, info *codeInfo) {
-	builtIn := w.t.has(Dot4)
 	switch in.Code {
 	case ir.Fma:
-		builtIn = !w.t.Unfused || in.Type == ir.F16 || in.Flag == ir.Loose
-		if !builtIn {
-			f := fn(fnFmaAny)
-			if w.composing {
-				f = fnFma // what the expansions multiply does not overflow
-			}
-			w.need(f, in.Width)
-			w.args(in)
-			return
-		}
+		w.fma(in, info)
 	case ir.Min, ir.Max:
 		if !isFloat(in.Type) || in.Flag == ir.Loose {
-			builtIn = true
+			w.builtInCall(in, info)
 			break
 		}
-		half := w.beginHalf(in)
-		a, b := in.Args[0], in.Args[1]
-		if w.number(a) {
-			a, b = b, a
-		}
-		f := info.fn
-		if w.number(b) {
-			f++ // fnMinWith, fnMaxWith
-		}
-		clips := f == fnMinWith && w.clips(a)
-		if clips {
-			f = fnClip
-		}
-		w.need(f, in.Width)
-		args := []ir.Value{a, b}
-		if clips {
-			args = append(w.unclip(a), b)
-		}
-		for k, v := range args {
-			if k > 0 {
-				w.s(", ")
-			}
-			if half {
-				w.asFloat(v, in.Width)
-			} else {
-				w.expr(v, operand)
-			}
-		}
-		w.c(')')
-		w.endHalf(half)
-		return
+		w.extreme(in, info)
 	case ir.LeadingZeros, ir.TrailingZeros:
-		if builtIn = w.t.Consumer != NagaGo; builtIn {
+		if w.t.Consumer != NagaGo {
+			w.builtInCall(in, info)
 			break
 		}
-		signed := in.Type == ir.I32
-		if signed {
-			w.s(typeName(ir.I32, in.Width))
-			w.c('(')
-		}
-		w.need(info.fn, in.Width)
-		if signed {
-			w.s(typeName(ir.U32, in.Width))
-			w.c('(')
-		}
-		w.expr(in.Args[0], operand)
-		if signed {
-			w.s("))")
-		}
-		w.c(')')
-		return
-	case ir.MulHigh:
-		builtIn = false
+		w.countZeros(in, info)
 	case ir.Dot4I8, ir.Dot4U8:
-		if builtIn {
-			w.needs |= Dot4
-			w.s(info.text)
-			w.c('(')
-		} else {
-			w.need(info.fn, 1)
-		}
-		w.expr(in.Args[0], operand)
-		w.s(", ")
-		w.expr(in.Args[1], operand)
-		w.c(')')
-		if !w.isZero(in.Args[2]) {
-			w.s(" + ")
-			w.expr(in.Args[2], summand)
-		}
-		return
+		w.dot4(in, info)
+	case ir.MulHigh:
+		w.ownCall(in, info.fn, in.Width)
 	case ir.PackHalf:
-		if w.t.Unfused { // software
-			w.need(fnPackHalfBits, 1)
-			w.args(in)
-			return
+		switch {
+		case w.t.Unfused: // software
+			w.ownCall(in, fnPackHalfBits, 1)
+		case w.t.Consumer == Tint:
+			w.builtInCall(in, info)
+		default:
+			w.ownCall(in, info.fn, 1)
 		}
-		builtIn = w.t.Consumer == Tint
 	case ir.UnpackHalf:
-		builtIn = !w.t.Unfused // that of software
+		if w.t.Unfused {
+			w.ownCall(in, info.fn, 1)
+			break
+		}
+		w.builtInCall(in, info) // that of software
 	default:
-		if builtIn {
+		if w.t.has(Dot4) {
 			w.needs |= Dot4
+			w.builtInCall(in, info)
+			break
+		}
+		w.ownCall(in, info.fn, 1)
+	}
+}
+
+// builtInCall prints a call of the built-in function of a code.
+func (w *printer) builtInCall(in *ir.Instr, info *codeInfo) {
+	w.s(info.text)
+	w.c('(')
+	w.args(in)
+}
+
+// ownCall prints a call of a function that the text brings with it.
+func (w *printer) ownCall(in *ir.Instr, f fn, width uint8) {
+	w.need(f, width)
+	w.args(in)
+}
+
+func (w *printer) fma(in *ir.Instr, info *codeInfo) {
+	switch {
+	case !w.t.Unfused || in.Type == ir.F16 || in.Flag == ir.Loose:
+		w.builtInCall(in, info)
+	case w.composing:
+		w.ownCall(in, fnFma, in.Width) // what the expansions multiply does not overflow
+	default:
+		w.ownCall(in, fnFmaAny, in.Width)
+	}
+}
+
+// extreme prints minima and maxima that are NaN where an operand is.
+func (w *printer) extreme(in *ir.Instr, info *codeInfo) {
+	half := w.beginHalf(in)
+	a, b := in.Args[0], in.Args[1]
+	if w.number(a) {
+		a, b = b, a
+	}
+	f := info.fn
+	if w.number(b) {
+		f++ // fnMinWith, fnMaxWith
+	}
+	clips := f == fnMinWith && w.clips(a)
+	if clips {
+		f = fnClip
+	}
+	w.need(f, in.Width)
+	args := []ir.Value{a, b}
+	if clips {
+		args = append(w.unclip(a), b)
+	}
+	for k, v := range args {
+		if k > 0 {
+			w.s(", ")
+		}
+		if half {
+			w.asFloat(v, in.Width)
+		} else {
+			w.expr(v, operand)
 		}
 	}
-	if builtIn {
+	w.c(')')
+	w.endHalf(half)
+}
+
+// countZeros prints a count by a function of unsigned integers.
+func (w *printer) countZeros(in *ir.Instr, info *codeInfo) {
+	signed := in.Type == ir.I32
+	if signed {
+		w.s(typeName(ir.I32, in.Width))
+		w.c('(')
+	}
+	w.need(info.fn, in.Width)
+	if signed {
+		w.s(typeName(ir.U32, in.Width))
+		w.c('(')
+	}
+	w.expr(in.Args[0], operand)
+	if signed {
+		w.s("))")
+	}
+	w.c(')')
+}
+
+// dot4 prints a sum of products of bytes, and what it is added to unless that is 0.
+func (w *printer) dot4(in *ir.Instr, info *codeInfo) {
+	if w.t.has(Dot4) {
+		w.needs |= Dot4
 		w.s(info.text)
 		w.c('(')
-	} else if in.Code == ir.MulHigh {
-		w.need(info.fn, in.Width)
 	} else {
 		w.need(info.fn, 1)
 	}
-	w.args(in)
+	w.expr(in.Args[0], operand)
+	w.s(", ")
+	w.expr(in.Args[1], operand)
+	w.c(')')
+	if !w.isZero(in.Args[2]) {
+		w.s(" + ")
+		w.expr(in.Args[2], summand)
+	}
 }
 
 // clips reports whether v is the greater of a number and something, which is printed

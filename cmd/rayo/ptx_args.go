@@ -39,107 +39,144 @@ const argumentHelp = "an argument is a number, as 1024 or 0.5, of the parameter'
 
 // parseArgument reads what argumentHelp describes.
 func parseArgument(s string, seed uint64) (*argument, error) {
-	wrong := func(format string, args ...any) error {
-		return fmt.Errorf("argument %q: %s; %s", s, fmt.Sprintf(format, args...), argumentHelp)
-	}
 	a := &argument{text: s}
-	open := strings.IndexByte(s, '[')
-	if open < 0 {
-		typ, value, ok := strings.Cut(s, ":")
-		if a.bare = !ok; a.bare {
-			value = s
-			types := []string{"u32", "s32", "u64", "s64", "f32"}
-			typ = types[max(slices.IndexFunc(types, func(t string) bool { _, err := parseElement(t, s); return err == nil }), 0)]
-		}
-		if a.typ = typ; elementSizes[typ] < 4 {
-			return nil, wrong("no number is of type %q", typ)
-		}
-		bits, err := parseElement(typ, value)
-		if err != nil {
-			return nil, wrong("%v", err)
-		}
-		a.number = bits
-		return a, nil
+	var err error
+	if typ, array, ok := strings.Cut(s, "["); ok {
+		a.typ, a.array = typ, true
+		err = a.parseArray(array, seed)
+	} else {
+		err = a.parseNumber()
 	}
-	a.typ, a.array = s[:open], true
-	size := elementSizes[a.typ]
-	if size == 0 {
-		return nil, wrong("no elements are of type %q", a.typ)
+	if err != nil {
+		return nil, err
 	}
-	count, rest, ok := strings.Cut(s[open+1:], "]")
+	return a, nil
+}
+
+// wrong says what is not as argumentHelp describes.
+func (a *argument) wrong(format string, args ...any) error {
+	return fmt.Errorf("argument %q: %s; %s", a.text, fmt.Sprintf(format, args...), argumentHelp)
+}
+
+func (a *argument) parseNumber() error {
+	typ, value, ok := strings.Cut(a.text, ":")
+	if a.bare = !ok; a.bare {
+		value = a.text
+		types := []string{"u32", "s32", "u64", "s64", "f32"}
+		typ = types[max(slices.IndexFunc(types, func(t string) bool { _, err := parseElement(t, value); return err == nil }), 0)]
+	}
+	if a.typ = typ; elementSizes[typ] < 4 {
+		return a.wrong("no number is of type %q", typ)
+	}
+	bits, err := parseElement(typ, value)
+	if err != nil {
+		return a.wrong("%v", err)
+	}
+	a.number = bits
+	return nil
+}
+
+// parseArray reads what stands behind the bracket of an array.
+func (a *argument) parseArray(s string, seed uint64) error {
+	if elementSizes[a.typ] == 0 {
+		return a.wrong("no elements are of type %q", a.typ)
+	}
+	count, rest, ok := strings.Cut(s, "]")
 	if !ok {
-		return nil, wrong("] is missing")
+		return a.wrong("] is missing")
 	}
 	value, filled := strings.CutPrefix(rest, "=")
 	if rest != "" && !filled {
-		return nil, wrong("%q after the size", rest)
+		return a.wrong("%q after the size", rest)
 	}
 	file, fromFile := strings.CutPrefix(value, "@")
 	list := strings.Split(value, ",")
-	switch {
+	switch limit := maxArray / elementSizes[a.typ]; {
 	case count != "":
 		n, err := strconv.Atoi(count)
-		if err != nil || n < 1 || n > maxArray/size {
-			return nil, wrong("%q elements: there may be 1 to %d", count, maxArray/size)
+		if err != nil || n < 1 || n > limit {
+			return a.wrong("%q elements: there may be 1 to %d", count, limit)
 		}
 		a.n = n
 	case fromFile:
 	case filled && len(list) > 1:
 		a.n = len(list)
 	default:
-		return nil, wrong("how many elements?")
+		return a.wrong("how many elements?")
 	}
-	if !filled {
-		return a, nil
+	switch {
+	case !filled:
+		return nil
+	case fromFile:
+		return a.fillFromFile(file)
+	case arrayFills[value] != nil:
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		a.fill(func(i int) uint64 { return arrayFills[value](a.typ, i, rnd) })
+		return nil
 	}
-	if fromFile {
-		data, err := readArray(file)
-		if err != nil {
-			return nil, err
+	return a.fillFromList(list)
+}
+
+// arrayFills are the contents that have names.
+var arrayFills = map[string]func(typ string, i int, rnd *rand.Rand) uint64{
+	"random": func(typ string, i int, rnd *rand.Rand) uint64 {
+		if isFloatElement(typ) {
+			return floatElement(typ, rnd.NormFloat64())
 		}
-		if len(data) == 0 || len(data)%size != 0 || a.n != 0 && a.n*size > len(data) {
-			return nil, wrong("the file has %d bytes", len(data))
+		return rnd.Uint64()
+	},
+	"iota": func(typ string, i int, _ *rand.Rand) uint64 {
+		if isFloatElement(typ) {
+			return floatElement(typ, float64(i))
 		}
-		if a.n == 0 {
-			a.n = len(data) / size
-		}
-		a.data = data[:a.n*size]
-		return a, nil
-	}
+		return uint64(i)
+	},
+}
+
+func isFloatElement(typ string) bool { return typ[0] == 'f' || typ == "bf16" }
+
+// fill sets all elements to what of returns.
+func (a *argument) fill(of func(i int) uint64) {
+	size := elementSizes[a.typ]
 	a.data = make([]byte, a.n*size)
-	rnd := rand.New(rand.NewPCG(seed, 1))
-	var bits []uint64
-	if value != "random" && value != "iota" {
-		if len(list) != 1 && len(list) != a.n {
-			return nil, wrong("%d values for %d elements", len(list), a.n)
-		}
-		for _, v := range list {
-			b, err := parseElement(a.typ, v)
-			if err != nil {
-				return nil, wrong("%v", err)
-			}
-			bits = append(bits, b)
-		}
-	}
 	for i := range a.n {
-		var b uint64
-		switch {
-		case value == "random" && (a.typ[0] == 'f' || a.typ == "bf16"):
-			b = floatElement(a.typ, rnd.NormFloat64())
-		case value == "random":
-			b = rnd.Uint64()
-		case value == "iota" && (a.typ[0] == 'f' || a.typ == "bf16"):
-			b = floatElement(a.typ, float64(i))
-		case value == "iota":
-			b = uint64(i)
-		default:
-			b = bits[i%len(bits)]
-		}
 		var w [8]byte
-		binary.LittleEndian.PutUint64(w[:], b)
+		binary.LittleEndian.PutUint64(w[:], of(i))
 		copy(a.data[i*size:], w[:size])
 	}
-	return a, nil
+}
+
+func (a *argument) fillFromFile(name string) error {
+	size := elementSizes[a.typ]
+	data, err := readArray(name)
+	if err != nil {
+		return err
+	}
+	if len(data) == 0 || len(data)%size != 0 || a.n != 0 && a.n*size > len(data) {
+		return a.wrong("the file has %d bytes", len(data))
+	}
+	if a.n == 0 {
+		a.n = len(data) / size
+	}
+	a.data = data[:a.n*size]
+	return nil
+}
+
+// fillFromList sets the elements to the values of a list, or all of them to the only one.
+func (a *argument) fillFromList(list []string) error {
+	if len(list) != 1 && len(list) != a.n {
+		return a.wrong("%d values for %d elements", len(list), a.n)
+	}
+	var bits []uint64
+	for _, v := range list {
+		b, err := parseElement(a.typ, v)
+		if err != nil {
+			return a.wrong("%v", err)
+		}
+		bits = append(bits, b)
+	}
+	a.fill(func(i int) uint64 { return bits[i%len(bits)] })
+	return nil
 }
 
 // as gives a number without a type the one that its parameter is declared with.

@@ -444,11 +444,14 @@ func leaks(t *testing.T, open Open) {
 		}
 		clear(x)
 	}
-	rounds, most := 2400, 63
+	// On WebGPU a round takes 10 ms on lavapipe, and TestWebGPUManyBatches runs many more.
+	rounds, most, slow := 2400, 63, dev.Info().Kind == device.WebGPU
 	switch {
+	case short() && slow:
+		rounds, most = 400, 511
 	case short():
 		rounds, most = 600, 255
-	case dev.Info().Kind == device.WebGPU: // of which TestWebGPUManyBatches runs many more
+	case slow:
 		rounds = 1200
 	}
 	for range rounds {

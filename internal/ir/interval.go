@@ -99,136 +99,180 @@ const leastNormal = 0x1p-126
 // domain is where functions begin that are NaN below.
 var domain = map[Code]float64{Sqrt: 0, Rsqrt: 0, Log: 0, Log2: 0, Log1p: -1}
 
+// enclosure is the application of a code to ranges.
+type enclosure struct {
+	n         *Node
+	in        []Interval
+	nan       bool // an operand may be NaN
+	certain   bool // all operands are
+	unbounded bool // an operand may be infinite
+}
+
 // encloseNode applies the code of n to ranges. Codes that are monotonic in
 // each operand have their extremes at corners; the others, and those with
 // poles and jumps, are treated one by one.
 func encloseNode(n *Node, in []Interval) Interval {
-	switch n.Code {
-	case Select:
-		r := nothing()
-		if in[0].Contains(1) {
-			r = r.join(in[1])
-		}
-		if in[0].Contains(0) {
-			r = r.join(in[2])
-		}
-		return r
-	case Eq, Ne, Lt, Le:
-		return compareIntervals(n.Code, in[0], in[1])
-	}
-	nan, certain, unbounded := false, true, false
+	e := enclosure{n: n, in: in, certain: true}
 	for _, x := range in {
-		nan = nan || x.NaN
-		certain = certain && x.Certain()
-		unbounded = unbounded || !x.empty() && (math.IsInf(x.Lo, 0) || math.IsInf(x.Hi, 0))
+		e.nan = e.nan || x.NaN
+		e.certain = e.certain && x.Certain()
+		e.unbounded = e.unbounded || !x.empty() && (math.IsInf(x.Lo, 0) || math.IsInf(x.Hi, 0))
 	}
-	a := in[0]
-	switch n.Code {
-	case And, Or, Xor, Not:
-		if n.Type == Bool {
-			return corners(n, in)
-		}
-	case Recip, Div:
-		x, y := Point(1), a
-		if n.Code == Div {
-			x, y = a, in[1]
-		}
-		if !x.empty() && !y.empty() && y.zero() {
-			if x.Certain() && y.Certain() && x.Lo == 0 {
-				return Point(math.NaN())
-			}
-			return Interval{math.Inf(-1), math.Inf(1), nan || x.zero() || unbounded}
-		}
-	case Rsqrt:
-		if a.zero() {
-			return Interval{math.Inf(-1), math.Inf(1), nan || a.Lo < 0}
-		}
-	case CopySign:
-		m := encloseNode(&Node{Code: Abs, Type: F32}, in[:1])
-		switch y := in[1]; {
-		case m.empty() || !y.NaN && y.Lo > 0:
-			return m
-		case !y.NaN && y.Hi < 0:
-			return Interval{-m.Hi, -m.Lo, m.NaN}
-		}
-		return Interval{-m.Hi, m.Hi, m.NaN}
-	case Pow:
-		if a.zero() && !(in[1].Lo > 0) {
-			return Anything()
-		}
-	case Bitcast:
-		// Which NaN it is and the sign of 0 are not known, and subnormal numbers may be 0.
-		if n.Args[0].Type == F32 && (a.NaN || a.Lo < leastNormal && a.Hi > -leastNormal) {
-			return Anything()
+	if special := jumps[n.Code]; special != nil {
+		if r, ok := special(&e); ok {
+			return r
 		}
 	}
-	if certain {
+	if e.certain {
 		var v [3]float64
 		for i, x := range in {
 			v[i] = x.value()
 		}
 		return Point(evalNode(n, v[0], v[1], v[2]))
 	}
-	if n.Type != F32 || in[len(in)-1].empty() || a.empty() {
+	if n.Type != F32 || in[len(in)-1].empty() || in[0].empty() {
 		if n.Type == F32 && n.Code != Pow && n.Code != Convert {
 			return Point(math.NaN())
 		}
 		return Anything()
 	}
-	r := nothing()
-	switch n.Code {
-	case Convert:
-		if n.Args[0].Type != F32 && n.Args[0].Type != Bool {
-			return Anything()
-		}
-		return a
-	case Bitcast, Ldexp:
-		return Anything()
-	case Fma:
-		if in[1].empty() {
-			return Point(math.NaN())
-		}
-	case Pow:
-		if a.Lo <= 0 {
-			return Anything()
-		}
-	case Abs:
-		if a.zero() {
-			r = Point(0)
-		}
-	case Sin, Cos:
-		if !(a.Hi-a.Lo < 2*math.Pi) || a.Lo < -1e9 || a.Hi > 1e9 {
-			return Interval{-1, 1, nan || unbounded}
-		}
-		// The turning points are at multiples of pi, for a sine half a turn on.
-		shift := 0.0
-		if n.Code == Sin {
-			shift = math.Pi / 2
-		}
-		for k := math.Ceil((a.Lo - shift) / math.Pi); k*math.Pi+shift <= a.Hi; k++ {
-			r = r.join(Point(1 - 2*math.Abs(math.Mod(k, 2))))
+	if special := curves[n.Code]; special != nil {
+		if r, ok := special(&e); ok {
+			return r
 		}
 	}
-	if least, ok := domain[n.Code]; ok {
-		if a.Hi < least {
+	return e.monotonic()
+}
+
+// monotonic returns what corners enclose, where the function is defined.
+func (e *enclosure) monotonic() Interval {
+	in, nan := e.in, e.nan
+	if least, ok := domain[e.n.Code]; ok {
+		if in[0].Hi < least {
 			return Point(math.NaN())
 		}
-		if a.Lo < least {
+		if in[0].Lo < least {
 			nan = true
-			in = []Interval{{least, a.Hi, false}}
+			in = []Interval{{least, in[0].Hi, false}}
 		}
 	}
-	c := corners(n, in)
-	if c.NaN {
+	r := corners(e.n, in)
+	if r.NaN {
 		return Anything() // infinities of opposite sign, or times zero
 	}
-	r = r.join(c)
-	switch n.Code {
+	switch e.n.Code {
 	case Mul, Div, Fma: // infinity times a zero that is no end; of sums the ends tell
-		nan = nan || unbounded
+		nan = nan || e.unbounded
 	}
 	r.NaN = nan
 	return r
+}
+
+// jumps has, for codes with poles and jumps and those that are not numbers alone, what
+// encloses them where they are not like others, or false.
+var jumps = [numCodes]func(e *enclosure) (Interval, bool){
+	Select: func(e *enclosure) (Interval, bool) {
+		r := nothing()
+		if e.in[0].Contains(1) {
+			r = r.join(e.in[1])
+		}
+		if e.in[0].Contains(0) {
+			r = r.join(e.in[2])
+		}
+		return r, true
+	},
+	Eq: (*enclosure).compare, Ne: (*enclosure).compare, Lt: (*enclosure).compare, Le: (*enclosure).compare,
+	And: (*enclosure).logic, Or: (*enclosure).logic, Xor: (*enclosure).logic, Not: (*enclosure).logic,
+	Recip: func(e *enclosure) (Interval, bool) { return e.divide(Point(1), e.in[0]) },
+	Div:   func(e *enclosure) (Interval, bool) { return e.divide(e.in[0], e.in[1]) },
+	Rsqrt: func(e *enclosure) (Interval, bool) {
+		return Interval{math.Inf(-1), math.Inf(1), e.nan || e.in[0].Lo < 0}, e.in[0].zero()
+	},
+	CopySign: func(e *enclosure) (Interval, bool) { return copySigns(absolute(e.in[0]), e.in[1]), true },
+	Pow:      func(e *enclosure) (Interval, bool) { return Anything(), e.in[0].zero() && !(e.in[1].Lo > 0) },
+	Bitcast: func(e *enclosure) (Interval, bool) {
+		// Which NaN it is and the sign of 0 are not known, and subnormal numbers may be 0.
+		a := e.in[0]
+		return Anything(), e.n.Args[0].Type == F32 && (a.NaN || a.Lo < leastNormal && a.Hi > -leastNormal)
+	},
+}
+
+// curves has likewise what encloses codes that are not monotonic, if an operand is not certain.
+var curves = [numCodes]func(e *enclosure) (Interval, bool){
+	Convert: func(e *enclosure) (Interval, bool) {
+		if from := e.n.Args[0].Type; from != F32 && from != Bool {
+			return Anything(), true
+		}
+		return e.in[0], true
+	},
+	Bitcast: func(*enclosure) (Interval, bool) { return Anything(), true },
+	Ldexp:   func(*enclosure) (Interval, bool) { return Anything(), true },
+	Fma:     func(e *enclosure) (Interval, bool) { return Point(math.NaN()), e.in[1].empty() },
+	Pow:     func(e *enclosure) (Interval, bool) { return Anything(), e.in[0].Lo <= 0 },
+	Abs:     func(e *enclosure) (Interval, bool) { return absolute(e.in[0]), true },
+	Sin:     func(e *enclosure) (Interval, bool) { return e.wave(math.Pi / 2) },
+	Cos:     func(e *enclosure) (Interval, bool) { return e.wave(0) },
+}
+
+func (e *enclosure) compare() (Interval, bool) {
+	return compareIntervals(e.n.Code, e.in[0], e.in[1]), true
+}
+
+func (e *enclosure) logic() (Interval, bool) {
+	if e.n.Type != Bool {
+		return Interval{}, false
+	}
+	return corners(e.n, e.in), true
+}
+
+// divide encloses quotients of divisors that may be zero.
+func (e *enclosure) divide(x, y Interval) (Interval, bool) {
+	if x.empty() || y.empty() || !y.zero() {
+		return Interval{}, false
+	}
+	if x.Certain() && y.Certain() && x.Lo == 0 {
+		return Point(math.NaN()), true
+	}
+	return Interval{math.Inf(-1), math.Inf(1), e.nan || x.zero() || e.unbounded}, true
+}
+
+// absolute returns the range of absolute values.
+func absolute(x Interval) Interval {
+	if x.empty() {
+		return Point(math.NaN())
+	}
+	r := corners(&Node{Code: Abs, Type: F32}, []Interval{x})
+	if x.zero() {
+		r = r.join(Point(0))
+	}
+	r.NaN = x.NaN
+	return r
+}
+
+// copySigns returns the range of numbers whose absolute values are m, with the signs of y.
+func copySigns(m, y Interval) Interval {
+	switch {
+	case m.empty() || !y.NaN && y.Lo > 0:
+		return m
+	case !y.NaN && y.Hi < 0:
+		return Interval{-m.Hi, -m.Lo, m.NaN}
+	}
+	return Interval{-m.Hi, m.Hi, m.NaN}
+}
+
+// wave encloses sines and cosines, whose turning points are at multiples of pi, for a sine
+// half of it on.
+func (e *enclosure) wave(shift float64) (Interval, bool) {
+	a := e.in[0]
+	if !(a.Hi-a.Lo < 2*math.Pi) || a.Lo < -1e9 || a.Hi > 1e9 {
+		return Interval{-1, 1, e.nan || e.unbounded}, true
+	}
+	r := nothing()
+	for k := math.Ceil((a.Lo - shift) / math.Pi); k*math.Pi+shift <= a.Hi; k++ {
+		r = r.join(Point(1 - 2*math.Abs(math.Mod(k, 2))))
+	}
+	ends := e.monotonic()
+	return Interval{min(r.Lo, ends.Lo), max(r.Hi, ends.Hi), ends.NaN}, true
 }
 
 // corners joins the values of n at the ends of its operands.

@@ -51,197 +51,253 @@ type attentionProducts interface {
 // manual: a lane has of a product of 16 by 8 the rows lane/4 and 8 below, and the
 // columns 2(lane%4) and the next.
 func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
-	threads := s.threads()
-	k.Block(threads, 1, 1)
+	k.Block(s.threads(), 1, 1)
+	c := &attentionWarps{s: s, k: k}
+	c.declare(to)
+	c.find()
+	c.load(c.qs, op.AttentionQ, c.first, c.a.rows, 16*s.Rows)
+	k.CopyCommit()
+	k.If(c.lo.Lt(c.end), func() { c.stage(ptx.U(0), c.lo) })
+	k.CopyWaitAll()
+	k.Sync()
+	c.multiply()
+	c.store()
+}
+
+// attentionWarps is the code of an attentionMMA.
+type attentionWarps struct {
+	s             attentionMMA
+	k             *ptx.Kernel
+	a             *attentionArgs
+	parts, shares ptx.Global[ptx.F32] // of splits: sums that are not divided yet; the greatest score and the sum of weights
+	per           ptx.U32             // keys of a split
+	tiles         ptx.U32             // of a head
+	qs, ks, vs    ptx.Shared[ptx.B32]
+
+	t, lane, warp  ptx.U32
+	side, slice    ptx.U32 // which part of the keys, and which rows, the warp has
+	of             *attentionHead
+	first          ptx.U32 // row of the tile
+	lo, end        ptx.U32 // keys that are multiplied
+	whole          ptx.U32 // keys below are seen by all rows
+	hidden         ptx.U32 // keys from here on are seen by no row
+	row, sees      [2]ptx.U32
+	largest, total [2]ptx.Var[ptx.F32]
+	sums           [][4]ptx.Var[ptx.F32]
+}
+
+// declare declares parameters and shared memory.
+func (c *attentionWarps) declare(to *epilogue) {
+	s, k := c.s, c.k
 	a := &attentionArgs{typ: s.Type, strided: s.AlignedWeights, packed: s.Packed}
+	c.a = a
 	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
-	var parts, shares ptx.Global[ptx.F32]
-	var per ptx.U32
 	if s.Split {
-		parts, shares = ptx.GlobalParam[ptx.F32](k, "parts"), ptx.GlobalParam[ptx.F32](k, "shares")
+		c.parts, c.shares = ptx.GlobalParam[ptx.F32](k, "parts"), ptx.GlobalParam[ptx.F32](k, "shares")
 	}
 	a.declare(k)
-	tiles := ptx.Param[ptx.U32](k, "tiles")
+	c.tiles = ptx.Param[ptx.U32](k, "tiles")
 	if s.Split {
-		per = ptx.Param[ptx.U32](k, "per")
+		c.per = ptx.Param[ptx.U32](k, "per")
 	} else {
 		a.to = to.sink(k)
 	}
 	pitch := s.pitch()
-	qs := ptx.DynamicShared[ptx.B32](k, 16*s.Rows*pitch)
-	ks := ptx.DynamicShared[ptx.B32](k, 2*s.Keys*pitch)
-	vs := ptx.DynamicShared[ptx.B32](k, 2*s.Keys*pitch)
+	c.qs = ptx.DynamicShared[ptx.B32](k, 16*s.Rows*pitch)
+	c.ks = ptx.DynamicShared[ptx.B32](k, 2*s.Keys*pitch)
+	c.vs = ptx.DynamicShared[ptx.B32](k, 2*s.Keys*pitch)
+}
 
-	t, lane := k.Special(ptx.TidX), k.Special(ptx.LaneID)
-	warp := t.Shr(ptx.U(5))
-	side, slice := ptx.U(0), warp
+// find computes which rows the block has, and which keys they see.
+func (c *attentionWarps) find() {
+	s, k, a := c.s, c.k, c.a
+	c.t, c.lane = k.Special(ptx.TidX), k.Special(ptx.LaneID)
+	c.warp = c.t.Shr(ptx.U(5))
+	c.side, c.slice = ptx.U(0), c.warp
 	if s.Sides > 1 {
-		side, slice = warp.Div(ptx.N(s.Rows)), warp.Rem(ptx.N(s.Rows))
+		c.side, c.slice = c.warp.Div(ptx.N(s.Rows)), c.warp.Rem(ptx.N(s.Rows))
 	}
 	// The last tiles, which see most, go first.
 	block := k.Special(ptx.CtaidX)
-	head := block.Div(tiles)
-	first := tiles.Sub(ptx.U(1)).Sub(block.Rem(tiles)).Mul(ptx.N(16 * s.Rows))
-	of := a.head(head)
+	head := block.Div(c.tiles)
+	first := c.tiles.Sub(ptx.U(1)).Sub(block.Rem(c.tiles)).Mul(ptx.N(16 * s.Rows))
+	c.of, c.first = a.head(head), first
 
 	// The rows of the tile see keys up to end; all of them see those below whole.
-	lo, end, whole := ptx.U(0), a.tk, a.tk
+	c.lo, c.end, c.whole = ptx.U(0), a.tk, a.tk
 	if s.Causal {
 		last := first.Add(ptx.N(16*s.Rows - 1)).Min(a.rows.Sub(ptx.U(1)))
-		end, whole = a.seen(last, true, s.Packed), a.seen(first, true, s.Packed)
+		c.end, c.whole = a.seen(last, true, s.Packed), a.seen(first, true, s.Packed)
 		if s.Packed {
 			together := first.Div(a.tq).Eq(last.Div(a.tq))
-			end = ptx.Select(together, end, a.tk)
-			whole = ptx.Select(together, whole, a.seen(ptx.U(0), true, false))
+			c.end = ptx.Select(together, c.end, a.tk)
+			c.whole = ptx.Select(together, c.whole, a.seen(ptx.U(0), true, false))
 		}
 	}
-	hidden := end
+	c.hidden = c.end
 	if s.Split {
-		lo = k.Special(ptx.CtaidY).Mul(per)
-		end = end.Min(lo.Add(per))
+		c.lo = k.Special(ptx.CtaidY).Mul(c.per)
+		c.end = c.end.Min(c.lo.Add(c.per))
 	}
+}
 
-	// load starts to copy n rows from row on into tile; rows from limit on are 0.
+// load starts to copy n rows of operand x from row on into tile; rows from limit on are 0.
+func (c *attentionWarps) load(tile ptx.Shared[ptx.B32], x int, row, limit ptx.U32, n int) {
+	s, k, a, threads := c.s, c.k, c.a, c.s.threads()
 	pieces := s.Head * s.Type.Size() / 16
-	load := func(tile ptx.Shared[ptx.B32], x int, row, limit ptx.U32, n int) {
-		copyRow := func(r, c ptx.U32) {
-			from := row.Add(r)
-			ok := from.Lt(limit).And(c.Mul(ptx.U(4)).Lt(a.words(a.d2)))
-			at := a.piece(x, a.line(x, of, from), c)
-			ptx.CopyAsyncZero(tile.At(r.MulAdd(ptx.N(pitch), s.piece(c, r.And(ptx.U(7))))), a.operand(x).At(ptx.Select(ok, at, ptx.U(0))), 16, ptx.Select(ok, ptx.U(16), ptx.U(0)))
-		}
-		each := threads / pieces // rows that the block copies at once
-		if each == 0 || threads%pieces > 0 || n%each > 0 {
-			for i := 0; i < n*pieces; i += threads {
-				at := t.Add(ptx.N(i))
-				copyPiece := func() { copyRow(at.Div(ptx.N(pieces)), at.Rem(ptx.N(pieces))) }
-				if i+threads <= n*pieces {
-					copyPiece()
-				} else {
-					k.If(at.Lt(ptx.N(n*pieces)), copyPiece)
-				}
+	copyRow := func(r, piece ptx.U32) {
+		from := row.Add(r)
+		ok := from.Lt(limit).And(piece.Mul(ptx.U(4)).Lt(a.words(a.d2)))
+		at := a.piece(x, a.line(x, c.of, from), piece)
+		ptx.CopyAsyncZero(tile.At(r.MulAdd(ptx.N(s.pitch()), s.piece(piece, r.And(ptx.U(7))))), a.operand(x).At(ptx.Select(ok, at, ptx.U(0))), 16, ptx.Select(ok, ptx.U(16), ptx.U(0)))
+	}
+	each := threads / pieces // rows that the block copies at once
+	if each == 0 || threads%pieces > 0 || n%each > 0 {
+		for i := 0; i < n*pieces; i += threads {
+			at := c.t.Add(ptx.N(i))
+			copyPiece := func() { copyRow(at.Div(ptx.N(pieces)), at.Rem(ptx.N(pieces))) }
+			if i+threads <= n*pieces {
+				copyPiece()
+			} else {
+				k.If(at.Lt(ptx.N(n*pieces)), copyPiece)
 			}
-			return
 		}
-		r, c := t.Div(ptx.N(pieces)), t.Rem(ptx.N(pieces))
-		if together := 8 * each; n > 2*together && n%together == 0 {
-			k.For(r, ptx.N(n), ptx.N(together), func(r ptx.U32) {
-				for i := range 8 {
-					copyRow(r.Add(ptx.N(i*each)), c)
-				}
-			})
-			return
-		}
-		for i := 0; i < n; i += each {
-			copyRow(r.Add(ptx.N(i)), c)
-		}
+		return
 	}
-	stage := func(i, at ptx.U32) {
-		off := i.Mul(ptx.N(s.Keys * pitch))
-		load(ks.At(off), op.AttentionK, at, end, s.Keys)
-		load(vs.At(off), op.AttentionV, at, end, s.Keys)
-		k.CopyCommit()
+	r, piece := c.t.Div(ptx.N(pieces)), c.t.Rem(ptx.N(pieces))
+	if together := 8 * each; n > 2*together && n%together == 0 {
+		k.For(r, ptx.N(n), ptx.N(together), func(r ptx.U32) {
+			for i := range 8 {
+				copyRow(r.Add(ptx.N(i*each)), piece)
+			}
+		})
+		return
 	}
-	load(qs, op.AttentionQ, first, a.rows, 16*s.Rows)
-	k.CopyCommit()
-	k.If(lo.Lt(end), func() { stage(ptx.U(0), lo) })
-	k.CopyWaitAll()
-	k.Sync()
+	for i := 0; i < n; i += each {
+		copyRow(r.Add(ptx.N(i)), piece)
+	}
+}
 
-	w := s.products(k, qs, slice)
-	keys := s.Keys / s.Sides // of a warp
-	row := [2]ptx.U32{first.Add(slice.MulAdd(ptx.U(16), lane.Shr(ptx.U(2))))}
-	row[1] = row[0].Add(ptx.U(8))
-	sees := [2]ptx.U32{a.seen(row[0], s.Causal, s.Packed), a.seen(row[1], s.Causal, s.Packed)}
-	var largest, total [2]ptx.Var[ptx.F32]
-	for i := range largest {
-		largest[i], total[i] = ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
-	}
-	fragments := func(n int) [][4]ptx.Var[ptx.F32] {
-		f := make([][4]ptx.Var[ptx.F32], n)
-		for i := range f {
-			for j := range f[i] {
-				f[i][j] = ptx.NewVar(k, ptx.F(0))
-			}
+// stage starts to copy keys and values from at on into half i of the tiles.
+func (c *attentionWarps) stage(i, at ptx.U32) {
+	off := i.Mul(ptx.N(c.s.Keys * c.s.pitch()))
+	c.load(c.ks.At(off), op.AttentionK, at, c.end, c.s.Keys)
+	c.load(c.vs.At(off), op.AttentionV, at, c.end, c.s.Keys)
+	c.k.CopyCommit()
+}
+
+// fragments returns n products of 16 by 8, zeros at first.
+func (c *attentionWarps) fragments(n int) [][4]ptx.Var[ptx.F32] {
+	f := make([][4]ptx.Var[ptx.F32], n)
+	for i := range f {
+		for j := range f[i] {
+			f[i][j] = ptx.NewVar(c.k, ptx.F(0))
 		}
-		return f
 	}
-	sums := fragments(s.Head / 8)
+	return f
+}
+
+// multiply goes through the keys of the warp, tile by tile.
+func (c *attentionWarps) multiply() {
+	s, k, a := c.s, c.k, c.a
+	w := s.products(k, c.qs, c.slice)
+	keys := s.Keys / s.Sides // of a warp
+	c.row[0] = c.first.Add(c.slice.MulAdd(ptx.U(16), c.lane.Shr(ptx.U(2))))
+	c.row[1] = c.row[0].Add(ptx.U(8))
+	c.sees = [2]ptx.U32{a.seen(c.row[0], s.Causal, s.Packed), a.seen(c.row[1], s.Causal, s.Packed)}
+	for i := range c.largest {
+		c.largest[i], c.total[i] = ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
+	}
+	c.sums = c.fragments(s.Head / 8)
 	turn := ptx.NewVar(k, ptx.U(0))
-	k.For(lo, end, ptx.N(s.Keys), func(at ptx.U32) {
+	k.For(c.lo, c.end, ptx.N(s.Keys), func(at ptx.U32) {
 		k.CopyWaitAll()
 		k.Sync()
 		now := turn.Get()
 		turn.Set(now.Xor(ptx.U(1)))
 		next := at.Add(ptx.N(s.Keys))
-		k.If(next.Lt(end), func() { stage(now.Xor(ptx.U(1)), next) })
-		off := now.Mul(ptx.N(s.Keys * pitch))
-		mine := side.Mul(ptx.N(keys))
-		scores := fragments(keys / 8)
-		w.keys(ks.At(off), mine, scores)
-		k.If(next.Gt(whole), func() {
-			key := at.Add(mine).Add(lane.And(ptx.U(3)).Mul(ptx.U(2)))
-			for j := range scores {
-				for e := range scores[j] {
-					ok := key.Add(ptx.N(8*j + e%2)).Lt(sees[e/2])
-					scores[j][e].Set(ptx.Select(ok, scores[j][e].Get(), minusInf))
-				}
-			}
-		})
-		weights := make([][4]ptx.F32, len(scores))
-		var base, down [2]ptx.F32
-		for i := range 2 {
-			top := largest[i].Get()
-			for j := range scores {
-				top = top.Max(scores[j][2*i].Get()).Max(scores[j][2*i+1].Get())
-			}
-			top = quad(top, ptx.F32.Max)
-			base[i] = ptx.Select(top.Eq(minusInf), ptx.F(0), top.Mul(a.scale)).Neg()
-			down[i] = largest[i].Get().Fma(a.scale, base[i]).Ex2ApproxFlush()
-			largest[i].Set(top)
-			total[i].Set(total[i].Get().Mul(down[i]))
-		}
-		for j := range scores {
-			for e := range scores[j] {
-				weights[j][e] = scores[j][e].Get().Fma(a.scale, base[e/2]).Ex2ApproxFlush()
-				ptx.AddTo(total[e/2], weights[j][e])
-			}
-		}
-		for j := range sums {
-			for e := range sums[j] {
-				sums[j][e].Set(sums[j][e].Get().Mul(down[e/2]))
-			}
-		}
-		w.values(vs.At(off), mine, weights, sums)
+		k.If(next.Lt(c.end), func() { c.stage(now.Xor(ptx.U(1)), next) })
+		off := now.Mul(ptx.N(s.Keys * s.pitch()))
+		mine := c.side.Mul(ptx.N(keys))
+		scores := c.fragments(keys / 8)
+		w.keys(c.ks.At(off), mine, scores)
+		k.If(next.Gt(c.whole), func() { c.mask(scores, at.Add(mine)) })
+		weights := c.weigh(scores)
+		w.values(c.vs.At(off), mine, weights, c.sums)
 	})
-	for i := range total {
-		total[i].Set(quad(total[i].Get(), ptx.F32.Add))
+	for i := range c.total {
+		c.total[i].Set(quad(c.total[i].Get(), ptx.F32.Add))
 	}
+}
 
+// mask hides scores of keys, from the given one on, that rows do not see.
+func (c *attentionWarps) mask(scores [][4]ptx.Var[ptx.F32], from ptx.U32) {
+	key := from.Add(c.lane.And(ptx.U(3)).Mul(ptx.U(2)))
+	for j := range scores {
+		for e := range scores[j] {
+			ok := key.Add(ptx.N(8*j + e%2)).Lt(c.sees[e/2])
+			scores[j][e].Set(ptx.Select(ok, scores[j][e].Get(), minusInf))
+		}
+	}
+}
+
+// weigh returns the weights of the scores, and scales what is summed up to the greatest
+// score so far.
+func (c *attentionWarps) weigh(scores [][4]ptx.Var[ptx.F32]) [][4]ptx.F32 {
+	weights := make([][4]ptx.F32, len(scores))
+	var base, down [2]ptx.F32
+	for i := range 2 {
+		top := c.largest[i].Get()
+		for j := range scores {
+			top = top.Max(scores[j][2*i].Get()).Max(scores[j][2*i+1].Get())
+		}
+		top = quad(top, ptx.F32.Max)
+		base[i] = ptx.Select(top.Eq(minusInf), ptx.F(0), top.Mul(c.a.scale)).Neg()
+		down[i] = c.largest[i].Get().Fma(c.a.scale, base[i]).Ex2ApproxFlush()
+		c.largest[i].Set(top)
+		c.total[i].Set(c.total[i].Get().Mul(down[i]))
+	}
+	for j := range scores {
+		for e := range scores[j] {
+			weights[j][e] = scores[j][e].Get().Fma(c.a.scale, base[e/2]).Ex2ApproxFlush()
+			ptx.AddTo(c.total[e/2], weights[j][e])
+		}
+	}
+	for j := range c.sums {
+		for e := range c.sums[j] {
+			c.sums[j][e].Set(c.sums[j][e].Get().Mul(down[e/2]))
+		}
+	}
+	return weights
+}
+
+// store stores the rows of a warp that has seen all keys, or unites it with others.
+func (c *attentionWarps) store() {
+	s, k, a := c.s, c.k, c.a
 	if s.Sides == 1 && !s.Split {
 		var factor [2]ptx.F32
 		for i := range factor {
-			factor[i] = ptx.Select(sees[i].Eq(ptx.U(0)), ptx.F(0), total[i].Get().Rcp())
+			factor[i] = ptx.Select(c.sees[i].Eq(ptx.U(0)), ptx.F(0), c.total[i].Get().Rcp())
 		}
 		var flat []ptx.Var[ptx.F32]
-		for i := range sums {
-			flat = append(flat, sums[i][:]...)
+		for i := range c.sums {
+			flat = append(flat, c.sums[i][:]...)
 		}
-		out := &attentionStore{head: s.Head, causal: s.Causal, packed: s.Packed, of: of, first: first.Add(slice.Mul(ptx.U(16))), end: hidden}
+		out := &attentionStore{head: s.Head, causal: s.Causal, packed: s.Packed, of: c.of, first: c.first.Add(c.slice.Mul(ptx.U(16))), end: c.hidden}
 		out.do(k, a, flat, factor)
 		return
 	}
-	u := &attentionUnion{s: s, k: k, a: a, sums: sums, total: total, parts: parts, shares: shares, row: row, of: of, first: first, hidden: hidden}
-	for i := range largest {
-		u.limit[i] = largest[i].Get().Mul(a.scale)
+	u := &attentionUnion{attentionWarps: c}
+	for i := range c.largest {
+		u.limit[i] = c.largest[i].Get().Mul(a.scale)
 	}
-	u.split = k.Special(ptx.CtaidY).Mul(k.Special(ptx.NctaidX).Div(tiles).Mul(a.rows)).Add(of.q)
+	u.split = k.Special(ptx.CtaidY).Mul(k.Special(ptx.NctaidX).Div(c.tiles).Mul(a.rows)).Add(c.of.q)
 	if s.Sides == 1 {
 		u.direct()
 		return
 	}
 	k.Sync() // the tiles are not needed any more
-	u.merge(ptx.CastShared[ptx.F32](ks), ptx.CastShared[ptx.F32](vs), warp, side, slice)
+	u.merge(ptx.CastShared[ptx.F32](c.ks), ptx.CastShared[ptx.F32](c.vs))
 }
 
 // quad combines x of the four lanes that share a row.

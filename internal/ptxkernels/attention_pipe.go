@@ -2,23 +2,28 @@ package ptxkernels
 
 import "github.com/rayo-go/rayo/ptx"
 
-// attentionPipe is what the warpgroups that multiply work with.
+// attentionPipe is the code of an attentionWgmma: what warps that copy and those that
+// multiply have in common, and what the latter have of their own.
 type attentionPipe struct {
 	s                                           attentionWgmma
 	k                                           *ptx.Kernel
 	a                                           *attentionArgs
+	mq, mk, mv                                  ptx.TensorMap
+	counter                                     ptx.Global[ptx.U32] // of tiles of queries taken, where some see more than others
+	tiles, heads, total                         ptx.U32             // tiles of queries: of a head and of all
+	together                                    ptx.U32             // heads that are taken together
 	qs, ks, vs                                  ptx.Shared[ptx.B32]
 	fullQ, emptyQ, fullK, emptyK, fullV, emptyV ptx.MBarrier
 	fullW, emptyW                               ptx.MBarrier
 	work                                        ptx.Shared[ptx.U32] // numbers of tiles of queries, one ahead
-	each                                        func(next func() ptx.U32, body func(w *attentionWork))
-	mine                                        ptx.U32 // number of the warpgroup
-	lane                                        ptx.U32
-	scores, sums                                []ptx.Var[ptx.F32]
-	weights                                     []ptx.Var[ptx.B32] // of two columns each
-	limit, total                                [2]ptx.Var[ptx.F32]
-	turn                                        ptx.Var[ptx.U32] // tiles of keys so far
-	sees                                        [2]ptx.U32
+
+	mine          ptx.U32 // number of the warpgroup
+	lane          ptx.U32
+	scores, sums  []ptx.Var[ptx.F32]
+	weights       []ptx.Var[ptx.B32]  // of two columns each
+	limit, weight [2]ptx.Var[ptx.F32] // of each row the greatest score and the sum of weights
+	turn          ptx.Var[ptx.U32]    // tiles of keys so far
+	sees          [2]ptx.U32
 }
 
 // stage returns where tile i is, and the parity of its phase.
@@ -126,7 +131,7 @@ func (p *attentionPipe) weigh() (down [2]ptx.F32) {
 		p.limit[i].Set(now)
 	}
 	for i := range 2 {
-		sum := [2]ptx.F32{p.total[i].Get().Mul(down[i])}
+		sum := [2]ptx.F32{p.weight[i].Get().Mul(down[i])}
 		for j := range s.Keys / 8 {
 			for e := range 2 {
 				v := p.scores[4*j+2*i+e]
@@ -139,7 +144,7 @@ func (p *attentionPipe) weigh() (down [2]ptx.F32) {
 				sum[e] = sum[e].Add(w)
 			}
 		}
-		p.total[i].Set(sum[0].Add(sum[1]))
+		p.weight[i].Set(sum[0].Add(sum[1]))
 	}
 	return down
 }
@@ -151,8 +156,9 @@ func (p *attentionPipe) keep() {
 	}
 }
 
+// consume is a warpgroup that multiplies.
 func (p *attentionPipe) consume() {
-	k, s, a := p.k, p.s, p.a
+	k, s := p.k, p.s
 	t := k.Special(ptx.TidX)
 	p.lane = k.Special(ptx.LaneID)
 	for range s.Keys / 2 {
@@ -165,7 +171,7 @@ func (p *attentionPipe) consume() {
 		p.sums = append(p.sums, ptx.NewVar(k, ptx.F(0)))
 	}
 	for i := range 2 {
-		p.limit[i], p.total[i] = ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
+		p.limit[i], p.weight[i] = ptx.NewVar(k, minusInf), ptx.NewVar(k, ptx.F(0))
 	}
 	p.turn = ptx.NewVar(k, ptx.U(0))
 	round := ptx.NewVar(k, ptx.U(0))
@@ -174,79 +180,99 @@ func (p *attentionPipe) consume() {
 		k.If(p.mine.Eq(ptx.N(s.Groups-1)), func() { k.Arrive(1, 256) }) // the first warpgroup begins
 	}
 	p.each(func() ptx.U32 { return p.told(round, true) }, func(w *attentionWork) {
-		of := a.head(w.head)
+		of := p.a.head(w.head)
 		first := w.first.Add(p.mine.Mul(ptx.U(64))).Add(warp.Mul(ptx.U(16))) // of the rows of the warp
-		row := [2]ptx.U32{first.Add(p.lane.Shr(ptx.U(2)))}
-		row[1] = row[0].Add(ptx.U(8))
-		for i := range 2 {
-			p.sees[i] = a.seen(row[i], s.Causal, false)
-			p.limit[i].Set(minusInf)
-			p.total[i].Set(ptx.F(0))
-		}
-		for _, v := range p.sums {
-			v.Set(ptx.F(0))
-		}
+		p.clear(first)
 		p.fullQ.Wait(round.Get().Add(ptx.U(1)).And(ptx.U(1)))
-
-		left := ptx.NewVar(k, w.n.Sub(ptx.U(1)))
-		st, phase := p.stage(p.turn.Get())
-		p.fullK.At(st).Wait(phase)
-		k.WgmmaFence()
-		p.multiplyKeys(st)
-		k.WgmmaWait(0)
-		p.release(p.emptyK.At(st))
-		k.If(w.n.Gt(w.full), func() { p.mask(left.Get().Mul(ptx.N(s.Keys))) })
-		p.weigh()
-		p.keep()
-		body := func(masked bool) func() {
-			return func() {
-				left.Set(left.Get().Sub(ptx.U(1)))
-				last, lastPhase := p.stage(p.turn.Get())
-				ptx.AddTo(p.turn, ptx.U(1))
-				st, phase := p.stage(p.turn.Get())
-				resident := p.registerWeights()
-				p.fullK.At(st).Wait(phase)
-				p.begin()
-				k.WgmmaFence()
-				p.multiplyKeys(st)
-				p.fullV.At(last).Wait(lastPhase)
-				k.WgmmaFence() // again, for the weights: after a branch
-				p.multiplyValues(resident, last)
-				p.end()
-				k.WgmmaWait(1)
-				p.release(p.emptyK.At(st))
-				if masked {
-					p.mask(left.Get().Mul(ptx.N(s.Keys)))
-				}
-				down := p.weigh()
-				k.WgmmaWait(0)
-				p.release(p.emptyV.At(last))
-				p.keep()
-				for i, v := range p.sums {
-					v.Set(v.Get().Mul(down[i/2%2]))
-				}
-			}
-		}
-		if s.Causal {
-			k.While(func() ptx.Pred { return left.Get().Gt(w.full) }, body(true))
-		}
-		k.While(func() ptx.Pred { return left.Get().Gt(ptx.U(0)) }, body(false))
-		p.release(p.emptyQ)
-		last, lastPhase := p.stage(p.turn.Get())
-		ptx.AddTo(p.turn, ptx.U(1))
-		resident := p.registerWeights()
-		p.fullV.At(last).Wait(lastPhase)
-		k.WgmmaFence()
-		p.multiplyValues(resident, last)
-		var factor [2]ptx.F32
-		for i := range 2 {
-			factor[i] = quad(p.total[i].Get(), ptx.F32.Add).Rcp()
-		}
-		k.WgmmaWait(0)
-		p.release(p.emptyV.At(last))
-		out := &attentionStore{head: s.Head, causal: s.Causal, of: of, first: first, end: w.n.Mul(ptx.N(s.Keys)).Min(a.tk)}
-		out.do(k, a, p.sums, factor)
+		p.multiplyTiles(w)
+		out := &attentionStore{head: s.Head, causal: s.Causal, of: of, first: first}
+		p.finishTile(w, out)
 	})
+}
+
+// clear begins with a tile of queries: the rows of the warp are from first on.
+func (p *attentionPipe) clear(first ptx.U32) {
+	row := [2]ptx.U32{first.Add(p.lane.Shr(ptx.U(2)))}
+	row[1] = row[0].Add(ptx.U(8))
+	for i := range 2 {
+		p.sees[i] = p.a.seen(row[i], p.s.Causal, false)
+		p.limit[i].Set(minusInf)
+		p.weight[i].Set(ptx.F(0))
+	}
+	for _, v := range p.sums {
+		v.Set(ptx.F(0))
+	}
+}
+
+// multiplyTiles goes through the tiles of keys from the last one to the first. The values of
+// the first, which come last, are left to finishTile.
+func (p *attentionPipe) multiplyTiles(w *attentionWork) {
+	k, s := p.k, p.s
+	left := ptx.NewVar(k, w.n.Sub(ptx.U(1)))
+	st, phase := p.stage(p.turn.Get())
+	p.fullK.At(st).Wait(phase)
+	k.WgmmaFence()
+	p.multiplyKeys(st)
+	k.WgmmaWait(0)
+	p.release(p.emptyK.At(st))
+	k.If(w.n.Gt(w.full), func() { p.mask(left.Get().Mul(ptx.N(s.Keys))) })
+	p.weigh()
+	p.keep()
+	if s.Causal {
+		k.While(func() ptx.Pred { return left.Get().Gt(w.full) }, func() { p.multiplyTile(left, true) })
+	}
+	k.While(func() ptx.Pred { return left.Get().Gt(ptx.U(0)) }, func() { p.multiplyTile(left, false) })
+}
+
+// multiplyTile multiplies the next tile of keys, and the values of the one before. It counts
+// left down, the number of the tile.
+func (p *attentionPipe) multiplyTile(left ptx.Var[ptx.U32], masked bool) {
+	k := p.k
+	left.Set(left.Get().Sub(ptx.U(1)))
+	last, lastPhase := p.stage(p.turn.Get())
+	ptx.AddTo(p.turn, ptx.U(1))
+	st, phase := p.stage(p.turn.Get())
+	resident := p.registerWeights()
+	p.fullK.At(st).Wait(phase)
+	p.begin()
+	k.WgmmaFence()
+	p.multiplyKeys(st)
+	p.fullV.At(last).Wait(lastPhase)
+	k.WgmmaFence() // again, for the weights: after a branch
+	p.multiplyValues(resident, last)
+	p.end()
+	k.WgmmaWait(1)
+	p.release(p.emptyK.At(st))
+	if masked {
+		p.mask(left.Get().Mul(ptx.N(p.s.Keys)))
+	}
+	down := p.weigh()
+	k.WgmmaWait(0)
+	p.release(p.emptyV.At(last))
+	p.keep()
+	for i, v := range p.sums {
+		v.Set(v.Get().Mul(down[i/2%2]))
+	}
+}
+
+// finishTile multiplies the last values, and stores the rows.
+func (p *attentionPipe) finishTile(w *attentionWork, out *attentionStore) {
+	k := p.k
+	p.release(p.emptyQ)
+	last, lastPhase := p.stage(p.turn.Get())
+	ptx.AddTo(p.turn, ptx.U(1))
+	resident := p.registerWeights()
+	p.fullV.At(last).Wait(lastPhase)
+	k.WgmmaFence()
+	p.multiplyValues(resident, last)
+	var factor [2]ptx.F32
+	for i := range 2 {
+		factor[i] = quad(p.weight[i].Get(), ptx.F32.Add).Rcp()
+	}
+	k.WgmmaWait(0)
+	p.release(p.emptyV.At(last))
+	out.end = w.n.Mul(ptx.N(p.s.Keys)).Min(p.a.tk)
+	out.do(k, p.a, p.sums, factor)
 }
 
 // begin waits for the turn of the warpgroup to start products, and end gives it to

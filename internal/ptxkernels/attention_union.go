@@ -5,18 +5,9 @@ import "github.com/rayo-go/rayo/ptx"
 // attentionUnion is what a warp has that went through a part of the keys only:
 // those of a split, or of a side.
 type attentionUnion struct {
-	s             attentionMMA
-	k             *ptx.Kernel
-	a             *attentionArgs
-	sums          [][4]ptx.Var[ptx.F32]
-	limit         [2]ptx.F32 // of each row the greatest score, times scale, to base 2
-	total         [2]ptx.Var[ptx.F32]
-	row           [2]ptx.U32
-	of            *attentionHead
-	first         ptx.U32
-	hidden        ptx.U32             // keys below were multiplied
-	split         ptx.U32             // rows of parts before those of the head
-	parts, shares ptx.Global[ptx.F32] // of splits: sums that are not divided yet; the greatest score and the sum of weights
+	*attentionWarps
+	limit [2]ptx.F32 // of each row the greatest score, times scale, to base 2
+	split ptx.U32    // rows of parts before those of the head
 }
 
 // direct stores the part of a split.
@@ -41,10 +32,10 @@ func (u *attentionUnion) direct() {
 // merge puts the sides together, which exchange sums in wide and the rest in notes,
 // and stores the result, or the part of a split. Words of wide are permuted in each
 // 32 by the row modulo 4, so that no store meets a bank twice.
-func (u *attentionUnion) merge(wide, notes ptx.Shared[ptx.F32], warp, side, slice ptx.U32) {
+func (u *attentionUnion) merge(wide, notes ptx.Shared[ptx.F32]) {
 	s, k, a, lane := u.s, u.k, u.a, u.k.Special(ptx.LaneID)
 	n := 16 * s.Rows
-	mine := side.MulAdd(ptx.N(n), slice.MulAdd(ptx.U(16), lane.Shr(ptx.U(2))))
+	mine := u.side.MulAdd(ptx.N(n), u.slice.MulAdd(ptx.U(16), lane.Shr(ptx.U(2))))
 	turn := func(row ptx.U32) ptx.U32 { return row.And(ptx.U(3)).Mul(ptx.U(8)) }
 	for i := range 2 {
 		row := mine.Add(ptx.N(8 * i))
@@ -60,7 +51,7 @@ func (u *attentionUnion) merge(wide, notes ptx.Shared[ptx.F32], warp, side, slic
 		})
 	}
 	k.Sync()
-	k.For(warp, ptx.N(n), ptx.N(s.Rows*s.Sides), func(i ptx.U32) {
+	k.For(u.warp, ptx.N(n), ptx.N(s.Rows*s.Sides), func(i ptx.U32) {
 		row := u.first.Add(i)
 		k.If(row.Lt(a.rows), func() {
 			e := mergeRows(k, ptx.N(s.Sides), max(s.Head/64, 1), a.d2, func(part ptx.U32) [2]ptx.F32 {

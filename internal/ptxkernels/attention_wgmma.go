@@ -62,133 +62,152 @@ func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
 	k.Block(s.threads(), 1, 1)
 	k.MinBlocks(1)
 	k.Align(1024)
-	a := &attentionArgs{typ: s.Type, strided: s.AlignedWeights}
-	mq, mk, mv := ptx.TensorMapParam(k, "mq"), ptx.TensorMapParam(k, "mk"), ptx.TensorMapParam(k, "mv")
-	a.q, a.keys, a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
-	counter := ptx.GlobalParam[ptx.U32](k, "counter")
-	a.declare(k)
-	param := func(name string) ptx.U32 { return ptx.Param[ptx.U32](k, name) }
-	tiles, heads, together := param("tiles"), param("heads"), param("together")
-	a.to = to.sink(k)
-
-	slices := s.Head / attentionSlice
-	qs := ptx.DynamicShared[ptx.B32](k, s.queries()*s.Head/2)
-	ks := ptx.DynamicShared[ptx.B32](k, s.Stages*s.Keys*s.Head/2)
-	vs := ptx.DynamicShared[ptx.B32](k, s.Stages*s.Keys*s.Head/2)
-	k.Align(16)
-	barriers := func(n int) ptx.MBarrier { return ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, n)) }
-	p := &attentionPipe{s: s, k: k, a: a, qs: qs, ks: ks, vs: vs}
-	p.fullQ, p.emptyQ, p.fullW, p.emptyW = barriers(1), barriers(1), barriers(2), barriers(2)
-	p.work = ptx.DynamicShared[ptx.U32](k, 2)
-	p.fullK, p.emptyK, p.fullV, p.emptyV = barriers(s.Stages), barriers(s.Stages), barriers(s.Stages), barriers(s.Stages)
-
+	p := &attentionPipe{s: s, k: k}
+	p.declare(to)
 	t := k.Special(ptx.TidX)
-	k.If(t.Eq(ptx.U(0)), func() {
-		mq.Prefetch()
-		mk.Prefetch()
-		mv.Prefetch()
-		warps := ptx.N(4 * s.Groups)
-		p.fullQ.Init(ptx.U(1))
-		p.emptyQ.Init(warps)
-		for i := range 2 {
-			p.fullW.At(ptx.N(i)).Init(ptx.U(1))
-			p.emptyW.At(ptx.N(i)).Init(ptx.N(4*s.Groups + 1))
-		}
-		for i := range s.Stages {
-			p.fullK.At(ptx.N(i)).Init(ptx.U(1))
-			p.fullV.At(ptx.N(i)).Init(ptx.U(1))
-			p.emptyK.At(ptx.N(i)).Init(warps)
-			p.emptyV.At(ptx.N(i)).Init(warps)
-		}
-		k.FenceMBarrierInit()
-	})
+	k.If(t.Eq(ptx.U(0)), p.init)
 	k.Sync()
-
-	// Each runs body for the tiles of this block, whose numbers next returns. Heads
-	// are taken together whose keys and values fit into L2, and of these first the
-	// tiles that see most, so that the last ones are small.
-	total := tiles.Mul(heads)
-	p.each = func(next func() ptx.U32, body func(w *attentionWork)) {
-		k.Loop(func() {
-			i := next()
-			k.BreakIf(i.Ge(total))
-			all := together.Mul(tiles)
-			start := i.Div(all).Mul(together)
-			n := together.Min(heads.Sub(start))
-			i = i.Sub(start.Mul(tiles))
-			w := &attentionWork{head: start.Add(i.Rem(n)), first: tiles.Sub(ptx.U(1)).Sub(i.Div(n)).Mul(ptx.N(s.queries()))}
-			end, whole := a.tk, a.tk
-			if s.Causal {
-				end = a.seen(w.first.Add(ptx.N(s.queries()-1)).Min(a.rows.Sub(ptx.U(1))), true, false)
-				whole = a.seen(w.first, true, false)
-			}
-			w.n, w.full = end.Add(ptx.N(s.Keys-1)).Div(ptx.N(s.Keys)), whole.Div(ptx.N(s.Keys))
-			body(w)
-		})
-	}
+	p.total = p.tiles.Mul(p.heads)
 	copying, multiplying := s.registers()
 	group := t.Shr(ptx.U(7))
 	k.IfElse(group.Eq(ptx.U(0)), func() {
 		k.DropRegisters(copying)
-		bring := func(to ptx.Shared[ptx.B32], m ptx.TensorMap, bar ptx.MBarrier, rows int, row, head, heads ptx.U32) {
-			bar.ArriveExpect(ptx.N(2 * rows * s.Head))
-			for i := range slices {
-				at := []ptx.S32{ptx.S(int32(i * attentionSlice)), row.S32(), head.S32()}
-				if s.AlignedWeights.Operands {
-					at = append(at[:2], head.Rem(heads).S32(), head.Div(heads).S32())
-				}
-				ptx.TensorLoad(to.Offset(i*rows*sliceWords), m, bar, at...)
-			}
-		}
 		// One warp brings queries and keys, another values, so that neither waits
 		// for room for the other.
-		for i, m := range []ptx.TensorMap{mk, mv} {
-			k.If(t.Eq(ptx.N(32*i)), func() {
-				to, full, empty := ks, p.fullK, p.emptyK
-				if i == 1 {
-					to, full, empty = vs, p.fullV, p.emptyV
-				}
-				turn, round := ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
-				next := func() ptx.U32 { return p.told(round, false) }
-				if i == 0 {
-					grid := k.Special(ptx.NctaidX)
-					work := ptx.NewVar(k, k.Special(ptx.CtaidX))
-					next = func() ptx.U32 {
-						// The first tile is that of the block's number. Where tiles take
-						// equally long each block knows its others; else who asks first
-						// gets the next.
-						k.If(round.Get().Gt(ptx.U(0)), func() {
-							if !s.Causal {
-								ptx.AddTo(work, grid)
-								return
-							}
-							work.Set(total)
-							k.If(grid.Lt(total), func() { work.Set(ptx.AtomicAdd(counter, ptx.U(1)).Add(grid)) })
-						})
-						p.tell(round, work.Get())
-						return work.Get()
-					}
-				}
-				p.each(next, func(w *attentionWork) {
-					if i == 0 {
-						p.emptyQ.Wait(round.Get().And(ptx.U(1)))
-						bring(qs, mq, p.fullQ, s.queries(), w.first, w.head, a.heads)
-					}
-					kv := w.head.Div(a.group)
-					left := ptx.NewVar(k, w.n)
-					k.While(func() ptx.Pred { return left.Get().Gt(ptx.U(0)) }, func() {
-						left.Set(left.Get().Sub(ptx.U(1)))
-						st, phase := p.stage(turn.Get())
-						empty.At(st).Wait(phase.Xor(ptx.U(1)))
-						bring(to.At(st.Mul(ptx.N(s.Keys*s.Head/2))), m, full.At(st), s.Keys, left.Get().Mul(ptx.N(s.Keys)), kv, a.kvHeads)
-						ptx.AddTo(turn, ptx.U(1))
-					})
-				})
-			})
-		}
+		k.If(t.Eq(ptx.U(0)), p.bringKeys)
+		k.If(t.Eq(ptx.U(32)), p.bringValues)
 	}, func() {
 		k.RaiseRegisters(multiplying)
 		p.mine = group.Sub(ptx.U(1))
 		p.consume()
+	})
+}
+
+// declare declares parameters and shared memory.
+func (p *attentionPipe) declare(to *epilogue) {
+	s, k := p.s, p.k
+	p.a = &attentionArgs{typ: s.Type, strided: s.AlignedWeights}
+	p.mq, p.mk, p.mv = ptx.TensorMapParam(k, "mq"), ptx.TensorMapParam(k, "mk"), ptx.TensorMapParam(k, "mv")
+	p.a.q, p.a.keys, p.a.values = ptx.GlobalParam[ptx.B32](k, "q"), ptx.GlobalParam[ptx.B32](k, "k"), ptx.GlobalParam[ptx.B32](k, "v")
+	p.counter = ptx.GlobalParam[ptx.U32](k, "counter")
+	p.a.declare(k)
+	param := func(name string) ptx.U32 { return ptx.Param[ptx.U32](k, name) }
+	p.tiles, p.heads, p.together = param("tiles"), param("heads"), param("together")
+	p.a.to = to.sink(k)
+
+	p.qs = ptx.DynamicShared[ptx.B32](k, s.queries()*s.Head/2)
+	p.ks = ptx.DynamicShared[ptx.B32](k, s.Stages*s.Keys*s.Head/2)
+	p.vs = ptx.DynamicShared[ptx.B32](k, s.Stages*s.Keys*s.Head/2)
+	k.Align(16)
+	barriers := func(n int) ptx.MBarrier { return ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, n)) }
+	p.fullQ, p.emptyQ, p.fullW, p.emptyW = barriers(1), barriers(1), barriers(2), barriers(2)
+	p.work = ptx.DynamicShared[ptx.U32](k, 2)
+	p.fullK, p.emptyK, p.fullV, p.emptyV = barriers(s.Stages), barriers(s.Stages), barriers(s.Stages), barriers(s.Stages)
+}
+
+// init fetches the tensor maps and initialises the barriers.
+func (p *attentionPipe) init() {
+	p.mq.Prefetch()
+	p.mk.Prefetch()
+	p.mv.Prefetch()
+	warps := ptx.N(4 * p.s.Groups)
+	p.fullQ.Init(ptx.U(1))
+	p.emptyQ.Init(warps)
+	for i := range 2 {
+		p.fullW.At(ptx.N(i)).Init(ptx.U(1))
+		p.emptyW.At(ptx.N(i)).Init(ptx.N(4*p.s.Groups + 1))
+	}
+	for i := range p.s.Stages {
+		p.fullK.At(ptx.N(i)).Init(ptx.U(1))
+		p.fullV.At(ptx.N(i)).Init(ptx.U(1))
+		p.emptyK.At(ptx.N(i)).Init(warps)
+		p.emptyV.At(ptx.N(i)).Init(warps)
+	}
+	p.k.FenceMBarrierInit()
+}
+
+// each runs body for the tiles of queries of this block, whose numbers next returns. Heads
+// are taken together whose keys and values fit into L2, and of these first the
+// tiles that see most, so that the last ones are small.
+func (p *attentionPipe) each(next func() ptx.U32, body func(w *attentionWork)) {
+	k, s, a := p.k, p.s, p.a
+	k.Loop(func() {
+		i := next()
+		k.BreakIf(i.Ge(p.total))
+		all := p.together.Mul(p.tiles)
+		start := i.Div(all).Mul(p.together)
+		n := p.together.Min(p.heads.Sub(start))
+		i = i.Sub(start.Mul(p.tiles))
+		w := &attentionWork{head: start.Add(i.Rem(n)), first: p.tiles.Sub(ptx.U(1)).Sub(i.Div(n)).Mul(ptx.N(s.queries()))}
+		end, whole := a.tk, a.tk
+		if s.Causal {
+			end = a.seen(w.first.Add(ptx.N(s.queries()-1)).Min(a.rows.Sub(ptx.U(1))), true, false)
+			whole = a.seen(w.first, true, false)
+		}
+		w.n, w.full = end.Add(ptx.N(s.Keys-1)).Div(ptx.N(s.Keys)), whole.Div(ptx.N(s.Keys))
+		body(w)
+	})
+}
+
+// bring starts to copy a tile of rows of a head.
+func (p *attentionPipe) bring(to ptx.Shared[ptx.B32], m ptx.TensorMap, bar ptx.MBarrier, rows int, row, head, heads ptx.U32) {
+	bar.ArriveExpect(ptx.N(2 * rows * p.s.Head))
+	for i := range p.s.Head / attentionSlice {
+		at := []ptx.S32{ptx.S(int32(i * attentionSlice)), row.S32(), head.S32()}
+		if p.s.AlignedWeights.Operands {
+			at = append(at[:2], head.Rem(heads).S32(), head.Div(heads).S32())
+		}
+		ptx.TensorLoad(to.Offset(i*rows*sliceWords), m, bar, at...)
+	}
+}
+
+// bringKeys is the thread that brings queries and keys, and tells all others the number of
+// each tile of queries.
+func (p *attentionPipe) bringKeys() {
+	k, s := p.k, p.s
+	turn, round := ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
+	grid := k.Special(ptx.NctaidX)
+	work := ptx.NewVar(k, k.Special(ptx.CtaidX))
+	p.each(func() ptx.U32 {
+		// The first tile is that of the block's number. Where tiles take
+		// equally long each block knows its others; else who asks first
+		// gets the next.
+		k.If(round.Get().Gt(ptx.U(0)), func() {
+			if !s.Causal {
+				ptx.AddTo(work, grid)
+				return
+			}
+			work.Set(p.total)
+			k.If(grid.Lt(p.total), func() { work.Set(ptx.AtomicAdd(p.counter, ptx.U(1)).Add(grid)) })
+		})
+		p.tell(round, work.Get())
+		return work.Get()
+	}, func(w *attentionWork) {
+		p.emptyQ.Wait(round.Get().And(ptx.U(1)))
+		p.bring(p.qs, p.mq, p.fullQ, s.queries(), w.first, w.head, p.a.heads)
+		p.bringTiles(p.ks, p.mk, p.fullK, p.emptyK, w, turn)
+	})
+}
+
+// bringValues is the thread that brings values.
+func (p *attentionPipe) bringValues() {
+	turn, round := ptx.NewVar(p.k, ptx.U(0)), ptx.NewVar(p.k, ptx.U(0))
+	p.each(func() ptx.U32 { return p.told(round, false) }, func(w *attentionWork) {
+		p.bringTiles(p.vs, p.mv, p.fullV, p.emptyV, w, turn)
+	})
+}
+
+// bringTiles copies the tiles of keys, or of values, that a tile of queries sees, from the
+// last one to the first; turn counts the tiles of all.
+func (p *attentionPipe) bringTiles(to ptx.Shared[ptx.B32], m ptx.TensorMap, full, empty ptx.MBarrier, w *attentionWork, turn ptx.Var[ptx.U32]) {
+	k, s := p.k, p.s
+	kv := w.head.Div(p.a.group)
+	left := ptx.NewVar(k, w.n)
+	k.While(func() ptx.Pred { return left.Get().Gt(ptx.U(0)) }, func() {
+		left.Set(left.Get().Sub(ptx.U(1)))
+		st, phase := p.stage(turn.Get())
+		empty.At(st).Wait(phase.Xor(ptx.U(1)))
+		p.bring(to.At(st.Mul(ptx.N(s.Keys*s.Head/2))), m, full.At(st), s.Keys, left.Get().Mul(ptx.N(s.Keys)), kv, p.a.kvHeads)
+		ptx.AddTo(turn, ptx.U(1))
 	})
 }

@@ -66,100 +66,20 @@ func (c *quantFewCode) prepare(tid ptx.U32) {
 // are minima: a warp of each 256.
 func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 	k := c.k
-	code := c.digitCode()
-	var m, a ptx.U32 // the row of activations, and where it begins
-	// read reads neighbours, zeros behind the row.
-	read := func(at ptx.U32, n int) []ptx.U32 {
-		if !c.Short {
-			return loadElements(c.Type, c.a, at.Add(a), n)
-		}
-		end := c.blocks.Shl(ptx.U(5))
-		x := loadElements(c.Type, c.a, at.Min(end.Sub(ptx.N(n))).Add(a), n)
-		for i := range x {
-			x[i] = ptx.Select(at.Lt(end), x[i], ptx.U(0))
-		}
-		return x
-	}
-	load := func(group ptx.U32) (x [2][4]ptx.F32) { // eight neighbours for each lane
-		if code.misaligned != nil {
-			late := code.misaligned(group, c.lane.Shr(ptx.U(2)))
-			if c.misaligned() {
-				late = late.Xor(c.late)
-			}
-			for i := range x {
-				for half, at := range misalignedPlaces(c.lane.Shl(ptx.U(1)).Add(ptx.N(i)), late) {
-					for e, v := range read(group.Add(c.before).MulAdd(ptx.N(digitGroup), at), 2) {
-						x[i][2*half+e] = ptx.F32(v)
-					}
-				}
-			}
-			return x
-		}
-		for i := range x {
-			at := group.Add(c.before).MulAdd(ptx.N(digitGroup), c.lane.Shl(ptx.U(3)).Add(ptx.N(4*i)))
-			for e, v := range read(at, 4) {
-				x[i][e] = ptx.F32(v)
-			}
-		}
-		return x
-	}
-	one := func(group ptx.U32, x *[2][4]ptx.F32) {
-		largest := ptx.U(0)
-		for i := range x {
-			for e := range x[i] {
-				largest = largest.Max(x[i][e].Abs().Bits().U32())
-			}
-		}
-		exponent := largest.ReduceMax(ptx.AllLanes).Shr(ptx.U(23))
-		finite := exponent.Lt(ptx.U(255))
-		// Below 2**-95 all floats are multiples of the last digit anyway.
-		exponent = exponent.Max(ptx.U(32))
-		up := ptx.U(283).Sub(exponent).Shl(ptx.U(23)).B32().Float()
-		exact := finite
-		for i := range x {
-			columns, is := splitDigits(x[i], up, c.Digits)
-			exact = exact.And(is)
-			to := c.xs.At(m.MulAdd(ptx.N(c.Digits*c.digitPitch()), group.MulAdd(ptx.N(digitGroup), digitPlace(c.lane.Shl(ptx.U(1)).Add(ptx.N(i)), code.split))))
-			for n, v := range columns {
-				ptx.CastShared[ptx.B32](to).Offset(n * c.digitPitch() / 4).Store(v)
-			}
-		}
-		k.If(exact.Not(), func() { ptx.ReduceOr(c.inexact, ptx.U(1)) })
-		k.If(c.lane.Eq(ptx.U(0)), func() {
-			// The first digit is worth 2**24 / 2**(283-127-exponent).
-			c.units.At(m.MulAdd(ptx.N(c.Room/digitGroup), group)).Store(exponent.Sub(ptx.U(5)).Shl(ptx.U(23)).B32().Float())
-		})
-		if !blockDecoders[c.Blocks.Block()].mins {
-			return
-		}
-		sum := ptx.F(0)
-		for i := range x {
-			sum = sum.Add(x[i][0].Add(x[i][1]).Add(x[i][2].Add(x[i][3])))
-		}
-		for d := 1; d < 4; d *= 2 {
-			sum = sum.Add(ptx.ShuffleXor(sum, ptx.N(d)))
-		}
-		k.If(c.lane.And(ptx.U(3)).Eq(ptx.U(0)), func() {
-			at := m.MulAdd(ptx.N(pieces*c.sumPitch()/2), group.MulAdd(ptx.N(digitGroup/32), c.lane.Shr(ptx.U(2))))
-			for p, b := range pieceBits(sum, pieces) {
-				ptx.CastShared[ptx.U16](c.sums).Offset(p * c.sumPitch() / 2).At(at).Store(b.Shr(ptx.U(16)).U32().U16())
-			}
-		})
-	}
 	// Loads of several groups are under way at once.
 	several := 2
 	if c.Ring {
 		several = 4
 	}
-	all := func(group ptx.U32) {
+	all := func(group ptx.U32, of *digitRow) {
 		x := make([][2][4]ptx.F32, several)
 		at := make([]ptx.U32, several)
 		for i := range x {
 			at[i] = group.Add(ptx.N(i * c.Warps)).Min(c.groups.Sub(ptx.U(1)))
-			x[i] = load(at[i])
+			x[i] = of.load(at[i])
 		}
 		for i := range x {
-			one := func() { one(at[i], &x[i]) }
+			one := func() { of.split(at[i], &x[i]) }
 			if i == 0 {
 				one()
 			} else {
@@ -168,13 +88,109 @@ func (c *quantFewCode) prepareDigits(warp ptx.U32) {
 		}
 	}
 	if c.M == 1 {
-		m, a = ptx.U(0), ptx.U(0)
-		k.For(warp, c.groups, ptx.N(several*c.Warps), all)
+		of := &digitRow{quantFewCode: c, code: c.digitCode(), m: ptx.U(0), a: ptx.U(0)}
+		k.For(warp, c.groups, ptx.N(several*c.Warps), func(group ptx.U32) { all(group, of) })
 		return
 	}
 	k.For(ptx.U(0), ptx.N(c.M), ptx.U(1), func(i ptx.U32) {
-		m, a = i, i.Mul(c.across)
-		k.For(warp, c.groups, ptx.N(several*c.Warps), all)
+		of := &digitRow{quantFewCode: c, code: c.digitCode(), m: i, a: i.Mul(c.across)}
+		k.For(warp, c.groups, ptx.N(several*c.Warps), func(group ptx.U32) { all(group, of) })
+	})
+}
+
+// digitRow makes digits of a row of activations.
+type digitRow struct {
+	*quantFewCode
+	code *digitDecoder
+	m, a ptx.U32 // the row, and where it begins
+}
+
+// read reads n neighbours, zeros behind the row.
+func (c *digitRow) read(at ptx.U32, n int) []ptx.U32 {
+	if !c.Short {
+		return loadElements(c.Type, c.quantFewCode.a, at.Add(c.a), n)
+	}
+	end := c.blocks.Shl(ptx.U(5))
+	x := loadElements(c.Type, c.quantFewCode.a, at.Min(end.Sub(ptx.N(n))).Add(c.a), n)
+	for i := range x {
+		x[i] = ptx.Select(at.Lt(end), x[i], ptx.U(0))
+	}
+	return x
+}
+
+// load loads the activations of a group: eight neighbours for each lane.
+func (c *digitRow) load(group ptx.U32) (x [2][4]ptx.F32) {
+	if c.code.misaligned != nil {
+		late := c.code.misaligned(group, c.lane.Shr(ptx.U(2)))
+		if c.quantFewCode.misaligned() {
+			late = late.Xor(c.late)
+		}
+		for i := range x {
+			for half, at := range misalignedPlaces(c.lane.Shl(ptx.U(1)).Add(ptx.N(i)), late) {
+				for e, v := range c.read(group.Add(c.before).MulAdd(ptx.N(digitGroup), at), 2) {
+					x[i][2*half+e] = ptx.F32(v)
+				}
+			}
+		}
+		return x
+	}
+	for i := range x {
+		at := group.Add(c.before).MulAdd(ptx.N(digitGroup), c.lane.Shl(ptx.U(3)).Add(ptx.N(4*i)))
+		for e, v := range c.read(at, 4) {
+			x[i][e] = ptx.F32(v)
+		}
+	}
+	return x
+}
+
+// split stores the digits of a group, what they are worth, and pieces of the sums of 32
+// activations if there are minima.
+func (c *digitRow) split(group ptx.U32, x *[2][4]ptx.F32) {
+	k := c.k
+	largest := ptx.U(0)
+	for i := range x {
+		for e := range x[i] {
+			largest = largest.Max(x[i][e].Abs().Bits().U32())
+		}
+	}
+	exponent := largest.ReduceMax(ptx.AllLanes).Shr(ptx.U(23))
+	finite := exponent.Lt(ptx.U(255))
+	// Below 2**-95 all floats are multiples of the last digit anyway.
+	exponent = exponent.Max(ptx.U(32))
+	up := ptx.U(283).Sub(exponent).Shl(ptx.U(23)).B32().Float()
+	exact := finite
+	for i := range x {
+		columns, is := splitDigits(x[i], up, c.Digits)
+		exact = exact.And(is)
+		to := c.xs.At(c.m.MulAdd(ptx.N(c.Digits*c.digitPitch()), group.MulAdd(ptx.N(digitGroup), digitPlace(c.lane.Shl(ptx.U(1)).Add(ptx.N(i)), c.code.split))))
+		for n, v := range columns {
+			ptx.CastShared[ptx.B32](to).Offset(n * c.digitPitch() / 4).Store(v)
+		}
+	}
+	k.If(exact.Not(), func() { ptx.ReduceOr(c.inexact, ptx.U(1)) })
+	k.If(c.lane.Eq(ptx.U(0)), func() {
+		// The first digit is worth 2**24 / 2**(283-127-exponent).
+		c.units.At(c.m.MulAdd(ptx.N(c.Room/digitGroup), group)).Store(exponent.Sub(ptx.U(5)).Shl(ptx.U(23)).B32().Float())
+	})
+	if blockDecoders[c.Blocks.Block()].mins {
+		c.sum(group, x)
+	}
+}
+
+// sum stores pieces of the sums of 32 activations.
+func (c *digitRow) sum(group ptx.U32, x *[2][4]ptx.F32) {
+	sum := ptx.F(0)
+	for i := range x {
+		sum = sum.Add(x[i][0].Add(x[i][1]).Add(x[i][2].Add(x[i][3])))
+	}
+	for d := 1; d < 4; d *= 2 {
+		sum = sum.Add(ptx.ShuffleXor(sum, ptx.N(d)))
+	}
+	c.k.If(c.lane.And(ptx.U(3)).Eq(ptx.U(0)), func() {
+		at := c.m.MulAdd(ptx.N(pieces*c.sumPitch()/2), group.MulAdd(ptx.N(digitGroup/32), c.lane.Shr(ptx.U(2))))
+		for p, b := range pieceBits(sum, pieces) {
+			ptx.CastShared[ptx.U16](c.sums).Offset(p * c.sumPitch() / 2).At(at).Store(b.Shr(ptx.U(16)).U32().U16())
+		}
 	})
 }
 
@@ -203,96 +219,16 @@ func activationPlace(i ptx.U32, split bool) ptx.U32 {
 // multiply goes through the tiles of this warp's team.
 func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Shared[ptx.F32]) {
 	k := c.k
-	g, quad := c.lane.Shr(ptx.U(2)), c.lane.And(ptx.U(3))
-	b := &blockLane{k: k, weights: c.weights, quad: quad, row: make([]ptx.Shared[ptx.U8], 2), mine: make([]ptx.Shared[ptx.U8], 2)}
-	tiles := c.quantFewSpec.tiles()
-	group := func(ptx.U32, int) { blockDecoders[c.Blocks.Block()].build(b) }
-	var less [][][4]ptx.Var[ptx.F32] // minima, if they are summed for themselves
-	if inDigits {
-		if blockDecoders[c.Blocks.Block()].mins {
-			less = newTotals(k, 1, 1)
-		}
-		flip := c.inexact.Offset(1).Load().B32()
-		code := c.digitCode()
-		late, sel := lateWords(quad)
-		group = func(from ptx.U32, i int) {
-			l := &digitLane{blockLane: b, units: []ptx.F32{c.units.At(from).Offset(i).Load()}, less: less, flip: flip}
-			if code.misaligned != nil {
-				l.misaligned = &misalignedLane{sel: sel, off: i * c.bytes, had: map[[2]int]ptx.B32{}}
-				for r := range b.row {
-					l.misaligned.at = append(l.misaligned.at, b.row[r].At(late))
-				}
-			}
-			code.build(l)
-		}
-	}
-	var x, sums []ptx.Shared[ptx.U8]
-	for i := range tiles {
-		// Columns beyond the last are the last again, and not looked at.
-		col := g.Min(ptx.N(min(tileCols, c.M*pieces-i*tileCols) - 1)).Add(ptx.N(i * tileCols))
-		if inDigits {
-			x = append(x, c.xs.At(g.Min(ptx.N(c.Digits-1)).MulAdd(ptx.N(c.digitPitch()), quad.Shl(ptx.U(4)))))
-		} else {
-			x = append(x, c.xs.At(col.MulAdd(ptx.N(c.xPitch()), quad.Shl(ptx.U(4)))))
-		}
-		if blockDecoders[c.Blocks.Block()].mins {
-			sums = append(sums, c.sums.At(col.MulAdd(ptx.N(c.sumPitch()), quad.Shl(ptx.U(2)))))
-		}
-	}
-	b.total = newTotals(k, 1, tiles)
-	mine := quad.Shl(ptx.U(3))
-	if blockDecoders[c.Blocks.Block()].split {
-		mine = quad.Shl(ptx.U(2))
-	}
+	f := c.newFactors(inDigits)
 	tile := ptx.NewVar(k, first)
 	p := c.newParts(inDigits, warp, first, at)
 	k.While(func() ptx.Pred { return tile.Get().Lt(c.rows) }, func() {
-		clearTotals(b.total)
-		clearTotals(less)
+		clearTotals(f.b.total)
+		clearTotals(f.less)
 		w := &c.reading
 		k.While(func() ptx.Pred { return w.row.Get().Eq(tile.Get()) }, func() {
 			c.wait()
-			var row [2]ptx.Shared[ptx.U8]
-			for r := range row {
-				line := g.Add(ptx.N(8 * r))
-				at := c.stage.Get().MulAdd(ptx.N(c.stageBytes()), line.Mul(ptx.N(c.rowPitch())))
-				if c.Tensor && c.bytes*c.Groups%16 != 0 {
-					at = at.Add(c.along(w).And(ptx.U(15)))
-				} else if !blockDecoders[c.Blocks.Block()].aligned() && !c.Tensor {
-					at = at.Add(c.place(line, w).And(ptx.U(15)))
-				}
-				row[r] = c.ring.At(at)
-			}
-			from := w.chunk.Get().Mul(ptx.N(c.Groups))
-			count := c.groups.Sub(from).Min(ptx.N(c.Groups))
-			// one multiplies the group that is static groups behind the one at i.
-			one := func(i ptx.U32, static int) {
-				for r := range row {
-					at := row[r].At(i.Mul(ptx.N(c.bytes)))
-					b.row[r], b.mine[r] = at.Offset(static*c.bytes), at.At(mine).Offset(static*c.bytes)
-				}
-				b.x, b.sums = nil, nil
-				n, bytes := from.Add(i), 2*c.weights
-				if inDigits {
-					bytes = c.weights
-				}
-				for t := range x {
-					b.x = append(b.x, []ptx.Shared[ptx.B32]{ptx.CastShared[ptx.B32](x[t].At(n.Mul(ptx.N(bytes))).Offset(static * bytes))})
-					if sums != nil {
-						b.sums = append(b.sums, []ptx.Shared[ptx.B32]{ptx.CastShared[ptx.B32](sums[t].At(n.Mul(ptx.N(c.weights / 16))).Offset(static * c.weights / 16))})
-					}
-				}
-				group(n, static)
-			}
-			if inDigits && c.Full {
-				// The groups of a stage together: what one waits for is hidden behind the
-				// other.
-				for i := range c.Groups {
-					one(ptx.U(0), i)
-				}
-			} else {
-				k.For(ptx.U(0), count, ptx.U(1), func(i ptx.U32) { one(i, 0) })
-			}
+			f.multiplyStage(w)
 			k.SyncWarp(ptx.AllLanes)
 			c.load(c.stage.Get())
 			n := c.stage.Get().Add(ptx.U(1))
@@ -302,12 +238,124 @@ func (c *quantFewCode) multiply(inDigits bool, warp, first ptx.U32, at ptx.Share
 			c.next(w)
 		})
 		if inDigits {
-			c.weigh(b.total, less)
+			c.weigh(f.b.total, f.less)
 		}
-		p.gather(b, tile.Get(), c.end(tile.Get()))
+		p.gather(f.b, tile.Get(), c.end(tile.Get()))
 		tile.Set(c.after(tile.Get()))
 	})
 	p.finish()
+}
+
+// fewFactors is how a warp multiplies groups of blocks by activations.
+type fewFactors struct {
+	*quantFewCode
+	inDigits bool
+	g        ptx.U32 // row of the lane, of eight
+	b        *blockLane
+	less     [][][4]ptx.Var[ptx.F32]      // minima, if they are summed for themselves
+	x, sums  []ptx.Shared[ptx.U8]         // of each tile of columns
+	mine     ptx.U32                      // bytes of a group before those of the lane
+	group    func(at ptx.U32, static int) // multiplies the group that is static groups behind the one at a place
+}
+
+func (c *quantFewCode) newFactors(inDigits bool) *fewFactors {
+	k, decoder := c.k, blockDecoders[c.Blocks.Block()]
+	g, quad := c.lane.Shr(ptx.U(2)), c.lane.And(ptx.U(3))
+	f := &fewFactors{quantFewCode: c, inDigits: inDigits, g: g}
+	b := &blockLane{k: k, weights: c.weights, quad: quad, row: make([]ptx.Shared[ptx.U8], 2), mine: make([]ptx.Shared[ptx.U8], 2)}
+	f.b = b
+	f.group = func(ptx.U32, int) { decoder.build(b) }
+	if inDigits {
+		f.multiplyDigits()
+	}
+	for i := range c.quantFewSpec.tiles() {
+		// Columns beyond the last are the last again, and not looked at.
+		col := g.Min(ptx.N(min(tileCols, c.M*pieces-i*tileCols) - 1)).Add(ptx.N(i * tileCols))
+		if inDigits {
+			f.x = append(f.x, c.xs.At(g.Min(ptx.N(c.Digits-1)).MulAdd(ptx.N(c.digitPitch()), quad.Shl(ptx.U(4)))))
+		} else {
+			f.x = append(f.x, c.xs.At(col.MulAdd(ptx.N(c.xPitch()), quad.Shl(ptx.U(4)))))
+		}
+		if decoder.mins {
+			f.sums = append(f.sums, c.sums.At(col.MulAdd(ptx.N(c.sumPitch()), quad.Shl(ptx.U(2)))))
+		}
+	}
+	b.total = newTotals(k, 1, c.quantFewSpec.tiles())
+	f.mine = quad.Shl(ptx.U(3))
+	if decoder.split {
+		f.mine = quad.Shl(ptx.U(2))
+	}
+	return f
+}
+
+// multiplyDigits has groups be multiplied by digits of activations.
+func (f *fewFactors) multiplyDigits() {
+	b := f.b
+	if blockDecoders[f.Blocks.Block()].mins {
+		f.less = newTotals(f.k, 1, 1)
+	}
+	flip := f.inexact.Offset(1).Load().B32()
+	code := f.digitCode()
+	late, sel := lateWords(b.quad)
+	f.group = func(from ptx.U32, i int) {
+		l := &digitLane{blockLane: b, units: []ptx.F32{f.units.At(from).Offset(i).Load()}, less: f.less, flip: flip}
+		if code.misaligned != nil {
+			l.misaligned = &misalignedLane{sel: sel, off: i * f.bytes, had: map[[2]int]ptx.B32{}}
+			for r := range b.row {
+				l.misaligned.at = append(l.misaligned.at, b.row[r].At(late))
+			}
+		}
+		code.build(l)
+	}
+}
+
+// multiplyStage multiplies the groups of the stage that is read.
+func (f *fewFactors) multiplyStage(w *walk) {
+	c := f.quantFewCode
+	var row [2]ptx.Shared[ptx.U8]
+	for r := range row {
+		line := f.g.Add(ptx.N(8 * r))
+		at := c.stage.Get().MulAdd(ptx.N(c.stageBytes()), line.Mul(ptx.N(c.rowPitch())))
+		if c.Tensor && c.bytes*c.Groups%16 != 0 {
+			at = at.Add(c.along(w).And(ptx.U(15)))
+		} else if !blockDecoders[c.Blocks.Block()].aligned() && !c.Tensor {
+			at = at.Add(c.place(line, w).And(ptx.U(15)))
+		}
+		row[r] = c.ring.At(at)
+	}
+	from := w.chunk.Get().Mul(ptx.N(c.Groups))
+	count := c.groups.Sub(from).Min(ptx.N(c.Groups))
+	if f.inDigits && c.Full {
+		// The groups of a stage together: what one waits for is hidden behind the
+		// other.
+		for i := range c.Groups {
+			f.multiplyGroup(row, from, ptx.U(0), i)
+		}
+		return
+	}
+	c.k.For(ptx.U(0), count, ptx.U(1), func(i ptx.U32) { f.multiplyGroup(row, from, i, 0) })
+}
+
+// multiplyGroup multiplies the group that is static groups behind the one at i, in the rows of a
+// stage whose first group is from.
+func (f *fewFactors) multiplyGroup(row [2]ptx.Shared[ptx.U8], from, i ptx.U32, static int) {
+	b := f.b
+	for r := range row {
+		at := row[r].At(i.Mul(ptx.N(f.bytes)))
+		b.row[r], b.mine[r] = at.Offset(static*f.bytes), at.At(f.mine).Offset(static*f.bytes)
+	}
+	b.x, b.sums = nil, nil
+	n, bytes := from.Add(i), 2*f.weights
+	if f.inDigits {
+		bytes = f.weights
+	}
+	for t := range f.x {
+		b.x = append(b.x, []ptx.Shared[ptx.B32]{ptx.CastShared[ptx.B32](f.x[t].At(n.Mul(ptx.N(bytes))).Offset(static * bytes))})
+		if f.sums != nil {
+			b.sums = append(b.sums, []ptx.Shared[ptx.B32]{ptx.CastShared[ptx.B32](f.sums[t].At(n.Mul(ptx.N(f.weights / 16))).Offset(static * f.weights / 16))})
+		}
+	}
+	f.group(n, static)
 }
 
 // newTotals returns sums for tiles of rows and of columns.

@@ -53,11 +53,10 @@ const (
 	maxHalves  = maxVectors + 1
 )
 
-func isNorm(o *op.Operation) bool    { return o == op.LayerNorm || o == op.RMSNorm }
-func isSoftmax(o *op.Operation) bool { return o == op.Softmax || o == op.LogSoftmax }
+func isNorm(o *op.Operation) bool { return o == op.LayerNorm || o == op.RMSNorm }
 
-// by returns the way in which so many lanes have a row of n vectors in registers, of which
-// there are enough for so many blocks.
+// by returns the schedule that holds a row of n vectors in the registers of the given
+// lanes, and bounds the registers so that a multiprocessor can hold the given blocks.
 func (w rowSchedule) by(lanes, blocks, n int) rowSchedule {
 	w.Lanes, w.Groups, w.Blocks, w.Registers = lanes, max(1, 128/lanes), blocks, (n-1)/lanes+1
 	return w
@@ -66,11 +65,11 @@ func (w rowSchedule) by(lanes, blocks, n int) rowSchedule {
 // chooseRowSchedule returns the schedule of an operation on rows of cols elements, with
 // the given number of weights for each element. One multiprocessor holds a whole row.
 func chooseRowSchedule(o *op.Operation, t op.DType, cols, weights int, d *Device) rowSchedule {
-	v, norm, soft := rowVector(t), isNorm(o), isSoftmax(o)
+	v := rowVector(t)
 	w := rowSchedule{Lanes: 1, Groups: 1, Rows: 1, Width: v, Load: ptx.Once, Save: ptx.Once}
-	anywhere := cols%v != 0
-	if anywhere {
-		// What rows share with their neighbours is read twice.
+	ragged := cols%v != 0
+	if ragged {
+		// Neighbouring rows share vectors, which are read twice.
 		w.Load, w.Save = ptx.Cached, ptx.Cached
 		if t == op.F32 && cols <= 256 || t != op.F32 && cols < 33 {
 			return w.singles(t, cols)
@@ -85,73 +84,21 @@ func chooseRowSchedule(o *op.Operation, t op.DType, cols, weights int, d *Device
 		}
 	}
 	n := rowVectors(cols, v)
-	if weights > 0 && anywhere && t == op.F32 {
-		if s, ok := w.misaligned(n, weights); ok {
-			return s
-		}
-		w.Save = ptx.Once // the weights shall stay in L1
-	}
-	resident := 32 / v // vectors that make 32 registers
+	rules, cached := floatRowRules, 256*9
 	if t != op.F32 {
 		w.AlignedWeights = weights > 0
-		return w.halves(o, n, resident, weights, d)
+		rules, cached = halfRowRules, 16*9
 	}
-	switch {
-	case n <= 32:
-		for w.Lanes < n {
-			w.Lanes *= 2
+	if ragged && weights > 0 && n > cached {
+		w.Save = ptx.Once // the weights stay in L1
+	}
+	resident := 32 / v // vectors that fill 32 registers
+	for _, r := range rules {
+		if r.fits(o, ragged, weights, n, d) {
+			return r.schedule(w, n)
 		}
-		w.Groups = 128 / w.Lanes
-	case n <= 40 && (weights > 1 || soft): // of a warp much would have nothing
-		w.Lanes, w.Groups = 16, 8
-	case n <= 32*resident+1:
-		w.Lanes, w.Groups = 32, 4
-	case n <= 128*5:
-		w.Lanes = 128
-	case n <= 256*8+1:
-		w.Lanes = 256
-	case n <= 512*8:
-		w.Lanes, w.Blocks = 512, 2
-	case n <= 512*10 && weights == 0 && norm, soft && n > 512*10 && n <= 512*11, weights > 1 && n <= 512*9:
-		w.Lanes, w.Blocks = 512, 2
-	case soft && n > 512*11 && anywhere && (n <= 256*23 || o == op.LogSoftmax && n <= 256*28):
-		w.Lanes, w.Blocks, w.Registers = 256, 2, 16
-		w.Shared = (n-1)/w.Lanes + 1 - w.Registers
-		return w
-	case n <= 512*10 && weights == 0: // two blocks again, if some of the row is in shared memory
-		w.Lanes, w.Blocks = 512, 2
-		w.Registers = 8
-		w.Shared = (n-1)/w.Lanes + 1 - w.Registers
-		return w
-	case n <= 512*16:
-		w.Lanes = 512
-	default:
-		w.Lanes = 1024
-		w.stream(n, resident, d)
-		return w
 	}
-	w.Registers = (n-1)/w.Lanes + 1
-	if w.Blocks == 0 && w.Lanes <= 256 && (o == op.LogSoftmax || o == op.Softmax && anywhere) ||
-		weights > 1 && w.Lanes == 256 && (w.Registers == 3 || w.Registers > 5) {
-		w.Blocks = enoughThreads(w.Registers) / w.threads()
-	}
-	return w
-}
-
-// enoughThreads returns how many threads a multiprocessor shall have registers for where each
-// holds so many vectors of float32. Of some lengths the assembler takes many more than it has
-// a use for, and fewer blocks have less under way: a log_softmax of 8191 elements has 63% of the
-// speed of a copy then, and 96 where it may not.
-func enoughThreads(registers int) int {
-	switch {
-	case registers < 3:
-		return 0
-	case registers == 3:
-		return 1280
-	case registers <= 5:
-		return 1024
-	}
-	return 768
+	return w.stream(n, resident, d)
 }
 
 // pairSchedules are the lengths of rows of 16-bit elements that begin anywhere and are
@@ -186,188 +133,17 @@ func (w rowSchedule) pairs(cols, weights int) (rowSchedule, bool) {
 	return w, false
 }
 
-// halves returns the way for rows of n vectors of 16-bit elements, so many of which
-// make 32 registers. As in memory they need half of these, and to make float32 of them
-// twice or three times costs less than to have fewer blocks, but for exponentials.
-func (w rowSchedule) halves(o *op.Operation, n, resident, weights int, d *Device) rowSchedule {
-	norm, soft := isNorm(o), isSoftmax(o)
-	anywhere := w.Load == ptx.Cached
-	shift := anywhere && weights > 0
-	if shift && n > 16*9 {
-		w.Save = ptx.Once
-	}
-	if weights > 0 && !anywhere {
-		if s, ok := w.short(n, weights); ok {
-			return s
-		}
-	}
-	switch {
-	case soft && !anywhere && n > 16 && n <= 8*3: // of more lanes many would have nothing
-		w.Lanes, w.Groups = 8, 16
-	case soft && !anywhere && n > 32 && n <= 16*3:
-		w.Lanes, w.Groups = 16, 8
-	case n <= 32 && !shift:
-		for w.Lanes < n {
-			w.Lanes *= 2
-		}
-		w.Groups = 128 / w.Lanes
-	case shift && n <= 16*9:
-		w.Lanes, w.Groups, w.Blocks = 16, 8, 4
-		if weights > 1 && n <= 16*8 {
-			w.Blocks = 5
-			if n <= 16*6 {
-				w.Blocks = 6
-			}
-		}
-	case shift && n <= 32*13:
-		w.Lanes, w.Groups, w.Blocks = 32, 4, 4
-		if n <= 32*9 {
-			w.Blocks = 5
-		}
-	case anywhere && (norm || soft) && n <= 16*9:
-		w.Lanes, w.Groups, w.Blocks, w.Packed = 16, 8, 5, true
-	case n <= 32*9:
-		w.Lanes, w.Groups = 32, 4
-		if anywhere && soft {
-			w.Blocks, w.Packed = 5, true
-		}
-	case soft && anywhere && n <= 32*11:
-		w.Lanes, w.Groups = 32, 4
-		if o == op.LogSoftmax {
-			w.Blocks, w.Packed = 5, true
-		}
-	case soft && (anywhere || o == op.LogSoftmax) && n > 128*3 && n <= 128*8:
-		w.Lanes, w.Blocks, w.Packed = 128, 5, true
-		if n <= 128*5 {
-			w.Blocks = 8
-		}
-	case n <= 128*7, weights > 0 && n <= 128*8:
-		w.Lanes = 128
-		if weights > 0 && n > 128*4 {
-			w.Packed, w.Blocks = true, 8
-			if weights > 1 && n > 128*6 && n < 128*8 && !anywhere {
-				w.Blocks = 7 // for eight there are too few registers
-			}
-		}
-	case shift && n <= 128*13:
-		w.Lanes, w.Packed, w.Blocks = 128, true, 6
-	case shift && weights > 1 && n <= 128*18:
-		w.Lanes, w.Packed, w.Blocks = 128, true, 5
-	case shift && n > 256*10 && n <= 128*33:
-		w.Lanes, w.Packed, w.Blocks = 128, true, 3
-		if n <= 128*24 {
-			w.Blocks = 4
-		}
-	case n > 256*8 && n <= 256*20 && norm && !anywhere:
-		w.Lanes, w.Packed, w.Blocks = 256, true, 2
-	case n <= 256*10 && norm:
-		w.Lanes = 256
-		if n > 256*5 {
-			w.Packed, w.Blocks = true, 3
-		} else if n > 256*4 {
-			w.Packed, w.Blocks = true, 4
-		}
-	case soft && n > 256*4 && n <= 256*5:
-		w.Lanes, w.Blocks, w.Packed = 256, 4, true
-	case n <= 256*6 && o != op.LogSoftmax:
-		w.Lanes = 256
-	case n <= 256*9:
-		w.Lanes, w.Blocks, w.Packed = 256, 3, true
-	case n <= 512*8+1:
-		w.Lanes, w.Blocks, w.Packed = 512, 2, true
-	case n <= 256*20 && !norm:
-		w.Lanes, w.Blocks, w.Packed = 256, 2, true
-	case n <= 512*16 && norm && !anywhere:
-		w.Lanes, w.Packed = 512, true
-	case n <= maxHalves && d.Shared >= 2*(9<<13+1<<10): // half of the row in shared memory, so that there are two blocks
-		w.Lanes, w.Blocks, w.Packed, w.Registers = 512, 2, true, 8
-		if anywhere {
-			w.Lanes, w.Registers = 256, 16
-			if weights > 1 {
-				w.Registers = 12
-			}
-		}
-		w.Shared = (n-1)/w.Lanes + 1 - w.Registers
-		return w
-	default:
-		w.Lanes = 1024
-		w.stream(n, resident, d)
-		return w
-	}
-	w.Registers = (n-1)/w.Lanes + 1
-	w.Packed = w.Packed || shift && w.Registers > 4
-	return w
-}
-
-// shortSchedules are the lengths, up to so many vectors, of rows of 16-bit elements with so many
-// weights that begin with vectors, for which the assembler takes too many registers where it
-// is not told, or a warp has too little to do. Others are as good as any.
-var shortSchedules = []struct {
-	weights, above, limit, lanes, blocks int
-	packed                               bool
-}{
-	{1, 16, 8 * 3, 8, 0, false},
-	{1, 8 * 3, 32, 16, 0, false},
-	{1, 32, 16 * 3, 16, 6, true},
-	{2, 16, 17, 8, 0, false},
-	{2, 17, 4 * 5, 4, 0, false},
-	{2, 4 * 5, 8 * 3, 8, 0, false},
-	{2, 8 * 3, 4 * 7, 4, 0, false},
-	{2, 4 * 7, 32, 8, 0, false},
-	{2, 32, 8 * 5, 8, 6, true},
-	{2, 8 * 5, 8 * 7, 8, 5, true},
-	{2, 8 * 7, 16 * 5, 16, 6, true},
-	{2, 32 * 4, 32 * 5, 32, 6, true},
-	{2, 32 * 5, 32 * 6, 32, 5, true},
-	{2, 32 * 9, 32 * 11, 32, 4, false},
-	{2, 128 * 3, 128 * 4, 128, 8, false},
-}
-
-// short returns the schedule that shortSchedules lists for the length of the rows.
-func (w rowSchedule) short(n, weights int) (rowSchedule, bool) {
-	for _, s := range shortSchedules {
-		if weights == s.weights && n > s.above && n <= s.limit {
-			w.Packed = s.packed
-			return w.by(s.lanes, s.blocks, n), true
-		}
-	}
-	return w, false
-}
-
-// stream makes w the way of blocks that go from row to row: of n vectors a thread
-// has so many in registers, and as many slots as there is room for beside what
-// reductions need.
-func (w *rowSchedule) stream(n, resident int, d *Device) {
+// stream returns the schedule of blocks of 1024 threads that go from row to row. A
+// thread holds as many of the n vectors as resident says in registers, and has a slot for
+// each other vector as far as shared memory has room beside the partial results.
+func (w rowSchedule) stream(n, resident int, d *Device) rowSchedule {
+	w.Lanes = 1024
 	each := (n-1)/w.Lanes + 1
 	w.Registers = min(each, resident)
 	w.Shared = each - w.Registers
 	room := (d.Shared/max(w.Blocks, 1) - 2<<10) / (16 * w.Lanes)
 	w.Ring = min(room, each)
-}
-
-// misaligned returns the way for rows of n vectors that begin anywhere, with weights
-// that do not: choosing these takes registers, of which there shall be few enough
-// for many blocks.
-func (w rowSchedule) misaligned(n, weights int) (rowSchedule, bool) {
-	switch {
-	case n > 256*8 && n <= 384*6 && weights > 1:
-		return w.by(384, 3, n), true
-	case n <= 256*9:
-		for _, s := range []struct{ lanes, registers, blocks int }{{32, 8, 0}, {32, 9, 6}, {128, 5, 10}, {128, 9, 7}, {256, 5, 5}, {256, 7, 4}, {256, 9, 0}} {
-			if n <= s.lanes*s.registers {
-				return w.by(s.lanes, s.blocks, n), true
-			}
-		}
-	case n > 512*8 && n <= 512*9 && weights == 1:
-		w.Save = ptx.Once
-		return w.by(512, 2, n), true
-	case n > 512*8 && n <= 256*20 && weights > 1: // what comes into shared memory has no room in L1, but one vector may
-		w = w.by(256, 2, n)
-		w.Save, w.Shared = ptx.Once, max(w.Registers-19, 0)
-		w.Registers -= w.Shared
-		return w, true
-	}
-	return w, false
+	return w
 }
 
 // singles returns the way for short rows that are moved by single elements, some

@@ -74,22 +74,72 @@ func (p *sgemmOf) declare(k *ptx.Kernel, s sgemmSpec, e *epilogue) *sink {
 func buildSgemm(k *ptx.Kernel, s sgemmSpec, e *epilogue) {
 	k.Block(s.threads(), 1, 1)
 	k.MinBlocks(s.Blocks)
-	var p sgemmOf
-	p.a = ptx.GlobalParam[ptx.F32](k, "a")
-	p.b = ptx.GlobalParam[ptx.F32](k, "b")
-	to := p.declare(k, s, e)
-	pa, pb := s.panels()
-	shared := ptx.DynamicShared[ptx.F32](k, s.shared()/4)
-	stage := s.stage()
+	c := &sgemmCode{sgemmSpec: s, k: k}
+	c.p.a = ptx.GlobalParam[ptx.F32](k, "a")
+	c.p.b = ptx.GlobalParam[ptx.F32](k, "b")
+	to := c.p.declare(k, s, e)
+	c.pa, c.pb = s.panels()
+	c.shared = ptx.DynamicShared[ptx.F32](k, s.shared()/4)
 
 	pair, part := k.Special(ptx.CtaidZ), k.Special(ptx.CtaidY)
-	t := k.Special(ptx.TidX)
-	row, col := s.place(k, &p)
+	c.t = k.Special(ptx.TidX)
+	row, col := s.place(k, &c.p)
+	c.bringFirst(pair, part, row, col)
+	myRow, myCol := c.placeThread()
+	c.newTerms()
 
-	// The part of the sum: all steps are whole but the very first.
+	c.reading, c.writing = ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.N(s.stage()*(s.Stages-1)))
+	k.CopyWait(s.Stages - 2)
+	k.Sync()
+	c.load(0, 0, c.reading.Get())
+	if !s.Long {
+		k.Count(c.count, c.turn)
+	} else {
+		s.inParts(k, c.acc, c.t, c.count, &c.p, c.turn)
+	}
+	if s.Slices > 1 {
+		s.gather(k, c.acc, c.inSlice, c.slice, c.shared)
+	}
+	s.finish(k, &c.p, to, c.acc, c.slice, row.Add(myRow), col.Add(myCol))
+}
+
+// sgemmCode is the code of a kernel.
+type sgemmCode struct {
+	sgemmSpec
+	k      *ptx.Kernel
+	p      sgemmOf
+	pa, pb sgemmPanel
+	shared ptx.Shared[ptx.F32]
+	t      ptx.U32
+
+	// Copies: where they begin, how far they have come, and how far a step is.
+	count        ptx.U32 // steps of the sum
+	fromA, fromB ptx.Global[ptx.F32]
+	advA, advB   ptx.U32
+	ca, cb       sgemmCopies
+	doneA, doneB ptx.Var[ptx.U32]
+
+	// The part of the thread.
+	inSlice, slice   ptx.U32
+	readA, readB     ptx.Shared[ptx.F32]
+	acc              [][]ptx.Var[ptx.F32]
+	u, v             [2][]ptx.Var[ptx.F32] // terms of a and of b: this one and the next
+	reading, writing ptx.Var[ptx.U32]      // stages in shared memory
+}
+
+// mine is the steps of each slice.
+func (c *sgemmCode) mine() int { return c.Depth / c.Slices }
+
+// laneCols is the lanes of a warp next to each other.
+func (c *sgemmCode) laneCols() int { return 32 / c.LaneRows }
+
+// bringFirst starts the copies of the first steps of part of the sum of a product. All steps
+// of the whole sum are whole but the very first.
+func (c *sgemmCode) bringFirst(pair, part, row, col ptx.U32) {
+	s, k, p := c.sgemmSpec, c.k, &c.p
 	all := p.k.Add(ptx.N(s.Depth - 1)).Div(ptx.N(s.Depth))
 	first := part.Mul(p.steps)
-	count := all.Sub(first).Min(p.steps)
+	c.count = all.Sub(first).Min(p.steps)
 	rest := p.k.Sub(all.Sub(ptx.U(1)).Mul(ptx.N(s.Depth)))
 	have := ptx.Select(first.Eq(ptx.U(0)), rest, ptx.N(s.Depth))
 	begin := ptx.Select(first.Eq(ptx.U(0)), ptx.U(0), rest.Add(first.Sub(ptx.U(1)).Mul(ptx.N(s.Depth))))
@@ -101,141 +151,133 @@ func buildSgemm(k *ptx.Kernel, s sgemmSpec, e *epilogue) {
 		}
 		return base.At(begin.MulAdd(pitch, line))
 	}
-	fromA := start(p.a, p.strideA, p.pitchA, row, s.AlongA)
-	fromB := start(p.b, p.strideB, p.pitchB, col, s.AlongB)
-	advA, advB := ptx.N(s.Depth), ptx.N(s.Depth)
-	if !s.AlongA {
-		advA = p.pitchA.Mul(advA)
-	}
-	if !s.AlongB {
-		advB = p.pitchB.Mul(advB)
-	}
-	ca := pa.copies(k, t, p.pitchA, p.linesA.Sub(row), shared)
-	cb := pb.copies(k, t, p.pitchB, p.linesB.Sub(col), shared.Offset(pa.size()))
+	c.fromA = start(p.a, p.strideA, p.pitchA, row, s.AlongA)
+	c.fromB = start(p.b, p.strideB, p.pitchB, col, s.AlongB)
+	c.advA, c.advB = c.advance(ptx.N(s.Depth))
+	c.ca = c.pa.copies(k, c.t, p.pitchA, p.linesA.Sub(row), c.shared)
+	c.cb = c.pb.copies(k, c.t, p.pitchB, p.linesB.Sub(col), c.shared.Offset(c.pa.size()))
 
-	// doneA and doneB are how far the copies have come.
-	doneA, doneB := ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
+	c.doneA, c.doneB = ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
 	for i := range s.Stages - 1 {
 		some := have
 		if i > 0 {
-			some = ptx.Select(ptx.N(i).Lt(count), ptx.N(s.Depth), ptx.U(0))
+			some = ptx.Select(ptx.N(i).Lt(c.count), ptx.N(s.Depth), ptx.U(0))
 		}
-		ca.bring(fromA.At(doneA.Get()), ptx.N(i*stage), some)
-		cb.bring(fromB.At(doneB.Get()), ptx.N(i*stage), some)
+		c.ca.bring(c.fromA.At(c.doneA.Get()), ptx.N(i*s.stage()), some)
+		c.cb.bring(c.fromB.At(c.doneB.Get()), ptx.N(i*s.stage()), some)
 		k.CopyCommit()
 		if i == 0 {
-			firstA, firstB := have, have
-			if !s.AlongA {
-				firstA = p.pitchA.Mul(have)
-			}
-			if !s.AlongB {
-				firstB = p.pitchB.Mul(have)
-			}
-			doneA.Set(firstA)
-			doneB.Set(firstB)
+			firstA, firstB := c.advance(have)
+			c.doneA.Set(firstA)
+			c.doneB.Set(firstB)
 			continue
 		}
-		ptx.AddTo(doneA, advA)
-		ptx.AddTo(doneB, advB)
+		ptx.AddTo(c.doneA, c.advA)
+		ptx.AddTo(c.doneB, c.advB)
 	}
+}
 
-	// The place of the thread in the tile.
-	inSlice := t
-	slice := ptx.U(0)
-	if s.Slices > 1 {
-		inSlice, slice = t.Rem(ptx.N(s.group())), t.Div(ptx.N(s.group()))
+// advance returns how far n terms are in the operands.
+func (c *sgemmCode) advance(n ptx.U32) (a, b ptx.U32) {
+	a, b = n, n
+	if !c.AlongA {
+		a = c.p.pitchA.Mul(n)
 	}
-	lane, warp := t.And(ptx.U(31)), inSlice.Shr(ptx.U(5))
-	laneCols := 32 / s.LaneRows
-	warpRows, warpCols := s.LaneRows*s.Own, laneCols*s.Wide
+	if !c.AlongB {
+		b = c.p.pitchB.Mul(n)
+	}
+	return a, b
+}
+
+// placeThread returns the place of the thread in the tile.
+func (c *sgemmCode) placeThread() (row, col ptx.U32) {
+	s, t := c.sgemmSpec, c.t
+	c.inSlice = t
+	c.slice = ptx.U(0)
+	if s.Slices > 1 {
+		c.inSlice, c.slice = t.Rem(ptx.N(s.group())), t.Div(ptx.N(s.group()))
+	}
+	lane, warp := t.And(ptx.U(31)), c.inSlice.Shr(ptx.U(5))
+	warpRows, warpCols := s.LaneRows*s.Own, c.laneCols()*s.Wide
 	across := s.Cols / warpCols
 	laneRow, laneCol := lanePlace(lane, s.LaneRows)
-	myRow := warp.Div(ptx.N(across)).MulAdd(ptx.N(warpRows), laneRow.Mul(ptx.U(4)))
-	myCol := warp.Rem(ptx.N(across)).MulAdd(ptx.N(warpCols), laneCol.Mul(ptx.U(4)))
-	mine := s.Depth / s.Slices // steps of each
-	readA := shared.At(slice.Mul(ptx.N(mine * pa.pitch())).Add(myRow))
-	readB := shared.Offset(pa.size()).At(slice.Mul(ptx.N(mine * pb.pitch())).Add(myCol))
+	row = warp.Div(ptx.N(across)).MulAdd(ptx.N(warpRows), laneRow.Mul(ptx.U(4)))
+	col = warp.Rem(ptx.N(across)).MulAdd(ptx.N(warpCols), laneCol.Mul(ptx.U(4)))
+	c.readA = c.shared.At(c.slice.Mul(ptx.N(c.mine() * c.pa.pitch())).Add(row))
+	c.readB = c.shared.Offset(c.pa.size()).At(c.slice.Mul(ptx.N(c.mine() * c.pb.pitch())).Add(col))
+	return row, col
+}
 
-	acc := make([][]ptx.Var[ptx.F32], s.Own)
-	for i := range acc {
-		acc[i] = make([]ptx.Var[ptx.F32], s.Wide)
-		for j := range acc[i] {
-			acc[i][j] = ptx.NewVar(k, ptx.F(0))
+// newTerms declares the registers of sums and terms.
+func (c *sgemmCode) newTerms() {
+	zeros := func(n int) []ptx.Var[ptx.F32] {
+		v := make([]ptx.Var[ptx.F32], n)
+		for i := range v {
+			v[i] = ptx.NewVar(c.k, ptx.F(0))
 		}
+		return v
 	}
-	var u, v [2][]ptx.Var[ptx.F32]
-	for h := range u {
-		for range s.Own {
-			u[h] = append(u[h], ptx.NewVar(k, ptx.F(0)))
-		}
-		for range s.Wide {
-			v[h] = append(v[h], ptx.NewVar(k, ptx.F(0)))
-		}
+	for range c.Own {
+		c.acc = append(c.acc, zeros(c.Wide))
 	}
-	load := func(h, d int, at ptx.U32) {
-		a, b := readA.At(at), readB.At(at)
-		for i := 0; i < s.Own; i += 4 {
-			for j, x := range a.Offset(d*pa.pitch() + i*s.LaneRows).Load4() {
-				u[h][i+j].Set(x)
-			}
-		}
-		for i := 0; i < s.Wide; i += 4 {
-			for j, x := range b.Offset(d*pb.pitch() + i*laneCols).Load4() {
-				v[h][i+j].Set(x)
-			}
-		}
+	for h := range c.u {
+		c.u[h] = zeros(c.Own)
+		c.v[h] = zeros(c.Wide)
 	}
-	next := func(at ptx.Var[ptx.U32]) {
-		ptx.AddTo(at, ptx.N(stage))
-		at.Set(ptx.Select(at.Get().Eq(ptx.N(stage*s.Stages)), ptx.U(0), at.Get()))
-	}
+}
 
-	reading, writing := ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.N(stage*(s.Stages-1)))
-	k.CopyWait(s.Stages - 2)
-	k.Sync()
-	load(0, 0, reading.Get())
-	// A turn multiplies a step of the sum while the next terms come from shared
-	// memory and a later step comes from global memory.
-	turn := func(i ptx.U32) {
-		for d := range mine {
-			h := d & 1
-			if d == mine-1 {
-				k.CopyWait(s.Stages - 2)
-				k.Sync()
-				next(reading)
-				load(1-h, 0, reading.Get())
-			} else {
-				load(1-h, d+1, reading.Get())
-			}
-			if d == 0 {
-				some := i.Add(ptx.N(s.Stages - 1)).Lt(count)
-				ca.bringAll(fromA.At(doneA.Get()), writing.Get(), some)
-				cb.bringAll(fromB.At(doneB.Get()), writing.Get(), some)
-				k.CopyCommit()
-				next(writing)
-				ptx.AddTo(doneA, advA)
-				ptx.AddTo(doneB, advB)
-			}
-			for i := range s.Own {
-				for j := range s.Wide {
-					if i&1 == 1 { // a turn at the end of a row changes one operand only
-						j = s.Wide - 1 - j
-					}
-					ptx.MulAddTo(acc[i][j], u[h][i].Get(), v[h][j].Get())
+// load reads term d of the stage at the given place into half h of the terms.
+func (c *sgemmCode) load(h, d int, at ptx.U32) {
+	a, b := c.readA.At(at), c.readB.At(at)
+	for i := 0; i < c.Own; i += 4 {
+		for j, x := range a.Offset(d*c.pa.pitch() + i*c.LaneRows).Load4() {
+			c.u[h][i+j].Set(x)
+		}
+	}
+	for i := 0; i < c.Wide; i += 4 {
+		for j, x := range b.Offset(d*c.pb.pitch() + i*c.laneCols()).Load4() {
+			c.v[h][i+j].Set(x)
+		}
+	}
+}
+
+// next goes to the next stage, after the last one to the first.
+func (c *sgemmCode) next(at ptx.Var[ptx.U32]) {
+	ptx.AddTo(at, ptx.N(c.stage()))
+	at.Set(ptx.Select(at.Get().Eq(ptx.N(c.stage()*c.Stages)), ptx.U(0), at.Get()))
+}
+
+// turn multiplies step i of the sum while the next terms come from shared
+// memory and a later step comes from global memory.
+func (c *sgemmCode) turn(i ptx.U32) {
+	for d := range c.mine() {
+		h := d & 1
+		if d == c.mine()-1 {
+			c.k.CopyWait(c.Stages - 2)
+			c.k.Sync()
+			c.next(c.reading)
+			c.load(1-h, 0, c.reading.Get())
+		} else {
+			c.load(1-h, d+1, c.reading.Get())
+		}
+		if d == 0 {
+			some := i.Add(ptx.N(c.Stages - 1)).Lt(c.count)
+			c.ca.bringAll(c.fromA.At(c.doneA.Get()), c.writing.Get(), some)
+			c.cb.bringAll(c.fromB.At(c.doneB.Get()), c.writing.Get(), some)
+			c.k.CopyCommit()
+			c.next(c.writing)
+			ptx.AddTo(c.doneA, c.advA)
+			ptx.AddTo(c.doneB, c.advB)
+		}
+		for i := range c.Own {
+			for j := range c.Wide {
+				if i&1 == 1 { // a turn at the end of a row changes one operand only
+					j = c.Wide - 1 - j
 				}
+				ptx.MulAddTo(c.acc[i][j], c.u[h][i].Get(), c.v[h][j].Get())
 			}
 		}
 	}
-	if !s.Long {
-		k.Count(count, turn)
-	} else {
-		s.inParts(k, acc, t, count, &p, turn)
-	}
-
-	if s.Slices > 1 {
-		s.gather(k, acc, inSlice, slice, shared)
-	}
-	s.finish(k, &p, to, acc, slice, row.Add(myRow), col.Add(myCol))
 }
 
 // place returns the first row and column of the block: bands of rows of tiles,

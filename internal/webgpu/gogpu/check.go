@@ -68,228 +68,268 @@ func (m *module) mismatch(in instr) error {
 	return fmt.Errorf("a value of another type than what it is used as (SPIR-V instruction %d)", in.op)
 }
 
+// rule is what an instruction must be like.
+type rule struct {
+	words  int                              // operands at least
+	result bool                             // its first two operands are the type and the number of its result
+	fits   func(m *module, a []uint32) bool // whether the types of the operands fit; nil if any do
+	check  func(m *module, in instr) error  // likewise, for more than types
+}
+
+// rules lists the instructions of functions, with the least number of operands, but for those that plain lists.
+var rules = map[uint16]rule{
+	opLine: {}, opNoLine: {}, opLoopMerge: {}, opSelectionMerge: {}, opBranch: {}, opReturn: {}, opUnreachable: {},
+	opControlBarrier: {}, opMemoryBarrier: {},
+	opLabel:     {words: 1},
+	opFunction:  {words: 4},
+	opPhi:       {words: 4, result: true}, // of the compiler's own making
+	opParameter: {words: 2, result: true, fits: (*module).parameterFits},
+	opVariable:  {words: 3, check: (*module).checkVariable},
+	opLoad: {words: 3, result: true, fits: func(m *module, a []uint32) bool {
+		p := m.def[m.typeOf[a[2]]]
+		return p.op == opTypePointer && p.args[2] == a[0]
+	}},
+	opStore:       {words: 2, check: (*module).checkStore},
+	opAccessChain: {words: 4, result: true, check: (*module).checkAccessChain},
+	opArrayLength: {words: 4, result: true, fits: func(m *module, a []uint32) bool {
+		p := m.def[m.typeOf[a[2]]]
+		return p.op == opTypePointer && m.def[p.args[2]].op == opTypeStruct && m.shape(a[0]) == oneInteger
+	}},
+	opCall:        {words: 3, result: true, check: (*module).checkCall},
+	opReturnValue: {words: 1, fits: func(m *module, a []uint32) bool { return m.typeOf[a[0]] == m.result }},
+	opBranchIf:    {words: 3, fits: func(m *module, a []uint32) bool { return m.shapeOf(a[0]) == shape{'b', 1} }},
+	opSwitch:      {words: 2, fits: func(m *module, a []uint32) bool { return m.shapeOf(a[0]) == oneInteger }},
+	opSelect: {words: 5, result: true, fits: func(m *module, a []uint32) bool {
+		r := m.shape(a[0])
+		return r.count > 0 && m.shapeOf(a[2]) == shape{'b', r.count} && m.typeOf[a[3]] == a[0] && m.typeOf[a[4]] == a[0]
+	}},
+	opBitcast: {words: 3, result: true, fits: func(m *module, a []uint32) bool {
+		r, x := m.shape(a[0]), m.shapeOf(a[2])
+		return r.count == x.count && r.count > 0 && r.class != 'b' && x.class != 'b'
+	}},
+	opCopyObject: {words: 3, result: true, fits: func(m *module, a []uint32) bool { return m.typeOf[a[2]] == a[0] }},
+	opAny:        {words: 3, result: true, fits: (*module).logicFits},
+	opAll:        {words: 3, result: true, fits: (*module).logicFits},
+	opDot: {words: 4, result: true, fits: func(m *module, a []uint32) bool {
+		x := m.shapeOf(a[2])
+		return m.shape(a[0]) == oneFloat && x.class == 'f' && x.count > 1 && m.shapeOf(a[3]) == x
+	}},
+	opTranspose:         {words: 3, result: true, check: (*module).matrices},
+	opMatrixTimesScalar: {words: 4, result: true, check: (*module).matrices},
+	opVectorTimesMatrix: {words: 4, result: true, check: (*module).matrices},
+	opMatrixTimesVector: {words: 4, result: true, check: (*module).matrices},
+	opMatrixTimesMatrix: {words: 4, result: true, check: (*module).matrices},
+	opConstruct:         {words: 3, result: true, check: (*module).construct},
+	opExtract: {words: 4, result: true, fits: func(m *module, a []uint32) bool {
+		return m.isPart(a[0], m.typeOf[a[2]], a[3:])
+	}},
+	opInsert: {words: 5, result: true, fits: func(m *module, a []uint32) bool {
+		return m.typeOf[a[3]] == a[0] && m.isPart(m.typeOf[a[2]], a[0], a[4:])
+	}},
+	opExtractDynamic: {words: 4, result: true, fits: func(m *module, a []uint32) bool {
+		v := m.shapeOf(a[2])
+		return v.count > 1 && m.shape(a[0]) == shape{v.class, 1} && m.shapeOf(a[3]) == oneInteger
+	}},
+	opInsertDynamic: {words: 5, result: true, fits: func(m *module, a []uint32) bool {
+		v := m.shapeOf(a[2])
+		return v.count > 1 && m.typeOf[a[2]] == a[0] && m.shapeOf(a[3]) == shape{v.class, 1} && m.shapeOf(a[4]) == oneInteger
+	}},
+	opShuffle: {words: 5, result: true, fits: (*module).shuffleFits},
+	opExtInst: {words: 5, result: true, check: (*module).checkFunction},
+	opAtomicLoad: {words: 5, result: true, check: func(m *module, in instr) error {
+		return m.atomic(in, in.args[0], in.args[2], nil)
+	}},
+	opAtomicStore: {words: 4, check: func(m *module, in instr) error {
+		return m.atomic(in, 0, in.args[0], in.args[3:])
+	}},
+	opAtomicCompareExchange: {words: 8, result: true, check: func(m *module, in instr) error {
+		return m.atomic(in, in.args[0], in.args[2], in.args[6:8])
+	}},
+	opAtomicExchange: atomicUpdate, opAtomicIAdd: atomicUpdate, opAtomicISub: atomicUpdate,
+	opAtomicSMin: atomicUpdate, opAtomicUMin: atomicUpdate, opAtomicSMax: atomicUpdate, opAtomicUMax: atomicUpdate,
+	opAtomicAnd: atomicUpdate, opAtomicOr: atomicUpdate, opAtomicXor: atomicUpdate,
+}
+
+// atomicUpdate is the rule of atomic operations with one operand besides the memory.
+var atomicUpdate = rule{words: 6, result: true, check: func(m *module, in instr) error {
+	if len(in.args) != 6 {
+		return errFormat
+	}
+	return m.atomic(in, in.args[0], in.args[2], in.args[5:])
+}}
+
+var oneInteger, oneFloat = shape{'i', 1}, shape{'f', 1}
+
+// shapeOf returns the shape of a value.
+func (m *module) shapeOf(id uint32) shape { return m.shape(m.typeOf[id]) }
+
 // check judges an instruction of a function. What it does not know it refuses: drivers take
 // SPIR-V at its word, and some end the process.
 func (m *module) check(in instr) error {
 	a := in.args
-	ofType := func(id uint32) shape { return m.shape(m.typeOf[id]) }
-	need := func(ok bool) error {
-		if !ok {
-			return m.mismatch(in)
-		}
-		return nil
-	}
-	least := map[uint16]int{opCall: 3, opLoad: 3, opStore: 2, opAccessChain: 4, opArrayLength: 4, opExtInst: 5, opVariable: 3, opExtract: 4, opInsert: 5,
-		opExtractDynamic: 4, opInsertDynamic: 5, opShuffle: 5, opConstruct: 3, opSelect: 5, opBranchIf: 3, opSwitch: 2, opReturnValue: 1, opPhi: 4, opBitcast: 3,
-		opParameter: 2, opFunction: 4, opLabel: 1, 148: 4, 143: 4, 144: 4, 145: 4, 146: 4, 84: 3, 83: 3, 154: 3, 155: 3, 227: 5, 228: 4, 230: 8}
-	if len(a) < least[in.op] {
-		return errFormat
-	}
-	// Results have types from here on.
-	result := func() {
-		if len(a) >= 2 {
-			m.typeOf[a[1]] = a[0]
-		}
-	}
-	numbers := func(rule string, operands []uint32) error {
-		r := m.shape(a[0])
-		if r.class != rule[0] || len(operands) != len(rule)-1 {
-			return m.mismatch(in)
-		}
-		for i, o := range operands {
-			want := shape{rule[1+i], r.count}
-			if want.class < 'a' {
-				want = shape{want.class + 'a' - 'A', 1}
-			}
-			if ofType(o) != want {
-				return m.mismatch(in)
-			}
-		}
-		return nil
-	}
-	if rule, ok := plain[in.op]; ok {
+	if operands, ok := plain[in.op]; ok {
 		if len(a) < 2 {
 			return errFormat
 		}
-		result()
-		return numbers(rule, a[2:])
+		m.typeOf[a[1]] = a[0]
+		return m.numbers(in, operands, a[2:])
 	}
-	switch in.op {
-	case opLabel, opLoopMerge, opSelectionMerge, opBranch, opReturn, opUnreachable, opFunction, 8, 317: // line numbers
-		return nil
-	case opParameter:
-		result()
-		f := m.def[m.typeOf[m.inside]]
-		m.nth++
-		return need(f.op == opTypeFunction && m.nth+1 < len(f.args) && f.args[m.nth+1] == a[0])
-	case opVariable:
-		m.note(in)
-		t := m.def[a[0]]
-		return need(t.op == opTypePointer && t.args[1] == a[2] && (len(a) < 4 || m.typeOf[a[3]] == t.args[2]))
-	case opLoad:
-		result()
-		p := m.def[m.typeOf[a[2]]]
-		return need(p.op == opTypePointer && p.args[2] == a[0])
-	case opStore:
-		p := m.def[m.typeOf[a[0]]]
-		if p.op != opTypePointer || p.args[2] != m.typeOf[a[1]] {
-			return m.mismatch(in)
-		}
-		return m.writes(a[0])
-	case opAccessChain:
-		result()
-		p := m.def[m.typeOf[a[2]]]
-		if p.op != opTypePointer {
-			return m.mismatch(in)
-		}
-		m.root[a[1]] = m.root[a[2]]
-		t := p.args[2]
-		for _, index := range a[3:] {
-			if ofType(index) != (shape{'i', 1}) {
-				return m.mismatch(in)
-			}
-			n := m.elements(t)
-			if c := m.def[index]; c.op == opConstant && n > 0 && c.args[2] >= n {
-				return fmt.Errorf("index %d of what has %d elements", c.args[2], n)
-			}
-			if t = m.element(t, index); t == 0 {
-				return m.mismatch(in)
-			}
-		}
-		r := m.def[a[0]]
-		return need(r.op == opTypePointer && r.args[1] == p.args[1] && r.args[2] == t)
-	case opArrayLength:
-		result()
-		p := m.def[m.typeOf[a[2]]]
-		return need(p.op == opTypePointer && m.def[p.args[2]].op == opTypeStruct && m.shape(a[0]) == shape{'i', 1})
-	case opCall:
-		result()
-		f := m.def[m.typeOf[a[2]]]
-		if f.op != opTypeFunction || f.args[1] != a[0] || len(f.args)-2 != len(a)-3 {
-			return m.mismatch(in)
-		}
-		m.calls[m.inside] = append(m.calls[m.inside], a[2])
-		for i, arg := range a[3:] {
-			if m.typeOf[arg] != f.args[2+i] {
-				return m.mismatch(in)
-			}
-			// What is written through a pointer is judged where it is passed.
-			if t := m.def[f.args[2+i]]; t.op == opTypePointer && (t.args[1] == classStorage || t.args[1] == classUniform) {
-				if err := m.writes(arg); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	case opReturnValue:
-		return need(m.typeOf[a[0]] == m.result)
-	case opBranchIf:
-		return need(ofType(a[0]) == shape{'b', 1})
-	case opSwitch:
-		return need(ofType(a[0]) == shape{'i', 1})
-	case opPhi:
-		result()
-		return nil // of the compiler's own making
-	case opSelect:
-		result()
-		r := m.shape(a[0])
-		return need(r.count > 0 && ofType(a[2]) == shape{'b', r.count} && m.typeOf[a[3]] == a[0] && m.typeOf[a[4]] == a[0])
-	case opBitcast:
-		result()
-		r, x := m.shape(a[0]), ofType(a[2])
-		return need(r.count == x.count && r.count > 0 && r.class != 'b' && x.class != 'b')
-	case 83: // CopyObject
-		result()
-		return need(m.typeOf[a[2]] == a[0])
-	case 154, 155: // Any, All
-		result()
-		return need(m.shape(a[0]) == shape{'b', 1} && ofType(a[2]).class == 'b' && ofType(a[2]).count > 1)
-	case 148: // Dot
-		result()
-		x := ofType(a[2])
-		return need(m.shape(a[0]) == shape{'f', 1} && x.class == 'f' && x.count > 1 && ofType(a[3]) == x)
-	case 84, 143, 144, 145, 146: // of matrices
-		result()
-		return m.matrices(in)
-	case opConstruct:
-		result()
-		return m.construct(in)
-	case opExtract:
-		result()
-		t := m.typeOf[a[2]]
-		for _, i := range a[3:] {
-			if t = m.member(t, i); t == 0 {
-				return m.mismatch(in)
-			}
-		}
-		return need(t == a[0])
-	case opInsert:
-		result()
-		t := m.typeOf[a[3]]
-		if t != a[0] {
-			return m.mismatch(in)
-		}
-		for _, i := range a[4:] {
-			if t = m.member(t, i); t == 0 {
-				return m.mismatch(in)
-			}
-		}
-		return need(t == m.typeOf[a[2]])
-	case opExtractDynamic:
-		result()
-		v := ofType(a[2])
-		return need(v.count > 1 && m.shape(a[0]) == shape{v.class, 1} && ofType(a[3]) == shape{'i', 1})
-	case opInsertDynamic:
-		result()
-		v := ofType(a[2])
-		return need(v.count > 1 && m.typeOf[a[2]] == a[0] && ofType(a[3]) == shape{v.class, 1} && ofType(a[4]) == shape{'i', 1})
-	case opShuffle:
-		result()
-		x, y, r := ofType(a[2]), ofType(a[3]), m.shape(a[0])
-		if x.class != y.class || r.class != x.class || x.count < 2 || y.count < 2 || int(r.count) != len(a)-4 {
-			return m.mismatch(in)
-		}
-		for _, i := range a[4:] {
-			if i >= x.count+y.count {
-				return m.mismatch(in)
-			}
-		}
-		return nil
-	case opExtInst:
-		result()
-		if a[2] != m.glsl {
-			return errFormat
-		}
-		if rule, ok := functions[a[3]]; ok {
-			return numbers(rule, a[4:])
-		}
-		if list, ok := others[a[3]]; ok {
-			return need(len(a) == 5 && m.shape(a[0]) == list[0] && ofType(a[4]) == list[1])
-		}
-		switch a[3] {
-		case 66: // Length
-			return need(len(a) == 5 && m.shape(a[0]) == shape{'f', 1} && ofType(a[4]).class == 'f')
-		case 67: // Distance
-			return need(len(a) == 6 && m.shape(a[0]) == shape{'f', 1} && ofType(a[4]).class == 'f' && ofType(a[5]) == ofType(a[4]))
-		}
-	case 224, 225: // barriers
-		return nil
-	case 227: // AtomicLoad
-		result()
-		return m.atomic(in, a[0], a[2], nil)
-	case 228: // AtomicStore
-		return m.atomic(in, 0, a[0], a[3:])
-	case 229, 234, 235, 236, 237, 238, 239, 240, 241, 242:
-		if len(a) != 6 {
-			return errFormat
-		}
-		result()
-		return m.atomic(in, a[0], a[2], a[5:])
-	case 230: // AtomicCompareExchange
-		result()
-		return m.atomic(in, a[0], a[2], a[6:8])
+	r, ok := rules[in.op]
+	if !ok {
+		return unknown(in, "")
 	}
-	return fmt.Errorf("it uses something that is not known to be compiled well (SPIR-V instruction %d%s)", in.op, map[bool]string{true: fmt.Sprintf(", function %d", append(a, 0, 0, 0, 0)[3])}[in.op == opExtInst])
+	if len(a) < r.words {
+		return errFormat
+	}
+	if r.result {
+		m.typeOf[a[1]] = a[0]
+	}
+	if r.fits != nil && !r.fits(m, a) {
+		return m.mismatch(in)
+	}
+	if r.check != nil {
+		return r.check(m, in)
+	}
+	return nil
+}
+
+// unknown says that an instruction is refused.
+func unknown(in instr, which string) error {
+	return fmt.Errorf("it uses something that is not known to be compiled well (SPIR-V instruction %d%s)", in.op, which)
+}
+
+// numbers judges an instruction by what plain or functions list.
+func (m *module) numbers(in instr, classes string, operands []uint32) error {
+	r := m.shape(in.args[0])
+	if r.class != classes[0] || len(operands) != len(classes)-1 {
+		return m.mismatch(in)
+	}
+	for i, o := range operands {
+		want := shape{classes[1+i], r.count}
+		if want.class < 'a' {
+			want = shape{want.class + 'a' - 'A', 1}
+		}
+		if m.shapeOf(o) != want {
+			return m.mismatch(in)
+		}
+	}
+	return nil
+}
+
+// parameterFits has the next parameter of the function be of the type that the function says.
+func (m *module) parameterFits(a []uint32) bool {
+	f := m.def[m.typeOf[m.inside]]
+	m.nth++
+	return f.op == opTypeFunction && m.nth+1 < len(f.args) && f.args[m.nth+1] == a[0]
+}
+
+func (m *module) logicFits(a []uint32) bool {
+	x := m.shapeOf(a[2])
+	return m.shape(a[0]) == shape{'b', 1} && x.class == 'b' && x.count > 1
+}
+
+func (m *module) shuffleFits(a []uint32) bool {
+	x, y, r := m.shapeOf(a[2]), m.shapeOf(a[3]), m.shape(a[0])
+	if x.class != y.class || r.class != x.class || x.count < 2 || y.count < 2 || int(r.count) != len(a)-4 {
+		return false
+	}
+	for _, i := range a[4:] {
+		if i >= x.count+y.count {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *module) checkVariable(in instr) error {
+	a := in.args
+	m.note(in)
+	t := m.def[a[0]]
+	if t.op != opTypePointer || t.args[1] != a[2] || len(a) > 3 && m.typeOf[a[3]] != t.args[2] {
+		return m.mismatch(in)
+	}
+	return nil
+}
+
+func (m *module) checkStore(in instr) error {
+	p := m.def[m.typeOf[in.args[0]]]
+	if p.op != opTypePointer || p.args[2] != m.typeOf[in.args[1]] {
+		return m.mismatch(in)
+	}
+	return m.writes(in.args[0])
+}
+
+func (m *module) checkAccessChain(in instr) error {
+	a := in.args
+	p := m.def[m.typeOf[a[2]]]
+	if p.op != opTypePointer {
+		return m.mismatch(in)
+	}
+	m.root[a[1]] = m.root[a[2]]
+	t := p.args[2]
+	for _, index := range a[3:] {
+		if m.shapeOf(index) != oneInteger {
+			return m.mismatch(in)
+		}
+		n := m.elements(t)
+		if c := m.def[index]; c.op == opConstant && n > 0 && c.args[2] >= n {
+			return fmt.Errorf("index %d of what has %d elements", c.args[2], n)
+		}
+		if t = m.element(t, index); t == 0 {
+			return m.mismatch(in)
+		}
+	}
+	if r := m.def[a[0]]; r.op != opTypePointer || r.args[1] != p.args[1] || r.args[2] != t {
+		return m.mismatch(in)
+	}
+	return nil
+}
+
+func (m *module) checkCall(in instr) error {
+	a := in.args
+	f := m.def[m.typeOf[a[2]]]
+	if f.op != opTypeFunction || f.args[1] != a[0] || len(f.args)-2 != len(a)-3 {
+		return m.mismatch(in)
+	}
+	m.calls[m.inside] = append(m.calls[m.inside], a[2])
+	for i, arg := range a[3:] {
+		if m.typeOf[arg] != f.args[2+i] {
+			return m.mismatch(in)
+		}
+		// What is written through a pointer is judged where it is passed.
+		if t := m.def[f.args[2+i]]; t.op == opTypePointer && (t.args[1] == classStorage || t.args[1] == classUniform) {
+			if err := m.writes(arg); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkFunction judges a call of a function of GLSL.std.450.
+func (m *module) checkFunction(in instr) error {
+	a := in.args
+	if a[2] != m.glsl {
+		return errFormat
+	}
+	if classes, ok := functions[a[3]]; ok {
+		return m.numbers(in, classes, a[4:])
+	}
+	ok := false
+	switch list, other := others[a[3]]; {
+	case other:
+		ok = len(a) == 5 && m.shape(a[0]) == list[0] && m.shapeOf(a[4]) == list[1]
+	case a[3] == glslLength:
+		ok = len(a) == 5 && m.shape(a[0]) == oneFloat && m.shapeOf(a[4]).class == 'f'
+	case a[3] == glslDistance:
+		ok = len(a) == 6 && m.shape(a[0]) == oneFloat && m.shapeOf(a[4]).class == 'f' && m.shapeOf(a[5]) == m.shapeOf(a[4])
+	default:
+		return unknown(in, fmt.Sprintf(", function %d", a[3]))
+	}
+	if !ok {
+		return m.mismatch(in)
+	}
+	return nil
 }
 
 // writes reports an error if the pointer leads to what may not be written.
@@ -338,6 +378,16 @@ func (m *module) member(t, i uint32) uint32 {
 	return m.element(t, 0)
 }
 
+// isPart reports whether a part of t, or of a part of it and so on, has the given type.
+func (m *module) isPart(part, t uint32, at []uint32) bool {
+	for _, i := range at {
+		if t = m.member(t, i); t == 0 {
+			return false
+		}
+	}
+	return t == part
+}
+
 // construct judges a composite put together of parts: vectors also of shorter vectors.
 func (m *module) construct(in instr) error {
 	t, parts := in.args[0], in.args[2:]
@@ -384,14 +434,14 @@ func (m *module) matrices(in instr) error {
 	rc, rr := grid(a[0])
 	xc, xr := grid(m.typeOf[a[2]])
 	ok := rc > 0 && xc > 0
-	if in.op == 84 {
+	if in.op == opTranspose {
 		ok = ok && rc == xr && rr == xc
 	} else {
 		yc, yr := grid(m.typeOf[a[3]])
 		switch in.op {
-		case 143: // by a number
+		case opMatrixTimesScalar:
 			ok = ok && rc == xc && rr == xr && yc == 1 && yr == 1
-		case 144: // a row times a matrix
+		case opVectorTimesMatrix:
 			ok = ok && xc == 1 && xr == yr && rc == 1 && rr == yc
 		default:
 			ok = ok && xc == yr && rc == yc && rr == xr

@@ -14,52 +14,79 @@ import (
 const (
 	opExtInst = 12
 	opImport  = 11
+	opLine    = 8
+	opNoLine  = 317
 
-	opCapability     = 17
-	opTypeVoid       = 19
-	opTypeBool       = 20
-	opTypeInt        = 21
-	opTypeFloat      = 22
-	opTypeVector     = 23
-	opTypeMatrix     = 24
-	opTypeArray      = 28
-	opTypeRuntime    = 29
-	opTypeStruct     = 30
-	opTypePointer    = 32
-	opTypeFunction   = 33
-	opConstantTrue   = 41
-	opConstant       = 43
-	opConstantNull   = 46
-	opFunction       = 54
-	opParameter      = 55
-	opFunctionEnd    = 56
-	opCall           = 57
-	opVariable       = 59
-	opLoad           = 61
-	opStore          = 62
-	opAccessChain    = 65
-	opArrayLength    = 68
-	opDecorate       = 71
-	opExtractDynamic = 77
-	opInsertDynamic  = 78
-	opShuffle        = 79
-	opConstruct      = 80
-	opExtract        = 81
-	opInsert         = 82
-	opFToU           = 109
-	opFToS           = 110
-	opBitcast        = 124
-	opIAdd           = 128
-	opFAdd           = 129
-	opFSub           = 131
-	opFMul           = 133
-	opFRem           = 140
-	opFMod           = 141
-	opSelect         = 169
-	opULess          = 176
+	opCapability        = 17
+	opTypeVoid          = 19
+	opTypeBool          = 20
+	opTypeInt           = 21
+	opTypeFloat         = 22
+	opTypeVector        = 23
+	opTypeMatrix        = 24
+	opTypeArray         = 28
+	opTypeRuntime       = 29
+	opTypeStruct        = 30
+	opTypePointer       = 32
+	opTypeFunction      = 33
+	opConstantTrue      = 41
+	opConstant          = 43
+	opConstantNull      = 46
+	opFunction          = 54
+	opParameter         = 55
+	opFunctionEnd       = 56
+	opCall              = 57
+	opVariable          = 59
+	opLoad              = 61
+	opStore             = 62
+	opAccessChain       = 65
+	opArrayLength       = 68
+	opDecorate          = 71
+	opExtractDynamic    = 77
+	opInsertDynamic     = 78
+	opShuffle           = 79
+	opConstruct         = 80
+	opExtract           = 81
+	opInsert            = 82
+	opCopyObject        = 83
+	opTranspose         = 84
+	opFToU              = 109
+	opFToS              = 110
+	opBitcast           = 124
+	opIAdd              = 128
+	opFAdd              = 129
+	opFSub              = 131
+	opFMul              = 133
+	opFRem              = 140
+	opFMod              = 141
+	opMatrixTimesScalar = 143
+	opVectorTimesMatrix = 144
+	opMatrixTimesVector = 145
+	opMatrixTimesMatrix = 146
+	opDot               = 148
+	opAny               = 154
+	opAll               = 155
+	opSelect            = 169
+	opULess             = 176
 
 	opOrderedNotEqual   = 182
 	opUnorderedNotEqual = 183
+
+	opControlBarrier        = 224
+	opMemoryBarrier         = 225
+	opAtomicLoad            = 227
+	opAtomicStore           = 228
+	opAtomicExchange        = 229
+	opAtomicCompareExchange = 230
+	opAtomicIAdd            = 234
+	opAtomicISub            = 235
+	opAtomicSMin            = 236
+	opAtomicUMin            = 237
+	opAtomicSMax            = 238
+	opAtomicUMax            = 239
+	opAtomicAnd             = 240
+	opAtomicOr              = 241
+	opAtomicXor             = 242
 
 	opPhi            = 245
 	opLoopMerge      = 246
@@ -76,6 +103,12 @@ const (
 // noContraction is the decoration of sums and products that are what the text says: Mesa's
 // compiler takes (x+y)-x for y otherwise, by which functions tell what rounding lost.
 const noContraction = 42
+
+// Functions of GLSL.std.450 that are told apart.
+const (
+	glslLength   = 66
+	glslDistance = 67
+)
 
 // Storage classes.
 const (

@@ -1,6 +1,9 @@
 package main
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Straight-line machine code with virtual registers, and the allocation of
 // real ones. The three instruction sets share it: what differs is how a code
@@ -126,129 +129,169 @@ func (b *block) allocate(code []*instruction, have registers) (out []*instructio
 		}
 	}
 	b.frame, b.spills = 0, 0
-	var owner [numClasses][]*value
-	for c := range owner {
-		owner[c] = make([]*value, have[c])
+	a := &allocator{block: b}
+	for c := range a.owner {
+		a.owner[c] = make([]*value, have[c])
 	}
-	var freeSlots []int
-	emit := func(in *instruction) { out = append(out, in) }
-	next := func(v *value, i int) int {
-		for _, u := range v.uses {
-			if u >= i {
-				return u
-			}
-		}
-		return math.MaxInt
-	}
-	take := func(c class, i int, busy []*value) int {
-		for r, v := range owner[c] {
-			if v == nil {
-				return r
-			}
-		}
-		victim, far := -1, -1
-	scan:
-		for r, v := range owner[c] {
-			for _, w := range busy {
-				if v == w {
-					continue scan
-				}
-			}
-			if n := next(v, i); n > far {
-				victim, far = r, n
-			}
-		}
-		if victim < 0 {
-			panic("BUG: an instruction needs more registers than there are")
-		}
-		v := owner[c][victim]
-		if v.slot < 0 {
-			if k := len(freeSlots); k > 0 {
-				v.slot, freeSlots = freeSlots[k-1], freeSlots[:k-1]
-			} else {
-				v.slot = b.frame
-				b.frame++
-			}
-			in := &instruction{op: "spill", src: []*value{v}, imm: v.slot, folded: -1}
-			in.regs[1] = v.reg
-			emit(in)
-		}
-		b.spills++
-		v.reg = -1
-		owner[c][victim] = nil
-		return victim
-	}
-	hold := func(v *value, r int) { v.reg, owner[v.class][r] = r, v }
 	for i, in := range code {
-		for j, s := range in.src {
-			if s.fixed || j == in.folded || s.reg >= 0 {
-				continue
-			}
-			r := take(s.class, i, in.src)
-			hold(s, r)
-			re := &instruction{op: "reload", dst: s, imm: s.slot, folded: -1}
-			re.regs[0] = r
-			emit(re)
-			b.spills++
+		a.at = i
+		a.reload(in)
+		a.tie(in)
+		a.release(in)
+		a.result(in)
+		a.out = append(a.out, in)
+	}
+	return a.out
+}
+
+// allocator goes through the code of a block. Registers that are taken when none is free are
+// those whose values are used last.
+type allocator struct {
+	*block
+	at        int                  // of the instruction
+	owner     [numClasses][]*value // of each register, or nil
+	freeSlots []int                // of the stack
+	out       []*instruction
+}
+
+// next returns where v is used next, from instruction i on.
+func (v *value) next(i int) int {
+	for _, u := range v.uses {
+		if u >= i {
+			return u
 		}
+	}
+	return math.MaxInt
+}
+
+// dies reports whether no later instruction uses s.
+func (a *allocator) dies(s *value) bool { return !s.fixed && s.next(a.at+1) == math.MaxInt }
+
+func (a *allocator) hold(v *value, r int) { v.reg, a.owner[v.class][r] = r, v }
+
+// take returns a register of a class: a free one, or else that of a value, not one of busy,
+// which it puts on the stack.
+func (a *allocator) take(c class, busy []*value) int {
+	victim, far := -1, -1
+	for r, v := range a.owner[c] {
+		if v == nil {
+			return r
+		}
+		if slices.Contains(busy, v) {
+			continue
+		}
+		if n := v.next(a.at); n > far {
+			victim, far = r, n
+		}
+	}
+	if victim < 0 {
+		panic("BUG: an instruction needs more registers than there are")
+	}
+	v := a.owner[c][victim]
+	if v.slot < 0 {
+		a.spill(v)
+	}
+	a.spills++
+	v.reg = -1
+	a.owner[c][victim] = nil
+	return victim
+}
+
+// spill stores a value on the stack.
+func (a *allocator) spill(v *value) {
+	if k := len(a.freeSlots); k > 0 {
+		v.slot, a.freeSlots = a.freeSlots[k-1], a.freeSlots[:k-1]
+	} else {
+		v.slot = a.frame
+		a.frame++
+	}
+	in := &instruction{op: "spill", src: []*value{v}, imm: v.slot, folded: -1}
+	in.regs[1] = v.reg
+	a.out = append(a.out, in)
+}
+
+// reload has all sources of in be in registers.
+func (a *allocator) reload(in *instruction) {
+	for j, s := range in.src {
+		if s.fixed || j == in.folded || s.reg >= 0 {
+			continue
+		}
+		r := a.take(s.class, in.src)
+		a.hold(s, r)
+		re := &instruction{op: "reload", dst: s, imm: s.slot, folded: -1}
+		re.regs[0] = r
+		a.out = append(a.out, re)
+		a.spills++
+	}
+	for j, s := range in.src {
+		in.regs[j+1] = s.reg
+		if s.fixed {
+			in.regs[j+1] = s.pinned
+		}
+	}
+}
+
+// tie chooses the source whose register the result takes, the last one that dies if any may
+// be, and copies it if it is still needed.
+func (a *allocator) tie(in *instruction) {
+	if in.tied == anyTied {
+		in.tied = -1
 		for j, s := range in.src {
-			in.regs[j+1] = s.reg
-			if s.fixed {
-				in.regs[j+1] = s.pinned
+			if j != in.folded && a.dies(s) {
+				in.tied = j
 			}
 		}
-		dies := func(s *value) bool { return !s.fixed && next(s, i+1) == math.MaxInt }
-		if in.tied == anyTied {
-			in.tied = -1
-			for j, s := range in.src {
-				if j != in.folded && dies(s) {
+		if in.tied < 0 {
+			for j := range in.src {
+				if j != in.folded {
 					in.tied = j
 				}
 			}
-			if in.tied < 0 {
-				for j := range in.src {
-					if j != in.folded {
-						in.tied = j // copied below
-					}
-				}
-			}
 		}
-		if in.tied >= 0 && !dies(in.src[in.tied]) {
-			s := in.src[in.tied]
-			r := take(in.dst.class, i, in.src)
-			mv := &instruction{op: "move", dst: in.dst, src: []*value{s}, folded: -1}
-			mv.regs[0], mv.regs[1] = r, in.regs[in.tied+1]
-			emit(mv)
-			in.regs[in.tied+1] = r
-			hold(in.dst, r)
-		}
-		for _, s := range in.src {
-			if dies(s) && s.reg >= 0 && owner[s.class][s.reg] == s {
-				owner[s.class][s.reg] = nil
-				if s.slot >= 0 {
-					freeSlots = append(freeSlots, s.slot)
-				}
-				s.reg = -1
-			}
-		}
-		if in.dst != nil && in.dst.reg < 0 {
-			r := -1
-			if in.tied >= 0 {
-				r = in.regs[in.tied+1]
-			} else {
-				r = take(in.dst.class, i, append([]*value{in.dst}, in.src...))
-			}
-			hold(in.dst, r)
-		}
-		if in.dst != nil {
-			in.regs[0] = in.dst.reg
-			if len(in.dst.uses) == 0 {
-				owner[in.dst.class][in.dst.reg] = nil
-			}
-		}
-		emit(in)
 	}
-	return out
+	if in.tied < 0 || a.dies(in.src[in.tied]) {
+		return
+	}
+	s := in.src[in.tied]
+	r := a.take(in.dst.class, in.src)
+	mv := &instruction{op: "move", dst: in.dst, src: []*value{s}, folded: -1}
+	mv.regs[0], mv.regs[1] = r, in.regs[in.tied+1]
+	a.out = append(a.out, mv)
+	in.regs[in.tied+1] = r
+	a.hold(in.dst, r)
+}
+
+// release frees the registers and the slots of sources that die.
+func (a *allocator) release(in *instruction) {
+	for _, s := range in.src {
+		if a.dies(s) && s.reg >= 0 && a.owner[s.class][s.reg] == s {
+			a.owner[s.class][s.reg] = nil
+			if s.slot >= 0 {
+				a.freeSlots = append(a.freeSlots, s.slot)
+			}
+			s.reg = -1
+		}
+	}
+}
+
+// result gives the result a register.
+func (a *allocator) result(in *instruction) {
+	if in.dst == nil {
+		return
+	}
+	if in.dst.reg < 0 {
+		r := -1
+		if in.tied >= 0 {
+			r = in.regs[in.tied+1]
+		} else {
+			r = a.take(in.dst.class, append([]*value{in.dst}, in.src...))
+		}
+		a.hold(in.dst, r)
+	}
+	in.regs[0] = in.dst.reg
+	if len(in.dst.uses) == 0 {
+		a.owner[in.dst.class][in.dst.reg] = nil
+	}
 }
 
 // fit pins as many constants as there are registers for and allocates. It

@@ -60,20 +60,59 @@ func copies(instructions int) int {
 // function writes the assembly of a kernel.
 func (f *x86File) function(k *kernel, variant string) {
 	tail := selectBody(f.x86, k.root, 1)
-	u := copies(len(tail.code))
-	var body *block
-	var code []*instruction
+	body, code, u := f.widest(k, copies(len(tail.code)))
+	tailCode, maskReg := f.allocateTail(body, tail)
+	name, where := "map"+k.symbol()+variant+f.level(), ""
+	if f.near {
+		where = fmt.Sprintf(" for x >= %g", -nearLimit)
+	}
+	if f.stream {
+		where = " around the caches"
+	}
+	fmt.Fprintf(&f.stubs, "\n// %s stores %s%s. See map%sGeneric.\n//\n//go:noescape\nfunc %s(dst, x, y, z *float32, n int, p *float32)\n", name, k.formula(), where, k.symbol(), name)
+	frame := 4 * f.lanes() * max(body.frame, tail.frame)
+	f.begin(k, body, name, frame)
+	w := &f.text
+	step := u * f.lanes()
+	fmt.Fprintf(w, "\tXORQ AX, AX\n")
+	if f.stream {
+		// The elements before the first whole vector of dst go through the
+		// masked part: BX of them, and R11 after those.
+		fmt.Fprintf(w, "\tMOVQ    DI, R12\n\tNEGQ    R12\n\tSHRQ    $2, R12\n\tANDQ    $%d, R12\n\tCMPQ    R12, BX\n\tCMOVQGT BX, R12\n", f.lanes()-1)
+		fmt.Fprintf(w, "\tMOVQ    BX, R11\n\tSUBQ    R12, R11\n\tMOVQ    R12, BX\n\tTESTQ   BX, BX\n\tJGT     rest\n\tMOVQ    R11, BX\n\tXORQ    R11, R11\n\nmain:\n")
+	}
+	fmt.Fprintf(w, "\tSUBQ $%d, BX\n\tJLT  tail\n\tPCALIGN $32\n\nloop:\n", step)
+	f.print(code, loopPart, frame)
+	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGE  loop\n\ntail:\n\tADDQ $%d, BX\n\tJLE  done\n\nrest:\n", step, step, step)
+	if f.wide {
+		fmt.Fprintf(w, "\tMOVL  $-1, R9\n\tBZHIL BX, R9, R9\n\tKMOVW R9, K1\n")
+	} else {
+		fmt.Fprintf(w, "\tMOVQ    $8, R9\n\tCMPQ    BX, R9\n\tCMOVQLT BX, R9\n\tNEGQ    R9\n\tLEAQ    mapMasks<>+32(SB), R10\n\tVMOVUPS (R10)(R9*4), Y%d\n", maskReg)
+	}
+	f.print(tailCode, maskReg, frame)
+	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGT  rest\n\ndone:\n", f.lanes(), f.lanes())
+	if f.stream {
+		fmt.Fprintf(w, "\tMOVQ  R12, AX\n\tMOVQ  R11, BX\n\tXORQ  R11, R11\n\tTESTQ BX, BX\n\tJGT   main\n")
+	}
+	fmt.Fprintf(w, "\tVZEROUPPER\n\tRET\n")
+}
+
+// widest returns the body of a loop with u copies, or with as many as leave no value on the
+// stack, and its code.
+func (f *x86File) widest(k *kernel, u int) (body *block, code []*instruction, copies int) {
 	for {
 		body = selectBody(f.x86, k.root, u)
-		var ok bool
-		code, ok = body.fit(f.registers(false), true)
+		code, ok := body.fit(f.registers(false), true)
 		if ok || u == 1 {
-			break
+			return body, code, u
 		}
 		u /= 2
 	}
-	// The tail has the same constants in the same registers, so that they are
-	// loaded once.
+}
+
+// allocateTail allocates the registers of the tail, which has the same constants in the same
+// registers as the body, so that they are loaded once. It returns the register of the mask.
+func (f *x86File) allocateTail(body, tail *block) (code []*instruction, maskReg int) {
 	pins := map[string]int{}
 	for _, v := range body.fixed {
 		if v.pinned >= 0 {
@@ -88,7 +127,6 @@ func (f *x86File) function(k *kernel, variant string) {
 	if len(pins) > 0 {
 		have[vector] = min(have[vector], lowest)
 	}
-	maskReg := 0
 	if !f.wide {
 		// The register below the pinned ones.
 		have[vector] = min(f.registers(false)[vector], lowest) - 1
@@ -100,17 +138,11 @@ func (f *x86File) function(k *kernel, variant string) {
 			v.pinned = r
 		}
 	}
-	tailCode := tail.allocate(tail.fold(true), have)
+	return tail.allocate(tail.fold(true), have), maskReg
+}
 
-	name, where := "map"+k.symbol()+variant+f.level(), ""
-	if f.near {
-		where = fmt.Sprintf(" for x >= %g", -nearLimit)
-	}
-	if f.stream {
-		where = " around the caches"
-	}
-	fmt.Fprintf(&f.stubs, "\n// %s stores %s%s. See map%sGeneric.\n//\n//go:noescape\nfunc %s(dst, x, y, z *float32, n int, p *float32)\n", name, k.formula(), where, k.symbol(), name)
-	frame := 4 * f.lanes() * max(body.frame, tail.frame)
+// begin writes the head of a function, which loads its arguments and what is pinned.
+func (f *x86File) begin(k *kernel, body *block, name string, frame int) {
 	w := &f.text
 	nosplit := "NOSPLIT"
 	if frame > 256 {
@@ -137,28 +169,6 @@ func (f *x86File) function(k *kernel, variant string) {
 			f.constant(v, v.pinned)
 		}
 	}
-	step := u * f.lanes()
-	fmt.Fprintf(w, "\tXORQ AX, AX\n")
-	if f.stream {
-		// The elements before the first whole vector of dst go through the
-		// masked part: BX of them, and R11 after those.
-		fmt.Fprintf(w, "\tMOVQ    DI, R12\n\tNEGQ    R12\n\tSHRQ    $2, R12\n\tANDQ    $%d, R12\n\tCMPQ    R12, BX\n\tCMOVQGT BX, R12\n", f.lanes()-1)
-		fmt.Fprintf(w, "\tMOVQ    BX, R11\n\tSUBQ    R12, R11\n\tMOVQ    R12, BX\n\tTESTQ   BX, BX\n\tJGT     rest\n\tMOVQ    R11, BX\n\tXORQ    R11, R11\n\nmain:\n")
-	}
-	fmt.Fprintf(w, "\tSUBQ $%d, BX\n\tJLT  tail\n\tPCALIGN $32\n\nloop:\n", step)
-	f.print(code, loopPart, frame)
-	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGE  loop\n\ntail:\n\tADDQ $%d, BX\n\tJLE  done\n\nrest:\n", step, step, step)
-	if f.wide {
-		fmt.Fprintf(w, "\tMOVL  $-1, R9\n\tBZHIL BX, R9, R9\n\tKMOVW R9, K1\n")
-	} else {
-		fmt.Fprintf(w, "\tMOVQ    $8, R9\n\tCMPQ    BX, R9\n\tCMOVQLT BX, R9\n\tNEGQ    R9\n\tLEAQ    mapMasks<>+32(SB), R10\n\tVMOVUPS (R10)(R9*4), Y%d\n", maskReg)
-	}
-	f.print(tailCode, maskReg, frame)
-	fmt.Fprintf(w, "\tADDQ $%d, AX\n\tSUBQ $%d, BX\n\tJGT  rest\n\ndone:\n", f.lanes(), f.lanes())
-	if f.stream {
-		fmt.Fprintf(w, "\tMOVQ  R12, AX\n\tMOVQ  R11, BX\n\tXORQ  R11, R11\n\tTESTQ BX, BX\n\tJGT   main\n")
-	}
-	fmt.Fprintf(w, "\tVZEROUPPER\n\tRET\n")
 }
 
 func (v *value) key() string {
@@ -218,136 +228,132 @@ const loopPart = -1
 // mask of the tail in AVX2; in AVX-512 it is K1 for every maskReg but
 // loopPart.
 func (f *x86File) print(code []*instruction, maskReg, frame int) {
-	rest := maskReg != loopPart
-	w := &f.text
 	for _, in := range code {
-		reg := func(i int) string { // of source i, or the result for -1
-			c := vector
-			if i < 0 {
-				c = in.dst.class
-			} else {
-				c = in.src[i].class
-			}
-			return f.reg(c, in.regs[i+1])
-		}
-		op, suffix := in.op, ""
-		src := func(i int) string {
-			if i != in.folded {
-				return reg(i)
-			}
-			v := in.src[i]
-			if f.wide && len(v.bits) == 1 {
-				suffix = ".BCST"
-			}
-			return fmt.Sprintf("mapConstants%s<>+%d(SB)", f.level(), f.pool.offset(v.bits))
-		}
-		address := func() string {
-			return fmt.Sprintf("%d(%s)(AX*4)", 4*f.lanes()*in.copy, x86Pointers[in.mem])
-		}
-		line := func(operands ...string) {
-			fmt.Fprintf(w, "\t%s%s ", op, suffix)
-			for i, o := range operands {
-				if i > 0 {
-					fmt.Fprintf(w, ", ")
-				}
-				fmt.Fprintf(w, "%s", o)
-			}
-			fmt.Fprintln(w)
-		}
-		imm := fmt.Sprintf("$%d", in.imm)
-		switch op {
+		switch in.op {
 		case "load":
-			if (f.ahead || f.stream) && !rest {
-				// The next block, which may be looked at as a whole before
-				// this code sees it; and kernels that write around the caches
-				// read from memory, across the pages at which processors stop
-				// fetching by themselves.
-				fmt.Fprintf(w, "\tPREFETCHT0 %d(%s)(AX*4)\n", 4*blockLength+4*f.lanes()*in.copy, x86Pointers[in.mem])
-			}
-			switch {
-			case !rest:
-				op = "VMOVUPS"
-				line(address(), reg(-1))
-			case f.wide:
-				op = "VMOVUPS.Z"
-				line(address(), "K1", reg(-1))
-			default:
-				op = "VMASKMOVPS"
-				line(address(), f.reg(vector, maskReg), reg(-1))
-			}
+			f.load(in, maskReg)
 		case "store":
-			switch {
-			case !rest && f.stream:
-				op = "VMOVNTPS"
-				line(reg(0), address())
-			case !rest:
-				op = "VMOVUPS"
-				line(reg(0), address())
-			case f.wide:
-				op = "VMOVUPS"
-				line(reg(0), "K1", address())
-			default:
-				op = "VMASKMOVPS"
-				line(reg(0), f.reg(vector, maskReg), address())
-			}
+			f.store(in, maskReg)
 		case "const":
 			f.constant(in.src[0], in.regs[0])
 		case "spill", "reload", "move":
 			f.move(in, frame)
-		case "VSQRTPS", "VGETEXPPS", "VCVTDQ2PS", "VCVTTPS2DQ", "VCVTUDQ2PS", "VCVTTPS2UDQ", "VPABSD", "KNOTW":
-			line(reg(0), reg(-1))
-		case "VROUNDPS", "VRNDSCALEPS", "VGETMANTPS", "VPSLLD", "VPSRAD", "VPSRLD":
-			line(imm, reg(0), reg(-1))
-		case "VCVTPS2PH":
-			line(imm, reg(0), f.half(in.regs[0]))
-		case "VCVTPH2PS":
-			line(f.half(in.regs[1]), reg(-1))
-		case "VCMPPS", "VPCMPD", "VPCMPUD":
-			b := src(1)
-			line(imm, b, reg(0), reg(-1))
-		case "VBLENDMPS": // m, a, b
-			a := src(1)
-			line(a, reg(2), reg(0), reg(-1))
-		case "VBLENDVPS":
-			a := src(1)
-			line(reg(0), a, reg(2), reg(-1))
-		case "VMOVAPS.Z": // m, a
-			line(reg(1), reg(0), reg(-1))
-		case "VSUBPS.merge", "VPADDD.merge": // y, a, m: a - y, or a + y, where m holds, else y
-			op = strings.TrimSuffix(op, ".merge")
-			line(reg(0), reg(1), reg(2), reg(-1))
-		case "VPTERNLOGD", "VFIXUPIMMPS":
-			c := src(2)
-			line(imm, c, reg(1), reg(-1))
-		case "VPERMI2PS": // index, low, high
-			h := src(2)
-			line(h, reg(1), reg(-1))
 		case "VFMADD", "VFMSUB", "VFNMADD", "VFNMSUB":
-			a, b, c := src(0), src(1), src(2)
-			switch {
-			case in.tied == 2: // result in c
-				op += "231PS"
-				if in.folded == 0 {
-					a, b = b, a
-				}
-				line(b, a, c)
-			default: // result in a or b
-				if in.tied == 1 {
-					a, b = b, a
-				}
-				// Now the result is in a; b or c may be memory.
-				if in.folded == 2 || in.folded < 0 {
-					op += "213PS"
-					line(c, b, a)
-				} else {
-					op += "132PS"
-					line(b, c, a)
-				}
+			f.multiplyAdd(in)
+		default:
+			form, ok := x86Forms[in.op]
+			if !ok {
+				form = "b, a, r" // KANDNW too: not first and second
 			}
-		default: // KANDNW too: not first and second
-			b := src(1)
-			line(b, reg(0), reg(-1))
+			f.line(in, strings.TrimSuffix(in.op, ".merge"), strings.Split(form, ", ")...)
 		}
+	}
+}
+
+// x86Forms are the operands of instructions in the order of the assembler: the sources a, b
+// and c, the result r, the number i, and the lower halves of a and r, A and R. Others are b, a, r.
+var x86Forms = map[string]string{
+	"VSQRTPS": "a, r", "VGETEXPPS": "a, r", "VCVTDQ2PS": "a, r", "VCVTTPS2DQ": "a, r",
+	"VCVTUDQ2PS": "a, r", "VCVTTPS2UDQ": "a, r", "VPABSD": "a, r", "KNOTW": "a, r",
+	"VROUNDPS": "i, a, r", "VRNDSCALEPS": "i, a, r", "VGETMANTPS": "i, a, r",
+	"VPSLLD": "i, a, r", "VPSRAD": "i, a, r", "VPSRLD": "i, a, r",
+	"VCVTPS2PH": "i, a, R", "VCVTPH2PS": "A, r",
+	"VCMPPS": "i, b, a, r", "VPCMPD": "i, b, a, r", "VPCMPUD": "i, b, a, r",
+	"VBLENDMPS": "b, c, a, r", // m, a, b
+	"VBLENDVPS": "a, b, c, r",
+	"VMOVAPS.Z": "b, a, r", // m, a
+	// y, a, m: a - y, or a + y, where m holds, else y
+	"VSUBPS.merge": "a, b, c, r", "VPADDD.merge": "a, b, c, r",
+	"VPTERNLOGD": "i, c, b, r", "VFIXUPIMMPS": "i, c, b, r",
+	"VPERMI2PS": "c, b, r", // index, low, high
+}
+
+// line writes an instruction with operands as x86Forms names them, or as they are.
+func (f *x86File) line(in *instruction, op string, operands ...string) {
+	suffix := ""
+	source := func(i int) string {
+		if i != in.folded {
+			return f.reg(in.src[i].class, in.regs[i+1])
+		}
+		v := in.src[i]
+		if f.wide && len(v.bits) == 1 {
+			suffix = ".BCST"
+		}
+		return fmt.Sprintf("mapConstants%s<>+%d(SB)", f.level(), f.pool.offset(v.bits))
+	}
+	for k, o := range operands {
+		switch o {
+		case "a", "b", "c":
+			operands[k] = source(int(o[0] - 'a'))
+		case "r":
+			operands[k] = f.reg(in.dst.class, in.regs[0])
+		case "i":
+			operands[k] = fmt.Sprintf("$%d", in.imm)
+		case "A":
+			operands[k] = f.half(in.regs[1])
+		case "R":
+			operands[k] = f.half(in.regs[0])
+		}
+	}
+	fmt.Fprintf(&f.text, "\t%s%s %s\n", op, suffix, strings.Join(operands, ", "))
+}
+
+// address returns where a load or store finds its vector.
+func (f *x86File) address(in *instruction) string {
+	return fmt.Sprintf("%d(%s)(AX*4)", 4*f.lanes()*in.copy, x86Pointers[in.mem])
+}
+
+func (f *x86File) load(in *instruction, maskReg int) {
+	whole := maskReg == loopPart
+	if (f.ahead || f.stream) && whole {
+		// The next block, which may be looked at as a whole before
+		// this code sees it; and kernels that write around the caches
+		// read from memory, across the pages at which processors stop
+		// fetching by themselves.
+		fmt.Fprintf(&f.text, "\tPREFETCHT0 %d(%s)(AX*4)\n", 4*blockLength+4*f.lanes()*in.copy, x86Pointers[in.mem])
+	}
+	switch {
+	case whole:
+		f.line(in, "VMOVUPS", f.address(in), "r")
+	case f.wide:
+		f.line(in, "VMOVUPS.Z", f.address(in), "K1", "r")
+	default:
+		f.line(in, "VMASKMOVPS", f.address(in), f.reg(vector, maskReg), "r")
+	}
+}
+
+func (f *x86File) store(in *instruction, maskReg int) {
+	whole := maskReg == loopPart
+	switch {
+	case whole && f.stream:
+		f.line(in, "VMOVNTPS", "a", f.address(in))
+	case whole:
+		f.line(in, "VMOVUPS", "a", f.address(in))
+	case f.wide:
+		f.line(in, "VMOVUPS", "a", "K1", f.address(in))
+	default:
+		f.line(in, "VMASKMOVPS", "a", f.reg(vector, maskReg), f.address(in))
+	}
+}
+
+// multiplyAdd writes a*b + c: its order of operands tells where the result is, and which may
+// be memory.
+func (f *x86File) multiplyAdd(in *instruction) {
+	a, b := "a", "b"
+	if in.tied == 2 { // result in c
+		if in.folded == 0 {
+			a, b = b, a
+		}
+		f.line(in, in.op+"231PS", b, a, "c")
+		return
+	}
+	if in.tied == 1 { // else in a
+		a, b = b, a
+	}
+	if in.folded == 2 || in.folded < 0 {
+		f.line(in, in.op+"213PS", "c", b, a)
+	} else {
+		f.line(in, in.op+"132PS", b, "c", a)
 	}
 }
 

@@ -136,78 +136,27 @@ func (g *gen) correlatePair() {
 	g.function("convPair"+g.upper(),
 		"func(y, x *float32, ys int, offsets *int, weights *float32, start float32, outer, inner, n int)",
 		fmt.Sprintf("convPair%s is a convPairFunc.", g.upper()))
-	vecBytes := 4 * g.lanes()
 	wide := g.pairWide()
-	y, x, ys, n := g.GP64(), g.GP64(), g.GP64(), g.GP64()
-	g.Load(g.Param("y"), y)
-	g.Load(g.Param("x"), x)
-	g.Load(g.Param("ys"), ys)
+	p := &pairPart{gen: g, stride: wide}
+	p.y, p.x, p.ys = g.GP64(), g.GP64(), g.GP64()
+	n := g.GP64()
+	g.Load(g.Param("y"), p.y)
+	g.Load(g.Param("x"), p.x)
+	g.Load(g.Param("ys"), p.ys)
 	g.Load(g.Param("n"), n)
-	acc := func(row, v int) reg.Register { return g.vector(row*wide + v) }
-	start, pixels := g.vector(2*wide), g.vector(2*wide+1)
-	w := []reg.Register{g.vector(2*wide + 2), g.vector(2*wide + 3)}
-	g.VBROADCASTSS(g.slot("start"), start)
+	p.start, p.pixels = g.vector(2*wide), g.vector(2*wide+1)
+	p.w = []reg.Register{g.vector(2*wide + 2), g.vector(2*wide + 3)}
+	g.VBROADCASTSS(g.slot("start"), p.start)
 
-	offsets, weights, taps, at := g.GP64(), g.GP64(), g.GP64(), g.GP64()
-	body := func(wide int, mask reg.Register) {
-		for v := 0; v < wide; v++ {
-			g.VMOVAPS(start, acc(0, v))
-			g.VMOVAPS(start, acc(1, v))
-		}
-		g.Load(g.Param("offsets"), offsets)
-		g.Load(g.Param("weights"), weights)
-		for _, part := range []struct {
-			count string
-			rows  []int
-		}{{"outer", []int{0}}, {"inner", []int{0, 1}}, {"outer", []int{1}}} {
-			loop, done := g.label("taps"), g.label("done")
-			g.Load(g.Param(part.count), taps)
-			g.TESTQ(taps, taps)
-			g.JEQ(LabelRef(done))
-			g.Label(loop)
-			g.MOVQ(Mem{Base: offsets}, at)
-			for i, row := range part.rows {
-				g.VBROADCASTSS(Mem{Base: weights, Disp: 4 * i}, w[row])
-			}
-			for v := 0; v < wide; v++ {
-				m := Mem{Base: x, Index: at, Scale: 1, Disp: v * vecBytes}
-				if mask != nil {
-					g.loadMasked(g, m, mask, pixels)
-				} else {
-					g.VMOVUPS(m, pixels)
-				}
-				for _, row := range part.rows {
-					g.VFMADD231PS(pixels, w[row], acc(row, v))
-				}
-			}
-			g.ADDQ(I8(8), offsets)
-			g.ADDQ(I8(4*len(part.rows)), weights)
-			g.DECQ(taps)
-			g.JNE(LabelRef(loop))
-			g.Label(done)
-		}
-		for row := 0; row < 2; row++ {
-			for v := 0; v < wide; v++ {
-				m := Mem{Base: y, Disp: v * vecBytes}
-				if row == 1 {
-					m.Index, m.Scale = ys, 1
-				}
-				if mask != nil {
-					g.storeMasked(g, acc(row, v), mask, m)
-				} else {
-					g.VMOVUPS(acc(row, v), m)
-				}
-			}
-		}
-	}
+	p.offsets, p.weights, p.taps, p.at = g.GP64(), g.GP64(), g.GP64(), g.GP64()
 	for _, wide := range []int{wide, 1} {
 		top, end := g.label("columns"), g.label("end")
 		g.SUBQ(I32(wide*g.lanes()), n)
 		g.JLT(LabelRef(end))
 		g.Label(top)
-		body(wide, nil)
-		g.ADDQ(I32(wide*vecBytes), x)
-		g.ADDQ(I32(wide*vecBytes), y)
+		p.columns(wide, nil)
+		g.ADDQ(I32(wide*4*g.lanes()), p.x)
+		g.ADDQ(I32(wide*4*g.lanes()), p.y)
 		g.SUBQ(I32(wide*g.lanes()), n)
 		g.JGE(LabelRef(top))
 		g.Label(end)
@@ -216,8 +165,76 @@ func (g *gen) correlatePair() {
 	finished := g.label("finished")
 	g.TESTQ(n, n)
 	g.JEQ(LabelRef(finished))
-	body(1, g.tailMask(g, n, g.registers()-1))
+	p.columns(1, g.tailMask(g, n, g.registers()-1))
 	g.Label(finished)
 	g.VZEROUPPER()
 	g.RET()
+}
+
+// pairPart is what the parts of correlatePair share.
+type pairPart struct {
+	*gen
+	stride                     int // registers from the sums of one row to those of the other
+	y, x, ys                   reg.GPVirtual
+	offsets, weights, taps, at reg.GPVirtual
+	start, pixels              reg.Register
+	w                          []reg.Register
+}
+
+func (p *pairPart) acc(row, v int) reg.Register { return p.vector(row*p.stride + v) }
+
+// columns computes wide vectors of both rows, from taps that are of the upper row, of both,
+// and of the lower one.
+func (p *pairPart) columns(wide int, mask reg.Register) {
+	for v := 0; v < wide; v++ {
+		p.VMOVAPS(p.start, p.acc(0, v))
+		p.VMOVAPS(p.start, p.acc(1, v))
+	}
+	p.Load(p.Param("offsets"), p.offsets)
+	p.Load(p.Param("weights"), p.weights)
+	p.addTaps("outer", []int{0}, wide, mask)
+	p.addTaps("inner", []int{0, 1}, wide, mask)
+	p.addTaps("outer", []int{1}, wide, mask)
+	for row := 0; row < 2; row++ {
+		for v := 0; v < wide; v++ {
+			m := Mem{Base: p.y, Disp: v * 4 * p.lanes()}
+			if row == 1 {
+				m.Index, m.Scale = p.ys, 1
+			}
+			if mask != nil {
+				p.storeMasked(p.gen, p.acc(row, v), mask, m)
+			} else {
+				p.VMOVUPS(p.acc(row, v), m)
+			}
+		}
+	}
+}
+
+// addTaps adds the products of as many taps as the parameter count says to the rows.
+func (p *pairPart) addTaps(count string, rows []int, wide int, mask reg.Register) {
+	loop, done := p.label("taps"), p.label("done")
+	p.Load(p.Param(count), p.taps)
+	p.TESTQ(p.taps, p.taps)
+	p.JEQ(LabelRef(done))
+	p.Label(loop)
+	p.MOVQ(Mem{Base: p.offsets}, p.at)
+	for i, row := range rows {
+		p.VBROADCASTSS(Mem{Base: p.weights, Disp: 4 * i}, p.w[row])
+	}
+	for v := 0; v < wide; v++ {
+		m := Mem{Base: p.x, Index: p.at, Scale: 1, Disp: v * 4 * p.lanes()}
+		if mask != nil {
+			p.loadMasked(p.gen, m, mask, p.pixels)
+		} else {
+			p.VMOVUPS(m, p.pixels)
+		}
+		for _, row := range rows {
+			p.VFMADD231PS(p.pixels, p.w[row], p.acc(row, v))
+		}
+	}
+	p.ADDQ(I8(8), p.offsets)
+	p.ADDQ(I8(4*len(rows)), p.weights)
+	p.DECQ(p.taps)
+	p.JNE(LabelRef(loop))
+	p.Label(done)
 }

@@ -36,111 +36,137 @@ func (g *gen) dots(q int) {
 	g.RET()
 }
 
+// dotsGroup writes the products of rows rows and q others.
 func (g *gen) dotsGroup(rows, q int) {
-	vecBytes := 4 * g.lanes()
-	acc := make([][]reg.Register, rows)
-	used := 0
-	fresh := func() reg.Register {
-		used++
-		return g.vector(used - 1)
-	}
-	for r := range acc {
+	d := &dotsPart{gen: g, q: q, acc: make([][]reg.Register, rows)}
+	for r := range d.acc {
 		for range q {
-			v := fresh()
+			v := d.fresh()
 			g.zero(g, v)
-			acc[r] = append(acc[r], v)
+			d.acc[r] = append(d.acc[r], v)
 		}
 	}
-	s, p, ss, k := g.GP64(), g.GP64(), g.GP64(), g.GP64()
-	g.Load(g.Param("s"), s)
-	g.Load(g.Param("p"), p)
-	g.Load(g.Param("ss"), ss)
-	g.Load(g.Param("k"), k)
-	sAt, sStep := g.rowAddresses(s, ss, rows)
+	d.multiply()
+	d.store()
+}
 
-	pv := fresh()
-	var sv []reg.Register
-	if q > 1 {
-		for range rows {
-			sv = append(sv, fresh())
-		}
-	} else {
-		sv = append(sv, fresh())
+// dotsPart is what the parts of dotsGroup share.
+type dotsPart struct {
+	*gen
+	q    int
+	used int // registers
+	acc  [][]reg.Register
+	sAt  func(i, disp int) Mem
+	p    reg.GPVirtual
+	pv   reg.Register
+	sv   []reg.Register
+}
+
+func (d *dotsPart) fresh() reg.Register {
+	d.used++
+	return d.vector(d.used - 1)
+}
+
+// multiply adds the products along k, the last ones masked.
+func (d *dotsPart) multiply() {
+	s, p, ss, k := d.GP64(), d.GP64(), d.GP64(), d.GP64()
+	d.Load(d.Param("s"), s)
+	d.Load(d.Param("p"), p)
+	d.Load(d.Param("ss"), ss)
+	d.Load(d.Param("k"), k)
+	at, step := d.rowAddresses(s, ss, len(d.acc))
+	d.sAt, d.p = at, p
+
+	d.pv = d.fresh()
+	d.sv = append(d.sv, d.fresh())
+	for i := 1; d.q > 1 && i < len(d.acc); i++ {
+		d.sv = append(d.sv, d.fresh())
 	}
-	body := func(mask reg.Register) {
-		if q == 1 {
-			g.VMOVUPS(Mem{Base: p}, pv)
-			for r := range acc {
-				if mask == nil {
-					g.VFMADD231PS(sAt(r, 0), pv, acc[r][0])
-				} else {
-					g.loadMasked(g, sAt(r, 0), mask, sv[0])
-					g.VFMADD231PS(sv[0], pv, acc[r][0])
-				}
-			}
-			return
-		}
-		for r := range acc {
+	loop, rest, sum := d.label("loop"), d.label("rest"), d.label("sum")
+	d.SUBQ(I32(d.lanes()), k)
+	d.JLT(LabelRef(rest))
+	d.Label(loop)
+	d.vectorOf(nil)
+	step(I32(4 * d.lanes()))
+	d.ADDQ(I32(d.q*4*d.lanes()), p)
+	d.SUBQ(I32(d.lanes()), k)
+	d.JGE(LabelRef(loop))
+	d.Label(rest)
+	d.ADDQ(I32(d.lanes()), k)
+	d.JEQ(LabelRef(sum))
+	d.vectorOf(d.tailMask(d.gen, k, d.registers()-1))
+	d.Label(sum)
+}
+
+// vectorOf adds the products of a vector along k.
+func (d *dotsPart) vectorOf(mask reg.Register) {
+	if d.q == 1 {
+		d.VMOVUPS(Mem{Base: d.p}, d.pv)
+		for r := range d.acc {
 			if mask == nil {
-				g.VMOVUPS(sAt(r, 0), sv[r])
+				d.VFMADD231PS(d.sAt(r, 0), d.pv, d.acc[r][0])
 			} else {
-				g.loadMasked(g, sAt(r, 0), mask, sv[r])
+				d.loadMasked(d.gen, d.sAt(r, 0), mask, d.sv[0])
+				d.VFMADD231PS(d.sv[0], d.pv, d.acc[r][0])
 			}
 		}
-		for i := 0; i < q; i++ {
-			g.VMOVUPS(Mem{Base: p, Disp: i * vecBytes}, pv)
-			for r := range acc {
-				g.VFMADD231PS(pv, sv[r], acc[r][i])
-			}
+		return
+	}
+	for r := range d.acc {
+		if mask == nil {
+			d.VMOVUPS(d.sAt(r, 0), d.sv[r])
+		} else {
+			d.loadMasked(d.gen, d.sAt(r, 0), mask, d.sv[r])
 		}
 	}
-	loop, rest, sum := g.label("loop"), g.label("rest"), g.label("sum")
-	g.SUBQ(I32(g.lanes()), k)
-	g.JLT(LabelRef(rest))
-	g.Label(loop)
-	body(nil)
-	sStep(I32(vecBytes))
-	g.ADDQ(I32(q*vecBytes), p)
-	g.SUBQ(I32(g.lanes()), k)
-	g.JGE(LabelRef(loop))
-	g.Label(rest)
-	g.ADDQ(I32(g.lanes()), k)
-	g.JEQ(LabelRef(sum))
-	body(g.tailMask(g, k, g.registers()-1))
+	for i := 0; i < d.q; i++ {
+		d.VMOVUPS(Mem{Base: d.p, Disp: i * 4 * d.lanes()}, d.pv)
+		for r := range d.acc {
+			d.VFMADD231PS(d.pv, d.sv[r], d.acc[r][i])
+		}
+	}
+}
 
-	g.Label(sum)
-	c, cr, cq, at := g.GP64(), g.GP64(), g.GP64(), g.GP64()
-	g.Load(g.Param("c"), c)
-	g.Load(g.Param("cr"), cr)
-	g.Load(g.Param("cq"), cq)
-	half := func(v reg.Register, s reg.Spec) reg.Register {
+// store adds the sums to C.
+func (d *dotsPart) store() {
+	c, cr, cq, at := d.GP64(), d.GP64(), d.GP64(), d.GP64()
+	d.Load(d.Param("c"), c)
+	d.Load(d.Param("cr"), cr)
+	d.Load(d.Param("cq"), cq)
+	for r := range d.acc {
+		d.MOVQ(c, at)
+		for i, v := range d.acc[r] {
+			x := d.sumLanes(v)
+			d.VADDSS(Mem{Base: at}, x, x)
+			d.VMOVSS(x, Mem{Base: at})
+			if i < d.q-1 {
+				d.ADDQ(cq, at)
+			}
+		}
+		if r < len(d.acc)-1 {
+			d.ADDQ(cr, c)
+		}
+	}
+}
+
+// sumLanes returns the lowest part of v, whose first lane is the sum of all of them.
+func (d *dotsPart) sumLanes(v reg.Register) (x reg.Register) {
+	part := func(v reg.Register, s reg.Spec) reg.Register {
 		return reg.Vector.Lookup(reg.Index(v.(reg.Physical).PhysicalIndex()), s)
 	}
-	for r := range acc {
-		g.MOVQ(c, at)
-		for i, v := range acc[r] {
-			y, x := half(v, reg.S256), half(v, reg.S128)
-			ty, tx := half(pv, reg.S256), half(pv, reg.S128)
-			if g.lanes() == 16 {
-				g.VEXTRACTF64X4(U8(1), v, ty)
-				g.VADDPS(ty, y, y)
-				g.VEXTRACTF32X4(U8(1), y, tx)
-			} else {
-				g.VEXTRACTF128(U8(1), y, tx)
-			}
-			g.VADDPS(tx, x, x)
-			g.VPERMILPS(U8(0x0e), x, tx)
-			g.VADDPS(tx, x, x)
-			g.VMOVSHDUP(x, tx)
-			g.VADDSS(tx, x, x)
-			g.VADDSS(Mem{Base: at}, x, x)
-			g.VMOVSS(x, Mem{Base: at})
-			if i < q-1 {
-				g.ADDQ(cq, at)
-			}
-		}
-		if r < len(acc)-1 {
-			g.ADDQ(cr, c)
-		}
+	y, x := part(v, reg.S256), part(v, reg.S128)
+	ty, tx := part(d.pv, reg.S256), part(d.pv, reg.S128)
+	if d.lanes() == 16 {
+		d.VEXTRACTF64X4(U8(1), v, ty)
+		d.VADDPS(ty, y, y)
+		d.VEXTRACTF32X4(U8(1), y, tx)
+	} else {
+		d.VEXTRACTF128(U8(1), y, tx)
 	}
+	d.VADDPS(tx, x, x)
+	d.VPERMILPS(U8(0x0e), x, tx)
+	d.VADDPS(tx, x, x)
+	d.VMOVSHDUP(x, tx)
+	d.VADDSS(tx, x, x)
+	return x
 }

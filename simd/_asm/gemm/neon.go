@@ -13,13 +13,14 @@ import (
 // multiplication by one lane of a vector, which is written as a word.
 
 const (
-	neonRows    = 7  // 21 accumulators, 7 vectors of A, 3 of B: 31 of 32 registers
-	neonVectors = 3  // of a tile
-	neonLanes   = 4  // of a vector, and steps of k in one pass
-	neonWide    = 4  // vectors that the rows kernel computes side by side
-	neonDots    = 4  // rows that the dots kernel takes at once
-	neonA       = 21 // first register of A
-	neonB       = 28 // first register of B
+	neonRows    = 7                       // 21 accumulators, 7 vectors of A, 3 of B: 31 of 32 registers
+	neonVectors = 3                       // of a tile
+	neonLanes   = 4                       // of a vector, and steps of k in one pass
+	neonCols    = neonVectors * neonLanes // of a tile
+	neonWide    = 4                       // vectors that the rows kernel computes side by side
+	neonDots    = 4                       // rows that the dots kernel takes at once
+	neonA       = 21                      // first register of A
+	neonB       = 28                      // first register of B
 )
 
 type neon struct {
@@ -86,12 +87,10 @@ func (g *neon) function(name, doc string, frame int, params ...string) {
 // tile writes the kernel of mr rows. Panels of B are whole: what the last one
 // lacks is computed and dropped.
 func (g *neon) tile(mr int) {
-	const cols = neonVectors * neonLanes
-	g.function(fmt.Sprintf("gemmTile%dNEON", mr), fmt.Sprintf("is the tile kernel of %d rows: see gemmTile.", mr), 4*cols,
+	g.function(fmt.Sprintf("gemmTile%dNEON", mr), fmt.Sprintf("is the tile kernel of %d rows: see gemmTile.", mr), 4*neonCols,
 		"a *float32", "b *float32", "c *float32", "bias *float32", "next *float32",
 		"as int", "bs int", "bp int", "cs int", "ns int", "k int", "n int", "add bool")
 	panel, done := g.label("panel"), g.label("done")
-	acc := func(i int) int { return i * neonVectors }
 	g.op("MOVD n+88(FP), R10")
 	g.op("MOVD bias+24(FP), R15")
 	g.op("MOVD b+8(FP), R20")
@@ -109,22 +108,39 @@ func (g *neon) tile(mr int) {
 	}
 	g.op("MOVD R20, R8")
 	g.op("MOVD k+80(FP), R11")
+	g.startTile(mr)
+	g.multiplyTile(mr)
+	part := g.storeTile(mr, panel)
+	g.storePart(mr, part)
+	g.printf("%s:", done)
+	g.op("RET")
+}
+
+// neonAcc is the first register of the sums of row i.
+func neonAcc(i int) int { return i * neonVectors }
+
+// startTile sets the sums to the bias, or to zeros.
+func (g *neon) startTile(mr int) {
 	for i := range mr * neonVectors {
 		g.zero(i)
 	}
 	// The last panel adds its bias one by one.
 	start := g.label("start")
 	g.op("CBZ R15, %s", start)
-	g.op("CMP $%d, R10", cols)
+	g.op("CMP $%d, R10", neonCols)
 	g.op("BLT %s", start)
-	g.op("VLD1.P %d(R15), %s", 4*cols, vectorList(0, neonVectors))
+	g.op("VLD1.P %d(R15), %s", 4*neonCols, vectorList(0, neonVectors))
 	for i := 1; i < mr; i++ {
 		for v := range neonVectors {
-			g.op("VMOV V%d.B16, V%d.B16", v, acc(i)+v)
+			g.op("VMOV V%d.B16, V%d.B16", v, neonAcc(i)+v)
 		}
 	}
 	g.printf("%s:", start)
+}
 
+// multiplyTile adds the terms: neonLanes of them in each pass of a loop, then the others one by
+// one.
+func (g *neon) multiplyTile(mr int) {
 	loop, rest, last, store := g.label("loop"), g.label("rest"), g.label("last"), g.label("store")
 	g.op("SUBS $%d, R11", neonLanes)
 	g.op("BLT %s", rest)
@@ -137,7 +153,7 @@ func (g *neon) tile(mr int) {
 		g.op("ADD R9, R8")
 		for i := range mr {
 			for v := range neonVectors {
-				g.fmlaLane(acc(i)+v, neonB+v, neonA+i, lane)
+				g.fmlaLane(neonAcc(i)+v, neonB+v, neonA+i, lane)
 			}
 		}
 	}
@@ -152,16 +168,20 @@ func (g *neon) tile(mr int) {
 	for i := range mr {
 		g.op("VLD1R.P 4(R%d), [V%d.S4]", i, neonA+i)
 		for v := range neonVectors {
-			g.fmla(acc(i)+v, neonB+v, neonA+i)
+			g.fmla(neonAcc(i)+v, neonB+v, neonA+i)
 		}
 	}
 	g.op("SUBS $1, R11")
 	g.op("BNE %s", last)
-
 	g.printf("%s:", store)
+}
+
+// storeTile stores the sums of a whole panel, or adds them to C, and goes on to the next panel.
+// It returns the label of what is to store the last one.
+func (g *neon) storeTile(mr int, panel string) (part string) {
 	part, plain := g.label("part"), g.label("plain")
 	g.op("MOVD R21, R12")
-	g.op("CMP $%d, R10", cols)
+	g.op("CMP $%d, R10", neonCols)
 	g.op("BLT %s", part)
 	g.op("CBZ R19, %s", plain)
 	g.ones(neonA)
@@ -169,27 +189,30 @@ func (g *neon) tile(mr int) {
 		g.op("VLD1 (R12), %s", vectorList(neonB, neonVectors))
 		g.op("ADD R13, R12")
 		for v := range neonVectors {
-			g.fmla(acc(i)+v, neonB+v, neonA)
+			g.fmla(neonAcc(i)+v, neonB+v, neonA)
 		}
 	}
 	g.op("MOVD R21, R12")
 	g.printf("%s:", plain)
 	for i := range mr {
-		g.op("VST1 %s, (R12)", vectorList(acc(i), neonVectors))
+		g.op("VST1 %s, (R12)", vectorList(neonAcc(i), neonVectors))
 		g.op("ADD R13, R12")
 	}
 	g.op("MOVD bp+56(FP), R16")
 	g.op("ADD R16, R20")
-	g.op("ADD $%d, R21", 4*cols)
-	g.op("SUB $%d, R10", cols)
+	g.op("ADD $%d, R21", 4*neonCols)
+	g.op("SUB $%d, R10", neonCols)
 	g.op("B %s", panel)
+	return part
+}
 
-	// The last panel goes by way of the stack, element after element.
+// storePart stores what the last panel has by way of the stack, element after element.
+func (g *neon) storePart(mr int, part string) {
 	g.printf("%s:", part)
 	for i := range mr {
 		element, nobias, noadd := g.label("element"), g.label("nobias"), g.label("noadd")
-		g.op("MOVD $row-%d(SP), R16", 4*cols)
-		g.op("VST1 %s, (R16)", vectorList(acc(i), neonVectors))
+		g.op("MOVD $row-%d(SP), R16", 4*neonCols)
+		g.op("VST1 %s, (R16)", vectorList(neonAcc(i), neonVectors))
 		g.op("MOVD R12, R17")
 		g.op("MOVD R15, R22")
 		g.op("MOVD R10, R11")
@@ -208,8 +231,6 @@ func (g *neon) tile(mr int) {
 		g.op("BNE %s", element)
 		g.op("ADD R13, R12")
 	}
-	g.printf("%s:", done)
-	g.op("RET")
 }
 
 // fewRows writes the kernel that adds scaled rows of B to one row of C, four

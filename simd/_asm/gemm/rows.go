@@ -99,100 +99,114 @@ func (g *gen) fewRows(mr int) {
 
 // rowsChunk writes the walk along kk rows of B.
 func (g *gen) rowsChunk(mr, kk, wide int) {
-	vecBytes := 4 * g.lanes()
+	c := &rowsPart{gen: g, mr: mr, kk: kk}
 	a, as := g.GP64(), g.GP64()
 	g.Load(g.Param("a"), a)
 	g.Load(g.Param("as"), as)
-	var av [][]reg.Register
-	used := 0
-	fresh := func() reg.Register {
-		used++
-		return g.vector(used - 1)
-	}
 	for i := 0; i < mr; i++ {
-		av = append(av, nil)
+		c.av = append(c.av, nil)
 		for p := 0; p < kk; p++ {
-			v := fresh()
+			v := c.fresh()
 			g.VBROADCASTSS(Mem{Base: a, Disp: 4 * p}, v)
-			av[i] = append(av[i], v)
+			c.av[i] = append(c.av[i], v)
 		}
 		if i < mr-1 {
 			g.ADDQ(as, a)
 		}
 	}
+	c.columns(wide)
+}
 
-	b, bs, c, cs, n := g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
-	g.Load(g.Param("b"), b)
-	g.Load(g.Param("bs"), bs)
-	g.Load(g.Param("c"), c)
-	g.Load(g.Param("cs"), cs)
-	g.Load(g.Param("n"), n)
-	bAt, bStep := g.rowAddresses(b, bs, kk)
-	cAt, cStep := g.rowAddresses(c, cs, mr)
+// rowsPart is what the parts of rowsChunk share.
+type rowsPart struct {
+	*gen
+	mr, kk   int
+	used     int // registers
+	av       [][]reg.Register
+	bAt, cAt func(i, disp int) Mem
+}
 
-	mark := used
-	body := func(wide int, mask reg.Register) {
-		used = mark
-		acc := make([][]reg.Register, mr)
-		for i := range acc {
-			for v := 0; v < wide; v++ {
-				r := fresh()
-				acc[i] = append(acc[i], r)
-				if mask != nil {
-					g.loadMasked(g, cAt(i, v*vecBytes), mask, r)
-				} else {
-					g.VMOVUPS(cAt(i, v*vecBytes), r)
-				}
-			}
-		}
-		bv := fresh()
-		for p := 0; p < kk; p++ {
-			for v := 0; v < wide; v++ {
-				m := bAt(p, v*vecBytes)
-				switch {
-				case mask != nil:
-					g.loadMasked(g, m, mask, bv)
-				case mr == 1:
-					g.VFMADD231PS(m, av[0][p], acc[0][v])
-					continue
-				default:
-					g.VMOVUPS(m, bv)
-				}
-				for i := range acc {
-					g.VFMADD231PS(bv, av[i][p], acc[i][v])
-				}
-			}
-		}
-		for i := range acc {
-			for v := range acc[i] {
-				if mask != nil {
-					g.storeMasked(g, acc[i][v], mask, cAt(i, v*vecBytes))
-				} else {
-					g.VMOVUPS(acc[i][v], cAt(i, v*vecBytes))
-				}
-			}
-		}
-	}
+func (c *rowsPart) fresh() reg.Register {
+	c.used++
+	return c.vector(c.used - 1)
+}
+
+// columns goes along the columns, wide vectors of them at a time, then one, and then a part of one.
+func (c *rowsPart) columns(wide int) {
+	b, bs, to, cs, n := c.GP64(), c.GP64(), c.GP64(), c.GP64(), c.GP64()
+	c.Load(c.Param("b"), b)
+	c.Load(c.Param("bs"), bs)
+	c.Load(c.Param("c"), to)
+	c.Load(c.Param("cs"), cs)
+	c.Load(c.Param("n"), n)
+	bAt, bStep := c.rowAddresses(b, bs, c.kk)
+	cAt, cStep := c.rowAddresses(to, cs, c.mr)
+	c.bAt, c.cAt = bAt, cAt
 	loop := func(wide int) {
-		top, end := g.label("columns"), g.label("end")
-		g.SUBQ(I32(wide*g.lanes()), n)
-		g.JLT(LabelRef(end))
-		g.Label(top)
-		body(wide, nil)
-		bStep(I32(wide * vecBytes))
-		cStep(I32(wide * vecBytes))
-		g.SUBQ(I32(wide*g.lanes()), n)
-		g.JGE(LabelRef(top))
-		g.Label(end)
-		g.ADDQ(I32(wide*g.lanes()), n)
+		top, end := c.label("columns"), c.label("end")
+		c.SUBQ(I32(wide*c.lanes()), n)
+		c.JLT(LabelRef(end))
+		c.Label(top)
+		c.add(wide, nil)
+		bStep(I32(wide * 4 * c.lanes()))
+		cStep(I32(wide * 4 * c.lanes()))
+		c.SUBQ(I32(wide*c.lanes()), n)
+		c.JGE(LabelRef(top))
+		c.Label(end)
+		c.ADDQ(I32(wide*c.lanes()), n)
 	}
 	loop(wide)
 	if wide > 1 {
 		loop(1)
 	}
-	done := g.label("done")
-	g.TESTQ(n, n)
-	g.JEQ(LabelRef(done))
-	body(1, g.tailMask(g, n, g.registers()-1))
-	g.Label(done)
+	done := c.label("done")
+	c.TESTQ(n, n)
+	c.JEQ(LabelRef(done))
+	c.add(1, c.tailMask(c.gen, n, c.registers()-1))
+	c.Label(done)
+}
+
+// add adds the products to wide vectors of each row of C.
+func (c *rowsPart) add(wide int, mask reg.Register) {
+	mark, vecBytes := c.used, 4*c.lanes()
+	acc := make([][]reg.Register, c.mr)
+	for i := range acc {
+		for v := 0; v < wide; v++ {
+			r := c.fresh()
+			acc[i] = append(acc[i], r)
+			if mask != nil {
+				c.loadMasked(c.gen, c.cAt(i, v*vecBytes), mask, r)
+			} else {
+				c.VMOVUPS(c.cAt(i, v*vecBytes), r)
+			}
+		}
+	}
+	bv := c.fresh()
+	for p := 0; p < c.kk; p++ {
+		for v := 0; v < wide; v++ {
+			m := c.bAt(p, v*vecBytes)
+			switch {
+			case mask != nil:
+				c.loadMasked(c.gen, m, mask, bv)
+			case c.mr == 1:
+				c.VFMADD231PS(m, c.av[0][p], acc[0][v])
+				continue
+			default:
+				c.VMOVUPS(m, bv)
+			}
+			for i := range acc {
+				c.VFMADD231PS(bv, c.av[i][p], acc[i][v])
+			}
+		}
+	}
+	for i := range acc {
+		for v := range acc[i] {
+			if mask != nil {
+				c.storeMasked(c.gen, acc[i][v], mask, c.cAt(i, v*vecBytes))
+			} else {
+				c.VMOVUPS(acc[i][v], c.cAt(i, v*vecBytes))
+			}
+		}
+	}
+	c.used = mark
 }

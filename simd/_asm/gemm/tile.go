@@ -145,183 +145,243 @@ func (g *gen) nextBias(bytes int) {
 // panel writes the product of mr rows and one panel of vecs vectors, the last
 // of them masked unless mask is nil.
 func (g *gen) panel(mr, vecs int, mask reg.Register, kind tileKind) {
-	pack := kind.packing
-	load := func(m Mem, i int, v reg.Register) {
-		if mask != nil && i == vecs-1 {
-			g.loadMasked(g, m, mask, v)
-		} else {
-			g.VMOVUPS(m, v)
-		}
-	}
-	vecBytes := 4 * g.lanes()
+	p := &tilePanel{gen: g, mr: mr, vecs: vecs, mask: mask, kind: kind}
+	p.pointA()
+	p.start()
+	p.multiply()
+	p.addC()
+	p.store()
+}
 
-	a := g.GP64()
-	g.Load(g.Param("a"), a)
-	at := func(i, kk int) Mem { return Mem{Base: a, Disp: 4 * (kk*g.lanes() + i)} }
-	advance := func(steps int) { g.ADDQ(I32(4*steps*g.lanes()), a) }
-	if !kind.braided {
-		as := g.GP64()
-		g.Load(g.Param("as"), as)
-		row, move := g.rowAddresses(a, as, mr)
-		at = func(i, kk int) Mem { return row(i, 4*kk) }
-		advance = func(steps int) { move(I8(4 * steps)) }
-	}
+// tilePanel is what the parts of panel share.
+type tilePanel struct {
+	*gen
+	mr, vecs int
+	mask     reg.Register
+	kind     tileKind
 
-	acc := make([][]reg.Register, mr)
-	for i := range acc {
-		for v := 0; v < vecs; v++ {
-			acc[i] = append(acc[i], g.vector(i*vecs+v))
-		}
-	}
-	bias, zeros, start := g.GP64(), g.label("zeros"), g.label("start")
-	g.Load(g.Param("bias"), bias)
-	g.TESTQ(bias, bias)
-	g.JEQ(LabelRef(zeros))
-	for v := range acc[0] {
-		load(Mem{Base: bias, Disp: v * vecBytes}, v, acc[0][v])
-		for i := 1; i < mr; i++ {
-			g.VMOVAPS(acc[0][v], acc[i][v])
-		}
-	}
-	g.JMP(LabelRef(start))
-	g.Label(zeros)
-	for i := range acc {
-		for v := range acc[i] {
-			g.zero(g, acc[i][v])
-		}
-	}
-	g.Label(start)
+	at            func(i, kk int) Mem // row i of A, kk steps on
+	advance       func(steps int)     // along A
+	acc           [][]reg.Register
+	b, bs, c, cs  reg.GPVirtual
+	packed, early reg.GPVirtual // if B is packed: where to, and a row to be read later
+	bv            []reg.Register
+	av            reg.Register
+	write         string // label of where the product is stored
+}
 
-	b, bs, c, cs, k := g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
-	g.Load(g.Param("b"), b)
-	g.Load(g.Param("k"), k)
-	hints := g.hints(mr, vecs*vecBytes, b, !kind.streamed)
-	g.Load(g.Param("bs"), bs)
-	var packed, early reg.GPVirtual
+func (p *tilePanel) vecBytes() int { return 4 * p.lanes() }
+
+// masked reports whether vector v of a row is a part of one.
+func (p *tilePanel) masked(v int) bool { return p.mask != nil && v == p.vecs-1 }
+
+func (p *tilePanel) load(m Mem, v int, to reg.Register) {
+	if p.masked(v) {
+		p.loadMasked(p.gen, m, p.mask, to)
+	} else {
+		p.VMOVUPS(m, to)
+	}
+}
+
+// pointA finds the rows of A.
+func (p *tilePanel) pointA() {
+	a := p.GP64()
+	p.Load(p.Param("a"), a)
+	p.at = func(i, kk int) Mem { return Mem{Base: a, Disp: 4 * (kk*p.lanes() + i)} }
+	p.advance = func(steps int) { p.ADDQ(I32(4*steps*p.lanes()), a) }
+	if p.kind.braided {
+		return
+	}
+	as := p.GP64()
+	p.Load(p.Param("as"), as)
+	row, move := p.rowAddresses(a, as, p.mr)
+	p.at = func(i, kk int) Mem { return row(i, 4*kk) }
+	p.advance = func(steps int) { move(I8(4 * steps)) }
+}
+
+// start sets the sums to the bias, or to zeros if there is none.
+func (p *tilePanel) start() {
+	p.acc = make([][]reg.Register, p.mr)
+	for i := range p.acc {
+		for v := 0; v < p.vecs; v++ {
+			p.acc[i] = append(p.acc[i], p.vector(i*p.vecs+v))
+		}
+	}
+	bias, zeros, start := p.GP64(), p.label("zeros"), p.label("start")
+	p.Load(p.Param("bias"), bias)
+	p.TESTQ(bias, bias)
+	p.JEQ(LabelRef(zeros))
+	for v := range p.acc[0] {
+		p.load(Mem{Base: bias, Disp: v * p.vecBytes()}, v, p.acc[0][v])
+		for i := 1; i < p.mr; i++ {
+			p.VMOVAPS(p.acc[0][v], p.acc[i][v])
+		}
+	}
+	p.JMP(LabelRef(start))
+	p.Label(zeros)
+	for i := range p.acc {
+		for v := range p.acc[i] {
+			p.zero(p.gen, p.acc[i][v])
+		}
+	}
+	p.Label(start)
+}
+
+// multiply adds the terms: unroll of them in each pass of a loop, then the others one by one.
+func (p *tilePanel) multiply() {
+	pack, k := p.kind.packing, p.pointB()
+	hints := p.hints(p.mr, p.vecs*p.vecBytes(), p.b, !p.kind.streamed)
+	p.Load(p.Param("bs"), p.bs)
 	if pack {
-		packed, early = g.GP64(), g.GP64()
-		g.Load(g.Param("packed"), packed)
-		g.LEAQ(Mem{Base: b, Index: bs, Scale: 8}, early)
-		for i := 8; i < earlyRows; i += 8 {
-			g.LEAQ(Mem{Base: early, Index: bs, Scale: 8}, early)
-		}
+		p.pointPacked()
 	}
-
-	var bv []reg.Register
-	for v := 0; v < vecs; v++ {
-		bv = append(bv, g.vector(g.rows()*vectors+v))
+	for v := 0; v < p.vecs; v++ {
+		p.bv = append(p.bv, p.vector(p.rows()*vectors+v))
 	}
-	av := g.vector(g.rows()*vectors + vectors)
-	step := func(kk int, row Mem) {
-		for v := range bv {
-			m := row
-			m.Disp += v * vecBytes
-			load(m, v, bv[v])
-			if pack {
-				g.VMOVUPS(bv[v], Mem{Base: packed, Disp: kk*vectors*vecBytes + v*vecBytes})
-			}
-		}
-		for i := range acc {
-			if kind.braided && g.broadcasts(i) {
-				for v := range bv {
-					g.VFMADD231PS_BCST(at(i, kk), bv[v], acc[i][v])
-				}
-				continue
-			}
-			g.VBROADCASTSS(at(i, kk), av)
-			for v := range bv {
-				g.VFMADD231PS(bv[v], av, acc[i][v])
-			}
-		}
-	}
-	loop, rest, last, store := g.label("loop"), g.label("rest"), g.label("last"), g.label("store")
-	g.SUBQ(I8(unroll), k)
-	g.JLT(LabelRef(rest))
-	g.Label(loop)
+	p.av = p.vector(p.rows()*vectors + vectors)
+	loop, rest, last, store := p.label("loop"), p.label("rest"), p.label("last"), p.label("store")
+	p.SUBQ(I8(unroll), k)
+	p.JLT(LabelRef(rest))
+	p.Label(loop)
 	for kk := 0; kk < unroll; kk++ {
-		row := Mem{Base: b}
-		if kk%2 == 1 {
-			row.Index, row.Scale = bs, 1
-		}
-		step(kk, row)
-		for v := 0; mask == nil && v < vecs*vecBytes; v += line {
-			switch {
-			case pack:
-				row.Base, row.Disp = early, v
-				g.PREFETCHT0(row)
-			case kk == 0:
-				g.PREFETCHT0(Mem{Base: b, Index: bs, Scale: ahead, Disp: v})
-			}
-		}
-		if kk%2 == 1 {
-			g.LEAQ(Mem{Base: b, Index: bs, Scale: 2}, b)
-			if pack {
-				g.LEAQ(Mem{Base: early, Index: bs, Scale: 2}, early)
-			}
-		}
+		p.unrolled(kk)
 	}
 	hints()
-	advance(unroll)
+	p.advance(unroll)
 	if pack {
-		g.ADDQ(I32(unroll*vectors*vecBytes), packed)
+		p.ADDQ(I32(unroll*vectors*p.vecBytes()), p.packed)
 	}
-	g.SUBQ(I8(unroll), k)
-	g.JGE(LabelRef(loop))
+	p.SUBQ(I8(unroll), k)
+	p.JGE(LabelRef(loop))
 
-	g.Label(rest)
-	g.ADDQ(I8(unroll), k)
-	g.JEQ(LabelRef(store))
-	g.Label(last)
-	step(0, Mem{Base: b})
-	advance(1)
+	p.Label(rest)
+	p.ADDQ(I8(unroll), k)
+	p.JEQ(LabelRef(store))
+	p.Label(last)
+	p.step(0, Mem{Base: p.b})
+	p.advance(1)
 	if pack {
-		g.ADDQ(I32(vectors*vecBytes), packed)
+		p.ADDQ(I32(vectors*p.vecBytes()), p.packed)
 	}
-	g.ADDQ(bs, b)
-	g.DECQ(k)
-	g.JNE(LabelRef(last))
+	p.ADDQ(p.bs, p.b)
+	p.DECQ(k)
+	p.JNE(LabelRef(last))
 
-	g.Label(store)
+	p.Label(store)
 	if pack {
-		g.MOVQ(packed, g.slot("packed"))
+		p.MOVQ(p.packed, p.slot("packed"))
 	}
-	write := g.label("write")
-	g.Load(g.Param("c"), c)
-	g.Load(g.Param("cs"), cs)
-	add := g.GP8()
-	g.Load(g.Param("add"), add)
-	g.TESTB(add, add)
-	g.JEQ(LabelRef(write))
-	for i := range acc {
-		for v := range acc[i] {
-			m := Mem{Base: c, Disp: v * vecBytes}
-			if mask != nil && v == vecs-1 {
-				g.loadMasked(g, m, mask, av)
-				g.VADDPS(av, acc[i][v], acc[i][v])
+}
+
+// pointB finds B, and returns the number of terms.
+func (p *tilePanel) pointB() (k reg.GPVirtual) {
+	p.b, p.bs, p.c, p.cs, k = p.GP64(), p.GP64(), p.GP64(), p.GP64(), p.GP64()
+	p.Load(p.Param("b"), p.b)
+	p.Load(p.Param("k"), k)
+	return k
+}
+
+// pointPacked finds the memory for the packed B, and the row that is to be read earlyRows later.
+func (p *tilePanel) pointPacked() {
+	p.packed, p.early = p.GP64(), p.GP64()
+	p.Load(p.Param("packed"), p.packed)
+	p.LEAQ(Mem{Base: p.b, Index: p.bs, Scale: 8}, p.early)
+	for i := 8; i < earlyRows; i += 8 {
+		p.LEAQ(Mem{Base: p.early, Index: p.bs, Scale: 8}, p.early)
+	}
+}
+
+// unrolled writes step kk of a pass of the loop, and asks for a row of B to come.
+func (p *tilePanel) unrolled(kk int) {
+	row := Mem{Base: p.b}
+	if kk%2 == 1 {
+		row.Index, row.Scale = p.bs, 1
+	}
+	p.step(kk, row)
+	for v := 0; p.mask == nil && v < p.vecs*p.vecBytes(); v += line {
+		switch {
+		case p.kind.packing:
+			row.Base, row.Disp = p.early, v
+			p.PREFETCHT0(row)
+		case kk == 0:
+			p.PREFETCHT0(Mem{Base: p.b, Index: p.bs, Scale: ahead, Disp: v})
+		}
+	}
+	if kk%2 == 1 {
+		p.LEAQ(Mem{Base: p.b, Index: p.bs, Scale: 2}, p.b)
+		if p.kind.packing {
+			p.LEAQ(Mem{Base: p.early, Index: p.bs, Scale: 2}, p.early)
+		}
+	}
+}
+
+// step adds the products of a row of B and of what is kk steps on in A.
+func (p *tilePanel) step(kk int, row Mem) {
+	for v := range p.bv {
+		m := row
+		m.Disp += v * p.vecBytes()
+		p.load(m, v, p.bv[v])
+		if p.kind.packing {
+			p.VMOVUPS(p.bv[v], Mem{Base: p.packed, Disp: kk*vectors*p.vecBytes() + v*p.vecBytes()})
+		}
+	}
+	for i := range p.acc {
+		if p.kind.braided && p.broadcasts(i) {
+			for v := range p.bv {
+				p.VFMADD231PS_BCST(p.at(i, kk), p.bv[v], p.acc[i][v])
+			}
+			continue
+		}
+		p.VBROADCASTSS(p.at(i, kk), p.av)
+		for v := range p.bv {
+			p.VFMADD231PS(p.bv[v], p.av, p.acc[i][v])
+		}
+	}
+}
+
+// addC adds what C holds if the parameter add says so.
+func (p *tilePanel) addC() {
+	p.write = p.label("write")
+	p.Load(p.Param("c"), p.c)
+	p.Load(p.Param("cs"), p.cs)
+	add := p.GP8()
+	p.Load(p.Param("add"), add)
+	p.TESTB(add, add)
+	p.JEQ(LabelRef(p.write))
+	for i := range p.acc {
+		for v := range p.acc[i] {
+			m := Mem{Base: p.c, Disp: v * p.vecBytes()}
+			if p.masked(v) {
+				p.loadMasked(p.gen, m, p.mask, p.av)
+				p.VADDPS(p.av, p.acc[i][v], p.acc[i][v])
 			} else {
-				g.VADDPS(m, acc[i][v], acc[i][v])
+				p.VADDPS(m, p.acc[i][v], p.acc[i][v])
 			}
 		}
-		if i < mr-1 {
-			g.ADDQ(cs, c)
+		if i < p.mr-1 {
+			p.ADDQ(p.cs, p.c)
 		}
 	}
-	g.Load(g.Param("c"), c)
-	g.Label(write)
-	for i := range acc {
-		for v := range acc[i] {
-			m := Mem{Base: c, Disp: v * vecBytes}
+	p.Load(p.Param("c"), p.c)
+}
+
+// store writes the sums to C.
+func (p *tilePanel) store() {
+	p.Label(p.write)
+	for i := range p.acc {
+		for v := range p.acc[i] {
+			m := Mem{Base: p.c, Disp: v * p.vecBytes()}
 			switch {
-			case mask != nil && v == vecs-1:
-				g.storeMasked(g, acc[i][v], mask, m)
-			case kind.streamed:
-				g.VMOVNTPS(acc[i][v], m)
+			case p.masked(v):
+				p.storeMasked(p.gen, p.acc[i][v], p.mask, m)
+			case p.kind.streamed:
+				p.VMOVNTPS(p.acc[i][v], m)
 			default:
-				g.VMOVUPS(acc[i][v], m)
+				p.VMOVUPS(p.acc[i][v], m)
 			}
 		}
-		if i < mr-1 {
-			g.ADDQ(cs, c)
+		if i < p.mr-1 {
+			p.ADDQ(p.cs, p.c)
 		}
 	}
 }

@@ -163,68 +163,26 @@ func (k *writer) rows(r reduction) {
 // goes into the first four in one step each, so that a short row costs four
 // steps at most, and no more than four registers to join.
 func (k *writer) reduce(r reduction, x, y, n gp) vec {
-	L := k.lanes()
-	var acc [8]vec
-	for i := range acc {
-		acc[i] = k.vec()
+	p := &folding{writer: k, r: r, x: x, y: y, n: n}
+	for i := range p.acc {
+		p.acc[i] = k.vec()
 	}
-	start := acc[0]
+	acc := &p.acc
 	if r.first {
-		k.splat(start, x)
-		for _, a := range acc[1:4] {
-			k.copyVec(a, start)
-		}
-	} else {
-		for _, a := range acc[:4] {
-			k.zero(a)
-		}
+		k.splat(acc[0], x)
 	}
+	p.start(acc[:4])
 	if r.marks {
 		k.markStart()
 	}
 	join := r.join(k)
-	// count lets that many vectors into accumulators from the first on.
-	count := func(c int, first int) {
-		var xs, ys []vec
-		for i := range c {
-			v, w := k.vec(), none
-			k.load(v, x, i)
-			if r.two {
-				w = k.vec()
-				k.load(w, y, i)
-			}
-			xs, ys = append(xs, v), append(ys, w)
-			if i%2 == 0 && i+1 < c {
-				continue
-			}
-			if r.marks {
-				k.mark(xs[0], xs[len(xs)-1])
-			}
-			for j := range xs {
-				r.add(k, acc[first+i+1-len(xs)+j], xs[j], ys[j])
-			}
-			k.free(xs...)
-			k.free(ys...)
-			xs, ys = nil, nil
-		}
-		k.addConst(x, 4*c*L)
-		if r.two {
-			k.addConst(y, 4*c*L)
-		}
-		k.addConst(n, -c*L)
-	}
+	L := k.lanes()
 	four, two, one, last, done := k.fresh("four"), k.fresh("two"), k.fresh("one"), k.fresh("last"), k.fresh("done")
 	k.ifLess(n, 8*L, four)
-	for _, a := range acc[4:] {
-		if r.first {
-			k.copyVec(a, start)
-		} else {
-			k.zero(a)
-		}
-	}
+	p.start(acc[4:])
 	loop := k.fresh("loop")
 	k.label(loop)
-	count(8, 0)
+	p.count(8, 0)
 	k.ifAtLeast(n, 8*L, loop)
 	for i := range 4 {
 		join(acc[i], acc[i], acc[i+4])
@@ -232,32 +190,16 @@ func (k *writer) reduce(r reduction, x, y, n gp) vec {
 	k.free(acc[4:]...)
 	k.label(four)
 	k.ifLess(n, 4*L, two)
-	count(4, 0)
+	p.count(4, 0)
 	k.label(two)
 	k.ifLess(n, 2*L, one)
-	count(2, 0)
+	p.count(2, 0)
 	k.label(one)
 	k.ifLess(n, L, last)
-	count(1, 2)
+	p.count(1, 2)
 	k.label(last)
 	k.ifNil(n, done)
-	k.part(n)
-	v, w, rest := k.vec(), none, none
-	if r.first {
-		// Any element that has been counted may be counted again.
-		rest = acc[3]
-	}
-	k.loadPart(v, x, rest)
-	if r.two {
-		w = k.vec()
-		k.loadPart(w, y, none)
-	}
-	if r.marks {
-		k.mark(v, v)
-	}
-	r.add(k, acc[3], v, w)
-	k.free(v, w)
-	k.partEnd()
+	p.countPart()
 	k.label(done)
 	join(acc[0], acc[0], acc[1])
 	join(acc[2], acc[2], acc[3])
@@ -269,6 +211,81 @@ func (k *writer) reduce(r reduction, x, y, n gp) vec {
 	}
 	k.free(acc[1:4]...)
 	return acc[0]
+}
+
+// folding is what the parts of reduce share.
+type folding struct {
+	*writer
+	r       reduction
+	x, y, n gp
+	acc     [8]vec
+}
+
+// start sets accumulators to the first element, which the first of them has, or to zeros.
+func (p *folding) start(acc []vec) {
+	for _, a := range acc {
+		switch {
+		case !p.r.first:
+			p.zero(a)
+		case a != p.acc[0]:
+			p.copyVec(a, p.acc[0])
+		}
+	}
+}
+
+// count lets c vectors into accumulators from the first on.
+func (p *folding) count(c int, first int) {
+	k, r := p.writer, p.r
+	var xs, ys []vec
+	for i := range c {
+		v, w := k.vec(), none
+		k.load(v, p.x, i)
+		if r.two {
+			w = k.vec()
+			k.load(w, p.y, i)
+		}
+		xs, ys = append(xs, v), append(ys, w)
+		if i%2 == 0 && i+1 < c {
+			continue
+		}
+		if r.marks {
+			k.mark(xs[0], xs[len(xs)-1])
+		}
+		for j := range xs {
+			r.add(k, p.acc[first+i+1-len(xs)+j], xs[j], ys[j])
+		}
+		k.free(xs...)
+		k.free(ys...)
+		xs, ys = nil, nil
+	}
+	L := k.lanes()
+	k.addConst(p.x, 4*c*L)
+	if r.two {
+		k.addConst(p.y, 4*c*L)
+	}
+	k.addConst(p.n, -c*L)
+}
+
+// countPart lets the last n elements, less than a vector, into the fourth accumulator.
+func (p *folding) countPart() {
+	k, r := p.writer, p.r
+	k.part(p.n)
+	v, w, rest := k.vec(), none, none
+	if r.first {
+		// Any element that has been counted may be counted again.
+		rest = p.acc[3]
+	}
+	k.loadPart(v, p.x, rest)
+	if r.two {
+		w = k.vec()
+		k.loadPart(w, p.y, none)
+	}
+	if r.marks {
+		k.mark(v, v)
+	}
+	r.add(k, p.acc[3], v, w)
+	k.free(v, w)
+	k.partEnd()
 }
 
 // deviations writes the kernels of the variance, of one row and of many.
