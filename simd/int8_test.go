@@ -17,6 +17,11 @@ func int8Supported() map[string]int8Kernels {
 	for _, l := range Supported() {
 		all[l.String()] = int8KernelsOf(l)
 	}
+	for _, k := range all {
+		if k.prepare != nil {
+			k.prepare()
+		}
+	}
 	return all
 }
 

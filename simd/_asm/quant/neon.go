@@ -260,12 +260,12 @@ func writeNEON(dir string) {
 	g.stubs.WriteString(header + "package simd\n")
 	g.int8Round()
 	g.int8Pack()
-	for _, f := range integers {
+	for _, f := range neonIntegers {
 		g.levels8(f)
 	}
 	for _, dotProduct := range []bool{false, true} {
 		g.dotProduct = dotProduct
-		for _, f := range integers {
+		for _, f := range neonIntegers {
 			for _, rows := range []int{1, 4} {
 				g.int8Dot(f, rows)
 			}

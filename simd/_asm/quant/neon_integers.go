@@ -18,6 +18,12 @@ type neonCoder struct {
 	group int // elements of a scale, 32 or 16
 }
 
+// neonIntegers are the formats that have kernels for products of integers.
+var neonIntegers = []block.Format{
+	block.Q4_0, block.Q8_0, block.Q4_K, block.Q6_K, block.Q5_K, block.Q4_1, block.Q5_0, block.Q5_1,
+	block.IQ4_NL, block.IQ4_XS, block.Q2_K, block.Q3_K, block.MXFP4,
+}
+
 func (g *neon) coder(f block.Format, src, spare string, runs int) *neonCoder {
 	return &neonCoder{neon: g, f: f, l: f.Layout(), src: src, spare: spare, runs: runs, group: min(run, f.Group())}
 }

@@ -14,7 +14,7 @@ import (
 // neighbours are added up as 16 bits first. No sum of two is beyond these: x is at most
 // 127, and unsigned codes are below 64 and signed ones are made positive, at most 128, by
 // moving their signs to x; 2·127·128 is 32512.
-func (c *coder) multiplyAdd(raw, size reg.VecVirtual, x Mem, corrections Op) reg.VecVirtual {
+func (c *coder) multiplyAdd(raw, size, sign reg.VecVirtual, x Mem, corrections Op) reg.VecVirtual {
 	t := c.YMM()
 	if c.vnni {
 		c.VMOVDQU(corrections, t)
@@ -23,7 +23,7 @@ func (c *coder) multiplyAdd(raw, size reg.VecVirtual, x Mem, corrections Op) reg
 	}
 	if c.signed() {
 		c.VMOVDQU(x, t)
-		c.VPSIGNB(raw, t, t)
+		c.VPSIGNB(sign, t, t)
 		c.VPMADDUBSW(t, size, t)
 	} else {
 		c.VPMADDUBSW(x, raw, t)
@@ -107,19 +107,19 @@ func (g *gen) int8Dot(f block.Format, rows int) {
 	}
 	g.hold(spareRegisters-len(o.acc)-len(o.below), func(g *gen) { g.coder(f, 8).int8Super(o.draft(g)) })
 	if whole.short() {
-		g.SUBQ(U8(8), left)
+		g.SUBQ(U8(8/whole.each()), left)
 		g.JLT(LabelRef("short"))
 	}
 	g.Label("next")
 	whole.int8Super(o)
 	if whole.short() {
-		g.SUBQ(U8(8), left)
+		g.SUBQ(U8(8/whole.each()), left)
 		g.JGE(LabelRef("next"))
 		g.Label("short")
-		g.ADDQ(U8(8), left)
+		g.ADDQ(U8(8/whole.each()), left)
 		g.JEQ(LabelRef("end"))
 		g.Label("nextShort")
-		g.coder(f, 1).int8Super(o)
+		g.coder(f, whole.each()).int8Super(o)
 		g.DECQ(left)
 		g.JNE(LabelRef("nextShort"))
 		g.Label("end")
@@ -191,6 +191,7 @@ func (g *gen) total(y reg.VecVirtual) reg.VecVirtual {
 // int8Super writes the products of a super.
 func (c *coder) int8Super(o *operands) {
 	sumTimes := uint8(run / c.group)
+	c.prepare()
 	biases := c.biases()
 	for i, b := range biases {
 		for r := range o.rows {
@@ -215,12 +216,17 @@ func (c *coder) int8Super(o *operands) {
 			c.VMOVSS(t, p)
 		case c.group == run:
 			t := c.YMM()
-			c.VMULPS(m, scales[0], t)
+			c.VMULPS(c.perRun(m, c.runs), scales[0], t)
 			c.VMOVUPS(t, p)
 		default:
 			for i, s := range scales {
 				d := c.YMM()
-				c.VBROADCASTF128(m.Offset(16*i), d)
+				if c.runs < 4 {
+					x := c.perRun(m, c.runs).(reg.VecVirtual)
+					c.VINSERTF128(U8(1), x.AsX(), x.AsY(), d)
+				} else {
+					c.VBROADCASTF128(m.Offset(16*i), d)
+				}
 				c.VPERMILPS(c.dwords([8]int{0, 0, 1, 1, 2, 2, 3, 3}), d, d)
 				c.VMULPS(d, s, d)
 				c.VMOVUPS(d, p.Offset(32*i))
@@ -233,15 +239,36 @@ func (c *coder) int8Super(o *operands) {
 	c.advance(o)
 }
 
+// perRun returns so many floats, and zeros in the other lanes.
+func (c *coder) perRun(m Mem, n int) Op {
+	x := c.XMM()
+	switch n {
+	case 8:
+		return m
+	case 4:
+		c.VMOVUPS(m, x)
+	case 2:
+		c.VMOVSD(m, x)
+	default:
+		panic(fmt.Sprintf("%v: no code for %d runs", c.f, n))
+	}
+	return x.AsY()
+}
+
 // int8Run writes the products of one run.
 func (c *coder) int8Run(o *operands, n int) {
-	raw := c.raw(n)
+	raw, sign := c.raw(n), c.sign(n)
 	var size reg.VecVirtual
 	switch {
 	case c.signed() && c.vnni:
+		if sign != nil {
+			c.VPSIGNB(sign, raw, raw)
+		}
 		c.VPXOR(c.constant(spreadByte(0x80)), raw, raw)
+	case sign != nil:
+		size = raw
 	case c.signed():
-		size = c.YMM()
+		size, sign = c.YMM(), raw
 		c.VPABSB(raw, size)
 	}
 	for r := range o.rows {
@@ -251,7 +278,7 @@ func (c *coder) int8Run(o *operands, n int) {
 		} else if c.vnni {
 			corrections = c.constant([32]byte{})
 		}
-		t := c.multiplyAdd(raw, size, o.of(o.x, r, run*n, o.stride, o.stride3, 1), corrections)
+		t := c.multiplyAdd(raw, size, sign, o.of(o.x, r, run*n, o.stride, o.stride3, 1), corrections)
 		c.VCVTDQ2PS(t, t)
 		s, p := c.YMM(), o.products.Offset(4*16*r)
 		if c.group == run {
@@ -294,12 +321,9 @@ func (g *gen) levels8(f block.Format) {
 	}
 	g.src = load("src")
 	left := load("blocks")
-	runs := 8
-	if f.Elements() == run {
-		runs = 1
-	}
+	c := g.coder(f, f.Elements()/run)
 	g.Label("next")
-	g.coder(f, runs).apart(o)
+	c.apart(o)
 	g.DECQ(left)
 	g.JNE(LabelRef("next"))
 	g.VZEROUPPER()
@@ -317,23 +341,33 @@ func (c *coder) apart(o *unpacked) {
 				x := c.XMM()
 				c.VUNPCKLPS(s.AsX(), s.AsX(), x)
 				c.VMOVSD(x, Mem{Base: to})
+			case c.group == run && c.runs == 2:
+				x := c.XMM()
+				c.VUNPCKLPS(s.AsX(), s.AsX(), x)
+				c.VMOVUPS(x, Mem{Base: to})
 			case c.group == run:
-				for half := range 2 {
+				for half := range c.runs / 4 {
 					t, at := c.YMM(), c.YMM()
 					k := 4 * half
 					c.VMOVDQU(c.dwords([8]int{k, k, k + 1, k + 1, k + 2, k + 2, k + 3, k + 3}), at)
 					c.VPERMPS(s, at, t)
 					c.VMOVUPS(t, Mem{Base: to, Disp: 32 * half})
 				}
+			case c.runs == 2:
+				c.VMOVUPS(s.AsX(), Mem{Base: to})
 			default:
 				c.VMOVUPS(s, Mem{Base: to, Disp: 32 * i})
 			}
 		}
 	}
+	c.prepare()
 	put(c.scales(), o.scales)
 	put(c.biases(), o.biases)
 	for n := range c.runs {
 		v := c.raw(n)
+		if sign := c.sign(n); sign != nil {
+			c.VPSIGNB(sign, v, v)
+		}
 		if z := c.offset(); z != 0 {
 			c.VPSUBB(c.constant(spreadByte(byte(z))), v, v)
 		}
