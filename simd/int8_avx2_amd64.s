@@ -2932,34 +2932,53 @@ next:
 	RET
 
 // func int8Dot1Q4_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q4_0AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant6<>+0(SB), Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant5<>+0(SB), Y4
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q4_0AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant6<>+0(SB), Y2
+	VMOVDQU   int8Constant4<>+0(SB), Y3
+	VMOVDQU   int8Constant5<>+0(SB), Y4
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X5, X5, X5
+	VPINSRW   $0x00, (BX), X5, X5
+	VPINSRW   $0x01, 18(BX), X5, X5
+	VPINSRW   $0x02, 36(BX), X5, X5
+	VPINSRW   $0x03, 54(BX), X5, X5
+	VPINSRW   $0x04, 72(BX), X5, X5
+	VPINSRW   $0x05, 90(BX), X5, X5
+	VPINSRW   $0x06, 108(BX), X5, X5
+	VPINSRW   $0x07, 126(BX), X5, X5
+	VCVTPH2PS X5, Y5
+	VMULPS    (CX), Y5, Y5
+	VMOVUPS   Y5, (SP)(DI*1)
 
 next:
+	LEAQ           144(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X5, X5, X5
-	VPINSRW        $0x00, (BX), X5, X5
-	VPINSRW        $0x01, 18(BX), X5, X5
-	VPINSRW        $0x02, 36(BX), X5, X5
-	VPINSRW        $0x03, 54(BX), X5, X5
-	VPINSRW        $0x04, 72(BX), X5, X5
-	VPINSRW        $0x05, 90(BX), X5, X5
-	VPINSRW        $0x06, 108(BX), X5, X5
-	VPINSRW        $0x07, 126(BX), X5, X5
+	VPINSRW        $0x00, (R9), X5, X5
+	VPINSRW        $0x01, 18(R9), X5, X5
+	VPINSRW        $0x02, 36(R9), X5, X5
+	VPINSRW        $0x03, 54(R9), X5, X5
+	VPINSRW        $0x04, 72(R9), X5, X5
+	VPINSRW        $0x05, 90(R9), X5, X5
+	VPINSRW        $0x06, 108(R9), X5, X5
+	VPINSRW        $0x07, 126(R9), X5, X5
 	VCVTPH2PS      X5, Y5
-	VMULPS         (CX), Y5, Y5
-	VMOVUPS        Y5, (SP)
+	VMULPS         (R10), Y5, Y5
+	VMOVUPS        Y5, (SP)(R8*1)
 	VBROADCASTI128 2(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
 	VPAND          Y4, Y5, Y5
@@ -2967,7 +2986,7 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         (DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   (SP), Y6
+	VBROADCASTSS   (SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y0
 	VBROADCASTI128 20(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
@@ -2976,7 +2995,7 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         32(DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   4(SP), Y6
+	VBROADCASTSS   4(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y1
 	VBROADCASTI128 38(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
@@ -2985,7 +3004,7 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         64(DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   8(SP), Y6
+	VBROADCASTSS   8(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y0
 	VBROADCASTI128 56(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
@@ -2994,7 +3013,7 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         96(DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   12(SP), Y6
+	VBROADCASTSS   12(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y1
 	VBROADCASTI128 74(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
@@ -3003,7 +3022,7 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         128(DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   16(SP), Y6
+	VBROADCASTSS   16(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y0
 	VBROADCASTI128 92(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
@@ -3012,7 +3031,7 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         160(DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   20(SP), Y6
+	VBROADCASTSS   20(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y1
 	VBROADCASTI128 110(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
@@ -3021,7 +3040,7 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         192(DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   24(SP), Y6
+	VBROADCASTSS   24(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y0
 	VBROADCASTI128 128(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
@@ -3030,12 +3049,14 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         224(DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   28(SP), Y6
+	VBROADCASTSS   28(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+144, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -3427,32 +3448,51 @@ end:
 	RET
 
 // func int8Dot1Q8_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q8_0AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    src+48(FP), DX
-	MOVQ    blocks+56(FP), BX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant4<>+0(SB), Y2
-	VMOVDQU int8Constant8<>+0(SB), Y3
-	SUBQ    $0x08, BX
-	JLT     short
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q8_0AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      src+48(FP), DX
+	MOVQ      blocks+56(FP), BX
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant4<>+0(SB), Y2
+	VMOVDQU   int8Constant8<>+0(SB), Y3
+	SUBQ      $0x08, BX
+	JLT       short
+	XORQ      SI, SI
+	MOVQ      $0x0000000000000040, DI
+	VPXOR     X3, X3, X3
+	VPINSRW   $0x00, (DX), X3, X3
+	VPINSRW   $0x01, 34(DX), X3, X3
+	VPINSRW   $0x02, 68(DX), X3, X3
+	VPINSRW   $0x03, 102(DX), X3, X3
+	VPINSRW   $0x04, 136(DX), X3, X3
+	VPINSRW   $0x05, 170(DX), X3, X3
+	VPINSRW   $0x06, 204(DX), X3, X3
+	VPINSRW   $0x07, 238(DX), X3, X3
+	VCVTPH2PS X3, Y3
+	VMULPS    (CX), Y3, Y3
+	VMOVUPS   Y3, (SP)(SI*1)
 
 next:
+	LEAQ         272(DX), R8
+	LEAQ         32(CX), R9
+	CMPQ         BX, $0x08
+	CMOVQLT      DX, R8
+	CMOVQLT      CX, R9
 	VPXOR        X3, X3, X3
-	VPINSRW      $0x00, (DX), X3, X3
-	VPINSRW      $0x01, 34(DX), X3, X3
-	VPINSRW      $0x02, 68(DX), X3, X3
-	VPINSRW      $0x03, 102(DX), X3, X3
-	VPINSRW      $0x04, 136(DX), X3, X3
-	VPINSRW      $0x05, 170(DX), X3, X3
-	VPINSRW      $0x06, 204(DX), X3, X3
-	VPINSRW      $0x07, 238(DX), X3, X3
+	VPINSRW      $0x00, (R8), X3, X3
+	VPINSRW      $0x01, 34(R8), X3, X3
+	VPINSRW      $0x02, 68(R8), X3, X3
+	VPINSRW      $0x03, 102(R8), X3, X3
+	VPINSRW      $0x04, 136(R8), X3, X3
+	VPINSRW      $0x05, 170(R8), X3, X3
+	VPINSRW      $0x06, 204(R8), X3, X3
+	VPINSRW      $0x07, 238(R8), X3, X3
 	VCVTPH2PS    X3, Y3
-	VMULPS       (CX), Y3, Y3
-	VMOVUPS      Y3, (SP)
+	VMULPS       (R9), Y3, Y3
+	VMOVUPS      Y3, (SP)(DI*1)
 	VMOVDQU      2(DX), Y3
 	VPABSB       Y3, Y4
 	VMOVDQU      (AX), Y5
@@ -3460,7 +3500,7 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS (SP), Y3
+	VBROADCASTSS (SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	VMOVDQU      36(DX), Y3
 	VPABSB       Y3, Y4
@@ -3469,7 +3509,7 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 4(SP), Y3
+	VBROADCASTSS 4(SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	VMOVDQU      70(DX), Y3
 	VPABSB       Y3, Y4
@@ -3478,7 +3518,7 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 8(SP), Y3
+	VBROADCASTSS 8(SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	VMOVDQU      104(DX), Y3
 	VPABSB       Y3, Y4
@@ -3487,7 +3527,7 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 12(SP), Y3
+	VBROADCASTSS 12(SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	VMOVDQU      138(DX), Y3
 	VPABSB       Y3, Y4
@@ -3496,7 +3536,7 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 16(SP), Y3
+	VBROADCASTSS 16(SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	VMOVDQU      172(DX), Y3
 	VPABSB       Y3, Y4
@@ -3505,7 +3545,7 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 20(SP), Y3
+	VBROADCASTSS 20(SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	VMOVDQU      206(DX), Y3
 	VPABSB       Y3, Y4
@@ -3514,7 +3554,7 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 24(SP), Y3
+	VBROADCASTSS 24(SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	VMOVDQU      240(DX), Y3
 	VPABSB       Y3, Y4
@@ -3523,11 +3563,13 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 28(SP), Y3
+	VBROADCASTSS 28(SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+272, DX
+	XORQ         $+64, SI
+	XORQ         $+64, DI
 	SUBQ         $0x08, BX
 	JGE          next
 
@@ -3941,24 +3983,61 @@ end:
 	RET
 
 // func int8Dot1Q4_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q4_KAVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant5<>+0(SB), Y4
-	VMOVDQU int8Constant11<>+0(SB), Y5
-	VMOVDQU int8Constant13<>+0(SB), Y6
-	VMOVDQU int8Constant12<>+0(SB), Y7
-	VMOVDQU int8Constant10<>+0(SB), Y8
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q4_KAVX2(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           sums+24(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant5<>+0(SB), Y4
+	VMOVDQU        int8Constant11<>+0(SB), Y5
+	VMOVDQU        int8Constant13<>+0(SB), Y6
+	VMOVDQU        int8Constant12<>+0(SB), Y7
+	VMOVDQU        int8Constant10<>+0(SB), Y8
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
+	VPBROADCASTW   (BX), X9
+	VCVTPH2PS      X9, Y9
+	VBROADCASTI128 4(BX), Y10
+	VPSHUFB        int8Constant9<>+0(SB), Y10, Y10
+	VPAND          Y8, Y10, Y10
+	VBROADCASTI128 4(BX), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPSRLVD        Y7, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPSLLD         $0x04, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMULPS         (CX), Y10, Y9
+	VMOVUPS        Y9, (SP)(DI*1)
 
 next:
+	LEAQ           144(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   (R9), X9
+	VCVTPH2PS      X9, Y9
+	VBROADCASTI128 4(R9), Y10
+	VPSHUFB        int8Constant9<>+0(SB), Y10, Y10
+	VPAND          Y8, Y10, Y10
+	VBROADCASTI128 4(R9), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPSRLVD        Y7, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPSLLD         $0x04, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMULPS         (R10), Y10, Y9
+	VMOVUPS        Y9, (SP)(R8*1)
 	VPBROADCASTW   2(BX), X9
 	VCVTPH2PS      X9, Y9
 	VBROADCASTI128 8(BX), Y10
@@ -3975,27 +4054,12 @@ next:
 	VXORPS         int8Constant17<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
 	VFMADD231PS    (DX), Y10, Y2
-	VPBROADCASTW   (BX), X9
-	VCVTPH2PS      X9, Y9
-	VBROADCASTI128 4(BX), Y10
-	VPSHUFB        int8Constant9<>+0(SB), Y10, Y10
-	VPAND          Y8, Y10, Y10
-	VBROADCASTI128 4(BX), Y11
-	VPSHUFB        Y5, Y11, Y11
-	VPSRLVD        Y7, Y11, Y11
-	VPAND          Y6, Y11, Y11
-	VPSLLD         $0x04, Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VCVTDQ2PS      Y10, Y10
-	VMULPS         Y9, Y10, Y10
-	VMULPS         (CX), Y10, Y9
-	VMOVUPS        Y9, (SP)
 	VMOVDQU        16(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VPMADDUBSW     (AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   (SP), Y10
+	VBROADCASTSS   (SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VMOVDQU        16(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -4003,14 +4067,14 @@ next:
 	VPMADDUBSW     32(AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   4(SP), Y10
+	VBROADCASTSS   4(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	VMOVDQU        48(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VPMADDUBSW     64(AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   8(SP), Y10
+	VBROADCASTSS   8(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VMOVDQU        48(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -4018,14 +4082,14 @@ next:
 	VPMADDUBSW     96(AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   12(SP), Y10
+	VBROADCASTSS   12(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	VMOVDQU        80(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VPMADDUBSW     128(AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   16(SP), Y10
+	VBROADCASTSS   16(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VMOVDQU        80(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -4033,14 +4097,14 @@ next:
 	VPMADDUBSW     160(AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   20(SP), Y10
+	VBROADCASTSS   20(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	VMOVDQU        112(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VPMADDUBSW     192(AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   24(SP), Y10
+	VBROADCASTSS   24(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VMOVDQU        112(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -4048,12 +4112,14 @@ next:
 	VPMADDUBSW     224(AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   28(SP), Y10
+	VBROADCASTSS   28(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+144, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -4357,22 +4423,22 @@ next:
 	RET
 
 // func int8Dot1Q6_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q6_KAVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant102<>+0(SB), Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant5<>+0(SB), Y4
-	VMOVDQU int8Constant19<>+0(SB), Y5
-	VMOVDQU int8Constant14<>+0(SB), Y6
-
-next:
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q6_KAVX2(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant102<>+0(SB), Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant5<>+0(SB), Y4
+	VMOVDQU        int8Constant19<>+0(SB), Y5
+	VMOVDQU        int8Constant14<>+0(SB), Y6
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VPBROADCASTW   208(BX), X7
 	VCVTPH2PS      X7, Y7
 	VBROADCASTI128 192(BX), Y8
@@ -4390,11 +4456,40 @@ next:
 	VBROADCASTF128 (CX), Y7
 	VPERMILPS      Y6, Y7, Y7
 	VMULPS         Y7, Y8, Y7
-	VMOVUPS        Y7, (SP)
+	VMOVUPS        Y7, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y7
 	VPERMILPS      Y6, Y7, Y7
 	VMULPS         Y7, Y9, Y7
-	VMOVUPS        Y7, 32(SP)
+	VMOVUPS        Y7, 32(SP)(DI*1)
+
+next:
+	LEAQ           210(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   208(R9), X7
+	VCVTPH2PS      X7, Y7
+	VBROADCASTI128 192(R9), Y8
+	VPSHUFB        int8Constant16<>+0(SB), Y8, Y8
+	VPSLLD         $0x18, Y8, Y8
+	VPSRAD         $0x18, Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VMULPS         Y7, Y8, Y8
+	VBROADCASTI128 194(R9), Y9
+	VPSHUFB        int8Constant18<>+0(SB), Y9, Y9
+	VPSLLD         $0x18, Y9, Y9
+	VPSRAD         $0x18, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y7, Y9, Y9
+	VBROADCASTF128 (R10), Y7
+	VPERMILPS      Y6, Y7, Y7
+	VMULPS         Y7, Y8, Y7
+	VMOVUPS        Y7, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y7
+	VPERMILPS      Y6, Y7, Y7
+	VMULPS         Y7, Y9, Y7
+	VMOVUPS        Y7, 32(SP)(R8*1)
 	VMOVDQU        (BX), Y7
 	VPAND          Y4, Y7, Y7
 	VMOVDQU        128(BX), Y8
@@ -4405,7 +4500,7 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         (DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   (SP), Y8
+	VBROADCASTSD   (SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VMOVDQU        32(BX), Y7
@@ -4418,7 +4513,7 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         32(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   8(SP), Y8
+	VBROADCASTSD   8(SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y1
 	VMOVDQU        (BX), Y7
@@ -4431,7 +4526,7 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         64(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   16(SP), Y8
+	VBROADCASTSD   16(SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VMOVDQU        32(BX), Y7
@@ -4445,7 +4540,7 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         96(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   24(SP), Y8
+	VBROADCASTSD   24(SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y1
 	VMOVDQU        64(BX), Y7
@@ -4458,7 +4553,7 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         128(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   32(SP), Y8
+	VBROADCASTSD   32(SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VMOVDQU        96(BX), Y7
@@ -4471,7 +4566,7 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         160(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   40(SP), Y8
+	VBROADCASTSD   40(SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y1
 	VMOVDQU        64(BX), Y7
@@ -4484,7 +4579,7 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         192(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   48(SP), Y8
+	VBROADCASTSD   48(SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VMOVDQU        96(BX), Y7
@@ -4498,13 +4593,15 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         224(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   56(SP), Y8
+	VBROADCASTSD   56(SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+210, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -4902,25 +4999,62 @@ next:
 	RET
 
 // func int8Dot1Q5_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q5_KAVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant5<>+0(SB), Y4
-	VMOVDQU int8Constant21<>+0(SB), Y5
-	VMOVDQU int8Constant11<>+0(SB), Y6
-	VMOVDQU int8Constant13<>+0(SB), Y7
-	VMOVDQU int8Constant12<>+0(SB), Y8
-	VMOVDQU int8Constant10<>+0(SB), Y9
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q5_KAVX2(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           sums+24(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant5<>+0(SB), Y4
+	VMOVDQU        int8Constant21<>+0(SB), Y5
+	VMOVDQU        int8Constant11<>+0(SB), Y6
+	VMOVDQU        int8Constant13<>+0(SB), Y7
+	VMOVDQU        int8Constant12<>+0(SB), Y8
+	VMOVDQU        int8Constant10<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
+	VPBROADCASTW   (BX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 4(BX), Y11
+	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
+	VPAND          Y9, Y11, Y11
+	VBROADCASTI128 4(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPSRLVD        Y8, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPSLLD         $0x04, Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (CX), Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
 
 next:
+	LEAQ           176(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   (R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 4(R9), Y11
+	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
+	VPAND          Y9, Y11, Y11
+	VBROADCASTI128 4(R9), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPSRLVD        Y8, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPSLLD         $0x04, Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (R10), Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
 	VPBROADCASTW   2(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 8(BX), Y11
@@ -4937,21 +5071,6 @@ next:
 	VXORPS         int8Constant17<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VFMADD231PS    (DX), Y11, Y2
-	VPBROADCASTW   (BX), X10
-	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 4(BX), Y11
-	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
-	VPAND          Y9, Y11, Y11
-	VBROADCASTI128 4(BX), Y12
-	VPSHUFB        Y6, Y12, Y12
-	VPSRLVD        Y8, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VPSLLD         $0x04, Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VCVTDQ2PS      Y11, Y11
-	VMULPS         Y10, Y11, Y11
-	VMULPS         (CX), Y11, Y10
-	VMOVUPS        Y10, (SP)
 	VMOVDQU        48(BX), Y10
 	VPAND          Y4, Y10, Y10
 	VMOVDQU        16(BX), Y11
@@ -4961,7 +5080,7 @@ next:
 	VPMADDUBSW     (AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   (SP), Y11
+	VBROADCASTSS   (SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        48(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -4973,7 +5092,7 @@ next:
 	VPMADDUBSW     32(AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   4(SP), Y11
+	VBROADCASTSS   4(SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        80(BX), Y10
 	VPAND          Y4, Y10, Y10
@@ -4984,7 +5103,7 @@ next:
 	VPMADDUBSW     64(AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   8(SP), Y11
+	VBROADCASTSS   8(SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        80(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -4996,7 +5115,7 @@ next:
 	VPMADDUBSW     96(AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   12(SP), Y11
+	VBROADCASTSS   12(SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        112(BX), Y10
 	VPAND          Y4, Y10, Y10
@@ -5006,7 +5125,7 @@ next:
 	VPMADDUBSW     128(AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   16(SP), Y11
+	VBROADCASTSS   16(SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        112(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -5018,7 +5137,7 @@ next:
 	VPMADDUBSW     160(AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   20(SP), Y11
+	VBROADCASTSS   20(SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        144(BX), Y10
 	VPAND          Y4, Y10, Y10
@@ -5029,7 +5148,7 @@ next:
 	VPMADDUBSW     192(AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   24(SP), Y11
+	VBROADCASTSS   24(SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        144(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -5041,12 +5160,14 @@ next:
 	VPMADDUBSW     224(AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   28(SP), Y11
+	VBROADCASTSS   28(SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+176, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -5381,23 +5502,54 @@ next:
 	RET
 
 // func int8Dot1Q4_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q4_1AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant6<>+0(SB), Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant5<>+0(SB), Y5
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q4_1AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      sums+24(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VXORPS    Y2, Y2, Y2
+	VMOVDQU   int8Constant6<>+0(SB), Y3
+	VMOVDQU   int8Constant4<>+0(SB), Y4
+	VMOVDQU   int8Constant5<>+0(SB), Y5
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X6, X6, X6
+	VPINSRW   $0x00, (BX), X6, X6
+	VPINSRW   $0x01, 20(BX), X6, X6
+	VPINSRW   $0x02, 40(BX), X6, X6
+	VPINSRW   $0x03, 60(BX), X6, X6
+	VPINSRW   $0x04, 80(BX), X6, X6
+	VPINSRW   $0x05, 100(BX), X6, X6
+	VPINSRW   $0x06, 120(BX), X6, X6
+	VPINSRW   $0x07, 140(BX), X6, X6
+	VCVTPH2PS X6, Y6
+	VMULPS    (CX), Y6, Y6
+	VMOVUPS   Y6, (SP)(DI*1)
 
 next:
+	LEAQ           160(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
+	VPXOR          X6, X6, X6
+	VPINSRW        $0x00, (R9), X6, X6
+	VPINSRW        $0x01, 20(R9), X6, X6
+	VPINSRW        $0x02, 40(R9), X6, X6
+	VPINSRW        $0x03, 60(R9), X6, X6
+	VPINSRW        $0x04, 80(R9), X6, X6
+	VPINSRW        $0x05, 100(R9), X6, X6
+	VPINSRW        $0x06, 120(R9), X6, X6
+	VPINSRW        $0x07, 140(R9), X6, X6
+	VCVTPH2PS      X6, Y6
+	VMULPS         (R10), Y6, Y6
+	VMOVUPS        Y6, (SP)(R8*1)
 	VPXOR          X6, X6, X6
 	VPINSRW        $0x00, 2(BX), X6, X6
 	VPINSRW        $0x01, 22(BX), X6, X6
@@ -5409,25 +5561,13 @@ next:
 	VPINSRW        $0x07, 142(BX), X6, X6
 	VCVTPH2PS      X6, Y6
 	VFMADD231PS    (DX), Y6, Y2
-	VPXOR          X6, X6, X6
-	VPINSRW        $0x00, (BX), X6, X6
-	VPINSRW        $0x01, 20(BX), X6, X6
-	VPINSRW        $0x02, 40(BX), X6, X6
-	VPINSRW        $0x03, 60(BX), X6, X6
-	VPINSRW        $0x04, 80(BX), X6, X6
-	VPINSRW        $0x05, 100(BX), X6, X6
-	VPINSRW        $0x06, 120(BX), X6, X6
-	VPINSRW        $0x07, 140(BX), X6, X6
-	VCVTPH2PS      X6, Y6
-	VMULPS         (CX), Y6, Y6
-	VMOVUPS        Y6, (SP)
 	VBROADCASTI128 4(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y5, Y6, Y6
 	VPMADDUBSW     (AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   (SP), Y7
+	VBROADCASTSS   (SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
 	VBROADCASTI128 24(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5435,7 +5575,7 @@ next:
 	VPMADDUBSW     32(AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   4(SP), Y7
+	VBROADCASTSS   4(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
 	VBROADCASTI128 44(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5443,7 +5583,7 @@ next:
 	VPMADDUBSW     64(AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   8(SP), Y7
+	VBROADCASTSS   8(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
 	VBROADCASTI128 64(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5451,7 +5591,7 @@ next:
 	VPMADDUBSW     96(AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   12(SP), Y7
+	VBROADCASTSS   12(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
 	VBROADCASTI128 84(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5459,7 +5599,7 @@ next:
 	VPMADDUBSW     128(AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   16(SP), Y7
+	VBROADCASTSS   16(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
 	VBROADCASTI128 104(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5467,7 +5607,7 @@ next:
 	VPMADDUBSW     160(AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   20(SP), Y7
+	VBROADCASTSS   20(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
 	VBROADCASTI128 124(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5475,7 +5615,7 @@ next:
 	VPMADDUBSW     192(AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   24(SP), Y7
+	VBROADCASTSS   24(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
 	VBROADCASTI128 144(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5483,12 +5623,14 @@ next:
 	VPMADDUBSW     224(AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   28(SP), Y7
+	VBROADCASTSS   28(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+160, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -5881,37 +6023,56 @@ end:
 	RET
 
 // func int8Dot1Q5_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q5_0AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant6<>+0(SB), Y2
-	VMOVDQU int8Constant23<>+0(SB), Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant22<>+0(SB), Y5
-	VMOVDQU int8Constant5<>+0(SB), Y6
-	VMOVDQU int8Constant21<>+0(SB), Y7
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q5_0AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant6<>+0(SB), Y2
+	VMOVDQU   int8Constant23<>+0(SB), Y3
+	VMOVDQU   int8Constant4<>+0(SB), Y4
+	VMOVDQU   int8Constant22<>+0(SB), Y5
+	VMOVDQU   int8Constant5<>+0(SB), Y6
+	VMOVDQU   int8Constant21<>+0(SB), Y7
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X8, X8, X8
+	VPINSRW   $0x00, (BX), X8, X8
+	VPINSRW   $0x01, 22(BX), X8, X8
+	VPINSRW   $0x02, 44(BX), X8, X8
+	VPINSRW   $0x03, 66(BX), X8, X8
+	VPINSRW   $0x04, 88(BX), X8, X8
+	VPINSRW   $0x05, 110(BX), X8, X8
+	VPINSRW   $0x06, 132(BX), X8, X8
+	VPINSRW   $0x07, 154(BX), X8, X8
+	VCVTPH2PS X8, Y8
+	VMULPS    (CX), Y8, Y8
+	VMOVUPS   Y8, (SP)(DI*1)
 
 next:
+	LEAQ           176(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X8, X8, X8
-	VPINSRW        $0x00, (BX), X8, X8
-	VPINSRW        $0x01, 22(BX), X8, X8
-	VPINSRW        $0x02, 44(BX), X8, X8
-	VPINSRW        $0x03, 66(BX), X8, X8
-	VPINSRW        $0x04, 88(BX), X8, X8
-	VPINSRW        $0x05, 110(BX), X8, X8
-	VPINSRW        $0x06, 132(BX), X8, X8
-	VPINSRW        $0x07, 154(BX), X8, X8
+	VPINSRW        $0x00, (R9), X8, X8
+	VPINSRW        $0x01, 22(R9), X8, X8
+	VPINSRW        $0x02, 44(R9), X8, X8
+	VPINSRW        $0x03, 66(R9), X8, X8
+	VPINSRW        $0x04, 88(R9), X8, X8
+	VPINSRW        $0x05, 110(R9), X8, X8
+	VPINSRW        $0x06, 132(R9), X8, X8
+	VPINSRW        $0x07, 154(R9), X8, X8
 	VCVTPH2PS      X8, Y8
-	VMULPS         (CX), Y8, Y8
-	VMOVUPS        Y8, (SP)
+	VMULPS         (R10), Y8, Y8
+	VMOVUPS        Y8, (SP)(R8*1)
 	VBROADCASTI128 6(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
 	VPAND          Y6, Y8, Y8
@@ -5925,7 +6086,7 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         (DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   (SP), Y9
+	VBROADCASTSS   (SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y0
 	VBROADCASTI128 28(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
@@ -5940,7 +6101,7 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         32(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   4(SP), Y9
+	VBROADCASTSS   4(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y1
 	VBROADCASTI128 50(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
@@ -5955,7 +6116,7 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         64(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   8(SP), Y9
+	VBROADCASTSS   8(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y0
 	VBROADCASTI128 72(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
@@ -5970,7 +6131,7 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         96(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   12(SP), Y9
+	VBROADCASTSS   12(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y1
 	VBROADCASTI128 94(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
@@ -5985,7 +6146,7 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         128(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   16(SP), Y9
+	VBROADCASTSS   16(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y0
 	VBROADCASTI128 116(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
@@ -6000,7 +6161,7 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         160(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   20(SP), Y9
+	VBROADCASTSS   20(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y1
 	VBROADCASTI128 138(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
@@ -6015,7 +6176,7 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         192(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   24(SP), Y9
+	VBROADCASTSS   24(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y0
 	VBROADCASTI128 160(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
@@ -6030,12 +6191,14 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         224(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   28(SP), Y9
+	VBROADCASTSS   28(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+176, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -6490,26 +6653,57 @@ end:
 	RET
 
 // func int8Dot1Q5_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q5_1AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant6<>+0(SB), Y3
-	VMOVDQU int8Constant23<>+0(SB), Y4
-	VMOVDQU int8Constant4<>+0(SB), Y5
-	VMOVDQU int8Constant22<>+0(SB), Y6
-	VMOVDQU int8Constant5<>+0(SB), Y7
-	VMOVDQU int8Constant21<>+0(SB), Y8
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q5_1AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      sums+24(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VXORPS    Y2, Y2, Y2
+	VMOVDQU   int8Constant6<>+0(SB), Y3
+	VMOVDQU   int8Constant23<>+0(SB), Y4
+	VMOVDQU   int8Constant4<>+0(SB), Y5
+	VMOVDQU   int8Constant22<>+0(SB), Y6
+	VMOVDQU   int8Constant5<>+0(SB), Y7
+	VMOVDQU   int8Constant21<>+0(SB), Y8
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X9, X9, X9
+	VPINSRW   $0x00, (BX), X9, X9
+	VPINSRW   $0x01, 24(BX), X9, X9
+	VPINSRW   $0x02, 48(BX), X9, X9
+	VPINSRW   $0x03, 72(BX), X9, X9
+	VPINSRW   $0x04, 96(BX), X9, X9
+	VPINSRW   $0x05, 120(BX), X9, X9
+	VPINSRW   $0x06, 144(BX), X9, X9
+	VPINSRW   $0x07, 168(BX), X9, X9
+	VCVTPH2PS X9, Y9
+	VMULPS    (CX), Y9, Y9
+	VMOVUPS   Y9, (SP)(DI*1)
 
 next:
+	LEAQ           192(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
+	VPXOR          X9, X9, X9
+	VPINSRW        $0x00, (R9), X9, X9
+	VPINSRW        $0x01, 24(R9), X9, X9
+	VPINSRW        $0x02, 48(R9), X9, X9
+	VPINSRW        $0x03, 72(R9), X9, X9
+	VPINSRW        $0x04, 96(R9), X9, X9
+	VPINSRW        $0x05, 120(R9), X9, X9
+	VPINSRW        $0x06, 144(R9), X9, X9
+	VPINSRW        $0x07, 168(R9), X9, X9
+	VCVTPH2PS      X9, Y9
+	VMULPS         (R10), Y9, Y9
+	VMOVUPS        Y9, (SP)(R8*1)
 	VPXOR          X9, X9, X9
 	VPINSRW        $0x00, 2(BX), X9, X9
 	VPINSRW        $0x01, 26(BX), X9, X9
@@ -6521,18 +6715,6 @@ next:
 	VPINSRW        $0x07, 170(BX), X9, X9
 	VCVTPH2PS      X9, Y9
 	VFMADD231PS    (DX), Y9, Y2
-	VPXOR          X9, X9, X9
-	VPINSRW        $0x00, (BX), X9, X9
-	VPINSRW        $0x01, 24(BX), X9, X9
-	VPINSRW        $0x02, 48(BX), X9, X9
-	VPINSRW        $0x03, 72(BX), X9, X9
-	VPINSRW        $0x04, 96(BX), X9, X9
-	VPINSRW        $0x05, 120(BX), X9, X9
-	VPINSRW        $0x06, 144(BX), X9, X9
-	VPINSRW        $0x07, 168(BX), X9, X9
-	VCVTPH2PS      X9, Y9
-	VMULPS         (CX), Y9, Y9
-	VMOVUPS        Y9, (SP)
 	VBROADCASTI128 8(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
 	VPAND          Y7, Y9, Y9
@@ -6545,7 +6727,7 @@ next:
 	VPMADDUBSW     (AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   (SP), Y10
+	VBROADCASTSS   (SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VBROADCASTI128 32(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
@@ -6559,7 +6741,7 @@ next:
 	VPMADDUBSW     32(AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   4(SP), Y10
+	VBROADCASTSS   4(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	VBROADCASTI128 56(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
@@ -6573,7 +6755,7 @@ next:
 	VPMADDUBSW     64(AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   8(SP), Y10
+	VBROADCASTSS   8(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VBROADCASTI128 80(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
@@ -6587,7 +6769,7 @@ next:
 	VPMADDUBSW     96(AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   12(SP), Y10
+	VBROADCASTSS   12(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	VBROADCASTI128 104(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
@@ -6601,7 +6783,7 @@ next:
 	VPMADDUBSW     128(AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   16(SP), Y10
+	VBROADCASTSS   16(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VBROADCASTI128 128(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
@@ -6615,7 +6797,7 @@ next:
 	VPMADDUBSW     160(AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   20(SP), Y10
+	VBROADCASTSS   20(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	VBROADCASTI128 152(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
@@ -6629,7 +6811,7 @@ next:
 	VPMADDUBSW     192(AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   24(SP), Y10
+	VBROADCASTSS   24(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VBROADCASTI128 176(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
@@ -6643,12 +6825,14 @@ next:
 	VPMADDUBSW     224(AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   28(SP), Y10
+	VBROADCASTSS   28(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+192, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -7101,34 +7285,53 @@ end:
 	RET
 
 // func int8Dot1IQ4_NLAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1IQ4_NLAVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    src+48(FP), DX
-	MOVQ    blocks+56(FP), BX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant24<>+0(SB), Y2
-	VMOVDQU int8Constant6<>+0(SB), Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant5<>+0(SB), Y5
-	SUBQ    $0x08, BX
-	JLT     short
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ4_NLAVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      src+48(FP), DX
+	MOVQ      blocks+56(FP), BX
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant24<>+0(SB), Y2
+	VMOVDQU   int8Constant6<>+0(SB), Y3
+	VMOVDQU   int8Constant4<>+0(SB), Y4
+	VMOVDQU   int8Constant5<>+0(SB), Y5
+	SUBQ      $0x08, BX
+	JLT       short
+	XORQ      SI, SI
+	MOVQ      $0x0000000000000040, DI
+	VPXOR     X6, X6, X6
+	VPINSRW   $0x00, (DX), X6, X6
+	VPINSRW   $0x01, 18(DX), X6, X6
+	VPINSRW   $0x02, 36(DX), X6, X6
+	VPINSRW   $0x03, 54(DX), X6, X6
+	VPINSRW   $0x04, 72(DX), X6, X6
+	VPINSRW   $0x05, 90(DX), X6, X6
+	VPINSRW   $0x06, 108(DX), X6, X6
+	VPINSRW   $0x07, 126(DX), X6, X6
+	VCVTPH2PS X6, Y6
+	VMULPS    (CX), Y6, Y6
+	VMOVUPS   Y6, (SP)(SI*1)
 
 next:
+	LEAQ           144(DX), R8
+	LEAQ           32(CX), R9
+	CMPQ           BX, $0x08
+	CMOVQLT        DX, R8
+	CMOVQLT        CX, R9
 	VPXOR          X6, X6, X6
-	VPINSRW        $0x00, (DX), X6, X6
-	VPINSRW        $0x01, 18(DX), X6, X6
-	VPINSRW        $0x02, 36(DX), X6, X6
-	VPINSRW        $0x03, 54(DX), X6, X6
-	VPINSRW        $0x04, 72(DX), X6, X6
-	VPINSRW        $0x05, 90(DX), X6, X6
-	VPINSRW        $0x06, 108(DX), X6, X6
-	VPINSRW        $0x07, 126(DX), X6, X6
+	VPINSRW        $0x00, (R8), X6, X6
+	VPINSRW        $0x01, 18(R8), X6, X6
+	VPINSRW        $0x02, 36(R8), X6, X6
+	VPINSRW        $0x03, 54(R8), X6, X6
+	VPINSRW        $0x04, 72(R8), X6, X6
+	VPINSRW        $0x05, 90(R8), X6, X6
+	VPINSRW        $0x06, 108(R8), X6, X6
+	VPINSRW        $0x07, 126(R8), X6, X6
 	VCVTPH2PS      X6, Y6
-	VMULPS         (CX), Y6, Y6
-	VMOVUPS        Y6, (SP)
+	VMULPS         (R9), Y6, Y6
+	VMOVUPS        Y6, (SP)(DI*1)
 	VBROADCASTI128 2(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y5, Y6, Y6
@@ -7139,7 +7342,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   (SP), Y6
+	VBROADCASTSS   (SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 20(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -7151,7 +7354,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   4(SP), Y6
+	VBROADCASTSS   4(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	VBROADCASTI128 38(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -7163,7 +7366,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   8(SP), Y6
+	VBROADCASTSS   8(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 56(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -7175,7 +7378,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   12(SP), Y6
+	VBROADCASTSS   12(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	VBROADCASTI128 74(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -7187,7 +7390,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   16(SP), Y6
+	VBROADCASTSS   16(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 92(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -7199,7 +7402,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   20(SP), Y6
+	VBROADCASTSS   20(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	VBROADCASTI128 110(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -7211,7 +7414,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   24(SP), Y6
+	VBROADCASTSS   24(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 128(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -7223,11 +7426,13 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   28(SP), Y6
+	VBROADCASTSS   28(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+144, DX
+	XORQ           $+64, SI
+	XORQ           $+64, DI
 	SUBQ           $0x08, BX
 	JGE            next
 
@@ -7673,20 +7878,20 @@ end:
 	RET
 
 // func int8Dot1IQ4_XSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1IQ4_XSAVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    src+48(FP), DX
-	MOVQ    blocks+56(FP), BX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant24<>+0(SB), Y2
-	VMOVDQU int8Constant6<>+0(SB), Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant5<>+0(SB), Y5
-
-next:
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ4_XSAVX2(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           src+48(FP), DX
+	MOVQ           blocks+56(FP), BX
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant24<>+0(SB), Y2
+	VMOVDQU        int8Constant6<>+0(SB), Y3
+	VMOVDQU        int8Constant4<>+0(SB), Y4
+	VMOVDQU        int8Constant5<>+0(SB), Y5
+	XORQ           SI, SI
+	MOVQ           $0x0000000000000040, DI
 	VPBROADCASTW   (DX), X6
 	VCVTPH2PS      X6, Y6
 	VBROADCASTI128 4(DX), Y7
@@ -7703,7 +7908,31 @@ next:
 	VCVTDQ2PS      Y7, Y7
 	VMULPS         Y6, Y7, Y7
 	VMULPS         (CX), Y7, Y6
-	VMOVUPS        Y6, (SP)
+	VMOVUPS        Y6, (SP)(SI*1)
+
+next:
+	LEAQ           136(DX), R8
+	LEAQ           32(CX), R9
+	CMPQ           BX, $0x01
+	CMOVQEQ        DX, R8
+	CMOVQEQ        CX, R9
+	VPBROADCASTW   (R8), X6
+	VCVTPH2PS      X6, Y6
+	VBROADCASTI128 4(R8), Y7
+	VPSHUFB        int8Constant25<>+0(SB), Y7, Y7
+	VPSRLVD        int8Constant26<>+0(SB), Y7, Y7
+	VPAND          int8Constant10<>+0(SB), Y7, Y7
+	VBROADCASTI128 2(R8), Y8
+	VPSHUFB        int8Constant27<>+0(SB), Y8, Y8
+	VPSRLVD        int8Constant28<>+0(SB), Y8, Y8
+	VPAND          int8Constant13<>+0(SB), Y8, Y8
+	VPSLLD         $0x04, Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPADDD         int8Constant29<>+0(SB), Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	VMULPS         Y6, Y7, Y7
+	VMULPS         (R9), Y7, Y6
+	VMOVUPS        Y6, (SP)(DI*1)
 	VBROADCASTI128 8(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y5, Y6, Y6
@@ -7714,7 +7943,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   (SP), Y6
+	VBROADCASTSS   (SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 24(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -7726,7 +7955,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   4(SP), Y6
+	VBROADCASTSS   4(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	VBROADCASTI128 40(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -7738,7 +7967,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   8(SP), Y6
+	VBROADCASTSS   8(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 56(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -7750,7 +7979,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   12(SP), Y6
+	VBROADCASTSS   12(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	VBROADCASTI128 72(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -7762,7 +7991,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   16(SP), Y6
+	VBROADCASTSS   16(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 88(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -7774,7 +8003,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   20(SP), Y6
+	VBROADCASTSS   20(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	VBROADCASTI128 104(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -7786,7 +8015,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   24(SP), Y6
+	VBROADCASTSS   24(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 120(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -7798,11 +8027,13 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   28(SP), Y6
+	VBROADCASTSS   28(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+136, DX
+	XORQ           $+64, SI
+	XORQ           $+64, DI
 	DECQ           BX
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -8164,25 +8395,72 @@ next:
 	RET
 
 // func int8Dot1Q2_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q2_KAVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant102<>+0(SB), Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant31<>+0(SB), Y5
-	VMOVDQU int8Constant16<>+0(SB), Y6
-	VMOVDQU int8Constant10<>+0(SB), Y7
-	VMOVDQU int8Constant14<>+0(SB), Y8
-	VMOVDQU int8Constant17<>+0(SB), Y9
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q2_KAVX2(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           sums+24(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VMOVDQU        int8Constant102<>+0(SB), Y3
+	VMOVDQU        int8Constant4<>+0(SB), Y4
+	VMOVDQU        int8Constant31<>+0(SB), Y5
+	VMOVDQU        int8Constant16<>+0(SB), Y6
+	VMOVDQU        int8Constant10<>+0(SB), Y7
+	VMOVDQU        int8Constant14<>+0(SB), Y8
+	VMOVDQU        int8Constant17<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
+	VPBROADCASTW   80(BX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 (BX), Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 8(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
 
 next:
+	LEAQ           84(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   80(R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 (R9), Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 8(R9), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
 	VPBROADCASTW   82(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 (BX), Y11
@@ -8201,32 +8479,12 @@ next:
 	VMULPS         Y10, Y12, Y12
 	VFMADD231PS    (DX), Y11, Y2
 	VFMADD231PS    32(DX), Y12, Y2
-	VPBROADCASTW   80(BX), X10
-	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 (BX), Y11
-	VPSHUFB        Y6, Y11, Y11
-	VPAND          Y7, Y11, Y11
-	VCVTDQ2PS      Y11, Y11
-	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 8(BX), Y12
-	VPSHUFB        Y6, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VCVTDQ2PS      Y12, Y12
-	VMULPS         Y10, Y12, Y12
-	VBROADCASTF128 (CX), Y10
-	VPERMILPS      Y8, Y10, Y10
-	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)
-	VBROADCASTF128 16(CX), Y10
-	VPERMILPS      Y8, Y10, Y10
-	VMULPS         Y10, Y12, Y10
-	VMOVUPS        Y10, 32(SP)
 	VMOVDQU        16(BX), Y10
 	VPAND          Y5, Y10, Y10
 	VPMADDUBSW     (AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   (SP), Y11
+	VBROADCASTSD   (SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        16(BX), Y10
@@ -8235,7 +8493,7 @@ next:
 	VPMADDUBSW     32(AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   8(SP), Y11
+	VBROADCASTSD   8(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        16(BX), Y10
@@ -8244,7 +8502,7 @@ next:
 	VPMADDUBSW     64(AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   16(SP), Y11
+	VBROADCASTSD   16(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        16(BX), Y10
@@ -8253,7 +8511,7 @@ next:
 	VPMADDUBSW     96(AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   24(SP), Y11
+	VBROADCASTSD   24(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        48(BX), Y10
@@ -8261,7 +8519,7 @@ next:
 	VPMADDUBSW     128(AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   32(SP), Y11
+	VBROADCASTSD   32(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        48(BX), Y10
@@ -8270,7 +8528,7 @@ next:
 	VPMADDUBSW     160(AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   40(SP), Y11
+	VBROADCASTSD   40(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        48(BX), Y10
@@ -8279,7 +8537,7 @@ next:
 	VPMADDUBSW     192(AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   48(SP), Y11
+	VBROADCASTSD   48(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        48(BX), Y10
@@ -8288,13 +8546,15 @@ next:
 	VPMADDUBSW     224(AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   56(SP), Y11
+	VBROADCASTSD   56(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+64, DX
 	ADDQ           $+84, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -8660,25 +8920,25 @@ next:
 	RET
 
 // func int8Dot1Q3_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q3_KAVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant102<>+0(SB), Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant31<>+0(SB), Y4
-	VMOVDQU int8Constant35<>+0(SB), Y5
-	VMOVDQU int8Constant14<>+0(SB), Y6
-	VMOVDQU int8Constant32<>+0(SB), Y7
-	VMOVDQU int8Constant13<>+0(SB), Y8
-	VMOVDQU int8Constant33<>+0(SB), Y9
-
-next:
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q3_KAVX2(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant102<>+0(SB), Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant31<>+0(SB), Y4
+	VMOVDQU        int8Constant35<>+0(SB), Y5
+	VMOVDQU        int8Constant14<>+0(SB), Y6
+	VMOVDQU        int8Constant32<>+0(SB), Y7
+	VMOVDQU        int8Constant13<>+0(SB), Y8
+	VMOVDQU        int8Constant33<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VPBROADCASTW   108(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 94(BX), Y11
@@ -8709,11 +8969,53 @@ next:
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)
+	VMOVUPS        Y10, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y12, Y10
-	VMOVUPS        Y10, 32(SP)
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           110(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   108(R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 94(R9), Y11
+	VPSHUFB        Y7, Y11, Y11
+	VPAND          int8Constant10<>+0(SB), Y11, Y11
+	VBROADCASTI128 94(R9), Y12
+	VPSHUFB        Y9, Y12, Y12
+	VPSRLVD        int8Constant34<>+0(SB), Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPSLLD         $0x04, Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPADDD         int8Constant29<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 94(R9), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPSRLVD        int8Constant30<>+0(SB), Y12, Y12
+	VPAND          int8Constant10<>+0(SB), Y12, Y12
+	VBROADCASTI128 94(R9), Y13
+	VPSHUFB        Y9, Y13, Y13
+	VPSRLVD        int8Constant12<>+0(SB), Y13, Y13
+	VPAND          Y8, Y13, Y13
+	VPSLLD         $0x04, Y13, Y13
+	VPOR           Y13, Y12, Y12
+	VPADDD         int8Constant29<>+0(SB), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
 	VMOVDQU        32(BX), Y10
 	VPAND          Y4, Y10, Y10
 	VMOVDQU        (BX), Y11
@@ -8724,7 +9026,7 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         (DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   (SP), Y11
+	VBROADCASTSD   (SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        32(BX), Y10
@@ -8738,7 +9040,7 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         32(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   8(SP), Y11
+	VBROADCASTSD   8(SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        32(BX), Y10
@@ -8751,7 +9053,7 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         64(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   16(SP), Y11
+	VBROADCASTSD   16(SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        32(BX), Y10
@@ -8765,7 +9067,7 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         96(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   24(SP), Y11
+	VBROADCASTSD   24(SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        64(BX), Y10
@@ -8778,7 +9080,7 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         128(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   32(SP), Y11
+	VBROADCASTSD   32(SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        64(BX), Y10
@@ -8792,7 +9094,7 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         160(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   40(SP), Y11
+	VBROADCASTSD   40(SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        64(BX), Y10
@@ -8806,7 +9108,7 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         192(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   48(SP), Y11
+	VBROADCASTSD   48(SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        64(BX), Y10
@@ -8820,13 +9122,15 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         224(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   56(SP), Y11
+	VBROADCASTSD   56(SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+110, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -9241,33 +9545,62 @@ next:
 	RET
 
 // func int8Dot1MXFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·int8Dot1MXFP4AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant40<>+0(SB), Y2
-	VMOVDQU int8Constant6<>+0(SB), Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant5<>+0(SB), Y5
-	VMOVDQU int8Constant36<>+0(SB), Y6
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·int8Dot1MXFP4AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant40<>+0(SB), Y2
+	VMOVDQU   int8Constant6<>+0(SB), Y3
+	VMOVDQU   int8Constant4<>+0(SB), Y4
+	VMOVDQU   int8Constant5<>+0(SB), Y5
+	VMOVDQU   int8Constant36<>+0(SB), Y6
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X7, X7, X7
+	VPINSRB   $0x00, (BX), X7, X7
+	VPINSRB   $0x01, 17(BX), X7, X7
+	VPINSRB   $0x02, 34(BX), X7, X7
+	VPINSRB   $0x03, 51(BX), X7, X7
+	VPINSRB   $0x04, 68(BX), X7, X7
+	VPINSRB   $0x05, 85(BX), X7, X7
+	VPINSRB   $0x06, 102(BX), X7, X7
+	VPINSRB   $0x07, 119(BX), X7, X7
+	VPMOVZXBD X7, Y7
+	VMOVDQA   Y7, Y8
+	VPADDD    int8Constant8<>+0(SB), Y8, Y7
+	VPMAXSD   Y6, Y7, Y7
+	VPSLLD    $0x17, Y7, Y7
+	VPCMPEQD  Y6, Y8, Y9
+	VPAND     int8Constant37<>+0(SB), Y9, Y9
+	VPOR      Y9, Y7, Y7
+	VPCMPEQD  int8Constant38<>+0(SB), Y8, Y8
+	VPAND     int8Constant39<>+0(SB), Y8, Y8
+	VPOR      Y8, Y7, Y7
+	VMULPS    (CX), Y7, Y7
+	VMOVUPS   Y7, (SP)(DI*1)
 
 next:
+	LEAQ           136(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X7, X7, X7
-	VPINSRB        $0x00, (BX), X7, X7
-	VPINSRB        $0x01, 17(BX), X7, X7
-	VPINSRB        $0x02, 34(BX), X7, X7
-	VPINSRB        $0x03, 51(BX), X7, X7
-	VPINSRB        $0x04, 68(BX), X7, X7
-	VPINSRB        $0x05, 85(BX), X7, X7
-	VPINSRB        $0x06, 102(BX), X7, X7
-	VPINSRB        $0x07, 119(BX), X7, X7
+	VPINSRB        $0x00, (R9), X7, X7
+	VPINSRB        $0x01, 17(R9), X7, X7
+	VPINSRB        $0x02, 34(R9), X7, X7
+	VPINSRB        $0x03, 51(R9), X7, X7
+	VPINSRB        $0x04, 68(R9), X7, X7
+	VPINSRB        $0x05, 85(R9), X7, X7
+	VPINSRB        $0x06, 102(R9), X7, X7
+	VPINSRB        $0x07, 119(R9), X7, X7
 	VPMOVZXBD      X7, Y7
 	VMOVDQA        Y7, Y8
 	VPADDD         int8Constant8<>+0(SB), Y8, Y7
@@ -9279,8 +9612,8 @@ next:
 	VPCMPEQD       int8Constant38<>+0(SB), Y8, Y8
 	VPAND          int8Constant39<>+0(SB), Y8, Y8
 	VPOR           Y8, Y7, Y7
-	VMULPS         (CX), Y7, Y7
-	VMOVUPS        Y7, (SP)
+	VMULPS         (R10), Y7, Y7
+	VMOVUPS        Y7, (SP)(R8*1)
 	VBROADCASTI128 1(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
 	VPAND          Y5, Y7, Y7
@@ -9289,7 +9622,7 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         (DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   (SP), Y8
+	VBROADCASTSS   (SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VBROADCASTI128 18(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
@@ -9299,7 +9632,7 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         32(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   4(SP), Y8
+	VBROADCASTSS   4(SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y1
 	VBROADCASTI128 35(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
@@ -9309,7 +9642,7 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         64(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   8(SP), Y8
+	VBROADCASTSS   8(SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VBROADCASTI128 52(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
@@ -9319,7 +9652,7 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         96(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   12(SP), Y8
+	VBROADCASTSS   12(SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y1
 	VBROADCASTI128 69(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
@@ -9329,7 +9662,7 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         128(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   16(SP), Y8
+	VBROADCASTSS   16(SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VBROADCASTI128 86(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
@@ -9339,7 +9672,7 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         160(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   20(SP), Y8
+	VBROADCASTSS   20(SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y1
 	VBROADCASTI128 103(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
@@ -9349,7 +9682,7 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         192(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   24(SP), Y8
+	VBROADCASTSS   24(SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VBROADCASTI128 120(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
@@ -9359,12 +9692,14 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         224(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   28(SP), Y8
+	VBROADCASTSS   28(SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+136, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -9798,29 +10133,40 @@ end:
 	RET
 
 // func int8Dot1TQ1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1TQ1_0AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant4<>+0(SB), Y2
-	VMOVDQU int8Constant42<>+0(SB), Y3
-	VMOVDQU int8Constant43<>+0(SB), Y4
-	VMOVDQU int8Constant45<>+0(SB), Y5
-	VMOVDQU int8Constant49<>+0(SB), Y6
-	VMOVDQU int8Constant44<>+0(SB), Y7
-	VMOVDQU int8Constant46<>+0(SB), Y8
-	VMOVDQU int8Constant50<>+0(SB), Y9
-
-next:
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1TQ1_0AVX2(SB), NOSPLIT, $128-64
+	MOVQ         x+8(FP), AX
+	MOVQ         scales+16(FP), CX
+	MOVQ         quads+32(FP), DX
+	MOVQ         src+48(FP), BX
+	MOVQ         blocks+56(FP), SI
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VMOVDQU      int8Constant4<>+0(SB), Y2
+	VMOVDQU      int8Constant42<>+0(SB), Y3
+	VMOVDQU      int8Constant43<>+0(SB), Y4
+	VMOVDQU      int8Constant45<>+0(SB), Y5
+	VMOVDQU      int8Constant49<>+0(SB), Y6
+	VMOVDQU      int8Constant44<>+0(SB), Y7
+	VMOVDQU      int8Constant46<>+0(SB), Y8
+	VMOVDQU      int8Constant50<>+0(SB), Y9
+	XORQ         DI, DI
+	MOVQ         $0x0000000000000040, R8
 	VPBROADCASTW 52(BX), X10
 	VCVTPH2PS    X10, Y10
 	VMULPS       (CX), Y10, Y10
-	VMOVUPS      Y10, (SP)
+	VMOVUPS      Y10, (SP)(DI*1)
+
+next:
+	LEAQ         54(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x01
+	CMOVQEQ      BX, R9
+	CMOVQEQ      CX, R10
+	VPBROADCASTW 52(R9), X10
+	VCVTPH2PS    X10, Y10
+	VMULPS       (R10), Y10, Y10
+	VMOVUPS      Y10, (SP)(R8*1)
 	VMOVDQU      (BX), X11
 	VINSERTI128  $0x01, 16(BX), Y11, Y10
 	VXORPS       Y12, Y12, Y12
@@ -9834,7 +10180,7 @@ next:
 	VPMADDWD     Y2, Y10, Y10
 	VPADDD       (DX), Y10, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS (SP), Y12
+	VBROADCASTSS (SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VMOVDQU      (BX), X11
 	VINSERTI128  $0x01, 16(BX), Y11, Y10
@@ -9855,7 +10201,7 @@ next:
 	VPMADDWD     Y2, Y10, Y10
 	VPADDD       32(DX), Y10, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 4(SP), Y12
+	VBROADCASTSS 4(SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y1
 	VMOVDQU      (BX), X11
 	VINSERTI128  $0x01, 16(BX), Y11, Y10
@@ -9876,7 +10222,7 @@ next:
 	VPMADDWD     Y2, Y10, Y10
 	VPADDD       64(DX), Y10, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 8(SP), Y12
+	VBROADCASTSS 8(SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VMOVDQU      (BX), X11
 	VINSERTI128  $0x01, 16(BX), Y11, Y10
@@ -9897,7 +10243,7 @@ next:
 	VPMADDWD     Y2, Y10, Y10
 	VPADDD       96(DX), Y10, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 12(SP), Y12
+	VBROADCASTSS 12(SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y1
 	VMOVDQU      (BX), X11
 	VINSERTI128  $0x01, 16(BX), Y11, Y10
@@ -9918,7 +10264,7 @@ next:
 	VPMADDWD     Y2, Y10, Y10
 	VPADDD       128(DX), Y10, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 16(SP), Y12
+	VBROADCASTSS 16(SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VMOVDQU      32(BX), X11
 	VINSERTI128  $0x01, 32(BX), Y11, Y10
@@ -9939,7 +10285,7 @@ next:
 	VPMADDWD     Y2, Y10, Y10
 	VPADDD       160(DX), Y10, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 20(SP), Y12
+	VBROADCASTSS 20(SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y1
 	VMOVDQU      32(BX), X11
 	VINSERTI128  $0x01, 32(BX), Y11, Y10
@@ -9960,7 +10306,7 @@ next:
 	VPMADDWD     Y2, Y10, Y10
 	VPADDD       192(DX), Y10, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 24(SP), Y12
+	VBROADCASTSS 24(SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VMOVDQU      32(BX), X11
 	VINSERTI128  $0x01, 38(BX), Y11, Y10
@@ -9982,12 +10328,14 @@ next:
 	VPMADDWD     Y2, Y10, Y10
 	VPADDD       224(DX), Y10, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 28(SP), Y12
+	VBROADCASTSS 28(SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+256, DX
 	ADDQ         $+54, BX
+	XORQ         $+64, DI
+	XORQ         $+64, R8
 	DECQ         SI
 	JNE          next
 	VADDPS       Y1, Y0, Y0
@@ -10383,30 +10731,41 @@ next:
 	RET
 
 // func int8Dot1TQ2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1TQ2_0AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant4<>+0(SB), Y2
-	VMOVDQU int8Constant31<>+0(SB), Y3
-
-next:
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1TQ2_0AVX2(SB), NOSPLIT, $128-64
+	MOVQ         x+8(FP), AX
+	MOVQ         scales+16(FP), CX
+	MOVQ         quads+32(FP), DX
+	MOVQ         src+48(FP), BX
+	MOVQ         blocks+56(FP), SI
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VMOVDQU      int8Constant4<>+0(SB), Y2
+	VMOVDQU      int8Constant31<>+0(SB), Y3
+	XORQ         DI, DI
+	MOVQ         $0x0000000000000040, R8
 	VPBROADCASTW 64(BX), X4
 	VCVTPH2PS    X4, Y4
 	VMULPS       (CX), Y4, Y4
-	VMOVUPS      Y4, (SP)
+	VMOVUPS      Y4, (SP)(DI*1)
+
+next:
+	LEAQ         66(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x01
+	CMOVQEQ      BX, R9
+	CMOVQEQ      CX, R10
+	VPBROADCASTW 64(R9), X4
+	VCVTPH2PS    X4, Y4
+	VMULPS       (R10), Y4, Y4
+	VMOVUPS      Y4, (SP)(R8*1)
 	VMOVDQU      (BX), Y4
 	VPAND        Y3, Y4, Y4
 	VPMADDUBSW   (AX), Y4, Y4
 	VPMADDWD     Y2, Y4, Y4
 	VPADDD       (DX), Y4, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS (SP), Y5
+	VBROADCASTSS (SP)(DI*1), Y5
 	VFMADD231PS  Y5, Y4, Y0
 	VMOVDQU      (BX), Y4
 	VPSRLW       $0x02, Y4, Y4
@@ -10415,7 +10774,7 @@ next:
 	VPMADDWD     Y2, Y4, Y4
 	VPADDD       32(DX), Y4, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 4(SP), Y5
+	VBROADCASTSS 4(SP)(DI*1), Y5
 	VFMADD231PS  Y5, Y4, Y1
 	VMOVDQU      (BX), Y4
 	VPSRLW       $0x04, Y4, Y4
@@ -10424,7 +10783,7 @@ next:
 	VPMADDWD     Y2, Y4, Y4
 	VPADDD       64(DX), Y4, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 8(SP), Y5
+	VBROADCASTSS 8(SP)(DI*1), Y5
 	VFMADD231PS  Y5, Y4, Y0
 	VMOVDQU      (BX), Y4
 	VPSRLW       $0x06, Y4, Y4
@@ -10433,7 +10792,7 @@ next:
 	VPMADDWD     Y2, Y4, Y4
 	VPADDD       96(DX), Y4, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 12(SP), Y5
+	VBROADCASTSS 12(SP)(DI*1), Y5
 	VFMADD231PS  Y5, Y4, Y1
 	VMOVDQU      32(BX), Y4
 	VPAND        Y3, Y4, Y4
@@ -10441,7 +10800,7 @@ next:
 	VPMADDWD     Y2, Y4, Y4
 	VPADDD       128(DX), Y4, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 16(SP), Y5
+	VBROADCASTSS 16(SP)(DI*1), Y5
 	VFMADD231PS  Y5, Y4, Y0
 	VMOVDQU      32(BX), Y4
 	VPSRLW       $0x02, Y4, Y4
@@ -10450,7 +10809,7 @@ next:
 	VPMADDWD     Y2, Y4, Y4
 	VPADDD       160(DX), Y4, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 20(SP), Y5
+	VBROADCASTSS 20(SP)(DI*1), Y5
 	VFMADD231PS  Y5, Y4, Y1
 	VMOVDQU      32(BX), Y4
 	VPSRLW       $0x04, Y4, Y4
@@ -10459,7 +10818,7 @@ next:
 	VPMADDWD     Y2, Y4, Y4
 	VPADDD       192(DX), Y4, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 24(SP), Y5
+	VBROADCASTSS 24(SP)(DI*1), Y5
 	VFMADD231PS  Y5, Y4, Y0
 	VMOVDQU      32(BX), Y4
 	VPSRLW       $0x06, Y4, Y4
@@ -10468,12 +10827,14 @@ next:
 	VPMADDWD     Y2, Y4, Y4
 	VPADDD       224(DX), Y4, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 28(SP), Y5
+	VBROADCASTSS 28(SP)(DI*1), Y5
 	VFMADD231PS  Y5, Y4, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+256, DX
 	ADDQ         $+66, BX
+	XORQ         $+64, DI
+	XORQ         $+64, R8
 	DECQ         SI
 	JNE          next
 	VADDPS       Y1, Y0, Y0
@@ -10772,27 +11133,27 @@ next:
 	RET
 
 // func int8Dot1NVFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·int8Dot1NVFP4AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant40<>+0(SB), Y2
-	VMOVDQU int8Constant102<>+0(SB), Y3
-	VMOVDQU int8Constant56<>+0(SB), Y4
-	VMOVDQU int8Constant55<>+0(SB), Y5
-	VMOVDQU int8Constant4<>+0(SB), Y6
-	VMOVDQU int8Constant5<>+0(SB), Y7
-	VMOVDQU int8Constant53<>+0(SB), Y8
-	VMOVDQU int8Constant14<>+0(SB), Y9
-	SUBQ    $0x04, SI
-	JLT     short
-
-next:
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·int8Dot1NVFP4AVX2(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant40<>+0(SB), Y2
+	VMOVDQU        int8Constant102<>+0(SB), Y3
+	VMOVDQU        int8Constant56<>+0(SB), Y4
+	VMOVDQU        int8Constant55<>+0(SB), Y5
+	VMOVDQU        int8Constant4<>+0(SB), Y6
+	VMOVDQU        int8Constant5<>+0(SB), Y7
+	VMOVDQU        int8Constant53<>+0(SB), Y8
+	VMOVDQU        int8Constant14<>+0(SB), Y9
+	SUBQ           $0x04, SI
+	JLT            short
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VMOVD          (BX), X10
 	VPINSRD        $0x01, 36(BX), X10, X10
 	VPMOVZXBD      X10, Y10
@@ -10812,11 +11173,42 @@ next:
 	VBROADCASTF128 (CX), Y13
 	VPERMILPS      Y9, Y13, Y13
 	VMULPS         Y13, Y10, Y13
-	VMOVUPS        Y13, (SP)
+	VMOVUPS        Y13, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y9, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, 32(SP)
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           144(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x04
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
+	VMOVD          (R9), X10
+	VPINSRD        $0x01, 36(R9), X10, X10
+	VPMOVZXBD      X10, Y10
+	VPAND          Y8, Y10, Y10
+	VPCMPEQD       Y8, Y10, Y11
+	VPANDN         Y10, Y11, Y10
+	VPSLLD         $0x14, Y10, Y10
+	VMULPS         int8Constant54<>+0(SB), Y10, Y10
+	VMOVD          72(R9), X11
+	VPINSRD        $0x01, 108(R9), X11, X11
+	VPMOVZXBD      X11, Y11
+	VPAND          Y8, Y11, Y11
+	VPCMPEQD       Y8, Y11, Y13
+	VPANDN         Y11, Y13, Y11
+	VPSLLD         $0x14, Y11, Y11
+	VMULPS         int8Constant54<>+0(SB), Y11, Y11
+	VBROADCASTF128 (R10), Y13
+	VPERMILPS      Y9, Y13, Y13
+	VMULPS         Y13, Y10, Y13
+	VMOVUPS        Y13, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y9, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
 	VBROADCASTI128 4(BX), Y10
 	VPSHUFB        Y5, Y10, Y10
 	VPSRLVQ        Y4, Y10, Y10
@@ -10826,7 +11218,7 @@ next:
 	VPMADDWD       Y6, Y10, Y10
 	VPADDD         (DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   (SP), Y11
+	VBROADCASTSD   (SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VBROADCASTI128 20(BX), Y10
@@ -10838,7 +11230,7 @@ next:
 	VPMADDWD       Y6, Y10, Y10
 	VPADDD         32(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   8(SP), Y11
+	VBROADCASTSD   8(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VBROADCASTI128 40(BX), Y10
@@ -10850,7 +11242,7 @@ next:
 	VPMADDWD       Y6, Y10, Y10
 	VPADDD         64(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   16(SP), Y11
+	VBROADCASTSD   16(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VBROADCASTI128 56(BX), Y10
@@ -10862,7 +11254,7 @@ next:
 	VPMADDWD       Y6, Y10, Y10
 	VPADDD         96(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   24(SP), Y11
+	VBROADCASTSD   24(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VBROADCASTI128 76(BX), Y10
@@ -10874,7 +11266,7 @@ next:
 	VPMADDWD       Y6, Y10, Y10
 	VPADDD         128(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   32(SP), Y11
+	VBROADCASTSD   32(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VBROADCASTI128 92(BX), Y10
@@ -10886,7 +11278,7 @@ next:
 	VPMADDWD       Y6, Y10, Y10
 	VPADDD         160(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   40(SP), Y11
+	VBROADCASTSD   40(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VBROADCASTI128 112(BX), Y10
@@ -10898,7 +11290,7 @@ next:
 	VPMADDWD       Y6, Y10, Y10
 	VPADDD         192(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   48(SP), Y11
+	VBROADCASTSD   48(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VBROADCASTI128 128(BX), Y10
@@ -10910,13 +11302,15 @@ next:
 	VPMADDWD       Y6, Y10, Y10
 	VPADDD         224(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   56(SP), Y11
+	VBROADCASTSD   56(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+144, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x04, SI
 	JGE            next
 
@@ -11466,36 +11860,55 @@ end:
 	RET
 
 // func int8Dot1Q1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q1_0AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant57<>+0(SB), Y2
-	VMOVDQU int8Constant23<>+0(SB), Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant2<>+0(SB), Y5
-	VMOVDQU int8Constant22<>+0(SB), Y6
-	SUBQ    $0x02, SI
-	JLT     short
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q1_0AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant57<>+0(SB), Y2
+	VMOVDQU   int8Constant23<>+0(SB), Y3
+	VMOVDQU   int8Constant4<>+0(SB), Y4
+	VMOVDQU   int8Constant2<>+0(SB), Y5
+	VMOVDQU   int8Constant22<>+0(SB), Y6
+	SUBQ      $0x02, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X7, X7, X7
+	VPINSRW   $0x00, (BX), X7, X7
+	VPINSRW   $0x01, (BX), X7, X7
+	VPINSRW   $0x02, (BX), X7, X7
+	VPINSRW   $0x03, (BX), X7, X7
+	VPINSRW   $0x04, 18(BX), X7, X7
+	VPINSRW   $0x05, 18(BX), X7, X7
+	VPINSRW   $0x06, 18(BX), X7, X7
+	VPINSRW   $0x07, 18(BX), X7, X7
+	VCVTPH2PS X7, Y7
+	VMULPS    (CX), Y7, Y7
+	VMOVUPS   Y7, (SP)(DI*1)
 
 next:
+	LEAQ         36(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x02
+	CMOVQLT      BX, R9
+	CMOVQLT      CX, R10
 	VPXOR        X7, X7, X7
-	VPINSRW      $0x00, (BX), X7, X7
-	VPINSRW      $0x01, (BX), X7, X7
-	VPINSRW      $0x02, (BX), X7, X7
-	VPINSRW      $0x03, (BX), X7, X7
-	VPINSRW      $0x04, 18(BX), X7, X7
-	VPINSRW      $0x05, 18(BX), X7, X7
-	VPINSRW      $0x06, 18(BX), X7, X7
-	VPINSRW      $0x07, 18(BX), X7, X7
+	VPINSRW      $0x00, (R9), X7, X7
+	VPINSRW      $0x01, (R9), X7, X7
+	VPINSRW      $0x02, (R9), X7, X7
+	VPINSRW      $0x03, (R9), X7, X7
+	VPINSRW      $0x04, 18(R9), X7, X7
+	VPINSRW      $0x05, 18(R9), X7, X7
+	VPINSRW      $0x06, 18(R9), X7, X7
+	VPINSRW      $0x07, 18(R9), X7, X7
 	VCVTPH2PS    X7, Y7
-	VMULPS       (CX), Y7, Y7
-	VMOVUPS      Y7, (SP)
+	VMULPS       (R10), Y7, Y7
+	VMOVUPS      Y7, (SP)(R8*1)
 	VPBROADCASTD 2(BX), Y7
 	VPSHUFB      Y3, Y7, Y7
 	VPAND        Y6, Y7, Y7
@@ -11506,7 +11919,7 @@ next:
 	VPMADDWD     Y4, Y7, Y7
 	VPADDD       (DX), Y7, Y7
 	VCVTDQ2PS    Y7, Y7
-	VBROADCASTSS (SP), Y9
+	VBROADCASTSS (SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y7, Y0
 	VPBROADCASTD 6(BX), Y7
 	VPSHUFB      Y3, Y7, Y7
@@ -11518,7 +11931,7 @@ next:
 	VPMADDWD     Y4, Y7, Y7
 	VPADDD       32(DX), Y7, Y7
 	VCVTDQ2PS    Y7, Y7
-	VBROADCASTSS 4(SP), Y9
+	VBROADCASTSS 4(SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y7, Y1
 	VPBROADCASTD 10(BX), Y7
 	VPSHUFB      Y3, Y7, Y7
@@ -11530,7 +11943,7 @@ next:
 	VPMADDWD     Y4, Y7, Y7
 	VPADDD       64(DX), Y7, Y7
 	VCVTDQ2PS    Y7, Y7
-	VBROADCASTSS 8(SP), Y9
+	VBROADCASTSS 8(SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y7, Y0
 	VPBROADCASTD 14(BX), Y7
 	VPSHUFB      Y3, Y7, Y7
@@ -11542,7 +11955,7 @@ next:
 	VPMADDWD     Y4, Y7, Y7
 	VPADDD       96(DX), Y7, Y7
 	VCVTDQ2PS    Y7, Y7
-	VBROADCASTSS 12(SP), Y9
+	VBROADCASTSS 12(SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y7, Y1
 	VPBROADCASTD 20(BX), Y7
 	VPSHUFB      Y3, Y7, Y7
@@ -11554,7 +11967,7 @@ next:
 	VPMADDWD     Y4, Y7, Y7
 	VPADDD       128(DX), Y7, Y7
 	VCVTDQ2PS    Y7, Y7
-	VBROADCASTSS 16(SP), Y9
+	VBROADCASTSS 16(SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y7, Y0
 	VPBROADCASTD 24(BX), Y7
 	VPSHUFB      Y3, Y7, Y7
@@ -11566,7 +11979,7 @@ next:
 	VPMADDWD     Y4, Y7, Y7
 	VPADDD       160(DX), Y7, Y7
 	VCVTDQ2PS    Y7, Y7
-	VBROADCASTSS 20(SP), Y9
+	VBROADCASTSS 20(SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y7, Y1
 	VPBROADCASTD 28(BX), Y7
 	VPSHUFB      Y3, Y7, Y7
@@ -11578,7 +11991,7 @@ next:
 	VPMADDWD     Y4, Y7, Y7
 	VPADDD       192(DX), Y7, Y7
 	VCVTDQ2PS    Y7, Y7
-	VBROADCASTSS 24(SP), Y9
+	VBROADCASTSS 24(SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y7, Y0
 	VPBROADCASTD 32(BX), Y7
 	VPSHUFB      Y3, Y7, Y7
@@ -11590,12 +12003,14 @@ next:
 	VPMADDWD     Y4, Y7, Y7
 	VPADDD       224(DX), Y7, Y7
 	VCVTDQ2PS    Y7, Y7
-	VBROADCASTSS 28(SP), Y9
+	VBROADCASTSS 28(SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y7, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+256, DX
 	ADDQ         $+36, BX
+	XORQ         $+64, DI
+	XORQ         $+64, R8
 	SUBQ         $0x02, SI
 	JGE          next
 
@@ -12156,37 +12571,56 @@ end:
 	RET
 
 // func int8Dot1Q2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q2_0AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant60<>+0(SB), Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant31<>+0(SB), Y4
-	VMOVDQU int8Constant59<>+0(SB), Y4
-	VMOVDQU int8Constant58<>+0(SB), Y6
-	VMOVDQU int8Constant61<>+0(SB), Y7
-	SUBQ    $0x04, SI
-	JLT     short
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q2_0AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant60<>+0(SB), Y2
+	VMOVDQU   int8Constant4<>+0(SB), Y3
+	VMOVDQU   int8Constant31<>+0(SB), Y4
+	VMOVDQU   int8Constant59<>+0(SB), Y4
+	VMOVDQU   int8Constant58<>+0(SB), Y6
+	VMOVDQU   int8Constant61<>+0(SB), Y7
+	SUBQ      $0x04, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X5, X5, X5
+	VPINSRW   $0x00, (BX), X5, X5
+	VPINSRW   $0x01, (BX), X5, X5
+	VPINSRW   $0x02, 18(BX), X5, X5
+	VPINSRW   $0x03, 18(BX), X5, X5
+	VPINSRW   $0x04, 36(BX), X5, X5
+	VPINSRW   $0x05, 36(BX), X5, X5
+	VPINSRW   $0x06, 54(BX), X5, X5
+	VPINSRW   $0x07, 54(BX), X5, X5
+	VCVTPH2PS X5, Y8
+	VMULPS    (CX), Y8, Y8
+	VMOVUPS   Y8, (SP)(DI*1)
 
 next:
+	LEAQ           72(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x04
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X5, X5, X5
-	VPINSRW        $0x00, (BX), X5, X5
-	VPINSRW        $0x01, (BX), X5, X5
-	VPINSRW        $0x02, 18(BX), X5, X5
-	VPINSRW        $0x03, 18(BX), X5, X5
-	VPINSRW        $0x04, 36(BX), X5, X5
-	VPINSRW        $0x05, 36(BX), X5, X5
-	VPINSRW        $0x06, 54(BX), X5, X5
-	VPINSRW        $0x07, 54(BX), X5, X5
+	VPINSRW        $0x00, (R9), X5, X5
+	VPINSRW        $0x01, (R9), X5, X5
+	VPINSRW        $0x02, 18(R9), X5, X5
+	VPINSRW        $0x03, 18(R9), X5, X5
+	VPINSRW        $0x04, 36(R9), X5, X5
+	VPINSRW        $0x05, 36(R9), X5, X5
+	VPINSRW        $0x06, 54(R9), X5, X5
+	VPINSRW        $0x07, 54(R9), X5, X5
 	VCVTPH2PS      X5, Y8
-	VMULPS         (CX), Y8, Y8
-	VMOVUPS        Y8, (SP)
+	VMULPS         (R10), Y8, Y8
+	VMOVUPS        Y8, (SP)(R8*1)
 	VBROADCASTI128 2(BX), Y8
 	VPSHUFB        Y6, Y8, Y8
 	VPSRLW         $0x04, Y8, Y9
@@ -12198,7 +12632,7 @@ next:
 	VPMADDWD       Y3, Y8, Y8
 	VPADDD         (DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   (SP), Y9
+	VBROADCASTSS   (SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y0
 	VBROADCASTI128 2(BX), Y8
 	VPSHUFB        Y7, Y8, Y8
@@ -12211,7 +12645,7 @@ next:
 	VPMADDWD       Y3, Y8, Y8
 	VPADDD         32(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   4(SP), Y9
+	VBROADCASTSS   4(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y1
 	VBROADCASTI128 20(BX), Y8
 	VPSHUFB        Y6, Y8, Y8
@@ -12224,7 +12658,7 @@ next:
 	VPMADDWD       Y3, Y8, Y8
 	VPADDD         64(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   8(SP), Y9
+	VBROADCASTSS   8(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y0
 	VBROADCASTI128 20(BX), Y8
 	VPSHUFB        Y7, Y8, Y8
@@ -12237,7 +12671,7 @@ next:
 	VPMADDWD       Y3, Y8, Y8
 	VPADDD         96(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   12(SP), Y9
+	VBROADCASTSS   12(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y1
 	VBROADCASTI128 38(BX), Y8
 	VPSHUFB        Y6, Y8, Y8
@@ -12250,7 +12684,7 @@ next:
 	VPMADDWD       Y3, Y8, Y8
 	VPADDD         128(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   16(SP), Y9
+	VBROADCASTSS   16(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y0
 	VBROADCASTI128 38(BX), Y8
 	VPSHUFB        Y7, Y8, Y8
@@ -12263,7 +12697,7 @@ next:
 	VPMADDWD       Y3, Y8, Y8
 	VPADDD         160(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   20(SP), Y9
+	VBROADCASTSS   20(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y1
 	VBROADCASTI128 56(BX), Y8
 	VPSHUFB        Y6, Y8, Y8
@@ -12276,7 +12710,7 @@ next:
 	VPMADDWD       Y3, Y8, Y8
 	VPADDD         192(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   24(SP), Y9
+	VBROADCASTSS   24(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y0
 	VBROADCASTI128 56(BX), Y8
 	VPSHUFB        Y7, Y8, Y8
@@ -12289,12 +12723,14 @@ next:
 	VPMADDWD       Y3, Y8, Y8
 	VPADDD         224(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   28(SP), Y9
+	VBROADCASTSS   28(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+72, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x04, SI
 	JGE            next
 
@@ -12780,211 +13216,262 @@ end:
 	RET
 
 // func int8Dot1IQ1_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1IQ1_SAVX2(SB), NOSPLIT, $192-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant4<>+0(SB), Y2
-	VMOVDQU int8Constant62<>+0(SB), Y3
-	VMOVDQU int8Constant65<>+0(SB), Y4
-	VMOVDQU int8Constant64<>+0(SB), Y5
-
-next:
-	VMOVDQU        2(BX), X7
-	VINSERTI128    $0x01, 10(BX), Y7, Y6
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ1_SAVX2(SB), NOSPLIT, $384-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant4<>+0(SB), Y2
+	VMOVDQU        int8Constant62<>+0(SB), Y3
+	VMOVDQU        int8Constant65<>+0(SB), Y4
+	VMOVDQU        int8Constant64<>+0(SB), Y5
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000c0, R8
+	VMOVDQU        2(BX), X6
+	VINSERTI128    $0x01, 10(BX), Y6, Y6
 	VPSHUFB        Y3, Y6, Y6
-	VBROADCASTI128 34(BX), Y8
-	VPSHUFB        int8Constant63<>+0(SB), Y8, Y8
-	VPMULLW        Y5, Y8, Y8
-	VPSRLW         $0x07, Y8, Y8
-	VPAND          Y4, Y8, Y8
-	VPSLLW         $0x08, Y8, Y8
-	VPOR           Y8, Y6, Y6
-	VMOVDQU        Y6, 64(SP)
-	VMOVDQU        18(BX), X7
-	VINSERTI128    $0x01, 26(BX), Y7, Y6
+	VBROADCASTI128 34(BX), Y7
+	VPSHUFB        int8Constant63<>+0(SB), Y7, Y7
+	VPMULLW        Y5, Y7, Y7
+	VPSRLW         $0x07, Y7, Y7
+	VPAND          Y4, Y7, Y7
+	VPSLLW         $0x08, Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VMOVDQU        Y6, 64(SP)(DI*1)
+	VMOVDQU        18(BX), X8
+	VINSERTI128    $0x01, 26(BX), Y8, Y6
 	VPSHUFB        Y3, Y6, Y6
-	VBROADCASTI128 34(BX), Y8
-	VPSHUFB        int8Constant66<>+0(SB), Y8, Y8
-	VPMULLW        Y5, Y8, Y8
-	VPSRLW         $0x07, Y8, Y8
-	VPAND          Y4, Y8, Y8
-	VPSLLW         $0x08, Y8, Y8
-	VPOR           Y8, Y6, Y6
-	VMOVDQU        Y6, 96(SP)
+	VBROADCASTI128 34(BX), Y7
+	VPSHUFB        int8Constant66<>+0(SB), Y7, Y7
+	VPMULLW        Y5, Y7, Y7
+	VPSRLW         $0x07, Y7, Y7
+	VPAND          Y4, Y7, Y7
+	VPSLLW         $0x08, Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VMOVDQU        Y6, 96(SP)(DI*1)
 	VBROADCASTI128 34(BX), Y6
 	VPSHUFB        int8Constant67<>+0(SB), Y6, Y6
 	VPSRLW         $0x07, Y6, Y6
 	VPAND          Y2, Y6, Y6
-	VXORPS         Y8, Y8, Y8
-	VPSUBW         Y6, Y8, Y8
-	VPANDN         int8Constant68<>+0(SB), Y8, Y8
-	VMOVDQU        Y8, 128(SP)
+	VXORPS         Y7, Y7, Y7
+	VPSUBW         Y6, Y7, Y7
+	VPANDN         int8Constant68<>+0(SB), Y7, Y7
+	VMOVDQU        Y7, 128(SP)(DI*1)
 	VPBROADCASTW   (BX), X6
 	VCVTPH2PS      X6, Y6
-	VBROADCASTI128 34(BX), Y8
-	VPSHUFB        int8Constant69<>+0(SB), Y8, Y8
-	VPSRLVD        int8Constant30<>+0(SB), Y8, Y8
-	VPAND          int8Constant70<>+0(SB), Y8, Y8
-	VCVTDQ2PS      Y8, Y8
-	VMULPS         int8Constant71<>+0(SB), Y8, Y8
-	VADDPS         int8Constant72<>+0(SB), Y8, Y8
-	VMULPS         Y6, Y8, Y8
-	VMULPS         (CX), Y8, Y6
-	VMOVUPS        Y6, (SP)
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        64(SP), R8
-	VMOVQ          (DI)(R8*8), X7
-	MOVWQZX        66(SP), R8
-	VMOVHPS        (DI)(R8*8), X7, X7
-	MOVWQZX        68(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        70(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	VINSERTI128    $0x01, X6, Y7, Y6
-	VPBROADCASTW   128(SP), Y8
-	VPADDB         Y8, Y6, Y6
+	VBROADCASTI128 34(BX), Y7
+	VPSHUFB        int8Constant69<>+0(SB), Y7, Y7
+	VPSRLVD        int8Constant30<>+0(SB), Y7, Y7
+	VPAND          int8Constant70<>+0(SB), Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	VMULPS         int8Constant71<>+0(SB), Y7, Y7
+	VADDPS         int8Constant72<>+0(SB), Y7, Y7
+	VMULPS         Y6, Y7, Y7
+	VMULPS         (CX), Y7, Y6
+	VMOVUPS        Y6, (SP)(DI*1)
+
+next:
+	LEAQ           50(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X8
+	VINSERTI128    $0x01, 10(R9), Y8, Y6
+	VPSHUFB        Y3, Y6, Y6
+	VBROADCASTI128 34(R9), Y7
+	VPSHUFB        int8Constant63<>+0(SB), Y7, Y7
+	VPMULLW        Y5, Y7, Y7
+	VPSRLW         $0x07, Y7, Y7
+	VPAND          Y4, Y7, Y7
+	VPSLLW         $0x08, Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VMOVDQU        Y6, 64(SP)(R8*1)
+	VMOVDQU        18(R9), X8
+	VINSERTI128    $0x01, 26(R9), Y8, Y6
+	VPSHUFB        Y3, Y6, Y6
+	VBROADCASTI128 34(R9), Y7
+	VPSHUFB        int8Constant66<>+0(SB), Y7, Y7
+	VPMULLW        Y5, Y7, Y7
+	VPSRLW         $0x07, Y7, Y7
+	VPAND          Y4, Y7, Y7
+	VPSLLW         $0x08, Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VMOVDQU        Y6, 96(SP)(R8*1)
+	VBROADCASTI128 34(R9), Y6
+	VPSHUFB        int8Constant67<>+0(SB), Y6, Y6
+	VPSRLW         $0x07, Y6, Y6
+	VPAND          Y2, Y6, Y6
+	VXORPS         Y7, Y7, Y7
+	VPSUBW         Y6, Y7, Y7
+	VPANDN         int8Constant68<>+0(SB), Y7, Y7
+	VMOVDQU        Y7, 128(SP)(R8*1)
+	VPBROADCASTW   (R9), X6
+	VCVTPH2PS      X6, Y6
+	VBROADCASTI128 34(R9), Y7
+	VPSHUFB        int8Constant69<>+0(SB), Y7, Y7
+	VPSRLVD        int8Constant30<>+0(SB), Y7, Y7
+	VPAND          int8Constant70<>+0(SB), Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	VMULPS         int8Constant71<>+0(SB), Y7, Y7
+	VADDPS         int8Constant72<>+0(SB), Y7, Y7
+	VMULPS         Y6, Y7, Y7
+	VMULPS         (R10), Y7, Y6
+	VMOVUPS        Y6, (SP)(R8*1)
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        66(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        68(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        70(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   128(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     (AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         (DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   (SP), Y8
-	VFMADD231PS    Y8, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        72(SP), R8
-	VMOVQ          (DI)(R8*8), X7
-	MOVWQZX        74(SP), R8
-	VMOVHPS        (DI)(R8*8), X7, X7
-	MOVWQZX        76(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        78(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	VINSERTI128    $0x01, X6, Y7, Y6
-	VPBROADCASTW   130(SP), Y8
-	VPADDB         Y8, Y6, Y6
+	VBROADCASTSS   (SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        74(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        76(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        78(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   130(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     32(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         32(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   4(SP), Y8
-	VFMADD231PS    Y8, Y6, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        80(SP), R8
-	VMOVQ          (DI)(R8*8), X7
-	MOVWQZX        82(SP), R8
-	VMOVHPS        (DI)(R8*8), X7, X7
-	MOVWQZX        84(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        86(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	VINSERTI128    $0x01, X6, Y7, Y6
-	VPBROADCASTW   132(SP), Y8
-	VPADDB         Y8, Y6, Y6
+	VBROADCASTSS   4(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        82(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        84(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        86(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   132(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     64(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         64(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   8(SP), Y8
-	VFMADD231PS    Y8, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        88(SP), R8
-	VMOVQ          (DI)(R8*8), X7
-	MOVWQZX        90(SP), R8
-	VMOVHPS        (DI)(R8*8), X7, X7
-	MOVWQZX        92(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        94(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	VINSERTI128    $0x01, X6, Y7, Y6
-	VPBROADCASTW   134(SP), Y8
-	VPADDB         Y8, Y6, Y6
+	VBROADCASTSS   8(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        90(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        92(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        94(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   134(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     96(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         96(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   12(SP), Y8
-	VFMADD231PS    Y8, Y6, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        96(SP), R8
-	VMOVQ          (DI)(R8*8), X7
-	MOVWQZX        98(SP), R8
-	VMOVHPS        (DI)(R8*8), X7, X7
-	MOVWQZX        100(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        102(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	VINSERTI128    $0x01, X6, Y7, Y6
-	VPBROADCASTW   136(SP), Y8
-	VPADDB         Y8, Y6, Y6
+	VBROADCASTSS   12(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        98(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        100(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        102(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   136(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     128(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         128(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   16(SP), Y8
-	VFMADD231PS    Y8, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        104(SP), R8
-	VMOVQ          (DI)(R8*8), X7
-	MOVWQZX        106(SP), R8
-	VMOVHPS        (DI)(R8*8), X7, X7
-	MOVWQZX        108(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        110(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	VINSERTI128    $0x01, X6, Y7, Y6
-	VPBROADCASTW   138(SP), Y8
-	VPADDB         Y8, Y6, Y6
+	VBROADCASTSS   16(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        106(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        108(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        110(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   138(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     160(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         160(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   20(SP), Y8
-	VFMADD231PS    Y8, Y6, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        112(SP), R8
-	VMOVQ          (DI)(R8*8), X7
-	MOVWQZX        114(SP), R8
-	VMOVHPS        (DI)(R8*8), X7, X7
-	MOVWQZX        116(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        118(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	VINSERTI128    $0x01, X6, Y7, Y6
-	VPBROADCASTW   140(SP), Y8
-	VPADDB         Y8, Y6, Y6
+	VBROADCASTSS   20(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        114(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        116(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        118(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   140(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     192(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         192(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   24(SP), Y8
-	VFMADD231PS    Y8, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        120(SP), R8
-	VMOVQ          (DI)(R8*8), X7
-	MOVWQZX        122(SP), R8
-	VMOVHPS        (DI)(R8*8), X7, X7
-	MOVWQZX        124(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        126(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	VINSERTI128    $0x01, X6, Y7, Y6
-	VPBROADCASTW   142(SP), Y8
-	VPADDB         Y8, Y6, Y6
+	VBROADCASTSS   24(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        122(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        124(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        126(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   142(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     224(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         224(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   28(SP), Y8
-	VFMADD231PS    Y8, Y6, Y1
+	VBROADCASTSS   28(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+50, BX
+	XORQ           $+192, DI
+	XORQ           $+192, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -13397,83 +13884,83 @@ next:
 	RET
 
 // func int8Dot1IQ1_MAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, BMI2, F16C, FMA3
-TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $192-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant4<>+0(SB), Y2
-	VMOVDQU int8Constant102<>+0(SB), Y3
-	VMOVDQU int8Constant80<>+0(SB), Y4
-	VMOVDQU int8Constant65<>+0(SB), Y5
-	VMOVDQU int8Constant14<>+0(SB), Y6
-	VMOVDQU int8Constant72<>+0(SB), Y7
-	VMOVDQU int8Constant71<>+0(SB), Y8
-	VMOVDQU int8Constant74<>+0(SB), Y9
-
-next:
-	VMOVDQU        (BX), X11
-	VINSERTI128    $0x01, 8(BX), Y11, Y10
+// Requires: AVX, AVX2, BMI2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant4<>+0(SB), Y2
+	VMOVDQU        int8Constant102<>+0(SB), Y3
+	VMOVDQU        int8Constant80<>+0(SB), Y4
+	VMOVDQU        int8Constant65<>+0(SB), Y5
+	VMOVDQU        int8Constant14<>+0(SB), Y6
+	VMOVDQU        int8Constant72<>+0(SB), Y7
+	VMOVDQU        int8Constant71<>+0(SB), Y8
+	VMOVDQU        int8Constant74<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000c0, R8
+	VMOVDQU        (BX), X10
+	VINSERTI128    $0x01, 8(BX), Y10, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
 	VMOVDQU        32(BX), X11
-	VINSERTI128    $0x01, 36(BX), Y11, Y12
-	VPSHUFB        Y9, Y12, Y12
-	VPMULLW        int8Constant75<>+0(SB), Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPSLLW         $0x08, Y12, Y12
-	VPOR           Y12, Y10, Y10
-	VMOVDQU        Y10, 64(SP)
-	VMOVDQU        16(BX), X11
-	VINSERTI128    $0x01, 24(BX), Y11, Y10
+	VINSERTI128    $0x01, 36(BX), Y11, Y11
+	VPSHUFB        Y9, Y11, Y11
+	VPMULLW        int8Constant75<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        16(BX), X12
+	VINSERTI128    $0x01, 24(BX), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
-	VBROADCASTI128 40(BX), Y12
-	VPSHUFB        int8Constant76<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant75<>+0(SB), Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPSLLW         $0x08, Y12, Y12
-	VPOR           Y12, Y10, Y10
-	VMOVDQU        Y10, 96(SP)
-	VMOVDQU        32(BX), X11
-	VINSERTI128    $0x01, 36(BX), Y11, Y10
+	VBROADCASTI128 40(BX), Y11
+	VPSHUFB        int8Constant76<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant75<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        32(BX), X12
+	VINSERTI128    $0x01, 36(BX), Y12, Y10
 	VPSHUFB        Y9, Y10, Y10
 	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y2, Y10, Y10
-	VXORPS         Y12, Y12, Y12
-	VPSUBW         Y10, Y12, Y12
-	VPANDN         int8Constant68<>+0(SB), Y12, Y12
-	VMOVDQU        Y12, 128(SP)
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant68<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 128(SP)(DI*1)
 	VBROADCASTI128 40(BX), Y10
 	VPSHUFB        int8Constant76<>+0(SB), Y10, Y10
 	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y2, Y10, Y10
-	VXORPS         Y12, Y12, Y12
-	VPSUBW         Y10, Y12, Y12
-	VPANDN         int8Constant68<>+0(SB), Y12, Y12
-	VMOVDQU        Y12, 160(SP)
-	MOVQ           48(BX), DI
-	MOVQ           $0xf000f000f000f000, R8
-	PEXTQ          R8, DI, DI
-	VMOVD          DI, X10
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant68<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 160(SP)(DI*1)
+	MOVQ           48(BX), R9
+	MOVQ           $0xf000f000f000f000, R10
+	PEXTQ          R10, R9, R9
+	VMOVD          R9, X10
 	VPBROADCASTW   X10, X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 40(BX), Y12
-	VPSHUFB        int8Constant66<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant64<>+0(SB), Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPMOVZXWD      X12, Y12
-	VCVTDQ2PS      Y12, Y12
-	VMULPS         Y8, Y12, Y12
-	VADDPS         Y7, Y12, Y12
-	VMULPS         Y10, Y12, Y12
+	VBROADCASTI128 40(BX), Y11
+	VPSHUFB        int8Constant66<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant64<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPMOVZXWD      X11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y8, Y11, Y11
+	VADDPS         Y7, Y11, Y11
+	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 40(BX), Y13
 	VPSHUFB        int8Constant78<>+0(SB), Y13, Y13
 	VPMULLW        int8Constant79<>+0(SB), Y13, Y13
@@ -13486,176 +13973,261 @@ next:
 	VMULPS         Y10, Y13, Y13
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y6, Y10, Y10
-	VMULPS         Y10, Y12, Y10
-	VMOVUPS        Y10, (SP)
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        64(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        66(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        68(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        70(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   128(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPADDB         Y12, Y10, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           56(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        (R9), X12
+	VINSERTI128    $0x01, 8(R9), Y12, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VMOVDQU        32(R9), X12
+	VINSERTI128    $0x01, 36(R9), Y12, Y11
+	VPSHUFB        Y9, Y11, Y11
+	VPMULLW        int8Constant75<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        16(R9), X12
+	VINSERTI128    $0x01, 24(R9), Y12, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VBROADCASTI128 40(R9), Y11
+	VPSHUFB        int8Constant76<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant75<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VMOVDQU        32(R9), X12
+	VINSERTI128    $0x01, 36(R9), Y12, Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant68<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 128(SP)(R8*1)
+	VBROADCASTI128 40(R9), Y10
+	VPSHUFB        int8Constant76<>+0(SB), Y10, Y10
+	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant68<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 160(SP)(R8*1)
+	MOVQ           48(R9), R11
+	MOVQ           $0xf000f000f000f000, R12
+	PEXTQ          R12, R11, R11
+	VMOVD          R11, X10
+	VPBROADCASTW   X10, X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 40(R9), Y11
+	VPSHUFB        int8Constant66<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant64<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPMOVZXWD      X11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y8, Y11, Y11
+	VADDPS         Y7, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 40(R9), Y13
+	VPSHUFB        int8Constant78<>+0(SB), Y13, Y13
+	VPMULLW        int8Constant79<>+0(SB), Y13, Y13
+	VPSRLW         $0x07, Y13, Y13
+	VPAND          Y5, Y13, Y13
+	VPMOVZXWD      X13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         Y8, Y13, Y13
+	VADDPS         Y7, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        66(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        68(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        70(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   128(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     (AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         (DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   (SP), Y12
-	VPERMILPS      Y3, Y12, Y12
-	VFMADD231PS    Y12, Y10, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        72(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        74(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        76(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        78(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   136(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPADDB         Y12, Y10, Y10
+	VBROADCASTSD   (SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        74(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        76(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        78(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   136(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     32(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         32(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   8(SP), Y12
-	VPERMILPS      Y3, Y12, Y12
-	VFMADD231PS    Y12, Y10, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        80(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        82(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        84(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        86(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   144(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPADDB         Y12, Y10, Y10
+	VBROADCASTSD   8(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        82(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        84(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        86(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   144(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     64(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         64(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   16(SP), Y12
-	VPERMILPS      Y3, Y12, Y12
-	VFMADD231PS    Y12, Y10, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        88(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        90(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        92(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        94(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   152(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPADDB         Y12, Y10, Y10
+	VBROADCASTSD   16(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        90(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        92(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        94(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   152(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     96(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         96(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   24(SP), Y12
-	VPERMILPS      Y3, Y12, Y12
-	VFMADD231PS    Y12, Y10, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        96(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        98(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        100(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        102(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   160(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPADDB         Y12, Y10, Y10
+	VBROADCASTSD   24(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        98(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        100(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        102(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   160(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     128(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         128(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   32(SP), Y12
-	VPERMILPS      Y3, Y12, Y12
-	VFMADD231PS    Y12, Y10, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        104(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        106(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        108(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        110(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   168(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPADDB         Y12, Y10, Y10
+	VBROADCASTSD   32(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        106(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        108(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        110(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   168(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     160(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         160(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   40(SP), Y12
-	VPERMILPS      Y3, Y12, Y12
-	VFMADD231PS    Y12, Y10, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        112(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        114(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        116(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        118(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   176(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPADDB         Y12, Y10, Y10
+	VBROADCASTSD   40(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        114(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        116(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        118(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   176(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     192(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         192(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   48(SP), Y12
-	VPERMILPS      Y3, Y12, Y12
-	VFMADD231PS    Y12, Y10, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        120(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        122(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        124(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        126(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   184(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPADDB         Y12, Y10, Y10
+	VBROADCASTSD   48(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        122(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        124(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        126(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   184(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     224(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         224(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   56(SP), Y12
-	VPERMILPS      Y3, Y12, Y12
-	VFMADD231PS    Y12, Y10, Y1
+	VBROADCASTSD   56(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+56, BX
+	XORQ           $+192, DI
+	XORQ           $+192, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -14162,32 +14734,32 @@ next:
 	RET
 
 // func int8Dot1IQ2_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1IQ2_XXSAVX2(SB), NOSPLIT, $160-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    src+48(FP), DX
-	MOVQ    blocks+56(FP), BX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant23<>+0(SB), Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant2<>+0(SB), Y4
-	VMOVDQU int8Constant22<>+0(SB), Y5
-	VMOVDQU int8Constant81<>+0(SB), Y6
-	VMOVDQU int8Constant5<>+0(SB), Y7
-	VMOVDQU int8Constant84<>+0(SB), Y8
-	VMOVDQU int8Constant83<>+0(SB), Y9
-
-next:
-	VMOVDQU      2(DX), X11
-	VINSERTI128  $0x01, 18(DX), Y11, Y10
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ2_XXSAVX2(SB), NOSPLIT, $320-64
+	MOVQ         x+8(FP), AX
+	MOVQ         scales+16(FP), CX
+	MOVQ         src+48(FP), DX
+	MOVQ         blocks+56(FP), BX
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VMOVDQU      int8Constant23<>+0(SB), Y2
+	VMOVDQU      int8Constant4<>+0(SB), Y3
+	VMOVDQU      int8Constant2<>+0(SB), Y4
+	VMOVDQU      int8Constant22<>+0(SB), Y5
+	VMOVDQU      int8Constant81<>+0(SB), Y6
+	VMOVDQU      int8Constant5<>+0(SB), Y7
+	VMOVDQU      int8Constant84<>+0(SB), Y8
+	VMOVDQU      int8Constant83<>+0(SB), Y9
+	XORQ         SI, SI
+	MOVQ         $0x00000000000000a0, DI
+	VMOVDQU      2(DX), X10
+	VINSERTI128  $0x01, 18(DX), Y10, Y10
 	VPSHUFB      Y6, Y10, Y10
-	VMOVDQU      Y10, 64(SP)
+	VMOVDQU      Y10, 64(SP)(SI*1)
 	VMOVDQU      34(DX), X11
 	VINSERTI128  $0x01, 50(DX), Y11, Y10
 	VPSHUFB      Y6, Y10, Y10
-	VMOVDQU      Y10, 96(SP)
+	VMOVDQU      Y10, 96(SP)(SI*1)
 	VMOVDQU      38(DX), X11
 	VINSERTI128  $0x01, 50(DX), Y11, Y10
 	VPSHUFB      int8Constant82<>+0(SB), Y10, Y10
@@ -14195,22 +14767,22 @@ next:
 	VPSRLW       $0x07, Y10, Y10
 	VPAND        Y8, Y10, Y10
 	VMOVDQU      6(DX), X11
-	VINSERTI128  $0x01, 22(DX), Y11, Y12
-	VPSHUFB      int8Constant85<>+0(SB), Y12, Y12
-	VPMULLW      Y9, Y12, Y12
-	VPSRLW       $0x07, Y12, Y12
-	VPAND        Y8, Y12, Y12
-	VPACKUSWB    Y10, Y12, Y10
+	VINSERTI128  $0x01, 22(DX), Y11, Y11
+	VPSHUFB      int8Constant85<>+0(SB), Y11, Y11
+	VPMULLW      Y9, Y11, Y11
+	VPSRLW       $0x07, Y11, Y11
+	VPAND        Y8, Y11, Y11
+	VPACKUSWB    Y10, Y11, Y10
 	VPERMQ       $0xd8, Y10, Y10
 	VMOVDQU      int8Constant86<>+0(SB), Y14
-	VPAND        Y7, Y10, Y12
+	VPAND        Y7, Y10, Y11
 	VPSRLW       $0x04, Y10, Y13
 	VPAND        Y7, Y13, Y13
-	VPSHUFB      Y12, Y14, Y12
+	VPSHUFB      Y11, Y14, Y11
 	VPSHUFB      Y13, Y14, Y13
-	VPXOR        Y12, Y10, Y10
+	VPXOR        Y11, Y10, Y10
 	VPXOR        Y13, Y10, Y10
-	VMOVDQU      Y10, 128(SP)
+	VMOVDQU      Y10, 128(SP)(SI*1)
 	VPBROADCASTW (DX), X10
 	VCVTPH2PS    X10, Y10
 	VPXOR        X11, X11, X11
@@ -14222,194 +14794,254 @@ next:
 	VPINSRB      $0x05, 49(DX), X11, X11
 	VPINSRB      $0x06, 57(DX), X11, X11
 	VPINSRB      $0x07, 65(DX), X11, X11
-	VPMOVZXBD    X11, Y12
-	VPSRLVD      int8Constant30<>+0(SB), Y12, Y12
-	VPAND        int8Constant10<>+0(SB), Y12, Y12
-	VCVTDQ2PS    Y12, Y12
-	VMULPS       int8Constant71<>+0(SB), Y12, Y12
-	VADDPS       int8Constant72<>+0(SB), Y12, Y12
-	VMULPS       Y10, Y12, Y12
-	VMULPS       (CX), Y12, Y10
-	VMOVUPS      Y10, (SP)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      64(SP), DI
-	VMOVQ        (SI)(DI*8), X11
-	MOVWQZX      66(SP), DI
-	VMOVHPS      (SI)(DI*8), X11, X11
-	MOVWQZX      68(SP), DI
-	VMOVQ        (SI)(DI*8), X10
-	MOVWQZX      70(SP), DI
-	VMOVHPS      (SI)(DI*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 128(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y5, Y12, Y12
-	VPCMPEQB     Y5, Y12, Y12
-	VPOR         Y4, Y12, Y12
+	VPMOVZXBD    X11, Y11
+	VPSRLVD      int8Constant30<>+0(SB), Y11, Y11
+	VPAND        int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       int8Constant71<>+0(SB), Y11, Y11
+	VADDPS       int8Constant72<>+0(SB), Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VMULPS       (CX), Y11, Y10
+	VMOVUPS      Y10, (SP)(SI*1)
+
+next:
+	LEAQ         66(DX), R8
+	LEAQ         32(CX), R9
+	CMPQ         BX, $0x01
+	CMOVQEQ      DX, R8
+	CMOVQEQ      CX, R9
+	VMOVDQU      2(R8), X12
+	VINSERTI128  $0x01, 18(R8), Y12, Y10
+	VPSHUFB      Y6, Y10, Y10
+	VMOVDQU      Y10, 64(SP)(DI*1)
+	VMOVDQU      34(R8), X12
+	VINSERTI128  $0x01, 50(R8), Y12, Y10
+	VPSHUFB      Y6, Y10, Y10
+	VMOVDQU      Y10, 96(SP)(DI*1)
+	VMOVDQU      38(R8), X12
+	VINSERTI128  $0x01, 50(R8), Y12, Y10
+	VPSHUFB      int8Constant82<>+0(SB), Y10, Y10
+	VPMULLW      Y9, Y10, Y10
+	VPSRLW       $0x07, Y10, Y10
+	VPAND        Y8, Y10, Y10
+	VMOVDQU      6(R8), X12
+	VINSERTI128  $0x01, 22(R8), Y12, Y11
+	VPSHUFB      int8Constant85<>+0(SB), Y11, Y11
+	VPMULLW      Y9, Y11, Y11
+	VPSRLW       $0x07, Y11, Y11
+	VPAND        Y8, Y11, Y11
+	VPACKUSWB    Y10, Y11, Y10
+	VPERMQ       $0xd8, Y10, Y10
+	VMOVDQU      int8Constant86<>+0(SB), Y14
+	VPAND        Y7, Y10, Y11
+	VPSRLW       $0x04, Y10, Y13
+	VPAND        Y7, Y13, Y13
+	VPSHUFB      Y11, Y14, Y11
+	VPSHUFB      Y13, Y14, Y13
+	VPXOR        Y11, Y10, Y10
+	VPXOR        Y13, Y10, Y10
+	VMOVDQU      Y10, 128(SP)(DI*1)
+	VPBROADCASTW (R8), X10
+	VCVTPH2PS    X10, Y10
+	VPXOR        X11, X11, X11
+	VPINSRB      $0x00, 9(R8), X11, X11
+	VPINSRB      $0x01, 17(R8), X11, X11
+	VPINSRB      $0x02, 25(R8), X11, X11
+	VPINSRB      $0x03, 33(R8), X11, X11
+	VPINSRB      $0x04, 41(R8), X11, X11
+	VPINSRB      $0x05, 49(R8), X11, X11
+	VPINSRB      $0x06, 57(R8), X11, X11
+	VPINSRB      $0x07, 65(R8), X11, X11
+	VPMOVZXBD    X11, Y11
+	VPSRLVD      int8Constant30<>+0(SB), Y11, Y11
+	VPAND        int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       int8Constant71<>+0(SB), Y11, Y11
+	VADDPS       int8Constant72<>+0(SB), Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VMULPS       (R9), Y11, Y10
+	VMOVUPS      Y10, (SP)(DI*1)
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      64(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      66(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      68(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      70(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 128(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
 	VMOVDQU      (AX), Y13
-	VPSIGNB      Y12, Y13, Y13
+	VPSIGNB      Y11, Y13, Y13
 	VPMADDUBSW   Y13, Y10, Y13
 	VPMADDWD     Y3, Y13, Y13
 	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS (SP), Y10
+	VBROADCASTSS (SP)(SI*1), Y10
 	VFMADD231PS  Y10, Y13, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      72(SP), DI
-	VMOVQ        (SI)(DI*8), X11
-	MOVWQZX      74(SP), DI
-	VMOVHPS      (SI)(DI*8), X11, X11
-	MOVWQZX      76(SP), DI
-	VMOVQ        (SI)(DI*8), X10
-	MOVWQZX      78(SP), DI
-	VMOVHPS      (SI)(DI*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 132(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y5, Y12, Y12
-	VPCMPEQB     Y5, Y12, Y12
-	VPOR         Y4, Y12, Y12
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      72(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      74(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      76(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      78(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 132(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
 	VMOVDQU      32(AX), Y13
-	VPSIGNB      Y12, Y13, Y13
+	VPSIGNB      Y11, Y13, Y13
 	VPMADDUBSW   Y13, Y10, Y13
 	VPMADDWD     Y3, Y13, Y13
 	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS 4(SP), Y10
+	VBROADCASTSS 4(SP)(SI*1), Y10
 	VFMADD231PS  Y10, Y13, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      80(SP), DI
-	VMOVQ        (SI)(DI*8), X11
-	MOVWQZX      82(SP), DI
-	VMOVHPS      (SI)(DI*8), X11, X11
-	MOVWQZX      84(SP), DI
-	VMOVQ        (SI)(DI*8), X10
-	MOVWQZX      86(SP), DI
-	VMOVHPS      (SI)(DI*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 136(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y5, Y12, Y12
-	VPCMPEQB     Y5, Y12, Y12
-	VPOR         Y4, Y12, Y12
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      80(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      82(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      84(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      86(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 136(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
 	VMOVDQU      64(AX), Y13
-	VPSIGNB      Y12, Y13, Y13
+	VPSIGNB      Y11, Y13, Y13
 	VPMADDUBSW   Y13, Y10, Y13
 	VPMADDWD     Y3, Y13, Y13
 	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS 8(SP), Y10
+	VBROADCASTSS 8(SP)(SI*1), Y10
 	VFMADD231PS  Y10, Y13, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      88(SP), DI
-	VMOVQ        (SI)(DI*8), X11
-	MOVWQZX      90(SP), DI
-	VMOVHPS      (SI)(DI*8), X11, X11
-	MOVWQZX      92(SP), DI
-	VMOVQ        (SI)(DI*8), X10
-	MOVWQZX      94(SP), DI
-	VMOVHPS      (SI)(DI*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 140(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y5, Y12, Y12
-	VPCMPEQB     Y5, Y12, Y12
-	VPOR         Y4, Y12, Y12
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      88(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      90(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      92(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      94(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 140(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
 	VMOVDQU      96(AX), Y13
-	VPSIGNB      Y12, Y13, Y13
+	VPSIGNB      Y11, Y13, Y13
 	VPMADDUBSW   Y13, Y10, Y13
 	VPMADDWD     Y3, Y13, Y13
 	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS 12(SP), Y10
+	VBROADCASTSS 12(SP)(SI*1), Y10
 	VFMADD231PS  Y10, Y13, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      96(SP), DI
-	VMOVQ        (SI)(DI*8), X11
-	MOVWQZX      98(SP), DI
-	VMOVHPS      (SI)(DI*8), X11, X11
-	MOVWQZX      100(SP), DI
-	VMOVQ        (SI)(DI*8), X10
-	MOVWQZX      102(SP), DI
-	VMOVHPS      (SI)(DI*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 144(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y5, Y12, Y12
-	VPCMPEQB     Y5, Y12, Y12
-	VPOR         Y4, Y12, Y12
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      96(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      98(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      100(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      102(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 144(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
 	VMOVDQU      128(AX), Y13
-	VPSIGNB      Y12, Y13, Y13
+	VPSIGNB      Y11, Y13, Y13
 	VPMADDUBSW   Y13, Y10, Y13
 	VPMADDWD     Y3, Y13, Y13
 	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS 16(SP), Y10
+	VBROADCASTSS 16(SP)(SI*1), Y10
 	VFMADD231PS  Y10, Y13, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      104(SP), DI
-	VMOVQ        (SI)(DI*8), X11
-	MOVWQZX      106(SP), DI
-	VMOVHPS      (SI)(DI*8), X11, X11
-	MOVWQZX      108(SP), DI
-	VMOVQ        (SI)(DI*8), X10
-	MOVWQZX      110(SP), DI
-	VMOVHPS      (SI)(DI*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 148(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y5, Y12, Y12
-	VPCMPEQB     Y5, Y12, Y12
-	VPOR         Y4, Y12, Y12
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      104(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      106(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      108(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      110(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 148(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
 	VMOVDQU      160(AX), Y13
-	VPSIGNB      Y12, Y13, Y13
+	VPSIGNB      Y11, Y13, Y13
 	VPMADDUBSW   Y13, Y10, Y13
 	VPMADDWD     Y3, Y13, Y13
 	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS 20(SP), Y10
+	VBROADCASTSS 20(SP)(SI*1), Y10
 	VFMADD231PS  Y10, Y13, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      112(SP), DI
-	VMOVQ        (SI)(DI*8), X11
-	MOVWQZX      114(SP), DI
-	VMOVHPS      (SI)(DI*8), X11, X11
-	MOVWQZX      116(SP), DI
-	VMOVQ        (SI)(DI*8), X10
-	MOVWQZX      118(SP), DI
-	VMOVHPS      (SI)(DI*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 152(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y5, Y12, Y12
-	VPCMPEQB     Y5, Y12, Y12
-	VPOR         Y4, Y12, Y12
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      112(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      114(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      116(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      118(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 152(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
 	VMOVDQU      192(AX), Y13
-	VPSIGNB      Y12, Y13, Y13
+	VPSIGNB      Y11, Y13, Y13
 	VPMADDUBSW   Y13, Y10, Y13
 	VPMADDWD     Y3, Y13, Y13
 	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS 24(SP), Y10
+	VBROADCASTSS 24(SP)(SI*1), Y10
 	VFMADD231PS  Y10, Y13, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      120(SP), DI
-	VMOVQ        (SI)(DI*8), X11
-	MOVWQZX      122(SP), DI
-	VMOVHPS      (SI)(DI*8), X11, X11
-	MOVWQZX      124(SP), DI
-	VMOVQ        (SI)(DI*8), X10
-	MOVWQZX      126(SP), DI
-	VMOVHPS      (SI)(DI*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 156(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y5, Y12, Y12
-	VPCMPEQB     Y5, Y12, Y12
-	VPOR         Y4, Y12, Y12
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      120(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      122(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      124(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      126(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 156(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
 	VMOVDQU      224(AX), Y13
-	VPSIGNB      Y12, Y13, Y13
+	VPSIGNB      Y11, Y13, Y13
 	VPMADDUBSW   Y13, Y10, Y13
 	VPMADDWD     Y3, Y13, Y13
 	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS 28(SP), Y10
+	VBROADCASTSS 28(SP)(SI*1), Y10
 	VFMADD231PS  Y10, Y13, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+66, DX
+	XORQ         $+160, SI
+	XORQ         $+160, DI
 	DECQ         BX
 	JNE          next
 	VADDPS       Y1, Y0, Y0
@@ -14887,65 +15519,65 @@ next:
 	RET
 
 // func int8Dot1IQ2_XSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $160-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    src+48(FP), DX
-	MOVQ    blocks+56(FP), BX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant102<>+0(SB), Y2
-	VMOVDQU int8Constant23<>+0(SB), Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant2<>+0(SB), Y5
-	VMOVDQU int8Constant22<>+0(SB), Y6
-	VMOVDQU int8Constant14<>+0(SB), Y7
-	VMOVDQU int8Constant26<>+0(SB), Y8
-	VMOVDQU int8Constant72<>+0(SB), Y9
-
-next:
-	VMOVDQU        2(DX), X11
-	VINSERTI128    $0x01, 18(DX), Y11, Y10
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           src+48(FP), DX
+	MOVQ           blocks+56(FP), BX
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant102<>+0(SB), Y2
+	VMOVDQU        int8Constant23<>+0(SB), Y3
+	VMOVDQU        int8Constant4<>+0(SB), Y4
+	VMOVDQU        int8Constant2<>+0(SB), Y5
+	VMOVDQU        int8Constant22<>+0(SB), Y6
+	VMOVDQU        int8Constant14<>+0(SB), Y7
+	VMOVDQU        int8Constant26<>+0(SB), Y8
+	VMOVDQU        int8Constant72<>+0(SB), Y9
+	XORQ           SI, SI
+	MOVQ           $0x00000000000000a0, DI
+	VMOVDQU        2(DX), X10
+	VINSERTI128    $0x01, 18(DX), Y10, Y10
 	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
 	VPAND          int8Constant88<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 64(SP)
+	VMOVDQU        Y10, 64(SP)(SI*1)
 	VMOVDQU        34(DX), X11
 	VINSERTI128    $0x01, 50(DX), Y11, Y10
 	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
 	VPAND          int8Constant88<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 96(SP)
+	VMOVDQU        Y10, 96(SP)(SI*1)
 	VMOVDQU        35(DX), X11
 	VINSERTI128    $0x01, 51(DX), Y11, Y10
 	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
 	VPAND          int8Constant84<>+0(SB), Y10, Y10
 	VMOVDQU        3(DX), X11
-	VINSERTI128    $0x01, 19(DX), Y11, Y12
-	VPSHUFB        int8Constant89<>+0(SB), Y12, Y12
-	VPSRLW         $0x01, Y12, Y12
-	VPAND          int8Constant84<>+0(SB), Y12, Y12
-	VPACKUSWB      Y10, Y12, Y10
+	VINSERTI128    $0x01, 19(DX), Y11, Y11
+	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
+	VPSRLW         $0x01, Y11, Y11
+	VPAND          int8Constant84<>+0(SB), Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
 	VMOVDQU        int8Constant86<>+0(SB), Y14
-	VPAND          int8Constant5<>+0(SB), Y10, Y12
+	VPAND          int8Constant5<>+0(SB), Y10, Y11
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          int8Constant5<>+0(SB), Y13, Y13
-	VPSHUFB        Y12, Y14, Y12
+	VPSHUFB        Y11, Y14, Y11
 	VPSHUFB        Y13, Y14, Y13
-	VPXOR          Y12, Y10, Y10
+	VPXOR          Y11, Y10, Y10
 	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 128(SP)
+	VMOVDQU        Y10, 128(SP)(SI*1)
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 58(DX), Y12
-	VPSHUFB        int8Constant90<>+0(SB), Y12, Y12
-	VPSRLVD        Y8, Y12, Y12
-	VPAND          int8Constant10<>+0(SB), Y12, Y12
-	VCVTDQ2PS      Y12, Y12
-	VMULPS         int8Constant71<>+0(SB), Y12, Y12
-	VADDPS         Y9, Y12, Y12
-	VMULPS         Y10, Y12, Y12
+	VBROADCASTI128 58(DX), Y11
+	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant71<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 58(DX), Y13
 	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
@@ -14956,199 +15588,265 @@ next:
 	VMULPS         Y10, Y13, Y13
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y7, Y10, Y10
-	VMULPS         Y10, Y12, Y10
-	VMOVUPS        Y10, (SP)
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(SI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
-	MOVWQZX        64(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        66(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        68(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        70(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   128(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	VMOVUPS        Y10, 32(SP)(SI*1)
+
+next:
+	LEAQ           74(DX), R8
+	LEAQ           32(CX), R9
+	CMPQ           BX, $0x01
+	CMOVQEQ        DX, R8
+	CMOVQEQ        CX, R9
+	VMOVDQU        2(R8), X12
+	VINSERTI128    $0x01, 18(R8), Y12, Y10
+	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
+	VPAND          int8Constant88<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        34(R8), X12
+	VINSERTI128    $0x01, 50(R8), Y12, Y10
+	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
+	VPAND          int8Constant88<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        35(R8), X12
+	VINSERTI128    $0x01, 51(R8), Y12, Y10
+	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
+	VPSRLW         $0x01, Y10, Y10
+	VPAND          int8Constant84<>+0(SB), Y10, Y10
+	VMOVDQU        3(R8), X12
+	VINSERTI128    $0x01, 19(R8), Y12, Y11
+	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
+	VPSRLW         $0x01, Y11, Y11
+	VPAND          int8Constant84<>+0(SB), Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant86<>+0(SB), Y14
+	VPAND          int8Constant5<>+0(SB), Y10, Y11
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          int8Constant5<>+0(SB), Y13, Y13
+	VPSHUFB        Y11, Y14, Y11
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y11, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(DI*1)
+	VPBROADCASTW   (R8), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 58(R8), Y11
+	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant71<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 58(R8), Y13
+	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
+	VPSRLVD        Y8, Y13, Y13
+	VPAND          int8Constant10<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant71<>+0(SB), Y13, Y13
+	VADDPS         Y9, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (R9), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+	VBROADCASTF128 16(R9), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        64(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        66(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        68(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        70(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   128(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        (AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   (SP), Y10
+	VBROADCASTSD   (SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
-	MOVWQZX        72(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        74(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        76(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        78(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   132(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        72(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        74(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        76(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        78(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   132(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        32(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   8(SP), Y10
+	VBROADCASTSD   8(SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
-	MOVWQZX        80(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        82(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        84(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        86(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   136(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        80(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        82(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        84(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        86(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   136(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        64(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   16(SP), Y10
+	VBROADCASTSD   16(SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
-	MOVWQZX        88(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        90(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        92(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        94(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   140(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        88(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        90(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        92(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        94(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   140(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        96(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   24(SP), Y10
+	VBROADCASTSD   24(SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
-	MOVWQZX        96(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        98(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        100(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        102(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   144(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        96(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        98(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        100(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        102(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   144(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        128(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   32(SP), Y10
+	VBROADCASTSD   32(SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
-	MOVWQZX        104(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        106(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        108(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        110(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   148(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        104(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        106(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        108(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        110(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   148(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        160(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   40(SP), Y10
+	VBROADCASTSD   40(SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
-	MOVWQZX        112(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        114(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        116(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        118(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   152(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        112(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        114(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        116(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        118(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   152(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        192(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   48(SP), Y10
+	VBROADCASTSD   48(SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
-	MOVWQZX        120(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        122(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        124(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        126(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   156(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        120(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        122(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        124(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        126(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   156(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        224(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   56(SP), Y10
+	VBROADCASTSD   56(SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+74, DX
+	XORQ           $+160, SI
+	XORQ           $+160, DI
 	DECQ           BX
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -15682,56 +16380,56 @@ next:
 	RET
 
 // func int8Dot1IQ2_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $128-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    src+48(FP), DX
-	MOVQ    blocks+56(FP), BX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant102<>+0(SB), Y2
-	VMOVDQU int8Constant23<>+0(SB), Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant2<>+0(SB), Y5
-	VMOVDQU int8Constant22<>+0(SB), Y6
-	VMOVDQU int8Constant14<>+0(SB), Y7
-	VMOVDQU int8Constant26<>+0(SB), Y8
-	VMOVDQU int8Constant72<>+0(SB), Y9
-
-next:
-	VMOVDQU        2(DX), X11
-	VINSERTI128    $0x01, 10(DX), Y11, Y10
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           src+48(FP), DX
+	MOVQ           blocks+56(FP), BX
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant102<>+0(SB), Y2
+	VMOVDQU        int8Constant23<>+0(SB), Y3
+	VMOVDQU        int8Constant4<>+0(SB), Y4
+	VMOVDQU        int8Constant2<>+0(SB), Y5
+	VMOVDQU        int8Constant22<>+0(SB), Y6
+	VMOVDQU        int8Constant14<>+0(SB), Y7
+	VMOVDQU        int8Constant26<>+0(SB), Y8
+	VMOVDQU        int8Constant72<>+0(SB), Y9
+	XORQ           SI, SI
+	MOVQ           $0x0000000000000080, DI
+	VMOVDQU        2(DX), X10
+	VINSERTI128    $0x01, 10(DX), Y10, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
-	VBROADCASTI128 66(DX), Y12
-	VPSHUFB        int8Constant92<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant93<>+0(SB), Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          int8Constant44<>+0(SB), Y12, Y12
-	VPSLLW         $0x08, Y12, Y12
-	VPOR           Y12, Y10, Y10
-	VMOVDQU        Y10, 64(SP)
-	VMOVDQU        18(DX), X11
-	VINSERTI128    $0x01, 26(DX), Y11, Y10
+	VBROADCASTI128 66(DX), Y11
+	VPSHUFB        int8Constant92<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant93<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant44<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(SI*1)
+	VMOVDQU        18(DX), X12
+	VINSERTI128    $0x01, 26(DX), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
-	VBROADCASTI128 66(DX), Y12
-	VPSHUFB        int8Constant94<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant93<>+0(SB), Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          int8Constant44<>+0(SB), Y12, Y12
-	VPSLLW         $0x08, Y12, Y12
-	VPOR           Y12, Y10, Y10
-	VMOVDQU        Y10, 96(SP)
+	VBROADCASTI128 66(DX), Y11
+	VPSHUFB        int8Constant94<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant93<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant44<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(SI*1)
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 66(DX), Y12
-	VPSHUFB        int8Constant90<>+0(SB), Y12, Y12
-	VPSRLVD        Y8, Y12, Y12
-	VPAND          int8Constant10<>+0(SB), Y12, Y12
-	VCVTDQ2PS      Y12, Y12
-	VMULPS         int8Constant71<>+0(SB), Y12, Y12
-	VADDPS         Y9, Y12, Y12
-	VMULPS         Y10, Y12, Y12
+	VBROADCASTI128 66(DX), Y11
+	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant71<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 66(DX), Y13
 	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
@@ -15742,199 +16440,256 @@ next:
 	VMULPS         Y10, Y13, Y13
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y7, Y10, Y10
-	VMULPS         Y10, Y12, Y10
-	VMOVUPS        Y10, (SP)
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(SI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
-	MOVWQZX        64(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        66(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        68(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        70(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   34(DX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	VMOVUPS        Y10, 32(SP)(SI*1)
+
+next:
+	LEAQ           82(DX), R8
+	LEAQ           32(CX), R9
+	CMPQ           BX, $0x01
+	CMOVQEQ        DX, R8
+	CMOVQEQ        CX, R9
+	VMOVDQU        2(R8), X12
+	VINSERTI128    $0x01, 10(R8), Y12, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(R8), Y11
+	VPSHUFB        int8Constant92<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant93<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant44<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        18(R8), X12
+	VINSERTI128    $0x01, 26(R8), Y12, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(R8), Y11
+	VPSHUFB        int8Constant94<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant93<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant44<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
+	VPBROADCASTW   (R8), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 66(R8), Y11
+	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant71<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 66(R8), Y13
+	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
+	VPSRLVD        Y8, Y13, Y13
+	VPAND          int8Constant10<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant71<>+0(SB), Y13, Y13
+	VADDPS         Y9, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (R9), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+	VBROADCASTF128 16(R9), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        64(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        66(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        68(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        70(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   34(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        (AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   (SP), Y10
+	VBROADCASTSD   (SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
-	MOVWQZX        72(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        74(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        76(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        78(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   38(DX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        72(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        74(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        76(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        78(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   38(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        32(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   8(SP), Y10
+	VBROADCASTSD   8(SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
-	MOVWQZX        80(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        82(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        84(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        86(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   42(DX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        80(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        82(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        84(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        86(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   42(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        64(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   16(SP), Y10
+	VBROADCASTSD   16(SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
-	MOVWQZX        88(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        90(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        92(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        94(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   46(DX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        88(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        90(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        92(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        94(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   46(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        96(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   24(SP), Y10
+	VBROADCASTSD   24(SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
-	MOVWQZX        96(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        98(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        100(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        102(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   50(DX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        96(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        98(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        100(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        102(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   50(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        128(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   32(SP), Y10
+	VBROADCASTSD   32(SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
-	MOVWQZX        104(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        106(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        108(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        110(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   54(DX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        104(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        106(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        108(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        110(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   54(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        160(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   40(SP), Y10
+	VBROADCASTSD   40(SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
-	MOVWQZX        112(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        114(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        116(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        118(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   58(DX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        112(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        114(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        116(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        118(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   58(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        192(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   48(SP), Y10
+	VBROADCASTSD   48(SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
-	MOVWQZX        120(SP), DI
-	VMOVQ          (SI)(DI*8), X11
-	MOVWQZX        122(SP), DI
-	VMOVHPS        (SI)(DI*8), X11, X11
-	MOVWQZX        124(SP), DI
-	VMOVQ          (SI)(DI*8), X10
-	MOVWQZX        126(SP), DI
-	VMOVHPS        (SI)(DI*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   62(DX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        120(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        122(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        124(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        126(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   62(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
 	VMOVDQU        224(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   56(SP), Y10
+	VBROADCASTSD   56(SP)(SI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+82, DX
+	XORQ           $+128, SI
+	XORQ           $+128, DI
 	DECQ           BX
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -16459,62 +17214,62 @@ next:
 	RET
 
 // func int8Dot1IQ3_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1IQ3_XXSAVX2(SB), NOSPLIT, $224-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    src+48(FP), DX
-	MOVQ    blocks+56(FP), BX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant23<>+0(SB), Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant2<>+0(SB), Y4
-	VMOVDQU int8Constant22<>+0(SB), Y5
-	VMOVDQU int8Constant62<>+0(SB), Y6
-	VMOVDQU int8Constant5<>+0(SB), Y7
-	VMOVDQU int8Constant84<>+0(SB), Y8
-	VMOVDQU int8Constant83<>+0(SB), Y9
-
-next:
-	VMOVDQU        2(DX), X11
-	VINSERTI128    $0x01, 10(DX), Y11, Y10
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ3_XXSAVX2(SB), NOSPLIT, $448-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           src+48(FP), DX
+	MOVQ           blocks+56(FP), BX
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant23<>+0(SB), Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant2<>+0(SB), Y4
+	VMOVDQU        int8Constant22<>+0(SB), Y5
+	VMOVDQU        int8Constant62<>+0(SB), Y6
+	VMOVDQU        int8Constant5<>+0(SB), Y7
+	VMOVDQU        int8Constant84<>+0(SB), Y8
+	VMOVDQU        int8Constant83<>+0(SB), Y9
+	XORQ           SI, SI
+	MOVQ           $0x00000000000000e0, DI
+	VMOVDQU        2(DX), X10
+	VINSERTI128    $0x01, 10(DX), Y10, Y10
 	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 64(SP)
+	VMOVDQU        Y10, 64(SP)(SI*1)
 	VMOVDQU        18(DX), X11
 	VINSERTI128    $0x01, 26(DX), Y11, Y10
 	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 96(SP)
+	VMOVDQU        Y10, 96(SP)(SI*1)
 	VMOVDQU        34(DX), X11
 	VINSERTI128    $0x01, 42(DX), Y11, Y10
 	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 128(SP)
+	VMOVDQU        Y10, 128(SP)(SI*1)
 	VMOVDQU        50(DX), X11
 	VINSERTI128    $0x01, 58(DX), Y11, Y10
 	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 160(SP)
+	VMOVDQU        Y10, 160(SP)(SI*1)
 	VBROADCASTI128 82(DX), Y10
 	VPSHUFB        int8Constant95<>+0(SB), Y10, Y10
 	VPMULLW        Y9, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y8, Y10, Y10
 	VMOVDQU        66(DX), X11
-	VINSERTI128    $0x01, 74(DX), Y11, Y12
-	VPSHUFB        int8Constant96<>+0(SB), Y12, Y12
-	VPMULLW        Y9, Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          Y8, Y12, Y12
-	VPACKUSWB      Y10, Y12, Y10
+	VINSERTI128    $0x01, 74(DX), Y11, Y11
+	VPSHUFB        int8Constant96<>+0(SB), Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
 	VMOVDQU        int8Constant86<>+0(SB), Y14
-	VPAND          Y7, Y10, Y12
+	VPAND          Y7, Y10, Y11
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          Y7, Y13, Y13
-	VPSHUFB        Y12, Y14, Y12
+	VPSHUFB        Y11, Y14, Y11
 	VPSHUFB        Y13, Y14, Y13
-	VPXOR          Y12, Y10, Y10
+	VPXOR          Y11, Y10, Y10
 	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 192(SP)
+	VMOVDQU        Y10, 192(SP)(SI*1)
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
 	VPXOR          X11, X11, X11
@@ -16526,258 +17281,325 @@ next:
 	VPINSRB        $0x05, 89(DX), X11, X11
 	VPINSRB        $0x06, 93(DX), X11, X11
 	VPINSRB        $0x07, 97(DX), X11, X11
-	VPMOVZXBD      X11, Y12
-	VPSRLVD        int8Constant30<>+0(SB), Y12, Y12
-	VPAND          int8Constant10<>+0(SB), Y12, Y12
-	VCVTDQ2PS      Y12, Y12
-	VMULPS         int8Constant97<>+0(SB), Y12, Y12
-	VADDPS         int8Constant71<>+0(SB), Y12, Y12
-	VMULPS         Y10, Y12, Y12
-	VMULPS         (CX), Y12, Y10
-	VMOVUPS        Y10, (SP)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        64(SP), DI
-	VMOVD          (SI)(DI*4), X11
-	MOVWQZX        66(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X11, X11
-	MOVWQZX        68(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X11, X11
-	MOVWQZX        70(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X11, X11
-	MOVWQZX        72(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        74(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        76(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        78(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   192(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
+	VPMOVZXBD      X11, Y11
+	VPSRLVD        int8Constant30<>+0(SB), Y11, Y11
+	VPAND          int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant97<>+0(SB), Y11, Y11
+	VADDPS         int8Constant71<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (CX), Y11, Y10
+	VMOVUPS        Y10, (SP)(SI*1)
+
+next:
+	LEAQ           98(DX), R8
+	LEAQ           32(CX), R9
+	CMPQ           BX, $0x01
+	CMOVQEQ        DX, R8
+	CMOVQEQ        CX, R9
+	VMOVDQU        2(R8), X12
+	VINSERTI128    $0x01, 10(R8), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        18(R8), X12
+	VINSERTI128    $0x01, 26(R8), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        34(R8), X12
+	VINSERTI128    $0x01, 42(R8), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(DI*1)
+	VMOVDQU        50(R8), X12
+	VINSERTI128    $0x01, 58(R8), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 160(SP)(DI*1)
+	VBROADCASTI128 82(R8), Y10
+	VPSHUFB        int8Constant95<>+0(SB), Y10, Y10
+	VPMULLW        Y9, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y8, Y10, Y10
+	VMOVDQU        66(R8), X12
+	VINSERTI128    $0x01, 74(R8), Y12, Y11
+	VPSHUFB        int8Constant96<>+0(SB), Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant86<>+0(SB), Y14
+	VPAND          Y7, Y10, Y11
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          Y7, Y13, Y13
+	VPSHUFB        Y11, Y14, Y11
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y11, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 192(SP)(DI*1)
+	VPBROADCASTW   (R8), X10
+	VCVTPH2PS      X10, Y10
+	VPXOR          X11, X11, X11
+	VPINSRB        $0x00, 69(R8), X11, X11
+	VPINSRB        $0x01, 73(R8), X11, X11
+	VPINSRB        $0x02, 77(R8), X11, X11
+	VPINSRB        $0x03, 81(R8), X11, X11
+	VPINSRB        $0x04, 85(R8), X11, X11
+	VPINSRB        $0x05, 89(R8), X11, X11
+	VPINSRB        $0x06, 93(R8), X11, X11
+	VPINSRB        $0x07, 97(R8), X11, X11
+	VPMOVZXBD      X11, Y11
+	VPSRLVD        int8Constant30<>+0(SB), Y11, Y11
+	VPAND          int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant97<>+0(SB), Y11, Y11
+	VADDPS         int8Constant71<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (R9), Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        64(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        66(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        68(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        70(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        72(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        74(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        76(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        78(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   192(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
 	VMOVDQU        (AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y3, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   (SP), Y10
+	VBROADCASTSS   (SP)(SI*1), Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        80(SP), DI
-	VMOVD          (SI)(DI*4), X11
-	MOVWQZX        82(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X11, X11
-	MOVWQZX        84(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X11, X11
-	MOVWQZX        86(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X11, X11
-	MOVWQZX        88(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        90(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        92(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        94(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   196(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        80(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        82(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        84(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        86(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        88(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        90(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        92(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        94(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   196(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
 	VMOVDQU        32(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y3, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   4(SP), Y10
+	VBROADCASTSS   4(SP)(SI*1), Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        96(SP), DI
-	VMOVD          (SI)(DI*4), X11
-	MOVWQZX        98(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X11, X11
-	MOVWQZX        100(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X11, X11
-	MOVWQZX        102(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X11, X11
-	MOVWQZX        104(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        106(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        108(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        110(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   200(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        96(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        98(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        100(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        102(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        104(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        106(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        108(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        110(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   200(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
 	VMOVDQU        64(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y3, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   8(SP), Y10
+	VBROADCASTSS   8(SP)(SI*1), Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        112(SP), DI
-	VMOVD          (SI)(DI*4), X11
-	MOVWQZX        114(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X11, X11
-	MOVWQZX        116(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X11, X11
-	MOVWQZX        118(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X11, X11
-	MOVWQZX        120(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        122(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        124(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        126(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   204(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        112(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        114(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        116(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        118(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        120(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        122(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        124(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        126(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   204(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
 	VMOVDQU        96(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y3, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   12(SP), Y10
+	VBROADCASTSS   12(SP)(SI*1), Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        128(SP), DI
-	VMOVD          (SI)(DI*4), X11
-	MOVWQZX        130(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X11, X11
-	MOVWQZX        132(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X11, X11
-	MOVWQZX        134(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X11, X11
-	MOVWQZX        136(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        138(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        140(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        142(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   208(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        128(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        130(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        132(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        134(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        136(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        138(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        140(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        142(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   208(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
 	VMOVDQU        128(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y3, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   16(SP), Y10
+	VBROADCASTSS   16(SP)(SI*1), Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        144(SP), DI
-	VMOVD          (SI)(DI*4), X11
-	MOVWQZX        146(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X11, X11
-	MOVWQZX        148(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X11, X11
-	MOVWQZX        150(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X11, X11
-	MOVWQZX        152(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        154(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        156(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        158(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   212(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        144(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        146(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        148(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        150(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        152(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        154(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        156(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        158(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   212(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
 	VMOVDQU        160(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y3, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   20(SP), Y10
+	VBROADCASTSS   20(SP)(SI*1), Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        160(SP), DI
-	VMOVD          (SI)(DI*4), X11
-	MOVWQZX        162(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X11, X11
-	MOVWQZX        164(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X11, X11
-	MOVWQZX        166(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X11, X11
-	MOVWQZX        168(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        170(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        172(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        174(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   216(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        160(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        162(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        164(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        166(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        168(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        170(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        172(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        174(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   216(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
 	VMOVDQU        192(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y3, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   24(SP), Y10
+	VBROADCASTSS   24(SP)(SI*1), Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        176(SP), DI
-	VMOVD          (SI)(DI*4), X11
-	MOVWQZX        178(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X11, X11
-	MOVWQZX        180(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X11, X11
-	MOVWQZX        182(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X11, X11
-	MOVWQZX        184(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        186(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        188(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        190(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   220(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        176(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        178(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        180(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        182(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        184(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        186(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        188(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        190(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   220(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
 	VMOVDQU        224(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
+	VPSIGNB        Y11, Y13, Y13
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y3, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   28(SP), Y10
+	VBROADCASTSS   28(SP)(SI*1), Y10
 	VFMADD231PS    Y10, Y13, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+98, DX
+	XORQ           $+224, SI
+	XORQ           $+224, DI
 	DECQ           BX
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -17326,326 +18148,395 @@ next:
 	RET
 
 // func int8Dot1IQ3_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $192-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    src+48(FP), DX
-	MOVQ    blocks+56(FP), BX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant4<>+0(SB), Y2
-	VMOVDQU int8Constant23<>+0(SB), Y3
-	VMOVDQU int8Constant2<>+0(SB), Y4
-	VMOVDQU int8Constant22<>+0(SB), Y5
-	VMOVDQU int8Constant98<>+0(SB), Y6
-	VMOVDQU int8Constant62<>+0(SB), Y7
-	VMOVDQU int8Constant99<>+0(SB), Y8
-
-next:
-	VMOVDQU        2(DX), X10
-	VINSERTI128    $0x01, 10(DX), Y10, Y9
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           src+48(FP), DX
+	MOVQ           blocks+56(FP), BX
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant4<>+0(SB), Y2
+	VMOVDQU        int8Constant23<>+0(SB), Y3
+	VMOVDQU        int8Constant2<>+0(SB), Y4
+	VMOVDQU        int8Constant22<>+0(SB), Y5
+	VMOVDQU        int8Constant98<>+0(SB), Y6
+	VMOVDQU        int8Constant62<>+0(SB), Y7
+	VMOVDQU        int8Constant99<>+0(SB), Y8
+	XORQ           SI, SI
+	MOVQ           $0x00000000000000c0, DI
+	VMOVDQU        2(DX), X9
+	VINSERTI128    $0x01, 10(DX), Y9, Y9
 	VPSHUFB        Y7, Y9, Y9
 	VMOVDQU        66(DX), X10
-	VINSERTI128    $0x01, 67(DX), Y10, Y11
-	VPSHUFB        Y6, Y11, Y11
-	VPMULLW        Y8, Y11, Y11
-	VPSRLW         $0x07, Y11, Y11
-	VPAND          Y2, Y11, Y11
-	VPSLLW         $0x08, Y11, Y11
-	VPOR           Y11, Y9, Y9
-	VMOVDQU        Y9, 64(SP)
-	VMOVDQU        18(DX), X10
-	VINSERTI128    $0x01, 26(DX), Y10, Y9
+	VINSERTI128    $0x01, 67(DX), Y10, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 64(SP)(SI*1)
+	VMOVDQU        18(DX), X11
+	VINSERTI128    $0x01, 26(DX), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
-	VMOVDQU        68(DX), X10
-	VINSERTI128    $0x01, 69(DX), Y10, Y11
-	VPSHUFB        Y6, Y11, Y11
-	VPMULLW        Y8, Y11, Y11
-	VPSRLW         $0x07, Y11, Y11
-	VPAND          Y2, Y11, Y11
-	VPSLLW         $0x08, Y11, Y11
-	VPOR           Y11, Y9, Y9
-	VMOVDQU        Y9, 96(SP)
-	VMOVDQU        34(DX), X10
-	VINSERTI128    $0x01, 42(DX), Y10, Y9
+	VMOVDQU        68(DX), X11
+	VINSERTI128    $0x01, 69(DX), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 96(SP)(SI*1)
+	VMOVDQU        34(DX), X11
+	VINSERTI128    $0x01, 42(DX), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
-	VMOVDQU        70(DX), X10
-	VINSERTI128    $0x01, 71(DX), Y10, Y11
-	VPSHUFB        Y6, Y11, Y11
-	VPMULLW        Y8, Y11, Y11
-	VPSRLW         $0x07, Y11, Y11
-	VPAND          Y2, Y11, Y11
-	VPSLLW         $0x08, Y11, Y11
-	VPOR           Y11, Y9, Y9
-	VMOVDQU        Y9, 128(SP)
-	VMOVDQU        50(DX), X10
-	VINSERTI128    $0x01, 58(DX), Y10, Y9
+	VMOVDQU        70(DX), X11
+	VINSERTI128    $0x01, 71(DX), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 128(SP)(SI*1)
+	VMOVDQU        50(DX), X11
+	VINSERTI128    $0x01, 58(DX), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
-	VMOVDQU        72(DX), X10
-	VINSERTI128    $0x01, 73(DX), Y10, Y11
-	VPSHUFB        Y6, Y11, Y11
-	VPMULLW        Y8, Y11, Y11
-	VPSRLW         $0x07, Y11, Y11
-	VPAND          Y2, Y11, Y11
-	VPSLLW         $0x08, Y11, Y11
-	VPOR           Y11, Y9, Y9
-	VMOVDQU        Y9, 160(SP)
+	VMOVDQU        72(DX), X11
+	VINSERTI128    $0x01, 73(DX), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 160(SP)(SI*1)
 	VPBROADCASTW   (DX), X9
 	VCVTPH2PS      X9, Y9
-	VBROADCASTI128 94(DX), Y11
-	VPSHUFB        int8Constant91<>+0(SB), Y11, Y11
-	VPSRLVD        int8Constant26<>+0(SB), Y11, Y11
-	VPAND          int8Constant10<>+0(SB), Y11, Y11
-	VCVTDQ2PS      Y11, Y11
-	VMULPS         int8Constant100<>+0(SB), Y11, Y11
-	VADDPS         int8Constant101<>+0(SB), Y11, Y11
-	VMULPS         Y9, Y11, Y11
-	VMULPS         (CX), Y11, Y9
-	VMOVUPS        Y9, (SP)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
-	MOVWQZX        64(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        66(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        68(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        70(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	MOVWQZX        72(SP), DI
-	VMOVD          (SI)(DI*4), X9
-	MOVWQZX        74(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X9, X9
-	MOVWQZX        76(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X9, X9
-	MOVWQZX        78(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X9, X9
-	VINSERTI128    $0x01, X9, Y10, Y9
-	VPBROADCASTD   74(DX), Y11
-	VPSHUFB        Y3, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
+	VBROADCASTI128 94(DX), Y10
+	VPSHUFB        int8Constant91<>+0(SB), Y10, Y10
+	VPSRLVD        int8Constant26<>+0(SB), Y10, Y10
+	VPAND          int8Constant10<>+0(SB), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VMULPS         int8Constant100<>+0(SB), Y10, Y10
+	VADDPS         int8Constant101<>+0(SB), Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMULPS         (CX), Y10, Y9
+	VMOVUPS        Y9, (SP)(SI*1)
+
+next:
+	LEAQ           110(DX), R8
+	LEAQ           32(CX), R9
+	CMPQ           BX, $0x01
+	CMOVQEQ        DX, R8
+	CMOVQEQ        CX, R9
+	VMOVDQU        2(R8), X11
+	VINSERTI128    $0x01, 10(R8), Y11, Y9
+	VPSHUFB        Y7, Y9, Y9
+	VMOVDQU        66(R8), X11
+	VINSERTI128    $0x01, 67(R8), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 64(SP)(DI*1)
+	VMOVDQU        18(R8), X11
+	VINSERTI128    $0x01, 26(R8), Y11, Y9
+	VPSHUFB        Y7, Y9, Y9
+	VMOVDQU        68(R8), X11
+	VINSERTI128    $0x01, 69(R8), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 96(SP)(DI*1)
+	VMOVDQU        34(R8), X11
+	VINSERTI128    $0x01, 42(R8), Y11, Y9
+	VPSHUFB        Y7, Y9, Y9
+	VMOVDQU        70(R8), X11
+	VINSERTI128    $0x01, 71(R8), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 128(SP)(DI*1)
+	VMOVDQU        50(R8), X11
+	VINSERTI128    $0x01, 58(R8), Y11, Y9
+	VPSHUFB        Y7, Y9, Y9
+	VMOVDQU        72(R8), X11
+	VINSERTI128    $0x01, 73(R8), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 160(SP)(DI*1)
+	VPBROADCASTW   (R8), X9
+	VCVTPH2PS      X9, Y9
+	VBROADCASTI128 94(R8), Y10
+	VPSHUFB        int8Constant91<>+0(SB), Y10, Y10
+	VPSRLVD        int8Constant26<>+0(SB), Y10, Y10
+	VPAND          int8Constant10<>+0(SB), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VMULPS         int8Constant100<>+0(SB), Y10, Y10
+	VADDPS         int8Constant101<>+0(SB), Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMULPS         (R9), Y10, Y9
+	VMOVUPS        Y9, (SP)(DI*1)
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        64(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        66(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        68(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        70(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        72(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        74(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        76(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        78(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   74(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
 	VMOVDQU        (AX), Y12
-	VPSIGNB        Y11, Y12, Y12
+	VPSIGNB        Y10, Y12, Y12
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   (SP), Y9
+	VBROADCASTSS   (SP)(SI*1), Y9
 	VFMADD231PS    Y9, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
-	MOVWQZX        80(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        82(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        84(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        86(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	MOVWQZX        88(SP), DI
-	VMOVD          (SI)(DI*4), X9
-	MOVWQZX        90(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X9, X9
-	MOVWQZX        92(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X9, X9
-	MOVWQZX        94(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X9, X9
-	VINSERTI128    $0x01, X9, Y10, Y9
-	VPBROADCASTD   78(DX), Y11
-	VPSHUFB        Y3, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        80(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        82(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        84(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        86(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        88(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        90(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        92(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        94(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   78(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
 	VMOVDQU        32(AX), Y12
-	VPSIGNB        Y11, Y12, Y12
+	VPSIGNB        Y10, Y12, Y12
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   4(SP), Y9
+	VBROADCASTSS   4(SP)(SI*1), Y9
 	VFMADD231PS    Y9, Y12, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
-	MOVWQZX        96(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        98(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        100(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        102(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	MOVWQZX        104(SP), DI
-	VMOVD          (SI)(DI*4), X9
-	MOVWQZX        106(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X9, X9
-	MOVWQZX        108(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X9, X9
-	MOVWQZX        110(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X9, X9
-	VINSERTI128    $0x01, X9, Y10, Y9
-	VPBROADCASTD   82(DX), Y11
-	VPSHUFB        Y3, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        96(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        98(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        100(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        102(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        104(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        106(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        108(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        110(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   82(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
 	VMOVDQU        64(AX), Y12
-	VPSIGNB        Y11, Y12, Y12
+	VPSIGNB        Y10, Y12, Y12
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   8(SP), Y9
+	VBROADCASTSS   8(SP)(SI*1), Y9
 	VFMADD231PS    Y9, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
-	MOVWQZX        112(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        114(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        116(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        118(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	MOVWQZX        120(SP), DI
-	VMOVD          (SI)(DI*4), X9
-	MOVWQZX        122(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X9, X9
-	MOVWQZX        124(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X9, X9
-	MOVWQZX        126(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X9, X9
-	VINSERTI128    $0x01, X9, Y10, Y9
-	VPBROADCASTD   86(DX), Y11
-	VPSHUFB        Y3, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        112(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        114(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        116(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        118(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        120(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        122(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        124(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        126(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   86(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
 	VMOVDQU        96(AX), Y12
-	VPSIGNB        Y11, Y12, Y12
+	VPSIGNB        Y10, Y12, Y12
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   12(SP), Y9
+	VBROADCASTSS   12(SP)(SI*1), Y9
 	VFMADD231PS    Y9, Y12, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
-	MOVWQZX        128(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        130(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        132(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        134(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	MOVWQZX        136(SP), DI
-	VMOVD          (SI)(DI*4), X9
-	MOVWQZX        138(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X9, X9
-	MOVWQZX        140(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X9, X9
-	MOVWQZX        142(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X9, X9
-	VINSERTI128    $0x01, X9, Y10, Y9
-	VPBROADCASTD   90(DX), Y11
-	VPSHUFB        Y3, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        128(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        130(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        132(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        134(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        136(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        138(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        140(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        142(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   90(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
 	VMOVDQU        128(AX), Y12
-	VPSIGNB        Y11, Y12, Y12
+	VPSIGNB        Y10, Y12, Y12
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   16(SP), Y9
+	VBROADCASTSS   16(SP)(SI*1), Y9
 	VFMADD231PS    Y9, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
-	MOVWQZX        144(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        146(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        148(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        150(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	MOVWQZX        152(SP), DI
-	VMOVD          (SI)(DI*4), X9
-	MOVWQZX        154(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X9, X9
-	MOVWQZX        156(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X9, X9
-	MOVWQZX        158(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X9, X9
-	VINSERTI128    $0x01, X9, Y10, Y9
-	VPBROADCASTD   94(DX), Y11
-	VPSHUFB        Y3, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        144(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        146(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        148(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        150(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        152(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        154(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        156(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        158(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   94(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
 	VMOVDQU        160(AX), Y12
-	VPSIGNB        Y11, Y12, Y12
+	VPSIGNB        Y10, Y12, Y12
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   20(SP), Y9
+	VBROADCASTSS   20(SP)(SI*1), Y9
 	VFMADD231PS    Y9, Y12, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
-	MOVWQZX        160(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        162(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        164(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        166(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	MOVWQZX        168(SP), DI
-	VMOVD          (SI)(DI*4), X9
-	MOVWQZX        170(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X9, X9
-	MOVWQZX        172(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X9, X9
-	MOVWQZX        174(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X9, X9
-	VINSERTI128    $0x01, X9, Y10, Y9
-	VPBROADCASTD   98(DX), Y11
-	VPSHUFB        Y3, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        160(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        162(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        164(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        166(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        168(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        170(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        172(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        174(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   98(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
 	VMOVDQU        192(AX), Y12
-	VPSIGNB        Y11, Y12, Y12
+	VPSIGNB        Y10, Y12, Y12
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   24(SP), Y9
+	VBROADCASTSS   24(SP)(SI*1), Y9
 	VFMADD231PS    Y9, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
-	MOVWQZX        176(SP), DI
-	VMOVD          (SI)(DI*4), X10
-	MOVWQZX        178(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X10, X10
-	MOVWQZX        180(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X10, X10
-	MOVWQZX        182(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X10, X10
-	MOVWQZX        184(SP), DI
-	VMOVD          (SI)(DI*4), X9
-	MOVWQZX        186(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X9, X9
-	MOVWQZX        188(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X9, X9
-	MOVWQZX        190(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X9, X9
-	VINSERTI128    $0x01, X9, Y10, Y9
-	VPBROADCASTD   102(DX), Y11
-	VPSHUFB        Y3, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        176(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        178(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        180(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        182(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        184(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        186(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        188(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        190(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   102(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
 	VMOVDQU        224(AX), Y12
-	VPSIGNB        Y11, Y12, Y12
+	VPSIGNB        Y10, Y12, Y12
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   28(SP), Y9
+	VBROADCASTSS   28(SP)(SI*1), Y9
 	VFMADD231PS    Y9, Y12, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+110, DX
+	XORQ           $+192, SI
+	XORQ           $+192, DI
 	DECQ           BX
 	JNE            next
 	VADDPS         Y1, Y0, Y0

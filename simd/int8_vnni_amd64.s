@@ -5,40 +5,59 @@
 #include "textflag.h"
 
 // func int8Dot1Q4_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q4_0VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant0<>+0(SB), Y2
-	VMOVDQU int8Constant1<>+0(SB), Y3
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q4_0VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant0<>+0(SB), Y2
+	VMOVDQU   int8Constant1<>+0(SB), Y3
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X4, X4, X4
+	VPINSRW   $0x00, (BX), X4, X4
+	VPINSRW   $0x01, 18(BX), X4, X4
+	VPINSRW   $0x02, 36(BX), X4, X4
+	VPINSRW   $0x03, 54(BX), X4, X4
+	VPINSRW   $0x04, 72(BX), X4, X4
+	VPINSRW   $0x05, 90(BX), X4, X4
+	VPINSRW   $0x06, 108(BX), X4, X4
+	VPINSRW   $0x07, 126(BX), X4, X4
+	VCVTPH2PS X4, Y4
+	VMULPS    (CX), Y4, Y4
+	VMOVUPS   Y4, (SP)(DI*1)
 
 next:
+	LEAQ           144(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X4, X4, X4
-	VPINSRW        $0x00, (BX), X4, X4
-	VPINSRW        $0x01, 18(BX), X4, X4
-	VPINSRW        $0x02, 36(BX), X4, X4
-	VPINSRW        $0x03, 54(BX), X4, X4
-	VPINSRW        $0x04, 72(BX), X4, X4
-	VPINSRW        $0x05, 90(BX), X4, X4
-	VPINSRW        $0x06, 108(BX), X4, X4
-	VPINSRW        $0x07, 126(BX), X4, X4
+	VPINSRW        $0x00, (R9), X4, X4
+	VPINSRW        $0x01, 18(R9), X4, X4
+	VPINSRW        $0x02, 36(R9), X4, X4
+	VPINSRW        $0x03, 54(R9), X4, X4
+	VPINSRW        $0x04, 72(R9), X4, X4
+	VPINSRW        $0x05, 90(R9), X4, X4
+	VPINSRW        $0x06, 108(R9), X4, X4
+	VPINSRW        $0x07, 126(R9), X4, X4
 	VCVTPH2PS      X4, Y4
-	VMULPS         (CX), Y4, Y4
-	VMOVUPS        Y4, (SP)
+	VMULPS         (R10), Y4, Y4
+	VMOVUPS        Y4, (SP)(R8*1)
 	VBROADCASTI128 2(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
 	VPAND          Y3, Y4, Y4
 	VMOVDQU        (DX), Y5
 	VPDPBUSD       (AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   (SP), Y4
+	VBROADCASTSS   (SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y0
 	VBROADCASTI128 20(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
@@ -46,7 +65,7 @@ next:
 	VMOVDQU        32(DX), Y5
 	VPDPBUSD       32(AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   4(SP), Y4
+	VBROADCASTSS   4(SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y1
 	VBROADCASTI128 38(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
@@ -54,7 +73,7 @@ next:
 	VMOVDQU        64(DX), Y5
 	VPDPBUSD       64(AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   8(SP), Y4
+	VBROADCASTSS   8(SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y0
 	VBROADCASTI128 56(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
@@ -62,7 +81,7 @@ next:
 	VMOVDQU        96(DX), Y5
 	VPDPBUSD       96(AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   12(SP), Y4
+	VBROADCASTSS   12(SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y1
 	VBROADCASTI128 74(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
@@ -70,7 +89,7 @@ next:
 	VMOVDQU        128(DX), Y5
 	VPDPBUSD       128(AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   16(SP), Y4
+	VBROADCASTSS   16(SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y0
 	VBROADCASTI128 92(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
@@ -78,7 +97,7 @@ next:
 	VMOVDQU        160(DX), Y5
 	VPDPBUSD       160(AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   20(SP), Y4
+	VBROADCASTSS   20(SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y1
 	VBROADCASTI128 110(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
@@ -86,7 +105,7 @@ next:
 	VMOVDQU        192(DX), Y5
 	VPDPBUSD       192(AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   24(SP), Y4
+	VBROADCASTSS   24(SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y0
 	VBROADCASTI128 128(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
@@ -94,12 +113,14 @@ next:
 	VMOVDQU        224(DX), Y5
 	VPDPBUSD       224(AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   28(SP), Y4
+	VBROADCASTSS   28(SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+144, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -453,93 +474,114 @@ end:
 	RET
 
 // func int8Dot1Q8_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q8_0VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant2<>+0(SB), Y2
-	VMOVDQU int8Constant3<>+0(SB), Y3
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q8_0VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant2<>+0(SB), Y2
+	VMOVDQU   int8Constant3<>+0(SB), Y3
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X3, X3, X3
+	VPINSRW   $0x00, (BX), X3, X3
+	VPINSRW   $0x01, 34(BX), X3, X3
+	VPINSRW   $0x02, 68(BX), X3, X3
+	VPINSRW   $0x03, 102(BX), X3, X3
+	VPINSRW   $0x04, 136(BX), X3, X3
+	VPINSRW   $0x05, 170(BX), X3, X3
+	VPINSRW   $0x06, 204(BX), X3, X3
+	VPINSRW   $0x07, 238(BX), X3, X3
+	VCVTPH2PS X3, Y3
+	VMULPS    (CX), Y3, Y3
+	VMOVUPS   Y3, (SP)(DI*1)
 
 next:
+	LEAQ         272(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x08
+	CMOVQLT      BX, R9
+	CMOVQLT      CX, R10
 	VPXOR        X3, X3, X3
-	VPINSRW      $0x00, (BX), X3, X3
-	VPINSRW      $0x01, 34(BX), X3, X3
-	VPINSRW      $0x02, 68(BX), X3, X3
-	VPINSRW      $0x03, 102(BX), X3, X3
-	VPINSRW      $0x04, 136(BX), X3, X3
-	VPINSRW      $0x05, 170(BX), X3, X3
-	VPINSRW      $0x06, 204(BX), X3, X3
-	VPINSRW      $0x07, 238(BX), X3, X3
+	VPINSRW      $0x00, (R9), X3, X3
+	VPINSRW      $0x01, 34(R9), X3, X3
+	VPINSRW      $0x02, 68(R9), X3, X3
+	VPINSRW      $0x03, 102(R9), X3, X3
+	VPINSRW      $0x04, 136(R9), X3, X3
+	VPINSRW      $0x05, 170(R9), X3, X3
+	VPINSRW      $0x06, 204(R9), X3, X3
+	VPINSRW      $0x07, 238(R9), X3, X3
 	VCVTPH2PS    X3, Y3
-	VMULPS       (CX), Y3, Y3
-	VMOVUPS      Y3, (SP)
+	VMULPS       (R10), Y3, Y3
+	VMOVUPS      Y3, (SP)(R8*1)
 	VMOVDQU      2(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      (DX), Y4
 	VPDPBUSD     (AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS (SP), Y3
+	VBROADCASTSS (SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	VMOVDQU      36(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      32(DX), Y4
 	VPDPBUSD     32(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 4(SP), Y3
+	VBROADCASTSS 4(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	VMOVDQU      70(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      64(DX), Y4
 	VPDPBUSD     64(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 8(SP), Y3
+	VBROADCASTSS 8(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	VMOVDQU      104(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      96(DX), Y4
 	VPDPBUSD     96(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 12(SP), Y3
+	VBROADCASTSS 12(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	VMOVDQU      138(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      128(DX), Y4
 	VPDPBUSD     128(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 16(SP), Y3
+	VBROADCASTSS 16(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	VMOVDQU      172(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      160(DX), Y4
 	VPDPBUSD     160(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 20(SP), Y3
+	VBROADCASTSS 20(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	VMOVDQU      206(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      192(DX), Y4
 	VPDPBUSD     192(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 24(SP), Y3
+	VBROADCASTSS 24(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	VMOVDQU      240(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      224(DX), Y4
 	VPDPBUSD     224(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 28(SP), Y3
+	VBROADCASTSS 28(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+256, DX
 	ADDQ         $+272, BX
+	XORQ         $+64, DI
+	XORQ         $+64, R8
 	SUBQ         $0x08, SI
 	JGE          next
 
@@ -883,44 +925,28 @@ end:
 	RET
 
 // func int8Dot1Q4_KVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q4_KVNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant1<>+0(SB), Y4
-	VMOVDQU int8Constant5<>+0(SB), Y5
-	VMOVDQU int8Constant6<>+0(SB), Y6
-	VMOVDQU int8Constant7<>+0(SB), Y7
-	VMOVDQU int8Constant8<>+0(SB), Y8
-
-next:
-	VPBROADCASTW   2(BX), X9
-	VCVTPH2PS      X9, Y9
-	VBROADCASTI128 8(BX), Y10
-	VPSHUFB        int8Constant9<>+0(SB), Y10, Y10
-	VPSRLVD        int8Constant0<>+0(SB), Y10, Y10
-	VPAND          Y8, Y10, Y10
-	VBROADCASTI128 8(BX), Y11
-	VPSHUFB        Y5, Y11, Y11
-	VPSRLVD        Y7, Y11, Y11
-	VPAND          Y6, Y11, Y11
-	VPSLLD         $0x04, Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VCVTDQ2PS      Y10, Y10
-	VXORPS         int8Constant10<>+0(SB), Y10, Y10
-	VMULPS         Y9, Y10, Y10
-	VFMADD231PS    (DX), Y10, Y2
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q4_KVNNI(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           sums+24(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant1<>+0(SB), Y4
+	VMOVDQU        int8Constant5<>+0(SB), Y5
+	VMOVDQU        int8Constant6<>+0(SB), Y6
+	VMOVDQU        int8Constant7<>+0(SB), Y7
+	VMOVDQU        int8Constant8<>+0(SB), Y8
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VPBROADCASTW   (BX), X9
 	VCVTPH2PS      X9, Y9
 	VBROADCASTI128 4(BX), Y10
-	VPSHUFB        int8Constant11<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant9<>+0(SB), Y10, Y10
 	VPAND          Y8, Y10, Y10
 	VBROADCASTI128 4(BX), Y11
 	VPSHUFB        Y5, Y11, Y11
@@ -931,13 +957,51 @@ next:
 	VCVTDQ2PS      Y10, Y10
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (CX), Y10, Y9
-	VMOVUPS        Y9, (SP)
+	VMOVUPS        Y9, (SP)(DI*1)
+
+next:
+	LEAQ           144(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   (R9), X9
+	VCVTPH2PS      X9, Y9
+	VBROADCASTI128 4(R9), Y10
+	VPSHUFB        int8Constant9<>+0(SB), Y10, Y10
+	VPAND          Y8, Y10, Y10
+	VBROADCASTI128 4(R9), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPSRLVD        Y7, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPSLLD         $0x04, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMULPS         (R10), Y10, Y9
+	VMOVUPS        Y9, (SP)(R8*1)
+	VPBROADCASTW   2(BX), X9
+	VCVTPH2PS      X9, Y9
+	VBROADCASTI128 8(BX), Y10
+	VPSHUFB        int8Constant10<>+0(SB), Y10, Y10
+	VPSRLVD        int8Constant0<>+0(SB), Y10, Y10
+	VPAND          Y8, Y10, Y10
+	VBROADCASTI128 8(BX), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPSRLVD        Y7, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPSLLD         $0x04, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VXORPS         int8Constant11<>+0(SB), Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VFMADD231PS    (DX), Y10, Y2
 	VMOVDQU        16(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       (AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   (SP), Y9
+	VBROADCASTSS   (SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VMOVDQU        16(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -945,14 +1009,14 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       32(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   4(SP), Y9
+	VBROADCASTSS   4(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	VMOVDQU        48(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       64(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   8(SP), Y9
+	VBROADCASTSS   8(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VMOVDQU        48(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -960,14 +1024,14 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       96(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   12(SP), Y9
+	VBROADCASTSS   12(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	VMOVDQU        80(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       128(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   16(SP), Y9
+	VBROADCASTSS   16(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VMOVDQU        80(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -975,14 +1039,14 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       160(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   20(SP), Y9
+	VBROADCASTSS   20(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	VMOVDQU        112(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       192(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   24(SP), Y9
+	VBROADCASTSS   24(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VMOVDQU        112(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -990,12 +1054,14 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       224(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   28(SP), Y9
+	VBROADCASTSS   28(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+144, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -1039,7 +1105,7 @@ next:
 	VPBROADCASTW   2(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 8(BX), Y11
-	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant10<>+0(SB), Y11, Y11
 	VPSRLVD        int8Constant0<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VBROADCASTI128 8(BX), Y12
@@ -1049,7 +1115,7 @@ next:
 	VPSLLD         $0x04, Y12, Y12
 	VPOR           Y12, Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VXORPS         int8Constant10<>+0(SB), Y11, Y11
+	VXORPS         int8Constant11<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VFMADD231PS    (DX), Y11, Y4
 	VFMADD231PS    (DX)(R8*1), Y11, Y5
@@ -1058,7 +1124,7 @@ next:
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 4(BX), Y11
-	VPSHUFB        int8Constant11<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VBROADCASTI128 4(BX), Y12
 	VPSHUFB        int8Constant5<>+0(SB), Y12, Y12
@@ -1299,25 +1365,25 @@ next:
 	RET
 
 // func int8Dot1Q6_KVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q6_KVNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant12<>+0(SB), Y2
-	VMOVDQU int8Constant1<>+0(SB), Y3
-	VMOVDQU int8Constant13<>+0(SB), Y4
-	VMOVDQU int8Constant14<>+0(SB), Y5
-
-next:
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q6_KVNNI(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant12<>+0(SB), Y2
+	VMOVDQU        int8Constant1<>+0(SB), Y3
+	VMOVDQU        int8Constant13<>+0(SB), Y4
+	VMOVDQU        int8Constant14<>+0(SB), Y5
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VPBROADCASTW   208(BX), X6
 	VCVTPH2PS      X6, Y6
 	VBROADCASTI128 192(BX), Y7
-	VPSHUFB        int8Constant9<>+0(SB), Y7, Y7
+	VPSHUFB        int8Constant10<>+0(SB), Y7, Y7
 	VPSLLD         $0x18, Y7, Y7
 	VPSRAD         $0x18, Y7, Y7
 	VCVTDQ2PS      Y7, Y7
@@ -1331,11 +1397,40 @@ next:
 	VBROADCASTF128 (CX), Y6
 	VPERMILPS      Y5, Y6, Y6
 	VMULPS         Y6, Y7, Y6
-	VMOVUPS        Y6, (SP)
+	VMOVUPS        Y6, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y6
 	VPERMILPS      Y5, Y6, Y6
 	VMULPS         Y6, Y8, Y6
-	VMOVUPS        Y6, 32(SP)
+	VMOVUPS        Y6, 32(SP)(DI*1)
+
+next:
+	LEAQ           210(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   208(R9), X6
+	VCVTPH2PS      X6, Y6
+	VBROADCASTI128 192(R9), Y7
+	VPSHUFB        int8Constant10<>+0(SB), Y7, Y7
+	VPSLLD         $0x18, Y7, Y7
+	VPSRAD         $0x18, Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	VMULPS         Y6, Y7, Y7
+	VBROADCASTI128 194(R9), Y8
+	VPSHUFB        int8Constant15<>+0(SB), Y8, Y8
+	VPSLLD         $0x18, Y8, Y8
+	VPSRAD         $0x18, Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VMULPS         Y6, Y8, Y8
+	VBROADCASTF128 (R10), Y6
+	VPERMILPS      Y5, Y6, Y6
+	VMULPS         Y6, Y7, Y6
+	VMOVUPS        Y6, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y6
+	VPERMILPS      Y5, Y6, Y6
+	VMULPS         Y6, Y8, Y6
+	VMOVUPS        Y6, 32(SP)(R8*1)
 	VMOVDQU        (BX), Y6
 	VPAND          Y3, Y6, Y6
 	VMOVDQU        128(BX), Y7
@@ -1345,7 +1440,7 @@ next:
 	VMOVDQU        (DX), Y7
 	VPDPBUSD       (AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   (SP), Y6
+	VBROADCASTSD   (SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VMOVDQU        32(BX), Y6
@@ -1357,7 +1452,7 @@ next:
 	VMOVDQU        32(DX), Y7
 	VPDPBUSD       32(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   8(SP), Y6
+	VBROADCASTSD   8(SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VMOVDQU        (BX), Y6
@@ -1369,7 +1464,7 @@ next:
 	VMOVDQU        64(DX), Y7
 	VPDPBUSD       64(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   16(SP), Y6
+	VBROADCASTSD   16(SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VMOVDQU        32(BX), Y6
@@ -1382,7 +1477,7 @@ next:
 	VMOVDQU        96(DX), Y7
 	VPDPBUSD       96(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   24(SP), Y6
+	VBROADCASTSD   24(SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VMOVDQU        64(BX), Y6
@@ -1394,7 +1489,7 @@ next:
 	VMOVDQU        128(DX), Y7
 	VPDPBUSD       128(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   32(SP), Y6
+	VBROADCASTSD   32(SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VMOVDQU        96(BX), Y6
@@ -1406,7 +1501,7 @@ next:
 	VMOVDQU        160(DX), Y7
 	VPDPBUSD       160(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   40(SP), Y6
+	VBROADCASTSD   40(SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VMOVDQU        64(BX), Y6
@@ -1418,7 +1513,7 @@ next:
 	VMOVDQU        192(DX), Y7
 	VPDPBUSD       192(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   48(SP), Y6
+	VBROADCASTSD   48(SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VMOVDQU        96(BX), Y6
@@ -1431,13 +1526,15 @@ next:
 	VMOVDQU        224(DX), Y7
 	VPDPBUSD       224(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   56(SP), Y6
+	VBROADCASTSD   56(SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+210, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -1478,7 +1575,7 @@ next:
 	VPBROADCASTW   208(BX), X8
 	VCVTPH2PS      X8, Y8
 	VBROADCASTI128 192(BX), Y9
-	VPSHUFB        int8Constant9<>+0(SB), Y9, Y9
+	VPSHUFB        int8Constant10<>+0(SB), Y9, Y9
 	VPSLLD         $0x18, Y9, Y9
 	VPSRAD         $0x18, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
@@ -1802,45 +1899,29 @@ next:
 	RET
 
 // func int8Dot1Q5_KVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q5_KVNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant1<>+0(SB), Y4
-	VMOVDQU int8Constant16<>+0(SB), Y5
-	VMOVDQU int8Constant5<>+0(SB), Y6
-	VMOVDQU int8Constant6<>+0(SB), Y7
-	VMOVDQU int8Constant7<>+0(SB), Y8
-	VMOVDQU int8Constant8<>+0(SB), Y9
-
-next:
-	VPBROADCASTW   2(BX), X10
-	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 8(BX), Y11
-	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
-	VPSRLVD        int8Constant0<>+0(SB), Y11, Y11
-	VPAND          Y9, Y11, Y11
-	VBROADCASTI128 8(BX), Y12
-	VPSHUFB        Y6, Y12, Y12
-	VPSRLVD        Y8, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VPSLLD         $0x04, Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VCVTDQ2PS      Y11, Y11
-	VXORPS         int8Constant10<>+0(SB), Y11, Y11
-	VMULPS         Y10, Y11, Y11
-	VFMADD231PS    (DX), Y11, Y2
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q5_KVNNI(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           sums+24(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant1<>+0(SB), Y4
+	VMOVDQU        int8Constant16<>+0(SB), Y5
+	VMOVDQU        int8Constant5<>+0(SB), Y6
+	VMOVDQU        int8Constant6<>+0(SB), Y7
+	VMOVDQU        int8Constant7<>+0(SB), Y8
+	VMOVDQU        int8Constant8<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 4(BX), Y11
-	VPSHUFB        int8Constant11<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
 	VPAND          Y9, Y11, Y11
 	VBROADCASTI128 4(BX), Y12
 	VPSHUFB        Y6, Y12, Y12
@@ -1851,7 +1932,45 @@ next:
 	VCVTDQ2PS      Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VMULPS         (CX), Y11, Y10
-	VMOVUPS        Y10, (SP)
+	VMOVUPS        Y10, (SP)(DI*1)
+
+next:
+	LEAQ           176(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   (R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 4(R9), Y11
+	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
+	VPAND          Y9, Y11, Y11
+	VBROADCASTI128 4(R9), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPSRLVD        Y8, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPSLLD         $0x04, Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (R10), Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VPBROADCASTW   2(BX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 8(BX), Y11
+	VPSHUFB        int8Constant10<>+0(SB), Y11, Y11
+	VPSRLVD        int8Constant0<>+0(SB), Y11, Y11
+	VPAND          Y9, Y11, Y11
+	VBROADCASTI128 8(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPSRLVD        Y8, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPSLLD         $0x04, Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VXORPS         int8Constant11<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VFMADD231PS    (DX), Y11, Y2
 	VMOVDQU        48(BX), Y10
 	VPAND          Y4, Y10, Y10
 	VMOVDQU        16(BX), Y11
@@ -1861,7 +1980,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   (SP), Y10
+	VBROADCASTSS   (SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        48(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -1873,7 +1992,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   4(SP), Y10
+	VBROADCASTSS   4(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        80(BX), Y10
 	VPAND          Y4, Y10, Y10
@@ -1884,7 +2003,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   8(SP), Y10
+	VBROADCASTSS   8(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        80(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -1896,7 +2015,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   12(SP), Y10
+	VBROADCASTSS   12(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        112(BX), Y10
 	VPAND          Y4, Y10, Y10
@@ -1906,7 +2025,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   16(SP), Y10
+	VBROADCASTSS   16(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        112(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -1918,7 +2037,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   20(SP), Y10
+	VBROADCASTSS   20(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        144(BX), Y10
 	VPAND          Y4, Y10, Y10
@@ -1929,7 +2048,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   24(SP), Y10
+	VBROADCASTSS   24(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        144(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -1941,12 +2060,14 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   28(SP), Y10
+	VBROADCASTSS   28(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+176, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -1990,7 +2111,7 @@ next:
 	VPBROADCASTW   2(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 8(BX), Y11
-	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant10<>+0(SB), Y11, Y11
 	VPSRLVD        int8Constant0<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VBROADCASTI128 8(BX), Y12
@@ -2000,7 +2121,7 @@ next:
 	VPSLLD         $0x04, Y12, Y12
 	VPOR           Y12, Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VXORPS         int8Constant10<>+0(SB), Y11, Y11
+	VXORPS         int8Constant11<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VFMADD231PS    (DX), Y11, Y4
 	VFMADD231PS    (DX)(R8*1), Y11, Y5
@@ -2009,7 +2130,7 @@ next:
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 4(BX), Y11
-	VPSHUFB        int8Constant11<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VBROADCASTI128 4(BX), Y12
 	VPSHUFB        int8Constant5<>+0(SB), Y12, Y12
@@ -2281,23 +2402,54 @@ next:
 	RET
 
 // func int8Dot1Q4_1VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q4_1VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant0<>+0(SB), Y4
-	VMOVDQU int8Constant1<>+0(SB), Y5
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q4_1VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      sums+24(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VXORPS    Y2, Y2, Y2
+	VMOVDQU   int8Constant4<>+0(SB), Y3
+	VMOVDQU   int8Constant0<>+0(SB), Y4
+	VMOVDQU   int8Constant1<>+0(SB), Y5
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X6, X6, X6
+	VPINSRW   $0x00, (BX), X6, X6
+	VPINSRW   $0x01, 20(BX), X6, X6
+	VPINSRW   $0x02, 40(BX), X6, X6
+	VPINSRW   $0x03, 60(BX), X6, X6
+	VPINSRW   $0x04, 80(BX), X6, X6
+	VPINSRW   $0x05, 100(BX), X6, X6
+	VPINSRW   $0x06, 120(BX), X6, X6
+	VPINSRW   $0x07, 140(BX), X6, X6
+	VCVTPH2PS X6, Y6
+	VMULPS    (CX), Y6, Y6
+	VMOVUPS   Y6, (SP)(DI*1)
 
 next:
+	LEAQ           160(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
+	VPXOR          X6, X6, X6
+	VPINSRW        $0x00, (R9), X6, X6
+	VPINSRW        $0x01, 20(R9), X6, X6
+	VPINSRW        $0x02, 40(R9), X6, X6
+	VPINSRW        $0x03, 60(R9), X6, X6
+	VPINSRW        $0x04, 80(R9), X6, X6
+	VPINSRW        $0x05, 100(R9), X6, X6
+	VPINSRW        $0x06, 120(R9), X6, X6
+	VPINSRW        $0x07, 140(R9), X6, X6
+	VCVTPH2PS      X6, Y6
+	VMULPS         (R10), Y6, Y6
+	VMOVUPS        Y6, (SP)(R8*1)
 	VPXOR          X6, X6, X6
 	VPINSRW        $0x00, 2(BX), X6, X6
 	VPINSRW        $0x01, 22(BX), X6, X6
@@ -2309,25 +2461,13 @@ next:
 	VPINSRW        $0x07, 142(BX), X6, X6
 	VCVTPH2PS      X6, Y6
 	VFMADD231PS    (DX), Y6, Y2
-	VPXOR          X6, X6, X6
-	VPINSRW        $0x00, (BX), X6, X6
-	VPINSRW        $0x01, 20(BX), X6, X6
-	VPINSRW        $0x02, 40(BX), X6, X6
-	VPINSRW        $0x03, 60(BX), X6, X6
-	VPINSRW        $0x04, 80(BX), X6, X6
-	VPINSRW        $0x05, 100(BX), X6, X6
-	VPINSRW        $0x06, 120(BX), X6, X6
-	VPINSRW        $0x07, 140(BX), X6, X6
-	VCVTPH2PS      X6, Y6
-	VMULPS         (CX), Y6, Y6
-	VMOVUPS        Y6, (SP)
 	VBROADCASTI128 4(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
 	VPAND          Y5, Y6, Y6
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       (AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   (SP), Y6
+	VBROADCASTSS   (SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 24(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
@@ -2335,7 +2475,7 @@ next:
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       32(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   4(SP), Y6
+	VBROADCASTSS   4(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 44(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
@@ -2343,7 +2483,7 @@ next:
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       64(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   8(SP), Y6
+	VBROADCASTSS   8(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 64(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
@@ -2351,7 +2491,7 @@ next:
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       96(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   12(SP), Y6
+	VBROADCASTSS   12(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 84(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
@@ -2359,7 +2499,7 @@ next:
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       128(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   16(SP), Y6
+	VBROADCASTSS   16(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 104(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
@@ -2367,7 +2507,7 @@ next:
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       160(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   20(SP), Y6
+	VBROADCASTSS   20(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 124(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
@@ -2375,7 +2515,7 @@ next:
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       192(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   24(SP), Y6
+	VBROADCASTSS   24(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 144(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
@@ -2383,12 +2523,14 @@ next:
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       224(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   28(SP), Y6
+	VBROADCASTSS   28(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+160, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -2781,36 +2923,55 @@ end:
 	RET
 
 // func int8Dot1Q5_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q5_0VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant0<>+0(SB), Y2
-	VMOVDQU int8Constant17<>+0(SB), Y3
-	VMOVDQU int8Constant18<>+0(SB), Y4
-	VMOVDQU int8Constant1<>+0(SB), Y5
-	VMOVDQU int8Constant16<>+0(SB), Y6
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q5_0VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant0<>+0(SB), Y2
+	VMOVDQU   int8Constant17<>+0(SB), Y3
+	VMOVDQU   int8Constant18<>+0(SB), Y4
+	VMOVDQU   int8Constant1<>+0(SB), Y5
+	VMOVDQU   int8Constant16<>+0(SB), Y6
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X7, X7, X7
+	VPINSRW   $0x00, (BX), X7, X7
+	VPINSRW   $0x01, 22(BX), X7, X7
+	VPINSRW   $0x02, 44(BX), X7, X7
+	VPINSRW   $0x03, 66(BX), X7, X7
+	VPINSRW   $0x04, 88(BX), X7, X7
+	VPINSRW   $0x05, 110(BX), X7, X7
+	VPINSRW   $0x06, 132(BX), X7, X7
+	VPINSRW   $0x07, 154(BX), X7, X7
+	VCVTPH2PS X7, Y7
+	VMULPS    (CX), Y7, Y7
+	VMOVUPS   Y7, (SP)(DI*1)
 
 next:
+	LEAQ           176(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X7, X7, X7
-	VPINSRW        $0x00, (BX), X7, X7
-	VPINSRW        $0x01, 22(BX), X7, X7
-	VPINSRW        $0x02, 44(BX), X7, X7
-	VPINSRW        $0x03, 66(BX), X7, X7
-	VPINSRW        $0x04, 88(BX), X7, X7
-	VPINSRW        $0x05, 110(BX), X7, X7
-	VPINSRW        $0x06, 132(BX), X7, X7
-	VPINSRW        $0x07, 154(BX), X7, X7
+	VPINSRW        $0x00, (R9), X7, X7
+	VPINSRW        $0x01, 22(R9), X7, X7
+	VPINSRW        $0x02, 44(R9), X7, X7
+	VPINSRW        $0x03, 66(R9), X7, X7
+	VPINSRW        $0x04, 88(R9), X7, X7
+	VPINSRW        $0x05, 110(R9), X7, X7
+	VPINSRW        $0x06, 132(R9), X7, X7
+	VPINSRW        $0x07, 154(R9), X7, X7
 	VCVTPH2PS      X7, Y7
-	VMULPS         (CX), Y7, Y7
-	VMOVUPS        Y7, (SP)
+	VMULPS         (R10), Y7, Y7
+	VMOVUPS        Y7, (SP)(R8*1)
 	VBROADCASTI128 6(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
 	VPAND          Y5, Y7, Y7
@@ -2823,7 +2984,7 @@ next:
 	VMOVDQU        (DX), Y8
 	VPDPBUSD       (AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   (SP), Y7
+	VBROADCASTSS   (SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y0
 	VBROADCASTI128 28(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
@@ -2837,7 +2998,7 @@ next:
 	VMOVDQU        32(DX), Y8
 	VPDPBUSD       32(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   4(SP), Y7
+	VBROADCASTSS   4(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y1
 	VBROADCASTI128 50(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
@@ -2851,7 +3012,7 @@ next:
 	VMOVDQU        64(DX), Y8
 	VPDPBUSD       64(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   8(SP), Y7
+	VBROADCASTSS   8(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y0
 	VBROADCASTI128 72(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
@@ -2865,7 +3026,7 @@ next:
 	VMOVDQU        96(DX), Y8
 	VPDPBUSD       96(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   12(SP), Y7
+	VBROADCASTSS   12(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y1
 	VBROADCASTI128 94(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
@@ -2879,7 +3040,7 @@ next:
 	VMOVDQU        128(DX), Y8
 	VPDPBUSD       128(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   16(SP), Y7
+	VBROADCASTSS   16(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y0
 	VBROADCASTI128 116(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
@@ -2893,7 +3054,7 @@ next:
 	VMOVDQU        160(DX), Y8
 	VPDPBUSD       160(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   20(SP), Y7
+	VBROADCASTSS   20(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y1
 	VBROADCASTI128 138(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
@@ -2907,7 +3068,7 @@ next:
 	VMOVDQU        192(DX), Y8
 	VPDPBUSD       192(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   24(SP), Y7
+	VBROADCASTSS   24(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y0
 	VBROADCASTI128 160(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
@@ -2921,12 +3082,14 @@ next:
 	VMOVDQU        224(DX), Y8
 	VPDPBUSD       224(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   28(SP), Y7
+	VBROADCASTSS   28(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+176, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -3343,26 +3506,57 @@ end:
 	RET
 
 // func int8Dot1Q5_1VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q5_1VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant0<>+0(SB), Y4
-	VMOVDQU int8Constant17<>+0(SB), Y5
-	VMOVDQU int8Constant18<>+0(SB), Y6
-	VMOVDQU int8Constant1<>+0(SB), Y7
-	VMOVDQU int8Constant16<>+0(SB), Y8
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q5_1VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      sums+24(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VXORPS    Y2, Y2, Y2
+	VMOVDQU   int8Constant4<>+0(SB), Y3
+	VMOVDQU   int8Constant0<>+0(SB), Y4
+	VMOVDQU   int8Constant17<>+0(SB), Y5
+	VMOVDQU   int8Constant18<>+0(SB), Y6
+	VMOVDQU   int8Constant1<>+0(SB), Y7
+	VMOVDQU   int8Constant16<>+0(SB), Y8
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X9, X9, X9
+	VPINSRW   $0x00, (BX), X9, X9
+	VPINSRW   $0x01, 24(BX), X9, X9
+	VPINSRW   $0x02, 48(BX), X9, X9
+	VPINSRW   $0x03, 72(BX), X9, X9
+	VPINSRW   $0x04, 96(BX), X9, X9
+	VPINSRW   $0x05, 120(BX), X9, X9
+	VPINSRW   $0x06, 144(BX), X9, X9
+	VPINSRW   $0x07, 168(BX), X9, X9
+	VCVTPH2PS X9, Y9
+	VMULPS    (CX), Y9, Y9
+	VMOVUPS   Y9, (SP)(DI*1)
 
 next:
+	LEAQ           192(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
+	VPXOR          X9, X9, X9
+	VPINSRW        $0x00, (R9), X9, X9
+	VPINSRW        $0x01, 24(R9), X9, X9
+	VPINSRW        $0x02, 48(R9), X9, X9
+	VPINSRW        $0x03, 72(R9), X9, X9
+	VPINSRW        $0x04, 96(R9), X9, X9
+	VPINSRW        $0x05, 120(R9), X9, X9
+	VPINSRW        $0x06, 144(R9), X9, X9
+	VPINSRW        $0x07, 168(R9), X9, X9
+	VCVTPH2PS      X9, Y9
+	VMULPS         (R10), Y9, Y9
+	VMOVUPS        Y9, (SP)(R8*1)
 	VPXOR          X9, X9, X9
 	VPINSRW        $0x00, 2(BX), X9, X9
 	VPINSRW        $0x01, 26(BX), X9, X9
@@ -3374,18 +3568,6 @@ next:
 	VPINSRW        $0x07, 170(BX), X9, X9
 	VCVTPH2PS      X9, Y9
 	VFMADD231PS    (DX), Y9, Y2
-	VPXOR          X9, X9, X9
-	VPINSRW        $0x00, (BX), X9, X9
-	VPINSRW        $0x01, 24(BX), X9, X9
-	VPINSRW        $0x02, 48(BX), X9, X9
-	VPINSRW        $0x03, 72(BX), X9, X9
-	VPINSRW        $0x04, 96(BX), X9, X9
-	VPINSRW        $0x05, 120(BX), X9, X9
-	VPINSRW        $0x06, 144(BX), X9, X9
-	VPINSRW        $0x07, 168(BX), X9, X9
-	VCVTPH2PS      X9, Y9
-	VMULPS         (CX), Y9, Y9
-	VMOVUPS        Y9, (SP)
 	VBROADCASTI128 8(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
 	VPAND          Y7, Y9, Y9
@@ -3398,7 +3580,7 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       (AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   (SP), Y9
+	VBROADCASTSS   (SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VBROADCASTI128 32(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
@@ -3412,7 +3594,7 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       32(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   4(SP), Y9
+	VBROADCASTSS   4(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	VBROADCASTI128 56(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
@@ -3426,7 +3608,7 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       64(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   8(SP), Y9
+	VBROADCASTSS   8(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VBROADCASTI128 80(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
@@ -3440,7 +3622,7 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       96(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   12(SP), Y9
+	VBROADCASTSS   12(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	VBROADCASTI128 104(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
@@ -3454,7 +3636,7 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       128(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   16(SP), Y9
+	VBROADCASTSS   16(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VBROADCASTI128 128(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
@@ -3468,7 +3650,7 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       160(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   20(SP), Y9
+	VBROADCASTSS   20(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	VBROADCASTI128 152(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
@@ -3482,7 +3664,7 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       192(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   24(SP), Y9
+	VBROADCASTSS   24(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VBROADCASTI128 176(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
@@ -3496,12 +3678,14 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       224(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   28(SP), Y9
+	VBROADCASTSS   28(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+192, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -3954,35 +4138,54 @@ end:
 	RET
 
 // func int8Dot1IQ4_NLVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1IQ4_NLVNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant19<>+0(SB), Y2
-	VMOVDQU int8Constant0<>+0(SB), Y3
-	VMOVDQU int8Constant1<>+0(SB), Y4
-	VMOVDQU int8Constant2<>+0(SB), Y5
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ4_NLVNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant19<>+0(SB), Y2
+	VMOVDQU   int8Constant0<>+0(SB), Y3
+	VMOVDQU   int8Constant1<>+0(SB), Y4
+	VMOVDQU   int8Constant2<>+0(SB), Y5
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X6, X6, X6
+	VPINSRW   $0x00, (BX), X6, X6
+	VPINSRW   $0x01, 18(BX), X6, X6
+	VPINSRW   $0x02, 36(BX), X6, X6
+	VPINSRW   $0x03, 54(BX), X6, X6
+	VPINSRW   $0x04, 72(BX), X6, X6
+	VPINSRW   $0x05, 90(BX), X6, X6
+	VPINSRW   $0x06, 108(BX), X6, X6
+	VPINSRW   $0x07, 126(BX), X6, X6
+	VCVTPH2PS X6, Y6
+	VMULPS    (CX), Y6, Y6
+	VMOVUPS   Y6, (SP)(DI*1)
 
 next:
+	LEAQ           144(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X6, X6, X6
-	VPINSRW        $0x00, (BX), X6, X6
-	VPINSRW        $0x01, 18(BX), X6, X6
-	VPINSRW        $0x02, 36(BX), X6, X6
-	VPINSRW        $0x03, 54(BX), X6, X6
-	VPINSRW        $0x04, 72(BX), X6, X6
-	VPINSRW        $0x05, 90(BX), X6, X6
-	VPINSRW        $0x06, 108(BX), X6, X6
-	VPINSRW        $0x07, 126(BX), X6, X6
+	VPINSRW        $0x00, (R9), X6, X6
+	VPINSRW        $0x01, 18(R9), X6, X6
+	VPINSRW        $0x02, 36(R9), X6, X6
+	VPINSRW        $0x03, 54(R9), X6, X6
+	VPINSRW        $0x04, 72(R9), X6, X6
+	VPINSRW        $0x05, 90(R9), X6, X6
+	VPINSRW        $0x06, 108(R9), X6, X6
+	VPINSRW        $0x07, 126(R9), X6, X6
 	VCVTPH2PS      X6, Y6
-	VMULPS         (CX), Y6, Y6
-	VMOVUPS        Y6, (SP)
+	VMULPS         (R10), Y6, Y6
+	VMOVUPS        Y6, (SP)(R8*1)
 	VBROADCASTI128 2(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y4, Y6, Y6
@@ -3991,7 +4194,7 @@ next:
 	VMOVDQU        (DX), Y7
 	VPDPBUSD       (AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   (SP), Y6
+	VBROADCASTSS   (SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 20(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4001,7 +4204,7 @@ next:
 	VMOVDQU        32(DX), Y7
 	VPDPBUSD       32(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   4(SP), Y6
+	VBROADCASTSS   4(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 38(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4011,7 +4214,7 @@ next:
 	VMOVDQU        64(DX), Y7
 	VPDPBUSD       64(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   8(SP), Y6
+	VBROADCASTSS   8(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 56(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4021,7 +4224,7 @@ next:
 	VMOVDQU        96(DX), Y7
 	VPDPBUSD       96(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   12(SP), Y6
+	VBROADCASTSS   12(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 74(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4031,7 +4234,7 @@ next:
 	VMOVDQU        128(DX), Y7
 	VPDPBUSD       128(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   16(SP), Y6
+	VBROADCASTSS   16(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 92(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4041,7 +4244,7 @@ next:
 	VMOVDQU        160(DX), Y7
 	VPDPBUSD       160(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   20(SP), Y6
+	VBROADCASTSS   20(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 110(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4051,7 +4254,7 @@ next:
 	VMOVDQU        192(DX), Y7
 	VPDPBUSD       192(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   24(SP), Y6
+	VBROADCASTSS   24(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 128(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4061,12 +4264,14 @@ next:
 	VMOVDQU        224(DX), Y7
 	VPDPBUSD       224(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   28(SP), Y6
+	VBROADCASTSS   28(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+144, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -4442,21 +4647,21 @@ end:
 	RET
 
 // func int8Dot1IQ4_XSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1IQ4_XSVNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant19<>+0(SB), Y2
-	VMOVDQU int8Constant0<>+0(SB), Y3
-	VMOVDQU int8Constant1<>+0(SB), Y4
-	VMOVDQU int8Constant2<>+0(SB), Y5
-
-next:
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ4_XSVNNI(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant19<>+0(SB), Y2
+	VMOVDQU        int8Constant0<>+0(SB), Y3
+	VMOVDQU        int8Constant1<>+0(SB), Y4
+	VMOVDQU        int8Constant2<>+0(SB), Y5
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VPBROADCASTW   (BX), X6
 	VCVTPH2PS      X6, Y6
 	VBROADCASTI128 4(BX), Y7
@@ -4473,7 +4678,31 @@ next:
 	VCVTDQ2PS      Y7, Y7
 	VMULPS         Y6, Y7, Y7
 	VMULPS         (CX), Y7, Y6
-	VMOVUPS        Y6, (SP)
+	VMOVUPS        Y6, (SP)(DI*1)
+
+next:
+	LEAQ           136(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   (R9), X6
+	VCVTPH2PS      X6, Y6
+	VBROADCASTI128 4(R9), Y7
+	VPSHUFB        int8Constant20<>+0(SB), Y7, Y7
+	VPSRLVD        int8Constant21<>+0(SB), Y7, Y7
+	VPAND          int8Constant8<>+0(SB), Y7, Y7
+	VBROADCASTI128 2(R9), Y8
+	VPSHUFB        int8Constant22<>+0(SB), Y8, Y8
+	VPSRLVD        int8Constant23<>+0(SB), Y8, Y8
+	VPAND          int8Constant6<>+0(SB), Y8, Y8
+	VPSLLD         $0x04, Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPADDD         int8Constant24<>+0(SB), Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	VMULPS         Y6, Y7, Y7
+	VMULPS         (R10), Y7, Y6
+	VMOVUPS        Y6, (SP)(R8*1)
 	VBROADCASTI128 8(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y4, Y6, Y6
@@ -4482,7 +4711,7 @@ next:
 	VMOVDQU        (DX), Y7
 	VPDPBUSD       (AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   (SP), Y6
+	VBROADCASTSS   (SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 24(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4492,7 +4721,7 @@ next:
 	VMOVDQU        32(DX), Y7
 	VPDPBUSD       32(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   4(SP), Y6
+	VBROADCASTSS   4(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 40(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4502,7 +4731,7 @@ next:
 	VMOVDQU        64(DX), Y7
 	VPDPBUSD       64(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   8(SP), Y6
+	VBROADCASTSS   8(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 56(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4512,7 +4741,7 @@ next:
 	VMOVDQU        96(DX), Y7
 	VPDPBUSD       96(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   12(SP), Y6
+	VBROADCASTSS   12(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 72(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4522,7 +4751,7 @@ next:
 	VMOVDQU        128(DX), Y7
 	VPDPBUSD       128(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   16(SP), Y6
+	VBROADCASTSS   16(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 88(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4532,7 +4761,7 @@ next:
 	VMOVDQU        160(DX), Y7
 	VPDPBUSD       160(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   20(SP), Y6
+	VBROADCASTSS   20(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 104(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4542,7 +4771,7 @@ next:
 	VMOVDQU        192(DX), Y7
 	VPDPBUSD       192(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   24(SP), Y6
+	VBROADCASTSS   24(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 120(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4552,12 +4781,14 @@ next:
 	VMOVDQU        224(DX), Y7
 	VPDPBUSD       224(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   28(SP), Y6
+	VBROADCASTSS   28(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+136, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -4857,25 +5088,72 @@ next:
 	RET
 
 // func int8Dot1Q2_KVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q2_KVNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant12<>+0(SB), Y4
-	VMOVDQU int8Constant25<>+0(SB), Y5
-	VMOVDQU int8Constant9<>+0(SB), Y6
-	VMOVDQU int8Constant8<>+0(SB), Y7
-	VMOVDQU int8Constant14<>+0(SB), Y8
-	VMOVDQU int8Constant10<>+0(SB), Y9
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q2_KVNNI(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           sums+24(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant12<>+0(SB), Y4
+	VMOVDQU        int8Constant25<>+0(SB), Y5
+	VMOVDQU        int8Constant10<>+0(SB), Y6
+	VMOVDQU        int8Constant8<>+0(SB), Y7
+	VMOVDQU        int8Constant14<>+0(SB), Y8
+	VMOVDQU        int8Constant11<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
+	VPBROADCASTW   80(BX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 (BX), Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 8(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
 
 next:
+	LEAQ           84(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   80(R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 (R9), Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 8(R9), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
 	VPBROADCASTW   82(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 (BX), Y11
@@ -4894,32 +5172,12 @@ next:
 	VMULPS         Y10, Y12, Y12
 	VFMADD231PS    (DX), Y11, Y2
 	VFMADD231PS    32(DX), Y12, Y2
-	VPBROADCASTW   80(BX), X10
-	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 (BX), Y11
-	VPSHUFB        Y6, Y11, Y11
-	VPAND          Y7, Y11, Y11
-	VCVTDQ2PS      Y11, Y11
-	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 8(BX), Y12
-	VPSHUFB        Y6, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VCVTDQ2PS      Y12, Y12
-	VMULPS         Y10, Y12, Y12
-	VBROADCASTF128 (CX), Y10
-	VPERMILPS      Y8, Y10, Y10
-	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)
-	VBROADCASTF128 16(CX), Y10
-	VPERMILPS      Y8, Y10, Y10
-	VMULPS         Y10, Y12, Y10
-	VMOVUPS        Y10, 32(SP)
 	VMOVDQU        16(BX), Y10
 	VPAND          Y5, Y10, Y10
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   (SP), Y10
+	VBROADCASTSD   (SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        16(BX), Y10
@@ -4928,7 +5186,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   8(SP), Y10
+	VBROADCASTSD   8(SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        16(BX), Y10
@@ -4937,7 +5195,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   16(SP), Y10
+	VBROADCASTSD   16(SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        16(BX), Y10
@@ -4946,7 +5204,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   24(SP), Y10
+	VBROADCASTSD   24(SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        48(BX), Y10
@@ -4954,7 +5212,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   32(SP), Y10
+	VBROADCASTSD   32(SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        48(BX), Y10
@@ -4963,7 +5221,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   40(SP), Y10
+	VBROADCASTSD   40(SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        48(BX), Y10
@@ -4972,7 +5230,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   48(SP), Y10
+	VBROADCASTSD   48(SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        48(BX), Y10
@@ -4981,13 +5239,15 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   56(SP), Y10
+	VBROADCASTSD   56(SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+64, DX
 	ADDQ           $+84, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -5031,18 +5291,18 @@ next:
 	VPBROADCASTW   82(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 (BX), Y11
-	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant10<>+0(SB), Y11, Y11
 	VPSRLVD        int8Constant26<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VXORPS         int8Constant10<>+0(SB), Y11, Y11
+	VXORPS         int8Constant11<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 8(BX), Y12
-	VPSHUFB        int8Constant9<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant10<>+0(SB), Y12, Y12
 	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
 	VPAND          int8Constant8<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VXORPS         int8Constant10<>+0(SB), Y12, Y12
+	VXORPS         int8Constant11<>+0(SB), Y12, Y12
 	VMULPS         Y10, Y12, Y12
 	VFMADD231PS    (DX), Y11, Y4
 	VFMADD231PS    (DX)(R8*2), Y11, Y5
@@ -5055,12 +5315,12 @@ next:
 	VPBROADCASTW   80(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 (BX), Y11
-	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant10<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 8(BX), Y12
-	VPSHUFB        int8Constant9<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant10<>+0(SB), Y12, Y12
 	VPAND          int8Constant8<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
 	VMULPS         Y10, Y12, Y12
@@ -5353,25 +5613,25 @@ next:
 	RET
 
 // func int8Dot1Q3_KVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q3_KVNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant12<>+0(SB), Y2
-	VMOVDQU int8Constant25<>+0(SB), Y3
-	VMOVDQU int8Constant27<>+0(SB), Y4
-	VMOVDQU int8Constant14<>+0(SB), Y5
-	VMOVDQU int8Constant28<>+0(SB), Y6
-	VMOVDQU int8Constant6<>+0(SB), Y7
-	VMOVDQU int8Constant29<>+0(SB), Y8
-	VMOVDQU int8Constant8<>+0(SB), Y9
-
-next:
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q3_KVNNI(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant12<>+0(SB), Y2
+	VMOVDQU        int8Constant25<>+0(SB), Y3
+	VMOVDQU        int8Constant27<>+0(SB), Y4
+	VMOVDQU        int8Constant14<>+0(SB), Y5
+	VMOVDQU        int8Constant28<>+0(SB), Y6
+	VMOVDQU        int8Constant6<>+0(SB), Y7
+	VMOVDQU        int8Constant29<>+0(SB), Y8
+	VMOVDQU        int8Constant8<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VPBROADCASTW   108(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 94(BX), Y11
@@ -5402,11 +5662,53 @@ next:
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)
+	VMOVUPS        Y10, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y12, Y10
-	VMOVUPS        Y10, 32(SP)
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           110(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   108(R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 94(R9), Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPAND          Y9, Y11, Y11
+	VBROADCASTI128 94(R9), Y12
+	VPSHUFB        Y8, Y12, Y12
+	VPSRLVD        int8Constant30<>+0(SB), Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPSLLD         $0x04, Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPADDD         int8Constant24<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 94(R9), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VBROADCASTI128 94(R9), Y13
+	VPSHUFB        Y8, Y13, Y13
+	VPSRLVD        int8Constant7<>+0(SB), Y13, Y13
+	VPAND          Y7, Y13, Y13
+	VPSLLD         $0x04, Y13, Y13
+	VPOR           Y13, Y12, Y12
+	VPADDD         int8Constant24<>+0(SB), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
 	VMOVDQU        32(BX), Y10
 	VPAND          Y3, Y10, Y10
 	VMOVDQU        (BX), Y11
@@ -5416,7 +5718,7 @@ next:
 	VMOVDQU        (DX), Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   (SP), Y10
+	VBROADCASTSD   (SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        32(BX), Y10
@@ -5429,7 +5731,7 @@ next:
 	VMOVDQU        32(DX), Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   8(SP), Y10
+	VBROADCASTSD   8(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        32(BX), Y10
@@ -5441,7 +5743,7 @@ next:
 	VMOVDQU        64(DX), Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   16(SP), Y10
+	VBROADCASTSD   16(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        32(BX), Y10
@@ -5454,7 +5756,7 @@ next:
 	VMOVDQU        96(DX), Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   24(SP), Y10
+	VBROADCASTSD   24(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        64(BX), Y10
@@ -5466,7 +5768,7 @@ next:
 	VMOVDQU        128(DX), Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   32(SP), Y10
+	VBROADCASTSD   32(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        64(BX), Y10
@@ -5479,7 +5781,7 @@ next:
 	VMOVDQU        160(DX), Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   40(SP), Y10
+	VBROADCASTSD   40(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        64(BX), Y10
@@ -5492,7 +5794,7 @@ next:
 	VMOVDQU        192(DX), Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   48(SP), Y10
+	VBROADCASTSD   48(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        64(BX), Y10
@@ -5505,13 +5807,15 @@ next:
 	VMOVDQU        224(DX), Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   56(SP), Y10
+	VBROADCASTSD   56(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+110, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -5894,32 +6198,61 @@ next:
 	RET
 
 // func int8Dot1MXFP4VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
-TEXT ·int8Dot1MXFP4VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant31<>+0(SB), Y2
-	VMOVDQU int8Constant0<>+0(SB), Y3
-	VMOVDQU int8Constant1<>+0(SB), Y4
-	VMOVDQU int8Constant4<>+0(SB), Y5
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, FMA3
+TEXT ·int8Dot1MXFP4VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant31<>+0(SB), Y2
+	VMOVDQU   int8Constant0<>+0(SB), Y3
+	VMOVDQU   int8Constant1<>+0(SB), Y4
+	VMOVDQU   int8Constant4<>+0(SB), Y5
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X6, X6, X6
+	VPINSRB   $0x00, (BX), X6, X6
+	VPINSRB   $0x01, 17(BX), X6, X6
+	VPINSRB   $0x02, 34(BX), X6, X6
+	VPINSRB   $0x03, 51(BX), X6, X6
+	VPINSRB   $0x04, 68(BX), X6, X6
+	VPINSRB   $0x05, 85(BX), X6, X6
+	VPINSRB   $0x06, 102(BX), X6, X6
+	VPINSRB   $0x07, 119(BX), X6, X6
+	VPMOVZXBD X6, Y6
+	VMOVDQA   Y6, Y7
+	VPADDD    int8Constant3<>+0(SB), Y7, Y6
+	VPMAXSD   Y5, Y6, Y6
+	VPSLLD    $0x17, Y6, Y6
+	VPCMPEQD  Y5, Y7, Y8
+	VPAND     int8Constant32<>+0(SB), Y8, Y8
+	VPOR      Y8, Y6, Y6
+	VPCMPEQD  int8Constant33<>+0(SB), Y7, Y7
+	VPAND     int8Constant34<>+0(SB), Y7, Y7
+	VPOR      Y7, Y6, Y6
+	VMULPS    (CX), Y6, Y6
+	VMOVUPS   Y6, (SP)(DI*1)
 
 next:
+	LEAQ           136(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X6, X6, X6
-	VPINSRB        $0x00, (BX), X6, X6
-	VPINSRB        $0x01, 17(BX), X6, X6
-	VPINSRB        $0x02, 34(BX), X6, X6
-	VPINSRB        $0x03, 51(BX), X6, X6
-	VPINSRB        $0x04, 68(BX), X6, X6
-	VPINSRB        $0x05, 85(BX), X6, X6
-	VPINSRB        $0x06, 102(BX), X6, X6
-	VPINSRB        $0x07, 119(BX), X6, X6
+	VPINSRB        $0x00, (R9), X6, X6
+	VPINSRB        $0x01, 17(R9), X6, X6
+	VPINSRB        $0x02, 34(R9), X6, X6
+	VPINSRB        $0x03, 51(R9), X6, X6
+	VPINSRB        $0x04, 68(R9), X6, X6
+	VPINSRB        $0x05, 85(R9), X6, X6
+	VPINSRB        $0x06, 102(R9), X6, X6
+	VPINSRB        $0x07, 119(R9), X6, X6
 	VPMOVZXBD      X6, Y6
 	VMOVDQA        Y6, Y7
 	VPADDD         int8Constant3<>+0(SB), Y7, Y6
@@ -5931,8 +6264,8 @@ next:
 	VPCMPEQD       int8Constant33<>+0(SB), Y7, Y7
 	VPAND          int8Constant34<>+0(SB), Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VMULPS         (CX), Y6, Y6
-	VMOVUPS        Y6, (SP)
+	VMULPS         (R10), Y6, Y6
+	VMOVUPS        Y6, (SP)(R8*1)
 	VBROADCASTI128 1(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y4, Y6, Y6
@@ -5940,7 +6273,7 @@ next:
 	VMOVDQU        (DX), Y7
 	VPDPBUSD       (AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   (SP), Y6
+	VBROADCASTSS   (SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 18(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5949,7 +6282,7 @@ next:
 	VMOVDQU        32(DX), Y7
 	VPDPBUSD       32(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   4(SP), Y6
+	VBROADCASTSS   4(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 35(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5958,7 +6291,7 @@ next:
 	VMOVDQU        64(DX), Y7
 	VPDPBUSD       64(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   8(SP), Y6
+	VBROADCASTSS   8(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 52(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5967,7 +6300,7 @@ next:
 	VMOVDQU        96(DX), Y7
 	VPDPBUSD       96(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   12(SP), Y6
+	VBROADCASTSS   12(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 69(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5976,7 +6309,7 @@ next:
 	VMOVDQU        128(DX), Y7
 	VPDPBUSD       128(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   16(SP), Y6
+	VBROADCASTSS   16(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 86(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5985,7 +6318,7 @@ next:
 	VMOVDQU        160(DX), Y7
 	VPDPBUSD       160(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   20(SP), Y6
+	VBROADCASTSS   20(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 103(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5994,7 +6327,7 @@ next:
 	VMOVDQU        192(DX), Y7
 	VPDPBUSD       192(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   24(SP), Y6
+	VBROADCASTSS   24(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 120(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -6003,12 +6336,14 @@ next:
 	VMOVDQU        224(DX), Y7
 	VPDPBUSD       224(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   28(SP), Y6
+	VBROADCASTSS   28(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+136, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -6404,29 +6739,40 @@ end:
 	RET
 
 // func int8Dot1TQ1_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1TQ1_0VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant35<>+0(SB), Y2
-	VMOVDQU int8Constant36<>+0(SB), Y3
-	VMOVDQU int8Constant37<>+0(SB), Y4
-	VMOVDQU int8Constant38<>+0(SB), Y5
-	VMOVDQU int8Constant39<>+0(SB), Y6
-	VMOVDQU int8Constant40<>+0(SB), Y7
-	VMOVDQU int8Constant41<>+0(SB), Y8
-	VMOVDQU int8Constant42<>+0(SB), Y9
-
-next:
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1TQ1_0VNNI(SB), NOSPLIT, $128-64
+	MOVQ         x+8(FP), AX
+	MOVQ         scales+16(FP), CX
+	MOVQ         quads+32(FP), DX
+	MOVQ         src+48(FP), BX
+	MOVQ         blocks+56(FP), SI
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VMOVDQU      int8Constant35<>+0(SB), Y2
+	VMOVDQU      int8Constant36<>+0(SB), Y3
+	VMOVDQU      int8Constant37<>+0(SB), Y4
+	VMOVDQU      int8Constant38<>+0(SB), Y5
+	VMOVDQU      int8Constant39<>+0(SB), Y6
+	VMOVDQU      int8Constant40<>+0(SB), Y7
+	VMOVDQU      int8Constant41<>+0(SB), Y8
+	VMOVDQU      int8Constant42<>+0(SB), Y9
+	XORQ         DI, DI
+	MOVQ         $0x0000000000000040, R8
 	VPBROADCASTW 52(BX), X10
 	VCVTPH2PS    X10, Y10
 	VMULPS       (CX), Y10, Y10
-	VMOVUPS      Y10, (SP)
+	VMOVUPS      Y10, (SP)(DI*1)
+
+next:
+	LEAQ         54(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x01
+	CMOVQEQ      BX, R9
+	CMOVQEQ      CX, R10
+	VPBROADCASTW 52(R9), X10
+	VCVTPH2PS    X10, Y10
+	VMULPS       (R10), Y10, Y10
+	VMOVUPS      Y10, (SP)(R8*1)
 	VMOVDQU      (BX), X11
 	VINSERTI128  $0x01, 16(BX), Y11, Y10
 	VXORPS       Y12, Y12, Y12
@@ -6439,7 +6785,7 @@ next:
 	VMOVDQU      (DX), Y10
 	VPDPBUSD     (AX), Y12, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS (SP), Y12
+	VBROADCASTSS (SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VMOVDQU      (BX), X11
 	VINSERTI128  $0x01, 16(BX), Y11, Y10
@@ -6459,7 +6805,7 @@ next:
 	VMOVDQU      32(DX), Y10
 	VPDPBUSD     32(AX), Y12, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 4(SP), Y12
+	VBROADCASTSS 4(SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y1
 	VMOVDQU      (BX), X11
 	VINSERTI128  $0x01, 16(BX), Y11, Y10
@@ -6479,7 +6825,7 @@ next:
 	VMOVDQU      64(DX), Y10
 	VPDPBUSD     64(AX), Y12, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 8(SP), Y12
+	VBROADCASTSS 8(SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VMOVDQU      (BX), X11
 	VINSERTI128  $0x01, 16(BX), Y11, Y10
@@ -6499,7 +6845,7 @@ next:
 	VMOVDQU      96(DX), Y10
 	VPDPBUSD     96(AX), Y12, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 12(SP), Y12
+	VBROADCASTSS 12(SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y1
 	VMOVDQU      (BX), X11
 	VINSERTI128  $0x01, 16(BX), Y11, Y10
@@ -6519,7 +6865,7 @@ next:
 	VMOVDQU      128(DX), Y10
 	VPDPBUSD     128(AX), Y12, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 16(SP), Y12
+	VBROADCASTSS 16(SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VMOVDQU      32(BX), X11
 	VINSERTI128  $0x01, 32(BX), Y11, Y10
@@ -6539,7 +6885,7 @@ next:
 	VMOVDQU      160(DX), Y10
 	VPDPBUSD     160(AX), Y12, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 20(SP), Y12
+	VBROADCASTSS 20(SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y1
 	VMOVDQU      32(BX), X11
 	VINSERTI128  $0x01, 32(BX), Y11, Y10
@@ -6559,7 +6905,7 @@ next:
 	VMOVDQU      192(DX), Y10
 	VPDPBUSD     192(AX), Y12, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 24(SP), Y12
+	VBROADCASTSS 24(SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VMOVDQU      32(BX), X11
 	VINSERTI128  $0x01, 38(BX), Y11, Y10
@@ -6580,12 +6926,14 @@ next:
 	VMOVDQU      224(DX), Y10
 	VPDPBUSD     224(AX), Y12, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 28(SP), Y12
+	VBROADCASTSS 28(SP)(DI*1), Y12
 	VFMADD231PS  Y12, Y10, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+256, DX
 	ADDQ         $+54, BX
+	XORQ         $+64, DI
+	XORQ         $+64, R8
 	DECQ         SI
 	JNE          next
 	VADDPS       Y1, Y0, Y0
@@ -6949,28 +7297,39 @@ next:
 	RET
 
 // func int8Dot1TQ2_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1TQ2_0VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant25<>+0(SB), Y2
-
-next:
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1TQ2_0VNNI(SB), NOSPLIT, $128-64
+	MOVQ         x+8(FP), AX
+	MOVQ         scales+16(FP), CX
+	MOVQ         quads+32(FP), DX
+	MOVQ         src+48(FP), BX
+	MOVQ         blocks+56(FP), SI
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VMOVDQU      int8Constant25<>+0(SB), Y2
+	XORQ         DI, DI
+	MOVQ         $0x0000000000000040, R8
 	VPBROADCASTW 64(BX), X3
 	VCVTPH2PS    X3, Y3
 	VMULPS       (CX), Y3, Y3
-	VMOVUPS      Y3, (SP)
+	VMOVUPS      Y3, (SP)(DI*1)
+
+next:
+	LEAQ         66(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x01
+	CMOVQEQ      BX, R9
+	CMOVQEQ      CX, R10
+	VPBROADCASTW 64(R9), X3
+	VCVTPH2PS    X3, Y3
+	VMULPS       (R10), Y3, Y3
+	VMOVUPS      Y3, (SP)(R8*1)
 	VMOVDQU      (BX), Y3
 	VPAND        Y2, Y3, Y3
 	VMOVDQU      (DX), Y4
 	VPDPBUSD     (AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS (SP), Y3
+	VBROADCASTSS (SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	VMOVDQU      (BX), Y3
 	VPSRLW       $0x02, Y3, Y3
@@ -6978,7 +7337,7 @@ next:
 	VMOVDQU      32(DX), Y4
 	VPDPBUSD     32(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 4(SP), Y3
+	VBROADCASTSS 4(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	VMOVDQU      (BX), Y3
 	VPSRLW       $0x04, Y3, Y3
@@ -6986,7 +7345,7 @@ next:
 	VMOVDQU      64(DX), Y4
 	VPDPBUSD     64(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 8(SP), Y3
+	VBROADCASTSS 8(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	VMOVDQU      (BX), Y3
 	VPSRLW       $0x06, Y3, Y3
@@ -6994,14 +7353,14 @@ next:
 	VMOVDQU      96(DX), Y4
 	VPDPBUSD     96(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 12(SP), Y3
+	VBROADCASTSS 12(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	VMOVDQU      32(BX), Y3
 	VPAND        Y2, Y3, Y3
 	VMOVDQU      128(DX), Y4
 	VPDPBUSD     128(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 16(SP), Y3
+	VBROADCASTSS 16(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	VMOVDQU      32(BX), Y3
 	VPSRLW       $0x02, Y3, Y3
@@ -7009,7 +7368,7 @@ next:
 	VMOVDQU      160(DX), Y4
 	VPDPBUSD     160(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 20(SP), Y3
+	VBROADCASTSS 20(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	VMOVDQU      32(BX), Y3
 	VPSRLW       $0x04, Y3, Y3
@@ -7017,7 +7376,7 @@ next:
 	VMOVDQU      192(DX), Y4
 	VPDPBUSD     192(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 24(SP), Y3
+	VBROADCASTSS 24(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	VMOVDQU      32(BX), Y3
 	VPSRLW       $0x06, Y3, Y3
@@ -7025,12 +7384,14 @@ next:
 	VMOVDQU      224(DX), Y4
 	VPDPBUSD     224(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 28(SP), Y3
+	VBROADCASTSS 28(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+256, DX
 	ADDQ         $+66, BX
+	XORQ         $+64, DI
+	XORQ         $+64, R8
 	DECQ         SI
 	JNE          next
 	VADDPS       Y1, Y0, Y0
@@ -7296,27 +7657,27 @@ next:
 	RET
 
 // func int8Dot1NVFP4VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
-TEXT ·int8Dot1NVFP4VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant31<>+0(SB), Y2
-	VMOVDQU int8Constant12<>+0(SB), Y3
-	VMOVDQU int8Constant46<>+0(SB), Y4
-	VMOVDQU int8Constant47<>+0(SB), Y5
-	VMOVDQU int8Constant1<>+0(SB), Y6
-	VMOVDQU int8Constant48<>+0(SB), Y7
-	VMOVDQU int8Constant14<>+0(SB), Y8
-	VMOVDQU int8Constant49<>+0(SB), Y9
-	SUBQ    $0x04, SI
-	JLT     short
-
-next:
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, FMA3
+TEXT ·int8Dot1NVFP4VNNI(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant31<>+0(SB), Y2
+	VMOVDQU        int8Constant12<>+0(SB), Y3
+	VMOVDQU        int8Constant46<>+0(SB), Y4
+	VMOVDQU        int8Constant47<>+0(SB), Y5
+	VMOVDQU        int8Constant1<>+0(SB), Y6
+	VMOVDQU        int8Constant48<>+0(SB), Y7
+	VMOVDQU        int8Constant14<>+0(SB), Y8
+	VMOVDQU        int8Constant49<>+0(SB), Y9
+	SUBQ           $0x04, SI
+	JLT            short
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VMOVD          (BX), X10
 	VPINSRD        $0x01, 36(BX), X10, X10
 	VPMOVZXBD      X10, Y10
@@ -7336,11 +7697,42 @@ next:
 	VBROADCASTF128 (CX), Y13
 	VPERMILPS      Y8, Y13, Y13
 	VMULPS         Y13, Y10, Y13
-	VMOVUPS        Y13, (SP)
+	VMOVUPS        Y13, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y8, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, 32(SP)
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           144(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x04
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
+	VMOVD          (R9), X10
+	VPINSRD        $0x01, 36(R9), X10, X10
+	VPMOVZXBD      X10, Y10
+	VPAND          Y7, Y10, Y10
+	VPCMPEQD       Y7, Y10, Y11
+	VPANDN         Y10, Y11, Y10
+	VPSLLD         $0x14, Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMOVD          72(R9), X11
+	VPINSRD        $0x01, 108(R9), X11, X11
+	VPMOVZXBD      X11, Y11
+	VPAND          Y7, Y11, Y11
+	VPCMPEQD       Y7, Y11, Y13
+	VPANDN         Y11, Y13, Y11
+	VPSLLD         $0x14, Y11, Y11
+	VMULPS         Y9, Y11, Y11
+	VBROADCASTF128 (R10), Y13
+	VPERMILPS      Y8, Y13, Y13
+	VMULPS         Y13, Y10, Y13
+	VMOVUPS        Y13, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
 	VBROADCASTI128 4(BX), Y10
 	VPSHUFB        Y5, Y10, Y10
 	VPSRLVQ        Y4, Y10, Y10
@@ -7349,7 +7741,7 @@ next:
 	VMOVDQU        (DX), Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   (SP), Y10
+	VBROADCASTSD   (SP)(DI*1), Y10
 	VPERMILPS      Y3, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VBROADCASTI128 20(BX), Y10
@@ -7360,7 +7752,7 @@ next:
 	VMOVDQU        32(DX), Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   8(SP), Y10
+	VBROADCASTSD   8(SP)(DI*1), Y10
 	VPERMILPS      Y3, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VBROADCASTI128 40(BX), Y10
@@ -7371,7 +7763,7 @@ next:
 	VMOVDQU        64(DX), Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   16(SP), Y10
+	VBROADCASTSD   16(SP)(DI*1), Y10
 	VPERMILPS      Y3, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VBROADCASTI128 56(BX), Y10
@@ -7382,7 +7774,7 @@ next:
 	VMOVDQU        96(DX), Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   24(SP), Y10
+	VBROADCASTSD   24(SP)(DI*1), Y10
 	VPERMILPS      Y3, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VBROADCASTI128 76(BX), Y10
@@ -7393,7 +7785,7 @@ next:
 	VMOVDQU        128(DX), Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   32(SP), Y10
+	VBROADCASTSD   32(SP)(DI*1), Y10
 	VPERMILPS      Y3, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VBROADCASTI128 92(BX), Y10
@@ -7404,7 +7796,7 @@ next:
 	VMOVDQU        160(DX), Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   40(SP), Y10
+	VBROADCASTSD   40(SP)(DI*1), Y10
 	VPERMILPS      Y3, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VBROADCASTI128 112(BX), Y10
@@ -7415,7 +7807,7 @@ next:
 	VMOVDQU        192(DX), Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   48(SP), Y10
+	VBROADCASTSD   48(SP)(DI*1), Y10
 	VPERMILPS      Y3, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VBROADCASTI128 128(BX), Y10
@@ -7426,13 +7818,15 @@ next:
 	VMOVDQU        224(DX), Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   56(SP), Y10
+	VBROADCASTSD   56(SP)(DI*1), Y10
 	VPERMILPS      Y3, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+144, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x04, SI
 	JGE            next
 
@@ -7940,35 +8334,54 @@ end:
 	RET
 
 // func int8Dot1Q1_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q1_0VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant50<>+0(SB), Y2
-	VMOVDQU int8Constant17<>+0(SB), Y3
-	VMOVDQU int8Constant51<>+0(SB), Y4
-	VMOVDQU int8Constant18<>+0(SB), Y5
-	SUBQ    $0x02, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q1_0VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant50<>+0(SB), Y2
+	VMOVDQU   int8Constant17<>+0(SB), Y3
+	VMOVDQU   int8Constant51<>+0(SB), Y4
+	VMOVDQU   int8Constant18<>+0(SB), Y5
+	SUBQ      $0x02, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X6, X6, X6
+	VPINSRW   $0x00, (BX), X6, X6
+	VPINSRW   $0x01, (BX), X6, X6
+	VPINSRW   $0x02, (BX), X6, X6
+	VPINSRW   $0x03, (BX), X6, X6
+	VPINSRW   $0x04, 18(BX), X6, X6
+	VPINSRW   $0x05, 18(BX), X6, X6
+	VPINSRW   $0x06, 18(BX), X6, X6
+	VPINSRW   $0x07, 18(BX), X6, X6
+	VCVTPH2PS X6, Y6
+	VMULPS    (CX), Y6, Y6
+	VMOVUPS   Y6, (SP)(DI*1)
 
 next:
+	LEAQ         36(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x02
+	CMOVQLT      BX, R9
+	CMOVQLT      CX, R10
 	VPXOR        X6, X6, X6
-	VPINSRW      $0x00, (BX), X6, X6
-	VPINSRW      $0x01, (BX), X6, X6
-	VPINSRW      $0x02, (BX), X6, X6
-	VPINSRW      $0x03, (BX), X6, X6
-	VPINSRW      $0x04, 18(BX), X6, X6
-	VPINSRW      $0x05, 18(BX), X6, X6
-	VPINSRW      $0x06, 18(BX), X6, X6
-	VPINSRW      $0x07, 18(BX), X6, X6
+	VPINSRW      $0x00, (R9), X6, X6
+	VPINSRW      $0x01, (R9), X6, X6
+	VPINSRW      $0x02, (R9), X6, X6
+	VPINSRW      $0x03, (R9), X6, X6
+	VPINSRW      $0x04, 18(R9), X6, X6
+	VPINSRW      $0x05, 18(R9), X6, X6
+	VPINSRW      $0x06, 18(R9), X6, X6
+	VPINSRW      $0x07, 18(R9), X6, X6
 	VCVTPH2PS    X6, Y6
-	VMULPS       (CX), Y6, Y6
-	VMOVUPS      Y6, (SP)
+	VMULPS       (R10), Y6, Y6
+	VMOVUPS      Y6, (SP)(R8*1)
 	VPBROADCASTD 2(BX), Y6
 	VPSHUFB      Y3, Y6, Y6
 	VPAND        Y5, Y6, Y6
@@ -7978,7 +8391,7 @@ next:
 	VMOVDQU      (DX), Y8
 	VPDPBUSD     (AX), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VBROADCASTSS (SP), Y6
+	VBROADCASTSS (SP)(DI*1), Y6
 	VFMADD231PS  Y6, Y8, Y0
 	VPBROADCASTD 6(BX), Y6
 	VPSHUFB      Y3, Y6, Y6
@@ -7989,7 +8402,7 @@ next:
 	VMOVDQU      32(DX), Y8
 	VPDPBUSD     32(AX), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VBROADCASTSS 4(SP), Y6
+	VBROADCASTSS 4(SP)(DI*1), Y6
 	VFMADD231PS  Y6, Y8, Y1
 	VPBROADCASTD 10(BX), Y6
 	VPSHUFB      Y3, Y6, Y6
@@ -8000,7 +8413,7 @@ next:
 	VMOVDQU      64(DX), Y8
 	VPDPBUSD     64(AX), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VBROADCASTSS 8(SP), Y6
+	VBROADCASTSS 8(SP)(DI*1), Y6
 	VFMADD231PS  Y6, Y8, Y0
 	VPBROADCASTD 14(BX), Y6
 	VPSHUFB      Y3, Y6, Y6
@@ -8011,7 +8424,7 @@ next:
 	VMOVDQU      96(DX), Y8
 	VPDPBUSD     96(AX), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VBROADCASTSS 12(SP), Y6
+	VBROADCASTSS 12(SP)(DI*1), Y6
 	VFMADD231PS  Y6, Y8, Y1
 	VPBROADCASTD 20(BX), Y6
 	VPSHUFB      Y3, Y6, Y6
@@ -8022,7 +8435,7 @@ next:
 	VMOVDQU      128(DX), Y8
 	VPDPBUSD     128(AX), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VBROADCASTSS 16(SP), Y6
+	VBROADCASTSS 16(SP)(DI*1), Y6
 	VFMADD231PS  Y6, Y8, Y0
 	VPBROADCASTD 24(BX), Y6
 	VPSHUFB      Y3, Y6, Y6
@@ -8033,7 +8446,7 @@ next:
 	VMOVDQU      160(DX), Y8
 	VPDPBUSD     160(AX), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VBROADCASTSS 20(SP), Y6
+	VBROADCASTSS 20(SP)(DI*1), Y6
 	VFMADD231PS  Y6, Y8, Y1
 	VPBROADCASTD 28(BX), Y6
 	VPSHUFB      Y3, Y6, Y6
@@ -8044,7 +8457,7 @@ next:
 	VMOVDQU      192(DX), Y8
 	VPDPBUSD     192(AX), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VBROADCASTSS 24(SP), Y6
+	VBROADCASTSS 24(SP)(DI*1), Y6
 	VFMADD231PS  Y6, Y8, Y0
 	VPBROADCASTD 32(BX), Y6
 	VPSHUFB      Y3, Y6, Y6
@@ -8055,12 +8468,14 @@ next:
 	VMOVDQU      224(DX), Y8
 	VPDPBUSD     224(AX), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VBROADCASTSS 28(SP), Y6
+	VBROADCASTSS 28(SP)(DI*1), Y6
 	VFMADD231PS  Y6, Y8, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+256, DX
 	ADDQ         $+36, BX
+	XORQ         $+64, DI
+	XORQ         $+64, R8
 	SUBQ         $0x02, SI
 	JGE          next
 
@@ -8568,36 +8983,55 @@ end:
 	RET
 
 // func int8Dot1Q2_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q2_0VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant52<>+0(SB), Y2
-	VMOVDQU int8Constant25<>+0(SB), Y3
-	VMOVDQU int8Constant53<>+0(SB), Y3
-	VMOVDQU int8Constant54<>+0(SB), Y5
-	VMOVDQU int8Constant55<>+0(SB), Y6
-	SUBQ    $0x04, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q2_0VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant52<>+0(SB), Y2
+	VMOVDQU   int8Constant25<>+0(SB), Y3
+	VMOVDQU   int8Constant53<>+0(SB), Y3
+	VMOVDQU   int8Constant54<>+0(SB), Y5
+	VMOVDQU   int8Constant55<>+0(SB), Y6
+	SUBQ      $0x04, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X4, X4, X4
+	VPINSRW   $0x00, (BX), X4, X4
+	VPINSRW   $0x01, (BX), X4, X4
+	VPINSRW   $0x02, 18(BX), X4, X4
+	VPINSRW   $0x03, 18(BX), X4, X4
+	VPINSRW   $0x04, 36(BX), X4, X4
+	VPINSRW   $0x05, 36(BX), X4, X4
+	VPINSRW   $0x06, 54(BX), X4, X4
+	VPINSRW   $0x07, 54(BX), X4, X4
+	VCVTPH2PS X4, Y7
+	VMULPS    (CX), Y7, Y7
+	VMOVUPS   Y7, (SP)(DI*1)
 
 next:
+	LEAQ           72(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x04
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X4, X4, X4
-	VPINSRW        $0x00, (BX), X4, X4
-	VPINSRW        $0x01, (BX), X4, X4
-	VPINSRW        $0x02, 18(BX), X4, X4
-	VPINSRW        $0x03, 18(BX), X4, X4
-	VPINSRW        $0x04, 36(BX), X4, X4
-	VPINSRW        $0x05, 36(BX), X4, X4
-	VPINSRW        $0x06, 54(BX), X4, X4
-	VPINSRW        $0x07, 54(BX), X4, X4
+	VPINSRW        $0x00, (R9), X4, X4
+	VPINSRW        $0x01, (R9), X4, X4
+	VPINSRW        $0x02, 18(R9), X4, X4
+	VPINSRW        $0x03, 18(R9), X4, X4
+	VPINSRW        $0x04, 36(R9), X4, X4
+	VPINSRW        $0x05, 36(R9), X4, X4
+	VPINSRW        $0x06, 54(R9), X4, X4
+	VPINSRW        $0x07, 54(R9), X4, X4
 	VCVTPH2PS      X4, Y7
-	VMULPS         (CX), Y7, Y7
-	VMOVUPS        Y7, (SP)
+	VMULPS         (R10), Y7, Y7
+	VMOVUPS        Y7, (SP)(R8*1)
 	VBROADCASTI128 2(BX), Y7
 	VPSHUFB        Y5, Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
@@ -8608,7 +9042,7 @@ next:
 	VMOVDQU        (DX), Y8
 	VPDPBUSD       (AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   (SP), Y7
+	VBROADCASTSS   (SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y0
 	VBROADCASTI128 2(BX), Y7
 	VPSHUFB        Y6, Y7, Y7
@@ -8620,7 +9054,7 @@ next:
 	VMOVDQU        32(DX), Y8
 	VPDPBUSD       32(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   4(SP), Y7
+	VBROADCASTSS   4(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y1
 	VBROADCASTI128 20(BX), Y7
 	VPSHUFB        Y5, Y7, Y7
@@ -8632,7 +9066,7 @@ next:
 	VMOVDQU        64(DX), Y8
 	VPDPBUSD       64(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   8(SP), Y7
+	VBROADCASTSS   8(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y0
 	VBROADCASTI128 20(BX), Y7
 	VPSHUFB        Y6, Y7, Y7
@@ -8644,7 +9078,7 @@ next:
 	VMOVDQU        96(DX), Y8
 	VPDPBUSD       96(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   12(SP), Y7
+	VBROADCASTSS   12(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y1
 	VBROADCASTI128 38(BX), Y7
 	VPSHUFB        Y5, Y7, Y7
@@ -8656,7 +9090,7 @@ next:
 	VMOVDQU        128(DX), Y8
 	VPDPBUSD       128(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   16(SP), Y7
+	VBROADCASTSS   16(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y0
 	VBROADCASTI128 38(BX), Y7
 	VPSHUFB        Y6, Y7, Y7
@@ -8668,7 +9102,7 @@ next:
 	VMOVDQU        160(DX), Y8
 	VPDPBUSD       160(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   20(SP), Y7
+	VBROADCASTSS   20(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y1
 	VBROADCASTI128 56(BX), Y7
 	VPSHUFB        Y5, Y7, Y7
@@ -8680,7 +9114,7 @@ next:
 	VMOVDQU        192(DX), Y8
 	VPDPBUSD       192(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   24(SP), Y7
+	VBROADCASTSS   24(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y0
 	VBROADCASTI128 56(BX), Y7
 	VPSHUFB        Y6, Y7, Y7
@@ -8692,12 +9126,14 @@ next:
 	VMOVDQU        224(DX), Y8
 	VPDPBUSD       224(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   28(SP), Y7
+	VBROADCASTSS   28(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+72, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x04, SI
 	JGE            next
 
@@ -9140,202 +9576,253 @@ end:
 	RET
 
 // func int8Dot1IQ1_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1IQ1_SVNNI(SB), NOSPLIT, $192-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant56<>+0(SB), Y2
-	VMOVDQU int8Constant57<>+0(SB), Y3
-	VMOVDQU int8Constant58<>+0(SB), Y4
-
-next:
-	VMOVDQU        2(BX), X6
-	VINSERTI128    $0x01, 10(BX), Y6, Y5
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ1_SVNNI(SB), NOSPLIT, $384-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant56<>+0(SB), Y2
+	VMOVDQU        int8Constant57<>+0(SB), Y3
+	VMOVDQU        int8Constant58<>+0(SB), Y4
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000c0, R8
+	VMOVDQU        2(BX), X5
+	VINSERTI128    $0x01, 10(BX), Y5, Y5
 	VPSHUFB        Y2, Y5, Y5
-	VBROADCASTI128 34(BX), Y7
-	VPSHUFB        int8Constant59<>+0(SB), Y7, Y7
-	VPMULLW        Y4, Y7, Y7
-	VPSRLW         $0x07, Y7, Y7
-	VPAND          Y3, Y7, Y7
-	VPSLLW         $0x08, Y7, Y7
-	VPOR           Y7, Y5, Y5
-	VMOVDQU        Y5, 64(SP)
-	VMOVDQU        18(BX), X6
-	VINSERTI128    $0x01, 26(BX), Y6, Y5
+	VBROADCASTI128 34(BX), Y6
+	VPSHUFB        int8Constant59<>+0(SB), Y6, Y6
+	VPMULLW        Y4, Y6, Y6
+	VPSRLW         $0x07, Y6, Y6
+	VPAND          Y3, Y6, Y6
+	VPSLLW         $0x08, Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VMOVDQU        Y5, 64(SP)(DI*1)
+	VMOVDQU        18(BX), X7
+	VINSERTI128    $0x01, 26(BX), Y7, Y5
 	VPSHUFB        Y2, Y5, Y5
-	VBROADCASTI128 34(BX), Y7
-	VPSHUFB        int8Constant60<>+0(SB), Y7, Y7
-	VPMULLW        Y4, Y7, Y7
-	VPSRLW         $0x07, Y7, Y7
-	VPAND          Y3, Y7, Y7
-	VPSLLW         $0x08, Y7, Y7
-	VPOR           Y7, Y5, Y5
-	VMOVDQU        Y5, 96(SP)
+	VBROADCASTI128 34(BX), Y6
+	VPSHUFB        int8Constant60<>+0(SB), Y6, Y6
+	VPMULLW        Y4, Y6, Y6
+	VPSRLW         $0x07, Y6, Y6
+	VPAND          Y3, Y6, Y6
+	VPSLLW         $0x08, Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VMOVDQU        Y5, 96(SP)(DI*1)
 	VBROADCASTI128 34(BX), Y5
 	VPSHUFB        int8Constant61<>+0(SB), Y5, Y5
 	VPSRLW         $0x07, Y5, Y5
 	VPAND          int8Constant62<>+0(SB), Y5, Y5
-	VXORPS         Y7, Y7, Y7
-	VPSUBW         Y5, Y7, Y7
-	VPANDN         int8Constant63<>+0(SB), Y7, Y7
-	VMOVDQU        Y7, 128(SP)
+	VXORPS         Y6, Y6, Y6
+	VPSUBW         Y5, Y6, Y6
+	VPANDN         int8Constant63<>+0(SB), Y6, Y6
+	VMOVDQU        Y6, 128(SP)(DI*1)
 	VPBROADCASTW   (BX), X5
 	VCVTPH2PS      X5, Y5
-	VBROADCASTI128 34(BX), Y7
-	VPSHUFB        int8Constant64<>+0(SB), Y7, Y7
-	VPSRLVD        int8Constant26<>+0(SB), Y7, Y7
-	VPAND          int8Constant65<>+0(SB), Y7, Y7
-	VCVTDQ2PS      Y7, Y7
-	VMULPS         int8Constant66<>+0(SB), Y7, Y7
-	VADDPS         int8Constant67<>+0(SB), Y7, Y7
-	VMULPS         Y5, Y7, Y7
-	VMULPS         (CX), Y7, Y5
-	VMOVUPS        Y5, (SP)
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        64(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        66(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	MOVWQZX        68(SP), R8
-	VMOVQ          (DI)(R8*8), X5
-	MOVWQZX        70(SP), R8
-	VMOVHPS        (DI)(R8*8), X5, X5
-	VINSERTI128    $0x01, X5, Y6, Y5
-	VPBROADCASTW   128(SP), Y7
-	VPADDB         Y7, Y5, Y5
-	VMOVDQU        (DX), Y7
-	VPDPBUSD       (AX), Y5, Y7
-	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   (SP), Y5
-	VFMADD231PS    Y5, Y7, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        72(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        74(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	MOVWQZX        76(SP), R8
-	VMOVQ          (DI)(R8*8), X5
-	MOVWQZX        78(SP), R8
-	VMOVHPS        (DI)(R8*8), X5, X5
-	VINSERTI128    $0x01, X5, Y6, Y5
-	VPBROADCASTW   130(SP), Y7
-	VPADDB         Y7, Y5, Y5
-	VMOVDQU        32(DX), Y7
-	VPDPBUSD       32(AX), Y5, Y7
-	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   4(SP), Y5
-	VFMADD231PS    Y5, Y7, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        80(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        82(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	MOVWQZX        84(SP), R8
-	VMOVQ          (DI)(R8*8), X5
-	MOVWQZX        86(SP), R8
-	VMOVHPS        (DI)(R8*8), X5, X5
-	VINSERTI128    $0x01, X5, Y6, Y5
-	VPBROADCASTW   132(SP), Y7
-	VPADDB         Y7, Y5, Y5
-	VMOVDQU        64(DX), Y7
-	VPDPBUSD       64(AX), Y5, Y7
-	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   8(SP), Y5
-	VFMADD231PS    Y5, Y7, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        88(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        90(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	MOVWQZX        92(SP), R8
-	VMOVQ          (DI)(R8*8), X5
-	MOVWQZX        94(SP), R8
-	VMOVHPS        (DI)(R8*8), X5, X5
-	VINSERTI128    $0x01, X5, Y6, Y5
-	VPBROADCASTW   134(SP), Y7
-	VPADDB         Y7, Y5, Y5
-	VMOVDQU        96(DX), Y7
-	VPDPBUSD       96(AX), Y5, Y7
-	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   12(SP), Y5
-	VFMADD231PS    Y5, Y7, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        96(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        98(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	MOVWQZX        100(SP), R8
-	VMOVQ          (DI)(R8*8), X5
-	MOVWQZX        102(SP), R8
-	VMOVHPS        (DI)(R8*8), X5, X5
-	VINSERTI128    $0x01, X5, Y6, Y5
-	VPBROADCASTW   136(SP), Y7
-	VPADDB         Y7, Y5, Y5
-	VMOVDQU        128(DX), Y7
-	VPDPBUSD       128(AX), Y5, Y7
-	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   16(SP), Y5
-	VFMADD231PS    Y5, Y7, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        104(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        106(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	MOVWQZX        108(SP), R8
-	VMOVQ          (DI)(R8*8), X5
-	MOVWQZX        110(SP), R8
-	VMOVHPS        (DI)(R8*8), X5, X5
-	VINSERTI128    $0x01, X5, Y6, Y5
-	VPBROADCASTW   138(SP), Y7
-	VPADDB         Y7, Y5, Y5
-	VMOVDQU        160(DX), Y7
-	VPDPBUSD       160(AX), Y5, Y7
-	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   20(SP), Y5
-	VFMADD231PS    Y5, Y7, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        112(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        114(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	MOVWQZX        116(SP), R8
-	VMOVQ          (DI)(R8*8), X5
-	MOVWQZX        118(SP), R8
-	VMOVHPS        (DI)(R8*8), X5, X5
-	VINSERTI128    $0x01, X5, Y6, Y5
-	VPBROADCASTW   140(SP), Y7
-	VPADDB         Y7, Y5, Y5
-	VMOVDQU        192(DX), Y7
-	VPDPBUSD       192(AX), Y5, Y7
-	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   24(SP), Y5
-	VFMADD231PS    Y5, Y7, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        120(SP), R8
-	VMOVQ          (DI)(R8*8), X6
-	MOVWQZX        122(SP), R8
-	VMOVHPS        (DI)(R8*8), X6, X6
-	MOVWQZX        124(SP), R8
-	VMOVQ          (DI)(R8*8), X5
-	MOVWQZX        126(SP), R8
-	VMOVHPS        (DI)(R8*8), X5, X5
-	VINSERTI128    $0x01, X5, Y6, Y5
-	VPBROADCASTW   142(SP), Y7
-	VPADDB         Y7, Y5, Y5
-	VMOVDQU        224(DX), Y7
-	VPDPBUSD       224(AX), Y5, Y7
-	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   28(SP), Y5
-	VFMADD231PS    Y5, Y7, Y1
+	VBROADCASTI128 34(BX), Y6
+	VPSHUFB        int8Constant64<>+0(SB), Y6, Y6
+	VPSRLVD        int8Constant26<>+0(SB), Y6, Y6
+	VPAND          int8Constant65<>+0(SB), Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         int8Constant66<>+0(SB), Y6, Y6
+	VADDPS         int8Constant67<>+0(SB), Y6, Y6
+	VMULPS         Y5, Y6, Y6
+	VMULPS         (CX), Y6, Y5
+	VMOVUPS        Y5, (SP)(DI*1)
+
+next:
+	LEAQ           50(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X7
+	VINSERTI128    $0x01, 10(R9), Y7, Y5
+	VPSHUFB        Y2, Y5, Y5
+	VBROADCASTI128 34(R9), Y6
+	VPSHUFB        int8Constant59<>+0(SB), Y6, Y6
+	VPMULLW        Y4, Y6, Y6
+	VPSRLW         $0x07, Y6, Y6
+	VPAND          Y3, Y6, Y6
+	VPSLLW         $0x08, Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VMOVDQU        Y5, 64(SP)(R8*1)
+	VMOVDQU        18(R9), X7
+	VINSERTI128    $0x01, 26(R9), Y7, Y5
+	VPSHUFB        Y2, Y5, Y5
+	VBROADCASTI128 34(R9), Y6
+	VPSHUFB        int8Constant60<>+0(SB), Y6, Y6
+	VPMULLW        Y4, Y6, Y6
+	VPSRLW         $0x07, Y6, Y6
+	VPAND          Y3, Y6, Y6
+	VPSLLW         $0x08, Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VMOVDQU        Y5, 96(SP)(R8*1)
+	VBROADCASTI128 34(R9), Y5
+	VPSHUFB        int8Constant61<>+0(SB), Y5, Y5
+	VPSRLW         $0x07, Y5, Y5
+	VPAND          int8Constant62<>+0(SB), Y5, Y5
+	VXORPS         Y6, Y6, Y6
+	VPSUBW         Y5, Y6, Y6
+	VPANDN         int8Constant63<>+0(SB), Y6, Y6
+	VMOVDQU        Y6, 128(SP)(R8*1)
+	VPBROADCASTW   (R9), X5
+	VCVTPH2PS      X5, Y5
+	VBROADCASTI128 34(R9), Y6
+	VPSHUFB        int8Constant64<>+0(SB), Y6, Y6
+	VPSRLVD        int8Constant26<>+0(SB), Y6, Y6
+	VPAND          int8Constant65<>+0(SB), Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         int8Constant66<>+0(SB), Y6, Y6
+	VADDPS         int8Constant67<>+0(SB), Y6, Y6
+	VMULPS         Y5, Y6, Y6
+	VMULPS         (R10), Y6, Y5
+	VMOVUPS        Y5, (SP)(R8*1)
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        66(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        68(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        70(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   128(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        (DX), Y6
+	VPDPBUSD       (AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   (SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        74(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        76(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        78(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   130(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        32(DX), Y6
+	VPDPBUSD       32(AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   4(SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        82(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        84(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        86(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   132(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        64(DX), Y6
+	VPDPBUSD       64(AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   8(SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        90(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        92(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        94(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   134(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        96(DX), Y6
+	VPDPBUSD       96(AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   12(SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        98(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        100(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        102(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   136(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        128(DX), Y6
+	VPDPBUSD       128(AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   16(SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        106(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        108(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        110(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   138(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        160(DX), Y6
+	VPDPBUSD       160(AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   20(SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        114(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        116(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        118(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   140(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        192(DX), Y6
+	VPDPBUSD       192(AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   24(SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        122(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        124(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        126(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   142(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        224(DX), Y6
+	VPDPBUSD       224(AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   28(SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+50, BX
+	XORQ           $+192, DI
+	XORQ           $+192, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -9715,83 +10202,83 @@ next:
 	RET
 
 // func int8Dot1IQ1_MVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, BMI2, F16C, FMA3
-TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $192-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant12<>+0(SB), Y2
-	VMOVDQU int8Constant68<>+0(SB), Y3
-	VMOVDQU int8Constant57<>+0(SB), Y4
-	VMOVDQU int8Constant14<>+0(SB), Y5
-	VMOVDQU int8Constant67<>+0(SB), Y6
-	VMOVDQU int8Constant66<>+0(SB), Y7
-	VMOVDQU int8Constant69<>+0(SB), Y8
-	VMOVDQU int8Constant70<>+0(SB), Y9
-
-next:
-	VMOVDQU        (BX), X11
-	VINSERTI128    $0x01, 8(BX), Y11, Y10
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, BMI2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant12<>+0(SB), Y2
+	VMOVDQU        int8Constant68<>+0(SB), Y3
+	VMOVDQU        int8Constant57<>+0(SB), Y4
+	VMOVDQU        int8Constant14<>+0(SB), Y5
+	VMOVDQU        int8Constant67<>+0(SB), Y6
+	VMOVDQU        int8Constant66<>+0(SB), Y7
+	VMOVDQU        int8Constant69<>+0(SB), Y8
+	VMOVDQU        int8Constant70<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000c0, R8
+	VMOVDQU        (BX), X10
+	VINSERTI128    $0x01, 8(BX), Y10, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
 	VMOVDQU        32(BX), X11
-	VINSERTI128    $0x01, 36(BX), Y11, Y12
-	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant71<>+0(SB), Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPSLLW         $0x08, Y12, Y12
-	VPOR           Y12, Y10, Y10
-	VMOVDQU        Y10, 64(SP)
-	VMOVDQU        16(BX), X11
-	VINSERTI128    $0x01, 24(BX), Y11, Y10
+	VINSERTI128    $0x01, 36(BX), Y11, Y11
+	VPSHUFB        Y8, Y11, Y11
+	VPMULLW        int8Constant71<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        16(BX), X12
+	VINSERTI128    $0x01, 24(BX), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
-	VBROADCASTI128 40(BX), Y12
-	VPSHUFB        Y9, Y12, Y12
-	VPMULLW        int8Constant71<>+0(SB), Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPSLLW         $0x08, Y12, Y12
-	VPOR           Y12, Y10, Y10
-	VMOVDQU        Y10, 96(SP)
-	VMOVDQU        32(BX), X11
-	VINSERTI128    $0x01, 36(BX), Y11, Y10
+	VBROADCASTI128 40(BX), Y11
+	VPSHUFB        Y9, Y11, Y11
+	VPMULLW        int8Constant71<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        32(BX), X12
+	VINSERTI128    $0x01, 36(BX), Y12, Y10
 	VPSHUFB        Y8, Y10, Y10
 	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          int8Constant62<>+0(SB), Y10, Y10
-	VXORPS         Y12, Y12, Y12
-	VPSUBW         Y10, Y12, Y12
-	VPANDN         int8Constant63<>+0(SB), Y12, Y12
-	VMOVDQU        Y12, 128(SP)
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant63<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 128(SP)(DI*1)
 	VBROADCASTI128 40(BX), Y10
 	VPSHUFB        Y9, Y10, Y10
 	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          int8Constant62<>+0(SB), Y10, Y10
-	VXORPS         Y12, Y12, Y12
-	VPSUBW         Y10, Y12, Y12
-	VPANDN         int8Constant63<>+0(SB), Y12, Y12
-	VMOVDQU        Y12, 160(SP)
-	MOVQ           48(BX), DI
-	MOVQ           $0xf000f000f000f000, R8
-	PEXTQ          R8, DI, DI
-	VMOVD          DI, X10
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant63<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 160(SP)(DI*1)
+	MOVQ           48(BX), R9
+	MOVQ           $0xf000f000f000f000, R10
+	PEXTQ          R10, R9, R9
+	VMOVD          R9, X10
 	VPBROADCASTW   X10, X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 40(BX), Y12
-	VPSHUFB        int8Constant60<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant58<>+0(SB), Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPMOVZXWD      X12, Y12
-	VCVTDQ2PS      Y12, Y12
-	VMULPS         Y7, Y12, Y12
-	VADDPS         Y6, Y12, Y12
-	VMULPS         Y10, Y12, Y12
+	VBROADCASTI128 40(BX), Y11
+	VPSHUFB        int8Constant60<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant58<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPMOVZXWD      X11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y7, Y11, Y11
+	VADDPS         Y6, Y11, Y11
+	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 40(BX), Y13
 	VPSHUFB        int8Constant73<>+0(SB), Y13, Y13
 	VPMULLW        int8Constant74<>+0(SB), Y13, Y13
@@ -9804,168 +10291,253 @@ next:
 	VMULPS         Y10, Y13, Y13
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y5, Y10, Y10
-	VMULPS         Y10, Y12, Y10
-	VMOVUPS        Y10, (SP)
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        64(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        66(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        68(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        70(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   128(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPADDB         Y12, Y10, Y10
-	VMOVDQU        (DX), Y12
-	VPDPBUSD       (AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   (SP), Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           56(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        (R9), X12
+	VINSERTI128    $0x01, 8(R9), Y12, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VMOVDQU        32(R9), X12
+	VINSERTI128    $0x01, 36(R9), Y12, Y11
+	VPSHUFB        Y8, Y11, Y11
+	VPMULLW        int8Constant71<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        16(R9), X12
+	VINSERTI128    $0x01, 24(R9), Y12, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VBROADCASTI128 40(R9), Y11
+	VPSHUFB        Y9, Y11, Y11
+	VPMULLW        int8Constant71<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VMOVDQU        32(R9), X12
+	VINSERTI128    $0x01, 36(R9), Y12, Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          int8Constant62<>+0(SB), Y10, Y10
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant63<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 128(SP)(R8*1)
+	VBROADCASTI128 40(R9), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          int8Constant62<>+0(SB), Y10, Y10
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant63<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 160(SP)(R8*1)
+	MOVQ           48(R9), R11
+	MOVQ           $0xf000f000f000f000, R12
+	PEXTQ          R12, R11, R11
+	VMOVD          R11, X10
+	VPBROADCASTW   X10, X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 40(R9), Y11
+	VPSHUFB        int8Constant60<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant58<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPMOVZXWD      X11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y7, Y11, Y11
+	VADDPS         Y6, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 40(R9), Y13
+	VPSHUFB        int8Constant73<>+0(SB), Y13, Y13
+	VPMULLW        int8Constant74<>+0(SB), Y13, Y13
+	VPSRLW         $0x07, Y13, Y13
+	VPAND          Y4, Y13, Y13
+	VPMOVZXWD      X13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         Y7, Y13, Y13
+	VADDPS         Y6, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        66(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        68(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        70(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   128(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        (DX), Y11
+	VPDPBUSD       (AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   (SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        72(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        74(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        76(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        78(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   136(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPADDB         Y12, Y10, Y10
-	VMOVDQU        32(DX), Y12
-	VPDPBUSD       32(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   8(SP), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        74(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        76(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        78(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   136(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        32(DX), Y11
+	VPDPBUSD       32(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   8(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        80(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        82(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        84(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        86(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   144(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPADDB         Y12, Y10, Y10
-	VMOVDQU        64(DX), Y12
-	VPDPBUSD       64(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   16(SP), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        82(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        84(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        86(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   144(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        64(DX), Y11
+	VPDPBUSD       64(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   16(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        88(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        90(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        92(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        94(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   152(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPADDB         Y12, Y10, Y10
-	VMOVDQU        96(DX), Y12
-	VPDPBUSD       96(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   24(SP), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        90(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        92(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        94(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   152(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        96(DX), Y11
+	VPDPBUSD       96(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   24(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        96(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        98(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        100(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        102(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   160(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPADDB         Y12, Y10, Y10
-	VMOVDQU        128(DX), Y12
-	VPDPBUSD       128(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   32(SP), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        98(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        100(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        102(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   160(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        128(DX), Y11
+	VPDPBUSD       128(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   32(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        104(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        106(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        108(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        110(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   168(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPADDB         Y12, Y10, Y10
-	VMOVDQU        160(DX), Y12
-	VPDPBUSD       160(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   40(SP), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        106(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        108(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        110(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   168(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        160(DX), Y11
+	VPDPBUSD       160(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   40(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        112(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        114(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        116(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        118(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   176(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPADDB         Y12, Y10, Y10
-	VMOVDQU        192(DX), Y12
-	VPDPBUSD       192(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   48(SP), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        114(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        116(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        118(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   176(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        192(DX), Y11
+	VPDPBUSD       192(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   48(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), DI
-	MOVWQZX        120(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        122(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        124(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        126(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTQ   184(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPADDB         Y12, Y10, Y10
-	VMOVDQU        224(DX), Y12
-	VPDPBUSD       224(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   56(SP), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        122(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        124(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        126(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   184(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        224(DX), Y11
+	VPDPBUSD       224(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   56(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y1
+	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+56, BX
+	XORQ           $+192, DI
+	XORQ           $+192, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -10440,33 +11012,33 @@ next:
 	RET
 
 // func int8Dot1IQ2_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1IQ2_XXSVNNI(SB), NOSPLIT, $160-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant17<>+0(SB), Y2
-	VMOVDQU int8Constant51<>+0(SB), Y3
-	VMOVDQU int8Constant18<>+0(SB), Y4
-	VMOVDQU int8Constant2<>+0(SB), Y5
-	VMOVDQU int8Constant75<>+0(SB), Y6
-	VMOVDQU int8Constant1<>+0(SB), Y7
-	VMOVDQU int8Constant76<>+0(SB), Y8
-	VMOVDQU int8Constant77<>+0(SB), Y9
-
-next:
-	VMOVDQU      2(BX), X11
-	VINSERTI128  $0x01, 18(BX), Y11, Y10
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ2_XXSVNNI(SB), NOSPLIT, $320-64
+	MOVQ         x+8(FP), AX
+	MOVQ         scales+16(FP), CX
+	MOVQ         quads+32(FP), DX
+	MOVQ         src+48(FP), BX
+	MOVQ         blocks+56(FP), SI
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VMOVDQU      int8Constant17<>+0(SB), Y2
+	VMOVDQU      int8Constant51<>+0(SB), Y3
+	VMOVDQU      int8Constant18<>+0(SB), Y4
+	VMOVDQU      int8Constant2<>+0(SB), Y5
+	VMOVDQU      int8Constant75<>+0(SB), Y6
+	VMOVDQU      int8Constant1<>+0(SB), Y7
+	VMOVDQU      int8Constant76<>+0(SB), Y8
+	VMOVDQU      int8Constant77<>+0(SB), Y9
+	XORQ         DI, DI
+	MOVQ         $0x00000000000000a0, R8
+	VMOVDQU      2(BX), X10
+	VINSERTI128  $0x01, 18(BX), Y10, Y10
 	VPSHUFB      Y6, Y10, Y10
-	VMOVDQU      Y10, 64(SP)
+	VMOVDQU      Y10, 64(SP)(DI*1)
 	VMOVDQU      34(BX), X11
 	VINSERTI128  $0x01, 50(BX), Y11, Y10
 	VPSHUFB      Y6, Y10, Y10
-	VMOVDQU      Y10, 96(SP)
+	VMOVDQU      Y10, 96(SP)(DI*1)
 	VMOVDQU      38(BX), X11
 	VINSERTI128  $0x01, 50(BX), Y11, Y10
 	VPSHUFB      int8Constant78<>+0(SB), Y10, Y10
@@ -10474,22 +11046,22 @@ next:
 	VPSRLW       $0x07, Y10, Y10
 	VPAND        Y8, Y10, Y10
 	VMOVDQU      6(BX), X11
-	VINSERTI128  $0x01, 22(BX), Y11, Y12
-	VPSHUFB      int8Constant79<>+0(SB), Y12, Y12
-	VPMULLW      Y9, Y12, Y12
-	VPSRLW       $0x07, Y12, Y12
-	VPAND        Y8, Y12, Y12
-	VPACKUSWB    Y10, Y12, Y10
+	VINSERTI128  $0x01, 22(BX), Y11, Y11
+	VPSHUFB      int8Constant79<>+0(SB), Y11, Y11
+	VPMULLW      Y9, Y11, Y11
+	VPSRLW       $0x07, Y11, Y11
+	VPAND        Y8, Y11, Y11
+	VPACKUSWB    Y10, Y11, Y10
 	VPERMQ       $0xd8, Y10, Y10
 	VMOVDQU      int8Constant80<>+0(SB), Y14
-	VPAND        Y7, Y10, Y12
+	VPAND        Y7, Y10, Y11
 	VPSRLW       $0x04, Y10, Y13
 	VPAND        Y7, Y13, Y13
-	VPSHUFB      Y12, Y14, Y12
+	VPSHUFB      Y11, Y14, Y11
 	VPSHUFB      Y13, Y14, Y13
-	VPXOR        Y12, Y10, Y10
+	VPXOR        Y11, Y10, Y10
 	VPXOR        Y13, Y10, Y10
-	VMOVDQU      Y10, 128(SP)
+	VMOVDQU      Y10, 128(SP)(DI*1)
 	VPBROADCASTW (BX), X10
 	VCVTPH2PS    X10, Y10
 	VPXOR        X11, X11, X11
@@ -10501,195 +11073,255 @@ next:
 	VPINSRB      $0x05, 49(BX), X11, X11
 	VPINSRB      $0x06, 57(BX), X11, X11
 	VPINSRB      $0x07, 65(BX), X11, X11
-	VPMOVZXBD    X11, Y12
-	VPSRLVD      int8Constant26<>+0(SB), Y12, Y12
-	VPAND        int8Constant8<>+0(SB), Y12, Y12
-	VCVTDQ2PS    Y12, Y12
-	VMULPS       int8Constant66<>+0(SB), Y12, Y12
-	VADDPS       int8Constant67<>+0(SB), Y12, Y12
-	VMULPS       Y10, Y12, Y12
-	VMULPS       (CX), Y12, Y10
-	VMOVUPS      Y10, (SP)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), DI
-	MOVWQZX      64(SP), R8
-	VMOVQ        (DI)(R8*8), X11
-	MOVWQZX      66(SP), R8
-	VMOVHPS      (DI)(R8*8), X11, X11
-	MOVWQZX      68(SP), R8
-	VMOVQ        (DI)(R8*8), X10
-	MOVWQZX      70(SP), R8
-	VMOVHPS      (DI)(R8*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 128(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y4, Y12, Y12
-	VPCMPEQB     Y4, Y12, Y12
-	VPOR         Y3, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VPMOVZXBD    X11, Y11
+	VPSRLVD      int8Constant26<>+0(SB), Y11, Y11
+	VPAND        int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       int8Constant66<>+0(SB), Y11, Y11
+	VADDPS       int8Constant67<>+0(SB), Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VMULPS       (CX), Y11, Y10
+	VMOVUPS      Y10, (SP)(DI*1)
+
+next:
+	LEAQ         66(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x01
+	CMOVQEQ      BX, R9
+	CMOVQEQ      CX, R10
+	VMOVDQU      2(R9), X12
+	VINSERTI128  $0x01, 18(R9), Y12, Y10
+	VPSHUFB      Y6, Y10, Y10
+	VMOVDQU      Y10, 64(SP)(R8*1)
+	VMOVDQU      34(R9), X12
+	VINSERTI128  $0x01, 50(R9), Y12, Y10
+	VPSHUFB      Y6, Y10, Y10
+	VMOVDQU      Y10, 96(SP)(R8*1)
+	VMOVDQU      38(R9), X12
+	VINSERTI128  $0x01, 50(R9), Y12, Y10
+	VPSHUFB      int8Constant78<>+0(SB), Y10, Y10
+	VPMULLW      Y9, Y10, Y10
+	VPSRLW       $0x07, Y10, Y10
+	VPAND        Y8, Y10, Y10
+	VMOVDQU      6(R9), X12
+	VINSERTI128  $0x01, 22(R9), Y12, Y11
+	VPSHUFB      int8Constant79<>+0(SB), Y11, Y11
+	VPMULLW      Y9, Y11, Y11
+	VPSRLW       $0x07, Y11, Y11
+	VPAND        Y8, Y11, Y11
+	VPACKUSWB    Y10, Y11, Y10
+	VPERMQ       $0xd8, Y10, Y10
+	VMOVDQU      int8Constant80<>+0(SB), Y14
+	VPAND        Y7, Y10, Y11
+	VPSRLW       $0x04, Y10, Y13
+	VPAND        Y7, Y13, Y13
+	VPSHUFB      Y11, Y14, Y11
+	VPSHUFB      Y13, Y14, Y13
+	VPXOR        Y11, Y10, Y10
+	VPXOR        Y13, Y10, Y10
+	VMOVDQU      Y10, 128(SP)(R8*1)
+	VPBROADCASTW (R9), X10
+	VCVTPH2PS    X10, Y10
+	VPXOR        X11, X11, X11
+	VPINSRB      $0x00, 9(R9), X11, X11
+	VPINSRB      $0x01, 17(R9), X11, X11
+	VPINSRB      $0x02, 25(R9), X11, X11
+	VPINSRB      $0x03, 33(R9), X11, X11
+	VPINSRB      $0x04, 41(R9), X11, X11
+	VPINSRB      $0x05, 49(R9), X11, X11
+	VPINSRB      $0x06, 57(R9), X11, X11
+	VPINSRB      $0x07, 65(R9), X11, X11
+	VPMOVZXBD    X11, Y11
+	VPSRLVD      int8Constant26<>+0(SB), Y11, Y11
+	VPAND        int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       int8Constant66<>+0(SB), Y11, Y11
+	VADDPS       int8Constant67<>+0(SB), Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VMULPS       (R10), Y11, Y10
+	VMOVUPS      Y10, (SP)(R8*1)
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      64(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      66(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      68(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      70(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 128(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y5, Y10, Y10
-	VMOVDQU      (DX), Y12
-	VPDPBUSD     (AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS (SP), Y10
-	VFMADD231PS  Y10, Y12, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), DI
-	MOVWQZX      72(SP), R8
-	VMOVQ        (DI)(R8*8), X11
-	MOVWQZX      74(SP), R8
-	VMOVHPS      (DI)(R8*8), X11, X11
-	MOVWQZX      76(SP), R8
-	VMOVQ        (DI)(R8*8), X10
-	MOVWQZX      78(SP), R8
-	VMOVHPS      (DI)(R8*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 132(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y4, Y12, Y12
-	VPCMPEQB     Y4, Y12, Y12
-	VPOR         Y3, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VMOVDQU      (DX), Y11
+	VPDPBUSD     (AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS (SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y0
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      72(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      74(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      76(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      78(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 132(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y5, Y10, Y10
-	VMOVDQU      32(DX), Y12
-	VPDPBUSD     32(AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 4(SP), Y10
-	VFMADD231PS  Y10, Y12, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), DI
-	MOVWQZX      80(SP), R8
-	VMOVQ        (DI)(R8*8), X11
-	MOVWQZX      82(SP), R8
-	VMOVHPS      (DI)(R8*8), X11, X11
-	MOVWQZX      84(SP), R8
-	VMOVQ        (DI)(R8*8), X10
-	MOVWQZX      86(SP), R8
-	VMOVHPS      (DI)(R8*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 136(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y4, Y12, Y12
-	VPCMPEQB     Y4, Y12, Y12
-	VPOR         Y3, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VMOVDQU      32(DX), Y11
+	VPDPBUSD     32(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 4(SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y1
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      80(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      82(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      84(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      86(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 136(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y5, Y10, Y10
-	VMOVDQU      64(DX), Y12
-	VPDPBUSD     64(AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 8(SP), Y10
-	VFMADD231PS  Y10, Y12, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), DI
-	MOVWQZX      88(SP), R8
-	VMOVQ        (DI)(R8*8), X11
-	MOVWQZX      90(SP), R8
-	VMOVHPS      (DI)(R8*8), X11, X11
-	MOVWQZX      92(SP), R8
-	VMOVQ        (DI)(R8*8), X10
-	MOVWQZX      94(SP), R8
-	VMOVHPS      (DI)(R8*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 140(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y4, Y12, Y12
-	VPCMPEQB     Y4, Y12, Y12
-	VPOR         Y3, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VMOVDQU      64(DX), Y11
+	VPDPBUSD     64(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 8(SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y0
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      88(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      90(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      92(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      94(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 140(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y5, Y10, Y10
-	VMOVDQU      96(DX), Y12
-	VPDPBUSD     96(AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 12(SP), Y10
-	VFMADD231PS  Y10, Y12, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), DI
-	MOVWQZX      96(SP), R8
-	VMOVQ        (DI)(R8*8), X11
-	MOVWQZX      98(SP), R8
-	VMOVHPS      (DI)(R8*8), X11, X11
-	MOVWQZX      100(SP), R8
-	VMOVQ        (DI)(R8*8), X10
-	MOVWQZX      102(SP), R8
-	VMOVHPS      (DI)(R8*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 144(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y4, Y12, Y12
-	VPCMPEQB     Y4, Y12, Y12
-	VPOR         Y3, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VMOVDQU      96(DX), Y11
+	VPDPBUSD     96(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 12(SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y1
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      96(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      98(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      100(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      102(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 144(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y5, Y10, Y10
-	VMOVDQU      128(DX), Y12
-	VPDPBUSD     128(AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 16(SP), Y10
-	VFMADD231PS  Y10, Y12, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), DI
-	MOVWQZX      104(SP), R8
-	VMOVQ        (DI)(R8*8), X11
-	MOVWQZX      106(SP), R8
-	VMOVHPS      (DI)(R8*8), X11, X11
-	MOVWQZX      108(SP), R8
-	VMOVQ        (DI)(R8*8), X10
-	MOVWQZX      110(SP), R8
-	VMOVHPS      (DI)(R8*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 148(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y4, Y12, Y12
-	VPCMPEQB     Y4, Y12, Y12
-	VPOR         Y3, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VMOVDQU      128(DX), Y11
+	VPDPBUSD     128(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 16(SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y0
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      104(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      106(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      108(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      110(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 148(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y5, Y10, Y10
-	VMOVDQU      160(DX), Y12
-	VPDPBUSD     160(AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 20(SP), Y10
-	VFMADD231PS  Y10, Y12, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), DI
-	MOVWQZX      112(SP), R8
-	VMOVQ        (DI)(R8*8), X11
-	MOVWQZX      114(SP), R8
-	VMOVHPS      (DI)(R8*8), X11, X11
-	MOVWQZX      116(SP), R8
-	VMOVQ        (DI)(R8*8), X10
-	MOVWQZX      118(SP), R8
-	VMOVHPS      (DI)(R8*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 152(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y4, Y12, Y12
-	VPCMPEQB     Y4, Y12, Y12
-	VPOR         Y3, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VMOVDQU      160(DX), Y11
+	VPDPBUSD     160(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 20(SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y1
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      112(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      114(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      116(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      118(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 152(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y5, Y10, Y10
-	VMOVDQU      192(DX), Y12
-	VPDPBUSD     192(AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 24(SP), Y10
-	VFMADD231PS  Y10, Y12, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), DI
-	MOVWQZX      120(SP), R8
-	VMOVQ        (DI)(R8*8), X11
-	MOVWQZX      122(SP), R8
-	VMOVHPS      (DI)(R8*8), X11, X11
-	MOVWQZX      124(SP), R8
-	VMOVQ        (DI)(R8*8), X10
-	MOVWQZX      126(SP), R8
-	VMOVHPS      (DI)(R8*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 156(SP), Y12
-	VPSHUFB      Y2, Y12, Y12
-	VPAND        Y4, Y12, Y12
-	VPCMPEQB     Y4, Y12, Y12
-	VPOR         Y3, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VMOVDQU      192(DX), Y11
+	VPDPBUSD     192(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 24(SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y0
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      120(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      122(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      124(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      126(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 156(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y5, Y10, Y10
-	VMOVDQU      224(DX), Y12
-	VPDPBUSD     224(AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 28(SP), Y10
-	VFMADD231PS  Y10, Y12, Y1
+	VMOVDQU      224(DX), Y11
+	VPDPBUSD     224(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 28(SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+256, DX
 	ADDQ         $+66, BX
+	XORQ         $+160, DI
+	XORQ         $+160, R8
 	DECQ         SI
 	JNE          next
 	VADDPS       Y1, Y0, Y0
@@ -11121,66 +11753,66 @@ next:
 	RET
 
 // func int8Dot1IQ2_XSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $160-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant12<>+0(SB), Y2
-	VMOVDQU int8Constant17<>+0(SB), Y3
-	VMOVDQU int8Constant51<>+0(SB), Y4
-	VMOVDQU int8Constant18<>+0(SB), Y5
-	VMOVDQU int8Constant2<>+0(SB), Y6
-	VMOVDQU int8Constant14<>+0(SB), Y7
-	VMOVDQU int8Constant21<>+0(SB), Y8
-	VMOVDQU int8Constant67<>+0(SB), Y9
-
-next:
-	VMOVDQU        2(BX), X11
-	VINSERTI128    $0x01, 18(BX), Y11, Y10
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $320-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant12<>+0(SB), Y2
+	VMOVDQU        int8Constant17<>+0(SB), Y3
+	VMOVDQU        int8Constant51<>+0(SB), Y4
+	VMOVDQU        int8Constant18<>+0(SB), Y5
+	VMOVDQU        int8Constant2<>+0(SB), Y6
+	VMOVDQU        int8Constant14<>+0(SB), Y7
+	VMOVDQU        int8Constant21<>+0(SB), Y8
+	VMOVDQU        int8Constant67<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000a0, R8
+	VMOVDQU        2(BX), X10
+	VINSERTI128    $0x01, 18(BX), Y10, Y10
 	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
 	VPAND          int8Constant82<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 64(SP)
+	VMOVDQU        Y10, 64(SP)(DI*1)
 	VMOVDQU        34(BX), X11
 	VINSERTI128    $0x01, 50(BX), Y11, Y10
 	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
 	VPAND          int8Constant82<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 96(SP)
+	VMOVDQU        Y10, 96(SP)(DI*1)
 	VMOVDQU        35(BX), X11
 	VINSERTI128    $0x01, 51(BX), Y11, Y10
 	VPSHUFB        int8Constant83<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
 	VPAND          int8Constant76<>+0(SB), Y10, Y10
 	VMOVDQU        3(BX), X11
-	VINSERTI128    $0x01, 19(BX), Y11, Y12
-	VPSHUFB        int8Constant83<>+0(SB), Y12, Y12
-	VPSRLW         $0x01, Y12, Y12
-	VPAND          int8Constant76<>+0(SB), Y12, Y12
-	VPACKUSWB      Y10, Y12, Y10
+	VINSERTI128    $0x01, 19(BX), Y11, Y11
+	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
+	VPSRLW         $0x01, Y11, Y11
+	VPAND          int8Constant76<>+0(SB), Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
 	VMOVDQU        int8Constant80<>+0(SB), Y14
-	VPAND          int8Constant1<>+0(SB), Y10, Y12
+	VPAND          int8Constant1<>+0(SB), Y10, Y11
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          int8Constant1<>+0(SB), Y13, Y13
-	VPSHUFB        Y12, Y14, Y12
+	VPSHUFB        Y11, Y14, Y11
 	VPSHUFB        Y13, Y14, Y13
-	VPXOR          Y12, Y10, Y10
+	VPXOR          Y11, Y10, Y10
 	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 128(SP)
+	VMOVDQU        Y10, 128(SP)(DI*1)
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 58(BX), Y12
-	VPSHUFB        int8Constant84<>+0(SB), Y12, Y12
-	VPSRLVD        Y8, Y12, Y12
-	VPAND          int8Constant8<>+0(SB), Y12, Y12
-	VCVTDQ2PS      Y12, Y12
-	VMULPS         int8Constant66<>+0(SB), Y12, Y12
-	VADDPS         Y9, Y12, Y12
-	VMULPS         Y10, Y12, Y12
+	VBROADCASTI128 58(BX), Y11
+	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant66<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 58(BX), Y13
 	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
@@ -11191,200 +11823,266 @@ next:
 	VMULPS         Y10, Y13, Y13
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y7, Y10, Y10
-	VMULPS         Y10, Y12, Y10
-	VMOVUPS        Y10, (SP)
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)
-	LEAQ           ·int8GridIQ2_XS+0(SB), DI
-	MOVWQZX        64(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        66(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        68(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        70(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   128(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           74(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X12
+	VINSERTI128    $0x01, 18(R9), Y12, Y10
+	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
+	VPAND          int8Constant82<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        34(R9), X12
+	VINSERTI128    $0x01, 50(R9), Y12, Y10
+	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
+	VPAND          int8Constant82<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VMOVDQU        35(R9), X12
+	VINSERTI128    $0x01, 51(R9), Y12, Y10
+	VPSHUFB        int8Constant83<>+0(SB), Y10, Y10
+	VPSRLW         $0x01, Y10, Y10
+	VPAND          int8Constant76<>+0(SB), Y10, Y10
+	VMOVDQU        3(R9), X12
+	VINSERTI128    $0x01, 19(R9), Y12, Y11
+	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
+	VPSRLW         $0x01, Y11, Y11
+	VPAND          int8Constant76<>+0(SB), Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant80<>+0(SB), Y14
+	VPAND          int8Constant1<>+0(SB), Y10, Y11
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          int8Constant1<>+0(SB), Y13, Y13
+	VPSHUFB        Y11, Y14, Y11
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y11, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(R8*1)
+	VPBROADCASTW   (R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 58(R9), Y11
+	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant66<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 58(R9), Y13
+	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
+	VPSRLVD        Y8, Y13, Y13
+	VPAND          int8Constant8<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant66<>+0(SB), Y13, Y13
+	VADDPS         Y9, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        66(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        68(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        70(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   128(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        (DX), Y12
-	VPDPBUSD       (AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   (SP), Y10
+	VMOVDQU        (DX), Y11
+	VPDPBUSD       (AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   (SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), DI
-	MOVWQZX        72(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        74(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        76(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        78(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   132(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        74(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        76(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        78(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   132(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        32(DX), Y12
-	VPDPBUSD       32(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   8(SP), Y10
+	VMOVDQU        32(DX), Y11
+	VPDPBUSD       32(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   8(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), DI
-	MOVWQZX        80(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        82(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        84(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        86(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   136(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        82(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        84(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        86(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   136(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        64(DX), Y12
-	VPDPBUSD       64(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   16(SP), Y10
+	VMOVDQU        64(DX), Y11
+	VPDPBUSD       64(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   16(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), DI
-	MOVWQZX        88(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        90(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        92(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        94(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   140(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        90(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        92(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        94(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   140(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        96(DX), Y12
-	VPDPBUSD       96(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   24(SP), Y10
+	VMOVDQU        96(DX), Y11
+	VPDPBUSD       96(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   24(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), DI
-	MOVWQZX        96(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        98(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        100(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        102(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   144(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        98(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        100(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        102(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   144(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        128(DX), Y12
-	VPDPBUSD       128(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   32(SP), Y10
+	VMOVDQU        128(DX), Y11
+	VPDPBUSD       128(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   32(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), DI
-	MOVWQZX        104(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        106(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        108(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        110(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   148(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        106(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        108(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        110(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   148(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        160(DX), Y12
-	VPDPBUSD       160(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   40(SP), Y10
+	VMOVDQU        160(DX), Y11
+	VPDPBUSD       160(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   40(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), DI
-	MOVWQZX        112(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        114(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        116(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        118(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   152(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        114(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        116(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        118(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   152(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        192(DX), Y12
-	VPDPBUSD       192(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   48(SP), Y10
+	VMOVDQU        192(DX), Y11
+	VPDPBUSD       192(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   48(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), DI
-	MOVWQZX        120(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        122(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        124(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        126(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   156(SP), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        122(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        124(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        126(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   156(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        224(DX), Y12
-	VPDPBUSD       224(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   56(SP), Y10
+	VMOVDQU        224(DX), Y11
+	VPDPBUSD       224(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   56(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y1
+	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+74, BX
+	XORQ           $+160, DI
+	XORQ           $+160, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -11872,57 +12570,57 @@ next:
 	RET
 
 // func int8Dot1IQ2_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $128-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant12<>+0(SB), Y2
-	VMOVDQU int8Constant17<>+0(SB), Y3
-	VMOVDQU int8Constant51<>+0(SB), Y4
-	VMOVDQU int8Constant18<>+0(SB), Y5
-	VMOVDQU int8Constant2<>+0(SB), Y6
-	VMOVDQU int8Constant14<>+0(SB), Y7
-	VMOVDQU int8Constant21<>+0(SB), Y8
-	VMOVDQU int8Constant67<>+0(SB), Y9
-
-next:
-	VMOVDQU        2(BX), X11
-	VINSERTI128    $0x01, 10(BX), Y11, Y10
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant12<>+0(SB), Y2
+	VMOVDQU        int8Constant17<>+0(SB), Y3
+	VMOVDQU        int8Constant51<>+0(SB), Y4
+	VMOVDQU        int8Constant18<>+0(SB), Y5
+	VMOVDQU        int8Constant2<>+0(SB), Y6
+	VMOVDQU        int8Constant14<>+0(SB), Y7
+	VMOVDQU        int8Constant21<>+0(SB), Y8
+	VMOVDQU        int8Constant67<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000080, R8
+	VMOVDQU        2(BX), X10
+	VINSERTI128    $0x01, 10(BX), Y10, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
-	VBROADCASTI128 66(BX), Y12
-	VPSHUFB        int8Constant86<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant87<>+0(SB), Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          int8Constant39<>+0(SB), Y12, Y12
-	VPSLLW         $0x08, Y12, Y12
-	VPOR           Y12, Y10, Y10
-	VMOVDQU        Y10, 64(SP)
-	VMOVDQU        18(BX), X11
-	VINSERTI128    $0x01, 26(BX), Y11, Y10
+	VBROADCASTI128 66(BX), Y11
+	VPSHUFB        int8Constant86<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant87<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant39<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        18(BX), X12
+	VINSERTI128    $0x01, 26(BX), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
-	VBROADCASTI128 66(BX), Y12
-	VPSHUFB        int8Constant88<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant87<>+0(SB), Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          int8Constant39<>+0(SB), Y12, Y12
-	VPSLLW         $0x08, Y12, Y12
-	VPOR           Y12, Y10, Y10
-	VMOVDQU        Y10, 96(SP)
+	VBROADCASTI128 66(BX), Y11
+	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant87<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant39<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 66(BX), Y12
-	VPSHUFB        int8Constant84<>+0(SB), Y12, Y12
-	VPSRLVD        Y8, Y12, Y12
-	VPAND          int8Constant8<>+0(SB), Y12, Y12
-	VCVTDQ2PS      Y12, Y12
-	VMULPS         int8Constant66<>+0(SB), Y12, Y12
-	VADDPS         Y9, Y12, Y12
-	VMULPS         Y10, Y12, Y12
+	VBROADCASTI128 66(BX), Y11
+	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant66<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 66(BX), Y13
 	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
@@ -11933,200 +12631,257 @@ next:
 	VMULPS         Y10, Y13, Y13
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y7, Y10, Y10
-	VMULPS         Y10, Y12, Y10
-	VMOVUPS        Y10, (SP)
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)
-	LEAQ           ·int8GridIQ2_S+0(SB), DI
-	MOVWQZX        64(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        66(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        68(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        70(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   34(BX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           82(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X12
+	VINSERTI128    $0x01, 10(R9), Y12, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(R9), Y11
+	VPSHUFB        int8Constant86<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant87<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant39<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        18(R9), X12
+	VINSERTI128    $0x01, 26(R9), Y12, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(R9), Y11
+	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant87<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant39<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VPBROADCASTW   (R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 66(R9), Y11
+	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant66<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 66(R9), Y13
+	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
+	VPSRLVD        Y8, Y13, Y13
+	VPAND          int8Constant8<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant66<>+0(SB), Y13, Y13
+	VADDPS         Y9, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        66(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        68(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        70(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   34(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        (DX), Y12
-	VPDPBUSD       (AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   (SP), Y10
+	VMOVDQU        (DX), Y11
+	VPDPBUSD       (AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   (SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), DI
-	MOVWQZX        72(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        74(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        76(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        78(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   38(BX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        74(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        76(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        78(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   38(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        32(DX), Y12
-	VPDPBUSD       32(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   8(SP), Y10
+	VMOVDQU        32(DX), Y11
+	VPDPBUSD       32(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   8(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), DI
-	MOVWQZX        80(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        82(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        84(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        86(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   42(BX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        82(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        84(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        86(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   42(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        64(DX), Y12
-	VPDPBUSD       64(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   16(SP), Y10
+	VMOVDQU        64(DX), Y11
+	VPDPBUSD       64(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   16(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), DI
-	MOVWQZX        88(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        90(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        92(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        94(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   46(BX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        90(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        92(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        94(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   46(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        96(DX), Y12
-	VPDPBUSD       96(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   24(SP), Y10
+	VMOVDQU        96(DX), Y11
+	VPDPBUSD       96(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   24(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), DI
-	MOVWQZX        96(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        98(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        100(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        102(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   50(BX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        98(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        100(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        102(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   50(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        128(DX), Y12
-	VPDPBUSD       128(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   32(SP), Y10
+	VMOVDQU        128(DX), Y11
+	VPDPBUSD       128(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   32(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), DI
-	MOVWQZX        104(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        106(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        108(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        110(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   54(BX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        106(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        108(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        110(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   54(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        160(DX), Y12
-	VPDPBUSD       160(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   40(SP), Y10
+	VMOVDQU        160(DX), Y11
+	VPDPBUSD       160(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   40(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), DI
-	MOVWQZX        112(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        114(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        116(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        118(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   58(BX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        114(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        116(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        118(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   58(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        192(DX), Y12
-	VPDPBUSD       192(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   48(SP), Y10
+	VMOVDQU        192(DX), Y11
+	VPDPBUSD       192(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   48(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), DI
-	MOVWQZX        120(SP), R8
-	VMOVQ          (DI)(R8*8), X11
-	MOVWQZX        122(SP), R8
-	VMOVHPS        (DI)(R8*8), X11, X11
-	MOVWQZX        124(SP), R8
-	VMOVQ          (DI)(R8*8), X10
-	MOVWQZX        126(SP), R8
-	VMOVHPS        (DI)(R8*8), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   62(BX), Y12
-	VPSHUFB        Y3, Y12, Y12
-	VPAND          Y5, Y12, Y12
-	VPCMPEQB       Y5, Y12, Y12
-	VPOR           Y4, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        122(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        124(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        126(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   62(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y6, Y10, Y10
-	VMOVDQU        224(DX), Y12
-	VPDPBUSD       224(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSD   56(SP), Y10
+	VMOVDQU        224(DX), Y11
+	VPDPBUSD       224(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   56(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
-	VFMADD231PS    Y10, Y12, Y1
+	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+82, BX
+	XORQ           $+128, DI
+	XORQ           $+128, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -12605,63 +13360,63 @@ next:
 	RET
 
 // func int8Dot1IQ3_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1IQ3_XXSVNNI(SB), NOSPLIT, $224-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant17<>+0(SB), Y2
-	VMOVDQU int8Constant51<>+0(SB), Y3
-	VMOVDQU int8Constant18<>+0(SB), Y4
-	VMOVDQU int8Constant2<>+0(SB), Y5
-	VMOVDQU int8Constant56<>+0(SB), Y6
-	VMOVDQU int8Constant1<>+0(SB), Y7
-	VMOVDQU int8Constant76<>+0(SB), Y8
-	VMOVDQU int8Constant77<>+0(SB), Y9
-
-next:
-	VMOVDQU        2(BX), X11
-	VINSERTI128    $0x01, 10(BX), Y11, Y10
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ3_XXSVNNI(SB), NOSPLIT, $448-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant17<>+0(SB), Y2
+	VMOVDQU        int8Constant51<>+0(SB), Y3
+	VMOVDQU        int8Constant18<>+0(SB), Y4
+	VMOVDQU        int8Constant2<>+0(SB), Y5
+	VMOVDQU        int8Constant56<>+0(SB), Y6
+	VMOVDQU        int8Constant1<>+0(SB), Y7
+	VMOVDQU        int8Constant76<>+0(SB), Y8
+	VMOVDQU        int8Constant77<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000e0, R8
+	VMOVDQU        2(BX), X10
+	VINSERTI128    $0x01, 10(BX), Y10, Y10
 	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 64(SP)
+	VMOVDQU        Y10, 64(SP)(DI*1)
 	VMOVDQU        18(BX), X11
 	VINSERTI128    $0x01, 26(BX), Y11, Y10
 	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 96(SP)
+	VMOVDQU        Y10, 96(SP)(DI*1)
 	VMOVDQU        34(BX), X11
 	VINSERTI128    $0x01, 42(BX), Y11, Y10
 	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 128(SP)
+	VMOVDQU        Y10, 128(SP)(DI*1)
 	VMOVDQU        50(BX), X11
 	VINSERTI128    $0x01, 58(BX), Y11, Y10
 	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 160(SP)
+	VMOVDQU        Y10, 160(SP)(DI*1)
 	VBROADCASTI128 82(BX), Y10
 	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
 	VPMULLW        Y9, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y8, Y10, Y10
 	VMOVDQU        66(BX), X11
-	VINSERTI128    $0x01, 74(BX), Y11, Y12
-	VPSHUFB        int8Constant90<>+0(SB), Y12, Y12
-	VPMULLW        Y9, Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          Y8, Y12, Y12
-	VPACKUSWB      Y10, Y12, Y10
+	VINSERTI128    $0x01, 74(BX), Y11, Y11
+	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
 	VMOVDQU        int8Constant80<>+0(SB), Y14
-	VPAND          Y7, Y10, Y12
+	VPAND          Y7, Y10, Y11
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          Y7, Y13, Y13
-	VPSHUFB        Y12, Y14, Y12
+	VPSHUFB        Y11, Y14, Y11
 	VPSHUFB        Y13, Y14, Y13
-	VPXOR          Y12, Y10, Y10
+	VPXOR          Y11, Y10, Y10
 	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 192(SP)
+	VMOVDQU        Y10, 192(SP)(DI*1)
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VPXOR          X11, X11, X11
@@ -12673,259 +13428,326 @@ next:
 	VPINSRB        $0x05, 89(BX), X11, X11
 	VPINSRB        $0x06, 93(BX), X11, X11
 	VPINSRB        $0x07, 97(BX), X11, X11
-	VPMOVZXBD      X11, Y12
-	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
-	VPAND          int8Constant8<>+0(SB), Y12, Y12
-	VCVTDQ2PS      Y12, Y12
-	VMULPS         int8Constant91<>+0(SB), Y12, Y12
-	VADDPS         int8Constant66<>+0(SB), Y12, Y12
-	VMULPS         Y10, Y12, Y12
-	VMULPS         (CX), Y12, Y10
-	VMOVUPS        Y10, (SP)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), DI
-	MOVWQZX        64(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        66(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        68(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        70(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        72(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        74(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        76(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        78(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   192(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VPMOVZXBD      X11, Y11
+	VPSRLVD        int8Constant26<>+0(SB), Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant91<>+0(SB), Y11, Y11
+	VADDPS         int8Constant66<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (CX), Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+
+next:
+	LEAQ           98(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X12
+	VINSERTI128    $0x01, 10(R9), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        18(R9), X12
+	VINSERTI128    $0x01, 26(R9), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VMOVDQU        34(R9), X12
+	VINSERTI128    $0x01, 42(R9), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(R8*1)
+	VMOVDQU        50(R9), X12
+	VINSERTI128    $0x01, 58(R9), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 160(SP)(R8*1)
+	VBROADCASTI128 82(R9), Y10
+	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
+	VPMULLW        Y9, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y8, Y10, Y10
+	VMOVDQU        66(R9), X12
+	VINSERTI128    $0x01, 74(R9), Y12, Y11
+	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant80<>+0(SB), Y14
+	VPAND          Y7, Y10, Y11
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          Y7, Y13, Y13
+	VPSHUFB        Y11, Y14, Y11
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y11, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 192(SP)(R8*1)
+	VPBROADCASTW   (R9), X10
+	VCVTPH2PS      X10, Y10
+	VPXOR          X11, X11, X11
+	VPINSRB        $0x00, 69(R9), X11, X11
+	VPINSRB        $0x01, 73(R9), X11, X11
+	VPINSRB        $0x02, 77(R9), X11, X11
+	VPINSRB        $0x03, 81(R9), X11, X11
+	VPINSRB        $0x04, 85(R9), X11, X11
+	VPINSRB        $0x05, 89(R9), X11, X11
+	VPINSRB        $0x06, 93(R9), X11, X11
+	VPINSRB        $0x07, 97(R9), X11, X11
+	VPMOVZXBD      X11, Y11
+	VPSRLVD        int8Constant26<>+0(SB), Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant91<>+0(SB), Y11, Y11
+	VADDPS         int8Constant66<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (R10), Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        66(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        68(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        70(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        74(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        76(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        78(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   192(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        (DX), Y12
-	VPDPBUSD       (AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   (SP), Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), DI
-	MOVWQZX        80(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        82(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        84(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        86(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        88(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        90(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        92(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        94(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   196(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVDQU        (DX), Y11
+	VPDPBUSD       (AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   (SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        82(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        84(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        86(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        90(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        92(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        94(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   196(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        32(DX), Y12
-	VPDPBUSD       32(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   4(SP), Y10
-	VFMADD231PS    Y10, Y12, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), DI
-	MOVWQZX        96(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        98(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        100(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        102(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        104(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        106(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        108(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        110(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   200(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVDQU        32(DX), Y11
+	VPDPBUSD       32(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   4(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        98(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        100(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        102(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        106(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        108(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        110(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   200(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        64(DX), Y12
-	VPDPBUSD       64(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   8(SP), Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), DI
-	MOVWQZX        112(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        114(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        116(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        118(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        120(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        122(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        124(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        126(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   204(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVDQU        64(DX), Y11
+	VPDPBUSD       64(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   8(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        114(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        116(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        118(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        122(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        124(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        126(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   204(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        96(DX), Y12
-	VPDPBUSD       96(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   12(SP), Y10
-	VFMADD231PS    Y10, Y12, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), DI
-	MOVWQZX        128(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        130(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        132(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        134(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        136(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        138(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        140(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        142(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   208(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVDQU        96(DX), Y11
+	VPDPBUSD       96(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   12(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        128(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        130(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        132(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        134(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        136(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        138(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        140(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        142(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   208(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        128(DX), Y12
-	VPDPBUSD       128(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   16(SP), Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), DI
-	MOVWQZX        144(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        146(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        148(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        150(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        152(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        154(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        156(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        158(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   212(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVDQU        128(DX), Y11
+	VPDPBUSD       128(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   16(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        144(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        146(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        148(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        150(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        152(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        154(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        156(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        158(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   212(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        160(DX), Y12
-	VPDPBUSD       160(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   20(SP), Y10
-	VFMADD231PS    Y10, Y12, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), DI
-	MOVWQZX        160(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        162(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        164(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        166(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        168(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        170(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        172(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        174(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   216(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVDQU        160(DX), Y11
+	VPDPBUSD       160(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   20(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        160(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        162(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        164(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        166(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        168(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        170(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        172(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        174(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   216(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        192(DX), Y12
-	VPDPBUSD       192(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   24(SP), Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), DI
-	MOVWQZX        176(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        178(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        180(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        182(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        184(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        186(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        188(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        190(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   220(SP), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVDQU        192(DX), Y11
+	VPDPBUSD       192(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   24(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        176(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        178(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        180(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        182(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        184(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        186(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        188(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        190(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   220(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        224(DX), Y12
-	VPDPBUSD       224(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   28(SP), Y10
-	VFMADD231PS    Y10, Y12, Y1
+	VMOVDQU        224(DX), Y11
+	VPDPBUSD       224(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   28(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+98, BX
+	XORQ           $+224, DI
+	XORQ           $+224, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -13428,329 +14250,398 @@ next:
 	RET
 
 // func int8Dot1IQ3_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $192-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant17<>+0(SB), Y2
-	VMOVDQU int8Constant51<>+0(SB), Y3
-	VMOVDQU int8Constant18<>+0(SB), Y4
-	VMOVDQU int8Constant2<>+0(SB), Y5
-	VMOVDQU int8Constant92<>+0(SB), Y6
-	VMOVDQU int8Constant56<>+0(SB), Y7
-	VMOVDQU int8Constant62<>+0(SB), Y8
-	VMOVDQU int8Constant93<>+0(SB), Y9
-
-next:
-	VMOVDQU        2(BX), X11
-	VINSERTI128    $0x01, 10(BX), Y11, Y10
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant17<>+0(SB), Y2
+	VMOVDQU        int8Constant51<>+0(SB), Y3
+	VMOVDQU        int8Constant18<>+0(SB), Y4
+	VMOVDQU        int8Constant2<>+0(SB), Y5
+	VMOVDQU        int8Constant92<>+0(SB), Y6
+	VMOVDQU        int8Constant56<>+0(SB), Y7
+	VMOVDQU        int8Constant62<>+0(SB), Y8
+	VMOVDQU        int8Constant93<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000c0, R8
+	VMOVDQU        2(BX), X10
+	VINSERTI128    $0x01, 10(BX), Y10, Y10
 	VPSHUFB        Y7, Y10, Y10
 	VMOVDQU        66(BX), X11
-	VINSERTI128    $0x01, 67(BX), Y11, Y12
-	VPSHUFB        Y6, Y12, Y12
-	VPMULLW        Y9, Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          Y8, Y12, Y12
-	VPSLLW         $0x08, Y12, Y12
-	VPOR           Y12, Y10, Y10
-	VMOVDQU        Y10, 64(SP)
-	VMOVDQU        18(BX), X11
-	VINSERTI128    $0x01, 26(BX), Y11, Y10
+	VINSERTI128    $0x01, 67(BX), Y11, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        18(BX), X12
+	VINSERTI128    $0x01, 26(BX), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
-	VMOVDQU        68(BX), X11
-	VINSERTI128    $0x01, 69(BX), Y11, Y12
-	VPSHUFB        Y6, Y12, Y12
-	VPMULLW        Y9, Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          Y8, Y12, Y12
-	VPSLLW         $0x08, Y12, Y12
-	VPOR           Y12, Y10, Y10
-	VMOVDQU        Y10, 96(SP)
-	VMOVDQU        34(BX), X11
-	VINSERTI128    $0x01, 42(BX), Y11, Y10
+	VMOVDQU        68(BX), X12
+	VINSERTI128    $0x01, 69(BX), Y12, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        34(BX), X12
+	VINSERTI128    $0x01, 42(BX), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
-	VMOVDQU        70(BX), X11
-	VINSERTI128    $0x01, 71(BX), Y11, Y12
-	VPSHUFB        Y6, Y12, Y12
-	VPMULLW        Y9, Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          Y8, Y12, Y12
-	VPSLLW         $0x08, Y12, Y12
-	VPOR           Y12, Y10, Y10
-	VMOVDQU        Y10, 128(SP)
-	VMOVDQU        50(BX), X11
-	VINSERTI128    $0x01, 58(BX), Y11, Y10
+	VMOVDQU        70(BX), X12
+	VINSERTI128    $0x01, 71(BX), Y12, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(DI*1)
+	VMOVDQU        50(BX), X12
+	VINSERTI128    $0x01, 58(BX), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
-	VMOVDQU        72(BX), X11
-	VINSERTI128    $0x01, 73(BX), Y11, Y12
-	VPSHUFB        Y6, Y12, Y12
-	VPMULLW        Y9, Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          Y8, Y12, Y12
-	VPSLLW         $0x08, Y12, Y12
-	VPOR           Y12, Y10, Y10
-	VMOVDQU        Y10, 160(SP)
+	VMOVDQU        72(BX), X12
+	VINSERTI128    $0x01, 73(BX), Y12, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 160(SP)(DI*1)
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 94(BX), Y12
-	VPSHUFB        int8Constant85<>+0(SB), Y12, Y12
-	VPSRLVD        int8Constant21<>+0(SB), Y12, Y12
-	VPAND          int8Constant8<>+0(SB), Y12, Y12
-	VCVTDQ2PS      Y12, Y12
-	VMULPS         int8Constant94<>+0(SB), Y12, Y12
-	VADDPS         int8Constant95<>+0(SB), Y12, Y12
-	VMULPS         Y10, Y12, Y12
-	VMULPS         (CX), Y12, Y10
-	VMOVUPS        Y10, (SP)
-	LEAQ           ·int8GridIQ3_S+0(SB), DI
-	MOVWQZX        64(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        66(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        68(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        70(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        72(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        74(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        76(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        78(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   74(BX), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VBROADCASTI128 94(BX), Y11
+	VPSHUFB        int8Constant85<>+0(SB), Y11, Y11
+	VPSRLVD        int8Constant21<>+0(SB), Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant94<>+0(SB), Y11, Y11
+	VADDPS         int8Constant95<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (CX), Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+
+next:
+	LEAQ           110(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X12
+	VINSERTI128    $0x01, 10(R9), Y12, Y10
+	VPSHUFB        Y7, Y10, Y10
+	VMOVDQU        66(R9), X12
+	VINSERTI128    $0x01, 67(R9), Y12, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        18(R9), X12
+	VINSERTI128    $0x01, 26(R9), Y12, Y10
+	VPSHUFB        Y7, Y10, Y10
+	VMOVDQU        68(R9), X12
+	VINSERTI128    $0x01, 69(R9), Y12, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VMOVDQU        34(R9), X12
+	VINSERTI128    $0x01, 42(R9), Y12, Y10
+	VPSHUFB        Y7, Y10, Y10
+	VMOVDQU        70(R9), X12
+	VINSERTI128    $0x01, 71(R9), Y12, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(R8*1)
+	VMOVDQU        50(R9), X12
+	VINSERTI128    $0x01, 58(R9), Y12, Y10
+	VPSHUFB        Y7, Y10, Y10
+	VMOVDQU        72(R9), X12
+	VINSERTI128    $0x01, 73(R9), Y12, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 160(SP)(R8*1)
+	VPBROADCASTW   (R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 94(R9), Y11
+	VPSHUFB        int8Constant85<>+0(SB), Y11, Y11
+	VPSRLVD        int8Constant21<>+0(SB), Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant94<>+0(SB), Y11, Y11
+	VADDPS         int8Constant95<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (R10), Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        66(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        68(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        70(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        74(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        76(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        78(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   74(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        (DX), Y12
-	VPDPBUSD       (AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   (SP), Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), DI
-	MOVWQZX        80(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        82(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        84(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        86(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        88(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        90(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        92(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        94(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   78(BX), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVDQU        (DX), Y11
+	VPDPBUSD       (AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   (SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        82(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        84(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        86(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        90(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        92(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        94(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   78(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        32(DX), Y12
-	VPDPBUSD       32(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   4(SP), Y10
-	VFMADD231PS    Y10, Y12, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), DI
-	MOVWQZX        96(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        98(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        100(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        102(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        104(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        106(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        108(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        110(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   82(BX), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVDQU        32(DX), Y11
+	VPDPBUSD       32(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   4(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        98(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        100(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        102(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        106(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        108(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        110(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   82(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        64(DX), Y12
-	VPDPBUSD       64(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   8(SP), Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), DI
-	MOVWQZX        112(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        114(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        116(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        118(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        120(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        122(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        124(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        126(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   86(BX), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVDQU        64(DX), Y11
+	VPDPBUSD       64(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   8(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        114(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        116(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        118(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        122(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        124(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        126(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   86(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        96(DX), Y12
-	VPDPBUSD       96(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   12(SP), Y10
-	VFMADD231PS    Y10, Y12, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), DI
-	MOVWQZX        128(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        130(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        132(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        134(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        136(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        138(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        140(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        142(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   90(BX), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVDQU        96(DX), Y11
+	VPDPBUSD       96(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   12(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        128(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        130(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        132(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        134(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        136(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        138(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        140(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        142(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   90(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        128(DX), Y12
-	VPDPBUSD       128(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   16(SP), Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), DI
-	MOVWQZX        144(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        146(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        148(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        150(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        152(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        154(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        156(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        158(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   94(BX), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVDQU        128(DX), Y11
+	VPDPBUSD       128(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   16(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        144(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        146(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        148(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        150(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        152(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        154(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        156(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        158(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   94(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        160(DX), Y12
-	VPDPBUSD       160(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   20(SP), Y10
-	VFMADD231PS    Y10, Y12, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), DI
-	MOVWQZX        160(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        162(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        164(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        166(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        168(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        170(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        172(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        174(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   98(BX), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVDQU        160(DX), Y11
+	VPDPBUSD       160(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   20(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        160(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        162(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        164(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        166(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        168(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        170(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        172(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        174(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   98(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        192(DX), Y12
-	VPDPBUSD       192(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   24(SP), Y10
-	VFMADD231PS    Y10, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), DI
-	MOVWQZX        176(SP), R8
-	VMOVD          (DI)(R8*4), X11
-	MOVWQZX        178(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X11, X11
-	MOVWQZX        180(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X11, X11
-	MOVWQZX        182(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X11, X11
-	MOVWQZX        184(SP), R8
-	VMOVD          (DI)(R8*4), X10
-	MOVWQZX        186(SP), R8
-	VPINSRD        $0x01, (DI)(R8*4), X10, X10
-	MOVWQZX        188(SP), R8
-	VPINSRD        $0x02, (DI)(R8*4), X10, X10
-	MOVWQZX        190(SP), R8
-	VPINSRD        $0x03, (DI)(R8*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   102(BX), Y12
-	VPSHUFB        Y2, Y12, Y12
-	VPAND          Y4, Y12, Y12
-	VPCMPEQB       Y4, Y12, Y12
-	VPOR           Y3, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VMOVDQU        192(DX), Y11
+	VPDPBUSD       192(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   24(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        176(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        178(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        180(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        182(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        184(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        186(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        188(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        190(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   102(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y5, Y10, Y10
-	VMOVDQU        224(DX), Y12
-	VPDPBUSD       224(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   28(SP), Y10
-	VFMADD231PS    Y10, Y12, Y1
+	VMOVDQU        224(DX), Y11
+	VPDPBUSD       224(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   28(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+110, BX
+	XORQ           $+192, DI
+	XORQ           $+192, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -15456,89 +16347,89 @@ DATA int8Constant9<>+12(SB)/1, $0x03
 DATA int8Constant9<>+13(SB)/1, $0x80
 DATA int8Constant9<>+14(SB)/1, $0x80
 DATA int8Constant9<>+15(SB)/1, $0x80
-DATA int8Constant9<>+16(SB)/1, $0x04
+DATA int8Constant9<>+16(SB)/1, $0x08
 DATA int8Constant9<>+17(SB)/1, $0x80
 DATA int8Constant9<>+18(SB)/1, $0x80
 DATA int8Constant9<>+19(SB)/1, $0x80
-DATA int8Constant9<>+20(SB)/1, $0x05
+DATA int8Constant9<>+20(SB)/1, $0x09
 DATA int8Constant9<>+21(SB)/1, $0x80
 DATA int8Constant9<>+22(SB)/1, $0x80
 DATA int8Constant9<>+23(SB)/1, $0x80
-DATA int8Constant9<>+24(SB)/1, $0x06
+DATA int8Constant9<>+24(SB)/1, $0x0a
 DATA int8Constant9<>+25(SB)/1, $0x80
 DATA int8Constant9<>+26(SB)/1, $0x80
 DATA int8Constant9<>+27(SB)/1, $0x80
-DATA int8Constant9<>+28(SB)/1, $0x07
+DATA int8Constant9<>+28(SB)/1, $0x0b
 DATA int8Constant9<>+29(SB)/1, $0x80
 DATA int8Constant9<>+30(SB)/1, $0x80
 DATA int8Constant9<>+31(SB)/1, $0x80
 GLOBL int8Constant9<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant10<>+0(SB)/1, $0x00
-DATA int8Constant10<>+1(SB)/1, $0x00
-DATA int8Constant10<>+2(SB)/1, $0x00
+DATA int8Constant10<>+1(SB)/1, $0x80
+DATA int8Constant10<>+2(SB)/1, $0x80
 DATA int8Constant10<>+3(SB)/1, $0x80
-DATA int8Constant10<>+4(SB)/1, $0x00
-DATA int8Constant10<>+5(SB)/1, $0x00
-DATA int8Constant10<>+6(SB)/1, $0x00
+DATA int8Constant10<>+4(SB)/1, $0x01
+DATA int8Constant10<>+5(SB)/1, $0x80
+DATA int8Constant10<>+6(SB)/1, $0x80
 DATA int8Constant10<>+7(SB)/1, $0x80
-DATA int8Constant10<>+8(SB)/1, $0x00
-DATA int8Constant10<>+9(SB)/1, $0x00
-DATA int8Constant10<>+10(SB)/1, $0x00
+DATA int8Constant10<>+8(SB)/1, $0x02
+DATA int8Constant10<>+9(SB)/1, $0x80
+DATA int8Constant10<>+10(SB)/1, $0x80
 DATA int8Constant10<>+11(SB)/1, $0x80
-DATA int8Constant10<>+12(SB)/1, $0x00
-DATA int8Constant10<>+13(SB)/1, $0x00
-DATA int8Constant10<>+14(SB)/1, $0x00
+DATA int8Constant10<>+12(SB)/1, $0x03
+DATA int8Constant10<>+13(SB)/1, $0x80
+DATA int8Constant10<>+14(SB)/1, $0x80
 DATA int8Constant10<>+15(SB)/1, $0x80
-DATA int8Constant10<>+16(SB)/1, $0x00
-DATA int8Constant10<>+17(SB)/1, $0x00
-DATA int8Constant10<>+18(SB)/1, $0x00
+DATA int8Constant10<>+16(SB)/1, $0x04
+DATA int8Constant10<>+17(SB)/1, $0x80
+DATA int8Constant10<>+18(SB)/1, $0x80
 DATA int8Constant10<>+19(SB)/1, $0x80
-DATA int8Constant10<>+20(SB)/1, $0x00
-DATA int8Constant10<>+21(SB)/1, $0x00
-DATA int8Constant10<>+22(SB)/1, $0x00
+DATA int8Constant10<>+20(SB)/1, $0x05
+DATA int8Constant10<>+21(SB)/1, $0x80
+DATA int8Constant10<>+22(SB)/1, $0x80
 DATA int8Constant10<>+23(SB)/1, $0x80
-DATA int8Constant10<>+24(SB)/1, $0x00
-DATA int8Constant10<>+25(SB)/1, $0x00
-DATA int8Constant10<>+26(SB)/1, $0x00
+DATA int8Constant10<>+24(SB)/1, $0x06
+DATA int8Constant10<>+25(SB)/1, $0x80
+DATA int8Constant10<>+26(SB)/1, $0x80
 DATA int8Constant10<>+27(SB)/1, $0x80
-DATA int8Constant10<>+28(SB)/1, $0x00
-DATA int8Constant10<>+29(SB)/1, $0x00
-DATA int8Constant10<>+30(SB)/1, $0x00
+DATA int8Constant10<>+28(SB)/1, $0x07
+DATA int8Constant10<>+29(SB)/1, $0x80
+DATA int8Constant10<>+30(SB)/1, $0x80
 DATA int8Constant10<>+31(SB)/1, $0x80
 GLOBL int8Constant10<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant11<>+0(SB)/1, $0x00
-DATA int8Constant11<>+1(SB)/1, $0x80
-DATA int8Constant11<>+2(SB)/1, $0x80
+DATA int8Constant11<>+1(SB)/1, $0x00
+DATA int8Constant11<>+2(SB)/1, $0x00
 DATA int8Constant11<>+3(SB)/1, $0x80
-DATA int8Constant11<>+4(SB)/1, $0x01
-DATA int8Constant11<>+5(SB)/1, $0x80
-DATA int8Constant11<>+6(SB)/1, $0x80
+DATA int8Constant11<>+4(SB)/1, $0x00
+DATA int8Constant11<>+5(SB)/1, $0x00
+DATA int8Constant11<>+6(SB)/1, $0x00
 DATA int8Constant11<>+7(SB)/1, $0x80
-DATA int8Constant11<>+8(SB)/1, $0x02
-DATA int8Constant11<>+9(SB)/1, $0x80
-DATA int8Constant11<>+10(SB)/1, $0x80
+DATA int8Constant11<>+8(SB)/1, $0x00
+DATA int8Constant11<>+9(SB)/1, $0x00
+DATA int8Constant11<>+10(SB)/1, $0x00
 DATA int8Constant11<>+11(SB)/1, $0x80
-DATA int8Constant11<>+12(SB)/1, $0x03
-DATA int8Constant11<>+13(SB)/1, $0x80
-DATA int8Constant11<>+14(SB)/1, $0x80
+DATA int8Constant11<>+12(SB)/1, $0x00
+DATA int8Constant11<>+13(SB)/1, $0x00
+DATA int8Constant11<>+14(SB)/1, $0x00
 DATA int8Constant11<>+15(SB)/1, $0x80
-DATA int8Constant11<>+16(SB)/1, $0x08
-DATA int8Constant11<>+17(SB)/1, $0x80
-DATA int8Constant11<>+18(SB)/1, $0x80
+DATA int8Constant11<>+16(SB)/1, $0x00
+DATA int8Constant11<>+17(SB)/1, $0x00
+DATA int8Constant11<>+18(SB)/1, $0x00
 DATA int8Constant11<>+19(SB)/1, $0x80
-DATA int8Constant11<>+20(SB)/1, $0x09
-DATA int8Constant11<>+21(SB)/1, $0x80
-DATA int8Constant11<>+22(SB)/1, $0x80
+DATA int8Constant11<>+20(SB)/1, $0x00
+DATA int8Constant11<>+21(SB)/1, $0x00
+DATA int8Constant11<>+22(SB)/1, $0x00
 DATA int8Constant11<>+23(SB)/1, $0x80
-DATA int8Constant11<>+24(SB)/1, $0x0a
-DATA int8Constant11<>+25(SB)/1, $0x80
-DATA int8Constant11<>+26(SB)/1, $0x80
+DATA int8Constant11<>+24(SB)/1, $0x00
+DATA int8Constant11<>+25(SB)/1, $0x00
+DATA int8Constant11<>+26(SB)/1, $0x00
 DATA int8Constant11<>+27(SB)/1, $0x80
-DATA int8Constant11<>+28(SB)/1, $0x0b
-DATA int8Constant11<>+29(SB)/1, $0x80
-DATA int8Constant11<>+30(SB)/1, $0x80
+DATA int8Constant11<>+28(SB)/1, $0x00
+DATA int8Constant11<>+29(SB)/1, $0x00
+DATA int8Constant11<>+30(SB)/1, $0x00
 DATA int8Constant11<>+31(SB)/1, $0x80
 GLOBL int8Constant11<>(SB), RODATA|NOPTR, $32
 

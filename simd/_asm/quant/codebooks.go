@@ -14,19 +14,39 @@ import (
 // shiftOffset is what makes levels in eighths, of -1 to 1 and a shift, positive.
 const shiftOffset = 9
 
-// reserve takes the part of the stack that a block with a codebook is prepared in.
-func (c *coder) reserve() {
+// reserve takes so many equal parts of the stack, for products of so many rows and what
+// [coder.prepare] writes, and returns the bytes of a part.
+func (c *coder) reserve(parts, rows int) int {
 	l := &c.l.Level
-	if l.Grid == nil {
-		return
+	sizes := []int{4 * 16 * rows, 0, 0, 0}
+	if l.Grid != nil {
+		sizes[1] = 2 * l.Number.Items()
+		if c.packedSigns() {
+			sizes[2] = l.Signs.Items()
+		}
+		if l.Shift != nil {
+			sizes[3] = 2 * 32
+		}
 	}
-	c.codes = c.AllocLocal(2 * l.Number.Items())
-	if c.packedSigns() {
-		c.signs = c.AllocLocal(l.Signs.Items())
+	total := 0
+	for _, n := range sizes {
+		total += n
 	}
-	if l.Shift != nil {
-		c.shifts = c.AllocLocal(2 * 32)
+	at := c.AllocLocal(parts * total)
+	for i, m := range []*Mem{&c.products, &c.codes, &c.signs, &c.shifts} {
+		*m = at
+		at = at.Offset(sizes[i])
 	}
+	return total
+}
+
+// local returns a place of the part of the stack in use.
+func (c *coder) local(m Mem, at int) Mem {
+	m = m.Offset(at)
+	if c.index != nil {
+		m.Index, m.Scale = c.index, 1
+	}
+	return m
 }
 
 // packedSigns reports whether seven bits have the signs of eight elements.
@@ -40,7 +60,7 @@ func (c *coder) prepare() {
 		return
 	}
 	for i := 0; i < l.Number.Items(); i += 16 {
-		c.VMOVDQU(c.words(l.Number, i), c.codes.Offset(2*i))
+		c.VMOVDQU(c.words(l.Number, i), c.local(c.codes, 2*i))
 	}
 	if c.packedSigns() {
 		v, low, high := c.YMM(), c.YMM(), c.YMM()
@@ -61,13 +81,13 @@ func (c *coder) prepare() {
 		c.VPSHUFB(high, parity, high)
 		c.VPXOR(low, v, v)
 		c.VPXOR(high, v, v)
-		c.VMOVDQU(v, c.signs)
+		c.VMOVDQU(v, c.local(c.signs, 0))
 	}
 	for i := 0; l.Shift != nil && i < l.Shift.Items(); i += 16 {
 		v, set := c.words(l.Shift, i), c.zeros()
 		c.VPSUBW(v, set, set)
 		c.VPANDN(c.constant(spreadByte(2)), set, set)
-		c.VMOVDQU(set, c.shifts.Offset(2*i))
+		c.VMOVDQU(set, c.local(c.shifts, 2*i))
 	}
 }
 
@@ -149,7 +169,7 @@ func (c *coder) gridLevels(r int) reg.VecVirtual {
 	codes := run / width
 	var halves [2]reg.VecVirtual
 	for i := range codes {
-		c.MOVWQZX(c.codes.Offset(2*(r*codes+i)), at)
+		c.MOVWQZX(c.local(c.codes, 2*(r*codes+i)), at)
 		m := Mem{Base: table, Index: at, Scale: uint8(width)}
 		half, k := &halves[2*i/codes], i%(codes/2)
 		switch {
@@ -171,7 +191,7 @@ func (c *coder) gridLevels(r int) reg.VecVirtual {
 	case 0:
 	case 8:
 		s := c.YMM()
-		c.VPBROADCASTW(c.shifts.Offset(2*r), s)
+		c.VPBROADCASTW(c.local(c.shifts, 2*r), s)
 		c.VPADDB(s, v, v)
 	case 32:
 		var index [32]byte
@@ -179,7 +199,7 @@ func (c *coder) gridLevels(r int) reg.VecVirtual {
 			index[i] = byte(2 * (i / 8))
 		}
 		s := c.YMM()
-		c.VPBROADCASTQ(c.shifts.Offset(8*r), s)
+		c.VPBROADCASTQ(c.local(c.shifts, 8*r), s)
 		c.VPSHUFB(c.constant(index), s, s)
 		c.VPADDB(s, v, v)
 	default:
@@ -203,7 +223,7 @@ func (c *coder) sign(r int) reg.VecVirtual {
 	if c.l.Level.Signs == nil {
 		return nil
 	}
-	m := c.signs.Offset(4 * r)
+	m := c.local(c.signs, 4*r)
 	if !c.packedSigns() {
 		m = Mem{Base: c.src, Disp: bit(&c.l.Level.Signs[0], run*r) / 8}
 	}

@@ -27,8 +27,10 @@ type coder struct {
 	runs  int
 	group int // elements of a scale, 32 or 16
 
-	// Of a block with a codebook, on the stack: see [coder.prepare].
-	codes, signs, shifts Mem
+	// On the stack: the scales of up to four rows, and of a block with a codebook what
+	// [coder.prepare] writes. index, if it is not nil, is added to all these places.
+	products, codes, signs, shifts Mem
+	index                          reg.GPVirtual
 }
 
 // integers are the formats that have kernels for products of integers.
@@ -44,7 +46,6 @@ func (g *gen) coder(f block.Format, runs int) *coder {
 	if runs%c.each() != 0 || c.each() > 8 {
 		panic(fmt.Sprintf("%v: blocks of %d elements", f, f.Elements()))
 	}
-	c.reserve()
 	return c
 }
 
