@@ -54,15 +54,34 @@ func allocated(f func()) uint64 {
 // open reads a file that does not know its bytes' number is small.
 func open(b []byte) (*File, error) { return NewReader(bytes.NewReader(b), int64(len(b))) }
 
+// A counter counts the bytes that are read, those that are asked for behind the end too.
+type counter struct {
+	io.ReaderAt
+	reads, bytes int
+}
+
+func (c *counter) ReadAt(b []byte, off int64) (int, error) {
+	c.reads, c.bytes = c.reads+1, c.bytes+len(b)
+	return c.ReaderAt.ReadAt(b, off)
+}
+
 // refused opens a file and returns the error, which is to be a FormatError with
-// a field and an offset in the file. Memory is to be a small multiple of the
-// file's.
+// a field and an offset in the file. Memory and what is read are to be small multiples of the
+// file's size. So are allocations: each loop of the parser over what a file counts makes some for
+// each item, or takes its bytes at once.
 func refused(t *testing.T, name string, b []byte) error {
 	t.Helper()
 	var err error
-	used := allocated(func() { _, err = open(b) })
+	c := &counter{ReaderAt: bytes.NewReader(b)}
+	used := allocated(func() { _, err = NewReader(c, int64(len(b))) })
 	if most := uint64(4*len(b) + 64<<10); used > most {
 		t.Errorf("%s: %d bytes allocated for a file of %d", name, used, len(b))
+	}
+	if c.bytes > 4*len(b) || c.reads > 8 {
+		t.Errorf("%s: %d bytes read of a file of %d, in %d reads", name, c.bytes, len(b), c.reads)
+	}
+	if n := testing.AllocsPerRun(1, func() { _, _ = open(b) }); n > float64(len(b)/8+100) {
+		t.Errorf("%s: %v allocations for a file of %d bytes", name, n, len(b))
 	}
 	var e *FormatError
 	if err != nil && (!errors.As(err, &e) || e.Field == "" || e.Offset < 0 || e.Offset > int64(len(b))) {

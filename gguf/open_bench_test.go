@@ -2,8 +2,12 @@ package gguf
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/rayo-go/rayo/gguf/block"
 )
@@ -48,6 +52,26 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(f, err)
 		}
 	}
+}
+
+// BenchmarkOpenMalformed opens the files of the corpus, a run each: none may take 100 ms. Its
+// metric worst-µs is that of the file with the longest fastest run.
+func BenchmarkOpenMalformed(b *testing.B) {
+	files := corpus(b)
+	delete(files, "manifest.json")
+	fastest := map[string]time.Duration{}
+	for b.Loop() {
+		for name, f := range files {
+			start := time.Now()
+			_, _ = open(f)
+			if d, known := fastest[name]; !known || time.Since(start) < d {
+				fastest[name] = time.Since(start)
+			}
+		}
+	}
+	worst := slices.MaxFunc(slices.Collect(maps.Keys(fastest)), func(x, y string) int { return cmp.Compare(fastest[x], fastest[y]) })
+	b.Logf("%s takes %v", worst, fastest[worst])
+	b.ReportMetric(float64(fastest[worst].Nanoseconds())/1e3, "worst-µs")
 }
 
 // padded is a file that goes on with zeros.

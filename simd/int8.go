@@ -45,10 +45,11 @@ type int8Tiles struct {
 
 // int8Kernels are the kernels of a level; the zero value stands for plain Go.
 type int8Kernels struct {
-	round  int8RoundFunc
-	pack   int8PackFunc
-	levels []int8LevelsFunc // by format
-	dots   []int8Dots       // by format
+	prepare func() // is called before kernels of formats with codebooks are
+	round   int8RoundFunc
+	pack    int8PackFunc
+	levels  []int8LevelsFunc // by format
+	dots    []int8Dots       // by format
 	// signedOffset is what codes that would be signed are made unsigned by, or 0.
 	signedOffset int
 	tiles        []int8Tiles // the fastest first
@@ -105,6 +106,9 @@ func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
 		panic(fmt.Sprintf("simd: rows of %d numbers of %v", k, f))
 	}
 	p := Int8Product{M: m, K: k, N: n, format: f, k: all, group: block.LevelGroup}
+	if all.prepare != nil && f.Layout().Level.Grid != nil {
+		all.prepare()
+	}
 	least, most := f.LevelRange()
 	if m <= int8Few && int(f) < len(all.dots) && all.dots[f].one != nil {
 		p.dots, p.group, p.zero = &all.dots[f], min(f.Group(), op.Int8Group), -least

@@ -3,43 +3,69 @@
 package simd
 
 import (
+	"sync"
+
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
 var int8LevelsAVX2 = []int8LevelsFunc{
-	block.Q4_0:   int8LevelsQ4_0AVX2,
-	block.Q8_0:   int8LevelsQ8_0AVX2,
-	block.Q4_K:   int8LevelsQ4_KAVX2,
-	block.Q6_K:   int8LevelsQ6_KAVX2,
-	block.Q5_K:   int8LevelsQ5_KAVX2,
-	block.Q4_1:   int8LevelsQ4_1AVX2,
-	block.Q5_0:   int8LevelsQ5_0AVX2,
-	block.Q5_1:   int8LevelsQ5_1AVX2,
-	block.IQ4_NL: int8LevelsIQ4_NLAVX2,
-	block.IQ4_XS: int8LevelsIQ4_XSAVX2,
-	block.Q2_K:   int8LevelsQ2_KAVX2,
-	block.Q3_K:   int8LevelsQ3_KAVX2,
-	block.MXFP4:  int8LevelsMXFP4AVX2,
+	block.Q4_0:    int8LevelsQ4_0AVX2,
+	block.Q8_0:    int8LevelsQ8_0AVX2,
+	block.Q4_K:    int8LevelsQ4_KAVX2,
+	block.Q6_K:    int8LevelsQ6_KAVX2,
+	block.Q5_K:    int8LevelsQ5_KAVX2,
+	block.Q4_1:    int8LevelsQ4_1AVX2,
+	block.Q5_0:    int8LevelsQ5_0AVX2,
+	block.Q5_1:    int8LevelsQ5_1AVX2,
+	block.IQ4_NL:  int8LevelsIQ4_NLAVX2,
+	block.IQ4_XS:  int8LevelsIQ4_XSAVX2,
+	block.Q2_K:    int8LevelsQ2_KAVX2,
+	block.Q3_K:    int8LevelsQ3_KAVX2,
+	block.MXFP4:   int8LevelsMXFP4AVX2,
+	block.TQ1_0:   int8LevelsTQ1_0AVX2,
+	block.TQ2_0:   int8LevelsTQ2_0AVX2,
+	block.NVFP4:   int8LevelsNVFP4AVX2,
+	block.Q1_0:    int8LevelsQ1_0AVX2,
+	block.Q2_0:    int8LevelsQ2_0AVX2,
+	block.IQ1_S:   int8LevelsIQ1_SAVX2,
+	block.IQ1_M:   int8LevelsIQ1_MAVX2,
+	block.IQ2_XXS: int8LevelsIQ2_XXSAVX2,
+	block.IQ2_XS:  int8LevelsIQ2_XSAVX2,
+	block.IQ2_S:   int8LevelsIQ2_SAVX2,
+	block.IQ3_XXS: int8LevelsIQ3_XXSAVX2,
+	block.IQ3_S:   int8LevelsIQ3_SAVX2,
 }
 
 var int8AVX2 = int8Kernels{
-	round: int8RoundAVX2, pack: int8PackAVX2, levels: int8LevelsAVX2,
+	prepare: fillGrids, round: int8RoundAVX2, pack: int8PackAVX2, levels: int8LevelsAVX2,
 	dots: []int8Dots{
-		block.Q4_0:   {int8Dot1Q4_0AVX2, int8Dot4Q4_0AVX2, false},
-		block.Q8_0:   {int8Dot1Q8_0AVX2, int8Dot4Q8_0AVX2, true},
-		block.Q4_K:   {int8Dot1Q4_KAVX2, int8Dot4Q4_KAVX2, false},
-		block.Q6_K:   {int8Dot1Q6_KAVX2, int8Dot4Q6_KAVX2, false},
-		block.Q5_K:   {int8Dot1Q5_KAVX2, int8Dot4Q5_KAVX2, false},
-		block.Q4_1:   {int8Dot1Q4_1AVX2, int8Dot4Q4_1AVX2, false},
-		block.Q5_0:   {int8Dot1Q5_0AVX2, int8Dot4Q5_0AVX2, false},
-		block.Q5_1:   {int8Dot1Q5_1AVX2, int8Dot4Q5_1AVX2, false},
-		block.IQ4_NL: {int8Dot1IQ4_NLAVX2, int8Dot4IQ4_NLAVX2, true},
-		block.IQ4_XS: {int8Dot1IQ4_XSAVX2, int8Dot4IQ4_XSAVX2, true},
-		block.Q2_K:   {int8Dot1Q2_KAVX2, int8Dot4Q2_KAVX2, false},
-		block.Q3_K:   {int8Dot1Q3_KAVX2, int8Dot4Q3_KAVX2, false},
-		block.MXFP4:  {int8Dot1MXFP4AVX2, int8Dot4MXFP4AVX2, false},
+		block.Q4_0:    {int8Dot1Q4_0AVX2, int8Dot4Q4_0AVX2, false},
+		block.Q8_0:    {int8Dot1Q8_0AVX2, int8Dot4Q8_0AVX2, true},
+		block.Q4_K:    {int8Dot1Q4_KAVX2, int8Dot4Q4_KAVX2, false},
+		block.Q6_K:    {int8Dot1Q6_KAVX2, int8Dot4Q6_KAVX2, false},
+		block.Q5_K:    {int8Dot1Q5_KAVX2, int8Dot4Q5_KAVX2, false},
+		block.Q4_1:    {int8Dot1Q4_1AVX2, int8Dot4Q4_1AVX2, false},
+		block.Q5_0:    {int8Dot1Q5_0AVX2, int8Dot4Q5_0AVX2, false},
+		block.Q5_1:    {int8Dot1Q5_1AVX2, int8Dot4Q5_1AVX2, false},
+		block.IQ4_NL:  {int8Dot1IQ4_NLAVX2, int8Dot4IQ4_NLAVX2, true},
+		block.IQ4_XS:  {int8Dot1IQ4_XSAVX2, int8Dot4IQ4_XSAVX2, true},
+		block.Q2_K:    {int8Dot1Q2_KAVX2, int8Dot4Q2_KAVX2, false},
+		block.Q3_K:    {int8Dot1Q3_KAVX2, int8Dot4Q3_KAVX2, false},
+		block.MXFP4:   {int8Dot1MXFP4AVX2, int8Dot4MXFP4AVX2, false},
+		block.TQ1_0:   {int8Dot1TQ1_0AVX2, int8Dot4TQ1_0AVX2, false},
+		block.TQ2_0:   {int8Dot1TQ2_0AVX2, int8Dot4TQ2_0AVX2, false},
+		block.NVFP4:   {int8Dot1NVFP4AVX2, int8Dot4NVFP4AVX2, false},
+		block.Q1_0:    {int8Dot1Q1_0AVX2, int8Dot4Q1_0AVX2, false},
+		block.Q2_0:    {int8Dot1Q2_0AVX2, int8Dot4Q2_0AVX2, false},
+		block.IQ1_S:   {int8Dot1IQ1_SAVX2, int8Dot4IQ1_SAVX2, false},
+		block.IQ1_M:   {int8Dot1IQ1_MAVX2, int8Dot4IQ1_MAVX2, false},
+		block.IQ2_XXS: {int8Dot1IQ2_XXSAVX2, int8Dot4IQ2_XXSAVX2, true},
+		block.IQ2_XS:  {int8Dot1IQ2_XSAVX2, int8Dot4IQ2_XSAVX2, true},
+		block.IQ2_S:   {int8Dot1IQ2_SAVX2, int8Dot4IQ2_SAVX2, true},
+		block.IQ3_XXS: {int8Dot1IQ3_XXSAVX2, int8Dot4IQ3_XXSAVX2, true},
+		block.IQ3_S:   {int8Dot1IQ3_SAVX2, int8Dot4IQ3_SAVX2, true},
 	},
 	tiles: []int8Tiles{
 		{32, 16, []int8TileFunc{int8Tile1Small32AVX2, int8Tile2Small32AVX2, int8Tile3Small32AVX2}},
@@ -51,21 +77,33 @@ var int8AVX2 = int8Kernels{
 
 // int8VNNI is for AVX-512 with VNNI, which multiplies unsigned bytes without a limit.
 var int8VNNI = int8Kernels{
-	round: int8RoundAVX2, pack: int8PackAVX2, levels: int8LevelsAVX2, signedOffset: 128,
+	prepare: fillGrids, round: int8RoundAVX2, pack: int8PackAVX2, levels: int8LevelsAVX2, signedOffset: 128,
 	dots: []int8Dots{
-		block.Q4_0:   {int8Dot1Q4_0VNNI, int8Dot4Q4_0VNNI, false},
-		block.Q8_0:   {int8Dot1Q8_0VNNI, int8Dot4Q8_0VNNI, true},
-		block.Q4_K:   {int8Dot1Q4_KVNNI, int8Dot4Q4_KVNNI, false},
-		block.Q6_K:   {int8Dot1Q6_KVNNI, int8Dot4Q6_KVNNI, false},
-		block.Q5_K:   {int8Dot1Q5_KVNNI, int8Dot4Q5_KVNNI, false},
-		block.Q4_1:   {int8Dot1Q4_1VNNI, int8Dot4Q4_1VNNI, false},
-		block.Q5_0:   {int8Dot1Q5_0VNNI, int8Dot4Q5_0VNNI, false},
-		block.Q5_1:   {int8Dot1Q5_1VNNI, int8Dot4Q5_1VNNI, false},
-		block.IQ4_NL: {int8Dot1IQ4_NLVNNI, int8Dot4IQ4_NLVNNI, true},
-		block.IQ4_XS: {int8Dot1IQ4_XSVNNI, int8Dot4IQ4_XSVNNI, true},
-		block.Q2_K:   {int8Dot1Q2_KVNNI, int8Dot4Q2_KVNNI, false},
-		block.Q3_K:   {int8Dot1Q3_KVNNI, int8Dot4Q3_KVNNI, false},
-		block.MXFP4:  {int8Dot1MXFP4VNNI, int8Dot4MXFP4VNNI, false},
+		block.Q4_0:    {int8Dot1Q4_0VNNI, int8Dot4Q4_0VNNI, false},
+		block.Q8_0:    {int8Dot1Q8_0VNNI, int8Dot4Q8_0VNNI, true},
+		block.Q4_K:    {int8Dot1Q4_KVNNI, int8Dot4Q4_KVNNI, false},
+		block.Q6_K:    {int8Dot1Q6_KVNNI, int8Dot4Q6_KVNNI, false},
+		block.Q5_K:    {int8Dot1Q5_KVNNI, int8Dot4Q5_KVNNI, false},
+		block.Q4_1:    {int8Dot1Q4_1VNNI, int8Dot4Q4_1VNNI, false},
+		block.Q5_0:    {int8Dot1Q5_0VNNI, int8Dot4Q5_0VNNI, false},
+		block.Q5_1:    {int8Dot1Q5_1VNNI, int8Dot4Q5_1VNNI, false},
+		block.IQ4_NL:  {int8Dot1IQ4_NLVNNI, int8Dot4IQ4_NLVNNI, true},
+		block.IQ4_XS:  {int8Dot1IQ4_XSVNNI, int8Dot4IQ4_XSVNNI, true},
+		block.Q2_K:    {int8Dot1Q2_KVNNI, int8Dot4Q2_KVNNI, false},
+		block.Q3_K:    {int8Dot1Q3_KVNNI, int8Dot4Q3_KVNNI, false},
+		block.MXFP4:   {int8Dot1MXFP4VNNI, int8Dot4MXFP4VNNI, false},
+		block.TQ1_0:   {int8Dot1TQ1_0VNNI, int8Dot4TQ1_0VNNI, false},
+		block.TQ2_0:   {int8Dot1TQ2_0VNNI, int8Dot4TQ2_0VNNI, false},
+		block.NVFP4:   {int8Dot1NVFP4VNNI, int8Dot4NVFP4VNNI, false},
+		block.Q1_0:    {int8Dot1Q1_0VNNI, int8Dot4Q1_0VNNI, false},
+		block.Q2_0:    {int8Dot1Q2_0VNNI, int8Dot4Q2_0VNNI, false},
+		block.IQ1_S:   {int8Dot1IQ1_SVNNI, int8Dot4IQ1_SVNNI, false},
+		block.IQ1_M:   {int8Dot1IQ1_MVNNI, int8Dot4IQ1_MVNNI, false},
+		block.IQ2_XXS: {int8Dot1IQ2_XXSVNNI, int8Dot4IQ2_XXSVNNI, true},
+		block.IQ2_XS:  {int8Dot1IQ2_XSVNNI, int8Dot4IQ2_XSVNNI, true},
+		block.IQ2_S:   {int8Dot1IQ2_SVNNI, int8Dot4IQ2_SVNNI, true},
+		block.IQ3_XXS: {int8Dot1IQ3_XXSVNNI, int8Dot4IQ3_XXSVNNI, true},
+		block.IQ3_S:   {int8Dot1IQ3_SVNNI, int8Dot4IQ3_SVNNI, true},
 	},
 	tiles: []int8Tiles{
 		{32, anyCode, []int8TileFunc{int8Tile1Bytes32VNNI, int8Tile2Bytes32VNNI, int8Tile3Bytes32VNNI}},
@@ -84,3 +122,30 @@ func int8KernelsOf(l Level) int8Kernels {
 	}
 	return int8Kernels{}
 }
+
+// The codebooks, for kernels: levels of a row one behind another; eight times the levels and 8 of those
+// to which eighths are added. [fillGrids] fills them.
+var (
+	int8GridIQ1_S   [2048 * 8]byte // of IQ1_M too
+	int8GridIQ2_XXS [256 * 8]byte
+	int8GridIQ2_XS  [512 * 8]byte
+	int8GridIQ2_S   [1024 * 8]byte
+	int8GridIQ3_XXS [256 * 4]byte
+	int8GridIQ3_S   [512 * 4]byte
+)
+
+// fillGrids fills the codebooks once: programs without such blocks do not wait for it.
+var fillGrids = sync.OnceFunc(func() {
+	for f, table := range map[block.Format][]byte{
+		block.IQ1_S: int8GridIQ1_S[:], block.IQ2_XXS: int8GridIQ2_XXS[:], block.IQ2_XS: int8GridIQ2_XS[:],
+		block.IQ2_S: int8GridIQ2_S[:], block.IQ3_XXS: int8GridIQ3_XXS[:], block.IQ3_S: int8GridIQ3_S[:],
+	} {
+		l := &f.Layout().Level
+		for i, v := range l.Grid.Levels() {
+			if l.Shift != nil {
+				v = 8*v + 8
+			}
+			table[i] = byte(v)
+		}
+	}
+})

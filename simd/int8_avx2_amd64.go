@@ -79,6 +79,66 @@ func int8LevelsQ3_KAVX2(levels *int8, scales *float32, biases *float32, src *byt
 //go:noescape
 func int8LevelsMXFP4AVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
 
+// int8LevelsTQ1_0AVX2 is an int8LevelsFunc of TQ1_0.
+//
+//go:noescape
+func int8LevelsTQ1_0AVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// int8LevelsTQ2_0AVX2 is an int8LevelsFunc of TQ2_0.
+//
+//go:noescape
+func int8LevelsTQ2_0AVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// int8LevelsNVFP4AVX2 is an int8LevelsFunc of NVFP4.
+//
+//go:noescape
+func int8LevelsNVFP4AVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// int8LevelsQ1_0AVX2 is an int8LevelsFunc of Q1_0.
+//
+//go:noescape
+func int8LevelsQ1_0AVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// int8LevelsQ2_0AVX2 is an int8LevelsFunc of Q2_0.
+//
+//go:noescape
+func int8LevelsQ2_0AVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// int8LevelsIQ1_SAVX2 is an int8LevelsFunc of IQ1_S.
+//
+//go:noescape
+func int8LevelsIQ1_SAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// int8LevelsIQ1_MAVX2 is an int8LevelsFunc of IQ1_M.
+//
+//go:noescape
+func int8LevelsIQ1_MAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// int8LevelsIQ2_XXSAVX2 is an int8LevelsFunc of IQ2_XXS.
+//
+//go:noescape
+func int8LevelsIQ2_XXSAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// int8LevelsIQ2_XSAVX2 is an int8LevelsFunc of IQ2_XS.
+//
+//go:noescape
+func int8LevelsIQ2_XSAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// int8LevelsIQ2_SAVX2 is an int8LevelsFunc of IQ2_S.
+//
+//go:noescape
+func int8LevelsIQ2_SAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// int8LevelsIQ3_XXSAVX2 is an int8LevelsFunc of IQ3_XXS.
+//
+//go:noescape
+func int8LevelsIQ3_XXSAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+
+// int8LevelsIQ3_SAVX2 is an int8LevelsFunc of IQ3_S.
+//
+//go:noescape
+func int8LevelsIQ3_SAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+
 // int8Dot1Q4_0AVX2 is an int8DotFunc of Q4_0 for 1 rows.
 //
 //go:noescape
@@ -208,6 +268,126 @@ func int8Dot1MXFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, qu
 //
 //go:noescape
 func int8Dot4MXFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1TQ1_0AVX2 is an int8DotFunc of TQ1_0 for 1 rows.
+//
+//go:noescape
+func int8Dot1TQ1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4TQ1_0AVX2 is an int8DotFunc of TQ1_0 for 4 rows.
+//
+//go:noescape
+func int8Dot4TQ1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1TQ2_0AVX2 is an int8DotFunc of TQ2_0 for 1 rows.
+//
+//go:noescape
+func int8Dot1TQ2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4TQ2_0AVX2 is an int8DotFunc of TQ2_0 for 4 rows.
+//
+//go:noescape
+func int8Dot4TQ2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1NVFP4AVX2 is an int8DotFunc of NVFP4 for 1 rows.
+//
+//go:noescape
+func int8Dot1NVFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4NVFP4AVX2 is an int8DotFunc of NVFP4 for 4 rows.
+//
+//go:noescape
+func int8Dot4NVFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1Q1_0AVX2 is an int8DotFunc of Q1_0 for 1 rows.
+//
+//go:noescape
+func int8Dot1Q1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4Q1_0AVX2 is an int8DotFunc of Q1_0 for 4 rows.
+//
+//go:noescape
+func int8Dot4Q1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1Q2_0AVX2 is an int8DotFunc of Q2_0 for 1 rows.
+//
+//go:noescape
+func int8Dot1Q2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4Q2_0AVX2 is an int8DotFunc of Q2_0 for 4 rows.
+//
+//go:noescape
+func int8Dot4Q2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1IQ1_SAVX2 is an int8DotFunc of IQ1_S for 1 rows.
+//
+//go:noescape
+func int8Dot1IQ1_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4IQ1_SAVX2 is an int8DotFunc of IQ1_S for 4 rows.
+//
+//go:noescape
+func int8Dot4IQ1_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1IQ1_MAVX2 is an int8DotFunc of IQ1_M for 1 rows.
+//
+//go:noescape
+func int8Dot1IQ1_MAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4IQ1_MAVX2 is an int8DotFunc of IQ1_M for 4 rows.
+//
+//go:noescape
+func int8Dot4IQ1_MAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1IQ2_XXSAVX2 is an int8DotFunc of IQ2_XXS for 1 rows.
+//
+//go:noescape
+func int8Dot1IQ2_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4IQ2_XXSAVX2 is an int8DotFunc of IQ2_XXS for 4 rows.
+//
+//go:noescape
+func int8Dot4IQ2_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1IQ2_XSAVX2 is an int8DotFunc of IQ2_XS for 1 rows.
+//
+//go:noescape
+func int8Dot1IQ2_XSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4IQ2_XSAVX2 is an int8DotFunc of IQ2_XS for 4 rows.
+//
+//go:noescape
+func int8Dot4IQ2_XSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1IQ2_SAVX2 is an int8DotFunc of IQ2_S for 1 rows.
+//
+//go:noescape
+func int8Dot1IQ2_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4IQ2_SAVX2 is an int8DotFunc of IQ2_S for 4 rows.
+//
+//go:noescape
+func int8Dot4IQ2_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1IQ3_XXSAVX2 is an int8DotFunc of IQ3_XXS for 1 rows.
+//
+//go:noescape
+func int8Dot1IQ3_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4IQ3_XXSAVX2 is an int8DotFunc of IQ3_XXS for 4 rows.
+//
+//go:noescape
+func int8Dot4IQ3_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1IQ3_SAVX2 is an int8DotFunc of IQ3_S for 1 rows.
+//
+//go:noescape
+func int8Dot1IQ3_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4IQ3_SAVX2 is an int8DotFunc of IQ3_S for 4 rows.
+//
+//go:noescape
+func int8Dot4IQ3_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 
 // int8Tile1Small32AVX2 is an int8TileFunc for 1 rows.
 //

@@ -1019,35 +1019,1966 @@ next:
 	VZEROUPPER
 	RET
 
-// func int8Dot1Q4_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q4_0AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant6<>+0(SB), Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant5<>+0(SB), Y4
-	SUBQ    $0x08, SI
-	JLT     short
+// func int8LevelsTQ1_0AVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·int8LevelsTQ1_0AVX2(SB), NOSPLIT, $0-40
+	MOVQ levels+0(FP), AX
+	MOVQ scales+8(FP), CX
+	MOVQ src+24(FP), DX
+	MOVQ blocks+32(FP), BX
 
 next:
+	VPBROADCASTW 52(DX), X0
+	VCVTPH2PS    X0, Y0
+	VMOVDQU      int8Constant14<>+0(SB), Y1
+	VPERMPS      Y0, Y1, Y1
+	VMOVUPS      Y1, (CX)
+	VMOVDQU      int8Constant15<>+0(SB), Y1
+	VPERMPS      Y0, Y1, Y0
+	VMOVUPS      Y0, 32(CX)
+	VMOVDQU      (DX), X2
+	VINSERTI128  $0x01, 16(DX), Y2, Y0
+	VXORPS       Y1, Y1, Y1
+	VPMAXUB      int8Constant42<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPMAXUB      int8Constant43<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPSUBB       int8Constant2<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, (AX)
+	VMOVDQU      (DX), X2
+	VINSERTI128  $0x01, 16(DX), Y2, Y0
+	VPMULLW      int8Constant44<>+0(SB), Y0, Y1
+	VPAND        int8Constant45<>+0(SB), Y1, Y1
+	VPSRLW       $0x08, Y0, Y0
+	VPMULLW      int8Constant44<>+0(SB), Y0, Y0
+	VPSLLW       $0x08, Y0, Y0
+	VPOR         Y1, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VPMAXUB      int8Constant42<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPMAXUB      int8Constant43<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPSUBB       int8Constant2<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, 32(AX)
+	VMOVDQU      (DX), X2
+	VINSERTI128  $0x01, 16(DX), Y2, Y0
+	VPMULLW      int8Constant46<>+0(SB), Y0, Y1
+	VPAND        int8Constant45<>+0(SB), Y1, Y1
+	VPSRLW       $0x08, Y0, Y0
+	VPMULLW      int8Constant46<>+0(SB), Y0, Y0
+	VPSLLW       $0x08, Y0, Y0
+	VPOR         Y1, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VPMAXUB      int8Constant42<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPMAXUB      int8Constant43<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPSUBB       int8Constant2<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, 64(AX)
+	VMOVDQU      (DX), X2
+	VINSERTI128  $0x01, 16(DX), Y2, Y0
+	VPMULLW      int8Constant47<>+0(SB), Y0, Y1
+	VPAND        int8Constant45<>+0(SB), Y1, Y1
+	VPSRLW       $0x08, Y0, Y0
+	VPMULLW      int8Constant47<>+0(SB), Y0, Y0
+	VPSLLW       $0x08, Y0, Y0
+	VPOR         Y1, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VPMAXUB      int8Constant42<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPMAXUB      int8Constant43<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPSUBB       int8Constant2<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, 96(AX)
+	VMOVDQU      (DX), X2
+	VINSERTI128  $0x01, 16(DX), Y2, Y0
+	VPMULLW      int8Constant48<>+0(SB), Y0, Y1
+	VPAND        int8Constant45<>+0(SB), Y1, Y1
+	VPSRLW       $0x08, Y0, Y0
+	VPMULLW      int8Constant48<>+0(SB), Y0, Y0
+	VPSLLW       $0x08, Y0, Y0
+	VPOR         Y1, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VPMAXUB      int8Constant42<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPMAXUB      int8Constant43<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPSUBB       int8Constant2<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, 128(AX)
+	VMOVDQU      32(DX), X2
+	VINSERTI128  $0x01, 32(DX), Y2, Y0
+	VPMULLW      int8Constant49<>+0(SB), Y0, Y1
+	VPAND        int8Constant45<>+0(SB), Y1, Y1
+	VPSRLW       $0x08, Y0, Y0
+	VPMULLW      int8Constant49<>+0(SB), Y0, Y0
+	VPSLLW       $0x08, Y0, Y0
+	VPOR         Y1, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VPMAXUB      int8Constant42<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPMAXUB      int8Constant43<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPSUBB       int8Constant2<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, 160(AX)
+	VMOVDQU      32(DX), X2
+	VINSERTI128  $0x01, 32(DX), Y2, Y0
+	VPMULLW      int8Constant50<>+0(SB), Y0, Y1
+	VPAND        int8Constant45<>+0(SB), Y1, Y1
+	VPSRLW       $0x08, Y0, Y0
+	VPMULLW      int8Constant50<>+0(SB), Y0, Y0
+	VPSLLW       $0x08, Y0, Y0
+	VPOR         Y1, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VPMAXUB      int8Constant42<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPMAXUB      int8Constant43<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPSUBB       int8Constant2<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, 192(AX)
+	VMOVDQU      32(DX), X2
+	VINSERTI128  $0x01, 38(DX), Y2, Y0
+	VPSHUFB      int8Constant51<>+0(SB), Y0, Y0
+	VPMULLW      int8Constant52<>+0(SB), Y0, Y1
+	VPAND        int8Constant45<>+0(SB), Y1, Y1
+	VPSRLW       $0x08, Y0, Y0
+	VPMULLW      int8Constant52<>+0(SB), Y0, Y0
+	VPSLLW       $0x08, Y0, Y0
+	VPOR         Y1, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VPMAXUB      int8Constant42<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPMAXUB      int8Constant43<>+0(SB), Y0, Y3
+	VPCMPEQB     Y0, Y3, Y3
+	VPSUBB       Y3, Y1, Y1
+	VPSUBB       int8Constant2<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, 224(AX)
+	ADDQ         $+256, AX
+	ADDQ         $+64, CX
+	ADDQ         $+54, DX
+	DECQ         BX
+	JNE          next
+	VZEROUPPER
+	RET
+
+// func int8LevelsTQ2_0AVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·int8LevelsTQ2_0AVX2(SB), NOSPLIT, $0-40
+	MOVQ levels+0(FP), AX
+	MOVQ scales+8(FP), CX
+	MOVQ src+24(FP), DX
+	MOVQ blocks+32(FP), BX
+
+next:
+	VPBROADCASTW 64(DX), X0
+	VCVTPH2PS    X0, Y0
+	VMOVDQU      int8Constant14<>+0(SB), Y1
+	VPERMPS      Y0, Y1, Y1
+	VMOVUPS      Y1, (CX)
+	VMOVDQU      int8Constant15<>+0(SB), Y1
+	VPERMPS      Y0, Y1, Y0
+	VMOVUPS      Y0, 32(CX)
+	VMOVDQU      (DX), Y0
+	VPAND        int8Constant31<>+0(SB), Y0, Y0
+	VPSUBB       int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, (AX)
+	VMOVDQU      (DX), Y0
+	VPSRLW       $0x02, Y0, Y0
+	VPAND        int8Constant31<>+0(SB), Y0, Y0
+	VPSUBB       int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, 32(AX)
+	VMOVDQU      (DX), Y0
+	VPSRLW       $0x04, Y0, Y0
+	VPAND        int8Constant31<>+0(SB), Y0, Y0
+	VPSUBB       int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, 64(AX)
+	VMOVDQU      (DX), Y0
+	VPSRLW       $0x06, Y0, Y0
+	VPAND        int8Constant31<>+0(SB), Y0, Y0
+	VPSUBB       int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, 96(AX)
+	VMOVDQU      32(DX), Y0
+	VPAND        int8Constant31<>+0(SB), Y0, Y0
+	VPSUBB       int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, 128(AX)
+	VMOVDQU      32(DX), Y0
+	VPSRLW       $0x02, Y0, Y0
+	VPAND        int8Constant31<>+0(SB), Y0, Y0
+	VPSUBB       int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, 160(AX)
+	VMOVDQU      32(DX), Y0
+	VPSRLW       $0x04, Y0, Y0
+	VPAND        int8Constant31<>+0(SB), Y0, Y0
+	VPSUBB       int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, 192(AX)
+	VMOVDQU      32(DX), Y0
+	VPSRLW       $0x06, Y0, Y0
+	VPAND        int8Constant31<>+0(SB), Y0, Y0
+	VPSUBB       int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, 224(AX)
+	ADDQ         $+256, AX
+	ADDQ         $+64, CX
+	ADDQ         $+66, DX
+	DECQ         BX
+	JNE          next
+	VZEROUPPER
+	RET
+
+// func int8LevelsNVFP4AVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+// Requires: AVX, AVX2
+TEXT ·int8LevelsNVFP4AVX2(SB), NOSPLIT, $0-40
+	MOVQ levels+0(FP), AX
+	MOVQ scales+8(FP), CX
+	MOVQ src+24(FP), DX
+	MOVQ blocks+32(FP), BX
+
+next:
+	VMOVD          (DX), X0
+	VPMOVZXBD      X0, Y0
+	VPAND          int8Constant53<>+0(SB), Y0, Y0
+	VPCMPEQD       int8Constant53<>+0(SB), Y0, Y1
+	VPANDN         Y0, Y1, Y0
+	VPSLLD         $0x14, Y0, Y0
+	VMULPS         int8Constant54<>+0(SB), Y0, Y0
+	VMOVUPS        X0, (CX)
+	VBROADCASTI128 4(DX), Y0
+	VPSHUFB        int8Constant55<>+0(SB), Y0, Y0
+	VPSRLVQ        int8Constant56<>+0(SB), Y0, Y0
+	VPAND          int8Constant5<>+0(SB), Y0, Y0
+	VMOVDQU        int8Constant40<>+0(SB), Y1
+	VPSHUFB        Y0, Y1, Y0
+	VPSUBB         int8Constant41<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, (AX)
+	VBROADCASTI128 20(DX), Y0
+	VPSHUFB        int8Constant55<>+0(SB), Y0, Y0
+	VPSRLVQ        int8Constant56<>+0(SB), Y0, Y0
+	VPAND          int8Constant5<>+0(SB), Y0, Y0
+	VMOVDQU        int8Constant40<>+0(SB), Y1
+	VPSHUFB        Y0, Y1, Y0
+	VPSUBB         int8Constant41<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 32(AX)
+	ADDQ           $+64, AX
+	ADDQ           $+16, CX
+	ADDQ           $+36, DX
+	DECQ           BX
+	JNE            next
+	VZEROUPPER
+	RET
+
+// func int8LevelsQ1_0AVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·int8LevelsQ1_0AVX2(SB), NOSPLIT, $0-40
+	MOVQ levels+0(FP), AX
+	MOVQ scales+8(FP), CX
+	MOVQ src+24(FP), DX
+	MOVQ blocks+32(FP), BX
+
+next:
+	VPXOR        X0, X0, X0
+	VPINSRW      $0x00, (DX), X0, X0
+	VPINSRW      $0x01, (DX), X0, X0
+	VPINSRW      $0x02, (DX), X0, X0
+	VPINSRW      $0x03, (DX), X0, X0
+	VCVTPH2PS    X0, Y0
+	VMOVDQU      int8Constant14<>+0(SB), Y1
+	VPERMPS      Y0, Y1, Y0
+	VMOVUPS      Y0, (CX)
+	VPBROADCASTD 2(DX), Y0
+	VPSHUFB      int8Constant23<>+0(SB), Y0, Y0
+	VPAND        int8Constant22<>+0(SB), Y0, Y0
+	VPCMPEQB     int8Constant22<>+0(SB), Y0, Y0
+	VPAND        int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      int8Constant57<>+0(SB), Y1
+	VPSHUFB      Y0, Y1, Y0
+	VPSUBB       int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, (AX)
+	VPBROADCASTD 6(DX), Y0
+	VPSHUFB      int8Constant23<>+0(SB), Y0, Y0
+	VPAND        int8Constant22<>+0(SB), Y0, Y0
+	VPCMPEQB     int8Constant22<>+0(SB), Y0, Y0
+	VPAND        int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      int8Constant57<>+0(SB), Y1
+	VPSHUFB      Y0, Y1, Y0
+	VPSUBB       int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, 32(AX)
+	VPBROADCASTD 10(DX), Y0
+	VPSHUFB      int8Constant23<>+0(SB), Y0, Y0
+	VPAND        int8Constant22<>+0(SB), Y0, Y0
+	VPCMPEQB     int8Constant22<>+0(SB), Y0, Y0
+	VPAND        int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      int8Constant57<>+0(SB), Y1
+	VPSHUFB      Y0, Y1, Y0
+	VPSUBB       int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, 64(AX)
+	VPBROADCASTD 14(DX), Y0
+	VPSHUFB      int8Constant23<>+0(SB), Y0, Y0
+	VPAND        int8Constant22<>+0(SB), Y0, Y0
+	VPCMPEQB     int8Constant22<>+0(SB), Y0, Y0
+	VPAND        int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      int8Constant57<>+0(SB), Y1
+	VPSHUFB      Y0, Y1, Y0
+	VPSUBB       int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, 96(AX)
+	ADDQ         $+128, AX
+	ADDQ         $+32, CX
+	ADDQ         $+18, DX
+	DECQ         BX
+	JNE          next
+	VZEROUPPER
+	RET
+
+// func int8LevelsQ2_0AVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·int8LevelsQ2_0AVX2(SB), NOSPLIT, $0-40
+	MOVQ levels+0(FP), AX
+	MOVQ scales+8(FP), CX
+	MOVQ src+24(FP), DX
+	MOVQ blocks+32(FP), BX
+
+next:
+	VPXOR          X0, X0, X0
+	VPINSRW        $0x00, (DX), X0, X0
+	VPINSRW        $0x01, (DX), X0, X0
+	VCVTPH2PS      X0, Y0
+	VUNPCKLPS      X0, X0, X0
+	VMOVUPS        X0, (CX)
+	VBROADCASTI128 2(DX), Y0
+	VPSHUFB        int8Constant58<>+0(SB), Y0, Y0
+	VPSRLW         $0x04, Y0, Y1
+	VPBLENDW       $0xaa, Y1, Y0, Y0
+	VPAND          int8Constant59<>+0(SB), Y0, Y0
+	VMOVDQU        int8Constant60<>+0(SB), Y1
+	VPSHUFB        Y0, Y1, Y0
+	VPSUBB         int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, (AX)
+	VBROADCASTI128 2(DX), Y0
+	VPSHUFB        int8Constant61<>+0(SB), Y0, Y0
+	VPSRLW         $0x04, Y0, Y1
+	VPBLENDW       $0xaa, Y1, Y0, Y0
+	VPAND          int8Constant59<>+0(SB), Y0, Y0
+	VMOVDQU        int8Constant60<>+0(SB), Y1
+	VPSHUFB        Y0, Y1, Y0
+	VPSUBB         int8Constant2<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 32(AX)
+	ADDQ           $+64, AX
+	ADDQ           $+16, CX
+	ADDQ           $+18, DX
+	DECQ           BX
+	JNE            next
+	VZEROUPPER
+	RET
+
+// func int8LevelsIQ1_SAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·int8LevelsIQ1_SAVX2(SB), NOSPLIT, $128-40
+	MOVQ levels+0(FP), AX
+	MOVQ scales+8(FP), CX
+	MOVQ src+24(FP), DX
+	MOVQ blocks+32(FP), BX
+
+next:
+	VMOVDQU        2(DX), X1
+	VINSERTI128    $0x01, 10(DX), Y1, Y0
+	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
+	VBROADCASTI128 34(DX), Y2
+	VPSHUFB        int8Constant63<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant64<>+0(SB), Y2, Y2
+	VPSRLW         $0x07, Y2, Y2
+	VPAND          int8Constant65<>+0(SB), Y2, Y2
+	VPSLLW         $0x08, Y2, Y2
+	VPOR           Y2, Y0, Y0
+	VMOVDQU        Y0, (SP)
+	VMOVDQU        18(DX), X1
+	VINSERTI128    $0x01, 26(DX), Y1, Y0
+	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
+	VBROADCASTI128 34(DX), Y2
+	VPSHUFB        int8Constant66<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant64<>+0(SB), Y2, Y2
+	VPSRLW         $0x07, Y2, Y2
+	VPAND          int8Constant65<>+0(SB), Y2, Y2
+	VPSLLW         $0x08, Y2, Y2
+	VPOR           Y2, Y0, Y0
+	VMOVDQU        Y0, 32(SP)
+	VBROADCASTI128 34(DX), Y0
+	VPSHUFB        int8Constant67<>+0(SB), Y0, Y0
+	VPSRLW         $0x07, Y0, Y0
+	VPAND          int8Constant4<>+0(SB), Y0, Y0
+	VXORPS         Y2, Y2, Y2
+	VPSUBW         Y0, Y2, Y2
+	VPANDN         int8Constant68<>+0(SB), Y2, Y2
+	VMOVDQU        Y2, 64(SP)
+	VPBROADCASTW   (DX), X0
+	VCVTPH2PS      X0, Y0
+	VBROADCASTI128 34(DX), Y2
+	VPSHUFB        int8Constant69<>+0(SB), Y2, Y2
+	VPSRLVD        int8Constant30<>+0(SB), Y2, Y2
+	VPAND          int8Constant70<>+0(SB), Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         int8Constant71<>+0(SB), Y2, Y2
+	VADDPS         int8Constant72<>+0(SB), Y2, Y2
+	VMULPS         Y0, Y2, Y2
+	VMOVDQU        int8Constant14<>+0(SB), Y0
+	VPERMPS        Y2, Y0, Y0
+	VMOVUPS        Y0, (CX)
+	VMOVDQU        int8Constant15<>+0(SB), Y0
+	VPERMPS        Y2, Y0, Y0
+	VMOVUPS        Y0, 32(CX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        (SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        2(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        4(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        6(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTW   64(SP), Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, (AX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        8(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        10(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        12(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        14(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTW   66(SP), Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 32(AX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        16(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        18(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        20(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        22(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTW   68(SP), Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 64(AX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        24(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        26(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        28(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        30(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTW   70(SP), Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 96(AX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        32(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        34(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        36(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        38(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTW   72(SP), Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 128(AX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        40(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        42(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        44(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        46(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTW   74(SP), Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 160(AX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        48(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        50(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        52(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        54(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTW   76(SP), Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 192(AX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        56(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        58(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        60(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        62(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTW   78(SP), Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 224(AX)
+	ADDQ           $+256, AX
+	ADDQ           $+64, CX
+	ADDQ           $+50, DX
+	DECQ           BX
+	JNE            next
+	VZEROUPPER
+	RET
+
+// func int8LevelsIQ1_MAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, BMI2, F16C
+TEXT ·int8LevelsIQ1_MAVX2(SB), NOSPLIT, $128-40
+	MOVQ levels+0(FP), AX
+	MOVQ scales+8(FP), CX
+	MOVQ src+24(FP), DX
+	MOVQ blocks+32(FP), BX
+
+next:
+	VMOVDQU        (DX), X1
+	VINSERTI128    $0x01, 8(DX), Y1, Y0
+	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
+	VMOVDQU        32(DX), X1
+	VINSERTI128    $0x01, 36(DX), Y1, Y2
+	VPSHUFB        int8Constant74<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant75<>+0(SB), Y2, Y2
+	VPSRLW         $0x07, Y2, Y2
+	VPAND          int8Constant65<>+0(SB), Y2, Y2
+	VPSLLW         $0x08, Y2, Y2
+	VPOR           Y2, Y0, Y0
+	VMOVDQU        Y0, (SP)
+	VMOVDQU        16(DX), X1
+	VINSERTI128    $0x01, 24(DX), Y1, Y0
+	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
+	VBROADCASTI128 40(DX), Y2
+	VPSHUFB        int8Constant76<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant75<>+0(SB), Y2, Y2
+	VPSRLW         $0x07, Y2, Y2
+	VPAND          int8Constant65<>+0(SB), Y2, Y2
+	VPSLLW         $0x08, Y2, Y2
+	VPOR           Y2, Y0, Y0
+	VMOVDQU        Y0, 32(SP)
+	VMOVDQU        32(DX), X1
+	VINSERTI128    $0x01, 36(DX), Y1, Y0
+	VPSHUFB        int8Constant74<>+0(SB), Y0, Y0
+	VPMULLW        int8Constant77<>+0(SB), Y0, Y0
+	VPSRLW         $0x07, Y0, Y0
+	VPAND          int8Constant4<>+0(SB), Y0, Y0
+	VXORPS         Y2, Y2, Y2
+	VPSUBW         Y0, Y2, Y2
+	VPANDN         int8Constant68<>+0(SB), Y2, Y2
+	VMOVDQU        Y2, 64(SP)
+	VBROADCASTI128 40(DX), Y0
+	VPSHUFB        int8Constant76<>+0(SB), Y0, Y0
+	VPMULLW        int8Constant77<>+0(SB), Y0, Y0
+	VPSRLW         $0x07, Y0, Y0
+	VPAND          int8Constant4<>+0(SB), Y0, Y0
+	VXORPS         Y2, Y2, Y2
+	VPSUBW         Y0, Y2, Y2
+	VPANDN         int8Constant68<>+0(SB), Y2, Y2
+	VMOVDQU        Y2, 96(SP)
+	MOVQ           48(DX), SI
+	MOVQ           $0xf000f000f000f000, DI
+	PEXTQ          DI, SI, SI
+	VMOVD          SI, X0
+	VPBROADCASTW   X0, X0
+	VCVTPH2PS      X0, Y0
+	VBROADCASTI128 40(DX), Y2
+	VPSHUFB        int8Constant66<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant64<>+0(SB), Y2, Y2
+	VPSRLW         $0x07, Y2, Y2
+	VPAND          int8Constant65<>+0(SB), Y2, Y2
+	VPMOVZXWD      X2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         int8Constant71<>+0(SB), Y2, Y2
+	VADDPS         int8Constant72<>+0(SB), Y2, Y2
+	VMULPS         Y0, Y2, Y2
+	VBROADCASTI128 40(DX), Y3
+	VPSHUFB        int8Constant78<>+0(SB), Y3, Y3
+	VPMULLW        int8Constant79<>+0(SB), Y3, Y3
+	VPSRLW         $0x07, Y3, Y3
+	VPAND          int8Constant65<>+0(SB), Y3, Y3
+	VPMOVZXWD      X3, Y3
+	VCVTDQ2PS      Y3, Y3
+	VMULPS         int8Constant71<>+0(SB), Y3, Y3
+	VADDPS         int8Constant72<>+0(SB), Y3, Y3
+	VMULPS         Y0, Y3, Y3
+	VMOVUPS        Y2, (CX)
+	VMOVUPS        Y3, 32(CX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        (SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        2(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        4(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        6(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTQ   64(SP), Y2
+	VPSHUFB        int8Constant80<>+0(SB), Y2, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, (AX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        8(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        10(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        12(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        14(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTQ   72(SP), Y2
+	VPSHUFB        int8Constant80<>+0(SB), Y2, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 32(AX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        16(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        18(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        20(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        22(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTQ   80(SP), Y2
+	VPSHUFB        int8Constant80<>+0(SB), Y2, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 64(AX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        24(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        26(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        28(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        30(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTQ   88(SP), Y2
+	VPSHUFB        int8Constant80<>+0(SB), Y2, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 96(AX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        32(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        34(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        36(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        38(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTQ   96(SP), Y2
+	VPSHUFB        int8Constant80<>+0(SB), Y2, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 128(AX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        40(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        42(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        44(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        46(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTQ   104(SP), Y2
+	VPSHUFB        int8Constant80<>+0(SB), Y2, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 160(AX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        48(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        50(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        52(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        54(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTQ   112(SP), Y2
+	VPSHUFB        int8Constant80<>+0(SB), Y2, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 192(AX)
+	LEAQ           ·int8GridIQ1_S+0(SB), SI
+	MOVWQZX        56(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        58(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        60(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        62(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTQ   120(SP), Y2
+	VPSHUFB        int8Constant80<>+0(SB), Y2, Y2
+	VPADDB         Y2, Y0, Y0
+	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 224(AX)
+	ADDQ           $+256, AX
+	ADDQ           $+64, CX
+	ADDQ           $+56, DX
+	DECQ           BX
+	JNE            next
+	VZEROUPPER
+	RET
+
+// func int8LevelsIQ2_XXSAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·int8LevelsIQ2_XXSAVX2(SB), NOSPLIT, $96-40
+	MOVQ levels+0(FP), AX
+	MOVQ scales+8(FP), CX
+	MOVQ src+24(FP), DX
+	MOVQ blocks+32(FP), BX
+
+next:
+	VMOVDQU      2(DX), X1
+	VINSERTI128  $0x01, 18(DX), Y1, Y0
+	VPSHUFB      int8Constant81<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, (SP)
+	VMOVDQU      34(DX), X1
+	VINSERTI128  $0x01, 50(DX), Y1, Y0
+	VPSHUFB      int8Constant81<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, 32(SP)
+	VMOVDQU      38(DX), X1
+	VINSERTI128  $0x01, 50(DX), Y1, Y0
+	VPSHUFB      int8Constant82<>+0(SB), Y0, Y0
+	VPMULLW      int8Constant83<>+0(SB), Y0, Y0
+	VPSRLW       $0x07, Y0, Y0
+	VPAND        int8Constant84<>+0(SB), Y0, Y0
+	VMOVDQU      6(DX), X1
+	VINSERTI128  $0x01, 22(DX), Y1, Y2
+	VPSHUFB      int8Constant85<>+0(SB), Y2, Y2
+	VPMULLW      int8Constant83<>+0(SB), Y2, Y2
+	VPSRLW       $0x07, Y2, Y2
+	VPAND        int8Constant84<>+0(SB), Y2, Y2
+	VPACKUSWB    Y0, Y2, Y0
+	VPERMQ       $0xd8, Y0, Y0
+	VMOVDQU      int8Constant86<>+0(SB), Y4
+	VPAND        int8Constant5<>+0(SB), Y0, Y2
+	VPSRLW       $0x04, Y0, Y3
+	VPAND        int8Constant5<>+0(SB), Y3, Y3
+	VPSHUFB      Y2, Y4, Y2
+	VPSHUFB      Y3, Y4, Y3
+	VPXOR        Y2, Y0, Y0
+	VPXOR        Y3, Y0, Y0
+	VMOVDQU      Y0, 64(SP)
+	VPBROADCASTW (DX), X0
+	VCVTPH2PS    X0, Y0
+	VPXOR        X1, X1, X1
+	VPINSRB      $0x00, 9(DX), X1, X1
+	VPINSRB      $0x01, 17(DX), X1, X1
+	VPINSRB      $0x02, 25(DX), X1, X1
+	VPINSRB      $0x03, 33(DX), X1, X1
+	VPINSRB      $0x04, 41(DX), X1, X1
+	VPINSRB      $0x05, 49(DX), X1, X1
+	VPINSRB      $0x06, 57(DX), X1, X1
+	VPINSRB      $0x07, 65(DX), X1, X1
+	VPMOVZXBD    X1, Y2
+	VPSRLVD      int8Constant30<>+0(SB), Y2, Y2
+	VPAND        int8Constant10<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       int8Constant71<>+0(SB), Y2, Y2
+	VADDPS       int8Constant72<>+0(SB), Y2, Y2
+	VMULPS       Y0, Y2, Y2
+	VMOVDQU      int8Constant14<>+0(SB), Y0
+	VPERMPS      Y2, Y0, Y0
+	VMOVUPS      Y0, (CX)
+	VMOVDQU      int8Constant15<>+0(SB), Y0
+	VPERMPS      Y2, Y0, Y0
+	VMOVUPS      Y0, 32(CX)
+	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
+	MOVWQZX      (SP), DI
+	VMOVQ        (SI)(DI*8), X1
+	MOVWQZX      2(SP), DI
+	VMOVHPS      (SI)(DI*8), X1, X1
+	MOVWQZX      4(SP), DI
+	VMOVQ        (SI)(DI*8), X0
+	MOVWQZX      6(SP), DI
+	VMOVHPS      (SI)(DI*8), X0, X0
+	VINSERTI128  $0x01, X0, Y1, Y0
+	VPBROADCASTD 64(SP), Y2
+	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
+	VPAND        int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
+	VPOR         int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB      Y2, Y0, Y0
+	VMOVDQU      Y0, (AX)
+	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
+	MOVWQZX      8(SP), DI
+	VMOVQ        (SI)(DI*8), X1
+	MOVWQZX      10(SP), DI
+	VMOVHPS      (SI)(DI*8), X1, X1
+	MOVWQZX      12(SP), DI
+	VMOVQ        (SI)(DI*8), X0
+	MOVWQZX      14(SP), DI
+	VMOVHPS      (SI)(DI*8), X0, X0
+	VINSERTI128  $0x01, X0, Y1, Y0
+	VPBROADCASTD 68(SP), Y2
+	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
+	VPAND        int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
+	VPOR         int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB      Y2, Y0, Y0
+	VMOVDQU      Y0, 32(AX)
+	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
+	MOVWQZX      16(SP), DI
+	VMOVQ        (SI)(DI*8), X1
+	MOVWQZX      18(SP), DI
+	VMOVHPS      (SI)(DI*8), X1, X1
+	MOVWQZX      20(SP), DI
+	VMOVQ        (SI)(DI*8), X0
+	MOVWQZX      22(SP), DI
+	VMOVHPS      (SI)(DI*8), X0, X0
+	VINSERTI128  $0x01, X0, Y1, Y0
+	VPBROADCASTD 72(SP), Y2
+	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
+	VPAND        int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
+	VPOR         int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB      Y2, Y0, Y0
+	VMOVDQU      Y0, 64(AX)
+	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
+	MOVWQZX      24(SP), DI
+	VMOVQ        (SI)(DI*8), X1
+	MOVWQZX      26(SP), DI
+	VMOVHPS      (SI)(DI*8), X1, X1
+	MOVWQZX      28(SP), DI
+	VMOVQ        (SI)(DI*8), X0
+	MOVWQZX      30(SP), DI
+	VMOVHPS      (SI)(DI*8), X0, X0
+	VINSERTI128  $0x01, X0, Y1, Y0
+	VPBROADCASTD 76(SP), Y2
+	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
+	VPAND        int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
+	VPOR         int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB      Y2, Y0, Y0
+	VMOVDQU      Y0, 96(AX)
+	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
+	MOVWQZX      32(SP), DI
+	VMOVQ        (SI)(DI*8), X1
+	MOVWQZX      34(SP), DI
+	VMOVHPS      (SI)(DI*8), X1, X1
+	MOVWQZX      36(SP), DI
+	VMOVQ        (SI)(DI*8), X0
+	MOVWQZX      38(SP), DI
+	VMOVHPS      (SI)(DI*8), X0, X0
+	VINSERTI128  $0x01, X0, Y1, Y0
+	VPBROADCASTD 80(SP), Y2
+	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
+	VPAND        int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
+	VPOR         int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB      Y2, Y0, Y0
+	VMOVDQU      Y0, 128(AX)
+	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
+	MOVWQZX      40(SP), DI
+	VMOVQ        (SI)(DI*8), X1
+	MOVWQZX      42(SP), DI
+	VMOVHPS      (SI)(DI*8), X1, X1
+	MOVWQZX      44(SP), DI
+	VMOVQ        (SI)(DI*8), X0
+	MOVWQZX      46(SP), DI
+	VMOVHPS      (SI)(DI*8), X0, X0
+	VINSERTI128  $0x01, X0, Y1, Y0
+	VPBROADCASTD 84(SP), Y2
+	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
+	VPAND        int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
+	VPOR         int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB      Y2, Y0, Y0
+	VMOVDQU      Y0, 160(AX)
+	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
+	MOVWQZX      48(SP), DI
+	VMOVQ        (SI)(DI*8), X1
+	MOVWQZX      50(SP), DI
+	VMOVHPS      (SI)(DI*8), X1, X1
+	MOVWQZX      52(SP), DI
+	VMOVQ        (SI)(DI*8), X0
+	MOVWQZX      54(SP), DI
+	VMOVHPS      (SI)(DI*8), X0, X0
+	VINSERTI128  $0x01, X0, Y1, Y0
+	VPBROADCASTD 88(SP), Y2
+	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
+	VPAND        int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
+	VPOR         int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB      Y2, Y0, Y0
+	VMOVDQU      Y0, 192(AX)
+	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
+	MOVWQZX      56(SP), DI
+	VMOVQ        (SI)(DI*8), X1
+	MOVWQZX      58(SP), DI
+	VMOVHPS      (SI)(DI*8), X1, X1
+	MOVWQZX      60(SP), DI
+	VMOVQ        (SI)(DI*8), X0
+	MOVWQZX      62(SP), DI
+	VMOVHPS      (SI)(DI*8), X0, X0
+	VINSERTI128  $0x01, X0, Y1, Y0
+	VPBROADCASTD 92(SP), Y2
+	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
+	VPAND        int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
+	VPOR         int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB      Y2, Y0, Y0
+	VMOVDQU      Y0, 224(AX)
+	ADDQ         $+256, AX
+	ADDQ         $+64, CX
+	ADDQ         $+66, DX
+	DECQ         BX
+	JNE          next
+	VZEROUPPER
+	RET
+
+// func int8LevelsIQ2_XSAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·int8LevelsIQ2_XSAVX2(SB), NOSPLIT, $96-40
+	MOVQ levels+0(FP), AX
+	MOVQ scales+8(FP), CX
+	MOVQ src+24(FP), DX
+	MOVQ blocks+32(FP), BX
+
+next:
+	VMOVDQU        2(DX), X1
+	VINSERTI128    $0x01, 18(DX), Y1, Y0
+	VPSHUFB        int8Constant87<>+0(SB), Y0, Y0
+	VPAND          int8Constant88<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, (SP)
+	VMOVDQU        34(DX), X1
+	VINSERTI128    $0x01, 50(DX), Y1, Y0
+	VPSHUFB        int8Constant87<>+0(SB), Y0, Y0
+	VPAND          int8Constant88<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 32(SP)
+	VMOVDQU        35(DX), X1
+	VINSERTI128    $0x01, 51(DX), Y1, Y0
+	VPSHUFB        int8Constant89<>+0(SB), Y0, Y0
+	VPSRLW         $0x01, Y0, Y0
+	VPAND          int8Constant84<>+0(SB), Y0, Y0
+	VMOVDQU        3(DX), X1
+	VINSERTI128    $0x01, 19(DX), Y1, Y2
+	VPSHUFB        int8Constant89<>+0(SB), Y2, Y2
+	VPSRLW         $0x01, Y2, Y2
+	VPAND          int8Constant84<>+0(SB), Y2, Y2
+	VPACKUSWB      Y0, Y2, Y0
+	VPERMQ         $0xd8, Y0, Y0
+	VMOVDQU        int8Constant86<>+0(SB), Y4
+	VPAND          int8Constant5<>+0(SB), Y0, Y2
+	VPSRLW         $0x04, Y0, Y3
+	VPAND          int8Constant5<>+0(SB), Y3, Y3
+	VPSHUFB        Y2, Y4, Y2
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          Y2, Y0, Y0
+	VPXOR          Y3, Y0, Y0
+	VMOVDQU        Y0, 64(SP)
+	VPBROADCASTW   (DX), X0
+	VCVTPH2PS      X0, Y0
+	VBROADCASTI128 58(DX), Y2
+	VPSHUFB        int8Constant90<>+0(SB), Y2, Y2
+	VPSRLVD        int8Constant26<>+0(SB), Y2, Y2
+	VPAND          int8Constant10<>+0(SB), Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         int8Constant71<>+0(SB), Y2, Y2
+	VADDPS         int8Constant72<>+0(SB), Y2, Y2
+	VMULPS         Y0, Y2, Y2
+	VBROADCASTI128 58(DX), Y3
+	VPSHUFB        int8Constant91<>+0(SB), Y3, Y3
+	VPSRLVD        int8Constant26<>+0(SB), Y3, Y3
+	VPAND          int8Constant10<>+0(SB), Y3, Y3
+	VCVTDQ2PS      Y3, Y3
+	VMULPS         int8Constant71<>+0(SB), Y3, Y3
+	VADDPS         int8Constant72<>+0(SB), Y3, Y3
+	VMULPS         Y0, Y3, Y3
+	VMOVUPS        Y2, (CX)
+	VMOVUPS        Y3, 32(CX)
+	LEAQ           ·int8GridIQ2_XS+0(SB), SI
+	MOVWQZX        (SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        2(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        4(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        6(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   64(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, (AX)
+	LEAQ           ·int8GridIQ2_XS+0(SB), SI
+	MOVWQZX        8(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        10(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        12(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        14(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   68(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 32(AX)
+	LEAQ           ·int8GridIQ2_XS+0(SB), SI
+	MOVWQZX        16(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        18(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        20(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        22(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   72(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 64(AX)
+	LEAQ           ·int8GridIQ2_XS+0(SB), SI
+	MOVWQZX        24(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        26(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        28(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        30(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   76(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 96(AX)
+	LEAQ           ·int8GridIQ2_XS+0(SB), SI
+	MOVWQZX        32(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        34(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        36(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        38(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   80(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 128(AX)
+	LEAQ           ·int8GridIQ2_XS+0(SB), SI
+	MOVWQZX        40(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        42(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        44(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        46(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   84(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 160(AX)
+	LEAQ           ·int8GridIQ2_XS+0(SB), SI
+	MOVWQZX        48(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        50(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        52(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        54(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   88(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 192(AX)
+	LEAQ           ·int8GridIQ2_XS+0(SB), SI
+	MOVWQZX        56(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        58(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        60(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        62(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   92(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 224(AX)
+	ADDQ           $+256, AX
+	ADDQ           $+64, CX
+	ADDQ           $+74, DX
+	DECQ           BX
+	JNE            next
+	VZEROUPPER
+	RET
+
+// func int8LevelsIQ2_SAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·int8LevelsIQ2_SAVX2(SB), NOSPLIT, $64-40
+	MOVQ levels+0(FP), AX
+	MOVQ scales+8(FP), CX
+	MOVQ src+24(FP), DX
+	MOVQ blocks+32(FP), BX
+
+next:
+	VMOVDQU        2(DX), X1
+	VINSERTI128    $0x01, 10(DX), Y1, Y0
+	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
+	VBROADCASTI128 66(DX), Y2
+	VPSHUFB        int8Constant92<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant93<>+0(SB), Y2, Y2
+	VPSRLW         $0x07, Y2, Y2
+	VPAND          int8Constant44<>+0(SB), Y2, Y2
+	VPSLLW         $0x08, Y2, Y2
+	VPOR           Y2, Y0, Y0
+	VMOVDQU        Y0, (SP)
+	VMOVDQU        18(DX), X1
+	VINSERTI128    $0x01, 26(DX), Y1, Y0
+	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
+	VBROADCASTI128 66(DX), Y2
+	VPSHUFB        int8Constant94<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant93<>+0(SB), Y2, Y2
+	VPSRLW         $0x07, Y2, Y2
+	VPAND          int8Constant44<>+0(SB), Y2, Y2
+	VPSLLW         $0x08, Y2, Y2
+	VPOR           Y2, Y0, Y0
+	VMOVDQU        Y0, 32(SP)
+	VPBROADCASTW   (DX), X0
+	VCVTPH2PS      X0, Y0
+	VBROADCASTI128 66(DX), Y2
+	VPSHUFB        int8Constant90<>+0(SB), Y2, Y2
+	VPSRLVD        int8Constant26<>+0(SB), Y2, Y2
+	VPAND          int8Constant10<>+0(SB), Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         int8Constant71<>+0(SB), Y2, Y2
+	VADDPS         int8Constant72<>+0(SB), Y2, Y2
+	VMULPS         Y0, Y2, Y2
+	VBROADCASTI128 66(DX), Y3
+	VPSHUFB        int8Constant91<>+0(SB), Y3, Y3
+	VPSRLVD        int8Constant26<>+0(SB), Y3, Y3
+	VPAND          int8Constant10<>+0(SB), Y3, Y3
+	VCVTDQ2PS      Y3, Y3
+	VMULPS         int8Constant71<>+0(SB), Y3, Y3
+	VADDPS         int8Constant72<>+0(SB), Y3, Y3
+	VMULPS         Y0, Y3, Y3
+	VMOVUPS        Y2, (CX)
+	VMOVUPS        Y3, 32(CX)
+	LEAQ           ·int8GridIQ2_S+0(SB), SI
+	MOVWQZX        (SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        2(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        4(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        6(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   34(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, (AX)
+	LEAQ           ·int8GridIQ2_S+0(SB), SI
+	MOVWQZX        8(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        10(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        12(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        14(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   38(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 32(AX)
+	LEAQ           ·int8GridIQ2_S+0(SB), SI
+	MOVWQZX        16(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        18(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        20(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        22(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   42(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 64(AX)
+	LEAQ           ·int8GridIQ2_S+0(SB), SI
+	MOVWQZX        24(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        26(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        28(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        30(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   46(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 96(AX)
+	LEAQ           ·int8GridIQ2_S+0(SB), SI
+	MOVWQZX        32(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        34(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        36(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        38(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   50(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 128(AX)
+	LEAQ           ·int8GridIQ2_S+0(SB), SI
+	MOVWQZX        40(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        42(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        44(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        46(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   54(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 160(AX)
+	LEAQ           ·int8GridIQ2_S+0(SB), SI
+	MOVWQZX        48(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        50(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        52(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        54(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   58(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 192(AX)
+	LEAQ           ·int8GridIQ2_S+0(SB), SI
+	MOVWQZX        56(SP), DI
+	VMOVQ          (SI)(DI*8), X1
+	MOVWQZX        58(SP), DI
+	VMOVHPS        (SI)(DI*8), X1, X1
+	MOVWQZX        60(SP), DI
+	VMOVQ          (SI)(DI*8), X0
+	MOVWQZX        62(SP), DI
+	VMOVHPS        (SI)(DI*8), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   62(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 224(AX)
+	ADDQ           $+256, AX
+	ADDQ           $+64, CX
+	ADDQ           $+82, DX
+	DECQ           BX
+	JNE            next
+	VZEROUPPER
+	RET
+
+// func int8LevelsIQ3_XXSAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·int8LevelsIQ3_XXSAVX2(SB), NOSPLIT, $160-40
+	MOVQ levels+0(FP), AX
+	MOVQ scales+8(FP), CX
+	MOVQ src+24(FP), DX
+	MOVQ blocks+32(FP), BX
+
+next:
+	VMOVDQU        2(DX), X1
+	VINSERTI128    $0x01, 10(DX), Y1, Y0
+	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, (SP)
+	VMOVDQU        18(DX), X1
+	VINSERTI128    $0x01, 26(DX), Y1, Y0
+	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 32(SP)
+	VMOVDQU        34(DX), X1
+	VINSERTI128    $0x01, 42(DX), Y1, Y0
+	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 64(SP)
+	VMOVDQU        50(DX), X1
+	VINSERTI128    $0x01, 58(DX), Y1, Y0
+	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 96(SP)
+	VBROADCASTI128 82(DX), Y0
+	VPSHUFB        int8Constant95<>+0(SB), Y0, Y0
+	VPMULLW        int8Constant83<>+0(SB), Y0, Y0
+	VPSRLW         $0x07, Y0, Y0
+	VPAND          int8Constant84<>+0(SB), Y0, Y0
+	VMOVDQU        66(DX), X1
+	VINSERTI128    $0x01, 74(DX), Y1, Y2
+	VPSHUFB        int8Constant96<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant83<>+0(SB), Y2, Y2
+	VPSRLW         $0x07, Y2, Y2
+	VPAND          int8Constant84<>+0(SB), Y2, Y2
+	VPACKUSWB      Y0, Y2, Y0
+	VPERMQ         $0xd8, Y0, Y0
+	VMOVDQU        int8Constant86<>+0(SB), Y4
+	VPAND          int8Constant5<>+0(SB), Y0, Y2
+	VPSRLW         $0x04, Y0, Y3
+	VPAND          int8Constant5<>+0(SB), Y3, Y3
+	VPSHUFB        Y2, Y4, Y2
+	VPSHUFB        Y3, Y4, Y3
+	VPXOR          Y2, Y0, Y0
+	VPXOR          Y3, Y0, Y0
+	VMOVDQU        Y0, 128(SP)
+	VPBROADCASTW   (DX), X0
+	VCVTPH2PS      X0, Y0
+	VPXOR          X1, X1, X1
+	VPINSRB        $0x00, 69(DX), X1, X1
+	VPINSRB        $0x01, 73(DX), X1, X1
+	VPINSRB        $0x02, 77(DX), X1, X1
+	VPINSRB        $0x03, 81(DX), X1, X1
+	VPINSRB        $0x04, 85(DX), X1, X1
+	VPINSRB        $0x05, 89(DX), X1, X1
+	VPINSRB        $0x06, 93(DX), X1, X1
+	VPINSRB        $0x07, 97(DX), X1, X1
+	VPMOVZXBD      X1, Y2
+	VPSRLVD        int8Constant30<>+0(SB), Y2, Y2
+	VPAND          int8Constant10<>+0(SB), Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         int8Constant97<>+0(SB), Y2, Y2
+	VADDPS         int8Constant71<>+0(SB), Y2, Y2
+	VMULPS         Y0, Y2, Y2
+	VMOVDQU        int8Constant14<>+0(SB), Y0
+	VPERMPS        Y2, Y0, Y0
+	VMOVUPS        Y0, (CX)
+	VMOVDQU        int8Constant15<>+0(SB), Y0
+	VPERMPS        Y2, Y0, Y0
+	VMOVUPS        Y0, 32(CX)
+	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
+	MOVWQZX        (SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        2(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        4(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        6(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        8(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        10(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        12(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        14(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   128(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, (AX)
+	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
+	MOVWQZX        16(SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        18(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        20(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        22(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        24(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        26(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        28(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        30(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   132(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 32(AX)
+	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
+	MOVWQZX        32(SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        34(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        36(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        38(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        40(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        42(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        44(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        46(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   136(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 64(AX)
+	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
+	MOVWQZX        48(SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        50(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        52(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        54(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        56(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        58(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        60(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        62(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   140(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 96(AX)
+	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
+	MOVWQZX        64(SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        66(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        68(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        70(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        72(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        74(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        76(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        78(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   144(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 128(AX)
+	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
+	MOVWQZX        80(SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        82(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        84(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        86(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        88(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        90(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        92(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        94(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   148(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 160(AX)
+	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
+	MOVWQZX        96(SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        98(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        100(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        102(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        104(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        106(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        108(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        110(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   152(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 192(AX)
+	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
+	MOVWQZX        112(SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        114(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        116(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        118(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        120(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        122(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        124(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        126(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   156(SP), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 224(AX)
+	ADDQ           $+256, AX
+	ADDQ           $+64, CX
+	ADDQ           $+98, DX
+	DECQ           BX
+	JNE            next
+	VZEROUPPER
+	RET
+
+// func int8LevelsIQ3_SAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·int8LevelsIQ3_SAVX2(SB), NOSPLIT, $128-40
+	MOVQ levels+0(FP), AX
+	MOVQ scales+8(FP), CX
+	MOVQ src+24(FP), DX
+	MOVQ blocks+32(FP), BX
+
+next:
+	VMOVDQU        2(DX), X1
+	VINSERTI128    $0x01, 10(DX), Y1, Y0
+	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
+	VMOVDQU        66(DX), X1
+	VINSERTI128    $0x01, 67(DX), Y1, Y2
+	VPSHUFB        int8Constant98<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant99<>+0(SB), Y2, Y2
+	VPSRLW         $0x07, Y2, Y2
+	VPAND          int8Constant4<>+0(SB), Y2, Y2
+	VPSLLW         $0x08, Y2, Y2
+	VPOR           Y2, Y0, Y0
+	VMOVDQU        Y0, (SP)
+	VMOVDQU        18(DX), X1
+	VINSERTI128    $0x01, 26(DX), Y1, Y0
+	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
+	VMOVDQU        68(DX), X1
+	VINSERTI128    $0x01, 69(DX), Y1, Y2
+	VPSHUFB        int8Constant98<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant99<>+0(SB), Y2, Y2
+	VPSRLW         $0x07, Y2, Y2
+	VPAND          int8Constant4<>+0(SB), Y2, Y2
+	VPSLLW         $0x08, Y2, Y2
+	VPOR           Y2, Y0, Y0
+	VMOVDQU        Y0, 32(SP)
+	VMOVDQU        34(DX), X1
+	VINSERTI128    $0x01, 42(DX), Y1, Y0
+	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
+	VMOVDQU        70(DX), X1
+	VINSERTI128    $0x01, 71(DX), Y1, Y2
+	VPSHUFB        int8Constant98<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant99<>+0(SB), Y2, Y2
+	VPSRLW         $0x07, Y2, Y2
+	VPAND          int8Constant4<>+0(SB), Y2, Y2
+	VPSLLW         $0x08, Y2, Y2
+	VPOR           Y2, Y0, Y0
+	VMOVDQU        Y0, 64(SP)
+	VMOVDQU        50(DX), X1
+	VINSERTI128    $0x01, 58(DX), Y1, Y0
+	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
+	VMOVDQU        72(DX), X1
+	VINSERTI128    $0x01, 73(DX), Y1, Y2
+	VPSHUFB        int8Constant98<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant99<>+0(SB), Y2, Y2
+	VPSRLW         $0x07, Y2, Y2
+	VPAND          int8Constant4<>+0(SB), Y2, Y2
+	VPSLLW         $0x08, Y2, Y2
+	VPOR           Y2, Y0, Y0
+	VMOVDQU        Y0, 96(SP)
+	VPBROADCASTW   (DX), X0
+	VCVTPH2PS      X0, Y0
+	VBROADCASTI128 94(DX), Y2
+	VPSHUFB        int8Constant91<>+0(SB), Y2, Y2
+	VPSRLVD        int8Constant26<>+0(SB), Y2, Y2
+	VPAND          int8Constant10<>+0(SB), Y2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         int8Constant100<>+0(SB), Y2, Y2
+	VADDPS         int8Constant101<>+0(SB), Y2, Y2
+	VMULPS         Y0, Y2, Y2
+	VMOVDQU        int8Constant14<>+0(SB), Y0
+	VPERMPS        Y2, Y0, Y0
+	VMOVUPS        Y0, (CX)
+	VMOVDQU        int8Constant15<>+0(SB), Y0
+	VPERMPS        Y2, Y0, Y0
+	VMOVUPS        Y0, 32(CX)
+	LEAQ           ·int8GridIQ3_S+0(SB), SI
+	MOVWQZX        (SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        2(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        4(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        6(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        8(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        10(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        12(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        14(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   74(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, (AX)
+	LEAQ           ·int8GridIQ3_S+0(SB), SI
+	MOVWQZX        16(SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        18(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        20(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        22(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        24(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        26(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        28(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        30(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   78(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 32(AX)
+	LEAQ           ·int8GridIQ3_S+0(SB), SI
+	MOVWQZX        32(SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        34(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        36(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        38(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        40(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        42(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        44(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        46(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   82(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 64(AX)
+	LEAQ           ·int8GridIQ3_S+0(SB), SI
+	MOVWQZX        48(SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        50(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        52(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        54(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        56(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        58(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        60(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        62(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   86(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 96(AX)
+	LEAQ           ·int8GridIQ3_S+0(SB), SI
+	MOVWQZX        64(SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        66(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        68(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        70(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        72(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        74(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        76(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        78(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   90(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 128(AX)
+	LEAQ           ·int8GridIQ3_S+0(SB), SI
+	MOVWQZX        80(SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        82(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        84(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        86(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        88(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        90(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        92(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        94(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   94(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 160(AX)
+	LEAQ           ·int8GridIQ3_S+0(SB), SI
+	MOVWQZX        96(SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        98(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        100(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        102(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        104(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        106(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        108(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        110(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   98(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 192(AX)
+	LEAQ           ·int8GridIQ3_S+0(SB), SI
+	MOVWQZX        112(SP), DI
+	VMOVD          (SI)(DI*4), X1
+	MOVWQZX        114(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X1, X1
+	MOVWQZX        116(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X1, X1
+	MOVWQZX        118(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X1, X1
+	MOVWQZX        120(SP), DI
+	VMOVD          (SI)(DI*4), X0
+	MOVWQZX        122(SP), DI
+	VPINSRD        $0x01, (SI)(DI*4), X0, X0
+	MOVWQZX        124(SP), DI
+	VPINSRD        $0x02, (SI)(DI*4), X0, X0
+	MOVWQZX        126(SP), DI
+	VPINSRD        $0x03, (SI)(DI*4), X0, X0
+	VINSERTI128    $0x01, X0, Y1, Y0
+	VPBROADCASTD   102(DX), Y2
+	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
+	VPAND          int8Constant22<>+0(SB), Y2, Y2
+	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
+	VPOR           int8Constant2<>+0(SB), Y2, Y2
+	VPSIGNB        Y2, Y0, Y0
+	VMOVDQU        Y0, 224(AX)
+	ADDQ           $+256, AX
+	ADDQ           $+64, CX
+	ADDQ           $+110, DX
+	DECQ           BX
+	JNE            next
+	VZEROUPPER
+	RET
+
+// func int8Dot1Q4_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q4_0AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant6<>+0(SB), Y2
+	VMOVDQU   int8Constant4<>+0(SB), Y3
+	VMOVDQU   int8Constant5<>+0(SB), Y4
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X5, X5, X5
+	VPINSRW   $0x00, (BX), X5, X5
+	VPINSRW   $0x01, 18(BX), X5, X5
+	VPINSRW   $0x02, 36(BX), X5, X5
+	VPINSRW   $0x03, 54(BX), X5, X5
+	VPINSRW   $0x04, 72(BX), X5, X5
+	VPINSRW   $0x05, 90(BX), X5, X5
+	VPINSRW   $0x06, 108(BX), X5, X5
+	VPINSRW   $0x07, 126(BX), X5, X5
+	VCVTPH2PS X5, Y5
+	VMULPS    (CX), Y5, Y5
+	VMOVUPS   Y5, (SP)(DI*1)
+
+next:
+	LEAQ           144(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X5, X5, X5
-	VPINSRW        $0x00, (BX), X5, X5
-	VPINSRW        $0x01, 18(BX), X5, X5
-	VPINSRW        $0x02, 36(BX), X5, X5
-	VPINSRW        $0x03, 54(BX), X5, X5
-	VPINSRW        $0x04, 72(BX), X5, X5
-	VPINSRW        $0x05, 90(BX), X5, X5
-	VPINSRW        $0x06, 108(BX), X5, X5
-	VPINSRW        $0x07, 126(BX), X5, X5
+	VPINSRW        $0x00, (R9), X5, X5
+	VPINSRW        $0x01, 18(R9), X5, X5
+	VPINSRW        $0x02, 36(R9), X5, X5
+	VPINSRW        $0x03, 54(R9), X5, X5
+	VPINSRW        $0x04, 72(R9), X5, X5
+	VPINSRW        $0x05, 90(R9), X5, X5
+	VPINSRW        $0x06, 108(R9), X5, X5
+	VPINSRW        $0x07, 126(R9), X5, X5
 	VCVTPH2PS      X5, Y5
-	VMULPS         (CX), Y5, Y5
-	VMOVUPS        Y5, (SP)
+	VMULPS         (R10), Y5, Y5
+	VMOVUPS        Y5, (SP)(R8*1)
 	VBROADCASTI128 2(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
 	VPAND          Y4, Y5, Y5
@@ -1055,7 +2986,7 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         (DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   (SP), Y6
+	VBROADCASTSS   (SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y0
 	VBROADCASTI128 20(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
@@ -1064,7 +2995,7 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         32(DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   4(SP), Y6
+	VBROADCASTSS   4(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y1
 	VBROADCASTI128 38(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
@@ -1073,7 +3004,7 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         64(DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   8(SP), Y6
+	VBROADCASTSS   8(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y0
 	VBROADCASTI128 56(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
@@ -1082,7 +3013,7 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         96(DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   12(SP), Y6
+	VBROADCASTSS   12(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y1
 	VBROADCASTI128 74(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
@@ -1091,7 +3022,7 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         128(DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   16(SP), Y6
+	VBROADCASTSS   16(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y0
 	VBROADCASTI128 92(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
@@ -1100,7 +3031,7 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         160(DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   20(SP), Y6
+	VBROADCASTSS   20(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y1
 	VBROADCASTI128 110(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
@@ -1109,7 +3040,7 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         192(DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   24(SP), Y6
+	VBROADCASTSS   24(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y0
 	VBROADCASTI128 128(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
@@ -1118,12 +3049,14 @@ next:
 	VPMADDWD       Y3, Y5, Y5
 	VPADDD         224(DX), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   28(SP), Y6
+	VBROADCASTSS   28(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y5, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+144, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -1515,32 +3448,51 @@ end:
 	RET
 
 // func int8Dot1Q8_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q8_0AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    src+48(FP), DX
-	MOVQ    blocks+56(FP), BX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant4<>+0(SB), Y2
-	VMOVDQU int8Constant8<>+0(SB), Y3
-	SUBQ    $0x08, BX
-	JLT     short
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q8_0AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      src+48(FP), DX
+	MOVQ      blocks+56(FP), BX
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant4<>+0(SB), Y2
+	VMOVDQU   int8Constant8<>+0(SB), Y3
+	SUBQ      $0x08, BX
+	JLT       short
+	XORQ      SI, SI
+	MOVQ      $0x0000000000000040, DI
+	VPXOR     X3, X3, X3
+	VPINSRW   $0x00, (DX), X3, X3
+	VPINSRW   $0x01, 34(DX), X3, X3
+	VPINSRW   $0x02, 68(DX), X3, X3
+	VPINSRW   $0x03, 102(DX), X3, X3
+	VPINSRW   $0x04, 136(DX), X3, X3
+	VPINSRW   $0x05, 170(DX), X3, X3
+	VPINSRW   $0x06, 204(DX), X3, X3
+	VPINSRW   $0x07, 238(DX), X3, X3
+	VCVTPH2PS X3, Y3
+	VMULPS    (CX), Y3, Y3
+	VMOVUPS   Y3, (SP)(SI*1)
 
 next:
+	LEAQ         272(DX), R8
+	LEAQ         32(CX), R9
+	CMPQ         BX, $0x08
+	CMOVQLT      DX, R8
+	CMOVQLT      CX, R9
 	VPXOR        X3, X3, X3
-	VPINSRW      $0x00, (DX), X3, X3
-	VPINSRW      $0x01, 34(DX), X3, X3
-	VPINSRW      $0x02, 68(DX), X3, X3
-	VPINSRW      $0x03, 102(DX), X3, X3
-	VPINSRW      $0x04, 136(DX), X3, X3
-	VPINSRW      $0x05, 170(DX), X3, X3
-	VPINSRW      $0x06, 204(DX), X3, X3
-	VPINSRW      $0x07, 238(DX), X3, X3
+	VPINSRW      $0x00, (R8), X3, X3
+	VPINSRW      $0x01, 34(R8), X3, X3
+	VPINSRW      $0x02, 68(R8), X3, X3
+	VPINSRW      $0x03, 102(R8), X3, X3
+	VPINSRW      $0x04, 136(R8), X3, X3
+	VPINSRW      $0x05, 170(R8), X3, X3
+	VPINSRW      $0x06, 204(R8), X3, X3
+	VPINSRW      $0x07, 238(R8), X3, X3
 	VCVTPH2PS    X3, Y3
-	VMULPS       (CX), Y3, Y3
-	VMOVUPS      Y3, (SP)
+	VMULPS       (R9), Y3, Y3
+	VMOVUPS      Y3, (SP)(DI*1)
 	VMOVDQU      2(DX), Y3
 	VPABSB       Y3, Y4
 	VMOVDQU      (AX), Y5
@@ -1548,7 +3500,7 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS (SP), Y3
+	VBROADCASTSS (SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	VMOVDQU      36(DX), Y3
 	VPABSB       Y3, Y4
@@ -1557,7 +3509,7 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 4(SP), Y3
+	VBROADCASTSS 4(SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	VMOVDQU      70(DX), Y3
 	VPABSB       Y3, Y4
@@ -1566,7 +3518,7 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 8(SP), Y3
+	VBROADCASTSS 8(SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	VMOVDQU      104(DX), Y3
 	VPABSB       Y3, Y4
@@ -1575,7 +3527,7 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 12(SP), Y3
+	VBROADCASTSS 12(SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	VMOVDQU      138(DX), Y3
 	VPABSB       Y3, Y4
@@ -1584,7 +3536,7 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 16(SP), Y3
+	VBROADCASTSS 16(SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	VMOVDQU      172(DX), Y3
 	VPABSB       Y3, Y4
@@ -1593,7 +3545,7 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 20(SP), Y3
+	VBROADCASTSS 20(SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	VMOVDQU      206(DX), Y3
 	VPABSB       Y3, Y4
@@ -1602,7 +3554,7 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 24(SP), Y3
+	VBROADCASTSS 24(SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	VMOVDQU      240(DX), Y3
 	VPABSB       Y3, Y4
@@ -1611,11 +3563,13 @@ next:
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 28(SP), Y3
+	VBROADCASTSS 28(SP)(SI*1), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+272, DX
+	XORQ         $+64, SI
+	XORQ         $+64, DI
 	SUBQ         $0x08, BX
 	JGE          next
 
@@ -2029,24 +3983,61 @@ end:
 	RET
 
 // func int8Dot1Q4_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q4_KAVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant5<>+0(SB), Y4
-	VMOVDQU int8Constant11<>+0(SB), Y5
-	VMOVDQU int8Constant13<>+0(SB), Y6
-	VMOVDQU int8Constant12<>+0(SB), Y7
-	VMOVDQU int8Constant10<>+0(SB), Y8
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q4_KAVX2(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           sums+24(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant5<>+0(SB), Y4
+	VMOVDQU        int8Constant11<>+0(SB), Y5
+	VMOVDQU        int8Constant13<>+0(SB), Y6
+	VMOVDQU        int8Constant12<>+0(SB), Y7
+	VMOVDQU        int8Constant10<>+0(SB), Y8
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
+	VPBROADCASTW   (BX), X9
+	VCVTPH2PS      X9, Y9
+	VBROADCASTI128 4(BX), Y10
+	VPSHUFB        int8Constant9<>+0(SB), Y10, Y10
+	VPAND          Y8, Y10, Y10
+	VBROADCASTI128 4(BX), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPSRLVD        Y7, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPSLLD         $0x04, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMULPS         (CX), Y10, Y9
+	VMOVUPS        Y9, (SP)(DI*1)
 
 next:
+	LEAQ           144(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   (R9), X9
+	VCVTPH2PS      X9, Y9
+	VBROADCASTI128 4(R9), Y10
+	VPSHUFB        int8Constant9<>+0(SB), Y10, Y10
+	VPAND          Y8, Y10, Y10
+	VBROADCASTI128 4(R9), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPSRLVD        Y7, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPSLLD         $0x04, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMULPS         (R10), Y10, Y9
+	VMOVUPS        Y9, (SP)(R8*1)
 	VPBROADCASTW   2(BX), X9
 	VCVTPH2PS      X9, Y9
 	VBROADCASTI128 8(BX), Y10
@@ -2063,27 +4054,12 @@ next:
 	VXORPS         int8Constant17<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
 	VFMADD231PS    (DX), Y10, Y2
-	VPBROADCASTW   (BX), X9
-	VCVTPH2PS      X9, Y9
-	VBROADCASTI128 4(BX), Y10
-	VPSHUFB        int8Constant9<>+0(SB), Y10, Y10
-	VPAND          Y8, Y10, Y10
-	VBROADCASTI128 4(BX), Y11
-	VPSHUFB        Y5, Y11, Y11
-	VPSRLVD        Y7, Y11, Y11
-	VPAND          Y6, Y11, Y11
-	VPSLLD         $0x04, Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VCVTDQ2PS      Y10, Y10
-	VMULPS         Y9, Y10, Y10
-	VMULPS         (CX), Y10, Y9
-	VMOVUPS        Y9, (SP)
 	VMOVDQU        16(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VPMADDUBSW     (AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   (SP), Y10
+	VBROADCASTSS   (SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VMOVDQU        16(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -2091,14 +4067,14 @@ next:
 	VPMADDUBSW     32(AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   4(SP), Y10
+	VBROADCASTSS   4(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	VMOVDQU        48(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VPMADDUBSW     64(AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   8(SP), Y10
+	VBROADCASTSS   8(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VMOVDQU        48(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -2106,14 +4082,14 @@ next:
 	VPMADDUBSW     96(AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   12(SP), Y10
+	VBROADCASTSS   12(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	VMOVDQU        80(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VPMADDUBSW     128(AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   16(SP), Y10
+	VBROADCASTSS   16(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VMOVDQU        80(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -2121,14 +4097,14 @@ next:
 	VPMADDUBSW     160(AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   20(SP), Y10
+	VBROADCASTSS   20(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	VMOVDQU        112(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VPMADDUBSW     192(AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   24(SP), Y10
+	VBROADCASTSS   24(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VMOVDQU        112(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -2136,12 +4112,14 @@ next:
 	VPMADDUBSW     224(AX), Y9, Y9
 	VPMADDWD       Y3, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   28(SP), Y10
+	VBROADCASTSS   28(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+144, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -2445,22 +4423,22 @@ next:
 	RET
 
 // func int8Dot1Q6_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q6_KAVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant42<>+0(SB), Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant5<>+0(SB), Y4
-	VMOVDQU int8Constant19<>+0(SB), Y5
-	VMOVDQU int8Constant14<>+0(SB), Y6
-
-next:
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q6_KAVX2(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant102<>+0(SB), Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant5<>+0(SB), Y4
+	VMOVDQU        int8Constant19<>+0(SB), Y5
+	VMOVDQU        int8Constant14<>+0(SB), Y6
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VPBROADCASTW   208(BX), X7
 	VCVTPH2PS      X7, Y7
 	VBROADCASTI128 192(BX), Y8
@@ -2478,11 +4456,40 @@ next:
 	VBROADCASTF128 (CX), Y7
 	VPERMILPS      Y6, Y7, Y7
 	VMULPS         Y7, Y8, Y7
-	VMOVUPS        Y7, (SP)
+	VMOVUPS        Y7, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y7
 	VPERMILPS      Y6, Y7, Y7
 	VMULPS         Y7, Y9, Y7
-	VMOVUPS        Y7, 32(SP)
+	VMOVUPS        Y7, 32(SP)(DI*1)
+
+next:
+	LEAQ           210(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   208(R9), X7
+	VCVTPH2PS      X7, Y7
+	VBROADCASTI128 192(R9), Y8
+	VPSHUFB        int8Constant16<>+0(SB), Y8, Y8
+	VPSLLD         $0x18, Y8, Y8
+	VPSRAD         $0x18, Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VMULPS         Y7, Y8, Y8
+	VBROADCASTI128 194(R9), Y9
+	VPSHUFB        int8Constant18<>+0(SB), Y9, Y9
+	VPSLLD         $0x18, Y9, Y9
+	VPSRAD         $0x18, Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y7, Y9, Y9
+	VBROADCASTF128 (R10), Y7
+	VPERMILPS      Y6, Y7, Y7
+	VMULPS         Y7, Y8, Y7
+	VMOVUPS        Y7, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y7
+	VPERMILPS      Y6, Y7, Y7
+	VMULPS         Y7, Y9, Y7
+	VMOVUPS        Y7, 32(SP)(R8*1)
 	VMOVDQU        (BX), Y7
 	VPAND          Y4, Y7, Y7
 	VMOVDQU        128(BX), Y8
@@ -2493,7 +4500,7 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         (DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   (SP), Y8
+	VBROADCASTSD   (SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VMOVDQU        32(BX), Y7
@@ -2506,7 +4513,7 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         32(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   8(SP), Y8
+	VBROADCASTSD   8(SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y1
 	VMOVDQU        (BX), Y7
@@ -2519,7 +4526,7 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         64(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   16(SP), Y8
+	VBROADCASTSD   16(SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VMOVDQU        32(BX), Y7
@@ -2533,7 +4540,7 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         96(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   24(SP), Y8
+	VBROADCASTSD   24(SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y1
 	VMOVDQU        64(BX), Y7
@@ -2546,7 +4553,7 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         128(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   32(SP), Y8
+	VBROADCASTSD   32(SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VMOVDQU        96(BX), Y7
@@ -2559,7 +4566,7 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         160(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   40(SP), Y8
+	VBROADCASTSD   40(SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y1
 	VMOVDQU        64(BX), Y7
@@ -2572,7 +4579,7 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         192(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   48(SP), Y8
+	VBROADCASTSD   48(SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VMOVDQU        96(BX), Y7
@@ -2586,13 +4593,15 @@ next:
 	VPMADDWD       Y3, Y7, Y7
 	VPADDD         224(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   56(SP), Y8
+	VBROADCASTSD   56(SP)(DI*1), Y8
 	VPERMILPS      Y2, Y8, Y8
 	VFMADD231PS    Y8, Y7, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+210, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -2624,7 +4633,7 @@ TEXT ·int8Dot4Q6_KAVX2(SB), NOSPLIT, $256-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant42<>+0(SB), Y4
+	VMOVDQU int8Constant102<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant5<>+0(SB), Y7
@@ -2990,25 +4999,62 @@ next:
 	RET
 
 // func int8Dot1Q5_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q5_KAVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant5<>+0(SB), Y4
-	VMOVDQU int8Constant21<>+0(SB), Y5
-	VMOVDQU int8Constant11<>+0(SB), Y6
-	VMOVDQU int8Constant13<>+0(SB), Y7
-	VMOVDQU int8Constant12<>+0(SB), Y8
-	VMOVDQU int8Constant10<>+0(SB), Y9
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q5_KAVX2(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           sums+24(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant5<>+0(SB), Y4
+	VMOVDQU        int8Constant21<>+0(SB), Y5
+	VMOVDQU        int8Constant11<>+0(SB), Y6
+	VMOVDQU        int8Constant13<>+0(SB), Y7
+	VMOVDQU        int8Constant12<>+0(SB), Y8
+	VMOVDQU        int8Constant10<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
+	VPBROADCASTW   (BX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 4(BX), Y11
+	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
+	VPAND          Y9, Y11, Y11
+	VBROADCASTI128 4(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPSRLVD        Y8, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPSLLD         $0x04, Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (CX), Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
 
 next:
+	LEAQ           176(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   (R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 4(R9), Y11
+	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
+	VPAND          Y9, Y11, Y11
+	VBROADCASTI128 4(R9), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPSRLVD        Y8, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPSLLD         $0x04, Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (R10), Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
 	VPBROADCASTW   2(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 8(BX), Y11
@@ -3025,21 +5071,6 @@ next:
 	VXORPS         int8Constant17<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VFMADD231PS    (DX), Y11, Y2
-	VPBROADCASTW   (BX), X10
-	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 4(BX), Y11
-	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
-	VPAND          Y9, Y11, Y11
-	VBROADCASTI128 4(BX), Y12
-	VPSHUFB        Y6, Y12, Y12
-	VPSRLVD        Y8, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VPSLLD         $0x04, Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VCVTDQ2PS      Y11, Y11
-	VMULPS         Y10, Y11, Y11
-	VMULPS         (CX), Y11, Y10
-	VMOVUPS        Y10, (SP)
 	VMOVDQU        48(BX), Y10
 	VPAND          Y4, Y10, Y10
 	VMOVDQU        16(BX), Y11
@@ -3049,7 +5080,7 @@ next:
 	VPMADDUBSW     (AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   (SP), Y11
+	VBROADCASTSS   (SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        48(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -3061,7 +5092,7 @@ next:
 	VPMADDUBSW     32(AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   4(SP), Y11
+	VBROADCASTSS   4(SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        80(BX), Y10
 	VPAND          Y4, Y10, Y10
@@ -3072,7 +5103,7 @@ next:
 	VPMADDUBSW     64(AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   8(SP), Y11
+	VBROADCASTSS   8(SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        80(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -3084,7 +5115,7 @@ next:
 	VPMADDUBSW     96(AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   12(SP), Y11
+	VBROADCASTSS   12(SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        112(BX), Y10
 	VPAND          Y4, Y10, Y10
@@ -3094,7 +5125,7 @@ next:
 	VPMADDUBSW     128(AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   16(SP), Y11
+	VBROADCASTSS   16(SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        112(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -3106,7 +5137,7 @@ next:
 	VPMADDUBSW     160(AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   20(SP), Y11
+	VBROADCASTSS   20(SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        144(BX), Y10
 	VPAND          Y4, Y10, Y10
@@ -3117,7 +5148,7 @@ next:
 	VPMADDUBSW     192(AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   24(SP), Y11
+	VBROADCASTSS   24(SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        144(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -3129,12 +5160,14 @@ next:
 	VPMADDUBSW     224(AX), Y10, Y10
 	VPMADDWD       Y3, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   28(SP), Y11
+	VBROADCASTSS   28(SP)(DI*1), Y11
 	VFMADD231PS    Y11, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+176, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -3469,23 +5502,54 @@ next:
 	RET
 
 // func int8Dot1Q4_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q4_1AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant6<>+0(SB), Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant5<>+0(SB), Y5
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q4_1AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      sums+24(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VXORPS    Y2, Y2, Y2
+	VMOVDQU   int8Constant6<>+0(SB), Y3
+	VMOVDQU   int8Constant4<>+0(SB), Y4
+	VMOVDQU   int8Constant5<>+0(SB), Y5
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X6, X6, X6
+	VPINSRW   $0x00, (BX), X6, X6
+	VPINSRW   $0x01, 20(BX), X6, X6
+	VPINSRW   $0x02, 40(BX), X6, X6
+	VPINSRW   $0x03, 60(BX), X6, X6
+	VPINSRW   $0x04, 80(BX), X6, X6
+	VPINSRW   $0x05, 100(BX), X6, X6
+	VPINSRW   $0x06, 120(BX), X6, X6
+	VPINSRW   $0x07, 140(BX), X6, X6
+	VCVTPH2PS X6, Y6
+	VMULPS    (CX), Y6, Y6
+	VMOVUPS   Y6, (SP)(DI*1)
 
 next:
+	LEAQ           160(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
+	VPXOR          X6, X6, X6
+	VPINSRW        $0x00, (R9), X6, X6
+	VPINSRW        $0x01, 20(R9), X6, X6
+	VPINSRW        $0x02, 40(R9), X6, X6
+	VPINSRW        $0x03, 60(R9), X6, X6
+	VPINSRW        $0x04, 80(R9), X6, X6
+	VPINSRW        $0x05, 100(R9), X6, X6
+	VPINSRW        $0x06, 120(R9), X6, X6
+	VPINSRW        $0x07, 140(R9), X6, X6
+	VCVTPH2PS      X6, Y6
+	VMULPS         (R10), Y6, Y6
+	VMOVUPS        Y6, (SP)(R8*1)
 	VPXOR          X6, X6, X6
 	VPINSRW        $0x00, 2(BX), X6, X6
 	VPINSRW        $0x01, 22(BX), X6, X6
@@ -3497,25 +5561,13 @@ next:
 	VPINSRW        $0x07, 142(BX), X6, X6
 	VCVTPH2PS      X6, Y6
 	VFMADD231PS    (DX), Y6, Y2
-	VPXOR          X6, X6, X6
-	VPINSRW        $0x00, (BX), X6, X6
-	VPINSRW        $0x01, 20(BX), X6, X6
-	VPINSRW        $0x02, 40(BX), X6, X6
-	VPINSRW        $0x03, 60(BX), X6, X6
-	VPINSRW        $0x04, 80(BX), X6, X6
-	VPINSRW        $0x05, 100(BX), X6, X6
-	VPINSRW        $0x06, 120(BX), X6, X6
-	VPINSRW        $0x07, 140(BX), X6, X6
-	VCVTPH2PS      X6, Y6
-	VMULPS         (CX), Y6, Y6
-	VMOVUPS        Y6, (SP)
 	VBROADCASTI128 4(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y5, Y6, Y6
 	VPMADDUBSW     (AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   (SP), Y7
+	VBROADCASTSS   (SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
 	VBROADCASTI128 24(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -3523,7 +5575,7 @@ next:
 	VPMADDUBSW     32(AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   4(SP), Y7
+	VBROADCASTSS   4(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
 	VBROADCASTI128 44(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -3531,7 +5583,7 @@ next:
 	VPMADDUBSW     64(AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   8(SP), Y7
+	VBROADCASTSS   8(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
 	VBROADCASTI128 64(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -3539,7 +5591,7 @@ next:
 	VPMADDUBSW     96(AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   12(SP), Y7
+	VBROADCASTSS   12(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
 	VBROADCASTI128 84(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -3547,7 +5599,7 @@ next:
 	VPMADDUBSW     128(AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   16(SP), Y7
+	VBROADCASTSS   16(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
 	VBROADCASTI128 104(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -3555,7 +5607,7 @@ next:
 	VPMADDUBSW     160(AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   20(SP), Y7
+	VBROADCASTSS   20(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
 	VBROADCASTI128 124(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -3563,7 +5615,7 @@ next:
 	VPMADDUBSW     192(AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   24(SP), Y7
+	VBROADCASTSS   24(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
 	VBROADCASTI128 144(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -3571,12 +5623,14 @@ next:
 	VPMADDUBSW     224(AX), Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   28(SP), Y7
+	VBROADCASTSS   28(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+160, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -3969,37 +6023,56 @@ end:
 	RET
 
 // func int8Dot1Q5_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q5_0AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant6<>+0(SB), Y2
-	VMOVDQU int8Constant23<>+0(SB), Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant22<>+0(SB), Y5
-	VMOVDQU int8Constant5<>+0(SB), Y6
-	VMOVDQU int8Constant21<>+0(SB), Y7
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q5_0AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant6<>+0(SB), Y2
+	VMOVDQU   int8Constant23<>+0(SB), Y3
+	VMOVDQU   int8Constant4<>+0(SB), Y4
+	VMOVDQU   int8Constant22<>+0(SB), Y5
+	VMOVDQU   int8Constant5<>+0(SB), Y6
+	VMOVDQU   int8Constant21<>+0(SB), Y7
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X8, X8, X8
+	VPINSRW   $0x00, (BX), X8, X8
+	VPINSRW   $0x01, 22(BX), X8, X8
+	VPINSRW   $0x02, 44(BX), X8, X8
+	VPINSRW   $0x03, 66(BX), X8, X8
+	VPINSRW   $0x04, 88(BX), X8, X8
+	VPINSRW   $0x05, 110(BX), X8, X8
+	VPINSRW   $0x06, 132(BX), X8, X8
+	VPINSRW   $0x07, 154(BX), X8, X8
+	VCVTPH2PS X8, Y8
+	VMULPS    (CX), Y8, Y8
+	VMOVUPS   Y8, (SP)(DI*1)
 
 next:
+	LEAQ           176(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X8, X8, X8
-	VPINSRW        $0x00, (BX), X8, X8
-	VPINSRW        $0x01, 22(BX), X8, X8
-	VPINSRW        $0x02, 44(BX), X8, X8
-	VPINSRW        $0x03, 66(BX), X8, X8
-	VPINSRW        $0x04, 88(BX), X8, X8
-	VPINSRW        $0x05, 110(BX), X8, X8
-	VPINSRW        $0x06, 132(BX), X8, X8
-	VPINSRW        $0x07, 154(BX), X8, X8
+	VPINSRW        $0x00, (R9), X8, X8
+	VPINSRW        $0x01, 22(R9), X8, X8
+	VPINSRW        $0x02, 44(R9), X8, X8
+	VPINSRW        $0x03, 66(R9), X8, X8
+	VPINSRW        $0x04, 88(R9), X8, X8
+	VPINSRW        $0x05, 110(R9), X8, X8
+	VPINSRW        $0x06, 132(R9), X8, X8
+	VPINSRW        $0x07, 154(R9), X8, X8
 	VCVTPH2PS      X8, Y8
-	VMULPS         (CX), Y8, Y8
-	VMOVUPS        Y8, (SP)
+	VMULPS         (R10), Y8, Y8
+	VMOVUPS        Y8, (SP)(R8*1)
 	VBROADCASTI128 6(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
 	VPAND          Y6, Y8, Y8
@@ -4013,7 +6086,7 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         (DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   (SP), Y9
+	VBROADCASTSS   (SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y0
 	VBROADCASTI128 28(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
@@ -4028,7 +6101,7 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         32(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   4(SP), Y9
+	VBROADCASTSS   4(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y1
 	VBROADCASTI128 50(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
@@ -4043,7 +6116,7 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         64(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   8(SP), Y9
+	VBROADCASTSS   8(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y0
 	VBROADCASTI128 72(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
@@ -4058,7 +6131,7 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         96(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   12(SP), Y9
+	VBROADCASTSS   12(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y1
 	VBROADCASTI128 94(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
@@ -4073,7 +6146,7 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         128(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   16(SP), Y9
+	VBROADCASTSS   16(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y0
 	VBROADCASTI128 116(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
@@ -4088,7 +6161,7 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         160(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   20(SP), Y9
+	VBROADCASTSS   20(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y1
 	VBROADCASTI128 138(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
@@ -4103,7 +6176,7 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         192(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   24(SP), Y9
+	VBROADCASTSS   24(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y0
 	VBROADCASTI128 160(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
@@ -4118,12 +6191,14 @@ next:
 	VPMADDWD       Y4, Y8, Y8
 	VPADDD         224(DX), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   28(SP), Y9
+	VBROADCASTSS   28(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y8, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+176, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -4578,26 +6653,57 @@ end:
 	RET
 
 // func int8Dot1Q5_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q5_1AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant6<>+0(SB), Y3
-	VMOVDQU int8Constant23<>+0(SB), Y4
-	VMOVDQU int8Constant4<>+0(SB), Y5
-	VMOVDQU int8Constant22<>+0(SB), Y6
-	VMOVDQU int8Constant5<>+0(SB), Y7
-	VMOVDQU int8Constant21<>+0(SB), Y8
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q5_1AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      sums+24(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VXORPS    Y2, Y2, Y2
+	VMOVDQU   int8Constant6<>+0(SB), Y3
+	VMOVDQU   int8Constant23<>+0(SB), Y4
+	VMOVDQU   int8Constant4<>+0(SB), Y5
+	VMOVDQU   int8Constant22<>+0(SB), Y6
+	VMOVDQU   int8Constant5<>+0(SB), Y7
+	VMOVDQU   int8Constant21<>+0(SB), Y8
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X9, X9, X9
+	VPINSRW   $0x00, (BX), X9, X9
+	VPINSRW   $0x01, 24(BX), X9, X9
+	VPINSRW   $0x02, 48(BX), X9, X9
+	VPINSRW   $0x03, 72(BX), X9, X9
+	VPINSRW   $0x04, 96(BX), X9, X9
+	VPINSRW   $0x05, 120(BX), X9, X9
+	VPINSRW   $0x06, 144(BX), X9, X9
+	VPINSRW   $0x07, 168(BX), X9, X9
+	VCVTPH2PS X9, Y9
+	VMULPS    (CX), Y9, Y9
+	VMOVUPS   Y9, (SP)(DI*1)
 
 next:
+	LEAQ           192(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
+	VPXOR          X9, X9, X9
+	VPINSRW        $0x00, (R9), X9, X9
+	VPINSRW        $0x01, 24(R9), X9, X9
+	VPINSRW        $0x02, 48(R9), X9, X9
+	VPINSRW        $0x03, 72(R9), X9, X9
+	VPINSRW        $0x04, 96(R9), X9, X9
+	VPINSRW        $0x05, 120(R9), X9, X9
+	VPINSRW        $0x06, 144(R9), X9, X9
+	VPINSRW        $0x07, 168(R9), X9, X9
+	VCVTPH2PS      X9, Y9
+	VMULPS         (R10), Y9, Y9
+	VMOVUPS        Y9, (SP)(R8*1)
 	VPXOR          X9, X9, X9
 	VPINSRW        $0x00, 2(BX), X9, X9
 	VPINSRW        $0x01, 26(BX), X9, X9
@@ -4609,18 +6715,6 @@ next:
 	VPINSRW        $0x07, 170(BX), X9, X9
 	VCVTPH2PS      X9, Y9
 	VFMADD231PS    (DX), Y9, Y2
-	VPXOR          X9, X9, X9
-	VPINSRW        $0x00, (BX), X9, X9
-	VPINSRW        $0x01, 24(BX), X9, X9
-	VPINSRW        $0x02, 48(BX), X9, X9
-	VPINSRW        $0x03, 72(BX), X9, X9
-	VPINSRW        $0x04, 96(BX), X9, X9
-	VPINSRW        $0x05, 120(BX), X9, X9
-	VPINSRW        $0x06, 144(BX), X9, X9
-	VPINSRW        $0x07, 168(BX), X9, X9
-	VCVTPH2PS      X9, Y9
-	VMULPS         (CX), Y9, Y9
-	VMOVUPS        Y9, (SP)
 	VBROADCASTI128 8(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
 	VPAND          Y7, Y9, Y9
@@ -4633,7 +6727,7 @@ next:
 	VPMADDUBSW     (AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   (SP), Y10
+	VBROADCASTSS   (SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VBROADCASTI128 32(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
@@ -4647,7 +6741,7 @@ next:
 	VPMADDUBSW     32(AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   4(SP), Y10
+	VBROADCASTSS   4(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	VBROADCASTI128 56(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
@@ -4661,7 +6755,7 @@ next:
 	VPMADDUBSW     64(AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   8(SP), Y10
+	VBROADCASTSS   8(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VBROADCASTI128 80(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
@@ -4675,7 +6769,7 @@ next:
 	VPMADDUBSW     96(AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   12(SP), Y10
+	VBROADCASTSS   12(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	VBROADCASTI128 104(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
@@ -4689,7 +6783,7 @@ next:
 	VPMADDUBSW     128(AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   16(SP), Y10
+	VBROADCASTSS   16(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VBROADCASTI128 128(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
@@ -4703,7 +6797,7 @@ next:
 	VPMADDUBSW     160(AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   20(SP), Y10
+	VBROADCASTSS   20(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	VBROADCASTI128 152(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
@@ -4717,7 +6811,7 @@ next:
 	VPMADDUBSW     192(AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   24(SP), Y10
+	VBROADCASTSS   24(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y0
 	VBROADCASTI128 176(BX), Y9
 	VPSRLVD        Y3, Y9, Y9
@@ -4731,12 +6825,14 @@ next:
 	VPMADDUBSW     224(AX), Y9, Y9
 	VPMADDWD       Y5, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
-	VBROADCASTSS   28(SP), Y10
+	VBROADCASTSS   28(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y9, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+192, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -5189,34 +7285,53 @@ end:
 	RET
 
 // func int8Dot1IQ4_NLAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1IQ4_NLAVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    src+48(FP), DX
-	MOVQ    blocks+56(FP), BX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant24<>+0(SB), Y2
-	VMOVDQU int8Constant6<>+0(SB), Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant5<>+0(SB), Y5
-	SUBQ    $0x08, BX
-	JLT     short
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ4_NLAVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      src+48(FP), DX
+	MOVQ      blocks+56(FP), BX
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant24<>+0(SB), Y2
+	VMOVDQU   int8Constant6<>+0(SB), Y3
+	VMOVDQU   int8Constant4<>+0(SB), Y4
+	VMOVDQU   int8Constant5<>+0(SB), Y5
+	SUBQ      $0x08, BX
+	JLT       short
+	XORQ      SI, SI
+	MOVQ      $0x0000000000000040, DI
+	VPXOR     X6, X6, X6
+	VPINSRW   $0x00, (DX), X6, X6
+	VPINSRW   $0x01, 18(DX), X6, X6
+	VPINSRW   $0x02, 36(DX), X6, X6
+	VPINSRW   $0x03, 54(DX), X6, X6
+	VPINSRW   $0x04, 72(DX), X6, X6
+	VPINSRW   $0x05, 90(DX), X6, X6
+	VPINSRW   $0x06, 108(DX), X6, X6
+	VPINSRW   $0x07, 126(DX), X6, X6
+	VCVTPH2PS X6, Y6
+	VMULPS    (CX), Y6, Y6
+	VMOVUPS   Y6, (SP)(SI*1)
 
 next:
+	LEAQ           144(DX), R8
+	LEAQ           32(CX), R9
+	CMPQ           BX, $0x08
+	CMOVQLT        DX, R8
+	CMOVQLT        CX, R9
 	VPXOR          X6, X6, X6
-	VPINSRW        $0x00, (DX), X6, X6
-	VPINSRW        $0x01, 18(DX), X6, X6
-	VPINSRW        $0x02, 36(DX), X6, X6
-	VPINSRW        $0x03, 54(DX), X6, X6
-	VPINSRW        $0x04, 72(DX), X6, X6
-	VPINSRW        $0x05, 90(DX), X6, X6
-	VPINSRW        $0x06, 108(DX), X6, X6
-	VPINSRW        $0x07, 126(DX), X6, X6
+	VPINSRW        $0x00, (R8), X6, X6
+	VPINSRW        $0x01, 18(R8), X6, X6
+	VPINSRW        $0x02, 36(R8), X6, X6
+	VPINSRW        $0x03, 54(R8), X6, X6
+	VPINSRW        $0x04, 72(R8), X6, X6
+	VPINSRW        $0x05, 90(R8), X6, X6
+	VPINSRW        $0x06, 108(R8), X6, X6
+	VPINSRW        $0x07, 126(R8), X6, X6
 	VCVTPH2PS      X6, Y6
-	VMULPS         (CX), Y6, Y6
-	VMOVUPS        Y6, (SP)
+	VMULPS         (R9), Y6, Y6
+	VMOVUPS        Y6, (SP)(DI*1)
 	VBROADCASTI128 2(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y5, Y6, Y6
@@ -5227,7 +7342,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   (SP), Y6
+	VBROADCASTSS   (SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 20(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5239,7 +7354,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   4(SP), Y6
+	VBROADCASTSS   4(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	VBROADCASTI128 38(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5251,7 +7366,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   8(SP), Y6
+	VBROADCASTSS   8(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 56(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5263,7 +7378,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   12(SP), Y6
+	VBROADCASTSS   12(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	VBROADCASTI128 74(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5275,7 +7390,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   16(SP), Y6
+	VBROADCASTSS   16(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 92(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5287,7 +7402,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   20(SP), Y6
+	VBROADCASTSS   20(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	VBROADCASTI128 110(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5299,7 +7414,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   24(SP), Y6
+	VBROADCASTSS   24(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 128(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5311,11 +7426,13 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   28(SP), Y6
+	VBROADCASTSS   28(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+144, DX
+	XORQ           $+64, SI
+	XORQ           $+64, DI
 	SUBQ           $0x08, BX
 	JGE            next
 
@@ -5761,20 +7878,20 @@ end:
 	RET
 
 // func int8Dot1IQ4_XSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1IQ4_XSAVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    src+48(FP), DX
-	MOVQ    blocks+56(FP), BX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant24<>+0(SB), Y2
-	VMOVDQU int8Constant6<>+0(SB), Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant5<>+0(SB), Y5
-
-next:
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ4_XSAVX2(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           src+48(FP), DX
+	MOVQ           blocks+56(FP), BX
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant24<>+0(SB), Y2
+	VMOVDQU        int8Constant6<>+0(SB), Y3
+	VMOVDQU        int8Constant4<>+0(SB), Y4
+	VMOVDQU        int8Constant5<>+0(SB), Y5
+	XORQ           SI, SI
+	MOVQ           $0x0000000000000040, DI
 	VPBROADCASTW   (DX), X6
 	VCVTPH2PS      X6, Y6
 	VBROADCASTI128 4(DX), Y7
@@ -5791,7 +7908,31 @@ next:
 	VCVTDQ2PS      Y7, Y7
 	VMULPS         Y6, Y7, Y7
 	VMULPS         (CX), Y7, Y6
-	VMOVUPS        Y6, (SP)
+	VMOVUPS        Y6, (SP)(SI*1)
+
+next:
+	LEAQ           136(DX), R8
+	LEAQ           32(CX), R9
+	CMPQ           BX, $0x01
+	CMOVQEQ        DX, R8
+	CMOVQEQ        CX, R9
+	VPBROADCASTW   (R8), X6
+	VCVTPH2PS      X6, Y6
+	VBROADCASTI128 4(R8), Y7
+	VPSHUFB        int8Constant25<>+0(SB), Y7, Y7
+	VPSRLVD        int8Constant26<>+0(SB), Y7, Y7
+	VPAND          int8Constant10<>+0(SB), Y7, Y7
+	VBROADCASTI128 2(R8), Y8
+	VPSHUFB        int8Constant27<>+0(SB), Y8, Y8
+	VPSRLVD        int8Constant28<>+0(SB), Y8, Y8
+	VPAND          int8Constant13<>+0(SB), Y8, Y8
+	VPSLLD         $0x04, Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPADDD         int8Constant29<>+0(SB), Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	VMULPS         Y6, Y7, Y7
+	VMULPS         (R9), Y7, Y6
+	VMOVUPS        Y6, (SP)(DI*1)
 	VBROADCASTI128 8(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y5, Y6, Y6
@@ -5802,7 +7943,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   (SP), Y6
+	VBROADCASTSS   (SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 24(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5814,7 +7955,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   4(SP), Y6
+	VBROADCASTSS   4(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	VBROADCASTI128 40(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5826,7 +7967,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   8(SP), Y6
+	VBROADCASTSS   8(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 56(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5838,7 +7979,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   12(SP), Y6
+	VBROADCASTSS   12(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	VBROADCASTI128 72(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5850,7 +7991,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   16(SP), Y6
+	VBROADCASTSS   16(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 88(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5862,7 +8003,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   20(SP), Y6
+	VBROADCASTSS   20(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	VBROADCASTI128 104(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5874,7 +8015,7 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   24(SP), Y6
+	VBROADCASTSS   24(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y0
 	VBROADCASTI128 120(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5886,11 +8027,13 @@ next:
 	VPMADDUBSW     Y8, Y7, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   28(SP), Y6
+	VBROADCASTSS   28(SP)(SI*1), Y6
 	VFMADD231PS    Y6, Y8, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+136, DX
+	XORQ           $+64, SI
+	XORQ           $+64, DI
 	DECQ           BX
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -6252,25 +8395,72 @@ next:
 	RET
 
 // func int8Dot1Q2_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q2_KAVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant42<>+0(SB), Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant31<>+0(SB), Y5
-	VMOVDQU int8Constant16<>+0(SB), Y6
-	VMOVDQU int8Constant10<>+0(SB), Y7
-	VMOVDQU int8Constant14<>+0(SB), Y8
-	VMOVDQU int8Constant17<>+0(SB), Y9
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q2_KAVX2(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           sums+24(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VMOVDQU        int8Constant102<>+0(SB), Y3
+	VMOVDQU        int8Constant4<>+0(SB), Y4
+	VMOVDQU        int8Constant31<>+0(SB), Y5
+	VMOVDQU        int8Constant16<>+0(SB), Y6
+	VMOVDQU        int8Constant10<>+0(SB), Y7
+	VMOVDQU        int8Constant14<>+0(SB), Y8
+	VMOVDQU        int8Constant17<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
+	VPBROADCASTW   80(BX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 (BX), Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 8(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
 
 next:
+	LEAQ           84(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   80(R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 (R9), Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 8(R9), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
 	VPBROADCASTW   82(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 (BX), Y11
@@ -6289,32 +8479,12 @@ next:
 	VMULPS         Y10, Y12, Y12
 	VFMADD231PS    (DX), Y11, Y2
 	VFMADD231PS    32(DX), Y12, Y2
-	VPBROADCASTW   80(BX), X10
-	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 (BX), Y11
-	VPSHUFB        Y6, Y11, Y11
-	VPAND          Y7, Y11, Y11
-	VCVTDQ2PS      Y11, Y11
-	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 8(BX), Y12
-	VPSHUFB        Y6, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VCVTDQ2PS      Y12, Y12
-	VMULPS         Y10, Y12, Y12
-	VBROADCASTF128 (CX), Y10
-	VPERMILPS      Y8, Y10, Y10
-	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)
-	VBROADCASTF128 16(CX), Y10
-	VPERMILPS      Y8, Y10, Y10
-	VMULPS         Y10, Y12, Y10
-	VMOVUPS        Y10, 32(SP)
 	VMOVDQU        16(BX), Y10
 	VPAND          Y5, Y10, Y10
 	VPMADDUBSW     (AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   (SP), Y11
+	VBROADCASTSD   (SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        16(BX), Y10
@@ -6323,7 +8493,7 @@ next:
 	VPMADDUBSW     32(AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   8(SP), Y11
+	VBROADCASTSD   8(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        16(BX), Y10
@@ -6332,7 +8502,7 @@ next:
 	VPMADDUBSW     64(AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   16(SP), Y11
+	VBROADCASTSD   16(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        16(BX), Y10
@@ -6341,7 +8511,7 @@ next:
 	VPMADDUBSW     96(AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   24(SP), Y11
+	VBROADCASTSD   24(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        48(BX), Y10
@@ -6349,7 +8519,7 @@ next:
 	VPMADDUBSW     128(AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   32(SP), Y11
+	VBROADCASTSD   32(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        48(BX), Y10
@@ -6358,7 +8528,7 @@ next:
 	VPMADDUBSW     160(AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   40(SP), Y11
+	VBROADCASTSD   40(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        48(BX), Y10
@@ -6367,7 +8537,7 @@ next:
 	VPMADDUBSW     192(AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   48(SP), Y11
+	VBROADCASTSD   48(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        48(BX), Y10
@@ -6376,13 +8546,15 @@ next:
 	VPMADDUBSW     224(AX), Y10, Y10
 	VPMADDWD       Y4, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   56(SP), Y11
+	VBROADCASTSD   56(SP)(DI*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+64, DX
 	ADDQ           $+84, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -6419,7 +8591,7 @@ TEXT ·int8Dot4Q2_KAVX2(SB), NOSPLIT, $256-64
 	VXORPS  Y5, Y5, Y5
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
-	VMOVDQU int8Constant42<>+0(SB), Y8
+	VMOVDQU int8Constant102<>+0(SB), Y8
 	VMOVDQU int8Constant4<>+0(SB), Y9
 
 next:
@@ -6748,25 +8920,25 @@ next:
 	RET
 
 // func int8Dot1Q3_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot1Q3_KAVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant42<>+0(SB), Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant31<>+0(SB), Y4
-	VMOVDQU int8Constant35<>+0(SB), Y5
-	VMOVDQU int8Constant14<>+0(SB), Y6
-	VMOVDQU int8Constant32<>+0(SB), Y7
-	VMOVDQU int8Constant13<>+0(SB), Y8
-	VMOVDQU int8Constant33<>+0(SB), Y9
-
-next:
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q3_KAVX2(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant102<>+0(SB), Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant31<>+0(SB), Y4
+	VMOVDQU        int8Constant35<>+0(SB), Y5
+	VMOVDQU        int8Constant14<>+0(SB), Y6
+	VMOVDQU        int8Constant32<>+0(SB), Y7
+	VMOVDQU        int8Constant13<>+0(SB), Y8
+	VMOVDQU        int8Constant33<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VPBROADCASTW   108(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 94(BX), Y11
@@ -6797,11 +8969,53 @@ next:
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)
+	VMOVUPS        Y10, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y12, Y10
-	VMOVUPS        Y10, 32(SP)
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           110(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   108(R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 94(R9), Y11
+	VPSHUFB        Y7, Y11, Y11
+	VPAND          int8Constant10<>+0(SB), Y11, Y11
+	VBROADCASTI128 94(R9), Y12
+	VPSHUFB        Y9, Y12, Y12
+	VPSRLVD        int8Constant34<>+0(SB), Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPSLLD         $0x04, Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPADDD         int8Constant29<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 94(R9), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPSRLVD        int8Constant30<>+0(SB), Y12, Y12
+	VPAND          int8Constant10<>+0(SB), Y12, Y12
+	VBROADCASTI128 94(R9), Y13
+	VPSHUFB        Y9, Y13, Y13
+	VPSRLVD        int8Constant12<>+0(SB), Y13, Y13
+	VPAND          Y8, Y13, Y13
+	VPSLLD         $0x04, Y13, Y13
+	VPOR           Y13, Y12, Y12
+	VPADDD         int8Constant29<>+0(SB), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
 	VMOVDQU        32(BX), Y10
 	VPAND          Y4, Y10, Y10
 	VMOVDQU        (BX), Y11
@@ -6812,7 +9026,7 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         (DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   (SP), Y11
+	VBROADCASTSD   (SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        32(BX), Y10
@@ -6826,7 +9040,7 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         32(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   8(SP), Y11
+	VBROADCASTSD   8(SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        32(BX), Y10
@@ -6839,7 +9053,7 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         64(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   16(SP), Y11
+	VBROADCASTSD   16(SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        32(BX), Y10
@@ -6853,7 +9067,7 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         96(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   24(SP), Y11
+	VBROADCASTSD   24(SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        64(BX), Y10
@@ -6866,7 +9080,7 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         128(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   32(SP), Y11
+	VBROADCASTSD   32(SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        64(BX), Y10
@@ -6880,7 +9094,7 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         160(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   40(SP), Y11
+	VBROADCASTSD   40(SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	VMOVDQU        64(BX), Y10
@@ -6894,7 +9108,7 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         192(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   48(SP), Y11
+	VBROADCASTSD   48(SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
 	VMOVDQU        64(BX), Y10
@@ -6908,13 +9122,15 @@ next:
 	VPMADDWD       Y3, Y10, Y10
 	VPADDD         224(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   56(SP), Y11
+	VBROADCASTSD   56(SP)(DI*1), Y11
 	VPERMILPS      Y2, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+110, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -6946,7 +9162,7 @@ TEXT ·int8Dot4Q3_KAVX2(SB), NOSPLIT, $256-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant42<>+0(SB), Y4
+	VMOVDQU int8Constant102<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant31<>+0(SB), Y7
@@ -7329,33 +9545,62 @@ next:
 	RET
 
 // func int8Dot1MXFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·int8Dot1MXFP4AVX2(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant40<>+0(SB), Y2
-	VMOVDQU int8Constant6<>+0(SB), Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant5<>+0(SB), Y5
-	VMOVDQU int8Constant36<>+0(SB), Y6
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·int8Dot1MXFP4AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant40<>+0(SB), Y2
+	VMOVDQU   int8Constant6<>+0(SB), Y3
+	VMOVDQU   int8Constant4<>+0(SB), Y4
+	VMOVDQU   int8Constant5<>+0(SB), Y5
+	VMOVDQU   int8Constant36<>+0(SB), Y6
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X7, X7, X7
+	VPINSRB   $0x00, (BX), X7, X7
+	VPINSRB   $0x01, 17(BX), X7, X7
+	VPINSRB   $0x02, 34(BX), X7, X7
+	VPINSRB   $0x03, 51(BX), X7, X7
+	VPINSRB   $0x04, 68(BX), X7, X7
+	VPINSRB   $0x05, 85(BX), X7, X7
+	VPINSRB   $0x06, 102(BX), X7, X7
+	VPINSRB   $0x07, 119(BX), X7, X7
+	VPMOVZXBD X7, Y7
+	VMOVDQA   Y7, Y8
+	VPADDD    int8Constant8<>+0(SB), Y8, Y7
+	VPMAXSD   Y6, Y7, Y7
+	VPSLLD    $0x17, Y7, Y7
+	VPCMPEQD  Y6, Y8, Y9
+	VPAND     int8Constant37<>+0(SB), Y9, Y9
+	VPOR      Y9, Y7, Y7
+	VPCMPEQD  int8Constant38<>+0(SB), Y8, Y8
+	VPAND     int8Constant39<>+0(SB), Y8, Y8
+	VPOR      Y8, Y7, Y7
+	VMULPS    (CX), Y7, Y7
+	VMOVUPS   Y7, (SP)(DI*1)
 
 next:
+	LEAQ           136(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X7, X7, X7
-	VPINSRB        $0x00, (BX), X7, X7
-	VPINSRB        $0x01, 17(BX), X7, X7
-	VPINSRB        $0x02, 34(BX), X7, X7
-	VPINSRB        $0x03, 51(BX), X7, X7
-	VPINSRB        $0x04, 68(BX), X7, X7
-	VPINSRB        $0x05, 85(BX), X7, X7
-	VPINSRB        $0x06, 102(BX), X7, X7
-	VPINSRB        $0x07, 119(BX), X7, X7
+	VPINSRB        $0x00, (R9), X7, X7
+	VPINSRB        $0x01, 17(R9), X7, X7
+	VPINSRB        $0x02, 34(R9), X7, X7
+	VPINSRB        $0x03, 51(R9), X7, X7
+	VPINSRB        $0x04, 68(R9), X7, X7
+	VPINSRB        $0x05, 85(R9), X7, X7
+	VPINSRB        $0x06, 102(R9), X7, X7
+	VPINSRB        $0x07, 119(R9), X7, X7
 	VPMOVZXBD      X7, Y7
 	VMOVDQA        Y7, Y8
 	VPADDD         int8Constant8<>+0(SB), Y8, Y7
@@ -7367,8 +9612,8 @@ next:
 	VPCMPEQD       int8Constant38<>+0(SB), Y8, Y8
 	VPAND          int8Constant39<>+0(SB), Y8, Y8
 	VPOR           Y8, Y7, Y7
-	VMULPS         (CX), Y7, Y7
-	VMOVUPS        Y7, (SP)
+	VMULPS         (R10), Y7, Y7
+	VMOVUPS        Y7, (SP)(R8*1)
 	VBROADCASTI128 1(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
 	VPAND          Y5, Y7, Y7
@@ -7377,7 +9622,7 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         (DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   (SP), Y8
+	VBROADCASTSS   (SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VBROADCASTI128 18(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
@@ -7387,7 +9632,7 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         32(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   4(SP), Y8
+	VBROADCASTSS   4(SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y1
 	VBROADCASTI128 35(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
@@ -7397,7 +9642,7 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         64(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   8(SP), Y8
+	VBROADCASTSS   8(SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VBROADCASTI128 52(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
@@ -7407,7 +9652,7 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         96(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   12(SP), Y8
+	VBROADCASTSS   12(SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y1
 	VBROADCASTI128 69(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
@@ -7417,7 +9662,7 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         128(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   16(SP), Y8
+	VBROADCASTSS   16(SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VBROADCASTI128 86(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
@@ -7427,7 +9672,7 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         160(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   20(SP), Y8
+	VBROADCASTSS   20(SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y1
 	VBROADCASTI128 103(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
@@ -7437,7 +9682,7 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         192(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   24(SP), Y8
+	VBROADCASTSS   24(SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y0
 	VBROADCASTI128 120(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
@@ -7447,12 +9692,14 @@ next:
 	VPMADDWD       Y4, Y7, Y7
 	VPADDD         224(DX), Y7, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   28(SP), Y8
+	VBROADCASTSS   28(SP)(DI*1), Y8
 	VFMADD231PS    Y8, Y7, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+136, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -7882,6 +10129,8960 @@ end:
 	VMOVSHDUP    X3, X0
 	VADDSS       X0, X3, X3
 	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1TQ1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1TQ1_0AVX2(SB), NOSPLIT, $128-64
+	MOVQ         x+8(FP), AX
+	MOVQ         scales+16(FP), CX
+	MOVQ         quads+32(FP), DX
+	MOVQ         src+48(FP), BX
+	MOVQ         blocks+56(FP), SI
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VMOVDQU      int8Constant4<>+0(SB), Y2
+	VMOVDQU      int8Constant42<>+0(SB), Y3
+	VMOVDQU      int8Constant43<>+0(SB), Y4
+	VMOVDQU      int8Constant45<>+0(SB), Y5
+	VMOVDQU      int8Constant49<>+0(SB), Y6
+	VMOVDQU      int8Constant44<>+0(SB), Y7
+	VMOVDQU      int8Constant46<>+0(SB), Y8
+	VMOVDQU      int8Constant50<>+0(SB), Y9
+	XORQ         DI, DI
+	MOVQ         $0x0000000000000040, R8
+	VPBROADCASTW 52(BX), X10
+	VCVTPH2PS    X10, Y10
+	VMULPS       (CX), Y10, Y10
+	VMOVUPS      Y10, (SP)(DI*1)
+
+next:
+	LEAQ         54(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x01
+	CMOVQEQ      BX, R9
+	CMOVQEQ      CX, R10
+	VPBROADCASTW 52(R9), X10
+	VCVTPH2PS    X10, Y10
+	VMULPS       (R10), Y10, Y10
+	VMOVUPS      Y10, (SP)(R8*1)
+	VMOVDQU      (BX), X11
+	VINSERTI128  $0x01, 16(BX), Y11, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMADDUBSW   (AX), Y12, Y10
+	VPMADDWD     Y2, Y10, Y10
+	VPADDD       (DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS (SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VMOVDQU      (BX), X11
+	VINSERTI128  $0x01, 16(BX), Y11, Y10
+	VPMULLW      Y7, Y10, Y12
+	VPAND        Y5, Y12, Y12
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      Y7, Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y12, Y10, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMADDUBSW   32(AX), Y12, Y10
+	VPMADDWD     Y2, Y10, Y10
+	VPADDD       32(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 4(SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VMOVDQU      (BX), X11
+	VINSERTI128  $0x01, 16(BX), Y11, Y10
+	VPMULLW      Y8, Y10, Y12
+	VPAND        Y5, Y12, Y12
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      Y8, Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y12, Y10, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMADDUBSW   64(AX), Y12, Y10
+	VPMADDWD     Y2, Y10, Y10
+	VPADDD       64(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 8(SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VMOVDQU      (BX), X11
+	VINSERTI128  $0x01, 16(BX), Y11, Y10
+	VPMULLW      int8Constant47<>+0(SB), Y10, Y12
+	VPAND        Y5, Y12, Y12
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      int8Constant47<>+0(SB), Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y12, Y10, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMADDUBSW   96(AX), Y12, Y10
+	VPMADDWD     Y2, Y10, Y10
+	VPADDD       96(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 12(SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VMOVDQU      (BX), X11
+	VINSERTI128  $0x01, 16(BX), Y11, Y10
+	VPMULLW      int8Constant48<>+0(SB), Y10, Y12
+	VPAND        Y5, Y12, Y12
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      int8Constant48<>+0(SB), Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y12, Y10, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMADDUBSW   128(AX), Y12, Y10
+	VPMADDWD     Y2, Y10, Y10
+	VPADDD       128(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 16(SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VMOVDQU      32(BX), X11
+	VINSERTI128  $0x01, 32(BX), Y11, Y10
+	VPMULLW      Y6, Y10, Y12
+	VPAND        Y5, Y12, Y12
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      Y6, Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y12, Y10, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMADDUBSW   160(AX), Y12, Y10
+	VPMADDWD     Y2, Y10, Y10
+	VPADDD       160(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 20(SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VMOVDQU      32(BX), X11
+	VINSERTI128  $0x01, 32(BX), Y11, Y10
+	VPMULLW      Y9, Y10, Y12
+	VPAND        Y5, Y12, Y12
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      Y9, Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y12, Y10, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMADDUBSW   192(AX), Y12, Y10
+	VPMADDWD     Y2, Y10, Y10
+	VPADDD       192(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 24(SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VMOVDQU      32(BX), X11
+	VINSERTI128  $0x01, 38(BX), Y11, Y10
+	VPSHUFB      int8Constant51<>+0(SB), Y10, Y10
+	VPMULLW      int8Constant52<>+0(SB), Y10, Y12
+	VPAND        Y5, Y12, Y12
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      int8Constant52<>+0(SB), Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y12, Y10, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMADDUBSW   224(AX), Y12, Y10
+	VPMADDWD     Y2, Y10, Y10
+	VPADDD       224(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 28(SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+256, DX
+	ADDQ         $+54, BX
+	XORQ         $+64, DI
+	XORQ         $+64, R8
+	DECQ         SI
+	JNE          next
+	VADDPS       Y1, Y0, Y0
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4TQ1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8Dot4TQ1_0AVX2(SB), NOSPLIT, $256-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant4<>+0(SB), Y4
+	VMOVDQU int8Constant42<>+0(SB), Y5
+	VMOVDQU int8Constant43<>+0(SB), Y6
+	VMOVDQU int8Constant45<>+0(SB), Y7
+	VMOVDQU int8Constant49<>+0(SB), Y8
+	VMOVDQU int8Constant44<>+0(SB), Y9
+
+next:
+	VPBROADCASTW 52(BX), X10
+	VCVTPH2PS    X10, Y10
+	VMULPS       (CX), Y10, Y11
+	VMOVUPS      Y11, (SP)
+	VMULPS       (CX)(R8*1), Y10, Y11
+	VMOVUPS      Y11, 64(SP)
+	VMULPS       (CX)(R8*2), Y10, Y11
+	VMOVUPS      Y11, 128(SP)
+	VMULPS       (CX)(R10*1), Y10, Y10
+	VMOVUPS      Y10, 192(SP)
+	VMOVDQU      (BX), X12
+	VINSERTI128  $0x01, 16(BX), Y12, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y6, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMADDUBSW   (AX), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       (DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS (SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VPMADDUBSW   (AX)(DI*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       (DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 64(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VPMADDUBSW   (AX)(DI*2), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       (DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 128(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VPMADDUBSW   (AX)(R9*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       (DX)(R9*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 192(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VMOVDQU      (BX), X12
+	VINSERTI128  $0x01, 16(BX), Y12, Y10
+	VPMULLW      Y9, Y10, Y11
+	VPAND        Y7, Y11, Y11
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      Y9, Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y11, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y6, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMADDUBSW   32(AX), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       32(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 4(SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VPMADDUBSW   32(AX)(DI*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       32(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 68(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VPMADDUBSW   32(AX)(DI*2), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       32(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 132(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VPMADDUBSW   32(AX)(R9*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       32(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 196(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VMOVDQU      (BX), X12
+	VINSERTI128  $0x01, 16(BX), Y12, Y10
+	VPMULLW      int8Constant46<>+0(SB), Y10, Y11
+	VPAND        Y7, Y11, Y11
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      int8Constant46<>+0(SB), Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y11, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y6, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMADDUBSW   64(AX), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       64(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 8(SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VPMADDUBSW   64(AX)(DI*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       64(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 72(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VPMADDUBSW   64(AX)(DI*2), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       64(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 136(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VPMADDUBSW   64(AX)(R9*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       64(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 200(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VMOVDQU      (BX), X12
+	VINSERTI128  $0x01, 16(BX), Y12, Y10
+	VPMULLW      int8Constant47<>+0(SB), Y10, Y11
+	VPAND        Y7, Y11, Y11
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      int8Constant47<>+0(SB), Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y11, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y6, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMADDUBSW   96(AX), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       96(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 12(SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VPMADDUBSW   96(AX)(DI*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       96(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 76(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VPMADDUBSW   96(AX)(DI*2), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       96(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 140(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VPMADDUBSW   96(AX)(R9*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       96(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 204(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VMOVDQU      (BX), X12
+	VINSERTI128  $0x01, 16(BX), Y12, Y10
+	VPMULLW      int8Constant48<>+0(SB), Y10, Y11
+	VPAND        Y7, Y11, Y11
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      int8Constant48<>+0(SB), Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y11, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y6, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMADDUBSW   128(AX), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       128(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 16(SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VPMADDUBSW   128(AX)(DI*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       128(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 80(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VPMADDUBSW   128(AX)(DI*2), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       128(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 144(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VPMADDUBSW   128(AX)(R9*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       128(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 208(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VMOVDQU      32(BX), X12
+	VINSERTI128  $0x01, 32(BX), Y12, Y10
+	VPMULLW      Y8, Y10, Y11
+	VPAND        Y7, Y11, Y11
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      Y8, Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y11, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y6, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMADDUBSW   160(AX), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       160(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 20(SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VPMADDUBSW   160(AX)(DI*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       160(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 84(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VPMADDUBSW   160(AX)(DI*2), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       160(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 148(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VPMADDUBSW   160(AX)(R9*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       160(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 212(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VMOVDQU      32(BX), X12
+	VINSERTI128  $0x01, 32(BX), Y12, Y10
+	VPMULLW      int8Constant50<>+0(SB), Y10, Y11
+	VPAND        Y7, Y11, Y11
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      int8Constant50<>+0(SB), Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y11, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y6, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMADDUBSW   192(AX), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       192(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 24(SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VPMADDUBSW   192(AX)(DI*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       192(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 88(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VPMADDUBSW   192(AX)(DI*2), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       192(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 152(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VPMADDUBSW   192(AX)(R9*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       192(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 216(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VMOVDQU      32(BX), X12
+	VINSERTI128  $0x01, 38(BX), Y12, Y10
+	VPSHUFB      int8Constant51<>+0(SB), Y10, Y10
+	VPMULLW      int8Constant52<>+0(SB), Y10, Y11
+	VPAND        Y7, Y11, Y11
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      int8Constant52<>+0(SB), Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y11, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y6, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMADDUBSW   224(AX), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       224(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 28(SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VPMADDUBSW   224(AX)(DI*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       224(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 92(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VPMADDUBSW   224(AX)(DI*2), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       224(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 156(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VPMADDUBSW   224(AX)(R9*1), Y11, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       224(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 220(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+256, DX
+	ADDQ         $+54, BX
+	DECQ         SI
+	JNE          next
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VPERMILPS    $0x0e, X0, X4
+	VADDPS       X4, X0, X0
+	VMOVSHDUP    X0, X4
+	VADDSS       X4, X0, X0
+	VMOVSS       X0, (AX)
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VPERMILPS    $0x0e, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDSS       X0, X1, X1
+	VMOVSS       X1, 4(AX)
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VPERMILPS    $0x0e, X2, X0
+	VADDPS       X0, X2, X2
+	VMOVSHDUP    X2, X0
+	VADDSS       X0, X2, X2
+	VMOVSS       X2, 8(AX)
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPS       X0, X3, X3
+	VPERMILPS    $0x0e, X3, X0
+	VADDPS       X0, X3, X3
+	VMOVSHDUP    X3, X0
+	VADDSS       X0, X3, X3
+	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1TQ2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1TQ2_0AVX2(SB), NOSPLIT, $128-64
+	MOVQ         x+8(FP), AX
+	MOVQ         scales+16(FP), CX
+	MOVQ         quads+32(FP), DX
+	MOVQ         src+48(FP), BX
+	MOVQ         blocks+56(FP), SI
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VMOVDQU      int8Constant4<>+0(SB), Y2
+	VMOVDQU      int8Constant31<>+0(SB), Y3
+	XORQ         DI, DI
+	MOVQ         $0x0000000000000040, R8
+	VPBROADCASTW 64(BX), X4
+	VCVTPH2PS    X4, Y4
+	VMULPS       (CX), Y4, Y4
+	VMOVUPS      Y4, (SP)(DI*1)
+
+next:
+	LEAQ         66(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x01
+	CMOVQEQ      BX, R9
+	CMOVQEQ      CX, R10
+	VPBROADCASTW 64(R9), X4
+	VCVTPH2PS    X4, Y4
+	VMULPS       (R10), Y4, Y4
+	VMOVUPS      Y4, (SP)(R8*1)
+	VMOVDQU      (BX), Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDUBSW   (AX), Y4, Y4
+	VPMADDWD     Y2, Y4, Y4
+	VPADDD       (DX), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS (SP)(DI*1), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VMOVDQU      (BX), Y4
+	VPSRLW       $0x02, Y4, Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDUBSW   32(AX), Y4, Y4
+	VPMADDWD     Y2, Y4, Y4
+	VPADDD       32(DX), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 4(SP)(DI*1), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VMOVDQU      (BX), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDUBSW   64(AX), Y4, Y4
+	VPMADDWD     Y2, Y4, Y4
+	VPADDD       64(DX), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 8(SP)(DI*1), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VMOVDQU      (BX), Y4
+	VPSRLW       $0x06, Y4, Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDUBSW   96(AX), Y4, Y4
+	VPMADDWD     Y2, Y4, Y4
+	VPADDD       96(DX), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 12(SP)(DI*1), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VMOVDQU      32(BX), Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDUBSW   128(AX), Y4, Y4
+	VPMADDWD     Y2, Y4, Y4
+	VPADDD       128(DX), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 16(SP)(DI*1), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VMOVDQU      32(BX), Y4
+	VPSRLW       $0x02, Y4, Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDUBSW   160(AX), Y4, Y4
+	VPMADDWD     Y2, Y4, Y4
+	VPADDD       160(DX), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 20(SP)(DI*1), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VMOVDQU      32(BX), Y4
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDUBSW   192(AX), Y4, Y4
+	VPMADDWD     Y2, Y4, Y4
+	VPADDD       192(DX), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 24(SP)(DI*1), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VMOVDQU      32(BX), Y4
+	VPSRLW       $0x06, Y4, Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDUBSW   224(AX), Y4, Y4
+	VPMADDWD     Y2, Y4, Y4
+	VPADDD       224(DX), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 28(SP)(DI*1), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+256, DX
+	ADDQ         $+66, BX
+	XORQ         $+64, DI
+	XORQ         $+64, R8
+	DECQ         SI
+	JNE          next
+	VADDPS       Y1, Y0, Y0
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4TQ2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8Dot4TQ2_0AVX2(SB), NOSPLIT, $256-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant4<>+0(SB), Y4
+	VMOVDQU int8Constant31<>+0(SB), Y5
+
+next:
+	VPBROADCASTW 64(BX), X6
+	VCVTPH2PS    X6, Y6
+	VMULPS       (CX), Y6, Y7
+	VMOVUPS      Y7, (SP)
+	VMULPS       (CX)(R8*1), Y6, Y7
+	VMOVUPS      Y7, 64(SP)
+	VMULPS       (CX)(R8*2), Y6, Y7
+	VMOVUPS      Y7, 128(SP)
+	VMULPS       (CX)(R10*1), Y6, Y6
+	VMOVUPS      Y6, 192(SP)
+	VMOVDQU      (BX), Y6
+	VPAND        Y5, Y6, Y6
+	VPMADDUBSW   (AX), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       (DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS (SP), Y8
+	VFMADD231PS  Y8, Y7, Y0
+	VPMADDUBSW   (AX)(DI*1), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       (DX)(DI*1), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 64(SP), Y8
+	VFMADD231PS  Y8, Y7, Y1
+	VPMADDUBSW   (AX)(DI*2), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       (DX)(DI*2), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 128(SP), Y8
+	VFMADD231PS  Y8, Y7, Y2
+	VPMADDUBSW   (AX)(R9*1), Y6, Y6
+	VPMADDWD     Y4, Y6, Y6
+	VPADDD       (DX)(R9*1), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 192(SP), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VMOVDQU      (BX), Y6
+	VPSRLW       $0x02, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPMADDUBSW   32(AX), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       32(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 4(SP), Y8
+	VFMADD231PS  Y8, Y7, Y0
+	VPMADDUBSW   32(AX)(DI*1), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       32(DX)(DI*1), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 68(SP), Y8
+	VFMADD231PS  Y8, Y7, Y1
+	VPMADDUBSW   32(AX)(DI*2), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       32(DX)(DI*2), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 132(SP), Y8
+	VFMADD231PS  Y8, Y7, Y2
+	VPMADDUBSW   32(AX)(R9*1), Y6, Y6
+	VPMADDWD     Y4, Y6, Y6
+	VPADDD       32(DX)(R9*1), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 196(SP), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VMOVDQU      (BX), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPMADDUBSW   64(AX), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       64(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 8(SP), Y8
+	VFMADD231PS  Y8, Y7, Y0
+	VPMADDUBSW   64(AX)(DI*1), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       64(DX)(DI*1), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 72(SP), Y8
+	VFMADD231PS  Y8, Y7, Y1
+	VPMADDUBSW   64(AX)(DI*2), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       64(DX)(DI*2), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 136(SP), Y8
+	VFMADD231PS  Y8, Y7, Y2
+	VPMADDUBSW   64(AX)(R9*1), Y6, Y6
+	VPMADDWD     Y4, Y6, Y6
+	VPADDD       64(DX)(R9*1), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 200(SP), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VMOVDQU      (BX), Y6
+	VPSRLW       $0x06, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPMADDUBSW   96(AX), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       96(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 12(SP), Y8
+	VFMADD231PS  Y8, Y7, Y0
+	VPMADDUBSW   96(AX)(DI*1), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       96(DX)(DI*1), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 76(SP), Y8
+	VFMADD231PS  Y8, Y7, Y1
+	VPMADDUBSW   96(AX)(DI*2), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       96(DX)(DI*2), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 140(SP), Y8
+	VFMADD231PS  Y8, Y7, Y2
+	VPMADDUBSW   96(AX)(R9*1), Y6, Y6
+	VPMADDWD     Y4, Y6, Y6
+	VPADDD       96(DX)(R9*1), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 204(SP), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VMOVDQU      32(BX), Y6
+	VPAND        Y5, Y6, Y6
+	VPMADDUBSW   128(AX), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       128(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 16(SP), Y8
+	VFMADD231PS  Y8, Y7, Y0
+	VPMADDUBSW   128(AX)(DI*1), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       128(DX)(DI*1), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 80(SP), Y8
+	VFMADD231PS  Y8, Y7, Y1
+	VPMADDUBSW   128(AX)(DI*2), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       128(DX)(DI*2), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 144(SP), Y8
+	VFMADD231PS  Y8, Y7, Y2
+	VPMADDUBSW   128(AX)(R9*1), Y6, Y6
+	VPMADDWD     Y4, Y6, Y6
+	VPADDD       128(DX)(R9*1), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 208(SP), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VMOVDQU      32(BX), Y6
+	VPSRLW       $0x02, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPMADDUBSW   160(AX), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       160(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 20(SP), Y8
+	VFMADD231PS  Y8, Y7, Y0
+	VPMADDUBSW   160(AX)(DI*1), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       160(DX)(DI*1), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 84(SP), Y8
+	VFMADD231PS  Y8, Y7, Y1
+	VPMADDUBSW   160(AX)(DI*2), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       160(DX)(DI*2), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 148(SP), Y8
+	VFMADD231PS  Y8, Y7, Y2
+	VPMADDUBSW   160(AX)(R9*1), Y6, Y6
+	VPMADDWD     Y4, Y6, Y6
+	VPADDD       160(DX)(R9*1), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 212(SP), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VMOVDQU      32(BX), Y6
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPMADDUBSW   192(AX), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       192(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 24(SP), Y8
+	VFMADD231PS  Y8, Y7, Y0
+	VPMADDUBSW   192(AX)(DI*1), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       192(DX)(DI*1), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 88(SP), Y8
+	VFMADD231PS  Y8, Y7, Y1
+	VPMADDUBSW   192(AX)(DI*2), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       192(DX)(DI*2), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 152(SP), Y8
+	VFMADD231PS  Y8, Y7, Y2
+	VPMADDUBSW   192(AX)(R9*1), Y6, Y6
+	VPMADDWD     Y4, Y6, Y6
+	VPADDD       192(DX)(R9*1), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 216(SP), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	VMOVDQU      32(BX), Y6
+	VPSRLW       $0x06, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPMADDUBSW   224(AX), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       224(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 28(SP), Y8
+	VFMADD231PS  Y8, Y7, Y0
+	VPMADDUBSW   224(AX)(DI*1), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       224(DX)(DI*1), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 92(SP), Y8
+	VFMADD231PS  Y8, Y7, Y1
+	VPMADDUBSW   224(AX)(DI*2), Y6, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       224(DX)(DI*2), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 156(SP), Y8
+	VFMADD231PS  Y8, Y7, Y2
+	VPMADDUBSW   224(AX)(R9*1), Y6, Y6
+	VPMADDWD     Y4, Y6, Y6
+	VPADDD       224(DX)(R9*1), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 220(SP), Y7
+	VFMADD231PS  Y7, Y6, Y3
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+256, DX
+	ADDQ         $+66, BX
+	DECQ         SI
+	JNE          next
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VPERMILPS    $0x0e, X0, X4
+	VADDPS       X4, X0, X0
+	VMOVSHDUP    X0, X4
+	VADDSS       X4, X0, X0
+	VMOVSS       X0, (AX)
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VPERMILPS    $0x0e, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDSS       X0, X1, X1
+	VMOVSS       X1, 4(AX)
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VPERMILPS    $0x0e, X2, X0
+	VADDPS       X0, X2, X2
+	VMOVSHDUP    X2, X0
+	VADDSS       X0, X2, X2
+	VMOVSS       X2, 8(AX)
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPS       X0, X3, X3
+	VPERMILPS    $0x0e, X3, X0
+	VADDPS       X0, X3, X3
+	VMOVSHDUP    X3, X0
+	VADDSS       X0, X3, X3
+	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1NVFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·int8Dot1NVFP4AVX2(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant40<>+0(SB), Y2
+	VMOVDQU        int8Constant102<>+0(SB), Y3
+	VMOVDQU        int8Constant56<>+0(SB), Y4
+	VMOVDQU        int8Constant55<>+0(SB), Y5
+	VMOVDQU        int8Constant4<>+0(SB), Y6
+	VMOVDQU        int8Constant5<>+0(SB), Y7
+	VMOVDQU        int8Constant53<>+0(SB), Y8
+	VMOVDQU        int8Constant14<>+0(SB), Y9
+	SUBQ           $0x04, SI
+	JLT            short
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
+	VMOVD          (BX), X10
+	VPINSRD        $0x01, 36(BX), X10, X10
+	VPMOVZXBD      X10, Y10
+	VPAND          Y8, Y10, Y10
+	VPCMPEQD       Y8, Y10, Y11
+	VPANDN         Y10, Y11, Y10
+	VPSLLD         $0x14, Y10, Y10
+	VMULPS         int8Constant54<>+0(SB), Y10, Y10
+	VMOVD          72(BX), X11
+	VPINSRD        $0x01, 108(BX), X11, X11
+	VPMOVZXBD      X11, Y11
+	VPAND          Y8, Y11, Y11
+	VPCMPEQD       Y8, Y11, Y13
+	VPANDN         Y11, Y13, Y11
+	VPSLLD         $0x14, Y11, Y11
+	VMULPS         int8Constant54<>+0(SB), Y11, Y11
+	VBROADCASTF128 (CX), Y13
+	VPERMILPS      Y9, Y13, Y13
+	VMULPS         Y13, Y10, Y13
+	VMOVUPS        Y13, (SP)(DI*1)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y9, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           144(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x04
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
+	VMOVD          (R9), X10
+	VPINSRD        $0x01, 36(R9), X10, X10
+	VPMOVZXBD      X10, Y10
+	VPAND          Y8, Y10, Y10
+	VPCMPEQD       Y8, Y10, Y11
+	VPANDN         Y10, Y11, Y10
+	VPSLLD         $0x14, Y10, Y10
+	VMULPS         int8Constant54<>+0(SB), Y10, Y10
+	VMOVD          72(R9), X11
+	VPINSRD        $0x01, 108(R9), X11, X11
+	VPMOVZXBD      X11, Y11
+	VPAND          Y8, Y11, Y11
+	VPCMPEQD       Y8, Y11, Y13
+	VPANDN         Y11, Y13, Y11
+	VPSLLD         $0x14, Y11, Y11
+	VMULPS         int8Constant54<>+0(SB), Y11, Y11
+	VBROADCASTF128 (R10), Y13
+	VPERMILPS      Y9, Y13, Y13
+	VMULPS         Y13, Y10, Y13
+	VMOVUPS        Y13, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y9, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
+	VBROADCASTI128 4(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y7, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VPMADDUBSW     (AX), Y10, Y10
+	VPMADDWD       Y6, Y10, Y10
+	VPADDD         (DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   (SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VBROADCASTI128 20(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y7, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VPMADDUBSW     32(AX), Y10, Y10
+	VPMADDWD       Y6, Y10, Y10
+	VPADDD         32(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   8(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VBROADCASTI128 40(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y7, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VPMADDUBSW     64(AX), Y10, Y10
+	VPMADDWD       Y6, Y10, Y10
+	VPADDD         64(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   16(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VBROADCASTI128 56(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y7, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VPMADDUBSW     96(AX), Y10, Y10
+	VPMADDWD       Y6, Y10, Y10
+	VPADDD         96(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   24(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VBROADCASTI128 76(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y7, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VPMADDUBSW     128(AX), Y10, Y10
+	VPMADDWD       Y6, Y10, Y10
+	VPADDD         128(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   32(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VBROADCASTI128 92(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y7, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VPMADDUBSW     160(AX), Y10, Y10
+	VPMADDWD       Y6, Y10, Y10
+	VPADDD         160(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   40(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VBROADCASTI128 112(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y7, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VPMADDUBSW     192(AX), Y10, Y10
+	VPMADDWD       Y6, Y10, Y10
+	VPADDD         192(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   48(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VBROADCASTI128 128(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y7, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VPMADDUBSW     224(AX), Y10, Y10
+	VPMADDWD       Y6, Y10, Y10
+	VPADDD         224(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   56(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+144, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
+	SUBQ           $0x04, SI
+	JGE            next
+
+short:
+	ADDQ $0x04, SI
+	JEQ  end
+
+nextShort:
+	VMOVD          (BX), X10
+	VPMOVZXBD      X10, Y10
+	VPAND          Y8, Y10, Y10
+	VPCMPEQD       Y8, Y10, Y11
+	VPANDN         Y10, Y11, Y10
+	VPSLLD         $0x14, Y10, Y10
+	VMULPS         int8Constant54<>+0(SB), Y10, Y10
+	VMOVSD         (CX), X12
+	VINSERTF128    $0x01, X12, Y12, Y11
+	VPERMILPS      Y9, Y11, Y11
+	VMULPS         Y11, Y10, Y11
+	VMOVUPS        Y11, (SP)
+	VBROADCASTI128 4(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y7, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VPMADDUBSW     (AX), Y10, Y10
+	VPMADDWD       Y6, Y10, Y10
+	VPADDD         (DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   (SP), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VBROADCASTI128 20(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y7, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VPMADDUBSW     32(AX), Y10, Y10
+	VPMADDWD       Y6, Y10, Y10
+	VPADDD         32(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   8(SP), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y1
+	ADDQ           $+64, AX
+	ADDQ           $+8, CX
+	ADDQ           $+64, DX
+	ADDQ           $+36, BX
+	DECQ           SI
+	JNE            nextShort
+
+end:
+	VADDPS       Y1, Y0, Y0
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4NVFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·int8Dot4NVFP4AVX2(SB), NOSPLIT, $256-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant102<>+0(SB), Y4
+	VMOVDQU int8Constant4<>+0(SB), Y5
+	VMOVDQU int8Constant40<>+0(SB), Y6
+	VMOVDQU int8Constant14<>+0(SB), Y7
+	VMOVDQU int8Constant56<>+0(SB), Y8
+	VMOVDQU int8Constant55<>+0(SB), Y9
+	SUBQ    $0x04, SI
+	JLT     short
+
+next:
+	VMOVD          (BX), X10
+	VPINSRD        $0x01, 36(BX), X10, X10
+	VPMOVZXBD      X10, Y10
+	VPAND          int8Constant53<>+0(SB), Y10, Y10
+	VPCMPEQD       int8Constant53<>+0(SB), Y10, Y11
+	VPANDN         Y10, Y11, Y10
+	VPSLLD         $0x14, Y10, Y10
+	VMULPS         int8Constant54<>+0(SB), Y10, Y10
+	VMOVD          72(BX), X11
+	VPINSRD        $0x01, 108(BX), X11, X11
+	VPMOVZXBD      X11, Y11
+	VPAND          int8Constant53<>+0(SB), Y11, Y11
+	VPCMPEQD       int8Constant53<>+0(SB), Y11, Y13
+	VPANDN         Y11, Y13, Y11
+	VPSLLD         $0x14, Y11, Y11
+	VMULPS         int8Constant54<>+0(SB), Y11, Y11
+	VBROADCASTF128 (CX), Y13
+	VPERMILPS      Y7, Y13, Y13
+	VMULPS         Y13, Y10, Y13
+	VMOVUPS        Y13, (SP)
+	VBROADCASTF128 16(CX), Y13
+	VPERMILPS      Y7, Y13, Y13
+	VMULPS         Y13, Y11, Y13
+	VMOVUPS        Y13, 32(SP)
+	VBROADCASTF128 (CX)(R8*1), Y13
+	VPERMILPS      Y7, Y13, Y13
+	VMULPS         Y13, Y10, Y13
+	VMOVUPS        Y13, 64(SP)
+	VBROADCASTF128 16(CX)(R8*1), Y13
+	VPERMILPS      Y7, Y13, Y13
+	VMULPS         Y13, Y11, Y13
+	VMOVUPS        Y13, 96(SP)
+	VBROADCASTF128 (CX)(R8*2), Y13
+	VPERMILPS      Y7, Y13, Y13
+	VMULPS         Y13, Y10, Y13
+	VMOVUPS        Y13, 128(SP)
+	VBROADCASTF128 16(CX)(R8*2), Y13
+	VPERMILPS      Y7, Y13, Y13
+	VMULPS         Y13, Y11, Y13
+	VMOVUPS        Y13, 160(SP)
+	VBROADCASTF128 (CX)(R10*1), Y13
+	VPERMILPS      Y7, Y13, Y13
+	VMULPS         Y13, Y10, Y13
+	VMOVUPS        Y13, 192(SP)
+	VBROADCASTF128 16(CX)(R10*1), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, 224(SP)
+	VBROADCASTI128 4(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPSRLVQ        Y8, Y10, Y10
+	VPAND          int8Constant5<>+0(SB), Y10, Y10
+	VPSHUFB        Y10, Y6, Y10
+	VPMADDUBSW     (AX), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         (DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   (SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VPMADDUBSW     (AX)(DI*1), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         (DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   64(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VPMADDUBSW     (AX)(DI*2), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         (DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   128(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VPMADDUBSW     (AX)(R9*1), Y10, Y10
+	VPMADDWD       Y5, Y10, Y10
+	VPADDD         (DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   192(SP), Y11
+	VPERMILPS      Y4, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 20(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPSRLVQ        Y8, Y10, Y10
+	VPAND          int8Constant5<>+0(SB), Y10, Y10
+	VPSHUFB        Y10, Y6, Y10
+	VPMADDUBSW     32(AX), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         32(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   8(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VPMADDUBSW     32(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         32(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   72(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VPMADDUBSW     32(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         32(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   136(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VPMADDUBSW     32(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y5, Y10, Y10
+	VPADDD         32(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   200(SP), Y11
+	VPERMILPS      Y4, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 40(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPSRLVQ        Y8, Y10, Y10
+	VPAND          int8Constant5<>+0(SB), Y10, Y10
+	VPSHUFB        Y10, Y6, Y10
+	VPMADDUBSW     64(AX), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         64(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   16(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VPMADDUBSW     64(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         64(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   80(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VPMADDUBSW     64(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         64(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   144(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VPMADDUBSW     64(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y5, Y10, Y10
+	VPADDD         64(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   208(SP), Y11
+	VPERMILPS      Y4, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 56(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPSRLVQ        Y8, Y10, Y10
+	VPAND          int8Constant5<>+0(SB), Y10, Y10
+	VPSHUFB        Y10, Y6, Y10
+	VPMADDUBSW     96(AX), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         96(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   24(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VPMADDUBSW     96(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         96(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   88(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VPMADDUBSW     96(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         96(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   152(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VPMADDUBSW     96(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y5, Y10, Y10
+	VPADDD         96(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   216(SP), Y11
+	VPERMILPS      Y4, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 76(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPSRLVQ        Y8, Y10, Y10
+	VPAND          int8Constant5<>+0(SB), Y10, Y10
+	VPSHUFB        Y10, Y6, Y10
+	VPMADDUBSW     128(AX), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         128(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   32(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VPMADDUBSW     128(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         128(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   96(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VPMADDUBSW     128(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         128(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   160(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VPMADDUBSW     128(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y5, Y10, Y10
+	VPADDD         128(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   224(SP), Y11
+	VPERMILPS      Y4, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 92(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPSRLVQ        Y8, Y10, Y10
+	VPAND          int8Constant5<>+0(SB), Y10, Y10
+	VPSHUFB        Y10, Y6, Y10
+	VPMADDUBSW     160(AX), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         160(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   40(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VPMADDUBSW     160(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         160(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   104(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VPMADDUBSW     160(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         160(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   168(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VPMADDUBSW     160(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y5, Y10, Y10
+	VPADDD         160(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   232(SP), Y11
+	VPERMILPS      Y4, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 112(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPSRLVQ        Y8, Y10, Y10
+	VPAND          int8Constant5<>+0(SB), Y10, Y10
+	VPSHUFB        Y10, Y6, Y10
+	VPMADDUBSW     192(AX), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         192(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   48(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VPMADDUBSW     192(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         192(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   112(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VPMADDUBSW     192(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         192(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   176(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VPMADDUBSW     192(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y5, Y10, Y10
+	VPADDD         192(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   240(SP), Y11
+	VPERMILPS      Y4, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 128(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPSRLVQ        Y8, Y10, Y10
+	VPAND          int8Constant5<>+0(SB), Y10, Y10
+	VPSHUFB        Y10, Y6, Y10
+	VPMADDUBSW     224(AX), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         224(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   56(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VPMADDUBSW     224(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         224(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   120(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VPMADDUBSW     224(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         224(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   184(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VPMADDUBSW     224(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y5, Y10, Y10
+	VPADDD         224(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   248(SP), Y11
+	VPERMILPS      Y4, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+144, BX
+	SUBQ           $0x04, SI
+	JGE            next
+
+short:
+	ADDQ $0x04, SI
+	JEQ  end
+
+nextShort:
+	VMOVD          (BX), X10
+	VPMOVZXBD      X10, Y10
+	VPAND          int8Constant53<>+0(SB), Y10, Y10
+	VPCMPEQD       int8Constant53<>+0(SB), Y10, Y11
+	VPANDN         Y10, Y11, Y10
+	VPSLLD         $0x14, Y10, Y10
+	VMULPS         int8Constant54<>+0(SB), Y10, Y10
+	VMOVSD         (CX), X12
+	VINSERTF128    $0x01, X12, Y12, Y11
+	VPERMILPS      Y7, Y11, Y11
+	VMULPS         Y11, Y10, Y11
+	VMOVUPS        Y11, (SP)
+	VMOVSD         (CX)(R8*1), X12
+	VINSERTF128    $0x01, X12, Y12, Y11
+	VPERMILPS      Y7, Y11, Y11
+	VMULPS         Y11, Y10, Y11
+	VMOVUPS        Y11, 64(SP)
+	VMOVSD         (CX)(R8*2), X12
+	VINSERTF128    $0x01, X12, Y12, Y11
+	VPERMILPS      Y7, Y11, Y11
+	VMULPS         Y11, Y10, Y11
+	VMOVUPS        Y11, 128(SP)
+	VMOVSD         (CX)(R10*1), X12
+	VINSERTF128    $0x01, X12, Y12, Y11
+	VPERMILPS      Y7, Y11, Y11
+	VMULPS         Y11, Y10, Y11
+	VMOVUPS        Y11, 192(SP)
+	VBROADCASTI128 4(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPSRLVQ        Y8, Y10, Y10
+	VPAND          int8Constant5<>+0(SB), Y10, Y10
+	VPSHUFB        Y10, Y6, Y10
+	VPMADDUBSW     (AX), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         (DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   (SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VPMADDUBSW     (AX)(DI*1), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         (DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   64(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VPMADDUBSW     (AX)(DI*2), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         (DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   128(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VPMADDUBSW     (AX)(R9*1), Y10, Y10
+	VPMADDWD       Y5, Y10, Y10
+	VPADDD         (DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   192(SP), Y11
+	VPERMILPS      Y4, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 20(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPSRLVQ        Y8, Y10, Y10
+	VPAND          int8Constant5<>+0(SB), Y10, Y10
+	VPSHUFB        Y10, Y6, Y10
+	VPMADDUBSW     32(AX), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         32(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   8(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VPMADDUBSW     32(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         32(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   72(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VPMADDUBSW     32(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y5, Y11, Y11
+	VPADDD         32(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   136(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VPMADDUBSW     32(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y5, Y10, Y10
+	VPADDD         32(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   200(SP), Y11
+	VPERMILPS      Y4, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y3
+	ADDQ           $+64, AX
+	ADDQ           $+8, CX
+	ADDQ           $+64, DX
+	ADDQ           $+36, BX
+	DECQ           SI
+	JNE            nextShort
+
+end:
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VPERMILPS    $0x0e, X0, X4
+	VADDPS       X4, X0, X0
+	VMOVSHDUP    X0, X4
+	VADDSS       X4, X0, X0
+	VMOVSS       X0, (AX)
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VPERMILPS    $0x0e, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDSS       X0, X1, X1
+	VMOVSS       X1, 4(AX)
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VPERMILPS    $0x0e, X2, X0
+	VADDPS       X0, X2, X2
+	VMOVSHDUP    X2, X0
+	VADDSS       X0, X2, X2
+	VMOVSS       X2, 8(AX)
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPS       X0, X3, X3
+	VPERMILPS    $0x0e, X3, X0
+	VADDPS       X0, X3, X3
+	VMOVSHDUP    X3, X0
+	VADDSS       X0, X3, X3
+	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1Q1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q1_0AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant57<>+0(SB), Y2
+	VMOVDQU   int8Constant23<>+0(SB), Y3
+	VMOVDQU   int8Constant4<>+0(SB), Y4
+	VMOVDQU   int8Constant2<>+0(SB), Y5
+	VMOVDQU   int8Constant22<>+0(SB), Y6
+	SUBQ      $0x02, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X7, X7, X7
+	VPINSRW   $0x00, (BX), X7, X7
+	VPINSRW   $0x01, (BX), X7, X7
+	VPINSRW   $0x02, (BX), X7, X7
+	VPINSRW   $0x03, (BX), X7, X7
+	VPINSRW   $0x04, 18(BX), X7, X7
+	VPINSRW   $0x05, 18(BX), X7, X7
+	VPINSRW   $0x06, 18(BX), X7, X7
+	VPINSRW   $0x07, 18(BX), X7, X7
+	VCVTPH2PS X7, Y7
+	VMULPS    (CX), Y7, Y7
+	VMOVUPS   Y7, (SP)(DI*1)
+
+next:
+	LEAQ         36(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x02
+	CMOVQLT      BX, R9
+	CMOVQLT      CX, R10
+	VPXOR        X7, X7, X7
+	VPINSRW      $0x00, (R9), X7, X7
+	VPINSRW      $0x01, (R9), X7, X7
+	VPINSRW      $0x02, (R9), X7, X7
+	VPINSRW      $0x03, (R9), X7, X7
+	VPINSRW      $0x04, 18(R9), X7, X7
+	VPINSRW      $0x05, 18(R9), X7, X7
+	VPINSRW      $0x06, 18(R9), X7, X7
+	VPINSRW      $0x07, 18(R9), X7, X7
+	VCVTPH2PS    X7, Y7
+	VMULPS       (R10), Y7, Y7
+	VMOVUPS      Y7, (SP)(R8*1)
+	VPBROADCASTD 2(BX), Y7
+	VPSHUFB      Y3, Y7, Y7
+	VPAND        Y6, Y7, Y7
+	VPCMPEQB     Y6, Y7, Y7
+	VPAND        Y5, Y7, Y7
+	VPSHUFB      Y7, Y2, Y7
+	VPMADDUBSW   (AX), Y7, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       (DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS (SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y7, Y0
+	VPBROADCASTD 6(BX), Y7
+	VPSHUFB      Y3, Y7, Y7
+	VPAND        Y6, Y7, Y7
+	VPCMPEQB     Y6, Y7, Y7
+	VPAND        Y5, Y7, Y7
+	VPSHUFB      Y7, Y2, Y7
+	VPMADDUBSW   32(AX), Y7, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       32(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 4(SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y7, Y1
+	VPBROADCASTD 10(BX), Y7
+	VPSHUFB      Y3, Y7, Y7
+	VPAND        Y6, Y7, Y7
+	VPCMPEQB     Y6, Y7, Y7
+	VPAND        Y5, Y7, Y7
+	VPSHUFB      Y7, Y2, Y7
+	VPMADDUBSW   64(AX), Y7, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       64(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 8(SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y7, Y0
+	VPBROADCASTD 14(BX), Y7
+	VPSHUFB      Y3, Y7, Y7
+	VPAND        Y6, Y7, Y7
+	VPCMPEQB     Y6, Y7, Y7
+	VPAND        Y5, Y7, Y7
+	VPSHUFB      Y7, Y2, Y7
+	VPMADDUBSW   96(AX), Y7, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       96(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 12(SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y7, Y1
+	VPBROADCASTD 20(BX), Y7
+	VPSHUFB      Y3, Y7, Y7
+	VPAND        Y6, Y7, Y7
+	VPCMPEQB     Y6, Y7, Y7
+	VPAND        Y5, Y7, Y7
+	VPSHUFB      Y7, Y2, Y7
+	VPMADDUBSW   128(AX), Y7, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       128(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 16(SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y7, Y0
+	VPBROADCASTD 24(BX), Y7
+	VPSHUFB      Y3, Y7, Y7
+	VPAND        Y6, Y7, Y7
+	VPCMPEQB     Y6, Y7, Y7
+	VPAND        Y5, Y7, Y7
+	VPSHUFB      Y7, Y2, Y7
+	VPMADDUBSW   160(AX), Y7, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       160(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 20(SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y7, Y1
+	VPBROADCASTD 28(BX), Y7
+	VPSHUFB      Y3, Y7, Y7
+	VPAND        Y6, Y7, Y7
+	VPCMPEQB     Y6, Y7, Y7
+	VPAND        Y5, Y7, Y7
+	VPSHUFB      Y7, Y2, Y7
+	VPMADDUBSW   192(AX), Y7, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       192(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 24(SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y7, Y0
+	VPBROADCASTD 32(BX), Y7
+	VPSHUFB      Y3, Y7, Y7
+	VPAND        Y6, Y7, Y7
+	VPCMPEQB     Y6, Y7, Y7
+	VPAND        Y5, Y7, Y7
+	VPSHUFB      Y7, Y2, Y7
+	VPMADDUBSW   224(AX), Y7, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       224(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 28(SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y7, Y1
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+256, DX
+	ADDQ         $+36, BX
+	XORQ         $+64, DI
+	XORQ         $+64, R8
+	SUBQ         $0x02, SI
+	JGE          next
+
+short:
+	ADDQ $0x02, SI
+	JEQ  end
+
+nextShort:
+	VPXOR        X7, X7, X7
+	VPINSRW      $0x00, (BX), X7, X7
+	VPINSRW      $0x01, (BX), X7, X7
+	VPINSRW      $0x02, (BX), X7, X7
+	VPINSRW      $0x03, (BX), X7, X7
+	VCVTPH2PS    X7, Y7
+	VMOVUPS      (CX), X8
+	VMULPS       Y8, Y7, Y7
+	VMOVUPS      Y7, (SP)
+	VPBROADCASTD 2(BX), Y7
+	VPSHUFB      Y3, Y7, Y7
+	VPAND        Y6, Y7, Y7
+	VPCMPEQB     Y6, Y7, Y7
+	VPAND        Y5, Y7, Y7
+	VPSHUFB      Y7, Y2, Y7
+	VPMADDUBSW   (AX), Y7, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       (DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS (SP), Y9
+	VFMADD231PS  Y9, Y7, Y0
+	VPBROADCASTD 6(BX), Y7
+	VPSHUFB      Y3, Y7, Y7
+	VPAND        Y6, Y7, Y7
+	VPCMPEQB     Y6, Y7, Y7
+	VPAND        Y5, Y7, Y7
+	VPSHUFB      Y7, Y2, Y7
+	VPMADDUBSW   32(AX), Y7, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       32(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 4(SP), Y9
+	VFMADD231PS  Y9, Y7, Y1
+	VPBROADCASTD 10(BX), Y7
+	VPSHUFB      Y3, Y7, Y7
+	VPAND        Y6, Y7, Y7
+	VPCMPEQB     Y6, Y7, Y7
+	VPAND        Y5, Y7, Y7
+	VPSHUFB      Y7, Y2, Y7
+	VPMADDUBSW   64(AX), Y7, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       64(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 8(SP), Y9
+	VFMADD231PS  Y9, Y7, Y0
+	VPBROADCASTD 14(BX), Y7
+	VPSHUFB      Y3, Y7, Y7
+	VPAND        Y6, Y7, Y7
+	VPCMPEQB     Y6, Y7, Y7
+	VPAND        Y5, Y7, Y7
+	VPSHUFB      Y7, Y2, Y7
+	VPMADDUBSW   96(AX), Y7, Y7
+	VPMADDWD     Y4, Y7, Y7
+	VPADDD       96(DX), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VBROADCASTSS 12(SP), Y9
+	VFMADD231PS  Y9, Y7, Y1
+	ADDQ         $+128, AX
+	ADDQ         $+16, CX
+	ADDQ         $+128, DX
+	ADDQ         $+18, BX
+	DECQ         SI
+	JNE          nextShort
+
+end:
+	VADDPS       Y1, Y0, Y0
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4Q1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8Dot4Q1_0AVX2(SB), NOSPLIT, $256-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant4<>+0(SB), Y4
+	VMOVDQU int8Constant57<>+0(SB), Y5
+	VMOVDQU int8Constant23<>+0(SB), Y6
+	VMOVDQU int8Constant2<>+0(SB), Y7
+	VMOVDQU int8Constant22<>+0(SB), Y8
+	SUBQ    $0x02, SI
+	JLT     short
+
+next:
+	VPXOR        X9, X9, X9
+	VPINSRW      $0x00, (BX), X9, X9
+	VPINSRW      $0x01, (BX), X9, X9
+	VPINSRW      $0x02, (BX), X9, X9
+	VPINSRW      $0x03, (BX), X9, X9
+	VPINSRW      $0x04, 18(BX), X9, X9
+	VPINSRW      $0x05, 18(BX), X9, X9
+	VPINSRW      $0x06, 18(BX), X9, X9
+	VPINSRW      $0x07, 18(BX), X9, X9
+	VCVTPH2PS    X9, Y9
+	VMULPS       (CX), Y9, Y10
+	VMOVUPS      Y10, (SP)
+	VMULPS       (CX)(R8*1), Y9, Y10
+	VMOVUPS      Y10, 64(SP)
+	VMULPS       (CX)(R8*2), Y9, Y10
+	VMOVUPS      Y10, 128(SP)
+	VMULPS       (CX)(R10*1), Y9, Y9
+	VMOVUPS      Y9, 192(SP)
+	VPBROADCASTD 2(BX), Y9
+	VPSHUFB      Y6, Y9, Y9
+	VPAND        Y8, Y9, Y9
+	VPCMPEQB     Y8, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VPSHUFB      Y9, Y5, Y9
+	VPMADDUBSW   (AX), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       (DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS (SP), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VPMADDUBSW   (AX)(DI*1), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       (DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 64(SP), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VPMADDUBSW   (AX)(DI*2), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       (DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 128(SP), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VPMADDUBSW   (AX)(R9*1), Y9, Y9
+	VPMADDWD     Y4, Y9, Y9
+	VPADDD       (DX)(R9*1), Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 192(SP), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	VPBROADCASTD 6(BX), Y9
+	VPSHUFB      Y6, Y9, Y9
+	VPAND        Y8, Y9, Y9
+	VPCMPEQB     Y8, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VPSHUFB      Y9, Y5, Y9
+	VPMADDUBSW   32(AX), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       32(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 4(SP), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VPMADDUBSW   32(AX)(DI*1), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       32(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 68(SP), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VPMADDUBSW   32(AX)(DI*2), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       32(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 132(SP), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VPMADDUBSW   32(AX)(R9*1), Y9, Y9
+	VPMADDWD     Y4, Y9, Y9
+	VPADDD       32(DX)(R9*1), Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 196(SP), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	VPBROADCASTD 10(BX), Y9
+	VPSHUFB      Y6, Y9, Y9
+	VPAND        Y8, Y9, Y9
+	VPCMPEQB     Y8, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VPSHUFB      Y9, Y5, Y9
+	VPMADDUBSW   64(AX), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       64(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 8(SP), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VPMADDUBSW   64(AX)(DI*1), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       64(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 72(SP), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VPMADDUBSW   64(AX)(DI*2), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       64(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 136(SP), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VPMADDUBSW   64(AX)(R9*1), Y9, Y9
+	VPMADDWD     Y4, Y9, Y9
+	VPADDD       64(DX)(R9*1), Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 200(SP), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	VPBROADCASTD 14(BX), Y9
+	VPSHUFB      Y6, Y9, Y9
+	VPAND        Y8, Y9, Y9
+	VPCMPEQB     Y8, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VPSHUFB      Y9, Y5, Y9
+	VPMADDUBSW   96(AX), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       96(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 12(SP), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VPMADDUBSW   96(AX)(DI*1), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       96(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 76(SP), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VPMADDUBSW   96(AX)(DI*2), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       96(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 140(SP), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VPMADDUBSW   96(AX)(R9*1), Y9, Y9
+	VPMADDWD     Y4, Y9, Y9
+	VPADDD       96(DX)(R9*1), Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 204(SP), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	VPBROADCASTD 20(BX), Y9
+	VPSHUFB      Y6, Y9, Y9
+	VPAND        Y8, Y9, Y9
+	VPCMPEQB     Y8, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VPSHUFB      Y9, Y5, Y9
+	VPMADDUBSW   128(AX), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       128(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 16(SP), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VPMADDUBSW   128(AX)(DI*1), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       128(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 80(SP), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VPMADDUBSW   128(AX)(DI*2), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       128(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 144(SP), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VPMADDUBSW   128(AX)(R9*1), Y9, Y9
+	VPMADDWD     Y4, Y9, Y9
+	VPADDD       128(DX)(R9*1), Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 208(SP), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	VPBROADCASTD 24(BX), Y9
+	VPSHUFB      Y6, Y9, Y9
+	VPAND        Y8, Y9, Y9
+	VPCMPEQB     Y8, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VPSHUFB      Y9, Y5, Y9
+	VPMADDUBSW   160(AX), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       160(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 20(SP), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VPMADDUBSW   160(AX)(DI*1), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       160(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 84(SP), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VPMADDUBSW   160(AX)(DI*2), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       160(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 148(SP), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VPMADDUBSW   160(AX)(R9*1), Y9, Y9
+	VPMADDWD     Y4, Y9, Y9
+	VPADDD       160(DX)(R9*1), Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 212(SP), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	VPBROADCASTD 28(BX), Y9
+	VPSHUFB      Y6, Y9, Y9
+	VPAND        Y8, Y9, Y9
+	VPCMPEQB     Y8, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VPSHUFB      Y9, Y5, Y9
+	VPMADDUBSW   192(AX), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       192(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 24(SP), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VPMADDUBSW   192(AX)(DI*1), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       192(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 88(SP), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VPMADDUBSW   192(AX)(DI*2), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       192(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 152(SP), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VPMADDUBSW   192(AX)(R9*1), Y9, Y9
+	VPMADDWD     Y4, Y9, Y9
+	VPADDD       192(DX)(R9*1), Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 216(SP), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	VPBROADCASTD 32(BX), Y9
+	VPSHUFB      Y6, Y9, Y9
+	VPAND        Y8, Y9, Y9
+	VPCMPEQB     Y8, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VPSHUFB      Y9, Y5, Y9
+	VPMADDUBSW   224(AX), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       224(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 28(SP), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VPMADDUBSW   224(AX)(DI*1), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       224(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 92(SP), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VPMADDUBSW   224(AX)(DI*2), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       224(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 156(SP), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VPMADDUBSW   224(AX)(R9*1), Y9, Y9
+	VPMADDWD     Y4, Y9, Y9
+	VPADDD       224(DX)(R9*1), Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 220(SP), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+256, DX
+	ADDQ         $+36, BX
+	SUBQ         $0x02, SI
+	JGE          next
+
+short:
+	ADDQ $0x02, SI
+	JEQ  end
+
+nextShort:
+	VPXOR        X9, X9, X9
+	VPINSRW      $0x00, (BX), X9, X9
+	VPINSRW      $0x01, (BX), X9, X9
+	VPINSRW      $0x02, (BX), X9, X9
+	VPINSRW      $0x03, (BX), X9, X9
+	VCVTPH2PS    X9, Y9
+	VMOVUPS      (CX), X11
+	VMULPS       Y11, Y9, Y10
+	VMOVUPS      Y10, (SP)
+	VMOVUPS      (CX)(R8*1), X11
+	VMULPS       Y11, Y9, Y10
+	VMOVUPS      Y10, 64(SP)
+	VMOVUPS      (CX)(R8*2), X11
+	VMULPS       Y11, Y9, Y10
+	VMOVUPS      Y10, 128(SP)
+	VMOVUPS      (CX)(R10*1), X11
+	VMULPS       Y11, Y9, Y9
+	VMOVUPS      Y9, 192(SP)
+	VPBROADCASTD 2(BX), Y9
+	VPSHUFB      Y6, Y9, Y9
+	VPAND        Y8, Y9, Y9
+	VPCMPEQB     Y8, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VPSHUFB      Y9, Y5, Y9
+	VPMADDUBSW   (AX), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       (DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS (SP), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VPMADDUBSW   (AX)(DI*1), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       (DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 64(SP), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VPMADDUBSW   (AX)(DI*2), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       (DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 128(SP), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VPMADDUBSW   (AX)(R9*1), Y9, Y9
+	VPMADDWD     Y4, Y9, Y9
+	VPADDD       (DX)(R9*1), Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 192(SP), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	VPBROADCASTD 6(BX), Y9
+	VPSHUFB      Y6, Y9, Y9
+	VPAND        Y8, Y9, Y9
+	VPCMPEQB     Y8, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VPSHUFB      Y9, Y5, Y9
+	VPMADDUBSW   32(AX), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       32(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 4(SP), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VPMADDUBSW   32(AX)(DI*1), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       32(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 68(SP), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VPMADDUBSW   32(AX)(DI*2), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       32(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 132(SP), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VPMADDUBSW   32(AX)(R9*1), Y9, Y9
+	VPMADDWD     Y4, Y9, Y9
+	VPADDD       32(DX)(R9*1), Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 196(SP), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	VPBROADCASTD 10(BX), Y9
+	VPSHUFB      Y6, Y9, Y9
+	VPAND        Y8, Y9, Y9
+	VPCMPEQB     Y8, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VPSHUFB      Y9, Y5, Y9
+	VPMADDUBSW   64(AX), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       64(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 8(SP), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VPMADDUBSW   64(AX)(DI*1), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       64(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 72(SP), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VPMADDUBSW   64(AX)(DI*2), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       64(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 136(SP), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VPMADDUBSW   64(AX)(R9*1), Y9, Y9
+	VPMADDWD     Y4, Y9, Y9
+	VPADDD       64(DX)(R9*1), Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 200(SP), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	VPBROADCASTD 14(BX), Y9
+	VPSHUFB      Y6, Y9, Y9
+	VPAND        Y8, Y9, Y9
+	VPCMPEQB     Y8, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VPSHUFB      Y9, Y5, Y9
+	VPMADDUBSW   96(AX), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       96(DX), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 12(SP), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VPMADDUBSW   96(AX)(DI*1), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       96(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 76(SP), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VPMADDUBSW   96(AX)(DI*2), Y9, Y10
+	VPMADDWD     Y4, Y10, Y10
+	VPADDD       96(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 140(SP), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VPMADDUBSW   96(AX)(R9*1), Y9, Y9
+	VPMADDWD     Y4, Y9, Y9
+	VPADDD       96(DX)(R9*1), Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 204(SP), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	ADDQ         $+128, AX
+	ADDQ         $+16, CX
+	ADDQ         $+128, DX
+	ADDQ         $+18, BX
+	DECQ         SI
+	JNE          nextShort
+
+end:
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VPERMILPS    $0x0e, X0, X4
+	VADDPS       X4, X0, X0
+	VMOVSHDUP    X0, X4
+	VADDSS       X4, X0, X0
+	VMOVSS       X0, (AX)
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VPERMILPS    $0x0e, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDSS       X0, X1, X1
+	VMOVSS       X1, 4(AX)
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VPERMILPS    $0x0e, X2, X0
+	VADDPS       X0, X2, X2
+	VMOVSHDUP    X2, X0
+	VADDSS       X0, X2, X2
+	VMOVSS       X2, 8(AX)
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPS       X0, X3, X3
+	VPERMILPS    $0x0e, X3, X0
+	VADDPS       X0, X3, X3
+	VMOVSHDUP    X3, X0
+	VADDSS       X0, X3, X3
+	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1Q2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q2_0AVX2(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant60<>+0(SB), Y2
+	VMOVDQU   int8Constant4<>+0(SB), Y3
+	VMOVDQU   int8Constant31<>+0(SB), Y4
+	VMOVDQU   int8Constant59<>+0(SB), Y4
+	VMOVDQU   int8Constant58<>+0(SB), Y6
+	VMOVDQU   int8Constant61<>+0(SB), Y7
+	SUBQ      $0x04, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X5, X5, X5
+	VPINSRW   $0x00, (BX), X5, X5
+	VPINSRW   $0x01, (BX), X5, X5
+	VPINSRW   $0x02, 18(BX), X5, X5
+	VPINSRW   $0x03, 18(BX), X5, X5
+	VPINSRW   $0x04, 36(BX), X5, X5
+	VPINSRW   $0x05, 36(BX), X5, X5
+	VPINSRW   $0x06, 54(BX), X5, X5
+	VPINSRW   $0x07, 54(BX), X5, X5
+	VCVTPH2PS X5, Y8
+	VMULPS    (CX), Y8, Y8
+	VMOVUPS   Y8, (SP)(DI*1)
+
+next:
+	LEAQ           72(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x04
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
+	VPXOR          X5, X5, X5
+	VPINSRW        $0x00, (R9), X5, X5
+	VPINSRW        $0x01, (R9), X5, X5
+	VPINSRW        $0x02, 18(R9), X5, X5
+	VPINSRW        $0x03, 18(R9), X5, X5
+	VPINSRW        $0x04, 36(R9), X5, X5
+	VPINSRW        $0x05, 36(R9), X5, X5
+	VPINSRW        $0x06, 54(R9), X5, X5
+	VPINSRW        $0x07, 54(R9), X5, X5
+	VCVTPH2PS      X5, Y8
+	VMULPS         (R10), Y8, Y8
+	VMOVUPS        Y8, (SP)(R8*1)
+	VBROADCASTI128 2(BX), Y8
+	VPSHUFB        Y6, Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPBLENDW       $0xaa, Y9, Y8, Y8
+	VPAND          Y4, Y8, Y8
+	VMOVDQU        Y2, Y9
+	VPSHUFB        Y8, Y9, Y8
+	VPMADDUBSW     (AX), Y8, Y8
+	VPMADDWD       Y3, Y8, Y8
+	VPADDD         (DX), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   (SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y8, Y0
+	VBROADCASTI128 2(BX), Y8
+	VPSHUFB        Y7, Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPBLENDW       $0xaa, Y9, Y8, Y8
+	VPAND          Y4, Y8, Y8
+	VMOVDQU        Y2, Y9
+	VPSHUFB        Y8, Y9, Y8
+	VPMADDUBSW     32(AX), Y8, Y8
+	VPMADDWD       Y3, Y8, Y8
+	VPADDD         32(DX), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   4(SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y8, Y1
+	VBROADCASTI128 20(BX), Y8
+	VPSHUFB        Y6, Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPBLENDW       $0xaa, Y9, Y8, Y8
+	VPAND          Y4, Y8, Y8
+	VMOVDQU        Y2, Y9
+	VPSHUFB        Y8, Y9, Y8
+	VPMADDUBSW     64(AX), Y8, Y8
+	VPMADDWD       Y3, Y8, Y8
+	VPADDD         64(DX), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   8(SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y8, Y0
+	VBROADCASTI128 20(BX), Y8
+	VPSHUFB        Y7, Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPBLENDW       $0xaa, Y9, Y8, Y8
+	VPAND          Y4, Y8, Y8
+	VMOVDQU        Y2, Y9
+	VPSHUFB        Y8, Y9, Y8
+	VPMADDUBSW     96(AX), Y8, Y8
+	VPMADDWD       Y3, Y8, Y8
+	VPADDD         96(DX), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   12(SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y8, Y1
+	VBROADCASTI128 38(BX), Y8
+	VPSHUFB        Y6, Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPBLENDW       $0xaa, Y9, Y8, Y8
+	VPAND          Y4, Y8, Y8
+	VMOVDQU        Y2, Y9
+	VPSHUFB        Y8, Y9, Y8
+	VPMADDUBSW     128(AX), Y8, Y8
+	VPMADDWD       Y3, Y8, Y8
+	VPADDD         128(DX), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   16(SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y8, Y0
+	VBROADCASTI128 38(BX), Y8
+	VPSHUFB        Y7, Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPBLENDW       $0xaa, Y9, Y8, Y8
+	VPAND          Y4, Y8, Y8
+	VMOVDQU        Y2, Y9
+	VPSHUFB        Y8, Y9, Y8
+	VPMADDUBSW     160(AX), Y8, Y8
+	VPMADDWD       Y3, Y8, Y8
+	VPADDD         160(DX), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   20(SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y8, Y1
+	VBROADCASTI128 56(BX), Y8
+	VPSHUFB        Y6, Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPBLENDW       $0xaa, Y9, Y8, Y8
+	VPAND          Y4, Y8, Y8
+	VMOVDQU        Y2, Y9
+	VPSHUFB        Y8, Y9, Y8
+	VPMADDUBSW     192(AX), Y8, Y8
+	VPMADDWD       Y3, Y8, Y8
+	VPADDD         192(DX), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   24(SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y8, Y0
+	VBROADCASTI128 56(BX), Y8
+	VPSHUFB        Y7, Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPBLENDW       $0xaa, Y9, Y8, Y8
+	VPAND          Y4, Y8, Y8
+	VMOVDQU        Y2, Y9
+	VPSHUFB        Y8, Y9, Y8
+	VPMADDUBSW     224(AX), Y8, Y8
+	VPMADDWD       Y3, Y8, Y8
+	VPADDD         224(DX), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   28(SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y8, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+72, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
+	SUBQ           $0x04, SI
+	JGE            next
+
+short:
+	ADDQ $0x04, SI
+	JEQ  end
+
+nextShort:
+	VPXOR          X5, X5, X5
+	VPINSRW        $0x00, (BX), X5, X5
+	VPINSRW        $0x01, (BX), X5, X5
+	VCVTPH2PS      X5, Y8
+	VMOVSD         (CX), X5
+	VMULPS         Y5, Y8, Y8
+	VMOVUPS        Y8, (SP)
+	VBROADCASTI128 2(BX), Y8
+	VPSHUFB        Y6, Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPBLENDW       $0xaa, Y9, Y8, Y8
+	VPAND          Y4, Y8, Y8
+	VMOVDQU        Y2, Y9
+	VPSHUFB        Y8, Y9, Y8
+	VPMADDUBSW     (AX), Y8, Y8
+	VPMADDWD       Y3, Y8, Y8
+	VPADDD         (DX), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   (SP), Y9
+	VFMADD231PS    Y9, Y8, Y0
+	VBROADCASTI128 2(BX), Y8
+	VPSHUFB        Y7, Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPBLENDW       $0xaa, Y9, Y8, Y8
+	VPAND          Y4, Y8, Y8
+	VMOVDQU        Y2, Y9
+	VPSHUFB        Y8, Y9, Y8
+	VPMADDUBSW     32(AX), Y8, Y8
+	VPMADDWD       Y3, Y8, Y8
+	VPADDD         32(DX), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   4(SP), Y9
+	VFMADD231PS    Y9, Y8, Y1
+	ADDQ           $+64, AX
+	ADDQ           $+8, CX
+	ADDQ           $+64, DX
+	ADDQ           $+18, BX
+	DECQ           SI
+	JNE            nextShort
+
+end:
+	VADDPS       Y1, Y0, Y0
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4Q2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8Dot4Q2_0AVX2(SB), NOSPLIT, $256-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant4<>+0(SB), Y4
+	VMOVDQU int8Constant60<>+0(SB), Y5
+	VMOVDQU int8Constant31<>+0(SB), Y6
+	VMOVDQU int8Constant59<>+0(SB), Y6
+	VMOVDQU int8Constant58<>+0(SB), Y8
+	VMOVDQU int8Constant61<>+0(SB), Y9
+	SUBQ    $0x04, SI
+	JLT     short
+
+next:
+	VPXOR          X7, X7, X7
+	VPINSRW        $0x00, (BX), X7, X7
+	VPINSRW        $0x01, (BX), X7, X7
+	VPINSRW        $0x02, 18(BX), X7, X7
+	VPINSRW        $0x03, 18(BX), X7, X7
+	VPINSRW        $0x04, 36(BX), X7, X7
+	VPINSRW        $0x05, 36(BX), X7, X7
+	VPINSRW        $0x06, 54(BX), X7, X7
+	VPINSRW        $0x07, 54(BX), X7, X7
+	VCVTPH2PS      X7, Y10
+	VMULPS         (CX), Y10, Y11
+	VMOVUPS        Y11, (SP)
+	VMULPS         (CX)(R8*1), Y10, Y11
+	VMOVUPS        Y11, 64(SP)
+	VMULPS         (CX)(R8*2), Y10, Y11
+	VMOVUPS        Y11, 128(SP)
+	VMULPS         (CX)(R10*1), Y10, Y10
+	VMOVUPS        Y10, 192(SP)
+	VBROADCASTI128 2(BX), Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPSRLW         $0x04, Y10, Y11
+	VPBLENDW       $0xaa, Y11, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VMOVDQU        Y5, Y11
+	VPSHUFB        Y10, Y11, Y10
+	VPMADDUBSW     (AX), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         (DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   (SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VPMADDUBSW     (AX)(DI*1), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         (DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   64(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VPMADDUBSW     (AX)(DI*2), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         (DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   128(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VPMADDUBSW     (AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         (DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   192(SP), Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 2(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPSRLW         $0x04, Y10, Y11
+	VPBLENDW       $0xaa, Y11, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VMOVDQU        Y5, Y11
+	VPSHUFB        Y10, Y11, Y10
+	VPMADDUBSW     32(AX), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         32(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   4(SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VPMADDUBSW     32(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         32(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   68(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VPMADDUBSW     32(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         32(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   132(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VPMADDUBSW     32(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         32(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   196(SP), Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 20(BX), Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPSRLW         $0x04, Y10, Y11
+	VPBLENDW       $0xaa, Y11, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VMOVDQU        Y5, Y11
+	VPSHUFB        Y10, Y11, Y10
+	VPMADDUBSW     64(AX), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         64(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   8(SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VPMADDUBSW     64(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         64(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   72(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VPMADDUBSW     64(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         64(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   136(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VPMADDUBSW     64(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         64(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   200(SP), Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 20(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPSRLW         $0x04, Y10, Y11
+	VPBLENDW       $0xaa, Y11, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VMOVDQU        Y5, Y11
+	VPSHUFB        Y10, Y11, Y10
+	VPMADDUBSW     96(AX), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         96(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   12(SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VPMADDUBSW     96(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         96(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   76(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VPMADDUBSW     96(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         96(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   140(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VPMADDUBSW     96(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         96(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   204(SP), Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 38(BX), Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPSRLW         $0x04, Y10, Y11
+	VPBLENDW       $0xaa, Y11, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VMOVDQU        Y5, Y11
+	VPSHUFB        Y10, Y11, Y10
+	VPMADDUBSW     128(AX), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         128(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   16(SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VPMADDUBSW     128(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         128(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   80(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VPMADDUBSW     128(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         128(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   144(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VPMADDUBSW     128(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         128(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   208(SP), Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 38(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPSRLW         $0x04, Y10, Y11
+	VPBLENDW       $0xaa, Y11, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VMOVDQU        Y5, Y11
+	VPSHUFB        Y10, Y11, Y10
+	VPMADDUBSW     160(AX), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         160(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   20(SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VPMADDUBSW     160(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         160(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   84(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VPMADDUBSW     160(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         160(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   148(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VPMADDUBSW     160(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         160(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   212(SP), Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 56(BX), Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPSRLW         $0x04, Y10, Y11
+	VPBLENDW       $0xaa, Y11, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VMOVDQU        Y5, Y11
+	VPSHUFB        Y10, Y11, Y10
+	VPMADDUBSW     192(AX), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         192(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   24(SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VPMADDUBSW     192(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         192(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   88(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VPMADDUBSW     192(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         192(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   152(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VPMADDUBSW     192(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         192(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   216(SP), Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 56(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPSRLW         $0x04, Y10, Y11
+	VPBLENDW       $0xaa, Y11, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VMOVDQU        Y5, Y11
+	VPSHUFB        Y10, Y11, Y10
+	VPMADDUBSW     224(AX), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         224(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   28(SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VPMADDUBSW     224(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         224(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   92(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VPMADDUBSW     224(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         224(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   156(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VPMADDUBSW     224(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         224(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   220(SP), Y11
+	VFMADD231PS    Y11, Y10, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+72, BX
+	SUBQ           $0x04, SI
+	JGE            next
+
+short:
+	ADDQ $0x04, SI
+	JEQ  end
+
+nextShort:
+	VPXOR          X7, X7, X7
+	VPINSRW        $0x00, (BX), X7, X7
+	VPINSRW        $0x01, (BX), X7, X7
+	VCVTPH2PS      X7, Y10
+	VMOVSD         (CX), X7
+	VMULPS         Y7, Y10, Y11
+	VMOVUPS        Y11, (SP)
+	VMOVSD         (CX)(R8*1), X7
+	VMULPS         Y7, Y10, Y11
+	VMOVUPS        Y11, 64(SP)
+	VMOVSD         (CX)(R8*2), X7
+	VMULPS         Y7, Y10, Y11
+	VMOVUPS        Y11, 128(SP)
+	VMOVSD         (CX)(R10*1), X7
+	VMULPS         Y7, Y10, Y10
+	VMOVUPS        Y10, 192(SP)
+	VBROADCASTI128 2(BX), Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPSRLW         $0x04, Y10, Y11
+	VPBLENDW       $0xaa, Y11, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VMOVDQU        Y5, Y11
+	VPSHUFB        Y10, Y11, Y10
+	VPMADDUBSW     (AX), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         (DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   (SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VPMADDUBSW     (AX)(DI*1), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         (DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   64(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VPMADDUBSW     (AX)(DI*2), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         (DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   128(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VPMADDUBSW     (AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         (DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   192(SP), Y11
+	VFMADD231PS    Y11, Y10, Y3
+	VBROADCASTI128 2(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPSRLW         $0x04, Y10, Y11
+	VPBLENDW       $0xaa, Y11, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VMOVDQU        Y5, Y11
+	VPSHUFB        Y10, Y11, Y10
+	VPMADDUBSW     32(AX), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         32(DX), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   4(SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VPMADDUBSW     32(AX)(DI*1), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         32(DX)(DI*1), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   68(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VPMADDUBSW     32(AX)(DI*2), Y10, Y11
+	VPMADDWD       Y4, Y11, Y11
+	VPADDD         32(DX)(DI*2), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   132(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VPMADDUBSW     32(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         32(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   196(SP), Y11
+	VFMADD231PS    Y11, Y10, Y3
+	ADDQ           $+64, AX
+	ADDQ           $+8, CX
+	ADDQ           $+64, DX
+	ADDQ           $+18, BX
+	DECQ           SI
+	JNE            nextShort
+
+end:
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VPERMILPS    $0x0e, X0, X4
+	VADDPS       X4, X0, X0
+	VMOVSHDUP    X0, X4
+	VADDSS       X4, X0, X0
+	VMOVSS       X0, (AX)
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VPERMILPS    $0x0e, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDSS       X0, X1, X1
+	VMOVSS       X1, 4(AX)
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VPERMILPS    $0x0e, X2, X0
+	VADDPS       X0, X2, X2
+	VMOVSHDUP    X2, X0
+	VADDSS       X0, X2, X2
+	VMOVSS       X2, 8(AX)
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPS       X0, X3, X3
+	VPERMILPS    $0x0e, X3, X0
+	VADDPS       X0, X3, X3
+	VMOVSHDUP    X3, X0
+	VADDSS       X0, X3, X3
+	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1IQ1_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ1_SAVX2(SB), NOSPLIT, $384-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant4<>+0(SB), Y2
+	VMOVDQU        int8Constant62<>+0(SB), Y3
+	VMOVDQU        int8Constant65<>+0(SB), Y4
+	VMOVDQU        int8Constant64<>+0(SB), Y5
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000c0, R8
+	VMOVDQU        2(BX), X6
+	VINSERTI128    $0x01, 10(BX), Y6, Y6
+	VPSHUFB        Y3, Y6, Y6
+	VBROADCASTI128 34(BX), Y7
+	VPSHUFB        int8Constant63<>+0(SB), Y7, Y7
+	VPMULLW        Y5, Y7, Y7
+	VPSRLW         $0x07, Y7, Y7
+	VPAND          Y4, Y7, Y7
+	VPSLLW         $0x08, Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VMOVDQU        Y6, 64(SP)(DI*1)
+	VMOVDQU        18(BX), X8
+	VINSERTI128    $0x01, 26(BX), Y8, Y6
+	VPSHUFB        Y3, Y6, Y6
+	VBROADCASTI128 34(BX), Y7
+	VPSHUFB        int8Constant66<>+0(SB), Y7, Y7
+	VPMULLW        Y5, Y7, Y7
+	VPSRLW         $0x07, Y7, Y7
+	VPAND          Y4, Y7, Y7
+	VPSLLW         $0x08, Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VMOVDQU        Y6, 96(SP)(DI*1)
+	VBROADCASTI128 34(BX), Y6
+	VPSHUFB        int8Constant67<>+0(SB), Y6, Y6
+	VPSRLW         $0x07, Y6, Y6
+	VPAND          Y2, Y6, Y6
+	VXORPS         Y7, Y7, Y7
+	VPSUBW         Y6, Y7, Y7
+	VPANDN         int8Constant68<>+0(SB), Y7, Y7
+	VMOVDQU        Y7, 128(SP)(DI*1)
+	VPBROADCASTW   (BX), X6
+	VCVTPH2PS      X6, Y6
+	VBROADCASTI128 34(BX), Y7
+	VPSHUFB        int8Constant69<>+0(SB), Y7, Y7
+	VPSRLVD        int8Constant30<>+0(SB), Y7, Y7
+	VPAND          int8Constant70<>+0(SB), Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	VMULPS         int8Constant71<>+0(SB), Y7, Y7
+	VADDPS         int8Constant72<>+0(SB), Y7, Y7
+	VMULPS         Y6, Y7, Y7
+	VMULPS         (CX), Y7, Y6
+	VMOVUPS        Y6, (SP)(DI*1)
+
+next:
+	LEAQ           50(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X8
+	VINSERTI128    $0x01, 10(R9), Y8, Y6
+	VPSHUFB        Y3, Y6, Y6
+	VBROADCASTI128 34(R9), Y7
+	VPSHUFB        int8Constant63<>+0(SB), Y7, Y7
+	VPMULLW        Y5, Y7, Y7
+	VPSRLW         $0x07, Y7, Y7
+	VPAND          Y4, Y7, Y7
+	VPSLLW         $0x08, Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VMOVDQU        Y6, 64(SP)(R8*1)
+	VMOVDQU        18(R9), X8
+	VINSERTI128    $0x01, 26(R9), Y8, Y6
+	VPSHUFB        Y3, Y6, Y6
+	VBROADCASTI128 34(R9), Y7
+	VPSHUFB        int8Constant66<>+0(SB), Y7, Y7
+	VPMULLW        Y5, Y7, Y7
+	VPSRLW         $0x07, Y7, Y7
+	VPAND          Y4, Y7, Y7
+	VPSLLW         $0x08, Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VMOVDQU        Y6, 96(SP)(R8*1)
+	VBROADCASTI128 34(R9), Y6
+	VPSHUFB        int8Constant67<>+0(SB), Y6, Y6
+	VPSRLW         $0x07, Y6, Y6
+	VPAND          Y2, Y6, Y6
+	VXORPS         Y7, Y7, Y7
+	VPSUBW         Y6, Y7, Y7
+	VPANDN         int8Constant68<>+0(SB), Y7, Y7
+	VMOVDQU        Y7, 128(SP)(R8*1)
+	VPBROADCASTW   (R9), X6
+	VCVTPH2PS      X6, Y6
+	VBROADCASTI128 34(R9), Y7
+	VPSHUFB        int8Constant69<>+0(SB), Y7, Y7
+	VPSRLVD        int8Constant30<>+0(SB), Y7, Y7
+	VPAND          int8Constant70<>+0(SB), Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	VMULPS         int8Constant71<>+0(SB), Y7, Y7
+	VADDPS         int8Constant72<>+0(SB), Y7, Y7
+	VMULPS         Y6, Y7, Y7
+	VMULPS         (R10), Y7, Y6
+	VMOVUPS        Y6, (SP)(R8*1)
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        66(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        68(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        70(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   128(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
+	VPMADDUBSW     (AX), Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VPADDD         (DX), Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   (SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        74(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        76(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        78(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   130(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
+	VPMADDUBSW     32(AX), Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VPADDD         32(DX), Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   4(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        82(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        84(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        86(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   132(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
+	VPMADDUBSW     64(AX), Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VPADDD         64(DX), Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   8(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        90(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        92(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        94(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   134(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
+	VPMADDUBSW     96(AX), Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VPADDD         96(DX), Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   12(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        98(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        100(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        102(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   136(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
+	VPMADDUBSW     128(AX), Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VPADDD         128(DX), Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   16(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        106(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        108(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        110(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   138(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
+	VPMADDUBSW     160(AX), Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VPADDD         160(DX), Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   20(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        114(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        116(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        118(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   140(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
+	VPMADDUBSW     192(AX), Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VPADDD         192(DX), Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   24(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X8
+	MOVWQZX        122(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X8, X8
+	MOVWQZX        124(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X6
+	MOVWQZX        126(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X6, X6
+	VINSERTI128    $0x01, X6, Y8, Y6
+	VPBROADCASTW   142(SP)(DI*1), Y7
+	VPADDB         Y7, Y6, Y6
+	VPMADDUBSW     224(AX), Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VPADDD         224(DX), Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   28(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y6, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+50, BX
+	XORQ           $+192, DI
+	XORQ           $+192, R8
+	DECQ           SI
+	JNE            next
+	VADDPS         Y1, Y0, Y0
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X1
+	VADDPS         X1, X0, X0
+	VPERMILPS      $0x0e, X0, X1
+	VADDPS         X1, X0, X0
+	VMOVSHDUP      X0, X1
+	VADDSS         X1, X0, X0
+	VMOVSS         X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4IQ1_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8Dot4IQ1_SAVX2(SB), NOSPLIT, $384-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant4<>+0(SB), Y4
+	VMOVDQU int8Constant62<>+0(SB), Y5
+	VMOVDQU int8Constant65<>+0(SB), Y6
+	VMOVDQU int8Constant64<>+0(SB), Y7
+
+next:
+	VMOVDQU        2(BX), X9
+	VINSERTI128    $0x01, 10(BX), Y9, Y8
+	VPSHUFB        Y5, Y8, Y8
+	VBROADCASTI128 34(BX), Y10
+	VPSHUFB        int8Constant63<>+0(SB), Y10, Y10
+	VPMULLW        Y7, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y8, Y8
+	VMOVDQU        Y8, 256(SP)
+	VMOVDQU        18(BX), X9
+	VINSERTI128    $0x01, 26(BX), Y9, Y8
+	VPSHUFB        Y5, Y8, Y8
+	VBROADCASTI128 34(BX), Y10
+	VPSHUFB        int8Constant66<>+0(SB), Y10, Y10
+	VPMULLW        Y7, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y8, Y8
+	VMOVDQU        Y8, 288(SP)
+	VBROADCASTI128 34(BX), Y8
+	VPSHUFB        int8Constant67<>+0(SB), Y8, Y8
+	VPSRLW         $0x07, Y8, Y8
+	VPAND          Y4, Y8, Y8
+	VXORPS         Y10, Y10, Y10
+	VPSUBW         Y8, Y10, Y10
+	VPANDN         int8Constant68<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 320(SP)
+	VPBROADCASTW   (BX), X8
+	VCVTPH2PS      X8, Y8
+	VBROADCASTI128 34(BX), Y10
+	VPSHUFB        int8Constant69<>+0(SB), Y10, Y10
+	VPSRLVD        int8Constant30<>+0(SB), Y10, Y10
+	VPAND          int8Constant70<>+0(SB), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VMULPS         int8Constant71<>+0(SB), Y10, Y10
+	VADDPS         int8Constant72<>+0(SB), Y10, Y10
+	VMULPS         Y8, Y10, Y10
+	VMULPS         (CX), Y10, Y8
+	VMOVUPS        Y8, (SP)
+	VMULPS         (CX)(R8*1), Y10, Y8
+	VMOVUPS        Y8, 64(SP)
+	VMULPS         (CX)(R8*2), Y10, Y8
+	VMOVUPS        Y8, 128(SP)
+	VMULPS         (CX)(R10*1), Y10, Y8
+	VMOVUPS        Y8, 192(SP)
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        256(SP), R12
+	VMOVQ          (R11)(R12*8), X9
+	MOVWQZX        258(SP), R12
+	VMOVHPS        (R11)(R12*8), X9, X9
+	MOVWQZX        260(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        262(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	VINSERTI128    $0x01, X8, Y9, Y8
+	VPBROADCASTW   320(SP), Y10
+	VPADDB         Y10, Y8, Y8
+	VPMADDUBSW     (AX), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         (DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   (SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VPMADDUBSW     (AX)(DI*1), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         (DX)(DI*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   64(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VPMADDUBSW     (AX)(DI*2), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         (DX)(DI*2), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   128(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VPMADDUBSW     (AX)(R9*1), Y8, Y8
+	VPMADDWD       Y4, Y8, Y8
+	VPADDD         (DX)(R9*1), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   192(SP), Y10
+	VFMADD231PS    Y10, Y8, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        264(SP), R12
+	VMOVQ          (R11)(R12*8), X9
+	MOVWQZX        266(SP), R12
+	VMOVHPS        (R11)(R12*8), X9, X9
+	MOVWQZX        268(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        270(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	VINSERTI128    $0x01, X8, Y9, Y8
+	VPBROADCASTW   322(SP), Y10
+	VPADDB         Y10, Y8, Y8
+	VPMADDUBSW     32(AX), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         32(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   4(SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VPMADDUBSW     32(AX)(DI*1), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         32(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   68(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VPMADDUBSW     32(AX)(DI*2), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         32(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   132(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VPMADDUBSW     32(AX)(R9*1), Y8, Y8
+	VPMADDWD       Y4, Y8, Y8
+	VPADDD         32(DX)(R9*1), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   196(SP), Y10
+	VFMADD231PS    Y10, Y8, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        272(SP), R12
+	VMOVQ          (R11)(R12*8), X9
+	MOVWQZX        274(SP), R12
+	VMOVHPS        (R11)(R12*8), X9, X9
+	MOVWQZX        276(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        278(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	VINSERTI128    $0x01, X8, Y9, Y8
+	VPBROADCASTW   324(SP), Y10
+	VPADDB         Y10, Y8, Y8
+	VPMADDUBSW     64(AX), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         64(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   8(SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VPMADDUBSW     64(AX)(DI*1), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         64(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   72(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VPMADDUBSW     64(AX)(DI*2), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         64(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   136(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VPMADDUBSW     64(AX)(R9*1), Y8, Y8
+	VPMADDWD       Y4, Y8, Y8
+	VPADDD         64(DX)(R9*1), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   200(SP), Y10
+	VFMADD231PS    Y10, Y8, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        280(SP), R12
+	VMOVQ          (R11)(R12*8), X9
+	MOVWQZX        282(SP), R12
+	VMOVHPS        (R11)(R12*8), X9, X9
+	MOVWQZX        284(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        286(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	VINSERTI128    $0x01, X8, Y9, Y8
+	VPBROADCASTW   326(SP), Y10
+	VPADDB         Y10, Y8, Y8
+	VPMADDUBSW     96(AX), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         96(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   12(SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VPMADDUBSW     96(AX)(DI*1), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         96(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   76(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VPMADDUBSW     96(AX)(DI*2), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         96(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   140(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VPMADDUBSW     96(AX)(R9*1), Y8, Y8
+	VPMADDWD       Y4, Y8, Y8
+	VPADDD         96(DX)(R9*1), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   204(SP), Y10
+	VFMADD231PS    Y10, Y8, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        288(SP), R12
+	VMOVQ          (R11)(R12*8), X9
+	MOVWQZX        290(SP), R12
+	VMOVHPS        (R11)(R12*8), X9, X9
+	MOVWQZX        292(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        294(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	VINSERTI128    $0x01, X8, Y9, Y8
+	VPBROADCASTW   328(SP), Y10
+	VPADDB         Y10, Y8, Y8
+	VPMADDUBSW     128(AX), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         128(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   16(SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VPMADDUBSW     128(AX)(DI*1), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         128(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   80(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VPMADDUBSW     128(AX)(DI*2), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         128(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   144(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VPMADDUBSW     128(AX)(R9*1), Y8, Y8
+	VPMADDWD       Y4, Y8, Y8
+	VPADDD         128(DX)(R9*1), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   208(SP), Y10
+	VFMADD231PS    Y10, Y8, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        296(SP), R12
+	VMOVQ          (R11)(R12*8), X9
+	MOVWQZX        298(SP), R12
+	VMOVHPS        (R11)(R12*8), X9, X9
+	MOVWQZX        300(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        302(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	VINSERTI128    $0x01, X8, Y9, Y8
+	VPBROADCASTW   330(SP), Y10
+	VPADDB         Y10, Y8, Y8
+	VPMADDUBSW     160(AX), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         160(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   20(SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VPMADDUBSW     160(AX)(DI*1), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         160(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   84(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VPMADDUBSW     160(AX)(DI*2), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         160(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   148(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VPMADDUBSW     160(AX)(R9*1), Y8, Y8
+	VPMADDWD       Y4, Y8, Y8
+	VPADDD         160(DX)(R9*1), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   212(SP), Y10
+	VFMADD231PS    Y10, Y8, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        304(SP), R12
+	VMOVQ          (R11)(R12*8), X9
+	MOVWQZX        306(SP), R12
+	VMOVHPS        (R11)(R12*8), X9, X9
+	MOVWQZX        308(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        310(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	VINSERTI128    $0x01, X8, Y9, Y8
+	VPBROADCASTW   332(SP), Y10
+	VPADDB         Y10, Y8, Y8
+	VPMADDUBSW     192(AX), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         192(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   24(SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VPMADDUBSW     192(AX)(DI*1), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         192(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   88(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VPMADDUBSW     192(AX)(DI*2), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         192(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   152(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VPMADDUBSW     192(AX)(R9*1), Y8, Y8
+	VPMADDWD       Y4, Y8, Y8
+	VPADDD         192(DX)(R9*1), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   216(SP), Y10
+	VFMADD231PS    Y10, Y8, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        312(SP), R12
+	VMOVQ          (R11)(R12*8), X9
+	MOVWQZX        314(SP), R12
+	VMOVHPS        (R11)(R12*8), X9, X9
+	MOVWQZX        316(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        318(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	VINSERTI128    $0x01, X8, Y9, Y8
+	VPBROADCASTW   334(SP), Y10
+	VPADDB         Y10, Y8, Y8
+	VPMADDUBSW     224(AX), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         224(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   28(SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VPMADDUBSW     224(AX)(DI*1), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         224(DX)(DI*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   92(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VPMADDUBSW     224(AX)(DI*2), Y8, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         224(DX)(DI*2), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   156(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VPMADDUBSW     224(AX)(R9*1), Y8, Y8
+	VPMADDWD       Y4, Y8, Y8
+	VPADDD         224(DX)(R9*1), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   220(SP), Y10
+	VFMADD231PS    Y10, Y8, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+50, BX
+	DECQ           SI
+	JNE            next
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X4
+	VADDPS         X4, X0, X0
+	VPERMILPS      $0x0e, X0, X4
+	VADDPS         X4, X0, X0
+	VMOVSHDUP      X0, X4
+	VADDSS         X4, X0, X0
+	VMOVSS         X0, (AX)
+	VEXTRACTF128   $0x01, Y1, X0
+	VADDPS         X0, X1, X1
+	VPERMILPS      $0x0e, X1, X0
+	VADDPS         X0, X1, X1
+	VMOVSHDUP      X1, X0
+	VADDSS         X0, X1, X1
+	VMOVSS         X1, 4(AX)
+	VEXTRACTF128   $0x01, Y2, X0
+	VADDPS         X0, X2, X2
+	VPERMILPS      $0x0e, X2, X0
+	VADDPS         X0, X2, X2
+	VMOVSHDUP      X2, X0
+	VADDSS         X0, X2, X2
+	VMOVSS         X2, 8(AX)
+	VEXTRACTF128   $0x01, Y3, X0
+	VADDPS         X0, X3, X3
+	VPERMILPS      $0x0e, X3, X0
+	VADDPS         X0, X3, X3
+	VMOVSHDUP      X3, X0
+	VADDSS         X0, X3, X3
+	VMOVSS         X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1IQ1_MAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, BMI2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant4<>+0(SB), Y2
+	VMOVDQU        int8Constant102<>+0(SB), Y3
+	VMOVDQU        int8Constant80<>+0(SB), Y4
+	VMOVDQU        int8Constant65<>+0(SB), Y5
+	VMOVDQU        int8Constant14<>+0(SB), Y6
+	VMOVDQU        int8Constant72<>+0(SB), Y7
+	VMOVDQU        int8Constant71<>+0(SB), Y8
+	VMOVDQU        int8Constant74<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000c0, R8
+	VMOVDQU        (BX), X10
+	VINSERTI128    $0x01, 8(BX), Y10, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VMOVDQU        32(BX), X11
+	VINSERTI128    $0x01, 36(BX), Y11, Y11
+	VPSHUFB        Y9, Y11, Y11
+	VPMULLW        int8Constant75<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        16(BX), X12
+	VINSERTI128    $0x01, 24(BX), Y12, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VBROADCASTI128 40(BX), Y11
+	VPSHUFB        int8Constant76<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant75<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        32(BX), X12
+	VINSERTI128    $0x01, 36(BX), Y12, Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant68<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 128(SP)(DI*1)
+	VBROADCASTI128 40(BX), Y10
+	VPSHUFB        int8Constant76<>+0(SB), Y10, Y10
+	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant68<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 160(SP)(DI*1)
+	MOVQ           48(BX), R9
+	MOVQ           $0xf000f000f000f000, R10
+	PEXTQ          R10, R9, R9
+	VMOVD          R9, X10
+	VPBROADCASTW   X10, X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 40(BX), Y11
+	VPSHUFB        int8Constant66<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant64<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPMOVZXWD      X11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y8, Y11, Y11
+	VADDPS         Y7, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 40(BX), Y13
+	VPSHUFB        int8Constant78<>+0(SB), Y13, Y13
+	VPMULLW        int8Constant79<>+0(SB), Y13, Y13
+	VPSRLW         $0x07, Y13, Y13
+	VPAND          Y5, Y13, Y13
+	VPMOVZXWD      X13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         Y8, Y13, Y13
+	VADDPS         Y7, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           56(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        (R9), X12
+	VINSERTI128    $0x01, 8(R9), Y12, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VMOVDQU        32(R9), X12
+	VINSERTI128    $0x01, 36(R9), Y12, Y11
+	VPSHUFB        Y9, Y11, Y11
+	VPMULLW        int8Constant75<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        16(R9), X12
+	VINSERTI128    $0x01, 24(R9), Y12, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VBROADCASTI128 40(R9), Y11
+	VPSHUFB        int8Constant76<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant75<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VMOVDQU        32(R9), X12
+	VINSERTI128    $0x01, 36(R9), Y12, Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant68<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 128(SP)(R8*1)
+	VBROADCASTI128 40(R9), Y10
+	VPSHUFB        int8Constant76<>+0(SB), Y10, Y10
+	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant68<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 160(SP)(R8*1)
+	MOVQ           48(R9), R11
+	MOVQ           $0xf000f000f000f000, R12
+	PEXTQ          R12, R11, R11
+	VMOVD          R11, X10
+	VPBROADCASTW   X10, X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 40(R9), Y11
+	VPSHUFB        int8Constant66<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant64<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPMOVZXWD      X11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y8, Y11, Y11
+	VADDPS         Y7, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 40(R9), Y13
+	VPSHUFB        int8Constant78<>+0(SB), Y13, Y13
+	VPMULLW        int8Constant79<>+0(SB), Y13, Y13
+	VPSRLW         $0x07, Y13, Y13
+	VPAND          Y5, Y13, Y13
+	VPMOVZXWD      X13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         Y8, Y13, Y13
+	VADDPS         Y7, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        66(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        68(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        70(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   128(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VPMADDUBSW     (AX), Y10, Y10
+	VPMADDWD       Y2, Y10, Y10
+	VPADDD         (DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   (SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        74(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        76(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        78(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   136(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VPMADDUBSW     32(AX), Y10, Y10
+	VPMADDWD       Y2, Y10, Y10
+	VPADDD         32(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   8(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        82(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        84(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        86(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   144(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VPMADDUBSW     64(AX), Y10, Y10
+	VPMADDWD       Y2, Y10, Y10
+	VPADDD         64(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   16(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        90(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        92(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        94(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   152(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VPMADDUBSW     96(AX), Y10, Y10
+	VPMADDWD       Y2, Y10, Y10
+	VPADDD         96(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   24(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        98(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        100(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        102(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   160(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VPMADDUBSW     128(AX), Y10, Y10
+	VPMADDWD       Y2, Y10, Y10
+	VPADDD         128(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   32(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        106(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        108(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        110(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   168(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VPMADDUBSW     160(AX), Y10, Y10
+	VPMADDWD       Y2, Y10, Y10
+	VPADDD         160(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   40(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        114(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        116(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        118(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   176(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VPMADDUBSW     192(AX), Y10, Y10
+	VPMADDWD       Y2, Y10, Y10
+	VPADDD         192(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   48(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        122(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        124(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        126(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   184(SP)(DI*1), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VPMADDUBSW     224(AX), Y10, Y10
+	VPMADDWD       Y2, Y10, Y10
+	VPADDD         224(DX), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   56(SP)(DI*1), Y11
+	VPERMILPS      Y3, Y11, Y11
+	VFMADD231PS    Y11, Y10, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+56, BX
+	XORQ           $+192, DI
+	XORQ           $+192, R8
+	DECQ           SI
+	JNE            next
+	VADDPS         Y1, Y0, Y0
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X1
+	VADDPS         X1, X0, X0
+	VPERMILPS      $0x0e, X0, X1
+	VADDPS         X1, X0, X0
+	VMOVSHDUP      X0, X1
+	VADDSS         X1, X0, X0
+	VMOVSS         X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4IQ1_MAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, BMI2, F16C, FMA3
+TEXT ·int8Dot4IQ1_MAVX2(SB), NOSPLIT, $384-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant4<>+0(SB), Y4
+	VMOVDQU int8Constant102<>+0(SB), Y5
+	VMOVDQU int8Constant14<>+0(SB), Y6
+	VMOVDQU int8Constant80<>+0(SB), Y7
+	VMOVDQU int8Constant65<>+0(SB), Y8
+	VMOVDQU int8Constant72<>+0(SB), Y9
+
+next:
+	VMOVDQU        (BX), X11
+	VINSERTI128    $0x01, 8(BX), Y11, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VMOVDQU        32(BX), X11
+	VINSERTI128    $0x01, 36(BX), Y11, Y12
+	VPSHUFB        int8Constant74<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant75<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 256(SP)
+	VMOVDQU        16(BX), X11
+	VINSERTI128    $0x01, 24(BX), Y11, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VBROADCASTI128 40(BX), Y12
+	VPSHUFB        int8Constant76<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant75<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 288(SP)
+	VMOVDQU        32(BX), X11
+	VINSERTI128    $0x01, 36(BX), Y11, Y10
+	VPSHUFB        int8Constant74<>+0(SB), Y10, Y10
+	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y4, Y10, Y10
+	VXORPS         Y12, Y12, Y12
+	VPSUBW         Y10, Y12, Y12
+	VPANDN         int8Constant68<>+0(SB), Y12, Y12
+	VMOVDQU        Y12, 320(SP)
+	VBROADCASTI128 40(BX), Y10
+	VPSHUFB        int8Constant76<>+0(SB), Y10, Y10
+	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y4, Y10, Y10
+	VXORPS         Y12, Y12, Y12
+	VPSUBW         Y10, Y12, Y12
+	VPANDN         int8Constant68<>+0(SB), Y12, Y12
+	VMOVDQU        Y12, 352(SP)
+	MOVQ           48(BX), R11
+	MOVQ           $0xf000f000f000f000, R12
+	PEXTQ          R12, R11, R11
+	VMOVD          R11, X10
+	VPBROADCASTW   X10, X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 40(BX), Y12
+	VPSHUFB        int8Constant66<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant64<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPMOVZXWD      X12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         int8Constant71<>+0(SB), Y12, Y12
+	VADDPS         Y9, Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTI128 40(BX), Y13
+	VPSHUFB        int8Constant78<>+0(SB), Y13, Y13
+	VPMULLW        int8Constant79<>+0(SB), Y13, Y13
+	VPSRLW         $0x07, Y13, Y13
+	VPAND          Y8, Y13, Y13
+	VPMOVZXWD      X13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant71<>+0(SB), Y13, Y13
+	VADDPS         Y9, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, (SP)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)
+	VBROADCASTF128 (CX)(R8*1), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 64(SP)
+	VBROADCASTF128 16(CX)(R8*1), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 96(SP)
+	VBROADCASTF128 (CX)(R8*2), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 128(SP)
+	VBROADCASTF128 16(CX)(R8*2), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 160(SP)
+	VBROADCASTF128 (CX)(R10*1), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 192(SP)
+	VBROADCASTF128 16(CX)(R10*1), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 224(SP)
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        256(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        258(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        260(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        262(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   320(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VPMADDUBSW     (AX), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         (DX), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   (SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VPMADDUBSW     (AX)(DI*1), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         (DX)(DI*1), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   64(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VPMADDUBSW     (AX)(DI*2), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         (DX)(DI*2), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   128(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VPMADDUBSW     (AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         (DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   192(SP), Y12
+	VPERMILPS      Y5, Y12, Y12
+	VFMADD231PS    Y12, Y10, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        264(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        266(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        268(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        270(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   328(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VPMADDUBSW     32(AX), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         32(DX), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   8(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VPMADDUBSW     32(AX)(DI*1), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         32(DX)(DI*1), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   72(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VPMADDUBSW     32(AX)(DI*2), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         32(DX)(DI*2), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   136(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VPMADDUBSW     32(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         32(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   200(SP), Y12
+	VPERMILPS      Y5, Y12, Y12
+	VFMADD231PS    Y12, Y10, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        272(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        274(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        276(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        278(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   336(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VPMADDUBSW     64(AX), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         64(DX), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   16(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VPMADDUBSW     64(AX)(DI*1), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         64(DX)(DI*1), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   80(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VPMADDUBSW     64(AX)(DI*2), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         64(DX)(DI*2), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   144(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VPMADDUBSW     64(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         64(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   208(SP), Y12
+	VPERMILPS      Y5, Y12, Y12
+	VFMADD231PS    Y12, Y10, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        280(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        282(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        284(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        286(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   344(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VPMADDUBSW     96(AX), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         96(DX), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   24(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VPMADDUBSW     96(AX)(DI*1), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         96(DX)(DI*1), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   88(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VPMADDUBSW     96(AX)(DI*2), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         96(DX)(DI*2), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   152(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VPMADDUBSW     96(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         96(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   216(SP), Y12
+	VPERMILPS      Y5, Y12, Y12
+	VFMADD231PS    Y12, Y10, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        288(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        290(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        292(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        294(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   352(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VPMADDUBSW     128(AX), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         128(DX), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   32(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VPMADDUBSW     128(AX)(DI*1), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         128(DX)(DI*1), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   96(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VPMADDUBSW     128(AX)(DI*2), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         128(DX)(DI*2), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   160(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VPMADDUBSW     128(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         128(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   224(SP), Y12
+	VPERMILPS      Y5, Y12, Y12
+	VFMADD231PS    Y12, Y10, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        296(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        298(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        300(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        302(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   360(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VPMADDUBSW     160(AX), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         160(DX), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   40(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VPMADDUBSW     160(AX)(DI*1), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         160(DX)(DI*1), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   104(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VPMADDUBSW     160(AX)(DI*2), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         160(DX)(DI*2), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   168(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VPMADDUBSW     160(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         160(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   232(SP), Y12
+	VPERMILPS      Y5, Y12, Y12
+	VFMADD231PS    Y12, Y10, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        304(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        306(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        308(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        310(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   368(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VPMADDUBSW     192(AX), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         192(DX), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   48(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VPMADDUBSW     192(AX)(DI*1), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         192(DX)(DI*1), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   112(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VPMADDUBSW     192(AX)(DI*2), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         192(DX)(DI*2), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   176(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VPMADDUBSW     192(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         192(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   240(SP), Y12
+	VPERMILPS      Y5, Y12, Y12
+	VFMADD231PS    Y12, Y10, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        312(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        314(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        316(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        318(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   376(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VPMADDUBSW     224(AX), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         224(DX), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   56(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VPMADDUBSW     224(AX)(DI*1), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         224(DX)(DI*1), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   120(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VPMADDUBSW     224(AX)(DI*2), Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VPADDD         224(DX)(DI*2), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   184(SP), Y13
+	VPERMILPS      Y5, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VPMADDUBSW     224(AX)(R9*1), Y10, Y10
+	VPMADDWD       Y4, Y10, Y10
+	VPADDD         224(DX)(R9*1), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSD   248(SP), Y12
+	VPERMILPS      Y5, Y12, Y12
+	VFMADD231PS    Y12, Y10, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+56, BX
+	DECQ           SI
+	JNE            next
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X4
+	VADDPS         X4, X0, X0
+	VPERMILPS      $0x0e, X0, X4
+	VADDPS         X4, X0, X0
+	VMOVSHDUP      X0, X4
+	VADDSS         X4, X0, X0
+	VMOVSS         X0, (AX)
+	VEXTRACTF128   $0x01, Y1, X0
+	VADDPS         X0, X1, X1
+	VPERMILPS      $0x0e, X1, X0
+	VADDPS         X0, X1, X1
+	VMOVSHDUP      X1, X0
+	VADDSS         X0, X1, X1
+	VMOVSS         X1, 4(AX)
+	VEXTRACTF128   $0x01, Y2, X0
+	VADDPS         X0, X2, X2
+	VPERMILPS      $0x0e, X2, X0
+	VADDPS         X0, X2, X2
+	VMOVSHDUP      X2, X0
+	VADDSS         X0, X2, X2
+	VMOVSS         X2, 8(AX)
+	VEXTRACTF128   $0x01, Y3, X0
+	VADDPS         X0, X3, X3
+	VPERMILPS      $0x0e, X3, X0
+	VADDPS         X0, X3, X3
+	VMOVSHDUP      X3, X0
+	VADDSS         X0, X3, X3
+	VMOVSS         X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1IQ2_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ2_XXSAVX2(SB), NOSPLIT, $320-64
+	MOVQ         x+8(FP), AX
+	MOVQ         scales+16(FP), CX
+	MOVQ         src+48(FP), DX
+	MOVQ         blocks+56(FP), BX
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VMOVDQU      int8Constant23<>+0(SB), Y2
+	VMOVDQU      int8Constant4<>+0(SB), Y3
+	VMOVDQU      int8Constant2<>+0(SB), Y4
+	VMOVDQU      int8Constant22<>+0(SB), Y5
+	VMOVDQU      int8Constant81<>+0(SB), Y6
+	VMOVDQU      int8Constant5<>+0(SB), Y7
+	VMOVDQU      int8Constant84<>+0(SB), Y8
+	VMOVDQU      int8Constant83<>+0(SB), Y9
+	XORQ         SI, SI
+	MOVQ         $0x00000000000000a0, DI
+	VMOVDQU      2(DX), X10
+	VINSERTI128  $0x01, 18(DX), Y10, Y10
+	VPSHUFB      Y6, Y10, Y10
+	VMOVDQU      Y10, 64(SP)(SI*1)
+	VMOVDQU      34(DX), X11
+	VINSERTI128  $0x01, 50(DX), Y11, Y10
+	VPSHUFB      Y6, Y10, Y10
+	VMOVDQU      Y10, 96(SP)(SI*1)
+	VMOVDQU      38(DX), X11
+	VINSERTI128  $0x01, 50(DX), Y11, Y10
+	VPSHUFB      int8Constant82<>+0(SB), Y10, Y10
+	VPMULLW      Y9, Y10, Y10
+	VPSRLW       $0x07, Y10, Y10
+	VPAND        Y8, Y10, Y10
+	VMOVDQU      6(DX), X11
+	VINSERTI128  $0x01, 22(DX), Y11, Y11
+	VPSHUFB      int8Constant85<>+0(SB), Y11, Y11
+	VPMULLW      Y9, Y11, Y11
+	VPSRLW       $0x07, Y11, Y11
+	VPAND        Y8, Y11, Y11
+	VPACKUSWB    Y10, Y11, Y10
+	VPERMQ       $0xd8, Y10, Y10
+	VMOVDQU      int8Constant86<>+0(SB), Y14
+	VPAND        Y7, Y10, Y11
+	VPSRLW       $0x04, Y10, Y13
+	VPAND        Y7, Y13, Y13
+	VPSHUFB      Y11, Y14, Y11
+	VPSHUFB      Y13, Y14, Y13
+	VPXOR        Y11, Y10, Y10
+	VPXOR        Y13, Y10, Y10
+	VMOVDQU      Y10, 128(SP)(SI*1)
+	VPBROADCASTW (DX), X10
+	VCVTPH2PS    X10, Y10
+	VPXOR        X11, X11, X11
+	VPINSRB      $0x00, 9(DX), X11, X11
+	VPINSRB      $0x01, 17(DX), X11, X11
+	VPINSRB      $0x02, 25(DX), X11, X11
+	VPINSRB      $0x03, 33(DX), X11, X11
+	VPINSRB      $0x04, 41(DX), X11, X11
+	VPINSRB      $0x05, 49(DX), X11, X11
+	VPINSRB      $0x06, 57(DX), X11, X11
+	VPINSRB      $0x07, 65(DX), X11, X11
+	VPMOVZXBD    X11, Y11
+	VPSRLVD      int8Constant30<>+0(SB), Y11, Y11
+	VPAND        int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       int8Constant71<>+0(SB), Y11, Y11
+	VADDPS       int8Constant72<>+0(SB), Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VMULPS       (CX), Y11, Y10
+	VMOVUPS      Y10, (SP)(SI*1)
+
+next:
+	LEAQ         66(DX), R8
+	LEAQ         32(CX), R9
+	CMPQ         BX, $0x01
+	CMOVQEQ      DX, R8
+	CMOVQEQ      CX, R9
+	VMOVDQU      2(R8), X12
+	VINSERTI128  $0x01, 18(R8), Y12, Y10
+	VPSHUFB      Y6, Y10, Y10
+	VMOVDQU      Y10, 64(SP)(DI*1)
+	VMOVDQU      34(R8), X12
+	VINSERTI128  $0x01, 50(R8), Y12, Y10
+	VPSHUFB      Y6, Y10, Y10
+	VMOVDQU      Y10, 96(SP)(DI*1)
+	VMOVDQU      38(R8), X12
+	VINSERTI128  $0x01, 50(R8), Y12, Y10
+	VPSHUFB      int8Constant82<>+0(SB), Y10, Y10
+	VPMULLW      Y9, Y10, Y10
+	VPSRLW       $0x07, Y10, Y10
+	VPAND        Y8, Y10, Y10
+	VMOVDQU      6(R8), X12
+	VINSERTI128  $0x01, 22(R8), Y12, Y11
+	VPSHUFB      int8Constant85<>+0(SB), Y11, Y11
+	VPMULLW      Y9, Y11, Y11
+	VPSRLW       $0x07, Y11, Y11
+	VPAND        Y8, Y11, Y11
+	VPACKUSWB    Y10, Y11, Y10
+	VPERMQ       $0xd8, Y10, Y10
+	VMOVDQU      int8Constant86<>+0(SB), Y14
+	VPAND        Y7, Y10, Y11
+	VPSRLW       $0x04, Y10, Y13
+	VPAND        Y7, Y13, Y13
+	VPSHUFB      Y11, Y14, Y11
+	VPSHUFB      Y13, Y14, Y13
+	VPXOR        Y11, Y10, Y10
+	VPXOR        Y13, Y10, Y10
+	VMOVDQU      Y10, 128(SP)(DI*1)
+	VPBROADCASTW (R8), X10
+	VCVTPH2PS    X10, Y10
+	VPXOR        X11, X11, X11
+	VPINSRB      $0x00, 9(R8), X11, X11
+	VPINSRB      $0x01, 17(R8), X11, X11
+	VPINSRB      $0x02, 25(R8), X11, X11
+	VPINSRB      $0x03, 33(R8), X11, X11
+	VPINSRB      $0x04, 41(R8), X11, X11
+	VPINSRB      $0x05, 49(R8), X11, X11
+	VPINSRB      $0x06, 57(R8), X11, X11
+	VPINSRB      $0x07, 65(R8), X11, X11
+	VPMOVZXBD    X11, Y11
+	VPSRLVD      int8Constant30<>+0(SB), Y11, Y11
+	VPAND        int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       int8Constant71<>+0(SB), Y11, Y11
+	VADDPS       int8Constant72<>+0(SB), Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VMULPS       (R9), Y11, Y10
+	VMOVUPS      Y10, (SP)(DI*1)
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      64(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      66(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      68(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      70(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 128(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
+	VMOVDQU      (AX), Y13
+	VPSIGNB      Y11, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y3, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS (SP)(SI*1), Y10
+	VFMADD231PS  Y10, Y13, Y0
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      72(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      74(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      76(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      78(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 132(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
+	VMOVDQU      32(AX), Y13
+	VPSIGNB      Y11, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y3, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 4(SP)(SI*1), Y10
+	VFMADD231PS  Y10, Y13, Y1
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      80(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      82(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      84(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      86(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 136(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
+	VMOVDQU      64(AX), Y13
+	VPSIGNB      Y11, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y3, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 8(SP)(SI*1), Y10
+	VFMADD231PS  Y10, Y13, Y0
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      88(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      90(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      92(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      94(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 140(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
+	VMOVDQU      96(AX), Y13
+	VPSIGNB      Y11, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y3, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 12(SP)(SI*1), Y10
+	VFMADD231PS  Y10, Y13, Y1
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      96(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      98(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      100(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      102(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 144(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
+	VMOVDQU      128(AX), Y13
+	VPSIGNB      Y11, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y3, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 16(SP)(SI*1), Y10
+	VFMADD231PS  Y10, Y13, Y0
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      104(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      106(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      108(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      110(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 148(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
+	VMOVDQU      160(AX), Y13
+	VPSIGNB      Y11, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y3, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 20(SP)(SI*1), Y10
+	VFMADD231PS  Y10, Y13, Y1
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      112(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      114(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      116(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      118(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 152(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
+	VMOVDQU      192(AX), Y13
+	VPSIGNB      Y11, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y3, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 24(SP)(SI*1), Y10
+	VFMADD231PS  Y10, Y13, Y0
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	MOVWQZX      120(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X12
+	MOVWQZX      122(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X12, X12
+	MOVWQZX      124(SP)(SI*1), R9
+	VMOVQ        (R8)(R9*8), X10
+	MOVWQZX      126(SP)(SI*1), R9
+	VMOVHPS      (R8)(R9*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 156(SP)(SI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y5, Y11, Y11
+	VPCMPEQB     Y5, Y11, Y11
+	VPOR         Y4, Y11, Y11
+	VMOVDQU      224(AX), Y13
+	VPSIGNB      Y11, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y3, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 28(SP)(SI*1), Y10
+	VFMADD231PS  Y10, Y13, Y1
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+66, DX
+	XORQ         $+160, SI
+	XORQ         $+160, DI
+	DECQ         BX
+	JNE          next
+	VADDPS       Y1, Y0, Y0
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4IQ2_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8Dot4IQ2_XXSAVX2(SB), NOSPLIT, $352-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    src+48(FP), DX
+	MOVQ    blocks+56(FP), BX
+	MOVQ    stride+40(FP), SI
+	MOVQ    SI, DI
+	SHRQ    $0x03, DI
+	LEAQ    (SI)(SI*2), R8
+	LEAQ    (DI)(DI*2), R9
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant4<>+0(SB), Y4
+	VMOVDQU int8Constant23<>+0(SB), Y5
+	VMOVDQU int8Constant2<>+0(SB), Y6
+	VMOVDQU int8Constant22<>+0(SB), Y7
+	VMOVDQU int8Constant81<>+0(SB), Y8
+	VMOVDQU int8Constant5<>+0(SB), Y9
+
+next:
+	VMOVDQU      2(DX), X11
+	VINSERTI128  $0x01, 18(DX), Y11, Y10
+	VPSHUFB      Y8, Y10, Y10
+	VMOVDQU      Y10, 256(SP)
+	VMOVDQU      34(DX), X11
+	VINSERTI128  $0x01, 50(DX), Y11, Y10
+	VPSHUFB      Y8, Y10, Y10
+	VMOVDQU      Y10, 288(SP)
+	VMOVDQU      38(DX), X11
+	VINSERTI128  $0x01, 50(DX), Y11, Y10
+	VPSHUFB      int8Constant82<>+0(SB), Y10, Y10
+	VPMULLW      int8Constant83<>+0(SB), Y10, Y10
+	VPSRLW       $0x07, Y10, Y10
+	VPAND        int8Constant84<>+0(SB), Y10, Y10
+	VMOVDQU      6(DX), X11
+	VINSERTI128  $0x01, 22(DX), Y11, Y12
+	VPSHUFB      int8Constant85<>+0(SB), Y12, Y12
+	VPMULLW      int8Constant83<>+0(SB), Y12, Y12
+	VPSRLW       $0x07, Y12, Y12
+	VPAND        int8Constant84<>+0(SB), Y12, Y12
+	VPACKUSWB    Y10, Y12, Y10
+	VPERMQ       $0xd8, Y10, Y10
+	VMOVDQU      int8Constant86<>+0(SB), Y14
+	VPAND        Y9, Y10, Y12
+	VPSRLW       $0x04, Y10, Y13
+	VPAND        Y9, Y13, Y13
+	VPSHUFB      Y12, Y14, Y12
+	VPSHUFB      Y13, Y14, Y13
+	VPXOR        Y12, Y10, Y10
+	VPXOR        Y13, Y10, Y10
+	VMOVDQU      Y10, 320(SP)
+	VPBROADCASTW (DX), X10
+	VCVTPH2PS    X10, Y10
+	VPXOR        X11, X11, X11
+	VPINSRB      $0x00, 9(DX), X11, X11
+	VPINSRB      $0x01, 17(DX), X11, X11
+	VPINSRB      $0x02, 25(DX), X11, X11
+	VPINSRB      $0x03, 33(DX), X11, X11
+	VPINSRB      $0x04, 41(DX), X11, X11
+	VPINSRB      $0x05, 49(DX), X11, X11
+	VPINSRB      $0x06, 57(DX), X11, X11
+	VPINSRB      $0x07, 65(DX), X11, X11
+	VPMOVZXBD    X11, Y12
+	VPSRLVD      int8Constant30<>+0(SB), Y12, Y12
+	VPAND        int8Constant10<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VMULPS       int8Constant71<>+0(SB), Y12, Y12
+	VADDPS       int8Constant72<>+0(SB), Y12, Y12
+	VMULPS       Y10, Y12, Y12
+	VMULPS       (CX), Y12, Y10
+	VMOVUPS      Y10, (SP)
+	VMULPS       (CX)(DI*1), Y12, Y10
+	VMOVUPS      Y10, 64(SP)
+	VMULPS       (CX)(DI*2), Y12, Y10
+	VMOVUPS      Y10, 128(SP)
+	VMULPS       (CX)(R9*1), Y12, Y10
+	VMOVUPS      Y10, 192(SP)
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
+	MOVWQZX      256(SP), R11
+	VMOVQ        (R10)(R11*8), X11
+	MOVWQZX      258(SP), R11
+	VMOVHPS      (R10)(R11*8), X11, X11
+	MOVWQZX      260(SP), R11
+	VMOVQ        (R10)(R11*8), X10
+	MOVWQZX      262(SP), R11
+	VMOVHPS      (R10)(R11*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 320(SP), Y12
+	VPSHUFB      Y5, Y12, Y12
+	VPAND        Y7, Y12, Y12
+	VPCMPEQB     Y7, Y12, Y12
+	VPOR         Y6, Y12, Y12
+	VMOVDQU      (AX), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS (SP), Y14
+	VFMADD231PS  Y14, Y13, Y0
+	VMOVDQU      (AX)(SI*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 64(SP), Y14
+	VFMADD231PS  Y14, Y13, Y1
+	VMOVDQU      (AX)(SI*2), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 128(SP), Y14
+	VFMADD231PS  Y14, Y13, Y2
+	VMOVDQU      (AX)(R8*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 192(SP), Y10
+	VFMADD231PS  Y10, Y13, Y3
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
+	MOVWQZX      264(SP), R11
+	VMOVQ        (R10)(R11*8), X11
+	MOVWQZX      266(SP), R11
+	VMOVHPS      (R10)(R11*8), X11, X11
+	MOVWQZX      268(SP), R11
+	VMOVQ        (R10)(R11*8), X10
+	MOVWQZX      270(SP), R11
+	VMOVHPS      (R10)(R11*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 324(SP), Y12
+	VPSHUFB      Y5, Y12, Y12
+	VPAND        Y7, Y12, Y12
+	VPCMPEQB     Y7, Y12, Y12
+	VPOR         Y6, Y12, Y12
+	VMOVDQU      32(AX), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 4(SP), Y14
+	VFMADD231PS  Y14, Y13, Y0
+	VMOVDQU      32(AX)(SI*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 68(SP), Y14
+	VFMADD231PS  Y14, Y13, Y1
+	VMOVDQU      32(AX)(SI*2), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 132(SP), Y14
+	VFMADD231PS  Y14, Y13, Y2
+	VMOVDQU      32(AX)(R8*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 196(SP), Y10
+	VFMADD231PS  Y10, Y13, Y3
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
+	MOVWQZX      272(SP), R11
+	VMOVQ        (R10)(R11*8), X11
+	MOVWQZX      274(SP), R11
+	VMOVHPS      (R10)(R11*8), X11, X11
+	MOVWQZX      276(SP), R11
+	VMOVQ        (R10)(R11*8), X10
+	MOVWQZX      278(SP), R11
+	VMOVHPS      (R10)(R11*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 328(SP), Y12
+	VPSHUFB      Y5, Y12, Y12
+	VPAND        Y7, Y12, Y12
+	VPCMPEQB     Y7, Y12, Y12
+	VPOR         Y6, Y12, Y12
+	VMOVDQU      64(AX), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 8(SP), Y14
+	VFMADD231PS  Y14, Y13, Y0
+	VMOVDQU      64(AX)(SI*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 72(SP), Y14
+	VFMADD231PS  Y14, Y13, Y1
+	VMOVDQU      64(AX)(SI*2), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 136(SP), Y14
+	VFMADD231PS  Y14, Y13, Y2
+	VMOVDQU      64(AX)(R8*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 200(SP), Y10
+	VFMADD231PS  Y10, Y13, Y3
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
+	MOVWQZX      280(SP), R11
+	VMOVQ        (R10)(R11*8), X11
+	MOVWQZX      282(SP), R11
+	VMOVHPS      (R10)(R11*8), X11, X11
+	MOVWQZX      284(SP), R11
+	VMOVQ        (R10)(R11*8), X10
+	MOVWQZX      286(SP), R11
+	VMOVHPS      (R10)(R11*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 332(SP), Y12
+	VPSHUFB      Y5, Y12, Y12
+	VPAND        Y7, Y12, Y12
+	VPCMPEQB     Y7, Y12, Y12
+	VPOR         Y6, Y12, Y12
+	VMOVDQU      96(AX), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 12(SP), Y14
+	VFMADD231PS  Y14, Y13, Y0
+	VMOVDQU      96(AX)(SI*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 76(SP), Y14
+	VFMADD231PS  Y14, Y13, Y1
+	VMOVDQU      96(AX)(SI*2), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 140(SP), Y14
+	VFMADD231PS  Y14, Y13, Y2
+	VMOVDQU      96(AX)(R8*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 204(SP), Y10
+	VFMADD231PS  Y10, Y13, Y3
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
+	MOVWQZX      288(SP), R11
+	VMOVQ        (R10)(R11*8), X11
+	MOVWQZX      290(SP), R11
+	VMOVHPS      (R10)(R11*8), X11, X11
+	MOVWQZX      292(SP), R11
+	VMOVQ        (R10)(R11*8), X10
+	MOVWQZX      294(SP), R11
+	VMOVHPS      (R10)(R11*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 336(SP), Y12
+	VPSHUFB      Y5, Y12, Y12
+	VPAND        Y7, Y12, Y12
+	VPCMPEQB     Y7, Y12, Y12
+	VPOR         Y6, Y12, Y12
+	VMOVDQU      128(AX), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 16(SP), Y14
+	VFMADD231PS  Y14, Y13, Y0
+	VMOVDQU      128(AX)(SI*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 80(SP), Y14
+	VFMADD231PS  Y14, Y13, Y1
+	VMOVDQU      128(AX)(SI*2), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 144(SP), Y14
+	VFMADD231PS  Y14, Y13, Y2
+	VMOVDQU      128(AX)(R8*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 208(SP), Y10
+	VFMADD231PS  Y10, Y13, Y3
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
+	MOVWQZX      296(SP), R11
+	VMOVQ        (R10)(R11*8), X11
+	MOVWQZX      298(SP), R11
+	VMOVHPS      (R10)(R11*8), X11, X11
+	MOVWQZX      300(SP), R11
+	VMOVQ        (R10)(R11*8), X10
+	MOVWQZX      302(SP), R11
+	VMOVHPS      (R10)(R11*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 340(SP), Y12
+	VPSHUFB      Y5, Y12, Y12
+	VPAND        Y7, Y12, Y12
+	VPCMPEQB     Y7, Y12, Y12
+	VPOR         Y6, Y12, Y12
+	VMOVDQU      160(AX), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 20(SP), Y14
+	VFMADD231PS  Y14, Y13, Y0
+	VMOVDQU      160(AX)(SI*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 84(SP), Y14
+	VFMADD231PS  Y14, Y13, Y1
+	VMOVDQU      160(AX)(SI*2), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 148(SP), Y14
+	VFMADD231PS  Y14, Y13, Y2
+	VMOVDQU      160(AX)(R8*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 212(SP), Y10
+	VFMADD231PS  Y10, Y13, Y3
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
+	MOVWQZX      304(SP), R11
+	VMOVQ        (R10)(R11*8), X11
+	MOVWQZX      306(SP), R11
+	VMOVHPS      (R10)(R11*8), X11, X11
+	MOVWQZX      308(SP), R11
+	VMOVQ        (R10)(R11*8), X10
+	MOVWQZX      310(SP), R11
+	VMOVHPS      (R10)(R11*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 344(SP), Y12
+	VPSHUFB      Y5, Y12, Y12
+	VPAND        Y7, Y12, Y12
+	VPCMPEQB     Y7, Y12, Y12
+	VPOR         Y6, Y12, Y12
+	VMOVDQU      192(AX), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 24(SP), Y14
+	VFMADD231PS  Y14, Y13, Y0
+	VMOVDQU      192(AX)(SI*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 88(SP), Y14
+	VFMADD231PS  Y14, Y13, Y1
+	VMOVDQU      192(AX)(SI*2), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 152(SP), Y14
+	VFMADD231PS  Y14, Y13, Y2
+	VMOVDQU      192(AX)(R8*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 216(SP), Y10
+	VFMADD231PS  Y10, Y13, Y3
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
+	MOVWQZX      312(SP), R11
+	VMOVQ        (R10)(R11*8), X11
+	MOVWQZX      314(SP), R11
+	VMOVHPS      (R10)(R11*8), X11, X11
+	MOVWQZX      316(SP), R11
+	VMOVQ        (R10)(R11*8), X10
+	MOVWQZX      318(SP), R11
+	VMOVHPS      (R10)(R11*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 348(SP), Y12
+	VPSHUFB      Y5, Y12, Y12
+	VPAND        Y7, Y12, Y12
+	VPCMPEQB     Y7, Y12, Y12
+	VPOR         Y6, Y12, Y12
+	VMOVDQU      224(AX), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 28(SP), Y14
+	VFMADD231PS  Y14, Y13, Y0
+	VMOVDQU      224(AX)(SI*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 92(SP), Y14
+	VFMADD231PS  Y14, Y13, Y1
+	VMOVDQU      224(AX)(SI*2), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 156(SP), Y14
+	VFMADD231PS  Y14, Y13, Y2
+	VMOVDQU      224(AX)(R8*1), Y13
+	VPSIGNB      Y12, Y13, Y13
+	VPMADDUBSW   Y13, Y10, Y13
+	VPMADDWD     Y4, Y13, Y13
+	VCVTDQ2PS    Y13, Y13
+	VBROADCASTSS 220(SP), Y10
+	VFMADD231PS  Y10, Y13, Y3
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+66, DX
+	DECQ         BX
+	JNE          next
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VPERMILPS    $0x0e, X0, X4
+	VADDPS       X4, X0, X0
+	VMOVSHDUP    X0, X4
+	VADDSS       X4, X0, X0
+	VMOVSS       X0, (AX)
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VPERMILPS    $0x0e, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDSS       X0, X1, X1
+	VMOVSS       X1, 4(AX)
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VPERMILPS    $0x0e, X2, X0
+	VADDPS       X0, X2, X2
+	VMOVSHDUP    X2, X0
+	VADDSS       X0, X2, X2
+	VMOVSS       X2, 8(AX)
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPS       X0, X3, X3
+	VPERMILPS    $0x0e, X3, X0
+	VADDPS       X0, X3, X3
+	VMOVSHDUP    X3, X0
+	VADDSS       X0, X3, X3
+	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1IQ2_XSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           src+48(FP), DX
+	MOVQ           blocks+56(FP), BX
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant102<>+0(SB), Y2
+	VMOVDQU        int8Constant23<>+0(SB), Y3
+	VMOVDQU        int8Constant4<>+0(SB), Y4
+	VMOVDQU        int8Constant2<>+0(SB), Y5
+	VMOVDQU        int8Constant22<>+0(SB), Y6
+	VMOVDQU        int8Constant14<>+0(SB), Y7
+	VMOVDQU        int8Constant26<>+0(SB), Y8
+	VMOVDQU        int8Constant72<>+0(SB), Y9
+	XORQ           SI, SI
+	MOVQ           $0x00000000000000a0, DI
+	VMOVDQU        2(DX), X10
+	VINSERTI128    $0x01, 18(DX), Y10, Y10
+	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
+	VPAND          int8Constant88<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 64(SP)(SI*1)
+	VMOVDQU        34(DX), X11
+	VINSERTI128    $0x01, 50(DX), Y11, Y10
+	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
+	VPAND          int8Constant88<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 96(SP)(SI*1)
+	VMOVDQU        35(DX), X11
+	VINSERTI128    $0x01, 51(DX), Y11, Y10
+	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
+	VPSRLW         $0x01, Y10, Y10
+	VPAND          int8Constant84<>+0(SB), Y10, Y10
+	VMOVDQU        3(DX), X11
+	VINSERTI128    $0x01, 19(DX), Y11, Y11
+	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
+	VPSRLW         $0x01, Y11, Y11
+	VPAND          int8Constant84<>+0(SB), Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant86<>+0(SB), Y14
+	VPAND          int8Constant5<>+0(SB), Y10, Y11
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          int8Constant5<>+0(SB), Y13, Y13
+	VPSHUFB        Y11, Y14, Y11
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y11, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(SI*1)
+	VPBROADCASTW   (DX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 58(DX), Y11
+	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant71<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 58(DX), Y13
+	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
+	VPSRLVD        Y8, Y13, Y13
+	VPAND          int8Constant10<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant71<>+0(SB), Y13, Y13
+	VADDPS         Y9, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(SI*1)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(SI*1)
+
+next:
+	LEAQ           74(DX), R8
+	LEAQ           32(CX), R9
+	CMPQ           BX, $0x01
+	CMOVQEQ        DX, R8
+	CMOVQEQ        CX, R9
+	VMOVDQU        2(R8), X12
+	VINSERTI128    $0x01, 18(R8), Y12, Y10
+	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
+	VPAND          int8Constant88<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        34(R8), X12
+	VINSERTI128    $0x01, 50(R8), Y12, Y10
+	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
+	VPAND          int8Constant88<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        35(R8), X12
+	VINSERTI128    $0x01, 51(R8), Y12, Y10
+	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
+	VPSRLW         $0x01, Y10, Y10
+	VPAND          int8Constant84<>+0(SB), Y10, Y10
+	VMOVDQU        3(R8), X12
+	VINSERTI128    $0x01, 19(R8), Y12, Y11
+	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
+	VPSRLW         $0x01, Y11, Y11
+	VPAND          int8Constant84<>+0(SB), Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant86<>+0(SB), Y14
+	VPAND          int8Constant5<>+0(SB), Y10, Y11
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          int8Constant5<>+0(SB), Y13, Y13
+	VPSHUFB        Y11, Y14, Y11
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y11, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(DI*1)
+	VPBROADCASTW   (R8), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 58(R8), Y11
+	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant71<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 58(R8), Y13
+	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
+	VPSRLVD        Y8, Y13, Y13
+	VPAND          int8Constant10<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant71<>+0(SB), Y13, Y13
+	VADDPS         Y9, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (R9), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+	VBROADCASTF128 16(R9), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        64(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        66(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        68(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        70(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   128(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        (AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   (SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y0
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        72(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        74(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        76(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        78(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   132(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        32(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   8(SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y1
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        80(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        82(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        84(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        86(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   136(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        64(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   16(SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y0
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        88(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        90(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        92(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        94(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   140(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        96(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   24(SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y1
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        96(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        98(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        100(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        102(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   144(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        128(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   32(SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y0
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        104(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        106(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        108(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        110(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   148(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        160(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   40(SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y1
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        112(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        114(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        116(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        118(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   152(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        192(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   48(SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y0
+	LEAQ           ·int8GridIQ2_XS+0(SB), R8
+	MOVWQZX        120(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        122(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        124(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        126(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   156(SP)(SI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        224(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   56(SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+74, DX
+	XORQ           $+160, SI
+	XORQ           $+160, DI
+	DECQ           BX
+	JNE            next
+	VADDPS         Y1, Y0, Y0
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X1
+	VADDPS         X1, X0, X0
+	VPERMILPS      $0x0e, X0, X1
+	VADDPS         X1, X0, X0
+	VMOVSHDUP      X0, X1
+	VADDSS         X1, X0, X0
+	VMOVSS         X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4IQ2_XSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8Dot4IQ2_XSAVX2(SB), NOSPLIT, $352-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    src+48(FP), DX
+	MOVQ    blocks+56(FP), BX
+	MOVQ    stride+40(FP), SI
+	MOVQ    SI, DI
+	SHRQ    $0x03, DI
+	LEAQ    (SI)(SI*2), R8
+	LEAQ    (DI)(DI*2), R9
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant102<>+0(SB), Y4
+	VMOVDQU int8Constant4<>+0(SB), Y5
+	VMOVDQU int8Constant14<>+0(SB), Y6
+	VMOVDQU int8Constant23<>+0(SB), Y7
+	VMOVDQU int8Constant2<>+0(SB), Y8
+	VMOVDQU int8Constant22<>+0(SB), Y9
+
+next:
+	VMOVDQU        2(DX), X11
+	VINSERTI128    $0x01, 18(DX), Y11, Y10
+	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
+	VPAND          int8Constant88<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 256(SP)
+	VMOVDQU        34(DX), X11
+	VINSERTI128    $0x01, 50(DX), Y11, Y10
+	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
+	VPAND          int8Constant88<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 288(SP)
+	VMOVDQU        35(DX), X11
+	VINSERTI128    $0x01, 51(DX), Y11, Y10
+	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
+	VPSRLW         $0x01, Y10, Y10
+	VPAND          int8Constant84<>+0(SB), Y10, Y10
+	VMOVDQU        3(DX), X11
+	VINSERTI128    $0x01, 19(DX), Y11, Y12
+	VPSHUFB        int8Constant89<>+0(SB), Y12, Y12
+	VPSRLW         $0x01, Y12, Y12
+	VPAND          int8Constant84<>+0(SB), Y12, Y12
+	VPACKUSWB      Y10, Y12, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant86<>+0(SB), Y14
+	VPAND          int8Constant5<>+0(SB), Y10, Y12
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          int8Constant5<>+0(SB), Y13, Y13
+	VPSHUFB        Y12, Y14, Y12
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y12, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 320(SP)
+	VPBROADCASTW   (DX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 58(DX), Y12
+	VPSHUFB        int8Constant90<>+0(SB), Y12, Y12
+	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
+	VPAND          int8Constant10<>+0(SB), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         int8Constant71<>+0(SB), Y12, Y12
+	VADDPS         int8Constant72<>+0(SB), Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTI128 58(DX), Y13
+	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
+	VPSRLVD        int8Constant26<>+0(SB), Y13, Y13
+	VPAND          int8Constant10<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant71<>+0(SB), Y13, Y13
+	VADDPS         int8Constant72<>+0(SB), Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, (SP)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)
+	VBROADCASTF128 (CX)(DI*1), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 64(SP)
+	VBROADCASTF128 16(CX)(DI*1), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 96(SP)
+	VBROADCASTF128 (CX)(DI*2), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 128(SP)
+	VBROADCASTF128 16(CX)(DI*2), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 160(SP)
+	VBROADCASTF128 (CX)(R9*1), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 192(SP)
+	VBROADCASTF128 16(CX)(R9*1), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 224(SP)
+	LEAQ           ·int8GridIQ2_XS+0(SB), R10
+	MOVWQZX        256(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        258(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        260(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        262(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   320(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        (AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   (SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        (AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   64(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        (AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   128(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        (AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   192(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ2_XS+0(SB), R10
+	MOVWQZX        264(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        266(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        268(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        270(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   324(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        32(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   8(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        32(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   72(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        32(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   136(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        32(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   200(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ2_XS+0(SB), R10
+	MOVWQZX        272(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        274(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        276(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        278(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   328(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        64(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   16(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        64(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   80(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        64(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   144(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        64(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   208(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ2_XS+0(SB), R10
+	MOVWQZX        280(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        282(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        284(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        286(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   332(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        96(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   24(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        96(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   88(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        96(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   152(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        96(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   216(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ2_XS+0(SB), R10
+	MOVWQZX        288(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        290(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        292(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        294(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   336(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        128(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   32(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        128(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   96(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        128(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   160(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        128(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   224(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ2_XS+0(SB), R10
+	MOVWQZX        296(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        298(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        300(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        302(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   340(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        160(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   40(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        160(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   104(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        160(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   168(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        160(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   232(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ2_XS+0(SB), R10
+	MOVWQZX        304(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        306(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        308(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        310(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   344(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        192(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   48(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        192(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   112(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        192(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   176(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        192(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   240(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ2_XS+0(SB), R10
+	MOVWQZX        312(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        314(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        316(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        318(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   348(SP), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        224(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   56(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        224(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   120(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        224(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   184(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        224(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   248(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+74, DX
+	DECQ           BX
+	JNE            next
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X4
+	VADDPS         X4, X0, X0
+	VPERMILPS      $0x0e, X0, X4
+	VADDPS         X4, X0, X0
+	VMOVSHDUP      X0, X4
+	VADDSS         X4, X0, X0
+	VMOVSS         X0, (AX)
+	VEXTRACTF128   $0x01, Y1, X0
+	VADDPS         X0, X1, X1
+	VPERMILPS      $0x0e, X1, X0
+	VADDPS         X0, X1, X1
+	VMOVSHDUP      X1, X0
+	VADDSS         X0, X1, X1
+	VMOVSS         X1, 4(AX)
+	VEXTRACTF128   $0x01, Y2, X0
+	VADDPS         X0, X2, X2
+	VPERMILPS      $0x0e, X2, X0
+	VADDPS         X0, X2, X2
+	VMOVSHDUP      X2, X0
+	VADDSS         X0, X2, X2
+	VMOVSS         X2, 8(AX)
+	VEXTRACTF128   $0x01, Y3, X0
+	VADDPS         X0, X3, X3
+	VPERMILPS      $0x0e, X3, X0
+	VADDPS         X0, X3, X3
+	VMOVSHDUP      X3, X0
+	VADDSS         X0, X3, X3
+	VMOVSS         X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1IQ2_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           src+48(FP), DX
+	MOVQ           blocks+56(FP), BX
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant102<>+0(SB), Y2
+	VMOVDQU        int8Constant23<>+0(SB), Y3
+	VMOVDQU        int8Constant4<>+0(SB), Y4
+	VMOVDQU        int8Constant2<>+0(SB), Y5
+	VMOVDQU        int8Constant22<>+0(SB), Y6
+	VMOVDQU        int8Constant14<>+0(SB), Y7
+	VMOVDQU        int8Constant26<>+0(SB), Y8
+	VMOVDQU        int8Constant72<>+0(SB), Y9
+	XORQ           SI, SI
+	MOVQ           $0x0000000000000080, DI
+	VMOVDQU        2(DX), X10
+	VINSERTI128    $0x01, 10(DX), Y10, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(DX), Y11
+	VPSHUFB        int8Constant92<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant93<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant44<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(SI*1)
+	VMOVDQU        18(DX), X12
+	VINSERTI128    $0x01, 26(DX), Y12, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(DX), Y11
+	VPSHUFB        int8Constant94<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant93<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant44<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(SI*1)
+	VPBROADCASTW   (DX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 66(DX), Y11
+	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant71<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 66(DX), Y13
+	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
+	VPSRLVD        Y8, Y13, Y13
+	VPAND          int8Constant10<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant71<>+0(SB), Y13, Y13
+	VADDPS         Y9, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(SI*1)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(SI*1)
+
+next:
+	LEAQ           82(DX), R8
+	LEAQ           32(CX), R9
+	CMPQ           BX, $0x01
+	CMOVQEQ        DX, R8
+	CMOVQEQ        CX, R9
+	VMOVDQU        2(R8), X12
+	VINSERTI128    $0x01, 10(R8), Y12, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(R8), Y11
+	VPSHUFB        int8Constant92<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant93<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant44<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        18(R8), X12
+	VINSERTI128    $0x01, 26(R8), Y12, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(R8), Y11
+	VPSHUFB        int8Constant94<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant93<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant44<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
+	VPBROADCASTW   (R8), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 66(R8), Y11
+	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant71<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 66(R8), Y13
+	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
+	VPSRLVD        Y8, Y13, Y13
+	VPAND          int8Constant10<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant71<>+0(SB), Y13, Y13
+	VADDPS         Y9, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (R9), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+	VBROADCASTF128 16(R9), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        64(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        66(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        68(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        70(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   34(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        (AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   (SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y0
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        72(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        74(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        76(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        78(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   38(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        32(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   8(SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y1
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        80(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        82(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        84(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        86(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   42(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        64(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   16(SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y0
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        88(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        90(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        92(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        94(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   46(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        96(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   24(SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y1
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        96(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        98(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        100(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        102(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   50(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        128(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   32(SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y0
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        104(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        106(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        108(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        110(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   54(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        160(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   40(SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y1
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        112(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        114(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        116(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        118(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   58(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        192(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   48(SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y0
+	LEAQ           ·int8GridIQ2_S+0(SB), R8
+	MOVWQZX        120(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X12
+	MOVWQZX        122(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X12, X12
+	MOVWQZX        124(SP)(SI*1), R9
+	VMOVQ          (R8)(R9*8), X10
+	MOVWQZX        126(SP)(SI*1), R9
+	VMOVHPS        (R8)(R9*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   62(DX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VMOVDQU        224(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   56(SP)(SI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+82, DX
+	XORQ           $+128, SI
+	XORQ           $+128, DI
+	DECQ           BX
+	JNE            next
+	VADDPS         Y1, Y0, Y0
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X1
+	VADDPS         X1, X0, X0
+	VPERMILPS      $0x0e, X0, X1
+	VADDPS         X1, X0, X0
+	VMOVSHDUP      X0, X1
+	VADDSS         X1, X0, X0
+	VMOVSS         X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4IQ2_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8Dot4IQ2_SAVX2(SB), NOSPLIT, $320-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    src+48(FP), DX
+	MOVQ    blocks+56(FP), BX
+	MOVQ    stride+40(FP), SI
+	MOVQ    SI, DI
+	SHRQ    $0x03, DI
+	LEAQ    (SI)(SI*2), R8
+	LEAQ    (DI)(DI*2), R9
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant102<>+0(SB), Y4
+	VMOVDQU int8Constant4<>+0(SB), Y5
+	VMOVDQU int8Constant14<>+0(SB), Y6
+	VMOVDQU int8Constant23<>+0(SB), Y7
+	VMOVDQU int8Constant2<>+0(SB), Y8
+	VMOVDQU int8Constant22<>+0(SB), Y9
+
+next:
+	VMOVDQU        2(DX), X11
+	VINSERTI128    $0x01, 10(DX), Y11, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(DX), Y12
+	VPSHUFB        int8Constant92<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant93<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          int8Constant44<>+0(SB), Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 256(SP)
+	VMOVDQU        18(DX), X11
+	VINSERTI128    $0x01, 26(DX), Y11, Y10
+	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(DX), Y12
+	VPSHUFB        int8Constant94<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant93<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          int8Constant44<>+0(SB), Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 288(SP)
+	VPBROADCASTW   (DX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 66(DX), Y12
+	VPSHUFB        int8Constant90<>+0(SB), Y12, Y12
+	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
+	VPAND          int8Constant10<>+0(SB), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         int8Constant71<>+0(SB), Y12, Y12
+	VADDPS         int8Constant72<>+0(SB), Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTI128 66(DX), Y13
+	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
+	VPSRLVD        int8Constant26<>+0(SB), Y13, Y13
+	VPAND          int8Constant10<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant71<>+0(SB), Y13, Y13
+	VADDPS         int8Constant72<>+0(SB), Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, (SP)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)
+	VBROADCASTF128 (CX)(DI*1), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 64(SP)
+	VBROADCASTF128 16(CX)(DI*1), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 96(SP)
+	VBROADCASTF128 (CX)(DI*2), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 128(SP)
+	VBROADCASTF128 16(CX)(DI*2), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 160(SP)
+	VBROADCASTF128 (CX)(R9*1), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 192(SP)
+	VBROADCASTF128 16(CX)(R9*1), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 224(SP)
+	LEAQ           ·int8GridIQ2_S+0(SB), R10
+	MOVWQZX        256(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        258(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        260(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        262(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   34(DX), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        (AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   (SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        (AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   64(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        (AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   128(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        (AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   192(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ2_S+0(SB), R10
+	MOVWQZX        264(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        266(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        268(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        270(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   38(DX), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        32(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   8(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        32(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   72(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        32(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   136(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        32(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   200(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ2_S+0(SB), R10
+	MOVWQZX        272(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        274(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        276(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        278(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   42(DX), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        64(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   16(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        64(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   80(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        64(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   144(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        64(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   208(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ2_S+0(SB), R10
+	MOVWQZX        280(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        282(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        284(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        286(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   46(DX), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        96(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   24(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        96(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   88(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        96(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   152(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        96(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   216(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ2_S+0(SB), R10
+	MOVWQZX        288(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        290(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        292(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        294(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   50(DX), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        128(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   32(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        128(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   96(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        128(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   160(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        128(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   224(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ2_S+0(SB), R10
+	MOVWQZX        296(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        298(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        300(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        302(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   54(DX), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        160(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   40(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        160(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   104(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        160(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   168(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        160(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   232(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ2_S+0(SB), R10
+	MOVWQZX        304(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        306(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        308(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        310(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   58(DX), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        192(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   48(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        192(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   112(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        192(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   176(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        192(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   240(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ2_S+0(SB), R10
+	MOVWQZX        312(SP), R11
+	VMOVQ          (R10)(R11*8), X11
+	MOVWQZX        314(SP), R11
+	VMOVHPS        (R10)(R11*8), X11, X11
+	MOVWQZX        316(SP), R11
+	VMOVQ          (R10)(R11*8), X10
+	MOVWQZX        318(SP), R11
+	VMOVHPS        (R10)(R11*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   62(DX), Y12
+	VPSHUFB        Y7, Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VPCMPEQB       Y9, Y12, Y12
+	VPOR           Y8, Y12, Y12
+	VMOVDQU        224(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   56(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        224(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   120(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        224(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   184(SP), Y14
+	VPERMILPS      Y4, Y14, Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        224(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y5, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSD   248(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y13, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+82, DX
+	DECQ           BX
+	JNE            next
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X4
+	VADDPS         X4, X0, X0
+	VPERMILPS      $0x0e, X0, X4
+	VADDPS         X4, X0, X0
+	VMOVSHDUP      X0, X4
+	VADDSS         X4, X0, X0
+	VMOVSS         X0, (AX)
+	VEXTRACTF128   $0x01, Y1, X0
+	VADDPS         X0, X1, X1
+	VPERMILPS      $0x0e, X1, X0
+	VADDPS         X0, X1, X1
+	VMOVSHDUP      X1, X0
+	VADDSS         X0, X1, X1
+	VMOVSS         X1, 4(AX)
+	VEXTRACTF128   $0x01, Y2, X0
+	VADDPS         X0, X2, X2
+	VPERMILPS      $0x0e, X2, X0
+	VADDPS         X0, X2, X2
+	VMOVSHDUP      X2, X0
+	VADDSS         X0, X2, X2
+	VMOVSS         X2, 8(AX)
+	VEXTRACTF128   $0x01, Y3, X0
+	VADDPS         X0, X3, X3
+	VPERMILPS      $0x0e, X3, X0
+	VADDPS         X0, X3, X3
+	VMOVSHDUP      X3, X0
+	VADDSS         X0, X3, X3
+	VMOVSS         X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1IQ3_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ3_XXSAVX2(SB), NOSPLIT, $448-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           src+48(FP), DX
+	MOVQ           blocks+56(FP), BX
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant23<>+0(SB), Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant2<>+0(SB), Y4
+	VMOVDQU        int8Constant22<>+0(SB), Y5
+	VMOVDQU        int8Constant62<>+0(SB), Y6
+	VMOVDQU        int8Constant5<>+0(SB), Y7
+	VMOVDQU        int8Constant84<>+0(SB), Y8
+	VMOVDQU        int8Constant83<>+0(SB), Y9
+	XORQ           SI, SI
+	MOVQ           $0x00000000000000e0, DI
+	VMOVDQU        2(DX), X10
+	VINSERTI128    $0x01, 10(DX), Y10, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(SI*1)
+	VMOVDQU        18(DX), X11
+	VINSERTI128    $0x01, 26(DX), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(SI*1)
+	VMOVDQU        34(DX), X11
+	VINSERTI128    $0x01, 42(DX), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(SI*1)
+	VMOVDQU        50(DX), X11
+	VINSERTI128    $0x01, 58(DX), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 160(SP)(SI*1)
+	VBROADCASTI128 82(DX), Y10
+	VPSHUFB        int8Constant95<>+0(SB), Y10, Y10
+	VPMULLW        Y9, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y8, Y10, Y10
+	VMOVDQU        66(DX), X11
+	VINSERTI128    $0x01, 74(DX), Y11, Y11
+	VPSHUFB        int8Constant96<>+0(SB), Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant86<>+0(SB), Y14
+	VPAND          Y7, Y10, Y11
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          Y7, Y13, Y13
+	VPSHUFB        Y11, Y14, Y11
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y11, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 192(SP)(SI*1)
+	VPBROADCASTW   (DX), X10
+	VCVTPH2PS      X10, Y10
+	VPXOR          X11, X11, X11
+	VPINSRB        $0x00, 69(DX), X11, X11
+	VPINSRB        $0x01, 73(DX), X11, X11
+	VPINSRB        $0x02, 77(DX), X11, X11
+	VPINSRB        $0x03, 81(DX), X11, X11
+	VPINSRB        $0x04, 85(DX), X11, X11
+	VPINSRB        $0x05, 89(DX), X11, X11
+	VPINSRB        $0x06, 93(DX), X11, X11
+	VPINSRB        $0x07, 97(DX), X11, X11
+	VPMOVZXBD      X11, Y11
+	VPSRLVD        int8Constant30<>+0(SB), Y11, Y11
+	VPAND          int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant97<>+0(SB), Y11, Y11
+	VADDPS         int8Constant71<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (CX), Y11, Y10
+	VMOVUPS        Y10, (SP)(SI*1)
+
+next:
+	LEAQ           98(DX), R8
+	LEAQ           32(CX), R9
+	CMPQ           BX, $0x01
+	CMOVQEQ        DX, R8
+	CMOVQEQ        CX, R9
+	VMOVDQU        2(R8), X12
+	VINSERTI128    $0x01, 10(R8), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        18(R8), X12
+	VINSERTI128    $0x01, 26(R8), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        34(R8), X12
+	VINSERTI128    $0x01, 42(R8), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(DI*1)
+	VMOVDQU        50(R8), X12
+	VINSERTI128    $0x01, 58(R8), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 160(SP)(DI*1)
+	VBROADCASTI128 82(R8), Y10
+	VPSHUFB        int8Constant95<>+0(SB), Y10, Y10
+	VPMULLW        Y9, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y8, Y10, Y10
+	VMOVDQU        66(R8), X12
+	VINSERTI128    $0x01, 74(R8), Y12, Y11
+	VPSHUFB        int8Constant96<>+0(SB), Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant86<>+0(SB), Y14
+	VPAND          Y7, Y10, Y11
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          Y7, Y13, Y13
+	VPSHUFB        Y11, Y14, Y11
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y11, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 192(SP)(DI*1)
+	VPBROADCASTW   (R8), X10
+	VCVTPH2PS      X10, Y10
+	VPXOR          X11, X11, X11
+	VPINSRB        $0x00, 69(R8), X11, X11
+	VPINSRB        $0x01, 73(R8), X11, X11
+	VPINSRB        $0x02, 77(R8), X11, X11
+	VPINSRB        $0x03, 81(R8), X11, X11
+	VPINSRB        $0x04, 85(R8), X11, X11
+	VPINSRB        $0x05, 89(R8), X11, X11
+	VPINSRB        $0x06, 93(R8), X11, X11
+	VPINSRB        $0x07, 97(R8), X11, X11
+	VPMOVZXBD      X11, Y11
+	VPSRLVD        int8Constant30<>+0(SB), Y11, Y11
+	VPAND          int8Constant10<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant97<>+0(SB), Y11, Y11
+	VADDPS         int8Constant71<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (R9), Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        64(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        66(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        68(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        70(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        72(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        74(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        76(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        78(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   192(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VMOVDQU        (AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y3, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   (SP)(SI*1), Y10
+	VFMADD231PS    Y10, Y13, Y0
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        80(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        82(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        84(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        86(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        88(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        90(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        92(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        94(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   196(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VMOVDQU        32(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y3, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   4(SP)(SI*1), Y10
+	VFMADD231PS    Y10, Y13, Y1
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        96(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        98(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        100(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        102(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        104(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        106(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        108(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        110(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   200(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VMOVDQU        64(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y3, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   8(SP)(SI*1), Y10
+	VFMADD231PS    Y10, Y13, Y0
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        112(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        114(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        116(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        118(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        120(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        122(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        124(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        126(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   204(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VMOVDQU        96(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y3, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   12(SP)(SI*1), Y10
+	VFMADD231PS    Y10, Y13, Y1
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        128(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        130(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        132(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        134(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        136(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        138(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        140(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        142(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   208(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VMOVDQU        128(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y3, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   16(SP)(SI*1), Y10
+	VFMADD231PS    Y10, Y13, Y0
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        144(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        146(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        148(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        150(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        152(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        154(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        156(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        158(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   212(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VMOVDQU        160(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y3, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   20(SP)(SI*1), Y10
+	VFMADD231PS    Y10, Y13, Y1
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        160(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        162(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        164(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        166(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        168(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        170(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        172(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        174(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   216(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VMOVDQU        192(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y3, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   24(SP)(SI*1), Y10
+	VFMADD231PS    Y10, Y13, Y0
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	MOVWQZX        176(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X12
+	MOVWQZX        178(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X12, X12
+	MOVWQZX        180(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X12, X12
+	MOVWQZX        182(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X12, X12
+	MOVWQZX        184(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X10
+	MOVWQZX        186(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X10, X10
+	MOVWQZX        188(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X10, X10
+	MOVWQZX        190(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   220(SP)(SI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VMOVDQU        224(AX), Y13
+	VPSIGNB        Y11, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y3, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   28(SP)(SI*1), Y10
+	VFMADD231PS    Y10, Y13, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+98, DX
+	XORQ           $+224, SI
+	XORQ           $+224, DI
+	DECQ           BX
+	JNE            next
+	VADDPS         Y1, Y0, Y0
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X1
+	VADDPS         X1, X0, X0
+	VPERMILPS      $0x0e, X0, X1
+	VADDPS         X1, X0, X0
+	VMOVSHDUP      X0, X1
+	VADDSS         X1, X0, X0
+	VMOVSS         X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4IQ3_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8Dot4IQ3_XXSAVX2(SB), NOSPLIT, $416-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    src+48(FP), DX
+	MOVQ    blocks+56(FP), BX
+	MOVQ    stride+40(FP), SI
+	MOVQ    SI, DI
+	SHRQ    $0x03, DI
+	LEAQ    (SI)(SI*2), R8
+	LEAQ    (DI)(DI*2), R9
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant4<>+0(SB), Y4
+	VMOVDQU int8Constant23<>+0(SB), Y5
+	VMOVDQU int8Constant2<>+0(SB), Y6
+	VMOVDQU int8Constant22<>+0(SB), Y7
+	VMOVDQU int8Constant62<>+0(SB), Y8
+	VMOVDQU int8Constant5<>+0(SB), Y9
+
+next:
+	VMOVDQU        2(DX), X11
+	VINSERTI128    $0x01, 10(DX), Y11, Y10
+	VPSHUFB        Y8, Y10, Y10
+	VMOVDQU        Y10, 256(SP)
+	VMOVDQU        18(DX), X11
+	VINSERTI128    $0x01, 26(DX), Y11, Y10
+	VPSHUFB        Y8, Y10, Y10
+	VMOVDQU        Y10, 288(SP)
+	VMOVDQU        34(DX), X11
+	VINSERTI128    $0x01, 42(DX), Y11, Y10
+	VPSHUFB        Y8, Y10, Y10
+	VMOVDQU        Y10, 320(SP)
+	VMOVDQU        50(DX), X11
+	VINSERTI128    $0x01, 58(DX), Y11, Y10
+	VPSHUFB        Y8, Y10, Y10
+	VMOVDQU        Y10, 352(SP)
+	VBROADCASTI128 82(DX), Y10
+	VPSHUFB        int8Constant95<>+0(SB), Y10, Y10
+	VPMULLW        int8Constant83<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          int8Constant84<>+0(SB), Y10, Y10
+	VMOVDQU        66(DX), X11
+	VINSERTI128    $0x01, 74(DX), Y11, Y12
+	VPSHUFB        int8Constant96<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant83<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          int8Constant84<>+0(SB), Y12, Y12
+	VPACKUSWB      Y10, Y12, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant86<>+0(SB), Y14
+	VPAND          Y9, Y10, Y12
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          Y9, Y13, Y13
+	VPSHUFB        Y12, Y14, Y12
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y12, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 384(SP)
+	VPBROADCASTW   (DX), X10
+	VCVTPH2PS      X10, Y10
+	VPXOR          X11, X11, X11
+	VPINSRB        $0x00, 69(DX), X11, X11
+	VPINSRB        $0x01, 73(DX), X11, X11
+	VPINSRB        $0x02, 77(DX), X11, X11
+	VPINSRB        $0x03, 81(DX), X11, X11
+	VPINSRB        $0x04, 85(DX), X11, X11
+	VPINSRB        $0x05, 89(DX), X11, X11
+	VPINSRB        $0x06, 93(DX), X11, X11
+	VPINSRB        $0x07, 97(DX), X11, X11
+	VPMOVZXBD      X11, Y12
+	VPSRLVD        int8Constant30<>+0(SB), Y12, Y12
+	VPAND          int8Constant10<>+0(SB), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         int8Constant97<>+0(SB), Y12, Y12
+	VADDPS         int8Constant71<>+0(SB), Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VMULPS         (CX), Y12, Y10
+	VMOVUPS        Y10, (SP)
+	VMULPS         (CX)(DI*1), Y12, Y10
+	VMOVUPS        Y10, 64(SP)
+	VMULPS         (CX)(DI*2), Y12, Y10
+	VMOVUPS        Y10, 128(SP)
+	VMULPS         (CX)(R9*1), Y12, Y10
+	VMOVUPS        Y10, 192(SP)
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
+	MOVWQZX        256(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        258(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        260(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        262(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        264(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        266(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        268(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        270(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   384(SP), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        (AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   (SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        (AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   64(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        (AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   128(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        (AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   192(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
+	MOVWQZX        272(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        274(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        276(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        278(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        280(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        282(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        284(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        286(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   388(SP), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        32(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   4(SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        32(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   68(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        32(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   132(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        32(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   196(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
+	MOVWQZX        288(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        290(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        292(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        294(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        296(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        298(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        300(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        302(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   392(SP), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        64(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   8(SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        64(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   72(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        64(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   136(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        64(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   200(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
+	MOVWQZX        304(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        306(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        308(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        310(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        312(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        314(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        316(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        318(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   396(SP), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        96(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   12(SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        96(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   76(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        96(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   140(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        96(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   204(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
+	MOVWQZX        320(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        322(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        324(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        326(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        328(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        330(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        332(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        334(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   400(SP), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        128(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   16(SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        128(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   80(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        128(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   144(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        128(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   208(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
+	MOVWQZX        336(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        338(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        340(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        342(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        344(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        346(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        348(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        350(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   404(SP), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        160(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   20(SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        160(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   84(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        160(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   148(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        160(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   212(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
+	MOVWQZX        352(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        354(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        356(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        358(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        360(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        362(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        364(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        366(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   408(SP), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        192(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   24(SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        192(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   88(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        192(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   152(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        192(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   216(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
+	MOVWQZX        368(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        370(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        372(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        374(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        376(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        378(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        380(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        382(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   412(SP), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        224(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   28(SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        224(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   92(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        224(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   156(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        224(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   220(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+98, DX
+	DECQ           BX
+	JNE            next
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X4
+	VADDPS         X4, X0, X0
+	VPERMILPS      $0x0e, X0, X4
+	VADDPS         X4, X0, X0
+	VMOVSHDUP      X0, X4
+	VADDSS         X4, X0, X0
+	VMOVSS         X0, (AX)
+	VEXTRACTF128   $0x01, Y1, X0
+	VADDPS         X0, X1, X1
+	VPERMILPS      $0x0e, X1, X0
+	VADDPS         X0, X1, X1
+	VMOVSHDUP      X1, X0
+	VADDSS         X0, X1, X1
+	VMOVSS         X1, 4(AX)
+	VEXTRACTF128   $0x01, Y2, X0
+	VADDPS         X0, X2, X2
+	VPERMILPS      $0x0e, X2, X0
+	VADDPS         X0, X2, X2
+	VMOVSHDUP      X2, X0
+	VADDSS         X0, X2, X2
+	VMOVSS         X2, 8(AX)
+	VEXTRACTF128   $0x01, Y3, X0
+	VADDPS         X0, X3, X3
+	VPERMILPS      $0x0e, X3, X0
+	VADDPS         X0, X3, X3
+	VMOVSHDUP      X3, X0
+	VADDSS         X0, X3, X3
+	VMOVSS         X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1IQ3_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           src+48(FP), DX
+	MOVQ           blocks+56(FP), BX
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant4<>+0(SB), Y2
+	VMOVDQU        int8Constant23<>+0(SB), Y3
+	VMOVDQU        int8Constant2<>+0(SB), Y4
+	VMOVDQU        int8Constant22<>+0(SB), Y5
+	VMOVDQU        int8Constant98<>+0(SB), Y6
+	VMOVDQU        int8Constant62<>+0(SB), Y7
+	VMOVDQU        int8Constant99<>+0(SB), Y8
+	XORQ           SI, SI
+	MOVQ           $0x00000000000000c0, DI
+	VMOVDQU        2(DX), X9
+	VINSERTI128    $0x01, 10(DX), Y9, Y9
+	VPSHUFB        Y7, Y9, Y9
+	VMOVDQU        66(DX), X10
+	VINSERTI128    $0x01, 67(DX), Y10, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 64(SP)(SI*1)
+	VMOVDQU        18(DX), X11
+	VINSERTI128    $0x01, 26(DX), Y11, Y9
+	VPSHUFB        Y7, Y9, Y9
+	VMOVDQU        68(DX), X11
+	VINSERTI128    $0x01, 69(DX), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 96(SP)(SI*1)
+	VMOVDQU        34(DX), X11
+	VINSERTI128    $0x01, 42(DX), Y11, Y9
+	VPSHUFB        Y7, Y9, Y9
+	VMOVDQU        70(DX), X11
+	VINSERTI128    $0x01, 71(DX), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 128(SP)(SI*1)
+	VMOVDQU        50(DX), X11
+	VINSERTI128    $0x01, 58(DX), Y11, Y9
+	VPSHUFB        Y7, Y9, Y9
+	VMOVDQU        72(DX), X11
+	VINSERTI128    $0x01, 73(DX), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 160(SP)(SI*1)
+	VPBROADCASTW   (DX), X9
+	VCVTPH2PS      X9, Y9
+	VBROADCASTI128 94(DX), Y10
+	VPSHUFB        int8Constant91<>+0(SB), Y10, Y10
+	VPSRLVD        int8Constant26<>+0(SB), Y10, Y10
+	VPAND          int8Constant10<>+0(SB), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VMULPS         int8Constant100<>+0(SB), Y10, Y10
+	VADDPS         int8Constant101<>+0(SB), Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMULPS         (CX), Y10, Y9
+	VMOVUPS        Y9, (SP)(SI*1)
+
+next:
+	LEAQ           110(DX), R8
+	LEAQ           32(CX), R9
+	CMPQ           BX, $0x01
+	CMOVQEQ        DX, R8
+	CMOVQEQ        CX, R9
+	VMOVDQU        2(R8), X11
+	VINSERTI128    $0x01, 10(R8), Y11, Y9
+	VPSHUFB        Y7, Y9, Y9
+	VMOVDQU        66(R8), X11
+	VINSERTI128    $0x01, 67(R8), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 64(SP)(DI*1)
+	VMOVDQU        18(R8), X11
+	VINSERTI128    $0x01, 26(R8), Y11, Y9
+	VPSHUFB        Y7, Y9, Y9
+	VMOVDQU        68(R8), X11
+	VINSERTI128    $0x01, 69(R8), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 96(SP)(DI*1)
+	VMOVDQU        34(R8), X11
+	VINSERTI128    $0x01, 42(R8), Y11, Y9
+	VPSHUFB        Y7, Y9, Y9
+	VMOVDQU        70(R8), X11
+	VINSERTI128    $0x01, 71(R8), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 128(SP)(DI*1)
+	VMOVDQU        50(R8), X11
+	VINSERTI128    $0x01, 58(R8), Y11, Y9
+	VPSHUFB        Y7, Y9, Y9
+	VMOVDQU        72(R8), X11
+	VINSERTI128    $0x01, 73(R8), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x08, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VMOVDQU        Y9, 160(SP)(DI*1)
+	VPBROADCASTW   (R8), X9
+	VCVTPH2PS      X9, Y9
+	VBROADCASTI128 94(R8), Y10
+	VPSHUFB        int8Constant91<>+0(SB), Y10, Y10
+	VPSRLVD        int8Constant26<>+0(SB), Y10, Y10
+	VPAND          int8Constant10<>+0(SB), Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VMULPS         int8Constant100<>+0(SB), Y10, Y10
+	VADDPS         int8Constant101<>+0(SB), Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMULPS         (R9), Y10, Y9
+	VMOVUPS        Y9, (SP)(DI*1)
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        64(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        66(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        68(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        70(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        72(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        74(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        76(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        78(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   74(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        (AX), Y12
+	VPSIGNB        Y10, Y12, Y12
+	VPMADDUBSW     Y12, Y9, Y12
+	VPMADDWD       Y2, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   (SP)(SI*1), Y9
+	VFMADD231PS    Y9, Y12, Y0
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        80(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        82(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        84(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        86(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        88(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        90(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        92(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        94(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   78(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        32(AX), Y12
+	VPSIGNB        Y10, Y12, Y12
+	VPMADDUBSW     Y12, Y9, Y12
+	VPMADDWD       Y2, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   4(SP)(SI*1), Y9
+	VFMADD231PS    Y9, Y12, Y1
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        96(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        98(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        100(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        102(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        104(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        106(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        108(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        110(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   82(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        64(AX), Y12
+	VPSIGNB        Y10, Y12, Y12
+	VPMADDUBSW     Y12, Y9, Y12
+	VPMADDWD       Y2, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   8(SP)(SI*1), Y9
+	VFMADD231PS    Y9, Y12, Y0
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        112(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        114(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        116(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        118(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        120(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        122(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        124(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        126(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   86(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        96(AX), Y12
+	VPSIGNB        Y10, Y12, Y12
+	VPMADDUBSW     Y12, Y9, Y12
+	VPMADDWD       Y2, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   12(SP)(SI*1), Y9
+	VFMADD231PS    Y9, Y12, Y1
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        128(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        130(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        132(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        134(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        136(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        138(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        140(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        142(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   90(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        128(AX), Y12
+	VPSIGNB        Y10, Y12, Y12
+	VPMADDUBSW     Y12, Y9, Y12
+	VPMADDWD       Y2, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   16(SP)(SI*1), Y9
+	VFMADD231PS    Y9, Y12, Y0
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        144(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        146(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        148(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        150(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        152(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        154(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        156(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        158(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   94(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        160(AX), Y12
+	VPSIGNB        Y10, Y12, Y12
+	VPMADDUBSW     Y12, Y9, Y12
+	VPMADDWD       Y2, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   20(SP)(SI*1), Y9
+	VFMADD231PS    Y9, Y12, Y1
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        160(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        162(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        164(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        166(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        168(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        170(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        172(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        174(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   98(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        192(AX), Y12
+	VPSIGNB        Y10, Y12, Y12
+	VPMADDUBSW     Y12, Y9, Y12
+	VPMADDWD       Y2, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   24(SP)(SI*1), Y9
+	VFMADD231PS    Y9, Y12, Y0
+	LEAQ           ·int8GridIQ3_S+0(SB), R8
+	MOVWQZX        176(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X11
+	MOVWQZX        178(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X11, X11
+	MOVWQZX        180(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X11, X11
+	MOVWQZX        182(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X11, X11
+	MOVWQZX        184(SP)(SI*1), R9
+	VMOVD          (R8)(R9*4), X9
+	MOVWQZX        186(SP)(SI*1), R9
+	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	MOVWQZX        188(SP)(SI*1), R9
+	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	MOVWQZX        190(SP)(SI*1), R9
+	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y11, Y9
+	VPBROADCASTD   102(DX), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        224(AX), Y12
+	VPSIGNB        Y10, Y12, Y12
+	VPMADDUBSW     Y12, Y9, Y12
+	VPMADDWD       Y2, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   28(SP)(SI*1), Y9
+	VFMADD231PS    Y9, Y12, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+110, DX
+	XORQ           $+192, SI
+	XORQ           $+192, DI
+	DECQ           BX
+	JNE            next
+	VADDPS         Y1, Y0, Y0
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X1
+	VADDPS         X1, X0, X0
+	VPERMILPS      $0x0e, X0, X1
+	VADDPS         X1, X0, X0
+	VMOVSHDUP      X0, X1
+	VADDSS         X1, X0, X0
+	VMOVSS         X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4IQ3_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8Dot4IQ3_SAVX2(SB), NOSPLIT, $384-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    src+48(FP), DX
+	MOVQ    blocks+56(FP), BX
+	MOVQ    stride+40(FP), SI
+	MOVQ    SI, DI
+	SHRQ    $0x03, DI
+	LEAQ    (SI)(SI*2), R8
+	LEAQ    (DI)(DI*2), R9
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant4<>+0(SB), Y4
+	VMOVDQU int8Constant23<>+0(SB), Y5
+	VMOVDQU int8Constant2<>+0(SB), Y6
+	VMOVDQU int8Constant22<>+0(SB), Y7
+	VMOVDQU int8Constant98<>+0(SB), Y8
+	VMOVDQU int8Constant62<>+0(SB), Y9
+
+next:
+	VMOVDQU        2(DX), X11
+	VINSERTI128    $0x01, 10(DX), Y11, Y10
+	VPSHUFB        Y9, Y10, Y10
+	VMOVDQU        66(DX), X11
+	VINSERTI128    $0x01, 67(DX), Y11, Y12
+	VPSHUFB        Y8, Y12, Y12
+	VPMULLW        int8Constant99<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          Y4, Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 256(SP)
+	VMOVDQU        18(DX), X11
+	VINSERTI128    $0x01, 26(DX), Y11, Y10
+	VPSHUFB        Y9, Y10, Y10
+	VMOVDQU        68(DX), X11
+	VINSERTI128    $0x01, 69(DX), Y11, Y12
+	VPSHUFB        Y8, Y12, Y12
+	VPMULLW        int8Constant99<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          Y4, Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 288(SP)
+	VMOVDQU        34(DX), X11
+	VINSERTI128    $0x01, 42(DX), Y11, Y10
+	VPSHUFB        Y9, Y10, Y10
+	VMOVDQU        70(DX), X11
+	VINSERTI128    $0x01, 71(DX), Y11, Y12
+	VPSHUFB        Y8, Y12, Y12
+	VPMULLW        int8Constant99<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          Y4, Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 320(SP)
+	VMOVDQU        50(DX), X11
+	VINSERTI128    $0x01, 58(DX), Y11, Y10
+	VPSHUFB        Y9, Y10, Y10
+	VMOVDQU        72(DX), X11
+	VINSERTI128    $0x01, 73(DX), Y11, Y12
+	VPSHUFB        Y8, Y12, Y12
+	VPMULLW        int8Constant99<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          Y4, Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 352(SP)
+	VPBROADCASTW   (DX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 94(DX), Y12
+	VPSHUFB        int8Constant91<>+0(SB), Y12, Y12
+	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
+	VPAND          int8Constant10<>+0(SB), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         int8Constant100<>+0(SB), Y12, Y12
+	VADDPS         int8Constant101<>+0(SB), Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VMULPS         (CX), Y12, Y10
+	VMOVUPS        Y10, (SP)
+	VMULPS         (CX)(DI*1), Y12, Y10
+	VMOVUPS        Y10, 64(SP)
+	VMULPS         (CX)(DI*2), Y12, Y10
+	VMOVUPS        Y10, 128(SP)
+	VMULPS         (CX)(R9*1), Y12, Y10
+	VMOVUPS        Y10, 192(SP)
+	LEAQ           ·int8GridIQ3_S+0(SB), R10
+	MOVWQZX        256(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        258(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        260(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        262(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        264(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        266(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        268(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        270(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   74(DX), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        (AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   (SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        (AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   64(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        (AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   128(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        (AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   192(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ3_S+0(SB), R10
+	MOVWQZX        272(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        274(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        276(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        278(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        280(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        282(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        284(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        286(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   78(DX), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        32(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   4(SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        32(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   68(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        32(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   132(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        32(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   196(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ3_S+0(SB), R10
+	MOVWQZX        288(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        290(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        292(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        294(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        296(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        298(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        300(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        302(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   82(DX), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        64(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   8(SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        64(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   72(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        64(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   136(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        64(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   200(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ3_S+0(SB), R10
+	MOVWQZX        304(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        306(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        308(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        310(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        312(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        314(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        316(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        318(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   86(DX), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        96(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   12(SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        96(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   76(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        96(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   140(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        96(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   204(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ3_S+0(SB), R10
+	MOVWQZX        320(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        322(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        324(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        326(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        328(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        330(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        332(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        334(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   90(DX), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        128(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   16(SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        128(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   80(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        128(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   144(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        128(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   208(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ3_S+0(SB), R10
+	MOVWQZX        336(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        338(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        340(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        342(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        344(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        346(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        348(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        350(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   94(DX), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        160(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   20(SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        160(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   84(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        160(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   148(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        160(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   212(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ3_S+0(SB), R10
+	MOVWQZX        352(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        354(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        356(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        358(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        360(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        362(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        364(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        366(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   98(DX), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        192(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   24(SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        192(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   88(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        192(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   152(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        192(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   216(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	LEAQ           ·int8GridIQ3_S+0(SB), R10
+	MOVWQZX        368(SP), R11
+	VMOVD          (R10)(R11*4), X11
+	MOVWQZX        370(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X11, X11
+	MOVWQZX        372(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X11, X11
+	MOVWQZX        374(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X11, X11
+	MOVWQZX        376(SP), R11
+	VMOVD          (R10)(R11*4), X10
+	MOVWQZX        378(SP), R11
+	VPINSRD        $0x01, (R10)(R11*4), X10, X10
+	MOVWQZX        380(SP), R11
+	VPINSRD        $0x02, (R10)(R11*4), X10, X10
+	MOVWQZX        382(SP), R11
+	VPINSRD        $0x03, (R10)(R11*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   102(DX), Y12
+	VPSHUFB        Y5, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPCMPEQB       Y7, Y12, Y12
+	VPOR           Y6, Y12, Y12
+	VMOVDQU        224(AX), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   28(SP), Y14
+	VFMADD231PS    Y14, Y13, Y0
+	VMOVDQU        224(AX)(SI*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   92(SP), Y14
+	VFMADD231PS    Y14, Y13, Y1
+	VMOVDQU        224(AX)(SI*2), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   156(SP), Y14
+	VFMADD231PS    Y14, Y13, Y2
+	VMOVDQU        224(AX)(R8*1), Y13
+	VPSIGNB        Y12, Y13, Y13
+	VPMADDUBSW     Y13, Y10, Y13
+	VPMADDWD       Y4, Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VBROADCASTSS   220(SP), Y10
+	VFMADD231PS    Y10, Y13, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+110, DX
+	DECQ           BX
+	JNE            next
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X4
+	VADDPS         X4, X0, X0
+	VPERMILPS      $0x0e, X0, X4
+	VADDPS         X4, X0, X0
+	VMOVSHDUP      X0, X4
+	VADDSS         X4, X0, X0
+	VMOVSS         X0, (AX)
+	VEXTRACTF128   $0x01, Y1, X0
+	VADDPS         X0, X1, X1
+	VPERMILPS      $0x0e, X1, X0
+	VADDPS         X0, X1, X1
+	VMOVSHDUP      X1, X0
+	VADDSS         X0, X1, X1
+	VMOVSS         X1, 4(AX)
+	VEXTRACTF128   $0x01, Y2, X0
+	VADDPS         X0, X2, X2
+	VPERMILPS      $0x0e, X2, X0
+	VADDPS         X0, X2, X2
+	VMOVSHDUP      X2, X0
+	VADDSS         X0, X2, X2
+	VMOVSS         X2, 8(AX)
+	VEXTRACTF128   $0x01, Y3, X0
+	VADDPS         X0, X3, X3
+	VPERMILPS      $0x0e, X3, X0
+	VADDPS         X0, X3, X3
+	VMOVSHDUP      X3, X0
+	VADDSS         X0, X3, X3
+	VMOVSS         X3, 12(AX)
 	VZEROUPPER
 	RET
 
@@ -11229,36 +22430,2076 @@ DATA int8Constant41<>+30(SB)/1, $0x0c
 DATA int8Constant41<>+31(SB)/1, $0x0c
 GLOBL int8Constant41<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant42<>+0(SB)/1, $0x00
-DATA int8Constant42<>+1(SB)/1, $0x00
-DATA int8Constant42<>+2(SB)/1, $0x00
-DATA int8Constant42<>+3(SB)/1, $0x00
-DATA int8Constant42<>+4(SB)/1, $0x00
-DATA int8Constant42<>+5(SB)/1, $0x00
-DATA int8Constant42<>+6(SB)/1, $0x00
-DATA int8Constant42<>+7(SB)/1, $0x00
-DATA int8Constant42<>+8(SB)/1, $0x00
-DATA int8Constant42<>+9(SB)/1, $0x00
-DATA int8Constant42<>+10(SB)/1, $0x00
-DATA int8Constant42<>+11(SB)/1, $0x00
-DATA int8Constant42<>+12(SB)/1, $0x00
-DATA int8Constant42<>+13(SB)/1, $0x00
-DATA int8Constant42<>+14(SB)/1, $0x00
-DATA int8Constant42<>+15(SB)/1, $0x00
-DATA int8Constant42<>+16(SB)/1, $0x01
-DATA int8Constant42<>+17(SB)/1, $0x00
-DATA int8Constant42<>+18(SB)/1, $0x00
-DATA int8Constant42<>+19(SB)/1, $0x00
-DATA int8Constant42<>+20(SB)/1, $0x01
-DATA int8Constant42<>+21(SB)/1, $0x00
-DATA int8Constant42<>+22(SB)/1, $0x00
-DATA int8Constant42<>+23(SB)/1, $0x00
-DATA int8Constant42<>+24(SB)/1, $0x01
-DATA int8Constant42<>+25(SB)/1, $0x00
-DATA int8Constant42<>+26(SB)/1, $0x00
-DATA int8Constant42<>+27(SB)/1, $0x00
-DATA int8Constant42<>+28(SB)/1, $0x01
-DATA int8Constant42<>+29(SB)/1, $0x00
-DATA int8Constant42<>+30(SB)/1, $0x00
-DATA int8Constant42<>+31(SB)/1, $0x00
+DATA int8Constant42<>+0(SB)/1, $0x56
+DATA int8Constant42<>+1(SB)/1, $0x56
+DATA int8Constant42<>+2(SB)/1, $0x56
+DATA int8Constant42<>+3(SB)/1, $0x56
+DATA int8Constant42<>+4(SB)/1, $0x56
+DATA int8Constant42<>+5(SB)/1, $0x56
+DATA int8Constant42<>+6(SB)/1, $0x56
+DATA int8Constant42<>+7(SB)/1, $0x56
+DATA int8Constant42<>+8(SB)/1, $0x56
+DATA int8Constant42<>+9(SB)/1, $0x56
+DATA int8Constant42<>+10(SB)/1, $0x56
+DATA int8Constant42<>+11(SB)/1, $0x56
+DATA int8Constant42<>+12(SB)/1, $0x56
+DATA int8Constant42<>+13(SB)/1, $0x56
+DATA int8Constant42<>+14(SB)/1, $0x56
+DATA int8Constant42<>+15(SB)/1, $0x56
+DATA int8Constant42<>+16(SB)/1, $0x56
+DATA int8Constant42<>+17(SB)/1, $0x56
+DATA int8Constant42<>+18(SB)/1, $0x56
+DATA int8Constant42<>+19(SB)/1, $0x56
+DATA int8Constant42<>+20(SB)/1, $0x56
+DATA int8Constant42<>+21(SB)/1, $0x56
+DATA int8Constant42<>+22(SB)/1, $0x56
+DATA int8Constant42<>+23(SB)/1, $0x56
+DATA int8Constant42<>+24(SB)/1, $0x56
+DATA int8Constant42<>+25(SB)/1, $0x56
+DATA int8Constant42<>+26(SB)/1, $0x56
+DATA int8Constant42<>+27(SB)/1, $0x56
+DATA int8Constant42<>+28(SB)/1, $0x56
+DATA int8Constant42<>+29(SB)/1, $0x56
+DATA int8Constant42<>+30(SB)/1, $0x56
+DATA int8Constant42<>+31(SB)/1, $0x56
 GLOBL int8Constant42<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant43<>+0(SB)/1, $0xab
+DATA int8Constant43<>+1(SB)/1, $0xab
+DATA int8Constant43<>+2(SB)/1, $0xab
+DATA int8Constant43<>+3(SB)/1, $0xab
+DATA int8Constant43<>+4(SB)/1, $0xab
+DATA int8Constant43<>+5(SB)/1, $0xab
+DATA int8Constant43<>+6(SB)/1, $0xab
+DATA int8Constant43<>+7(SB)/1, $0xab
+DATA int8Constant43<>+8(SB)/1, $0xab
+DATA int8Constant43<>+9(SB)/1, $0xab
+DATA int8Constant43<>+10(SB)/1, $0xab
+DATA int8Constant43<>+11(SB)/1, $0xab
+DATA int8Constant43<>+12(SB)/1, $0xab
+DATA int8Constant43<>+13(SB)/1, $0xab
+DATA int8Constant43<>+14(SB)/1, $0xab
+DATA int8Constant43<>+15(SB)/1, $0xab
+DATA int8Constant43<>+16(SB)/1, $0xab
+DATA int8Constant43<>+17(SB)/1, $0xab
+DATA int8Constant43<>+18(SB)/1, $0xab
+DATA int8Constant43<>+19(SB)/1, $0xab
+DATA int8Constant43<>+20(SB)/1, $0xab
+DATA int8Constant43<>+21(SB)/1, $0xab
+DATA int8Constant43<>+22(SB)/1, $0xab
+DATA int8Constant43<>+23(SB)/1, $0xab
+DATA int8Constant43<>+24(SB)/1, $0xab
+DATA int8Constant43<>+25(SB)/1, $0xab
+DATA int8Constant43<>+26(SB)/1, $0xab
+DATA int8Constant43<>+27(SB)/1, $0xab
+DATA int8Constant43<>+28(SB)/1, $0xab
+DATA int8Constant43<>+29(SB)/1, $0xab
+DATA int8Constant43<>+30(SB)/1, $0xab
+DATA int8Constant43<>+31(SB)/1, $0xab
+GLOBL int8Constant43<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant44<>+0(SB)/1, $0x03
+DATA int8Constant44<>+1(SB)/1, $0x00
+DATA int8Constant44<>+2(SB)/1, $0x03
+DATA int8Constant44<>+3(SB)/1, $0x00
+DATA int8Constant44<>+4(SB)/1, $0x03
+DATA int8Constant44<>+5(SB)/1, $0x00
+DATA int8Constant44<>+6(SB)/1, $0x03
+DATA int8Constant44<>+7(SB)/1, $0x00
+DATA int8Constant44<>+8(SB)/1, $0x03
+DATA int8Constant44<>+9(SB)/1, $0x00
+DATA int8Constant44<>+10(SB)/1, $0x03
+DATA int8Constant44<>+11(SB)/1, $0x00
+DATA int8Constant44<>+12(SB)/1, $0x03
+DATA int8Constant44<>+13(SB)/1, $0x00
+DATA int8Constant44<>+14(SB)/1, $0x03
+DATA int8Constant44<>+15(SB)/1, $0x00
+DATA int8Constant44<>+16(SB)/1, $0x03
+DATA int8Constant44<>+17(SB)/1, $0x00
+DATA int8Constant44<>+18(SB)/1, $0x03
+DATA int8Constant44<>+19(SB)/1, $0x00
+DATA int8Constant44<>+20(SB)/1, $0x03
+DATA int8Constant44<>+21(SB)/1, $0x00
+DATA int8Constant44<>+22(SB)/1, $0x03
+DATA int8Constant44<>+23(SB)/1, $0x00
+DATA int8Constant44<>+24(SB)/1, $0x03
+DATA int8Constant44<>+25(SB)/1, $0x00
+DATA int8Constant44<>+26(SB)/1, $0x03
+DATA int8Constant44<>+27(SB)/1, $0x00
+DATA int8Constant44<>+28(SB)/1, $0x03
+DATA int8Constant44<>+29(SB)/1, $0x00
+DATA int8Constant44<>+30(SB)/1, $0x03
+DATA int8Constant44<>+31(SB)/1, $0x00
+GLOBL int8Constant44<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant45<>+0(SB)/1, $0xff
+DATA int8Constant45<>+1(SB)/1, $0x00
+DATA int8Constant45<>+2(SB)/1, $0xff
+DATA int8Constant45<>+3(SB)/1, $0x00
+DATA int8Constant45<>+4(SB)/1, $0xff
+DATA int8Constant45<>+5(SB)/1, $0x00
+DATA int8Constant45<>+6(SB)/1, $0xff
+DATA int8Constant45<>+7(SB)/1, $0x00
+DATA int8Constant45<>+8(SB)/1, $0xff
+DATA int8Constant45<>+9(SB)/1, $0x00
+DATA int8Constant45<>+10(SB)/1, $0xff
+DATA int8Constant45<>+11(SB)/1, $0x00
+DATA int8Constant45<>+12(SB)/1, $0xff
+DATA int8Constant45<>+13(SB)/1, $0x00
+DATA int8Constant45<>+14(SB)/1, $0xff
+DATA int8Constant45<>+15(SB)/1, $0x00
+DATA int8Constant45<>+16(SB)/1, $0xff
+DATA int8Constant45<>+17(SB)/1, $0x00
+DATA int8Constant45<>+18(SB)/1, $0xff
+DATA int8Constant45<>+19(SB)/1, $0x00
+DATA int8Constant45<>+20(SB)/1, $0xff
+DATA int8Constant45<>+21(SB)/1, $0x00
+DATA int8Constant45<>+22(SB)/1, $0xff
+DATA int8Constant45<>+23(SB)/1, $0x00
+DATA int8Constant45<>+24(SB)/1, $0xff
+DATA int8Constant45<>+25(SB)/1, $0x00
+DATA int8Constant45<>+26(SB)/1, $0xff
+DATA int8Constant45<>+27(SB)/1, $0x00
+DATA int8Constant45<>+28(SB)/1, $0xff
+DATA int8Constant45<>+29(SB)/1, $0x00
+DATA int8Constant45<>+30(SB)/1, $0xff
+DATA int8Constant45<>+31(SB)/1, $0x00
+GLOBL int8Constant45<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant46<>+0(SB)/1, $0x09
+DATA int8Constant46<>+1(SB)/1, $0x00
+DATA int8Constant46<>+2(SB)/1, $0x09
+DATA int8Constant46<>+3(SB)/1, $0x00
+DATA int8Constant46<>+4(SB)/1, $0x09
+DATA int8Constant46<>+5(SB)/1, $0x00
+DATA int8Constant46<>+6(SB)/1, $0x09
+DATA int8Constant46<>+7(SB)/1, $0x00
+DATA int8Constant46<>+8(SB)/1, $0x09
+DATA int8Constant46<>+9(SB)/1, $0x00
+DATA int8Constant46<>+10(SB)/1, $0x09
+DATA int8Constant46<>+11(SB)/1, $0x00
+DATA int8Constant46<>+12(SB)/1, $0x09
+DATA int8Constant46<>+13(SB)/1, $0x00
+DATA int8Constant46<>+14(SB)/1, $0x09
+DATA int8Constant46<>+15(SB)/1, $0x00
+DATA int8Constant46<>+16(SB)/1, $0x09
+DATA int8Constant46<>+17(SB)/1, $0x00
+DATA int8Constant46<>+18(SB)/1, $0x09
+DATA int8Constant46<>+19(SB)/1, $0x00
+DATA int8Constant46<>+20(SB)/1, $0x09
+DATA int8Constant46<>+21(SB)/1, $0x00
+DATA int8Constant46<>+22(SB)/1, $0x09
+DATA int8Constant46<>+23(SB)/1, $0x00
+DATA int8Constant46<>+24(SB)/1, $0x09
+DATA int8Constant46<>+25(SB)/1, $0x00
+DATA int8Constant46<>+26(SB)/1, $0x09
+DATA int8Constant46<>+27(SB)/1, $0x00
+DATA int8Constant46<>+28(SB)/1, $0x09
+DATA int8Constant46<>+29(SB)/1, $0x00
+DATA int8Constant46<>+30(SB)/1, $0x09
+DATA int8Constant46<>+31(SB)/1, $0x00
+GLOBL int8Constant46<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant47<>+0(SB)/1, $0x1b
+DATA int8Constant47<>+1(SB)/1, $0x00
+DATA int8Constant47<>+2(SB)/1, $0x1b
+DATA int8Constant47<>+3(SB)/1, $0x00
+DATA int8Constant47<>+4(SB)/1, $0x1b
+DATA int8Constant47<>+5(SB)/1, $0x00
+DATA int8Constant47<>+6(SB)/1, $0x1b
+DATA int8Constant47<>+7(SB)/1, $0x00
+DATA int8Constant47<>+8(SB)/1, $0x1b
+DATA int8Constant47<>+9(SB)/1, $0x00
+DATA int8Constant47<>+10(SB)/1, $0x1b
+DATA int8Constant47<>+11(SB)/1, $0x00
+DATA int8Constant47<>+12(SB)/1, $0x1b
+DATA int8Constant47<>+13(SB)/1, $0x00
+DATA int8Constant47<>+14(SB)/1, $0x1b
+DATA int8Constant47<>+15(SB)/1, $0x00
+DATA int8Constant47<>+16(SB)/1, $0x1b
+DATA int8Constant47<>+17(SB)/1, $0x00
+DATA int8Constant47<>+18(SB)/1, $0x1b
+DATA int8Constant47<>+19(SB)/1, $0x00
+DATA int8Constant47<>+20(SB)/1, $0x1b
+DATA int8Constant47<>+21(SB)/1, $0x00
+DATA int8Constant47<>+22(SB)/1, $0x1b
+DATA int8Constant47<>+23(SB)/1, $0x00
+DATA int8Constant47<>+24(SB)/1, $0x1b
+DATA int8Constant47<>+25(SB)/1, $0x00
+DATA int8Constant47<>+26(SB)/1, $0x1b
+DATA int8Constant47<>+27(SB)/1, $0x00
+DATA int8Constant47<>+28(SB)/1, $0x1b
+DATA int8Constant47<>+29(SB)/1, $0x00
+DATA int8Constant47<>+30(SB)/1, $0x1b
+DATA int8Constant47<>+31(SB)/1, $0x00
+GLOBL int8Constant47<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant48<>+0(SB)/1, $0x51
+DATA int8Constant48<>+1(SB)/1, $0x00
+DATA int8Constant48<>+2(SB)/1, $0x51
+DATA int8Constant48<>+3(SB)/1, $0x00
+DATA int8Constant48<>+4(SB)/1, $0x51
+DATA int8Constant48<>+5(SB)/1, $0x00
+DATA int8Constant48<>+6(SB)/1, $0x51
+DATA int8Constant48<>+7(SB)/1, $0x00
+DATA int8Constant48<>+8(SB)/1, $0x51
+DATA int8Constant48<>+9(SB)/1, $0x00
+DATA int8Constant48<>+10(SB)/1, $0x51
+DATA int8Constant48<>+11(SB)/1, $0x00
+DATA int8Constant48<>+12(SB)/1, $0x51
+DATA int8Constant48<>+13(SB)/1, $0x00
+DATA int8Constant48<>+14(SB)/1, $0x51
+DATA int8Constant48<>+15(SB)/1, $0x00
+DATA int8Constant48<>+16(SB)/1, $0x51
+DATA int8Constant48<>+17(SB)/1, $0x00
+DATA int8Constant48<>+18(SB)/1, $0x51
+DATA int8Constant48<>+19(SB)/1, $0x00
+DATA int8Constant48<>+20(SB)/1, $0x51
+DATA int8Constant48<>+21(SB)/1, $0x00
+DATA int8Constant48<>+22(SB)/1, $0x51
+DATA int8Constant48<>+23(SB)/1, $0x00
+DATA int8Constant48<>+24(SB)/1, $0x51
+DATA int8Constant48<>+25(SB)/1, $0x00
+DATA int8Constant48<>+26(SB)/1, $0x51
+DATA int8Constant48<>+27(SB)/1, $0x00
+DATA int8Constant48<>+28(SB)/1, $0x51
+DATA int8Constant48<>+29(SB)/1, $0x00
+DATA int8Constant48<>+30(SB)/1, $0x51
+DATA int8Constant48<>+31(SB)/1, $0x00
+GLOBL int8Constant48<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant49<>+0(SB)/1, $0x01
+DATA int8Constant49<>+1(SB)/1, $0x00
+DATA int8Constant49<>+2(SB)/1, $0x01
+DATA int8Constant49<>+3(SB)/1, $0x00
+DATA int8Constant49<>+4(SB)/1, $0x01
+DATA int8Constant49<>+5(SB)/1, $0x00
+DATA int8Constant49<>+6(SB)/1, $0x01
+DATA int8Constant49<>+7(SB)/1, $0x00
+DATA int8Constant49<>+8(SB)/1, $0x01
+DATA int8Constant49<>+9(SB)/1, $0x00
+DATA int8Constant49<>+10(SB)/1, $0x01
+DATA int8Constant49<>+11(SB)/1, $0x00
+DATA int8Constant49<>+12(SB)/1, $0x01
+DATA int8Constant49<>+13(SB)/1, $0x00
+DATA int8Constant49<>+14(SB)/1, $0x01
+DATA int8Constant49<>+15(SB)/1, $0x00
+DATA int8Constant49<>+16(SB)/1, $0x03
+DATA int8Constant49<>+17(SB)/1, $0x00
+DATA int8Constant49<>+18(SB)/1, $0x03
+DATA int8Constant49<>+19(SB)/1, $0x00
+DATA int8Constant49<>+20(SB)/1, $0x03
+DATA int8Constant49<>+21(SB)/1, $0x00
+DATA int8Constant49<>+22(SB)/1, $0x03
+DATA int8Constant49<>+23(SB)/1, $0x00
+DATA int8Constant49<>+24(SB)/1, $0x03
+DATA int8Constant49<>+25(SB)/1, $0x00
+DATA int8Constant49<>+26(SB)/1, $0x03
+DATA int8Constant49<>+27(SB)/1, $0x00
+DATA int8Constant49<>+28(SB)/1, $0x03
+DATA int8Constant49<>+29(SB)/1, $0x00
+DATA int8Constant49<>+30(SB)/1, $0x03
+DATA int8Constant49<>+31(SB)/1, $0x00
+GLOBL int8Constant49<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant50<>+0(SB)/1, $0x09
+DATA int8Constant50<>+1(SB)/1, $0x00
+DATA int8Constant50<>+2(SB)/1, $0x09
+DATA int8Constant50<>+3(SB)/1, $0x00
+DATA int8Constant50<>+4(SB)/1, $0x09
+DATA int8Constant50<>+5(SB)/1, $0x00
+DATA int8Constant50<>+6(SB)/1, $0x09
+DATA int8Constant50<>+7(SB)/1, $0x00
+DATA int8Constant50<>+8(SB)/1, $0x09
+DATA int8Constant50<>+9(SB)/1, $0x00
+DATA int8Constant50<>+10(SB)/1, $0x09
+DATA int8Constant50<>+11(SB)/1, $0x00
+DATA int8Constant50<>+12(SB)/1, $0x09
+DATA int8Constant50<>+13(SB)/1, $0x00
+DATA int8Constant50<>+14(SB)/1, $0x09
+DATA int8Constant50<>+15(SB)/1, $0x00
+DATA int8Constant50<>+16(SB)/1, $0x1b
+DATA int8Constant50<>+17(SB)/1, $0x00
+DATA int8Constant50<>+18(SB)/1, $0x1b
+DATA int8Constant50<>+19(SB)/1, $0x00
+DATA int8Constant50<>+20(SB)/1, $0x1b
+DATA int8Constant50<>+21(SB)/1, $0x00
+DATA int8Constant50<>+22(SB)/1, $0x1b
+DATA int8Constant50<>+23(SB)/1, $0x00
+DATA int8Constant50<>+24(SB)/1, $0x1b
+DATA int8Constant50<>+25(SB)/1, $0x00
+DATA int8Constant50<>+26(SB)/1, $0x1b
+DATA int8Constant50<>+27(SB)/1, $0x00
+DATA int8Constant50<>+28(SB)/1, $0x1b
+DATA int8Constant50<>+29(SB)/1, $0x00
+DATA int8Constant50<>+30(SB)/1, $0x1b
+DATA int8Constant50<>+31(SB)/1, $0x00
+GLOBL int8Constant50<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant51<>+0(SB)/1, $0x00
+DATA int8Constant51<>+1(SB)/1, $0x01
+DATA int8Constant51<>+2(SB)/1, $0x02
+DATA int8Constant51<>+3(SB)/1, $0x03
+DATA int8Constant51<>+4(SB)/1, $0x04
+DATA int8Constant51<>+5(SB)/1, $0x05
+DATA int8Constant51<>+6(SB)/1, $0x06
+DATA int8Constant51<>+7(SB)/1, $0x07
+DATA int8Constant51<>+8(SB)/1, $0x08
+DATA int8Constant51<>+9(SB)/1, $0x09
+DATA int8Constant51<>+10(SB)/1, $0x0a
+DATA int8Constant51<>+11(SB)/1, $0x0b
+DATA int8Constant51<>+12(SB)/1, $0x0c
+DATA int8Constant51<>+13(SB)/1, $0x0d
+DATA int8Constant51<>+14(SB)/1, $0x0e
+DATA int8Constant51<>+15(SB)/1, $0x0f
+DATA int8Constant51<>+16(SB)/1, $0x0a
+DATA int8Constant51<>+17(SB)/1, $0x0b
+DATA int8Constant51<>+18(SB)/1, $0x0c
+DATA int8Constant51<>+19(SB)/1, $0x0d
+DATA int8Constant51<>+20(SB)/1, $0x0a
+DATA int8Constant51<>+21(SB)/1, $0x0b
+DATA int8Constant51<>+22(SB)/1, $0x0c
+DATA int8Constant51<>+23(SB)/1, $0x0d
+DATA int8Constant51<>+24(SB)/1, $0x0a
+DATA int8Constant51<>+25(SB)/1, $0x0b
+DATA int8Constant51<>+26(SB)/1, $0x0c
+DATA int8Constant51<>+27(SB)/1, $0x0d
+DATA int8Constant51<>+28(SB)/1, $0x0a
+DATA int8Constant51<>+29(SB)/1, $0x0b
+DATA int8Constant51<>+30(SB)/1, $0x0c
+DATA int8Constant51<>+31(SB)/1, $0x0d
+GLOBL int8Constant51<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant52<>+0(SB)/1, $0x51
+DATA int8Constant52<>+1(SB)/1, $0x00
+DATA int8Constant52<>+2(SB)/1, $0x51
+DATA int8Constant52<>+3(SB)/1, $0x00
+DATA int8Constant52<>+4(SB)/1, $0x51
+DATA int8Constant52<>+5(SB)/1, $0x00
+DATA int8Constant52<>+6(SB)/1, $0x51
+DATA int8Constant52<>+7(SB)/1, $0x00
+DATA int8Constant52<>+8(SB)/1, $0x51
+DATA int8Constant52<>+9(SB)/1, $0x00
+DATA int8Constant52<>+10(SB)/1, $0x51
+DATA int8Constant52<>+11(SB)/1, $0x00
+DATA int8Constant52<>+12(SB)/1, $0x51
+DATA int8Constant52<>+13(SB)/1, $0x00
+DATA int8Constant52<>+14(SB)/1, $0x51
+DATA int8Constant52<>+15(SB)/1, $0x00
+DATA int8Constant52<>+16(SB)/1, $0x01
+DATA int8Constant52<>+17(SB)/1, $0x00
+DATA int8Constant52<>+18(SB)/1, $0x01
+DATA int8Constant52<>+19(SB)/1, $0x00
+DATA int8Constant52<>+20(SB)/1, $0x03
+DATA int8Constant52<>+21(SB)/1, $0x00
+DATA int8Constant52<>+22(SB)/1, $0x03
+DATA int8Constant52<>+23(SB)/1, $0x00
+DATA int8Constant52<>+24(SB)/1, $0x09
+DATA int8Constant52<>+25(SB)/1, $0x00
+DATA int8Constant52<>+26(SB)/1, $0x09
+DATA int8Constant52<>+27(SB)/1, $0x00
+DATA int8Constant52<>+28(SB)/1, $0x1b
+DATA int8Constant52<>+29(SB)/1, $0x00
+DATA int8Constant52<>+30(SB)/1, $0x1b
+DATA int8Constant52<>+31(SB)/1, $0x00
+GLOBL int8Constant52<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant53<>+0(SB)/1, $0x7f
+DATA int8Constant53<>+1(SB)/1, $0x00
+DATA int8Constant53<>+2(SB)/1, $0x00
+DATA int8Constant53<>+3(SB)/1, $0x00
+DATA int8Constant53<>+4(SB)/1, $0x7f
+DATA int8Constant53<>+5(SB)/1, $0x00
+DATA int8Constant53<>+6(SB)/1, $0x00
+DATA int8Constant53<>+7(SB)/1, $0x00
+DATA int8Constant53<>+8(SB)/1, $0x7f
+DATA int8Constant53<>+9(SB)/1, $0x00
+DATA int8Constant53<>+10(SB)/1, $0x00
+DATA int8Constant53<>+11(SB)/1, $0x00
+DATA int8Constant53<>+12(SB)/1, $0x7f
+DATA int8Constant53<>+13(SB)/1, $0x00
+DATA int8Constant53<>+14(SB)/1, $0x00
+DATA int8Constant53<>+15(SB)/1, $0x00
+DATA int8Constant53<>+16(SB)/1, $0x7f
+DATA int8Constant53<>+17(SB)/1, $0x00
+DATA int8Constant53<>+18(SB)/1, $0x00
+DATA int8Constant53<>+19(SB)/1, $0x00
+DATA int8Constant53<>+20(SB)/1, $0x7f
+DATA int8Constant53<>+21(SB)/1, $0x00
+DATA int8Constant53<>+22(SB)/1, $0x00
+DATA int8Constant53<>+23(SB)/1, $0x00
+DATA int8Constant53<>+24(SB)/1, $0x7f
+DATA int8Constant53<>+25(SB)/1, $0x00
+DATA int8Constant53<>+26(SB)/1, $0x00
+DATA int8Constant53<>+27(SB)/1, $0x00
+DATA int8Constant53<>+28(SB)/1, $0x7f
+DATA int8Constant53<>+29(SB)/1, $0x00
+DATA int8Constant53<>+30(SB)/1, $0x00
+DATA int8Constant53<>+31(SB)/1, $0x00
+GLOBL int8Constant53<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant54<>+0(SB)/1, $0x00
+DATA int8Constant54<>+1(SB)/1, $0x00
+DATA int8Constant54<>+2(SB)/1, $0x00
+DATA int8Constant54<>+3(SB)/1, $0x7b
+DATA int8Constant54<>+4(SB)/1, $0x00
+DATA int8Constant54<>+5(SB)/1, $0x00
+DATA int8Constant54<>+6(SB)/1, $0x00
+DATA int8Constant54<>+7(SB)/1, $0x7b
+DATA int8Constant54<>+8(SB)/1, $0x00
+DATA int8Constant54<>+9(SB)/1, $0x00
+DATA int8Constant54<>+10(SB)/1, $0x00
+DATA int8Constant54<>+11(SB)/1, $0x7b
+DATA int8Constant54<>+12(SB)/1, $0x00
+DATA int8Constant54<>+13(SB)/1, $0x00
+DATA int8Constant54<>+14(SB)/1, $0x00
+DATA int8Constant54<>+15(SB)/1, $0x7b
+DATA int8Constant54<>+16(SB)/1, $0x00
+DATA int8Constant54<>+17(SB)/1, $0x00
+DATA int8Constant54<>+18(SB)/1, $0x00
+DATA int8Constant54<>+19(SB)/1, $0x7b
+DATA int8Constant54<>+20(SB)/1, $0x00
+DATA int8Constant54<>+21(SB)/1, $0x00
+DATA int8Constant54<>+22(SB)/1, $0x00
+DATA int8Constant54<>+23(SB)/1, $0x7b
+DATA int8Constant54<>+24(SB)/1, $0x00
+DATA int8Constant54<>+25(SB)/1, $0x00
+DATA int8Constant54<>+26(SB)/1, $0x00
+DATA int8Constant54<>+27(SB)/1, $0x7b
+DATA int8Constant54<>+28(SB)/1, $0x00
+DATA int8Constant54<>+29(SB)/1, $0x00
+DATA int8Constant54<>+30(SB)/1, $0x00
+DATA int8Constant54<>+31(SB)/1, $0x7b
+GLOBL int8Constant54<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant55<>+0(SB)/1, $0x00
+DATA int8Constant55<>+1(SB)/1, $0x01
+DATA int8Constant55<>+2(SB)/1, $0x02
+DATA int8Constant55<>+3(SB)/1, $0x03
+DATA int8Constant55<>+4(SB)/1, $0x04
+DATA int8Constant55<>+5(SB)/1, $0x05
+DATA int8Constant55<>+6(SB)/1, $0x06
+DATA int8Constant55<>+7(SB)/1, $0x07
+DATA int8Constant55<>+8(SB)/1, $0x00
+DATA int8Constant55<>+9(SB)/1, $0x01
+DATA int8Constant55<>+10(SB)/1, $0x02
+DATA int8Constant55<>+11(SB)/1, $0x03
+DATA int8Constant55<>+12(SB)/1, $0x04
+DATA int8Constant55<>+13(SB)/1, $0x05
+DATA int8Constant55<>+14(SB)/1, $0x06
+DATA int8Constant55<>+15(SB)/1, $0x07
+DATA int8Constant55<>+16(SB)/1, $0x08
+DATA int8Constant55<>+17(SB)/1, $0x09
+DATA int8Constant55<>+18(SB)/1, $0x0a
+DATA int8Constant55<>+19(SB)/1, $0x0b
+DATA int8Constant55<>+20(SB)/1, $0x0c
+DATA int8Constant55<>+21(SB)/1, $0x0d
+DATA int8Constant55<>+22(SB)/1, $0x0e
+DATA int8Constant55<>+23(SB)/1, $0x0f
+DATA int8Constant55<>+24(SB)/1, $0x08
+DATA int8Constant55<>+25(SB)/1, $0x09
+DATA int8Constant55<>+26(SB)/1, $0x0a
+DATA int8Constant55<>+27(SB)/1, $0x0b
+DATA int8Constant55<>+28(SB)/1, $0x0c
+DATA int8Constant55<>+29(SB)/1, $0x0d
+DATA int8Constant55<>+30(SB)/1, $0x0e
+DATA int8Constant55<>+31(SB)/1, $0x0f
+GLOBL int8Constant55<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant56<>+0(SB)/1, $0x00
+DATA int8Constant56<>+1(SB)/1, $0x00
+DATA int8Constant56<>+2(SB)/1, $0x00
+DATA int8Constant56<>+3(SB)/1, $0x00
+DATA int8Constant56<>+4(SB)/1, $0x00
+DATA int8Constant56<>+5(SB)/1, $0x00
+DATA int8Constant56<>+6(SB)/1, $0x00
+DATA int8Constant56<>+7(SB)/1, $0x00
+DATA int8Constant56<>+8(SB)/1, $0x04
+DATA int8Constant56<>+9(SB)/1, $0x00
+DATA int8Constant56<>+10(SB)/1, $0x00
+DATA int8Constant56<>+11(SB)/1, $0x00
+DATA int8Constant56<>+12(SB)/1, $0x00
+DATA int8Constant56<>+13(SB)/1, $0x00
+DATA int8Constant56<>+14(SB)/1, $0x00
+DATA int8Constant56<>+15(SB)/1, $0x00
+DATA int8Constant56<>+16(SB)/1, $0x00
+DATA int8Constant56<>+17(SB)/1, $0x00
+DATA int8Constant56<>+18(SB)/1, $0x00
+DATA int8Constant56<>+19(SB)/1, $0x00
+DATA int8Constant56<>+20(SB)/1, $0x00
+DATA int8Constant56<>+21(SB)/1, $0x00
+DATA int8Constant56<>+22(SB)/1, $0x00
+DATA int8Constant56<>+23(SB)/1, $0x00
+DATA int8Constant56<>+24(SB)/1, $0x04
+DATA int8Constant56<>+25(SB)/1, $0x00
+DATA int8Constant56<>+26(SB)/1, $0x00
+DATA int8Constant56<>+27(SB)/1, $0x00
+DATA int8Constant56<>+28(SB)/1, $0x00
+DATA int8Constant56<>+29(SB)/1, $0x00
+DATA int8Constant56<>+30(SB)/1, $0x00
+DATA int8Constant56<>+31(SB)/1, $0x00
+GLOBL int8Constant56<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant57<>+0(SB)/1, $0x00
+DATA int8Constant57<>+1(SB)/1, $0x02
+DATA int8Constant57<>+2(SB)/1, $0x00
+DATA int8Constant57<>+3(SB)/1, $0x02
+DATA int8Constant57<>+4(SB)/1, $0x00
+DATA int8Constant57<>+5(SB)/1, $0x02
+DATA int8Constant57<>+6(SB)/1, $0x00
+DATA int8Constant57<>+7(SB)/1, $0x02
+DATA int8Constant57<>+8(SB)/1, $0x00
+DATA int8Constant57<>+9(SB)/1, $0x02
+DATA int8Constant57<>+10(SB)/1, $0x00
+DATA int8Constant57<>+11(SB)/1, $0x02
+DATA int8Constant57<>+12(SB)/1, $0x00
+DATA int8Constant57<>+13(SB)/1, $0x02
+DATA int8Constant57<>+14(SB)/1, $0x00
+DATA int8Constant57<>+15(SB)/1, $0x02
+DATA int8Constant57<>+16(SB)/1, $0x00
+DATA int8Constant57<>+17(SB)/1, $0x02
+DATA int8Constant57<>+18(SB)/1, $0x00
+DATA int8Constant57<>+19(SB)/1, $0x02
+DATA int8Constant57<>+20(SB)/1, $0x00
+DATA int8Constant57<>+21(SB)/1, $0x02
+DATA int8Constant57<>+22(SB)/1, $0x00
+DATA int8Constant57<>+23(SB)/1, $0x02
+DATA int8Constant57<>+24(SB)/1, $0x00
+DATA int8Constant57<>+25(SB)/1, $0x02
+DATA int8Constant57<>+26(SB)/1, $0x00
+DATA int8Constant57<>+27(SB)/1, $0x02
+DATA int8Constant57<>+28(SB)/1, $0x00
+DATA int8Constant57<>+29(SB)/1, $0x02
+DATA int8Constant57<>+30(SB)/1, $0x00
+DATA int8Constant57<>+31(SB)/1, $0x02
+GLOBL int8Constant57<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant58<>+0(SB)/1, $0x00
+DATA int8Constant58<>+1(SB)/1, $0x00
+DATA int8Constant58<>+2(SB)/1, $0x00
+DATA int8Constant58<>+3(SB)/1, $0x00
+DATA int8Constant58<>+4(SB)/1, $0x01
+DATA int8Constant58<>+5(SB)/1, $0x01
+DATA int8Constant58<>+6(SB)/1, $0x01
+DATA int8Constant58<>+7(SB)/1, $0x01
+DATA int8Constant58<>+8(SB)/1, $0x02
+DATA int8Constant58<>+9(SB)/1, $0x02
+DATA int8Constant58<>+10(SB)/1, $0x02
+DATA int8Constant58<>+11(SB)/1, $0x02
+DATA int8Constant58<>+12(SB)/1, $0x03
+DATA int8Constant58<>+13(SB)/1, $0x03
+DATA int8Constant58<>+14(SB)/1, $0x03
+DATA int8Constant58<>+15(SB)/1, $0x03
+DATA int8Constant58<>+16(SB)/1, $0x04
+DATA int8Constant58<>+17(SB)/1, $0x04
+DATA int8Constant58<>+18(SB)/1, $0x04
+DATA int8Constant58<>+19(SB)/1, $0x04
+DATA int8Constant58<>+20(SB)/1, $0x05
+DATA int8Constant58<>+21(SB)/1, $0x05
+DATA int8Constant58<>+22(SB)/1, $0x05
+DATA int8Constant58<>+23(SB)/1, $0x05
+DATA int8Constant58<>+24(SB)/1, $0x06
+DATA int8Constant58<>+25(SB)/1, $0x06
+DATA int8Constant58<>+26(SB)/1, $0x06
+DATA int8Constant58<>+27(SB)/1, $0x06
+DATA int8Constant58<>+28(SB)/1, $0x07
+DATA int8Constant58<>+29(SB)/1, $0x07
+DATA int8Constant58<>+30(SB)/1, $0x07
+DATA int8Constant58<>+31(SB)/1, $0x07
+GLOBL int8Constant58<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant59<>+0(SB)/1, $0x03
+DATA int8Constant59<>+1(SB)/1, $0x0c
+DATA int8Constant59<>+2(SB)/1, $0x03
+DATA int8Constant59<>+3(SB)/1, $0x0c
+DATA int8Constant59<>+4(SB)/1, $0x03
+DATA int8Constant59<>+5(SB)/1, $0x0c
+DATA int8Constant59<>+6(SB)/1, $0x03
+DATA int8Constant59<>+7(SB)/1, $0x0c
+DATA int8Constant59<>+8(SB)/1, $0x03
+DATA int8Constant59<>+9(SB)/1, $0x0c
+DATA int8Constant59<>+10(SB)/1, $0x03
+DATA int8Constant59<>+11(SB)/1, $0x0c
+DATA int8Constant59<>+12(SB)/1, $0x03
+DATA int8Constant59<>+13(SB)/1, $0x0c
+DATA int8Constant59<>+14(SB)/1, $0x03
+DATA int8Constant59<>+15(SB)/1, $0x0c
+DATA int8Constant59<>+16(SB)/1, $0x03
+DATA int8Constant59<>+17(SB)/1, $0x0c
+DATA int8Constant59<>+18(SB)/1, $0x03
+DATA int8Constant59<>+19(SB)/1, $0x0c
+DATA int8Constant59<>+20(SB)/1, $0x03
+DATA int8Constant59<>+21(SB)/1, $0x0c
+DATA int8Constant59<>+22(SB)/1, $0x03
+DATA int8Constant59<>+23(SB)/1, $0x0c
+DATA int8Constant59<>+24(SB)/1, $0x03
+DATA int8Constant59<>+25(SB)/1, $0x0c
+DATA int8Constant59<>+26(SB)/1, $0x03
+DATA int8Constant59<>+27(SB)/1, $0x0c
+DATA int8Constant59<>+28(SB)/1, $0x03
+DATA int8Constant59<>+29(SB)/1, $0x0c
+DATA int8Constant59<>+30(SB)/1, $0x03
+DATA int8Constant59<>+31(SB)/1, $0x0c
+GLOBL int8Constant59<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant60<>+0(SB)/1, $0x00
+DATA int8Constant60<>+1(SB)/1, $0x01
+DATA int8Constant60<>+2(SB)/1, $0x02
+DATA int8Constant60<>+3(SB)/1, $0x03
+DATA int8Constant60<>+4(SB)/1, $0x01
+DATA int8Constant60<>+5(SB)/1, $0x02
+DATA int8Constant60<>+6(SB)/1, $0x03
+DATA int8Constant60<>+7(SB)/1, $0x04
+DATA int8Constant60<>+8(SB)/1, $0x02
+DATA int8Constant60<>+9(SB)/1, $0x03
+DATA int8Constant60<>+10(SB)/1, $0x04
+DATA int8Constant60<>+11(SB)/1, $0x05
+DATA int8Constant60<>+12(SB)/1, $0x03
+DATA int8Constant60<>+13(SB)/1, $0x04
+DATA int8Constant60<>+14(SB)/1, $0x05
+DATA int8Constant60<>+15(SB)/1, $0x06
+DATA int8Constant60<>+16(SB)/1, $0x00
+DATA int8Constant60<>+17(SB)/1, $0x01
+DATA int8Constant60<>+18(SB)/1, $0x02
+DATA int8Constant60<>+19(SB)/1, $0x03
+DATA int8Constant60<>+20(SB)/1, $0x01
+DATA int8Constant60<>+21(SB)/1, $0x02
+DATA int8Constant60<>+22(SB)/1, $0x03
+DATA int8Constant60<>+23(SB)/1, $0x04
+DATA int8Constant60<>+24(SB)/1, $0x02
+DATA int8Constant60<>+25(SB)/1, $0x03
+DATA int8Constant60<>+26(SB)/1, $0x04
+DATA int8Constant60<>+27(SB)/1, $0x05
+DATA int8Constant60<>+28(SB)/1, $0x03
+DATA int8Constant60<>+29(SB)/1, $0x04
+DATA int8Constant60<>+30(SB)/1, $0x05
+DATA int8Constant60<>+31(SB)/1, $0x06
+GLOBL int8Constant60<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant61<>+0(SB)/1, $0x08
+DATA int8Constant61<>+1(SB)/1, $0x08
+DATA int8Constant61<>+2(SB)/1, $0x08
+DATA int8Constant61<>+3(SB)/1, $0x08
+DATA int8Constant61<>+4(SB)/1, $0x09
+DATA int8Constant61<>+5(SB)/1, $0x09
+DATA int8Constant61<>+6(SB)/1, $0x09
+DATA int8Constant61<>+7(SB)/1, $0x09
+DATA int8Constant61<>+8(SB)/1, $0x0a
+DATA int8Constant61<>+9(SB)/1, $0x0a
+DATA int8Constant61<>+10(SB)/1, $0x0a
+DATA int8Constant61<>+11(SB)/1, $0x0a
+DATA int8Constant61<>+12(SB)/1, $0x0b
+DATA int8Constant61<>+13(SB)/1, $0x0b
+DATA int8Constant61<>+14(SB)/1, $0x0b
+DATA int8Constant61<>+15(SB)/1, $0x0b
+DATA int8Constant61<>+16(SB)/1, $0x0c
+DATA int8Constant61<>+17(SB)/1, $0x0c
+DATA int8Constant61<>+18(SB)/1, $0x0c
+DATA int8Constant61<>+19(SB)/1, $0x0c
+DATA int8Constant61<>+20(SB)/1, $0x0d
+DATA int8Constant61<>+21(SB)/1, $0x0d
+DATA int8Constant61<>+22(SB)/1, $0x0d
+DATA int8Constant61<>+23(SB)/1, $0x0d
+DATA int8Constant61<>+24(SB)/1, $0x0e
+DATA int8Constant61<>+25(SB)/1, $0x0e
+DATA int8Constant61<>+26(SB)/1, $0x0e
+DATA int8Constant61<>+27(SB)/1, $0x0e
+DATA int8Constant61<>+28(SB)/1, $0x0f
+DATA int8Constant61<>+29(SB)/1, $0x0f
+DATA int8Constant61<>+30(SB)/1, $0x0f
+DATA int8Constant61<>+31(SB)/1, $0x0f
+GLOBL int8Constant61<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant62<>+0(SB)/1, $0x00
+DATA int8Constant62<>+1(SB)/1, $0x80
+DATA int8Constant62<>+2(SB)/1, $0x01
+DATA int8Constant62<>+3(SB)/1, $0x80
+DATA int8Constant62<>+4(SB)/1, $0x02
+DATA int8Constant62<>+5(SB)/1, $0x80
+DATA int8Constant62<>+6(SB)/1, $0x03
+DATA int8Constant62<>+7(SB)/1, $0x80
+DATA int8Constant62<>+8(SB)/1, $0x04
+DATA int8Constant62<>+9(SB)/1, $0x80
+DATA int8Constant62<>+10(SB)/1, $0x05
+DATA int8Constant62<>+11(SB)/1, $0x80
+DATA int8Constant62<>+12(SB)/1, $0x06
+DATA int8Constant62<>+13(SB)/1, $0x80
+DATA int8Constant62<>+14(SB)/1, $0x07
+DATA int8Constant62<>+15(SB)/1, $0x80
+DATA int8Constant62<>+16(SB)/1, $0x00
+DATA int8Constant62<>+17(SB)/1, $0x80
+DATA int8Constant62<>+18(SB)/1, $0x01
+DATA int8Constant62<>+19(SB)/1, $0x80
+DATA int8Constant62<>+20(SB)/1, $0x02
+DATA int8Constant62<>+21(SB)/1, $0x80
+DATA int8Constant62<>+22(SB)/1, $0x03
+DATA int8Constant62<>+23(SB)/1, $0x80
+DATA int8Constant62<>+24(SB)/1, $0x04
+DATA int8Constant62<>+25(SB)/1, $0x80
+DATA int8Constant62<>+26(SB)/1, $0x05
+DATA int8Constant62<>+27(SB)/1, $0x80
+DATA int8Constant62<>+28(SB)/1, $0x06
+DATA int8Constant62<>+29(SB)/1, $0x80
+DATA int8Constant62<>+30(SB)/1, $0x07
+DATA int8Constant62<>+31(SB)/1, $0x80
+GLOBL int8Constant62<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant63<>+0(SB)/1, $0x00
+DATA int8Constant63<>+1(SB)/1, $0x80
+DATA int8Constant63<>+2(SB)/1, $0x00
+DATA int8Constant63<>+3(SB)/1, $0x80
+DATA int8Constant63<>+4(SB)/1, $0x00
+DATA int8Constant63<>+5(SB)/1, $0x01
+DATA int8Constant63<>+6(SB)/1, $0x01
+DATA int8Constant63<>+7(SB)/1, $0x80
+DATA int8Constant63<>+8(SB)/1, $0x02
+DATA int8Constant63<>+9(SB)/1, $0x80
+DATA int8Constant63<>+10(SB)/1, $0x02
+DATA int8Constant63<>+11(SB)/1, $0x80
+DATA int8Constant63<>+12(SB)/1, $0x02
+DATA int8Constant63<>+13(SB)/1, $0x03
+DATA int8Constant63<>+14(SB)/1, $0x03
+DATA int8Constant63<>+15(SB)/1, $0x80
+DATA int8Constant63<>+16(SB)/1, $0x04
+DATA int8Constant63<>+17(SB)/1, $0x80
+DATA int8Constant63<>+18(SB)/1, $0x04
+DATA int8Constant63<>+19(SB)/1, $0x80
+DATA int8Constant63<>+20(SB)/1, $0x04
+DATA int8Constant63<>+21(SB)/1, $0x05
+DATA int8Constant63<>+22(SB)/1, $0x05
+DATA int8Constant63<>+23(SB)/1, $0x80
+DATA int8Constant63<>+24(SB)/1, $0x06
+DATA int8Constant63<>+25(SB)/1, $0x80
+DATA int8Constant63<>+26(SB)/1, $0x06
+DATA int8Constant63<>+27(SB)/1, $0x80
+DATA int8Constant63<>+28(SB)/1, $0x06
+DATA int8Constant63<>+29(SB)/1, $0x07
+DATA int8Constant63<>+30(SB)/1, $0x07
+DATA int8Constant63<>+31(SB)/1, $0x80
+GLOBL int8Constant63<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant64<>+0(SB)/1, $0x80
+DATA int8Constant64<>+1(SB)/1, $0x00
+DATA int8Constant64<>+2(SB)/1, $0x10
+DATA int8Constant64<>+3(SB)/1, $0x00
+DATA int8Constant64<>+4(SB)/1, $0x02
+DATA int8Constant64<>+5(SB)/1, $0x00
+DATA int8Constant64<>+6(SB)/1, $0x40
+DATA int8Constant64<>+7(SB)/1, $0x00
+DATA int8Constant64<>+8(SB)/1, $0x80
+DATA int8Constant64<>+9(SB)/1, $0x00
+DATA int8Constant64<>+10(SB)/1, $0x10
+DATA int8Constant64<>+11(SB)/1, $0x00
+DATA int8Constant64<>+12(SB)/1, $0x02
+DATA int8Constant64<>+13(SB)/1, $0x00
+DATA int8Constant64<>+14(SB)/1, $0x40
+DATA int8Constant64<>+15(SB)/1, $0x00
+DATA int8Constant64<>+16(SB)/1, $0x80
+DATA int8Constant64<>+17(SB)/1, $0x00
+DATA int8Constant64<>+18(SB)/1, $0x10
+DATA int8Constant64<>+19(SB)/1, $0x00
+DATA int8Constant64<>+20(SB)/1, $0x02
+DATA int8Constant64<>+21(SB)/1, $0x00
+DATA int8Constant64<>+22(SB)/1, $0x40
+DATA int8Constant64<>+23(SB)/1, $0x00
+DATA int8Constant64<>+24(SB)/1, $0x80
+DATA int8Constant64<>+25(SB)/1, $0x00
+DATA int8Constant64<>+26(SB)/1, $0x10
+DATA int8Constant64<>+27(SB)/1, $0x00
+DATA int8Constant64<>+28(SB)/1, $0x02
+DATA int8Constant64<>+29(SB)/1, $0x00
+DATA int8Constant64<>+30(SB)/1, $0x40
+DATA int8Constant64<>+31(SB)/1, $0x00
+GLOBL int8Constant64<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant65<>+0(SB)/1, $0x07
+DATA int8Constant65<>+1(SB)/1, $0x00
+DATA int8Constant65<>+2(SB)/1, $0x07
+DATA int8Constant65<>+3(SB)/1, $0x00
+DATA int8Constant65<>+4(SB)/1, $0x07
+DATA int8Constant65<>+5(SB)/1, $0x00
+DATA int8Constant65<>+6(SB)/1, $0x07
+DATA int8Constant65<>+7(SB)/1, $0x00
+DATA int8Constant65<>+8(SB)/1, $0x07
+DATA int8Constant65<>+9(SB)/1, $0x00
+DATA int8Constant65<>+10(SB)/1, $0x07
+DATA int8Constant65<>+11(SB)/1, $0x00
+DATA int8Constant65<>+12(SB)/1, $0x07
+DATA int8Constant65<>+13(SB)/1, $0x00
+DATA int8Constant65<>+14(SB)/1, $0x07
+DATA int8Constant65<>+15(SB)/1, $0x00
+DATA int8Constant65<>+16(SB)/1, $0x07
+DATA int8Constant65<>+17(SB)/1, $0x00
+DATA int8Constant65<>+18(SB)/1, $0x07
+DATA int8Constant65<>+19(SB)/1, $0x00
+DATA int8Constant65<>+20(SB)/1, $0x07
+DATA int8Constant65<>+21(SB)/1, $0x00
+DATA int8Constant65<>+22(SB)/1, $0x07
+DATA int8Constant65<>+23(SB)/1, $0x00
+DATA int8Constant65<>+24(SB)/1, $0x07
+DATA int8Constant65<>+25(SB)/1, $0x00
+DATA int8Constant65<>+26(SB)/1, $0x07
+DATA int8Constant65<>+27(SB)/1, $0x00
+DATA int8Constant65<>+28(SB)/1, $0x07
+DATA int8Constant65<>+29(SB)/1, $0x00
+DATA int8Constant65<>+30(SB)/1, $0x07
+DATA int8Constant65<>+31(SB)/1, $0x00
+GLOBL int8Constant65<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant66<>+0(SB)/1, $0x08
+DATA int8Constant66<>+1(SB)/1, $0x80
+DATA int8Constant66<>+2(SB)/1, $0x08
+DATA int8Constant66<>+3(SB)/1, $0x80
+DATA int8Constant66<>+4(SB)/1, $0x08
+DATA int8Constant66<>+5(SB)/1, $0x09
+DATA int8Constant66<>+6(SB)/1, $0x09
+DATA int8Constant66<>+7(SB)/1, $0x80
+DATA int8Constant66<>+8(SB)/1, $0x0a
+DATA int8Constant66<>+9(SB)/1, $0x80
+DATA int8Constant66<>+10(SB)/1, $0x0a
+DATA int8Constant66<>+11(SB)/1, $0x80
+DATA int8Constant66<>+12(SB)/1, $0x0a
+DATA int8Constant66<>+13(SB)/1, $0x0b
+DATA int8Constant66<>+14(SB)/1, $0x0b
+DATA int8Constant66<>+15(SB)/1, $0x80
+DATA int8Constant66<>+16(SB)/1, $0x0c
+DATA int8Constant66<>+17(SB)/1, $0x80
+DATA int8Constant66<>+18(SB)/1, $0x0c
+DATA int8Constant66<>+19(SB)/1, $0x80
+DATA int8Constant66<>+20(SB)/1, $0x0c
+DATA int8Constant66<>+21(SB)/1, $0x0d
+DATA int8Constant66<>+22(SB)/1, $0x0d
+DATA int8Constant66<>+23(SB)/1, $0x80
+DATA int8Constant66<>+24(SB)/1, $0x0e
+DATA int8Constant66<>+25(SB)/1, $0x80
+DATA int8Constant66<>+26(SB)/1, $0x0e
+DATA int8Constant66<>+27(SB)/1, $0x80
+DATA int8Constant66<>+28(SB)/1, $0x0e
+DATA int8Constant66<>+29(SB)/1, $0x0f
+DATA int8Constant66<>+30(SB)/1, $0x0f
+DATA int8Constant66<>+31(SB)/1, $0x80
+GLOBL int8Constant66<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant67<>+0(SB)/1, $0x01
+DATA int8Constant67<>+1(SB)/1, $0x80
+DATA int8Constant67<>+2(SB)/1, $0x03
+DATA int8Constant67<>+3(SB)/1, $0x80
+DATA int8Constant67<>+4(SB)/1, $0x05
+DATA int8Constant67<>+5(SB)/1, $0x80
+DATA int8Constant67<>+6(SB)/1, $0x07
+DATA int8Constant67<>+7(SB)/1, $0x80
+DATA int8Constant67<>+8(SB)/1, $0x09
+DATA int8Constant67<>+9(SB)/1, $0x80
+DATA int8Constant67<>+10(SB)/1, $0x0b
+DATA int8Constant67<>+11(SB)/1, $0x80
+DATA int8Constant67<>+12(SB)/1, $0x0d
+DATA int8Constant67<>+13(SB)/1, $0x80
+DATA int8Constant67<>+14(SB)/1, $0x0f
+DATA int8Constant67<>+15(SB)/1, $0x80
+DATA int8Constant67<>+16(SB)/1, $0x0f
+DATA int8Constant67<>+17(SB)/1, $0x80
+DATA int8Constant67<>+18(SB)/1, $0x0f
+DATA int8Constant67<>+19(SB)/1, $0x80
+DATA int8Constant67<>+20(SB)/1, $0x0f
+DATA int8Constant67<>+21(SB)/1, $0x80
+DATA int8Constant67<>+22(SB)/1, $0x0f
+DATA int8Constant67<>+23(SB)/1, $0x80
+DATA int8Constant67<>+24(SB)/1, $0x0f
+DATA int8Constant67<>+25(SB)/1, $0x80
+DATA int8Constant67<>+26(SB)/1, $0x0f
+DATA int8Constant67<>+27(SB)/1, $0x80
+DATA int8Constant67<>+28(SB)/1, $0x0f
+DATA int8Constant67<>+29(SB)/1, $0x80
+DATA int8Constant67<>+30(SB)/1, $0x0f
+DATA int8Constant67<>+31(SB)/1, $0x80
+GLOBL int8Constant67<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant68<>+0(SB)/1, $0x02
+DATA int8Constant68<>+1(SB)/1, $0x02
+DATA int8Constant68<>+2(SB)/1, $0x02
+DATA int8Constant68<>+3(SB)/1, $0x02
+DATA int8Constant68<>+4(SB)/1, $0x02
+DATA int8Constant68<>+5(SB)/1, $0x02
+DATA int8Constant68<>+6(SB)/1, $0x02
+DATA int8Constant68<>+7(SB)/1, $0x02
+DATA int8Constant68<>+8(SB)/1, $0x02
+DATA int8Constant68<>+9(SB)/1, $0x02
+DATA int8Constant68<>+10(SB)/1, $0x02
+DATA int8Constant68<>+11(SB)/1, $0x02
+DATA int8Constant68<>+12(SB)/1, $0x02
+DATA int8Constant68<>+13(SB)/1, $0x02
+DATA int8Constant68<>+14(SB)/1, $0x02
+DATA int8Constant68<>+15(SB)/1, $0x02
+DATA int8Constant68<>+16(SB)/1, $0x02
+DATA int8Constant68<>+17(SB)/1, $0x02
+DATA int8Constant68<>+18(SB)/1, $0x02
+DATA int8Constant68<>+19(SB)/1, $0x02
+DATA int8Constant68<>+20(SB)/1, $0x02
+DATA int8Constant68<>+21(SB)/1, $0x02
+DATA int8Constant68<>+22(SB)/1, $0x02
+DATA int8Constant68<>+23(SB)/1, $0x02
+DATA int8Constant68<>+24(SB)/1, $0x02
+DATA int8Constant68<>+25(SB)/1, $0x02
+DATA int8Constant68<>+26(SB)/1, $0x02
+DATA int8Constant68<>+27(SB)/1, $0x02
+DATA int8Constant68<>+28(SB)/1, $0x02
+DATA int8Constant68<>+29(SB)/1, $0x02
+DATA int8Constant68<>+30(SB)/1, $0x02
+DATA int8Constant68<>+31(SB)/1, $0x02
+GLOBL int8Constant68<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant69<>+0(SB)/1, $0x01
+DATA int8Constant69<>+1(SB)/1, $0x80
+DATA int8Constant69<>+2(SB)/1, $0x80
+DATA int8Constant69<>+3(SB)/1, $0x80
+DATA int8Constant69<>+4(SB)/1, $0x03
+DATA int8Constant69<>+5(SB)/1, $0x80
+DATA int8Constant69<>+6(SB)/1, $0x80
+DATA int8Constant69<>+7(SB)/1, $0x80
+DATA int8Constant69<>+8(SB)/1, $0x05
+DATA int8Constant69<>+9(SB)/1, $0x80
+DATA int8Constant69<>+10(SB)/1, $0x80
+DATA int8Constant69<>+11(SB)/1, $0x80
+DATA int8Constant69<>+12(SB)/1, $0x07
+DATA int8Constant69<>+13(SB)/1, $0x80
+DATA int8Constant69<>+14(SB)/1, $0x80
+DATA int8Constant69<>+15(SB)/1, $0x80
+DATA int8Constant69<>+16(SB)/1, $0x09
+DATA int8Constant69<>+17(SB)/1, $0x80
+DATA int8Constant69<>+18(SB)/1, $0x80
+DATA int8Constant69<>+19(SB)/1, $0x80
+DATA int8Constant69<>+20(SB)/1, $0x0b
+DATA int8Constant69<>+21(SB)/1, $0x80
+DATA int8Constant69<>+22(SB)/1, $0x80
+DATA int8Constant69<>+23(SB)/1, $0x80
+DATA int8Constant69<>+24(SB)/1, $0x0d
+DATA int8Constant69<>+25(SB)/1, $0x80
+DATA int8Constant69<>+26(SB)/1, $0x80
+DATA int8Constant69<>+27(SB)/1, $0x80
+DATA int8Constant69<>+28(SB)/1, $0x0f
+DATA int8Constant69<>+29(SB)/1, $0x80
+DATA int8Constant69<>+30(SB)/1, $0x80
+DATA int8Constant69<>+31(SB)/1, $0x80
+GLOBL int8Constant69<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant70<>+0(SB)/1, $0x07
+DATA int8Constant70<>+1(SB)/1, $0x00
+DATA int8Constant70<>+2(SB)/1, $0x00
+DATA int8Constant70<>+3(SB)/1, $0x00
+DATA int8Constant70<>+4(SB)/1, $0x07
+DATA int8Constant70<>+5(SB)/1, $0x00
+DATA int8Constant70<>+6(SB)/1, $0x00
+DATA int8Constant70<>+7(SB)/1, $0x00
+DATA int8Constant70<>+8(SB)/1, $0x07
+DATA int8Constant70<>+9(SB)/1, $0x00
+DATA int8Constant70<>+10(SB)/1, $0x00
+DATA int8Constant70<>+11(SB)/1, $0x00
+DATA int8Constant70<>+12(SB)/1, $0x07
+DATA int8Constant70<>+13(SB)/1, $0x00
+DATA int8Constant70<>+14(SB)/1, $0x00
+DATA int8Constant70<>+15(SB)/1, $0x00
+DATA int8Constant70<>+16(SB)/1, $0x07
+DATA int8Constant70<>+17(SB)/1, $0x00
+DATA int8Constant70<>+18(SB)/1, $0x00
+DATA int8Constant70<>+19(SB)/1, $0x00
+DATA int8Constant70<>+20(SB)/1, $0x07
+DATA int8Constant70<>+21(SB)/1, $0x00
+DATA int8Constant70<>+22(SB)/1, $0x00
+DATA int8Constant70<>+23(SB)/1, $0x00
+DATA int8Constant70<>+24(SB)/1, $0x07
+DATA int8Constant70<>+25(SB)/1, $0x00
+DATA int8Constant70<>+26(SB)/1, $0x00
+DATA int8Constant70<>+27(SB)/1, $0x00
+DATA int8Constant70<>+28(SB)/1, $0x07
+DATA int8Constant70<>+29(SB)/1, $0x00
+DATA int8Constant70<>+30(SB)/1, $0x00
+DATA int8Constant70<>+31(SB)/1, $0x00
+GLOBL int8Constant70<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant71<>+0(SB)/1, $0x00
+DATA int8Constant71<>+1(SB)/1, $0x00
+DATA int8Constant71<>+2(SB)/1, $0x80
+DATA int8Constant71<>+3(SB)/1, $0x3e
+DATA int8Constant71<>+4(SB)/1, $0x00
+DATA int8Constant71<>+5(SB)/1, $0x00
+DATA int8Constant71<>+6(SB)/1, $0x80
+DATA int8Constant71<>+7(SB)/1, $0x3e
+DATA int8Constant71<>+8(SB)/1, $0x00
+DATA int8Constant71<>+9(SB)/1, $0x00
+DATA int8Constant71<>+10(SB)/1, $0x80
+DATA int8Constant71<>+11(SB)/1, $0x3e
+DATA int8Constant71<>+12(SB)/1, $0x00
+DATA int8Constant71<>+13(SB)/1, $0x00
+DATA int8Constant71<>+14(SB)/1, $0x80
+DATA int8Constant71<>+15(SB)/1, $0x3e
+DATA int8Constant71<>+16(SB)/1, $0x00
+DATA int8Constant71<>+17(SB)/1, $0x00
+DATA int8Constant71<>+18(SB)/1, $0x80
+DATA int8Constant71<>+19(SB)/1, $0x3e
+DATA int8Constant71<>+20(SB)/1, $0x00
+DATA int8Constant71<>+21(SB)/1, $0x00
+DATA int8Constant71<>+22(SB)/1, $0x80
+DATA int8Constant71<>+23(SB)/1, $0x3e
+DATA int8Constant71<>+24(SB)/1, $0x00
+DATA int8Constant71<>+25(SB)/1, $0x00
+DATA int8Constant71<>+26(SB)/1, $0x80
+DATA int8Constant71<>+27(SB)/1, $0x3e
+DATA int8Constant71<>+28(SB)/1, $0x00
+DATA int8Constant71<>+29(SB)/1, $0x00
+DATA int8Constant71<>+30(SB)/1, $0x80
+DATA int8Constant71<>+31(SB)/1, $0x3e
+GLOBL int8Constant71<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant72<>+0(SB)/1, $0x00
+DATA int8Constant72<>+1(SB)/1, $0x00
+DATA int8Constant72<>+2(SB)/1, $0x00
+DATA int8Constant72<>+3(SB)/1, $0x3e
+DATA int8Constant72<>+4(SB)/1, $0x00
+DATA int8Constant72<>+5(SB)/1, $0x00
+DATA int8Constant72<>+6(SB)/1, $0x00
+DATA int8Constant72<>+7(SB)/1, $0x3e
+DATA int8Constant72<>+8(SB)/1, $0x00
+DATA int8Constant72<>+9(SB)/1, $0x00
+DATA int8Constant72<>+10(SB)/1, $0x00
+DATA int8Constant72<>+11(SB)/1, $0x3e
+DATA int8Constant72<>+12(SB)/1, $0x00
+DATA int8Constant72<>+13(SB)/1, $0x00
+DATA int8Constant72<>+14(SB)/1, $0x00
+DATA int8Constant72<>+15(SB)/1, $0x3e
+DATA int8Constant72<>+16(SB)/1, $0x00
+DATA int8Constant72<>+17(SB)/1, $0x00
+DATA int8Constant72<>+18(SB)/1, $0x00
+DATA int8Constant72<>+19(SB)/1, $0x3e
+DATA int8Constant72<>+20(SB)/1, $0x00
+DATA int8Constant72<>+21(SB)/1, $0x00
+DATA int8Constant72<>+22(SB)/1, $0x00
+DATA int8Constant72<>+23(SB)/1, $0x3e
+DATA int8Constant72<>+24(SB)/1, $0x00
+DATA int8Constant72<>+25(SB)/1, $0x00
+DATA int8Constant72<>+26(SB)/1, $0x00
+DATA int8Constant72<>+27(SB)/1, $0x3e
+DATA int8Constant72<>+28(SB)/1, $0x00
+DATA int8Constant72<>+29(SB)/1, $0x00
+DATA int8Constant72<>+30(SB)/1, $0x00
+DATA int8Constant72<>+31(SB)/1, $0x3e
+GLOBL int8Constant72<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant73<>+0(SB)/1, $0x09
+DATA int8Constant73<>+1(SB)/1, $0x09
+DATA int8Constant73<>+2(SB)/1, $0x09
+DATA int8Constant73<>+3(SB)/1, $0x09
+DATA int8Constant73<>+4(SB)/1, $0x09
+DATA int8Constant73<>+5(SB)/1, $0x09
+DATA int8Constant73<>+6(SB)/1, $0x09
+DATA int8Constant73<>+7(SB)/1, $0x09
+DATA int8Constant73<>+8(SB)/1, $0x09
+DATA int8Constant73<>+9(SB)/1, $0x09
+DATA int8Constant73<>+10(SB)/1, $0x09
+DATA int8Constant73<>+11(SB)/1, $0x09
+DATA int8Constant73<>+12(SB)/1, $0x09
+DATA int8Constant73<>+13(SB)/1, $0x09
+DATA int8Constant73<>+14(SB)/1, $0x09
+DATA int8Constant73<>+15(SB)/1, $0x09
+DATA int8Constant73<>+16(SB)/1, $0x09
+DATA int8Constant73<>+17(SB)/1, $0x09
+DATA int8Constant73<>+18(SB)/1, $0x09
+DATA int8Constant73<>+19(SB)/1, $0x09
+DATA int8Constant73<>+20(SB)/1, $0x09
+DATA int8Constant73<>+21(SB)/1, $0x09
+DATA int8Constant73<>+22(SB)/1, $0x09
+DATA int8Constant73<>+23(SB)/1, $0x09
+DATA int8Constant73<>+24(SB)/1, $0x09
+DATA int8Constant73<>+25(SB)/1, $0x09
+DATA int8Constant73<>+26(SB)/1, $0x09
+DATA int8Constant73<>+27(SB)/1, $0x09
+DATA int8Constant73<>+28(SB)/1, $0x09
+DATA int8Constant73<>+29(SB)/1, $0x09
+DATA int8Constant73<>+30(SB)/1, $0x09
+DATA int8Constant73<>+31(SB)/1, $0x09
+GLOBL int8Constant73<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant74<>+0(SB)/1, $0x00
+DATA int8Constant74<>+1(SB)/1, $0x80
+DATA int8Constant74<>+2(SB)/1, $0x00
+DATA int8Constant74<>+3(SB)/1, $0x80
+DATA int8Constant74<>+4(SB)/1, $0x01
+DATA int8Constant74<>+5(SB)/1, $0x80
+DATA int8Constant74<>+6(SB)/1, $0x01
+DATA int8Constant74<>+7(SB)/1, $0x80
+DATA int8Constant74<>+8(SB)/1, $0x02
+DATA int8Constant74<>+9(SB)/1, $0x80
+DATA int8Constant74<>+10(SB)/1, $0x02
+DATA int8Constant74<>+11(SB)/1, $0x80
+DATA int8Constant74<>+12(SB)/1, $0x03
+DATA int8Constant74<>+13(SB)/1, $0x80
+DATA int8Constant74<>+14(SB)/1, $0x03
+DATA int8Constant74<>+15(SB)/1, $0x80
+DATA int8Constant74<>+16(SB)/1, $0x00
+DATA int8Constant74<>+17(SB)/1, $0x80
+DATA int8Constant74<>+18(SB)/1, $0x00
+DATA int8Constant74<>+19(SB)/1, $0x80
+DATA int8Constant74<>+20(SB)/1, $0x01
+DATA int8Constant74<>+21(SB)/1, $0x80
+DATA int8Constant74<>+22(SB)/1, $0x01
+DATA int8Constant74<>+23(SB)/1, $0x80
+DATA int8Constant74<>+24(SB)/1, $0x02
+DATA int8Constant74<>+25(SB)/1, $0x80
+DATA int8Constant74<>+26(SB)/1, $0x02
+DATA int8Constant74<>+27(SB)/1, $0x80
+DATA int8Constant74<>+28(SB)/1, $0x03
+DATA int8Constant74<>+29(SB)/1, $0x80
+DATA int8Constant74<>+30(SB)/1, $0x03
+DATA int8Constant74<>+31(SB)/1, $0x80
+GLOBL int8Constant74<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant75<>+0(SB)/1, $0x80
+DATA int8Constant75<>+1(SB)/1, $0x00
+DATA int8Constant75<>+2(SB)/1, $0x08
+DATA int8Constant75<>+3(SB)/1, $0x00
+DATA int8Constant75<>+4(SB)/1, $0x80
+DATA int8Constant75<>+5(SB)/1, $0x00
+DATA int8Constant75<>+6(SB)/1, $0x08
+DATA int8Constant75<>+7(SB)/1, $0x00
+DATA int8Constant75<>+8(SB)/1, $0x80
+DATA int8Constant75<>+9(SB)/1, $0x00
+DATA int8Constant75<>+10(SB)/1, $0x08
+DATA int8Constant75<>+11(SB)/1, $0x00
+DATA int8Constant75<>+12(SB)/1, $0x80
+DATA int8Constant75<>+13(SB)/1, $0x00
+DATA int8Constant75<>+14(SB)/1, $0x08
+DATA int8Constant75<>+15(SB)/1, $0x00
+DATA int8Constant75<>+16(SB)/1, $0x80
+DATA int8Constant75<>+17(SB)/1, $0x00
+DATA int8Constant75<>+18(SB)/1, $0x08
+DATA int8Constant75<>+19(SB)/1, $0x00
+DATA int8Constant75<>+20(SB)/1, $0x80
+DATA int8Constant75<>+21(SB)/1, $0x00
+DATA int8Constant75<>+22(SB)/1, $0x08
+DATA int8Constant75<>+23(SB)/1, $0x00
+DATA int8Constant75<>+24(SB)/1, $0x80
+DATA int8Constant75<>+25(SB)/1, $0x00
+DATA int8Constant75<>+26(SB)/1, $0x08
+DATA int8Constant75<>+27(SB)/1, $0x00
+DATA int8Constant75<>+28(SB)/1, $0x80
+DATA int8Constant75<>+29(SB)/1, $0x00
+DATA int8Constant75<>+30(SB)/1, $0x08
+DATA int8Constant75<>+31(SB)/1, $0x00
+GLOBL int8Constant75<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant76<>+0(SB)/1, $0x00
+DATA int8Constant76<>+1(SB)/1, $0x80
+DATA int8Constant76<>+2(SB)/1, $0x00
+DATA int8Constant76<>+3(SB)/1, $0x80
+DATA int8Constant76<>+4(SB)/1, $0x01
+DATA int8Constant76<>+5(SB)/1, $0x80
+DATA int8Constant76<>+6(SB)/1, $0x01
+DATA int8Constant76<>+7(SB)/1, $0x80
+DATA int8Constant76<>+8(SB)/1, $0x02
+DATA int8Constant76<>+9(SB)/1, $0x80
+DATA int8Constant76<>+10(SB)/1, $0x02
+DATA int8Constant76<>+11(SB)/1, $0x80
+DATA int8Constant76<>+12(SB)/1, $0x03
+DATA int8Constant76<>+13(SB)/1, $0x80
+DATA int8Constant76<>+14(SB)/1, $0x03
+DATA int8Constant76<>+15(SB)/1, $0x80
+DATA int8Constant76<>+16(SB)/1, $0x04
+DATA int8Constant76<>+17(SB)/1, $0x80
+DATA int8Constant76<>+18(SB)/1, $0x04
+DATA int8Constant76<>+19(SB)/1, $0x80
+DATA int8Constant76<>+20(SB)/1, $0x05
+DATA int8Constant76<>+21(SB)/1, $0x80
+DATA int8Constant76<>+22(SB)/1, $0x05
+DATA int8Constant76<>+23(SB)/1, $0x80
+DATA int8Constant76<>+24(SB)/1, $0x06
+DATA int8Constant76<>+25(SB)/1, $0x80
+DATA int8Constant76<>+26(SB)/1, $0x06
+DATA int8Constant76<>+27(SB)/1, $0x80
+DATA int8Constant76<>+28(SB)/1, $0x07
+DATA int8Constant76<>+29(SB)/1, $0x80
+DATA int8Constant76<>+30(SB)/1, $0x07
+DATA int8Constant76<>+31(SB)/1, $0x80
+GLOBL int8Constant76<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant77<>+0(SB)/1, $0x10
+DATA int8Constant77<>+1(SB)/1, $0x00
+DATA int8Constant77<>+2(SB)/1, $0x01
+DATA int8Constant77<>+3(SB)/1, $0x00
+DATA int8Constant77<>+4(SB)/1, $0x10
+DATA int8Constant77<>+5(SB)/1, $0x00
+DATA int8Constant77<>+6(SB)/1, $0x01
+DATA int8Constant77<>+7(SB)/1, $0x00
+DATA int8Constant77<>+8(SB)/1, $0x10
+DATA int8Constant77<>+9(SB)/1, $0x00
+DATA int8Constant77<>+10(SB)/1, $0x01
+DATA int8Constant77<>+11(SB)/1, $0x00
+DATA int8Constant77<>+12(SB)/1, $0x10
+DATA int8Constant77<>+13(SB)/1, $0x00
+DATA int8Constant77<>+14(SB)/1, $0x01
+DATA int8Constant77<>+15(SB)/1, $0x00
+DATA int8Constant77<>+16(SB)/1, $0x10
+DATA int8Constant77<>+17(SB)/1, $0x00
+DATA int8Constant77<>+18(SB)/1, $0x01
+DATA int8Constant77<>+19(SB)/1, $0x00
+DATA int8Constant77<>+20(SB)/1, $0x10
+DATA int8Constant77<>+21(SB)/1, $0x00
+DATA int8Constant77<>+22(SB)/1, $0x01
+DATA int8Constant77<>+23(SB)/1, $0x00
+DATA int8Constant77<>+24(SB)/1, $0x10
+DATA int8Constant77<>+25(SB)/1, $0x00
+DATA int8Constant77<>+26(SB)/1, $0x01
+DATA int8Constant77<>+27(SB)/1, $0x00
+DATA int8Constant77<>+28(SB)/1, $0x10
+DATA int8Constant77<>+29(SB)/1, $0x00
+DATA int8Constant77<>+30(SB)/1, $0x01
+DATA int8Constant77<>+31(SB)/1, $0x00
+GLOBL int8Constant77<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant78<>+0(SB)/1, $0x0c
+DATA int8Constant78<>+1(SB)/1, $0x80
+DATA int8Constant78<>+2(SB)/1, $0x0c
+DATA int8Constant78<>+3(SB)/1, $0x80
+DATA int8Constant78<>+4(SB)/1, $0x0c
+DATA int8Constant78<>+5(SB)/1, $0x0d
+DATA int8Constant78<>+6(SB)/1, $0x0d
+DATA int8Constant78<>+7(SB)/1, $0x80
+DATA int8Constant78<>+8(SB)/1, $0x0e
+DATA int8Constant78<>+9(SB)/1, $0x80
+DATA int8Constant78<>+10(SB)/1, $0x0e
+DATA int8Constant78<>+11(SB)/1, $0x80
+DATA int8Constant78<>+12(SB)/1, $0x0e
+DATA int8Constant78<>+13(SB)/1, $0x0f
+DATA int8Constant78<>+14(SB)/1, $0x0f
+DATA int8Constant78<>+15(SB)/1, $0x80
+DATA int8Constant78<>+16(SB)/1, $0x0f
+DATA int8Constant78<>+17(SB)/1, $0x80
+DATA int8Constant78<>+18(SB)/1, $0x0f
+DATA int8Constant78<>+19(SB)/1, $0x80
+DATA int8Constant78<>+20(SB)/1, $0x0f
+DATA int8Constant78<>+21(SB)/1, $0x80
+DATA int8Constant78<>+22(SB)/1, $0x0f
+DATA int8Constant78<>+23(SB)/1, $0x80
+DATA int8Constant78<>+24(SB)/1, $0x0f
+DATA int8Constant78<>+25(SB)/1, $0x80
+DATA int8Constant78<>+26(SB)/1, $0x0f
+DATA int8Constant78<>+27(SB)/1, $0x80
+DATA int8Constant78<>+28(SB)/1, $0x0f
+DATA int8Constant78<>+29(SB)/1, $0x80
+DATA int8Constant78<>+30(SB)/1, $0x0f
+DATA int8Constant78<>+31(SB)/1, $0x80
+GLOBL int8Constant78<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant79<>+0(SB)/1, $0x80
+DATA int8Constant79<>+1(SB)/1, $0x00
+DATA int8Constant79<>+2(SB)/1, $0x10
+DATA int8Constant79<>+3(SB)/1, $0x00
+DATA int8Constant79<>+4(SB)/1, $0x02
+DATA int8Constant79<>+5(SB)/1, $0x00
+DATA int8Constant79<>+6(SB)/1, $0x40
+DATA int8Constant79<>+7(SB)/1, $0x00
+DATA int8Constant79<>+8(SB)/1, $0x80
+DATA int8Constant79<>+9(SB)/1, $0x00
+DATA int8Constant79<>+10(SB)/1, $0x10
+DATA int8Constant79<>+11(SB)/1, $0x00
+DATA int8Constant79<>+12(SB)/1, $0x02
+DATA int8Constant79<>+13(SB)/1, $0x00
+DATA int8Constant79<>+14(SB)/1, $0x40
+DATA int8Constant79<>+15(SB)/1, $0x00
+DATA int8Constant79<>+16(SB)/1, $0x40
+DATA int8Constant79<>+17(SB)/1, $0x00
+DATA int8Constant79<>+18(SB)/1, $0x40
+DATA int8Constant79<>+19(SB)/1, $0x00
+DATA int8Constant79<>+20(SB)/1, $0x40
+DATA int8Constant79<>+21(SB)/1, $0x00
+DATA int8Constant79<>+22(SB)/1, $0x40
+DATA int8Constant79<>+23(SB)/1, $0x00
+DATA int8Constant79<>+24(SB)/1, $0x40
+DATA int8Constant79<>+25(SB)/1, $0x00
+DATA int8Constant79<>+26(SB)/1, $0x40
+DATA int8Constant79<>+27(SB)/1, $0x00
+DATA int8Constant79<>+28(SB)/1, $0x40
+DATA int8Constant79<>+29(SB)/1, $0x00
+DATA int8Constant79<>+30(SB)/1, $0x40
+DATA int8Constant79<>+31(SB)/1, $0x00
+GLOBL int8Constant79<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant80<>+0(SB)/1, $0x00
+DATA int8Constant80<>+1(SB)/1, $0x00
+DATA int8Constant80<>+2(SB)/1, $0x00
+DATA int8Constant80<>+3(SB)/1, $0x00
+DATA int8Constant80<>+4(SB)/1, $0x00
+DATA int8Constant80<>+5(SB)/1, $0x00
+DATA int8Constant80<>+6(SB)/1, $0x00
+DATA int8Constant80<>+7(SB)/1, $0x00
+DATA int8Constant80<>+8(SB)/1, $0x02
+DATA int8Constant80<>+9(SB)/1, $0x02
+DATA int8Constant80<>+10(SB)/1, $0x02
+DATA int8Constant80<>+11(SB)/1, $0x02
+DATA int8Constant80<>+12(SB)/1, $0x02
+DATA int8Constant80<>+13(SB)/1, $0x02
+DATA int8Constant80<>+14(SB)/1, $0x02
+DATA int8Constant80<>+15(SB)/1, $0x02
+DATA int8Constant80<>+16(SB)/1, $0x04
+DATA int8Constant80<>+17(SB)/1, $0x04
+DATA int8Constant80<>+18(SB)/1, $0x04
+DATA int8Constant80<>+19(SB)/1, $0x04
+DATA int8Constant80<>+20(SB)/1, $0x04
+DATA int8Constant80<>+21(SB)/1, $0x04
+DATA int8Constant80<>+22(SB)/1, $0x04
+DATA int8Constant80<>+23(SB)/1, $0x04
+DATA int8Constant80<>+24(SB)/1, $0x06
+DATA int8Constant80<>+25(SB)/1, $0x06
+DATA int8Constant80<>+26(SB)/1, $0x06
+DATA int8Constant80<>+27(SB)/1, $0x06
+DATA int8Constant80<>+28(SB)/1, $0x06
+DATA int8Constant80<>+29(SB)/1, $0x06
+DATA int8Constant80<>+30(SB)/1, $0x06
+DATA int8Constant80<>+31(SB)/1, $0x06
+GLOBL int8Constant80<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant81<>+0(SB)/1, $0x00
+DATA int8Constant81<>+1(SB)/1, $0x80
+DATA int8Constant81<>+2(SB)/1, $0x01
+DATA int8Constant81<>+3(SB)/1, $0x80
+DATA int8Constant81<>+4(SB)/1, $0x02
+DATA int8Constant81<>+5(SB)/1, $0x80
+DATA int8Constant81<>+6(SB)/1, $0x03
+DATA int8Constant81<>+7(SB)/1, $0x80
+DATA int8Constant81<>+8(SB)/1, $0x08
+DATA int8Constant81<>+9(SB)/1, $0x80
+DATA int8Constant81<>+10(SB)/1, $0x09
+DATA int8Constant81<>+11(SB)/1, $0x80
+DATA int8Constant81<>+12(SB)/1, $0x0a
+DATA int8Constant81<>+13(SB)/1, $0x80
+DATA int8Constant81<>+14(SB)/1, $0x0b
+DATA int8Constant81<>+15(SB)/1, $0x80
+DATA int8Constant81<>+16(SB)/1, $0x00
+DATA int8Constant81<>+17(SB)/1, $0x80
+DATA int8Constant81<>+18(SB)/1, $0x01
+DATA int8Constant81<>+19(SB)/1, $0x80
+DATA int8Constant81<>+20(SB)/1, $0x02
+DATA int8Constant81<>+21(SB)/1, $0x80
+DATA int8Constant81<>+22(SB)/1, $0x03
+DATA int8Constant81<>+23(SB)/1, $0x80
+DATA int8Constant81<>+24(SB)/1, $0x08
+DATA int8Constant81<>+25(SB)/1, $0x80
+DATA int8Constant81<>+26(SB)/1, $0x09
+DATA int8Constant81<>+27(SB)/1, $0x80
+DATA int8Constant81<>+28(SB)/1, $0x0a
+DATA int8Constant81<>+29(SB)/1, $0x80
+DATA int8Constant81<>+30(SB)/1, $0x0b
+DATA int8Constant81<>+31(SB)/1, $0x80
+GLOBL int8Constant81<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant82<>+0(SB)/1, $0x00
+DATA int8Constant82<>+1(SB)/1, $0x80
+DATA int8Constant82<>+2(SB)/1, $0x00
+DATA int8Constant82<>+3(SB)/1, $0x01
+DATA int8Constant82<>+4(SB)/1, $0x01
+DATA int8Constant82<>+5(SB)/1, $0x02
+DATA int8Constant82<>+6(SB)/1, $0x02
+DATA int8Constant82<>+7(SB)/1, $0x03
+DATA int8Constant82<>+8(SB)/1, $0x08
+DATA int8Constant82<>+9(SB)/1, $0x80
+DATA int8Constant82<>+10(SB)/1, $0x08
+DATA int8Constant82<>+11(SB)/1, $0x09
+DATA int8Constant82<>+12(SB)/1, $0x09
+DATA int8Constant82<>+13(SB)/1, $0x0a
+DATA int8Constant82<>+14(SB)/1, $0x0a
+DATA int8Constant82<>+15(SB)/1, $0x0b
+DATA int8Constant82<>+16(SB)/1, $0x04
+DATA int8Constant82<>+17(SB)/1, $0x80
+DATA int8Constant82<>+18(SB)/1, $0x04
+DATA int8Constant82<>+19(SB)/1, $0x05
+DATA int8Constant82<>+20(SB)/1, $0x05
+DATA int8Constant82<>+21(SB)/1, $0x06
+DATA int8Constant82<>+22(SB)/1, $0x06
+DATA int8Constant82<>+23(SB)/1, $0x07
+DATA int8Constant82<>+24(SB)/1, $0x0c
+DATA int8Constant82<>+25(SB)/1, $0x80
+DATA int8Constant82<>+26(SB)/1, $0x0c
+DATA int8Constant82<>+27(SB)/1, $0x0d
+DATA int8Constant82<>+28(SB)/1, $0x0d
+DATA int8Constant82<>+29(SB)/1, $0x0e
+DATA int8Constant82<>+30(SB)/1, $0x0e
+DATA int8Constant82<>+31(SB)/1, $0x0f
+GLOBL int8Constant82<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant83<>+0(SB)/1, $0x80
+DATA int8Constant83<>+1(SB)/1, $0x00
+DATA int8Constant83<>+2(SB)/1, $0x01
+DATA int8Constant83<>+3(SB)/1, $0x00
+DATA int8Constant83<>+4(SB)/1, $0x02
+DATA int8Constant83<>+5(SB)/1, $0x00
+DATA int8Constant83<>+6(SB)/1, $0x04
+DATA int8Constant83<>+7(SB)/1, $0x00
+DATA int8Constant83<>+8(SB)/1, $0x80
+DATA int8Constant83<>+9(SB)/1, $0x00
+DATA int8Constant83<>+10(SB)/1, $0x01
+DATA int8Constant83<>+11(SB)/1, $0x00
+DATA int8Constant83<>+12(SB)/1, $0x02
+DATA int8Constant83<>+13(SB)/1, $0x00
+DATA int8Constant83<>+14(SB)/1, $0x04
+DATA int8Constant83<>+15(SB)/1, $0x00
+DATA int8Constant83<>+16(SB)/1, $0x80
+DATA int8Constant83<>+17(SB)/1, $0x00
+DATA int8Constant83<>+18(SB)/1, $0x01
+DATA int8Constant83<>+19(SB)/1, $0x00
+DATA int8Constant83<>+20(SB)/1, $0x02
+DATA int8Constant83<>+21(SB)/1, $0x00
+DATA int8Constant83<>+22(SB)/1, $0x04
+DATA int8Constant83<>+23(SB)/1, $0x00
+DATA int8Constant83<>+24(SB)/1, $0x80
+DATA int8Constant83<>+25(SB)/1, $0x00
+DATA int8Constant83<>+26(SB)/1, $0x01
+DATA int8Constant83<>+27(SB)/1, $0x00
+DATA int8Constant83<>+28(SB)/1, $0x02
+DATA int8Constant83<>+29(SB)/1, $0x00
+DATA int8Constant83<>+30(SB)/1, $0x04
+DATA int8Constant83<>+31(SB)/1, $0x00
+GLOBL int8Constant83<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant84<>+0(SB)/1, $0x7f
+DATA int8Constant84<>+1(SB)/1, $0x00
+DATA int8Constant84<>+2(SB)/1, $0x7f
+DATA int8Constant84<>+3(SB)/1, $0x00
+DATA int8Constant84<>+4(SB)/1, $0x7f
+DATA int8Constant84<>+5(SB)/1, $0x00
+DATA int8Constant84<>+6(SB)/1, $0x7f
+DATA int8Constant84<>+7(SB)/1, $0x00
+DATA int8Constant84<>+8(SB)/1, $0x7f
+DATA int8Constant84<>+9(SB)/1, $0x00
+DATA int8Constant84<>+10(SB)/1, $0x7f
+DATA int8Constant84<>+11(SB)/1, $0x00
+DATA int8Constant84<>+12(SB)/1, $0x7f
+DATA int8Constant84<>+13(SB)/1, $0x00
+DATA int8Constant84<>+14(SB)/1, $0x7f
+DATA int8Constant84<>+15(SB)/1, $0x00
+DATA int8Constant84<>+16(SB)/1, $0x7f
+DATA int8Constant84<>+17(SB)/1, $0x00
+DATA int8Constant84<>+18(SB)/1, $0x7f
+DATA int8Constant84<>+19(SB)/1, $0x00
+DATA int8Constant84<>+20(SB)/1, $0x7f
+DATA int8Constant84<>+21(SB)/1, $0x00
+DATA int8Constant84<>+22(SB)/1, $0x7f
+DATA int8Constant84<>+23(SB)/1, $0x00
+DATA int8Constant84<>+24(SB)/1, $0x7f
+DATA int8Constant84<>+25(SB)/1, $0x00
+DATA int8Constant84<>+26(SB)/1, $0x7f
+DATA int8Constant84<>+27(SB)/1, $0x00
+DATA int8Constant84<>+28(SB)/1, $0x7f
+DATA int8Constant84<>+29(SB)/1, $0x00
+DATA int8Constant84<>+30(SB)/1, $0x7f
+DATA int8Constant84<>+31(SB)/1, $0x00
+GLOBL int8Constant84<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant85<>+0(SB)/1, $0x00
+DATA int8Constant85<>+1(SB)/1, $0x80
+DATA int8Constant85<>+2(SB)/1, $0x00
+DATA int8Constant85<>+3(SB)/1, $0x01
+DATA int8Constant85<>+4(SB)/1, $0x01
+DATA int8Constant85<>+5(SB)/1, $0x02
+DATA int8Constant85<>+6(SB)/1, $0x02
+DATA int8Constant85<>+7(SB)/1, $0x03
+DATA int8Constant85<>+8(SB)/1, $0x08
+DATA int8Constant85<>+9(SB)/1, $0x80
+DATA int8Constant85<>+10(SB)/1, $0x08
+DATA int8Constant85<>+11(SB)/1, $0x09
+DATA int8Constant85<>+12(SB)/1, $0x09
+DATA int8Constant85<>+13(SB)/1, $0x0a
+DATA int8Constant85<>+14(SB)/1, $0x0a
+DATA int8Constant85<>+15(SB)/1, $0x0b
+DATA int8Constant85<>+16(SB)/1, $0x00
+DATA int8Constant85<>+17(SB)/1, $0x80
+DATA int8Constant85<>+18(SB)/1, $0x00
+DATA int8Constant85<>+19(SB)/1, $0x01
+DATA int8Constant85<>+20(SB)/1, $0x01
+DATA int8Constant85<>+21(SB)/1, $0x02
+DATA int8Constant85<>+22(SB)/1, $0x02
+DATA int8Constant85<>+23(SB)/1, $0x03
+DATA int8Constant85<>+24(SB)/1, $0x08
+DATA int8Constant85<>+25(SB)/1, $0x80
+DATA int8Constant85<>+26(SB)/1, $0x08
+DATA int8Constant85<>+27(SB)/1, $0x09
+DATA int8Constant85<>+28(SB)/1, $0x09
+DATA int8Constant85<>+29(SB)/1, $0x0a
+DATA int8Constant85<>+30(SB)/1, $0x0a
+DATA int8Constant85<>+31(SB)/1, $0x0b
+GLOBL int8Constant85<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant86<>+0(SB)/1, $0x00
+DATA int8Constant86<>+1(SB)/1, $0x80
+DATA int8Constant86<>+2(SB)/1, $0x80
+DATA int8Constant86<>+3(SB)/1, $0x00
+DATA int8Constant86<>+4(SB)/1, $0x80
+DATA int8Constant86<>+5(SB)/1, $0x00
+DATA int8Constant86<>+6(SB)/1, $0x00
+DATA int8Constant86<>+7(SB)/1, $0x80
+DATA int8Constant86<>+8(SB)/1, $0x80
+DATA int8Constant86<>+9(SB)/1, $0x00
+DATA int8Constant86<>+10(SB)/1, $0x00
+DATA int8Constant86<>+11(SB)/1, $0x80
+DATA int8Constant86<>+12(SB)/1, $0x00
+DATA int8Constant86<>+13(SB)/1, $0x80
+DATA int8Constant86<>+14(SB)/1, $0x80
+DATA int8Constant86<>+15(SB)/1, $0x00
+DATA int8Constant86<>+16(SB)/1, $0x00
+DATA int8Constant86<>+17(SB)/1, $0x80
+DATA int8Constant86<>+18(SB)/1, $0x80
+DATA int8Constant86<>+19(SB)/1, $0x00
+DATA int8Constant86<>+20(SB)/1, $0x80
+DATA int8Constant86<>+21(SB)/1, $0x00
+DATA int8Constant86<>+22(SB)/1, $0x00
+DATA int8Constant86<>+23(SB)/1, $0x80
+DATA int8Constant86<>+24(SB)/1, $0x80
+DATA int8Constant86<>+25(SB)/1, $0x00
+DATA int8Constant86<>+26(SB)/1, $0x00
+DATA int8Constant86<>+27(SB)/1, $0x80
+DATA int8Constant86<>+28(SB)/1, $0x00
+DATA int8Constant86<>+29(SB)/1, $0x80
+DATA int8Constant86<>+30(SB)/1, $0x80
+DATA int8Constant86<>+31(SB)/1, $0x00
+GLOBL int8Constant86<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant87<>+0(SB)/1, $0x00
+DATA int8Constant87<>+1(SB)/1, $0x01
+DATA int8Constant87<>+2(SB)/1, $0x02
+DATA int8Constant87<>+3(SB)/1, $0x03
+DATA int8Constant87<>+4(SB)/1, $0x04
+DATA int8Constant87<>+5(SB)/1, $0x05
+DATA int8Constant87<>+6(SB)/1, $0x06
+DATA int8Constant87<>+7(SB)/1, $0x07
+DATA int8Constant87<>+8(SB)/1, $0x08
+DATA int8Constant87<>+9(SB)/1, $0x09
+DATA int8Constant87<>+10(SB)/1, $0x0a
+DATA int8Constant87<>+11(SB)/1, $0x0b
+DATA int8Constant87<>+12(SB)/1, $0x0c
+DATA int8Constant87<>+13(SB)/1, $0x0d
+DATA int8Constant87<>+14(SB)/1, $0x0e
+DATA int8Constant87<>+15(SB)/1, $0x0f
+DATA int8Constant87<>+16(SB)/1, $0x00
+DATA int8Constant87<>+17(SB)/1, $0x01
+DATA int8Constant87<>+18(SB)/1, $0x02
+DATA int8Constant87<>+19(SB)/1, $0x03
+DATA int8Constant87<>+20(SB)/1, $0x04
+DATA int8Constant87<>+21(SB)/1, $0x05
+DATA int8Constant87<>+22(SB)/1, $0x06
+DATA int8Constant87<>+23(SB)/1, $0x07
+DATA int8Constant87<>+24(SB)/1, $0x08
+DATA int8Constant87<>+25(SB)/1, $0x09
+DATA int8Constant87<>+26(SB)/1, $0x0a
+DATA int8Constant87<>+27(SB)/1, $0x0b
+DATA int8Constant87<>+28(SB)/1, $0x0c
+DATA int8Constant87<>+29(SB)/1, $0x0d
+DATA int8Constant87<>+30(SB)/1, $0x0e
+DATA int8Constant87<>+31(SB)/1, $0x0f
+GLOBL int8Constant87<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant88<>+0(SB)/1, $0xff
+DATA int8Constant88<>+1(SB)/1, $0x01
+DATA int8Constant88<>+2(SB)/1, $0xff
+DATA int8Constant88<>+3(SB)/1, $0x01
+DATA int8Constant88<>+4(SB)/1, $0xff
+DATA int8Constant88<>+5(SB)/1, $0x01
+DATA int8Constant88<>+6(SB)/1, $0xff
+DATA int8Constant88<>+7(SB)/1, $0x01
+DATA int8Constant88<>+8(SB)/1, $0xff
+DATA int8Constant88<>+9(SB)/1, $0x01
+DATA int8Constant88<>+10(SB)/1, $0xff
+DATA int8Constant88<>+11(SB)/1, $0x01
+DATA int8Constant88<>+12(SB)/1, $0xff
+DATA int8Constant88<>+13(SB)/1, $0x01
+DATA int8Constant88<>+14(SB)/1, $0xff
+DATA int8Constant88<>+15(SB)/1, $0x01
+DATA int8Constant88<>+16(SB)/1, $0xff
+DATA int8Constant88<>+17(SB)/1, $0x01
+DATA int8Constant88<>+18(SB)/1, $0xff
+DATA int8Constant88<>+19(SB)/1, $0x01
+DATA int8Constant88<>+20(SB)/1, $0xff
+DATA int8Constant88<>+21(SB)/1, $0x01
+DATA int8Constant88<>+22(SB)/1, $0xff
+DATA int8Constant88<>+23(SB)/1, $0x01
+DATA int8Constant88<>+24(SB)/1, $0xff
+DATA int8Constant88<>+25(SB)/1, $0x01
+DATA int8Constant88<>+26(SB)/1, $0xff
+DATA int8Constant88<>+27(SB)/1, $0x01
+DATA int8Constant88<>+28(SB)/1, $0xff
+DATA int8Constant88<>+29(SB)/1, $0x01
+DATA int8Constant88<>+30(SB)/1, $0xff
+DATA int8Constant88<>+31(SB)/1, $0x01
+GLOBL int8Constant88<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant89<>+0(SB)/1, $0x00
+DATA int8Constant89<>+1(SB)/1, $0x80
+DATA int8Constant89<>+2(SB)/1, $0x02
+DATA int8Constant89<>+3(SB)/1, $0x80
+DATA int8Constant89<>+4(SB)/1, $0x04
+DATA int8Constant89<>+5(SB)/1, $0x80
+DATA int8Constant89<>+6(SB)/1, $0x06
+DATA int8Constant89<>+7(SB)/1, $0x80
+DATA int8Constant89<>+8(SB)/1, $0x08
+DATA int8Constant89<>+9(SB)/1, $0x80
+DATA int8Constant89<>+10(SB)/1, $0x0a
+DATA int8Constant89<>+11(SB)/1, $0x80
+DATA int8Constant89<>+12(SB)/1, $0x0c
+DATA int8Constant89<>+13(SB)/1, $0x80
+DATA int8Constant89<>+14(SB)/1, $0x0e
+DATA int8Constant89<>+15(SB)/1, $0x80
+DATA int8Constant89<>+16(SB)/1, $0x00
+DATA int8Constant89<>+17(SB)/1, $0x80
+DATA int8Constant89<>+18(SB)/1, $0x02
+DATA int8Constant89<>+19(SB)/1, $0x80
+DATA int8Constant89<>+20(SB)/1, $0x04
+DATA int8Constant89<>+21(SB)/1, $0x80
+DATA int8Constant89<>+22(SB)/1, $0x06
+DATA int8Constant89<>+23(SB)/1, $0x80
+DATA int8Constant89<>+24(SB)/1, $0x08
+DATA int8Constant89<>+25(SB)/1, $0x80
+DATA int8Constant89<>+26(SB)/1, $0x0a
+DATA int8Constant89<>+27(SB)/1, $0x80
+DATA int8Constant89<>+28(SB)/1, $0x0c
+DATA int8Constant89<>+29(SB)/1, $0x80
+DATA int8Constant89<>+30(SB)/1, $0x0e
+DATA int8Constant89<>+31(SB)/1, $0x80
+GLOBL int8Constant89<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant90<>+0(SB)/1, $0x08
+DATA int8Constant90<>+1(SB)/1, $0x80
+DATA int8Constant90<>+2(SB)/1, $0x80
+DATA int8Constant90<>+3(SB)/1, $0x80
+DATA int8Constant90<>+4(SB)/1, $0x08
+DATA int8Constant90<>+5(SB)/1, $0x80
+DATA int8Constant90<>+6(SB)/1, $0x80
+DATA int8Constant90<>+7(SB)/1, $0x80
+DATA int8Constant90<>+8(SB)/1, $0x09
+DATA int8Constant90<>+9(SB)/1, $0x80
+DATA int8Constant90<>+10(SB)/1, $0x80
+DATA int8Constant90<>+11(SB)/1, $0x80
+DATA int8Constant90<>+12(SB)/1, $0x09
+DATA int8Constant90<>+13(SB)/1, $0x80
+DATA int8Constant90<>+14(SB)/1, $0x80
+DATA int8Constant90<>+15(SB)/1, $0x80
+DATA int8Constant90<>+16(SB)/1, $0x0a
+DATA int8Constant90<>+17(SB)/1, $0x80
+DATA int8Constant90<>+18(SB)/1, $0x80
+DATA int8Constant90<>+19(SB)/1, $0x80
+DATA int8Constant90<>+20(SB)/1, $0x0a
+DATA int8Constant90<>+21(SB)/1, $0x80
+DATA int8Constant90<>+22(SB)/1, $0x80
+DATA int8Constant90<>+23(SB)/1, $0x80
+DATA int8Constant90<>+24(SB)/1, $0x0b
+DATA int8Constant90<>+25(SB)/1, $0x80
+DATA int8Constant90<>+26(SB)/1, $0x80
+DATA int8Constant90<>+27(SB)/1, $0x80
+DATA int8Constant90<>+28(SB)/1, $0x0b
+DATA int8Constant90<>+29(SB)/1, $0x80
+DATA int8Constant90<>+30(SB)/1, $0x80
+DATA int8Constant90<>+31(SB)/1, $0x80
+GLOBL int8Constant90<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant91<>+0(SB)/1, $0x0c
+DATA int8Constant91<>+1(SB)/1, $0x80
+DATA int8Constant91<>+2(SB)/1, $0x80
+DATA int8Constant91<>+3(SB)/1, $0x80
+DATA int8Constant91<>+4(SB)/1, $0x0c
+DATA int8Constant91<>+5(SB)/1, $0x80
+DATA int8Constant91<>+6(SB)/1, $0x80
+DATA int8Constant91<>+7(SB)/1, $0x80
+DATA int8Constant91<>+8(SB)/1, $0x0d
+DATA int8Constant91<>+9(SB)/1, $0x80
+DATA int8Constant91<>+10(SB)/1, $0x80
+DATA int8Constant91<>+11(SB)/1, $0x80
+DATA int8Constant91<>+12(SB)/1, $0x0d
+DATA int8Constant91<>+13(SB)/1, $0x80
+DATA int8Constant91<>+14(SB)/1, $0x80
+DATA int8Constant91<>+15(SB)/1, $0x80
+DATA int8Constant91<>+16(SB)/1, $0x0e
+DATA int8Constant91<>+17(SB)/1, $0x80
+DATA int8Constant91<>+18(SB)/1, $0x80
+DATA int8Constant91<>+19(SB)/1, $0x80
+DATA int8Constant91<>+20(SB)/1, $0x0e
+DATA int8Constant91<>+21(SB)/1, $0x80
+DATA int8Constant91<>+22(SB)/1, $0x80
+DATA int8Constant91<>+23(SB)/1, $0x80
+DATA int8Constant91<>+24(SB)/1, $0x0f
+DATA int8Constant91<>+25(SB)/1, $0x80
+DATA int8Constant91<>+26(SB)/1, $0x80
+DATA int8Constant91<>+27(SB)/1, $0x80
+DATA int8Constant91<>+28(SB)/1, $0x0f
+DATA int8Constant91<>+29(SB)/1, $0x80
+DATA int8Constant91<>+30(SB)/1, $0x80
+DATA int8Constant91<>+31(SB)/1, $0x80
+GLOBL int8Constant91<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant92<>+0(SB)/1, $0x00
+DATA int8Constant92<>+1(SB)/1, $0x80
+DATA int8Constant92<>+2(SB)/1, $0x00
+DATA int8Constant92<>+3(SB)/1, $0x80
+DATA int8Constant92<>+4(SB)/1, $0x00
+DATA int8Constant92<>+5(SB)/1, $0x80
+DATA int8Constant92<>+6(SB)/1, $0x00
+DATA int8Constant92<>+7(SB)/1, $0x80
+DATA int8Constant92<>+8(SB)/1, $0x01
+DATA int8Constant92<>+9(SB)/1, $0x80
+DATA int8Constant92<>+10(SB)/1, $0x01
+DATA int8Constant92<>+11(SB)/1, $0x80
+DATA int8Constant92<>+12(SB)/1, $0x01
+DATA int8Constant92<>+13(SB)/1, $0x80
+DATA int8Constant92<>+14(SB)/1, $0x01
+DATA int8Constant92<>+15(SB)/1, $0x80
+DATA int8Constant92<>+16(SB)/1, $0x02
+DATA int8Constant92<>+17(SB)/1, $0x80
+DATA int8Constant92<>+18(SB)/1, $0x02
+DATA int8Constant92<>+19(SB)/1, $0x80
+DATA int8Constant92<>+20(SB)/1, $0x02
+DATA int8Constant92<>+21(SB)/1, $0x80
+DATA int8Constant92<>+22(SB)/1, $0x02
+DATA int8Constant92<>+23(SB)/1, $0x80
+DATA int8Constant92<>+24(SB)/1, $0x03
+DATA int8Constant92<>+25(SB)/1, $0x80
+DATA int8Constant92<>+26(SB)/1, $0x03
+DATA int8Constant92<>+27(SB)/1, $0x80
+DATA int8Constant92<>+28(SB)/1, $0x03
+DATA int8Constant92<>+29(SB)/1, $0x80
+DATA int8Constant92<>+30(SB)/1, $0x03
+DATA int8Constant92<>+31(SB)/1, $0x80
+GLOBL int8Constant92<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant93<>+0(SB)/1, $0x80
+DATA int8Constant93<>+1(SB)/1, $0x00
+DATA int8Constant93<>+2(SB)/1, $0x20
+DATA int8Constant93<>+3(SB)/1, $0x00
+DATA int8Constant93<>+4(SB)/1, $0x08
+DATA int8Constant93<>+5(SB)/1, $0x00
+DATA int8Constant93<>+6(SB)/1, $0x02
+DATA int8Constant93<>+7(SB)/1, $0x00
+DATA int8Constant93<>+8(SB)/1, $0x80
+DATA int8Constant93<>+9(SB)/1, $0x00
+DATA int8Constant93<>+10(SB)/1, $0x20
+DATA int8Constant93<>+11(SB)/1, $0x00
+DATA int8Constant93<>+12(SB)/1, $0x08
+DATA int8Constant93<>+13(SB)/1, $0x00
+DATA int8Constant93<>+14(SB)/1, $0x02
+DATA int8Constant93<>+15(SB)/1, $0x00
+DATA int8Constant93<>+16(SB)/1, $0x80
+DATA int8Constant93<>+17(SB)/1, $0x00
+DATA int8Constant93<>+18(SB)/1, $0x20
+DATA int8Constant93<>+19(SB)/1, $0x00
+DATA int8Constant93<>+20(SB)/1, $0x08
+DATA int8Constant93<>+21(SB)/1, $0x00
+DATA int8Constant93<>+22(SB)/1, $0x02
+DATA int8Constant93<>+23(SB)/1, $0x00
+DATA int8Constant93<>+24(SB)/1, $0x80
+DATA int8Constant93<>+25(SB)/1, $0x00
+DATA int8Constant93<>+26(SB)/1, $0x20
+DATA int8Constant93<>+27(SB)/1, $0x00
+DATA int8Constant93<>+28(SB)/1, $0x08
+DATA int8Constant93<>+29(SB)/1, $0x00
+DATA int8Constant93<>+30(SB)/1, $0x02
+DATA int8Constant93<>+31(SB)/1, $0x00
+GLOBL int8Constant93<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant94<>+0(SB)/1, $0x04
+DATA int8Constant94<>+1(SB)/1, $0x80
+DATA int8Constant94<>+2(SB)/1, $0x04
+DATA int8Constant94<>+3(SB)/1, $0x80
+DATA int8Constant94<>+4(SB)/1, $0x04
+DATA int8Constant94<>+5(SB)/1, $0x80
+DATA int8Constant94<>+6(SB)/1, $0x04
+DATA int8Constant94<>+7(SB)/1, $0x80
+DATA int8Constant94<>+8(SB)/1, $0x05
+DATA int8Constant94<>+9(SB)/1, $0x80
+DATA int8Constant94<>+10(SB)/1, $0x05
+DATA int8Constant94<>+11(SB)/1, $0x80
+DATA int8Constant94<>+12(SB)/1, $0x05
+DATA int8Constant94<>+13(SB)/1, $0x80
+DATA int8Constant94<>+14(SB)/1, $0x05
+DATA int8Constant94<>+15(SB)/1, $0x80
+DATA int8Constant94<>+16(SB)/1, $0x06
+DATA int8Constant94<>+17(SB)/1, $0x80
+DATA int8Constant94<>+18(SB)/1, $0x06
+DATA int8Constant94<>+19(SB)/1, $0x80
+DATA int8Constant94<>+20(SB)/1, $0x06
+DATA int8Constant94<>+21(SB)/1, $0x80
+DATA int8Constant94<>+22(SB)/1, $0x06
+DATA int8Constant94<>+23(SB)/1, $0x80
+DATA int8Constant94<>+24(SB)/1, $0x07
+DATA int8Constant94<>+25(SB)/1, $0x80
+DATA int8Constant94<>+26(SB)/1, $0x07
+DATA int8Constant94<>+27(SB)/1, $0x80
+DATA int8Constant94<>+28(SB)/1, $0x07
+DATA int8Constant94<>+29(SB)/1, $0x80
+DATA int8Constant94<>+30(SB)/1, $0x07
+DATA int8Constant94<>+31(SB)/1, $0x80
+GLOBL int8Constant94<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant95<>+0(SB)/1, $0x00
+DATA int8Constant95<>+1(SB)/1, $0x80
+DATA int8Constant95<>+2(SB)/1, $0x00
+DATA int8Constant95<>+3(SB)/1, $0x01
+DATA int8Constant95<>+4(SB)/1, $0x01
+DATA int8Constant95<>+5(SB)/1, $0x02
+DATA int8Constant95<>+6(SB)/1, $0x02
+DATA int8Constant95<>+7(SB)/1, $0x03
+DATA int8Constant95<>+8(SB)/1, $0x04
+DATA int8Constant95<>+9(SB)/1, $0x80
+DATA int8Constant95<>+10(SB)/1, $0x04
+DATA int8Constant95<>+11(SB)/1, $0x05
+DATA int8Constant95<>+12(SB)/1, $0x05
+DATA int8Constant95<>+13(SB)/1, $0x06
+DATA int8Constant95<>+14(SB)/1, $0x06
+DATA int8Constant95<>+15(SB)/1, $0x07
+DATA int8Constant95<>+16(SB)/1, $0x08
+DATA int8Constant95<>+17(SB)/1, $0x80
+DATA int8Constant95<>+18(SB)/1, $0x08
+DATA int8Constant95<>+19(SB)/1, $0x09
+DATA int8Constant95<>+20(SB)/1, $0x09
+DATA int8Constant95<>+21(SB)/1, $0x0a
+DATA int8Constant95<>+22(SB)/1, $0x0a
+DATA int8Constant95<>+23(SB)/1, $0x0b
+DATA int8Constant95<>+24(SB)/1, $0x0c
+DATA int8Constant95<>+25(SB)/1, $0x80
+DATA int8Constant95<>+26(SB)/1, $0x0c
+DATA int8Constant95<>+27(SB)/1, $0x0d
+DATA int8Constant95<>+28(SB)/1, $0x0d
+DATA int8Constant95<>+29(SB)/1, $0x0e
+DATA int8Constant95<>+30(SB)/1, $0x0e
+DATA int8Constant95<>+31(SB)/1, $0x0f
+GLOBL int8Constant95<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant96<>+0(SB)/1, $0x00
+DATA int8Constant96<>+1(SB)/1, $0x80
+DATA int8Constant96<>+2(SB)/1, $0x00
+DATA int8Constant96<>+3(SB)/1, $0x01
+DATA int8Constant96<>+4(SB)/1, $0x01
+DATA int8Constant96<>+5(SB)/1, $0x02
+DATA int8Constant96<>+6(SB)/1, $0x02
+DATA int8Constant96<>+7(SB)/1, $0x03
+DATA int8Constant96<>+8(SB)/1, $0x04
+DATA int8Constant96<>+9(SB)/1, $0x80
+DATA int8Constant96<>+10(SB)/1, $0x04
+DATA int8Constant96<>+11(SB)/1, $0x05
+DATA int8Constant96<>+12(SB)/1, $0x05
+DATA int8Constant96<>+13(SB)/1, $0x06
+DATA int8Constant96<>+14(SB)/1, $0x06
+DATA int8Constant96<>+15(SB)/1, $0x07
+DATA int8Constant96<>+16(SB)/1, $0x00
+DATA int8Constant96<>+17(SB)/1, $0x80
+DATA int8Constant96<>+18(SB)/1, $0x00
+DATA int8Constant96<>+19(SB)/1, $0x01
+DATA int8Constant96<>+20(SB)/1, $0x01
+DATA int8Constant96<>+21(SB)/1, $0x02
+DATA int8Constant96<>+22(SB)/1, $0x02
+DATA int8Constant96<>+23(SB)/1, $0x03
+DATA int8Constant96<>+24(SB)/1, $0x04
+DATA int8Constant96<>+25(SB)/1, $0x80
+DATA int8Constant96<>+26(SB)/1, $0x04
+DATA int8Constant96<>+27(SB)/1, $0x05
+DATA int8Constant96<>+28(SB)/1, $0x05
+DATA int8Constant96<>+29(SB)/1, $0x06
+DATA int8Constant96<>+30(SB)/1, $0x06
+DATA int8Constant96<>+31(SB)/1, $0x07
+GLOBL int8Constant96<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant97<>+0(SB)/1, $0x00
+DATA int8Constant97<>+1(SB)/1, $0x00
+DATA int8Constant97<>+2(SB)/1, $0x00
+DATA int8Constant97<>+3(SB)/1, $0x3f
+DATA int8Constant97<>+4(SB)/1, $0x00
+DATA int8Constant97<>+5(SB)/1, $0x00
+DATA int8Constant97<>+6(SB)/1, $0x00
+DATA int8Constant97<>+7(SB)/1, $0x3f
+DATA int8Constant97<>+8(SB)/1, $0x00
+DATA int8Constant97<>+9(SB)/1, $0x00
+DATA int8Constant97<>+10(SB)/1, $0x00
+DATA int8Constant97<>+11(SB)/1, $0x3f
+DATA int8Constant97<>+12(SB)/1, $0x00
+DATA int8Constant97<>+13(SB)/1, $0x00
+DATA int8Constant97<>+14(SB)/1, $0x00
+DATA int8Constant97<>+15(SB)/1, $0x3f
+DATA int8Constant97<>+16(SB)/1, $0x00
+DATA int8Constant97<>+17(SB)/1, $0x00
+DATA int8Constant97<>+18(SB)/1, $0x00
+DATA int8Constant97<>+19(SB)/1, $0x3f
+DATA int8Constant97<>+20(SB)/1, $0x00
+DATA int8Constant97<>+21(SB)/1, $0x00
+DATA int8Constant97<>+22(SB)/1, $0x00
+DATA int8Constant97<>+23(SB)/1, $0x3f
+DATA int8Constant97<>+24(SB)/1, $0x00
+DATA int8Constant97<>+25(SB)/1, $0x00
+DATA int8Constant97<>+26(SB)/1, $0x00
+DATA int8Constant97<>+27(SB)/1, $0x3f
+DATA int8Constant97<>+28(SB)/1, $0x00
+DATA int8Constant97<>+29(SB)/1, $0x00
+DATA int8Constant97<>+30(SB)/1, $0x00
+DATA int8Constant97<>+31(SB)/1, $0x3f
+GLOBL int8Constant97<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant98<>+0(SB)/1, $0x00
+DATA int8Constant98<>+1(SB)/1, $0x80
+DATA int8Constant98<>+2(SB)/1, $0x00
+DATA int8Constant98<>+3(SB)/1, $0x80
+DATA int8Constant98<>+4(SB)/1, $0x00
+DATA int8Constant98<>+5(SB)/1, $0x80
+DATA int8Constant98<>+6(SB)/1, $0x00
+DATA int8Constant98<>+7(SB)/1, $0x80
+DATA int8Constant98<>+8(SB)/1, $0x00
+DATA int8Constant98<>+9(SB)/1, $0x80
+DATA int8Constant98<>+10(SB)/1, $0x00
+DATA int8Constant98<>+11(SB)/1, $0x80
+DATA int8Constant98<>+12(SB)/1, $0x00
+DATA int8Constant98<>+13(SB)/1, $0x80
+DATA int8Constant98<>+14(SB)/1, $0x00
+DATA int8Constant98<>+15(SB)/1, $0x80
+DATA int8Constant98<>+16(SB)/1, $0x00
+DATA int8Constant98<>+17(SB)/1, $0x80
+DATA int8Constant98<>+18(SB)/1, $0x00
+DATA int8Constant98<>+19(SB)/1, $0x80
+DATA int8Constant98<>+20(SB)/1, $0x00
+DATA int8Constant98<>+21(SB)/1, $0x80
+DATA int8Constant98<>+22(SB)/1, $0x00
+DATA int8Constant98<>+23(SB)/1, $0x80
+DATA int8Constant98<>+24(SB)/1, $0x00
+DATA int8Constant98<>+25(SB)/1, $0x80
+DATA int8Constant98<>+26(SB)/1, $0x00
+DATA int8Constant98<>+27(SB)/1, $0x80
+DATA int8Constant98<>+28(SB)/1, $0x00
+DATA int8Constant98<>+29(SB)/1, $0x80
+DATA int8Constant98<>+30(SB)/1, $0x00
+DATA int8Constant98<>+31(SB)/1, $0x80
+GLOBL int8Constant98<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant99<>+0(SB)/1, $0x80
+DATA int8Constant99<>+1(SB)/1, $0x00
+DATA int8Constant99<>+2(SB)/1, $0x40
+DATA int8Constant99<>+3(SB)/1, $0x00
+DATA int8Constant99<>+4(SB)/1, $0x20
+DATA int8Constant99<>+5(SB)/1, $0x00
+DATA int8Constant99<>+6(SB)/1, $0x10
+DATA int8Constant99<>+7(SB)/1, $0x00
+DATA int8Constant99<>+8(SB)/1, $0x08
+DATA int8Constant99<>+9(SB)/1, $0x00
+DATA int8Constant99<>+10(SB)/1, $0x04
+DATA int8Constant99<>+11(SB)/1, $0x00
+DATA int8Constant99<>+12(SB)/1, $0x02
+DATA int8Constant99<>+13(SB)/1, $0x00
+DATA int8Constant99<>+14(SB)/1, $0x01
+DATA int8Constant99<>+15(SB)/1, $0x00
+DATA int8Constant99<>+16(SB)/1, $0x80
+DATA int8Constant99<>+17(SB)/1, $0x00
+DATA int8Constant99<>+18(SB)/1, $0x40
+DATA int8Constant99<>+19(SB)/1, $0x00
+DATA int8Constant99<>+20(SB)/1, $0x20
+DATA int8Constant99<>+21(SB)/1, $0x00
+DATA int8Constant99<>+22(SB)/1, $0x10
+DATA int8Constant99<>+23(SB)/1, $0x00
+DATA int8Constant99<>+24(SB)/1, $0x08
+DATA int8Constant99<>+25(SB)/1, $0x00
+DATA int8Constant99<>+26(SB)/1, $0x04
+DATA int8Constant99<>+27(SB)/1, $0x00
+DATA int8Constant99<>+28(SB)/1, $0x02
+DATA int8Constant99<>+29(SB)/1, $0x00
+DATA int8Constant99<>+30(SB)/1, $0x01
+DATA int8Constant99<>+31(SB)/1, $0x00
+GLOBL int8Constant99<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant100<>+0(SB)/1, $0x00
+DATA int8Constant100<>+1(SB)/1, $0x00
+DATA int8Constant100<>+2(SB)/1, $0x00
+DATA int8Constant100<>+3(SB)/1, $0x40
+DATA int8Constant100<>+4(SB)/1, $0x00
+DATA int8Constant100<>+5(SB)/1, $0x00
+DATA int8Constant100<>+6(SB)/1, $0x00
+DATA int8Constant100<>+7(SB)/1, $0x40
+DATA int8Constant100<>+8(SB)/1, $0x00
+DATA int8Constant100<>+9(SB)/1, $0x00
+DATA int8Constant100<>+10(SB)/1, $0x00
+DATA int8Constant100<>+11(SB)/1, $0x40
+DATA int8Constant100<>+12(SB)/1, $0x00
+DATA int8Constant100<>+13(SB)/1, $0x00
+DATA int8Constant100<>+14(SB)/1, $0x00
+DATA int8Constant100<>+15(SB)/1, $0x40
+DATA int8Constant100<>+16(SB)/1, $0x00
+DATA int8Constant100<>+17(SB)/1, $0x00
+DATA int8Constant100<>+18(SB)/1, $0x00
+DATA int8Constant100<>+19(SB)/1, $0x40
+DATA int8Constant100<>+20(SB)/1, $0x00
+DATA int8Constant100<>+21(SB)/1, $0x00
+DATA int8Constant100<>+22(SB)/1, $0x00
+DATA int8Constant100<>+23(SB)/1, $0x40
+DATA int8Constant100<>+24(SB)/1, $0x00
+DATA int8Constant100<>+25(SB)/1, $0x00
+DATA int8Constant100<>+26(SB)/1, $0x00
+DATA int8Constant100<>+27(SB)/1, $0x40
+DATA int8Constant100<>+28(SB)/1, $0x00
+DATA int8Constant100<>+29(SB)/1, $0x00
+DATA int8Constant100<>+30(SB)/1, $0x00
+DATA int8Constant100<>+31(SB)/1, $0x40
+GLOBL int8Constant100<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant101<>+0(SB)/1, $0x00
+DATA int8Constant101<>+1(SB)/1, $0x00
+DATA int8Constant101<>+2(SB)/1, $0x80
+DATA int8Constant101<>+3(SB)/1, $0x3f
+DATA int8Constant101<>+4(SB)/1, $0x00
+DATA int8Constant101<>+5(SB)/1, $0x00
+DATA int8Constant101<>+6(SB)/1, $0x80
+DATA int8Constant101<>+7(SB)/1, $0x3f
+DATA int8Constant101<>+8(SB)/1, $0x00
+DATA int8Constant101<>+9(SB)/1, $0x00
+DATA int8Constant101<>+10(SB)/1, $0x80
+DATA int8Constant101<>+11(SB)/1, $0x3f
+DATA int8Constant101<>+12(SB)/1, $0x00
+DATA int8Constant101<>+13(SB)/1, $0x00
+DATA int8Constant101<>+14(SB)/1, $0x80
+DATA int8Constant101<>+15(SB)/1, $0x3f
+DATA int8Constant101<>+16(SB)/1, $0x00
+DATA int8Constant101<>+17(SB)/1, $0x00
+DATA int8Constant101<>+18(SB)/1, $0x80
+DATA int8Constant101<>+19(SB)/1, $0x3f
+DATA int8Constant101<>+20(SB)/1, $0x00
+DATA int8Constant101<>+21(SB)/1, $0x00
+DATA int8Constant101<>+22(SB)/1, $0x80
+DATA int8Constant101<>+23(SB)/1, $0x3f
+DATA int8Constant101<>+24(SB)/1, $0x00
+DATA int8Constant101<>+25(SB)/1, $0x00
+DATA int8Constant101<>+26(SB)/1, $0x80
+DATA int8Constant101<>+27(SB)/1, $0x3f
+DATA int8Constant101<>+28(SB)/1, $0x00
+DATA int8Constant101<>+29(SB)/1, $0x00
+DATA int8Constant101<>+30(SB)/1, $0x80
+DATA int8Constant101<>+31(SB)/1, $0x3f
+GLOBL int8Constant101<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant102<>+0(SB)/1, $0x00
+DATA int8Constant102<>+1(SB)/1, $0x00
+DATA int8Constant102<>+2(SB)/1, $0x00
+DATA int8Constant102<>+3(SB)/1, $0x00
+DATA int8Constant102<>+4(SB)/1, $0x00
+DATA int8Constant102<>+5(SB)/1, $0x00
+DATA int8Constant102<>+6(SB)/1, $0x00
+DATA int8Constant102<>+7(SB)/1, $0x00
+DATA int8Constant102<>+8(SB)/1, $0x00
+DATA int8Constant102<>+9(SB)/1, $0x00
+DATA int8Constant102<>+10(SB)/1, $0x00
+DATA int8Constant102<>+11(SB)/1, $0x00
+DATA int8Constant102<>+12(SB)/1, $0x00
+DATA int8Constant102<>+13(SB)/1, $0x00
+DATA int8Constant102<>+14(SB)/1, $0x00
+DATA int8Constant102<>+15(SB)/1, $0x00
+DATA int8Constant102<>+16(SB)/1, $0x01
+DATA int8Constant102<>+17(SB)/1, $0x00
+DATA int8Constant102<>+18(SB)/1, $0x00
+DATA int8Constant102<>+19(SB)/1, $0x00
+DATA int8Constant102<>+20(SB)/1, $0x01
+DATA int8Constant102<>+21(SB)/1, $0x00
+DATA int8Constant102<>+22(SB)/1, $0x00
+DATA int8Constant102<>+23(SB)/1, $0x00
+DATA int8Constant102<>+24(SB)/1, $0x01
+DATA int8Constant102<>+25(SB)/1, $0x00
+DATA int8Constant102<>+26(SB)/1, $0x00
+DATA int8Constant102<>+27(SB)/1, $0x00
+DATA int8Constant102<>+28(SB)/1, $0x01
+DATA int8Constant102<>+29(SB)/1, $0x00
+DATA int8Constant102<>+30(SB)/1, $0x00
+DATA int8Constant102<>+31(SB)/1, $0x00
+GLOBL int8Constant102<>(SB), RODATA|NOPTR, $32

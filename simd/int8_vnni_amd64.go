@@ -134,6 +134,126 @@ func int8Dot1MXFP4VNNI(dst *float32, x *int8, scales *float32, sums *float32, qu
 //go:noescape
 func int8Dot4MXFP4VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 
+// int8Dot1TQ1_0VNNI is an int8DotFunc of TQ1_0 for 1 rows.
+//
+//go:noescape
+func int8Dot1TQ1_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4TQ1_0VNNI is an int8DotFunc of TQ1_0 for 4 rows.
+//
+//go:noescape
+func int8Dot4TQ1_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1TQ2_0VNNI is an int8DotFunc of TQ2_0 for 1 rows.
+//
+//go:noescape
+func int8Dot1TQ2_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4TQ2_0VNNI is an int8DotFunc of TQ2_0 for 4 rows.
+//
+//go:noescape
+func int8Dot4TQ2_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1NVFP4VNNI is an int8DotFunc of NVFP4 for 1 rows.
+//
+//go:noescape
+func int8Dot1NVFP4VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4NVFP4VNNI is an int8DotFunc of NVFP4 for 4 rows.
+//
+//go:noescape
+func int8Dot4NVFP4VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1Q1_0VNNI is an int8DotFunc of Q1_0 for 1 rows.
+//
+//go:noescape
+func int8Dot1Q1_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4Q1_0VNNI is an int8DotFunc of Q1_0 for 4 rows.
+//
+//go:noescape
+func int8Dot4Q1_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1Q2_0VNNI is an int8DotFunc of Q2_0 for 1 rows.
+//
+//go:noescape
+func int8Dot1Q2_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4Q2_0VNNI is an int8DotFunc of Q2_0 for 4 rows.
+//
+//go:noescape
+func int8Dot4Q2_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1IQ1_SVNNI is an int8DotFunc of IQ1_S for 1 rows.
+//
+//go:noescape
+func int8Dot1IQ1_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4IQ1_SVNNI is an int8DotFunc of IQ1_S for 4 rows.
+//
+//go:noescape
+func int8Dot4IQ1_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1IQ1_MVNNI is an int8DotFunc of IQ1_M for 1 rows.
+//
+//go:noescape
+func int8Dot1IQ1_MVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4IQ1_MVNNI is an int8DotFunc of IQ1_M for 4 rows.
+//
+//go:noescape
+func int8Dot4IQ1_MVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1IQ2_XXSVNNI is an int8DotFunc of IQ2_XXS for 1 rows.
+//
+//go:noescape
+func int8Dot1IQ2_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4IQ2_XXSVNNI is an int8DotFunc of IQ2_XXS for 4 rows.
+//
+//go:noescape
+func int8Dot4IQ2_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1IQ2_XSVNNI is an int8DotFunc of IQ2_XS for 1 rows.
+//
+//go:noescape
+func int8Dot1IQ2_XSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4IQ2_XSVNNI is an int8DotFunc of IQ2_XS for 4 rows.
+//
+//go:noescape
+func int8Dot4IQ2_XSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1IQ2_SVNNI is an int8DotFunc of IQ2_S for 1 rows.
+//
+//go:noescape
+func int8Dot1IQ2_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4IQ2_SVNNI is an int8DotFunc of IQ2_S for 4 rows.
+//
+//go:noescape
+func int8Dot4IQ2_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1IQ3_XXSVNNI is an int8DotFunc of IQ3_XXS for 1 rows.
+//
+//go:noescape
+func int8Dot1IQ3_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4IQ3_XXSVNNI is an int8DotFunc of IQ3_XXS for 4 rows.
+//
+//go:noescape
+func int8Dot4IQ3_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot1IQ3_SVNNI is an int8DotFunc of IQ3_S for 1 rows.
+//
+//go:noescape
+func int8Dot1IQ3_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8Dot4IQ3_SVNNI is an int8DotFunc of IQ3_S for 4 rows.
+//
+//go:noescape
+func int8Dot4IQ3_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
 // int8Tile1Bytes32VNNI is an int8TileFunc for 1 rows.
 //
 //go:noescape

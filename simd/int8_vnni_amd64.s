@@ -5,40 +5,59 @@
 #include "textflag.h"
 
 // func int8Dot1Q4_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q4_0VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant0<>+0(SB), Y2
-	VMOVDQU int8Constant1<>+0(SB), Y3
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q4_0VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant0<>+0(SB), Y2
+	VMOVDQU   int8Constant1<>+0(SB), Y3
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X4, X4, X4
+	VPINSRW   $0x00, (BX), X4, X4
+	VPINSRW   $0x01, 18(BX), X4, X4
+	VPINSRW   $0x02, 36(BX), X4, X4
+	VPINSRW   $0x03, 54(BX), X4, X4
+	VPINSRW   $0x04, 72(BX), X4, X4
+	VPINSRW   $0x05, 90(BX), X4, X4
+	VPINSRW   $0x06, 108(BX), X4, X4
+	VPINSRW   $0x07, 126(BX), X4, X4
+	VCVTPH2PS X4, Y4
+	VMULPS    (CX), Y4, Y4
+	VMOVUPS   Y4, (SP)(DI*1)
 
 next:
+	LEAQ           144(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X4, X4, X4
-	VPINSRW        $0x00, (BX), X4, X4
-	VPINSRW        $0x01, 18(BX), X4, X4
-	VPINSRW        $0x02, 36(BX), X4, X4
-	VPINSRW        $0x03, 54(BX), X4, X4
-	VPINSRW        $0x04, 72(BX), X4, X4
-	VPINSRW        $0x05, 90(BX), X4, X4
-	VPINSRW        $0x06, 108(BX), X4, X4
-	VPINSRW        $0x07, 126(BX), X4, X4
+	VPINSRW        $0x00, (R9), X4, X4
+	VPINSRW        $0x01, 18(R9), X4, X4
+	VPINSRW        $0x02, 36(R9), X4, X4
+	VPINSRW        $0x03, 54(R9), X4, X4
+	VPINSRW        $0x04, 72(R9), X4, X4
+	VPINSRW        $0x05, 90(R9), X4, X4
+	VPINSRW        $0x06, 108(R9), X4, X4
+	VPINSRW        $0x07, 126(R9), X4, X4
 	VCVTPH2PS      X4, Y4
-	VMULPS         (CX), Y4, Y4
-	VMOVUPS        Y4, (SP)
+	VMULPS         (R10), Y4, Y4
+	VMOVUPS        Y4, (SP)(R8*1)
 	VBROADCASTI128 2(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
 	VPAND          Y3, Y4, Y4
 	VMOVDQU        (DX), Y5
 	VPDPBUSD       (AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   (SP), Y4
+	VBROADCASTSS   (SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y0
 	VBROADCASTI128 20(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
@@ -46,7 +65,7 @@ next:
 	VMOVDQU        32(DX), Y5
 	VPDPBUSD       32(AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   4(SP), Y4
+	VBROADCASTSS   4(SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y1
 	VBROADCASTI128 38(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
@@ -54,7 +73,7 @@ next:
 	VMOVDQU        64(DX), Y5
 	VPDPBUSD       64(AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   8(SP), Y4
+	VBROADCASTSS   8(SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y0
 	VBROADCASTI128 56(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
@@ -62,7 +81,7 @@ next:
 	VMOVDQU        96(DX), Y5
 	VPDPBUSD       96(AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   12(SP), Y4
+	VBROADCASTSS   12(SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y1
 	VBROADCASTI128 74(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
@@ -70,7 +89,7 @@ next:
 	VMOVDQU        128(DX), Y5
 	VPDPBUSD       128(AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   16(SP), Y4
+	VBROADCASTSS   16(SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y0
 	VBROADCASTI128 92(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
@@ -78,7 +97,7 @@ next:
 	VMOVDQU        160(DX), Y5
 	VPDPBUSD       160(AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   20(SP), Y4
+	VBROADCASTSS   20(SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y1
 	VBROADCASTI128 110(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
@@ -86,7 +105,7 @@ next:
 	VMOVDQU        192(DX), Y5
 	VPDPBUSD       192(AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   24(SP), Y4
+	VBROADCASTSS   24(SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y0
 	VBROADCASTI128 128(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
@@ -94,12 +113,14 @@ next:
 	VMOVDQU        224(DX), Y5
 	VPDPBUSD       224(AX), Y4, Y5
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   28(SP), Y4
+	VBROADCASTSS   28(SP)(DI*1), Y4
 	VFMADD231PS    Y4, Y5, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+144, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -453,93 +474,114 @@ end:
 	RET
 
 // func int8Dot1Q8_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q8_0VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant2<>+0(SB), Y2
-	VMOVDQU int8Constant3<>+0(SB), Y3
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q8_0VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant2<>+0(SB), Y2
+	VMOVDQU   int8Constant3<>+0(SB), Y3
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X3, X3, X3
+	VPINSRW   $0x00, (BX), X3, X3
+	VPINSRW   $0x01, 34(BX), X3, X3
+	VPINSRW   $0x02, 68(BX), X3, X3
+	VPINSRW   $0x03, 102(BX), X3, X3
+	VPINSRW   $0x04, 136(BX), X3, X3
+	VPINSRW   $0x05, 170(BX), X3, X3
+	VPINSRW   $0x06, 204(BX), X3, X3
+	VPINSRW   $0x07, 238(BX), X3, X3
+	VCVTPH2PS X3, Y3
+	VMULPS    (CX), Y3, Y3
+	VMOVUPS   Y3, (SP)(DI*1)
 
 next:
+	LEAQ         272(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x08
+	CMOVQLT      BX, R9
+	CMOVQLT      CX, R10
 	VPXOR        X3, X3, X3
-	VPINSRW      $0x00, (BX), X3, X3
-	VPINSRW      $0x01, 34(BX), X3, X3
-	VPINSRW      $0x02, 68(BX), X3, X3
-	VPINSRW      $0x03, 102(BX), X3, X3
-	VPINSRW      $0x04, 136(BX), X3, X3
-	VPINSRW      $0x05, 170(BX), X3, X3
-	VPINSRW      $0x06, 204(BX), X3, X3
-	VPINSRW      $0x07, 238(BX), X3, X3
+	VPINSRW      $0x00, (R9), X3, X3
+	VPINSRW      $0x01, 34(R9), X3, X3
+	VPINSRW      $0x02, 68(R9), X3, X3
+	VPINSRW      $0x03, 102(R9), X3, X3
+	VPINSRW      $0x04, 136(R9), X3, X3
+	VPINSRW      $0x05, 170(R9), X3, X3
+	VPINSRW      $0x06, 204(R9), X3, X3
+	VPINSRW      $0x07, 238(R9), X3, X3
 	VCVTPH2PS    X3, Y3
-	VMULPS       (CX), Y3, Y3
-	VMOVUPS      Y3, (SP)
+	VMULPS       (R10), Y3, Y3
+	VMOVUPS      Y3, (SP)(R8*1)
 	VMOVDQU      2(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      (DX), Y4
 	VPDPBUSD     (AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS (SP), Y3
+	VBROADCASTSS (SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	VMOVDQU      36(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      32(DX), Y4
 	VPDPBUSD     32(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 4(SP), Y3
+	VBROADCASTSS 4(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	VMOVDQU      70(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      64(DX), Y4
 	VPDPBUSD     64(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 8(SP), Y3
+	VBROADCASTSS 8(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	VMOVDQU      104(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      96(DX), Y4
 	VPDPBUSD     96(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 12(SP), Y3
+	VBROADCASTSS 12(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	VMOVDQU      138(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      128(DX), Y4
 	VPDPBUSD     128(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 16(SP), Y3
+	VBROADCASTSS 16(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	VMOVDQU      172(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      160(DX), Y4
 	VPDPBUSD     160(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 20(SP), Y3
+	VBROADCASTSS 20(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	VMOVDQU      206(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      192(DX), Y4
 	VPDPBUSD     192(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 24(SP), Y3
+	VBROADCASTSS 24(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	VMOVDQU      240(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      224(DX), Y4
 	VPDPBUSD     224(AX), Y3, Y4
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS 28(SP), Y3
+	VBROADCASTSS 28(SP)(DI*1), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+256, DX
 	ADDQ         $+272, BX
+	XORQ         $+64, DI
+	XORQ         $+64, R8
 	SUBQ         $0x08, SI
 	JGE          next
 
@@ -883,44 +925,28 @@ end:
 	RET
 
 // func int8Dot1Q4_KVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q4_KVNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant1<>+0(SB), Y4
-	VMOVDQU int8Constant5<>+0(SB), Y5
-	VMOVDQU int8Constant6<>+0(SB), Y6
-	VMOVDQU int8Constant7<>+0(SB), Y7
-	VMOVDQU int8Constant8<>+0(SB), Y8
-
-next:
-	VPBROADCASTW   2(BX), X9
-	VCVTPH2PS      X9, Y9
-	VBROADCASTI128 8(BX), Y10
-	VPSHUFB        int8Constant9<>+0(SB), Y10, Y10
-	VPSRLVD        int8Constant0<>+0(SB), Y10, Y10
-	VPAND          Y8, Y10, Y10
-	VBROADCASTI128 8(BX), Y11
-	VPSHUFB        Y5, Y11, Y11
-	VPSRLVD        Y7, Y11, Y11
-	VPAND          Y6, Y11, Y11
-	VPSLLD         $0x04, Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VCVTDQ2PS      Y10, Y10
-	VXORPS         int8Constant10<>+0(SB), Y10, Y10
-	VMULPS         Y9, Y10, Y10
-	VFMADD231PS    (DX), Y10, Y2
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q4_KVNNI(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           sums+24(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant1<>+0(SB), Y4
+	VMOVDQU        int8Constant5<>+0(SB), Y5
+	VMOVDQU        int8Constant6<>+0(SB), Y6
+	VMOVDQU        int8Constant7<>+0(SB), Y7
+	VMOVDQU        int8Constant8<>+0(SB), Y8
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VPBROADCASTW   (BX), X9
 	VCVTPH2PS      X9, Y9
 	VBROADCASTI128 4(BX), Y10
-	VPSHUFB        int8Constant11<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant9<>+0(SB), Y10, Y10
 	VPAND          Y8, Y10, Y10
 	VBROADCASTI128 4(BX), Y11
 	VPSHUFB        Y5, Y11, Y11
@@ -931,13 +957,51 @@ next:
 	VCVTDQ2PS      Y10, Y10
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (CX), Y10, Y9
-	VMOVUPS        Y9, (SP)
+	VMOVUPS        Y9, (SP)(DI*1)
+
+next:
+	LEAQ           144(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   (R9), X9
+	VCVTPH2PS      X9, Y9
+	VBROADCASTI128 4(R9), Y10
+	VPSHUFB        int8Constant9<>+0(SB), Y10, Y10
+	VPAND          Y8, Y10, Y10
+	VBROADCASTI128 4(R9), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPSRLVD        Y7, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPSLLD         $0x04, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMULPS         (R10), Y10, Y9
+	VMOVUPS        Y9, (SP)(R8*1)
+	VPBROADCASTW   2(BX), X9
+	VCVTPH2PS      X9, Y9
+	VBROADCASTI128 8(BX), Y10
+	VPSHUFB        int8Constant10<>+0(SB), Y10, Y10
+	VPSRLVD        int8Constant0<>+0(SB), Y10, Y10
+	VPAND          Y8, Y10, Y10
+	VBROADCASTI128 8(BX), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPSRLVD        Y7, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPSLLD         $0x04, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VXORPS         int8Constant11<>+0(SB), Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VFMADD231PS    (DX), Y10, Y2
 	VMOVDQU        16(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       (AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   (SP), Y9
+	VBROADCASTSS   (SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VMOVDQU        16(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -945,14 +1009,14 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       32(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   4(SP), Y9
+	VBROADCASTSS   4(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	VMOVDQU        48(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       64(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   8(SP), Y9
+	VBROADCASTSS   8(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VMOVDQU        48(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -960,14 +1024,14 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       96(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   12(SP), Y9
+	VBROADCASTSS   12(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	VMOVDQU        80(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       128(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   16(SP), Y9
+	VBROADCASTSS   16(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VMOVDQU        80(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -975,14 +1039,14 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       160(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   20(SP), Y9
+	VBROADCASTSS   20(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	VMOVDQU        112(BX), Y9
 	VPAND          Y4, Y9, Y9
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       192(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   24(SP), Y9
+	VBROADCASTSS   24(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VMOVDQU        112(BX), Y9
 	VPSRLW         $0x04, Y9, Y9
@@ -990,12 +1054,14 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       224(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   28(SP), Y9
+	VBROADCASTSS   28(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+144, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -1039,7 +1105,7 @@ next:
 	VPBROADCASTW   2(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 8(BX), Y11
-	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant10<>+0(SB), Y11, Y11
 	VPSRLVD        int8Constant0<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VBROADCASTI128 8(BX), Y12
@@ -1049,7 +1115,7 @@ next:
 	VPSLLD         $0x04, Y12, Y12
 	VPOR           Y12, Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VXORPS         int8Constant10<>+0(SB), Y11, Y11
+	VXORPS         int8Constant11<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VFMADD231PS    (DX), Y11, Y4
 	VFMADD231PS    (DX)(R8*1), Y11, Y5
@@ -1058,7 +1124,7 @@ next:
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 4(BX), Y11
-	VPSHUFB        int8Constant11<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VBROADCASTI128 4(BX), Y12
 	VPSHUFB        int8Constant5<>+0(SB), Y12, Y12
@@ -1299,25 +1365,25 @@ next:
 	RET
 
 // func int8Dot1Q6_KVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q6_KVNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant12<>+0(SB), Y2
-	VMOVDQU int8Constant1<>+0(SB), Y3
-	VMOVDQU int8Constant13<>+0(SB), Y4
-	VMOVDQU int8Constant14<>+0(SB), Y5
-
-next:
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q6_KVNNI(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant12<>+0(SB), Y2
+	VMOVDQU        int8Constant1<>+0(SB), Y3
+	VMOVDQU        int8Constant13<>+0(SB), Y4
+	VMOVDQU        int8Constant14<>+0(SB), Y5
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VPBROADCASTW   208(BX), X6
 	VCVTPH2PS      X6, Y6
 	VBROADCASTI128 192(BX), Y7
-	VPSHUFB        int8Constant9<>+0(SB), Y7, Y7
+	VPSHUFB        int8Constant10<>+0(SB), Y7, Y7
 	VPSLLD         $0x18, Y7, Y7
 	VPSRAD         $0x18, Y7, Y7
 	VCVTDQ2PS      Y7, Y7
@@ -1331,11 +1397,40 @@ next:
 	VBROADCASTF128 (CX), Y6
 	VPERMILPS      Y5, Y6, Y6
 	VMULPS         Y6, Y7, Y6
-	VMOVUPS        Y6, (SP)
+	VMOVUPS        Y6, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y6
 	VPERMILPS      Y5, Y6, Y6
 	VMULPS         Y6, Y8, Y6
-	VMOVUPS        Y6, 32(SP)
+	VMOVUPS        Y6, 32(SP)(DI*1)
+
+next:
+	LEAQ           210(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   208(R9), X6
+	VCVTPH2PS      X6, Y6
+	VBROADCASTI128 192(R9), Y7
+	VPSHUFB        int8Constant10<>+0(SB), Y7, Y7
+	VPSLLD         $0x18, Y7, Y7
+	VPSRAD         $0x18, Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	VMULPS         Y6, Y7, Y7
+	VBROADCASTI128 194(R9), Y8
+	VPSHUFB        int8Constant15<>+0(SB), Y8, Y8
+	VPSLLD         $0x18, Y8, Y8
+	VPSRAD         $0x18, Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VMULPS         Y6, Y8, Y8
+	VBROADCASTF128 (R10), Y6
+	VPERMILPS      Y5, Y6, Y6
+	VMULPS         Y6, Y7, Y6
+	VMOVUPS        Y6, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y6
+	VPERMILPS      Y5, Y6, Y6
+	VMULPS         Y6, Y8, Y6
+	VMOVUPS        Y6, 32(SP)(R8*1)
 	VMOVDQU        (BX), Y6
 	VPAND          Y3, Y6, Y6
 	VMOVDQU        128(BX), Y7
@@ -1345,7 +1440,7 @@ next:
 	VMOVDQU        (DX), Y7
 	VPDPBUSD       (AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   (SP), Y6
+	VBROADCASTSD   (SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VMOVDQU        32(BX), Y6
@@ -1357,7 +1452,7 @@ next:
 	VMOVDQU        32(DX), Y7
 	VPDPBUSD       32(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   8(SP), Y6
+	VBROADCASTSD   8(SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VMOVDQU        (BX), Y6
@@ -1369,7 +1464,7 @@ next:
 	VMOVDQU        64(DX), Y7
 	VPDPBUSD       64(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   16(SP), Y6
+	VBROADCASTSD   16(SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VMOVDQU        32(BX), Y6
@@ -1382,7 +1477,7 @@ next:
 	VMOVDQU        96(DX), Y7
 	VPDPBUSD       96(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   24(SP), Y6
+	VBROADCASTSD   24(SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VMOVDQU        64(BX), Y6
@@ -1394,7 +1489,7 @@ next:
 	VMOVDQU        128(DX), Y7
 	VPDPBUSD       128(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   32(SP), Y6
+	VBROADCASTSD   32(SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VMOVDQU        96(BX), Y6
@@ -1406,7 +1501,7 @@ next:
 	VMOVDQU        160(DX), Y7
 	VPDPBUSD       160(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   40(SP), Y6
+	VBROADCASTSD   40(SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VMOVDQU        64(BX), Y6
@@ -1418,7 +1513,7 @@ next:
 	VMOVDQU        192(DX), Y7
 	VPDPBUSD       192(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   48(SP), Y6
+	VBROADCASTSD   48(SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VMOVDQU        96(BX), Y6
@@ -1431,13 +1526,15 @@ next:
 	VMOVDQU        224(DX), Y7
 	VPDPBUSD       224(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSD   56(SP), Y6
+	VBROADCASTSD   56(SP)(DI*1), Y6
 	VPERMILPS      Y2, Y6, Y6
 	VFMADD231PS    Y6, Y7, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+210, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -1478,7 +1575,7 @@ next:
 	VPBROADCASTW   208(BX), X8
 	VCVTPH2PS      X8, Y8
 	VBROADCASTI128 192(BX), Y9
-	VPSHUFB        int8Constant9<>+0(SB), Y9, Y9
+	VPSHUFB        int8Constant10<>+0(SB), Y9, Y9
 	VPSLLD         $0x18, Y9, Y9
 	VPSRAD         $0x18, Y9, Y9
 	VCVTDQ2PS      Y9, Y9
@@ -1802,45 +1899,29 @@ next:
 	RET
 
 // func int8Dot1Q5_KVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q5_KVNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant1<>+0(SB), Y4
-	VMOVDQU int8Constant16<>+0(SB), Y5
-	VMOVDQU int8Constant5<>+0(SB), Y6
-	VMOVDQU int8Constant6<>+0(SB), Y7
-	VMOVDQU int8Constant7<>+0(SB), Y8
-	VMOVDQU int8Constant8<>+0(SB), Y9
-
-next:
-	VPBROADCASTW   2(BX), X10
-	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 8(BX), Y11
-	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
-	VPSRLVD        int8Constant0<>+0(SB), Y11, Y11
-	VPAND          Y9, Y11, Y11
-	VBROADCASTI128 8(BX), Y12
-	VPSHUFB        Y6, Y12, Y12
-	VPSRLVD        Y8, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VPSLLD         $0x04, Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VCVTDQ2PS      Y11, Y11
-	VXORPS         int8Constant10<>+0(SB), Y11, Y11
-	VMULPS         Y10, Y11, Y11
-	VFMADD231PS    (DX), Y11, Y2
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q5_KVNNI(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           sums+24(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant1<>+0(SB), Y4
+	VMOVDQU        int8Constant16<>+0(SB), Y5
+	VMOVDQU        int8Constant5<>+0(SB), Y6
+	VMOVDQU        int8Constant6<>+0(SB), Y7
+	VMOVDQU        int8Constant7<>+0(SB), Y8
+	VMOVDQU        int8Constant8<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 4(BX), Y11
-	VPSHUFB        int8Constant11<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
 	VPAND          Y9, Y11, Y11
 	VBROADCASTI128 4(BX), Y12
 	VPSHUFB        Y6, Y12, Y12
@@ -1851,7 +1932,45 @@ next:
 	VCVTDQ2PS      Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VMULPS         (CX), Y11, Y10
-	VMOVUPS        Y10, (SP)
+	VMOVUPS        Y10, (SP)(DI*1)
+
+next:
+	LEAQ           176(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   (R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 4(R9), Y11
+	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
+	VPAND          Y9, Y11, Y11
+	VBROADCASTI128 4(R9), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPSRLVD        Y8, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPSLLD         $0x04, Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (R10), Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VPBROADCASTW   2(BX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 8(BX), Y11
+	VPSHUFB        int8Constant10<>+0(SB), Y11, Y11
+	VPSRLVD        int8Constant0<>+0(SB), Y11, Y11
+	VPAND          Y9, Y11, Y11
+	VBROADCASTI128 8(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPSRLVD        Y8, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPSLLD         $0x04, Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VXORPS         int8Constant11<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VFMADD231PS    (DX), Y11, Y2
 	VMOVDQU        48(BX), Y10
 	VPAND          Y4, Y10, Y10
 	VMOVDQU        16(BX), Y11
@@ -1861,7 +1980,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   (SP), Y10
+	VBROADCASTSS   (SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        48(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -1873,7 +1992,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   4(SP), Y10
+	VBROADCASTSS   4(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        80(BX), Y10
 	VPAND          Y4, Y10, Y10
@@ -1884,7 +2003,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   8(SP), Y10
+	VBROADCASTSS   8(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        80(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -1896,7 +2015,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   12(SP), Y10
+	VBROADCASTSS   12(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        112(BX), Y10
 	VPAND          Y4, Y10, Y10
@@ -1906,7 +2025,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   16(SP), Y10
+	VBROADCASTSS   16(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        112(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -1918,7 +2037,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   20(SP), Y10
+	VBROADCASTSS   20(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        144(BX), Y10
 	VPAND          Y4, Y10, Y10
@@ -1929,7 +2048,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   24(SP), Y10
+	VBROADCASTSS   24(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        144(BX), Y10
 	VPSRLW         $0x04, Y10, Y10
@@ -1941,12 +2060,14 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   28(SP), Y10
+	VBROADCASTSS   28(SP)(DI*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+176, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -1990,7 +2111,7 @@ next:
 	VPBROADCASTW   2(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 8(BX), Y11
-	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant10<>+0(SB), Y11, Y11
 	VPSRLVD        int8Constant0<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VBROADCASTI128 8(BX), Y12
@@ -2000,7 +2121,7 @@ next:
 	VPSLLD         $0x04, Y12, Y12
 	VPOR           Y12, Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VXORPS         int8Constant10<>+0(SB), Y11, Y11
+	VXORPS         int8Constant11<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VFMADD231PS    (DX), Y11, Y4
 	VFMADD231PS    (DX)(R8*1), Y11, Y5
@@ -2009,7 +2130,7 @@ next:
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 4(BX), Y11
-	VPSHUFB        int8Constant11<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VBROADCASTI128 4(BX), Y12
 	VPSHUFB        int8Constant5<>+0(SB), Y12, Y12
@@ -2281,23 +2402,54 @@ next:
 	RET
 
 // func int8Dot1Q4_1VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q4_1VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant0<>+0(SB), Y4
-	VMOVDQU int8Constant1<>+0(SB), Y5
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q4_1VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      sums+24(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VXORPS    Y2, Y2, Y2
+	VMOVDQU   int8Constant4<>+0(SB), Y3
+	VMOVDQU   int8Constant0<>+0(SB), Y4
+	VMOVDQU   int8Constant1<>+0(SB), Y5
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X6, X6, X6
+	VPINSRW   $0x00, (BX), X6, X6
+	VPINSRW   $0x01, 20(BX), X6, X6
+	VPINSRW   $0x02, 40(BX), X6, X6
+	VPINSRW   $0x03, 60(BX), X6, X6
+	VPINSRW   $0x04, 80(BX), X6, X6
+	VPINSRW   $0x05, 100(BX), X6, X6
+	VPINSRW   $0x06, 120(BX), X6, X6
+	VPINSRW   $0x07, 140(BX), X6, X6
+	VCVTPH2PS X6, Y6
+	VMULPS    (CX), Y6, Y6
+	VMOVUPS   Y6, (SP)(DI*1)
 
 next:
+	LEAQ           160(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
+	VPXOR          X6, X6, X6
+	VPINSRW        $0x00, (R9), X6, X6
+	VPINSRW        $0x01, 20(R9), X6, X6
+	VPINSRW        $0x02, 40(R9), X6, X6
+	VPINSRW        $0x03, 60(R9), X6, X6
+	VPINSRW        $0x04, 80(R9), X6, X6
+	VPINSRW        $0x05, 100(R9), X6, X6
+	VPINSRW        $0x06, 120(R9), X6, X6
+	VPINSRW        $0x07, 140(R9), X6, X6
+	VCVTPH2PS      X6, Y6
+	VMULPS         (R10), Y6, Y6
+	VMOVUPS        Y6, (SP)(R8*1)
 	VPXOR          X6, X6, X6
 	VPINSRW        $0x00, 2(BX), X6, X6
 	VPINSRW        $0x01, 22(BX), X6, X6
@@ -2309,25 +2461,13 @@ next:
 	VPINSRW        $0x07, 142(BX), X6, X6
 	VCVTPH2PS      X6, Y6
 	VFMADD231PS    (DX), Y6, Y2
-	VPXOR          X6, X6, X6
-	VPINSRW        $0x00, (BX), X6, X6
-	VPINSRW        $0x01, 20(BX), X6, X6
-	VPINSRW        $0x02, 40(BX), X6, X6
-	VPINSRW        $0x03, 60(BX), X6, X6
-	VPINSRW        $0x04, 80(BX), X6, X6
-	VPINSRW        $0x05, 100(BX), X6, X6
-	VPINSRW        $0x06, 120(BX), X6, X6
-	VPINSRW        $0x07, 140(BX), X6, X6
-	VCVTPH2PS      X6, Y6
-	VMULPS         (CX), Y6, Y6
-	VMOVUPS        Y6, (SP)
 	VBROADCASTI128 4(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
 	VPAND          Y5, Y6, Y6
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       (AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   (SP), Y6
+	VBROADCASTSS   (SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 24(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
@@ -2335,7 +2475,7 @@ next:
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       32(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   4(SP), Y6
+	VBROADCASTSS   4(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 44(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
@@ -2343,7 +2483,7 @@ next:
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       64(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   8(SP), Y6
+	VBROADCASTSS   8(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 64(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
@@ -2351,7 +2491,7 @@ next:
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       96(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   12(SP), Y6
+	VBROADCASTSS   12(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 84(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
@@ -2359,7 +2499,7 @@ next:
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       128(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   16(SP), Y6
+	VBROADCASTSS   16(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 104(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
@@ -2367,7 +2507,7 @@ next:
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       160(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   20(SP), Y6
+	VBROADCASTSS   20(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 124(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
@@ -2375,7 +2515,7 @@ next:
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       192(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   24(SP), Y6
+	VBROADCASTSS   24(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 144(BX), Y6
 	VPSRLVD        Y4, Y6, Y6
@@ -2383,12 +2523,14 @@ next:
 	VMOVDQU        Y3, Y7
 	VPDPBUSD       224(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   28(SP), Y6
+	VBROADCASTSS   28(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+160, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -2781,36 +2923,55 @@ end:
 	RET
 
 // func int8Dot1Q5_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q5_0VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant0<>+0(SB), Y2
-	VMOVDQU int8Constant17<>+0(SB), Y3
-	VMOVDQU int8Constant18<>+0(SB), Y4
-	VMOVDQU int8Constant1<>+0(SB), Y5
-	VMOVDQU int8Constant16<>+0(SB), Y6
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q5_0VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant0<>+0(SB), Y2
+	VMOVDQU   int8Constant17<>+0(SB), Y3
+	VMOVDQU   int8Constant18<>+0(SB), Y4
+	VMOVDQU   int8Constant1<>+0(SB), Y5
+	VMOVDQU   int8Constant16<>+0(SB), Y6
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X7, X7, X7
+	VPINSRW   $0x00, (BX), X7, X7
+	VPINSRW   $0x01, 22(BX), X7, X7
+	VPINSRW   $0x02, 44(BX), X7, X7
+	VPINSRW   $0x03, 66(BX), X7, X7
+	VPINSRW   $0x04, 88(BX), X7, X7
+	VPINSRW   $0x05, 110(BX), X7, X7
+	VPINSRW   $0x06, 132(BX), X7, X7
+	VPINSRW   $0x07, 154(BX), X7, X7
+	VCVTPH2PS X7, Y7
+	VMULPS    (CX), Y7, Y7
+	VMOVUPS   Y7, (SP)(DI*1)
 
 next:
+	LEAQ           176(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X7, X7, X7
-	VPINSRW        $0x00, (BX), X7, X7
-	VPINSRW        $0x01, 22(BX), X7, X7
-	VPINSRW        $0x02, 44(BX), X7, X7
-	VPINSRW        $0x03, 66(BX), X7, X7
-	VPINSRW        $0x04, 88(BX), X7, X7
-	VPINSRW        $0x05, 110(BX), X7, X7
-	VPINSRW        $0x06, 132(BX), X7, X7
-	VPINSRW        $0x07, 154(BX), X7, X7
+	VPINSRW        $0x00, (R9), X7, X7
+	VPINSRW        $0x01, 22(R9), X7, X7
+	VPINSRW        $0x02, 44(R9), X7, X7
+	VPINSRW        $0x03, 66(R9), X7, X7
+	VPINSRW        $0x04, 88(R9), X7, X7
+	VPINSRW        $0x05, 110(R9), X7, X7
+	VPINSRW        $0x06, 132(R9), X7, X7
+	VPINSRW        $0x07, 154(R9), X7, X7
 	VCVTPH2PS      X7, Y7
-	VMULPS         (CX), Y7, Y7
-	VMOVUPS        Y7, (SP)
+	VMULPS         (R10), Y7, Y7
+	VMOVUPS        Y7, (SP)(R8*1)
 	VBROADCASTI128 6(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
 	VPAND          Y5, Y7, Y7
@@ -2823,7 +2984,7 @@ next:
 	VMOVDQU        (DX), Y8
 	VPDPBUSD       (AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   (SP), Y7
+	VBROADCASTSS   (SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y0
 	VBROADCASTI128 28(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
@@ -2837,7 +2998,7 @@ next:
 	VMOVDQU        32(DX), Y8
 	VPDPBUSD       32(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   4(SP), Y7
+	VBROADCASTSS   4(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y1
 	VBROADCASTI128 50(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
@@ -2851,7 +3012,7 @@ next:
 	VMOVDQU        64(DX), Y8
 	VPDPBUSD       64(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   8(SP), Y7
+	VBROADCASTSS   8(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y0
 	VBROADCASTI128 72(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
@@ -2865,7 +3026,7 @@ next:
 	VMOVDQU        96(DX), Y8
 	VPDPBUSD       96(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   12(SP), Y7
+	VBROADCASTSS   12(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y1
 	VBROADCASTI128 94(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
@@ -2879,7 +3040,7 @@ next:
 	VMOVDQU        128(DX), Y8
 	VPDPBUSD       128(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   16(SP), Y7
+	VBROADCASTSS   16(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y0
 	VBROADCASTI128 116(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
@@ -2893,7 +3054,7 @@ next:
 	VMOVDQU        160(DX), Y8
 	VPDPBUSD       160(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   20(SP), Y7
+	VBROADCASTSS   20(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y1
 	VBROADCASTI128 138(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
@@ -2907,7 +3068,7 @@ next:
 	VMOVDQU        192(DX), Y8
 	VPDPBUSD       192(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   24(SP), Y7
+	VBROADCASTSS   24(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y0
 	VBROADCASTI128 160(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
@@ -2921,12 +3082,14 @@ next:
 	VMOVDQU        224(DX), Y8
 	VPDPBUSD       224(AX), Y7, Y8
 	VCVTDQ2PS      Y8, Y8
-	VBROADCASTSS   28(SP), Y7
+	VBROADCASTSS   28(SP)(DI*1), Y7
 	VFMADD231PS    Y7, Y8, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+176, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -3343,26 +3506,57 @@ end:
 	RET
 
 // func int8Dot1Q5_1VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q5_1VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant0<>+0(SB), Y4
-	VMOVDQU int8Constant17<>+0(SB), Y5
-	VMOVDQU int8Constant18<>+0(SB), Y6
-	VMOVDQU int8Constant1<>+0(SB), Y7
-	VMOVDQU int8Constant16<>+0(SB), Y8
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q5_1VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      sums+24(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VXORPS    Y2, Y2, Y2
+	VMOVDQU   int8Constant4<>+0(SB), Y3
+	VMOVDQU   int8Constant0<>+0(SB), Y4
+	VMOVDQU   int8Constant17<>+0(SB), Y5
+	VMOVDQU   int8Constant18<>+0(SB), Y6
+	VMOVDQU   int8Constant1<>+0(SB), Y7
+	VMOVDQU   int8Constant16<>+0(SB), Y8
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X9, X9, X9
+	VPINSRW   $0x00, (BX), X9, X9
+	VPINSRW   $0x01, 24(BX), X9, X9
+	VPINSRW   $0x02, 48(BX), X9, X9
+	VPINSRW   $0x03, 72(BX), X9, X9
+	VPINSRW   $0x04, 96(BX), X9, X9
+	VPINSRW   $0x05, 120(BX), X9, X9
+	VPINSRW   $0x06, 144(BX), X9, X9
+	VPINSRW   $0x07, 168(BX), X9, X9
+	VCVTPH2PS X9, Y9
+	VMULPS    (CX), Y9, Y9
+	VMOVUPS   Y9, (SP)(DI*1)
 
 next:
+	LEAQ           192(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
+	VPXOR          X9, X9, X9
+	VPINSRW        $0x00, (R9), X9, X9
+	VPINSRW        $0x01, 24(R9), X9, X9
+	VPINSRW        $0x02, 48(R9), X9, X9
+	VPINSRW        $0x03, 72(R9), X9, X9
+	VPINSRW        $0x04, 96(R9), X9, X9
+	VPINSRW        $0x05, 120(R9), X9, X9
+	VPINSRW        $0x06, 144(R9), X9, X9
+	VPINSRW        $0x07, 168(R9), X9, X9
+	VCVTPH2PS      X9, Y9
+	VMULPS         (R10), Y9, Y9
+	VMOVUPS        Y9, (SP)(R8*1)
 	VPXOR          X9, X9, X9
 	VPINSRW        $0x00, 2(BX), X9, X9
 	VPINSRW        $0x01, 26(BX), X9, X9
@@ -3374,18 +3568,6 @@ next:
 	VPINSRW        $0x07, 170(BX), X9, X9
 	VCVTPH2PS      X9, Y9
 	VFMADD231PS    (DX), Y9, Y2
-	VPXOR          X9, X9, X9
-	VPINSRW        $0x00, (BX), X9, X9
-	VPINSRW        $0x01, 24(BX), X9, X9
-	VPINSRW        $0x02, 48(BX), X9, X9
-	VPINSRW        $0x03, 72(BX), X9, X9
-	VPINSRW        $0x04, 96(BX), X9, X9
-	VPINSRW        $0x05, 120(BX), X9, X9
-	VPINSRW        $0x06, 144(BX), X9, X9
-	VPINSRW        $0x07, 168(BX), X9, X9
-	VCVTPH2PS      X9, Y9
-	VMULPS         (CX), Y9, Y9
-	VMOVUPS        Y9, (SP)
 	VBROADCASTI128 8(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
 	VPAND          Y7, Y9, Y9
@@ -3398,7 +3580,7 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       (AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   (SP), Y9
+	VBROADCASTSS   (SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VBROADCASTI128 32(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
@@ -3412,7 +3594,7 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       32(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   4(SP), Y9
+	VBROADCASTSS   4(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	VBROADCASTI128 56(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
@@ -3426,7 +3608,7 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       64(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   8(SP), Y9
+	VBROADCASTSS   8(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VBROADCASTI128 80(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
@@ -3440,7 +3622,7 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       96(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   12(SP), Y9
+	VBROADCASTSS   12(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	VBROADCASTI128 104(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
@@ -3454,7 +3636,7 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       128(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   16(SP), Y9
+	VBROADCASTSS   16(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VBROADCASTI128 128(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
@@ -3468,7 +3650,7 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       160(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   20(SP), Y9
+	VBROADCASTSS   20(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	VBROADCASTI128 152(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
@@ -3482,7 +3664,7 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       192(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   24(SP), Y9
+	VBROADCASTSS   24(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
 	VBROADCASTI128 176(BX), Y9
 	VPSRLVD        Y4, Y9, Y9
@@ -3496,12 +3678,14 @@ next:
 	VMOVDQU        Y3, Y10
 	VPDPBUSD       224(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   28(SP), Y9
+	VBROADCASTSS   28(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+32, DX
 	ADDQ           $+192, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -3954,35 +4138,54 @@ end:
 	RET
 
 // func int8Dot1IQ4_NLVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1IQ4_NLVNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant19<>+0(SB), Y2
-	VMOVDQU int8Constant0<>+0(SB), Y3
-	VMOVDQU int8Constant1<>+0(SB), Y4
-	VMOVDQU int8Constant2<>+0(SB), Y5
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ4_NLVNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant19<>+0(SB), Y2
+	VMOVDQU   int8Constant0<>+0(SB), Y3
+	VMOVDQU   int8Constant1<>+0(SB), Y4
+	VMOVDQU   int8Constant2<>+0(SB), Y5
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X6, X6, X6
+	VPINSRW   $0x00, (BX), X6, X6
+	VPINSRW   $0x01, 18(BX), X6, X6
+	VPINSRW   $0x02, 36(BX), X6, X6
+	VPINSRW   $0x03, 54(BX), X6, X6
+	VPINSRW   $0x04, 72(BX), X6, X6
+	VPINSRW   $0x05, 90(BX), X6, X6
+	VPINSRW   $0x06, 108(BX), X6, X6
+	VPINSRW   $0x07, 126(BX), X6, X6
+	VCVTPH2PS X6, Y6
+	VMULPS    (CX), Y6, Y6
+	VMOVUPS   Y6, (SP)(DI*1)
 
 next:
+	LEAQ           144(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X6, X6, X6
-	VPINSRW        $0x00, (BX), X6, X6
-	VPINSRW        $0x01, 18(BX), X6, X6
-	VPINSRW        $0x02, 36(BX), X6, X6
-	VPINSRW        $0x03, 54(BX), X6, X6
-	VPINSRW        $0x04, 72(BX), X6, X6
-	VPINSRW        $0x05, 90(BX), X6, X6
-	VPINSRW        $0x06, 108(BX), X6, X6
-	VPINSRW        $0x07, 126(BX), X6, X6
+	VPINSRW        $0x00, (R9), X6, X6
+	VPINSRW        $0x01, 18(R9), X6, X6
+	VPINSRW        $0x02, 36(R9), X6, X6
+	VPINSRW        $0x03, 54(R9), X6, X6
+	VPINSRW        $0x04, 72(R9), X6, X6
+	VPINSRW        $0x05, 90(R9), X6, X6
+	VPINSRW        $0x06, 108(R9), X6, X6
+	VPINSRW        $0x07, 126(R9), X6, X6
 	VCVTPH2PS      X6, Y6
-	VMULPS         (CX), Y6, Y6
-	VMOVUPS        Y6, (SP)
+	VMULPS         (R10), Y6, Y6
+	VMOVUPS        Y6, (SP)(R8*1)
 	VBROADCASTI128 2(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y4, Y6, Y6
@@ -3991,7 +4194,7 @@ next:
 	VMOVDQU        (DX), Y7
 	VPDPBUSD       (AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   (SP), Y6
+	VBROADCASTSS   (SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 20(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4001,7 +4204,7 @@ next:
 	VMOVDQU        32(DX), Y7
 	VPDPBUSD       32(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   4(SP), Y6
+	VBROADCASTSS   4(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 38(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4011,7 +4214,7 @@ next:
 	VMOVDQU        64(DX), Y7
 	VPDPBUSD       64(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   8(SP), Y6
+	VBROADCASTSS   8(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 56(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4021,7 +4224,7 @@ next:
 	VMOVDQU        96(DX), Y7
 	VPDPBUSD       96(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   12(SP), Y6
+	VBROADCASTSS   12(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 74(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4031,7 +4234,7 @@ next:
 	VMOVDQU        128(DX), Y7
 	VPDPBUSD       128(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   16(SP), Y6
+	VBROADCASTSS   16(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 92(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4041,7 +4244,7 @@ next:
 	VMOVDQU        160(DX), Y7
 	VPDPBUSD       160(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   20(SP), Y6
+	VBROADCASTSS   20(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 110(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4051,7 +4254,7 @@ next:
 	VMOVDQU        192(DX), Y7
 	VPDPBUSD       192(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   24(SP), Y6
+	VBROADCASTSS   24(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 128(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4061,12 +4264,14 @@ next:
 	VMOVDQU        224(DX), Y7
 	VPDPBUSD       224(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   28(SP), Y6
+	VBROADCASTSS   28(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+144, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -4442,21 +4647,21 @@ end:
 	RET
 
 // func int8Dot1IQ4_XSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1IQ4_XSVNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant19<>+0(SB), Y2
-	VMOVDQU int8Constant0<>+0(SB), Y3
-	VMOVDQU int8Constant1<>+0(SB), Y4
-	VMOVDQU int8Constant2<>+0(SB), Y5
-
-next:
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ4_XSVNNI(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant19<>+0(SB), Y2
+	VMOVDQU        int8Constant0<>+0(SB), Y3
+	VMOVDQU        int8Constant1<>+0(SB), Y4
+	VMOVDQU        int8Constant2<>+0(SB), Y5
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VPBROADCASTW   (BX), X6
 	VCVTPH2PS      X6, Y6
 	VBROADCASTI128 4(BX), Y7
@@ -4473,7 +4678,31 @@ next:
 	VCVTDQ2PS      Y7, Y7
 	VMULPS         Y6, Y7, Y7
 	VMULPS         (CX), Y7, Y6
-	VMOVUPS        Y6, (SP)
+	VMOVUPS        Y6, (SP)(DI*1)
+
+next:
+	LEAQ           136(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   (R9), X6
+	VCVTPH2PS      X6, Y6
+	VBROADCASTI128 4(R9), Y7
+	VPSHUFB        int8Constant20<>+0(SB), Y7, Y7
+	VPSRLVD        int8Constant21<>+0(SB), Y7, Y7
+	VPAND          int8Constant8<>+0(SB), Y7, Y7
+	VBROADCASTI128 2(R9), Y8
+	VPSHUFB        int8Constant22<>+0(SB), Y8, Y8
+	VPSRLVD        int8Constant23<>+0(SB), Y8, Y8
+	VPAND          int8Constant6<>+0(SB), Y8, Y8
+	VPSLLD         $0x04, Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPADDD         int8Constant24<>+0(SB), Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	VMULPS         Y6, Y7, Y7
+	VMULPS         (R10), Y7, Y6
+	VMOVUPS        Y6, (SP)(R8*1)
 	VBROADCASTI128 8(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y4, Y6, Y6
@@ -4482,7 +4711,7 @@ next:
 	VMOVDQU        (DX), Y7
 	VPDPBUSD       (AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   (SP), Y6
+	VBROADCASTSS   (SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 24(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4492,7 +4721,7 @@ next:
 	VMOVDQU        32(DX), Y7
 	VPDPBUSD       32(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   4(SP), Y6
+	VBROADCASTSS   4(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 40(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4502,7 +4731,7 @@ next:
 	VMOVDQU        64(DX), Y7
 	VPDPBUSD       64(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   8(SP), Y6
+	VBROADCASTSS   8(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 56(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4512,7 +4741,7 @@ next:
 	VMOVDQU        96(DX), Y7
 	VPDPBUSD       96(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   12(SP), Y6
+	VBROADCASTSS   12(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 72(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4522,7 +4751,7 @@ next:
 	VMOVDQU        128(DX), Y7
 	VPDPBUSD       128(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   16(SP), Y6
+	VBROADCASTSS   16(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 88(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4532,7 +4761,7 @@ next:
 	VMOVDQU        160(DX), Y7
 	VPDPBUSD       160(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   20(SP), Y6
+	VBROADCASTSS   20(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 104(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4542,7 +4771,7 @@ next:
 	VMOVDQU        192(DX), Y7
 	VPDPBUSD       192(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   24(SP), Y6
+	VBROADCASTSS   24(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 120(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -4552,12 +4781,14 @@ next:
 	VMOVDQU        224(DX), Y7
 	VPDPBUSD       224(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   28(SP), Y6
+	VBROADCASTSS   28(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+136, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -4857,25 +5088,72 @@ next:
 	RET
 
 // func int8Dot1Q2_KVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q2_KVNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    sums+24(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VMOVDQU int8Constant4<>+0(SB), Y3
-	VMOVDQU int8Constant12<>+0(SB), Y4
-	VMOVDQU int8Constant25<>+0(SB), Y5
-	VMOVDQU int8Constant9<>+0(SB), Y6
-	VMOVDQU int8Constant8<>+0(SB), Y7
-	VMOVDQU int8Constant14<>+0(SB), Y8
-	VMOVDQU int8Constant10<>+0(SB), Y9
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q2_KVNNI(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           sums+24(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VMOVDQU        int8Constant4<>+0(SB), Y3
+	VMOVDQU        int8Constant12<>+0(SB), Y4
+	VMOVDQU        int8Constant25<>+0(SB), Y5
+	VMOVDQU        int8Constant10<>+0(SB), Y6
+	VMOVDQU        int8Constant8<>+0(SB), Y7
+	VMOVDQU        int8Constant14<>+0(SB), Y8
+	VMOVDQU        int8Constant11<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
+	VPBROADCASTW   80(BX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 (BX), Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 8(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
 
 next:
+	LEAQ           84(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   80(R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 (R9), Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 8(R9), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
 	VPBROADCASTW   82(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 (BX), Y11
@@ -4894,32 +5172,12 @@ next:
 	VMULPS         Y10, Y12, Y12
 	VFMADD231PS    (DX), Y11, Y2
 	VFMADD231PS    32(DX), Y12, Y2
-	VPBROADCASTW   80(BX), X10
-	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 (BX), Y11
-	VPSHUFB        Y6, Y11, Y11
-	VPAND          Y7, Y11, Y11
-	VCVTDQ2PS      Y11, Y11
-	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 8(BX), Y12
-	VPSHUFB        Y6, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VCVTDQ2PS      Y12, Y12
-	VMULPS         Y10, Y12, Y12
-	VBROADCASTF128 (CX), Y10
-	VPERMILPS      Y8, Y10, Y10
-	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)
-	VBROADCASTF128 16(CX), Y10
-	VPERMILPS      Y8, Y10, Y10
-	VMULPS         Y10, Y12, Y10
-	VMOVUPS        Y10, 32(SP)
 	VMOVDQU        16(BX), Y10
 	VPAND          Y5, Y10, Y10
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   (SP), Y10
+	VBROADCASTSD   (SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        16(BX), Y10
@@ -4928,7 +5186,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   8(SP), Y10
+	VBROADCASTSD   8(SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        16(BX), Y10
@@ -4937,7 +5195,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   16(SP), Y10
+	VBROADCASTSD   16(SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        16(BX), Y10
@@ -4946,7 +5204,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   24(SP), Y10
+	VBROADCASTSD   24(SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        48(BX), Y10
@@ -4954,7 +5212,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   32(SP), Y10
+	VBROADCASTSD   32(SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        48(BX), Y10
@@ -4963,7 +5221,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   40(SP), Y10
+	VBROADCASTSD   40(SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        48(BX), Y10
@@ -4972,7 +5230,7 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   48(SP), Y10
+	VBROADCASTSD   48(SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        48(BX), Y10
@@ -4981,13 +5239,15 @@ next:
 	VMOVDQU        Y3, Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   56(SP), Y10
+	VBROADCASTSD   56(SP)(DI*1), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+64, DX
 	ADDQ           $+84, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -5031,18 +5291,18 @@ next:
 	VPBROADCASTW   82(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 (BX), Y11
-	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant10<>+0(SB), Y11, Y11
 	VPSRLVD        int8Constant26<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VXORPS         int8Constant10<>+0(SB), Y11, Y11
+	VXORPS         int8Constant11<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 8(BX), Y12
-	VPSHUFB        int8Constant9<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant10<>+0(SB), Y12, Y12
 	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
 	VPAND          int8Constant8<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VXORPS         int8Constant10<>+0(SB), Y12, Y12
+	VXORPS         int8Constant11<>+0(SB), Y12, Y12
 	VMULPS         Y10, Y12, Y12
 	VFMADD231PS    (DX), Y11, Y4
 	VFMADD231PS    (DX)(R8*2), Y11, Y5
@@ -5055,12 +5315,12 @@ next:
 	VPBROADCASTW   80(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 (BX), Y11
-	VPSHUFB        int8Constant9<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant10<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 8(BX), Y12
-	VPSHUFB        int8Constant9<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant10<>+0(SB), Y12, Y12
 	VPAND          int8Constant8<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
 	VMULPS         Y10, Y12, Y12
@@ -5353,25 +5613,25 @@ next:
 	RET
 
 // func int8Dot1Q3_KVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot1Q3_KVNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant12<>+0(SB), Y2
-	VMOVDQU int8Constant25<>+0(SB), Y3
-	VMOVDQU int8Constant27<>+0(SB), Y4
-	VMOVDQU int8Constant14<>+0(SB), Y5
-	VMOVDQU int8Constant28<>+0(SB), Y6
-	VMOVDQU int8Constant6<>+0(SB), Y7
-	VMOVDQU int8Constant29<>+0(SB), Y8
-	VMOVDQU int8Constant8<>+0(SB), Y9
-
-next:
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q3_KVNNI(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant12<>+0(SB), Y2
+	VMOVDQU        int8Constant25<>+0(SB), Y3
+	VMOVDQU        int8Constant27<>+0(SB), Y4
+	VMOVDQU        int8Constant14<>+0(SB), Y5
+	VMOVDQU        int8Constant28<>+0(SB), Y6
+	VMOVDQU        int8Constant6<>+0(SB), Y7
+	VMOVDQU        int8Constant29<>+0(SB), Y8
+	VMOVDQU        int8Constant8<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
 	VPBROADCASTW   108(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 94(BX), Y11
@@ -5402,11 +5662,53 @@ next:
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)
+	VMOVUPS        Y10, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y12, Y10
-	VMOVUPS        Y10, 32(SP)
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           110(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VPBROADCASTW   108(R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 94(R9), Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPAND          Y9, Y11, Y11
+	VBROADCASTI128 94(R9), Y12
+	VPSHUFB        Y8, Y12, Y12
+	VPSRLVD        int8Constant30<>+0(SB), Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPSLLD         $0x04, Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPADDD         int8Constant24<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 94(R9), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
+	VPAND          Y9, Y12, Y12
+	VBROADCASTI128 94(R9), Y13
+	VPSHUFB        Y8, Y13, Y13
+	VPSRLVD        int8Constant7<>+0(SB), Y13, Y13
+	VPAND          Y7, Y13, Y13
+	VPSLLD         $0x04, Y13, Y13
+	VPOR           Y13, Y12, Y12
+	VPADDD         int8Constant24<>+0(SB), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
 	VMOVDQU        32(BX), Y10
 	VPAND          Y3, Y10, Y10
 	VMOVDQU        (BX), Y11
@@ -5416,7 +5718,7 @@ next:
 	VMOVDQU        (DX), Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   (SP), Y10
+	VBROADCASTSD   (SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        32(BX), Y10
@@ -5429,7 +5731,7 @@ next:
 	VMOVDQU        32(DX), Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   8(SP), Y10
+	VBROADCASTSD   8(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        32(BX), Y10
@@ -5441,7 +5743,7 @@ next:
 	VMOVDQU        64(DX), Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   16(SP), Y10
+	VBROADCASTSD   16(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        32(BX), Y10
@@ -5454,7 +5756,7 @@ next:
 	VMOVDQU        96(DX), Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   24(SP), Y10
+	VBROADCASTSD   24(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        64(BX), Y10
@@ -5466,7 +5768,7 @@ next:
 	VMOVDQU        128(DX), Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   32(SP), Y10
+	VBROADCASTSD   32(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        64(BX), Y10
@@ -5479,7 +5781,7 @@ next:
 	VMOVDQU        160(DX), Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   40(SP), Y10
+	VBROADCASTSD   40(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	VMOVDQU        64(BX), Y10
@@ -5492,7 +5794,7 @@ next:
 	VMOVDQU        192(DX), Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   48(SP), Y10
+	VBROADCASTSD   48(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
 	VMOVDQU        64(BX), Y10
@@ -5505,13 +5807,15 @@ next:
 	VMOVDQU        224(DX), Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   56(SP), Y10
+	VBROADCASTSD   56(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+110, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -5894,32 +6198,61 @@ next:
 	RET
 
 // func int8Dot1MXFP4VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
-TEXT ·int8Dot1MXFP4VNNI(SB), NOSPLIT, $64-64
-	MOVQ    x+8(FP), AX
-	MOVQ    scales+16(FP), CX
-	MOVQ    quads+32(FP), DX
-	MOVQ    src+48(FP), BX
-	MOVQ    blocks+56(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant31<>+0(SB), Y2
-	VMOVDQU int8Constant0<>+0(SB), Y3
-	VMOVDQU int8Constant1<>+0(SB), Y4
-	VMOVDQU int8Constant4<>+0(SB), Y5
-	SUBQ    $0x08, SI
-	JLT     short
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, FMA3
+TEXT ·int8Dot1MXFP4VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant31<>+0(SB), Y2
+	VMOVDQU   int8Constant0<>+0(SB), Y3
+	VMOVDQU   int8Constant1<>+0(SB), Y4
+	VMOVDQU   int8Constant4<>+0(SB), Y5
+	SUBQ      $0x08, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X6, X6, X6
+	VPINSRB   $0x00, (BX), X6, X6
+	VPINSRB   $0x01, 17(BX), X6, X6
+	VPINSRB   $0x02, 34(BX), X6, X6
+	VPINSRB   $0x03, 51(BX), X6, X6
+	VPINSRB   $0x04, 68(BX), X6, X6
+	VPINSRB   $0x05, 85(BX), X6, X6
+	VPINSRB   $0x06, 102(BX), X6, X6
+	VPINSRB   $0x07, 119(BX), X6, X6
+	VPMOVZXBD X6, Y6
+	VMOVDQA   Y6, Y7
+	VPADDD    int8Constant3<>+0(SB), Y7, Y6
+	VPMAXSD   Y5, Y6, Y6
+	VPSLLD    $0x17, Y6, Y6
+	VPCMPEQD  Y5, Y7, Y8
+	VPAND     int8Constant32<>+0(SB), Y8, Y8
+	VPOR      Y8, Y6, Y6
+	VPCMPEQD  int8Constant33<>+0(SB), Y7, Y7
+	VPAND     int8Constant34<>+0(SB), Y7, Y7
+	VPOR      Y7, Y6, Y6
+	VMULPS    (CX), Y6, Y6
+	VMOVUPS   Y6, (SP)(DI*1)
 
 next:
+	LEAQ           136(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x08
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
 	VPXOR          X6, X6, X6
-	VPINSRB        $0x00, (BX), X6, X6
-	VPINSRB        $0x01, 17(BX), X6, X6
-	VPINSRB        $0x02, 34(BX), X6, X6
-	VPINSRB        $0x03, 51(BX), X6, X6
-	VPINSRB        $0x04, 68(BX), X6, X6
-	VPINSRB        $0x05, 85(BX), X6, X6
-	VPINSRB        $0x06, 102(BX), X6, X6
-	VPINSRB        $0x07, 119(BX), X6, X6
+	VPINSRB        $0x00, (R9), X6, X6
+	VPINSRB        $0x01, 17(R9), X6, X6
+	VPINSRB        $0x02, 34(R9), X6, X6
+	VPINSRB        $0x03, 51(R9), X6, X6
+	VPINSRB        $0x04, 68(R9), X6, X6
+	VPINSRB        $0x05, 85(R9), X6, X6
+	VPINSRB        $0x06, 102(R9), X6, X6
+	VPINSRB        $0x07, 119(R9), X6, X6
 	VPMOVZXBD      X6, Y6
 	VMOVDQA        Y6, Y7
 	VPADDD         int8Constant3<>+0(SB), Y7, Y6
@@ -5931,8 +6264,8 @@ next:
 	VPCMPEQD       int8Constant33<>+0(SB), Y7, Y7
 	VPAND          int8Constant34<>+0(SB), Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VMULPS         (CX), Y6, Y6
-	VMOVUPS        Y6, (SP)
+	VMULPS         (R10), Y6, Y6
+	VMOVUPS        Y6, (SP)(R8*1)
 	VBROADCASTI128 1(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y4, Y6, Y6
@@ -5940,7 +6273,7 @@ next:
 	VMOVDQU        (DX), Y7
 	VPDPBUSD       (AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   (SP), Y6
+	VBROADCASTSS   (SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 18(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5949,7 +6282,7 @@ next:
 	VMOVDQU        32(DX), Y7
 	VPDPBUSD       32(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   4(SP), Y6
+	VBROADCASTSS   4(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 35(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5958,7 +6291,7 @@ next:
 	VMOVDQU        64(DX), Y7
 	VPDPBUSD       64(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   8(SP), Y6
+	VBROADCASTSS   8(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 52(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5967,7 +6300,7 @@ next:
 	VMOVDQU        96(DX), Y7
 	VPDPBUSD       96(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   12(SP), Y6
+	VBROADCASTSS   12(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 69(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5976,7 +6309,7 @@ next:
 	VMOVDQU        128(DX), Y7
 	VPDPBUSD       128(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   16(SP), Y6
+	VBROADCASTSS   16(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 86(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5985,7 +6318,7 @@ next:
 	VMOVDQU        160(DX), Y7
 	VPDPBUSD       160(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   20(SP), Y6
+	VBROADCASTSS   20(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	VBROADCASTI128 103(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -5994,7 +6327,7 @@ next:
 	VMOVDQU        192(DX), Y7
 	VPDPBUSD       192(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   24(SP), Y6
+	VBROADCASTSS   24(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y0
 	VBROADCASTI128 120(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
@@ -6003,12 +6336,14 @@ next:
 	VMOVDQU        224(DX), Y7
 	VPDPBUSD       224(AX), Y6, Y7
 	VCVTDQ2PS      Y7, Y7
-	VBROADCASTSS   28(SP), Y6
+	VBROADCASTSS   28(SP)(DI*1), Y6
 	VFMADD231PS    Y6, Y7, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+136, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
 	SUBQ           $0x08, SI
 	JGE            next
 
@@ -6400,6 +6735,8413 @@ end:
 	VMOVSHDUP    X3, X0
 	VADDSS       X0, X3, X3
 	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1TQ1_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1TQ1_0VNNI(SB), NOSPLIT, $128-64
+	MOVQ         x+8(FP), AX
+	MOVQ         scales+16(FP), CX
+	MOVQ         quads+32(FP), DX
+	MOVQ         src+48(FP), BX
+	MOVQ         blocks+56(FP), SI
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VMOVDQU      int8Constant35<>+0(SB), Y2
+	VMOVDQU      int8Constant36<>+0(SB), Y3
+	VMOVDQU      int8Constant37<>+0(SB), Y4
+	VMOVDQU      int8Constant38<>+0(SB), Y5
+	VMOVDQU      int8Constant39<>+0(SB), Y6
+	VMOVDQU      int8Constant40<>+0(SB), Y7
+	VMOVDQU      int8Constant41<>+0(SB), Y8
+	VMOVDQU      int8Constant42<>+0(SB), Y9
+	XORQ         DI, DI
+	MOVQ         $0x0000000000000040, R8
+	VPBROADCASTW 52(BX), X10
+	VCVTPH2PS    X10, Y10
+	VMULPS       (CX), Y10, Y10
+	VMOVUPS      Y10, (SP)(DI*1)
+
+next:
+	LEAQ         54(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x01
+	CMOVQEQ      BX, R9
+	CMOVQEQ      CX, R10
+	VPBROADCASTW 52(R9), X10
+	VCVTPH2PS    X10, Y10
+	VMULPS       (R10), Y10, Y10
+	VMOVUPS      Y10, (SP)(R8*1)
+	VMOVDQU      (BX), X11
+	VINSERTI128  $0x01, 16(BX), Y11, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y2, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VMOVDQU      (DX), Y10
+	VPDPBUSD     (AX), Y12, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS (SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VMOVDQU      (BX), X11
+	VINSERTI128  $0x01, 16(BX), Y11, Y10
+	VPMULLW      Y6, Y10, Y12
+	VPAND        Y4, Y12, Y12
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      Y6, Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y12, Y10, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y2, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VMOVDQU      32(DX), Y10
+	VPDPBUSD     32(AX), Y12, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 4(SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VMOVDQU      (BX), X11
+	VINSERTI128  $0x01, 16(BX), Y11, Y10
+	VPMULLW      Y7, Y10, Y12
+	VPAND        Y4, Y12, Y12
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      Y7, Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y12, Y10, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y2, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VMOVDQU      64(DX), Y10
+	VPDPBUSD     64(AX), Y12, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 8(SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VMOVDQU      (BX), X11
+	VINSERTI128  $0x01, 16(BX), Y11, Y10
+	VPMULLW      Y9, Y10, Y12
+	VPAND        Y4, Y12, Y12
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      Y9, Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y12, Y10, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y2, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VMOVDQU      96(DX), Y10
+	VPDPBUSD     96(AX), Y12, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 12(SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VMOVDQU      (BX), X11
+	VINSERTI128  $0x01, 16(BX), Y11, Y10
+	VPMULLW      int8Constant43<>+0(SB), Y10, Y12
+	VPAND        Y4, Y12, Y12
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      int8Constant43<>+0(SB), Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y12, Y10, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y2, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VMOVDQU      128(DX), Y10
+	VPDPBUSD     128(AX), Y12, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 16(SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VMOVDQU      32(BX), X11
+	VINSERTI128  $0x01, 32(BX), Y11, Y10
+	VPMULLW      Y5, Y10, Y12
+	VPAND        Y4, Y12, Y12
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      Y5, Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y12, Y10, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y2, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VMOVDQU      160(DX), Y10
+	VPDPBUSD     160(AX), Y12, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 20(SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VMOVDQU      32(BX), X11
+	VINSERTI128  $0x01, 32(BX), Y11, Y10
+	VPMULLW      Y8, Y10, Y12
+	VPAND        Y4, Y12, Y12
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      Y8, Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y12, Y10, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y2, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VMOVDQU      192(DX), Y10
+	VPDPBUSD     192(AX), Y12, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 24(SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VMOVDQU      32(BX), X11
+	VINSERTI128  $0x01, 38(BX), Y11, Y10
+	VPSHUFB      int8Constant44<>+0(SB), Y10, Y10
+	VPMULLW      int8Constant45<>+0(SB), Y10, Y12
+	VPAND        Y4, Y12, Y12
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      int8Constant45<>+0(SB), Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y12, Y10, Y10
+	VXORPS       Y12, Y12, Y12
+	VPMAXUB      Y2, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VPMAXUB      Y3, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y12, Y12
+	VMOVDQU      224(DX), Y10
+	VPDPBUSD     224(AX), Y12, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 28(SP)(DI*1), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+256, DX
+	ADDQ         $+54, BX
+	XORQ         $+64, DI
+	XORQ         $+64, R8
+	DECQ         SI
+	JNE          next
+	VADDPS       Y1, Y0, Y0
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4TQ1_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
+TEXT ·int8Dot4TQ1_0VNNI(SB), NOSPLIT, $256-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant35<>+0(SB), Y4
+	VMOVDQU int8Constant36<>+0(SB), Y5
+	VMOVDQU int8Constant37<>+0(SB), Y6
+	VMOVDQU int8Constant38<>+0(SB), Y7
+	VMOVDQU int8Constant39<>+0(SB), Y8
+	VMOVDQU int8Constant40<>+0(SB), Y9
+
+next:
+	VPBROADCASTW 52(BX), X10
+	VCVTPH2PS    X10, Y10
+	VMULPS       (CX), Y10, Y11
+	VMOVUPS      Y11, (SP)
+	VMULPS       (CX)(R8*1), Y10, Y11
+	VMOVUPS      Y11, 64(SP)
+	VMULPS       (CX)(R8*2), Y10, Y11
+	VMOVUPS      Y11, 128(SP)
+	VMULPS       (CX)(R10*1), Y10, Y10
+	VMOVUPS      Y10, 192(SP)
+	VMOVDQU      (BX), X12
+	VINSERTI128  $0x01, 16(BX), Y12, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VMOVDQU      (DX), Y10
+	VPDPBUSD     (AX), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS (SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VMOVDQU      (DX)(DI*1), Y10
+	VPDPBUSD     (AX)(DI*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 64(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VMOVDQU      (DX)(DI*2), Y10
+	VPDPBUSD     (AX)(DI*2), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 128(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VMOVDQU      (DX)(R9*1), Y10
+	VPDPBUSD     (AX)(R9*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 192(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VMOVDQU      (BX), X12
+	VINSERTI128  $0x01, 16(BX), Y12, Y10
+	VPMULLW      Y8, Y10, Y11
+	VPAND        Y6, Y11, Y11
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      Y8, Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y11, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VMOVDQU      32(DX), Y10
+	VPDPBUSD     32(AX), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 4(SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VMOVDQU      32(DX)(DI*1), Y10
+	VPDPBUSD     32(AX)(DI*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 68(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VMOVDQU      32(DX)(DI*2), Y10
+	VPDPBUSD     32(AX)(DI*2), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 132(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VMOVDQU      32(DX)(R9*1), Y10
+	VPDPBUSD     32(AX)(R9*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 196(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VMOVDQU      (BX), X12
+	VINSERTI128  $0x01, 16(BX), Y12, Y10
+	VPMULLW      Y9, Y10, Y11
+	VPAND        Y6, Y11, Y11
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      Y9, Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y11, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VMOVDQU      64(DX), Y10
+	VPDPBUSD     64(AX), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 8(SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VMOVDQU      64(DX)(DI*1), Y10
+	VPDPBUSD     64(AX)(DI*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 72(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VMOVDQU      64(DX)(DI*2), Y10
+	VPDPBUSD     64(AX)(DI*2), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 136(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VMOVDQU      64(DX)(R9*1), Y10
+	VPDPBUSD     64(AX)(R9*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 200(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VMOVDQU      (BX), X12
+	VINSERTI128  $0x01, 16(BX), Y12, Y10
+	VPMULLW      int8Constant42<>+0(SB), Y10, Y11
+	VPAND        Y6, Y11, Y11
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      int8Constant42<>+0(SB), Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y11, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VMOVDQU      96(DX), Y10
+	VPDPBUSD     96(AX), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 12(SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VMOVDQU      96(DX)(DI*1), Y10
+	VPDPBUSD     96(AX)(DI*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 76(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VMOVDQU      96(DX)(DI*2), Y10
+	VPDPBUSD     96(AX)(DI*2), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 140(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VMOVDQU      96(DX)(R9*1), Y10
+	VPDPBUSD     96(AX)(R9*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 204(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VMOVDQU      (BX), X12
+	VINSERTI128  $0x01, 16(BX), Y12, Y10
+	VPMULLW      int8Constant43<>+0(SB), Y10, Y11
+	VPAND        Y6, Y11, Y11
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      int8Constant43<>+0(SB), Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y11, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VMOVDQU      128(DX), Y10
+	VPDPBUSD     128(AX), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 16(SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VMOVDQU      128(DX)(DI*1), Y10
+	VPDPBUSD     128(AX)(DI*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 80(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VMOVDQU      128(DX)(DI*2), Y10
+	VPDPBUSD     128(AX)(DI*2), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 144(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VMOVDQU      128(DX)(R9*1), Y10
+	VPDPBUSD     128(AX)(R9*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 208(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VMOVDQU      32(BX), X12
+	VINSERTI128  $0x01, 32(BX), Y12, Y10
+	VPMULLW      Y7, Y10, Y11
+	VPAND        Y6, Y11, Y11
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      Y7, Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y11, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VMOVDQU      160(DX), Y10
+	VPDPBUSD     160(AX), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 20(SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VMOVDQU      160(DX)(DI*1), Y10
+	VPDPBUSD     160(AX)(DI*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 84(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VMOVDQU      160(DX)(DI*2), Y10
+	VPDPBUSD     160(AX)(DI*2), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 148(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VMOVDQU      160(DX)(R9*1), Y10
+	VPDPBUSD     160(AX)(R9*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 212(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VMOVDQU      32(BX), X12
+	VINSERTI128  $0x01, 32(BX), Y12, Y10
+	VPMULLW      int8Constant41<>+0(SB), Y10, Y11
+	VPAND        Y6, Y11, Y11
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      int8Constant41<>+0(SB), Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y11, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VMOVDQU      192(DX), Y10
+	VPDPBUSD     192(AX), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 24(SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VMOVDQU      192(DX)(DI*1), Y10
+	VPDPBUSD     192(AX)(DI*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 88(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VMOVDQU      192(DX)(DI*2), Y10
+	VPDPBUSD     192(AX)(DI*2), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 152(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VMOVDQU      192(DX)(R9*1), Y10
+	VPDPBUSD     192(AX)(R9*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 216(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VMOVDQU      32(BX), X12
+	VINSERTI128  $0x01, 38(BX), Y12, Y10
+	VPSHUFB      int8Constant44<>+0(SB), Y10, Y10
+	VPMULLW      int8Constant45<>+0(SB), Y10, Y11
+	VPAND        Y6, Y11, Y11
+	VPSRLW       $0x08, Y10, Y10
+	VPMULLW      int8Constant45<>+0(SB), Y10, Y10
+	VPSLLW       $0x08, Y10, Y10
+	VPOR         Y11, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	VPMAXUB      Y4, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VPMAXUB      Y5, Y10, Y13
+	VPCMPEQB     Y10, Y13, Y13
+	VPSUBB       Y13, Y11, Y11
+	VMOVDQU      224(DX), Y10
+	VPDPBUSD     224(AX), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 28(SP), Y13
+	VFMADD231PS  Y13, Y10, Y0
+	VMOVDQU      224(DX)(DI*1), Y10
+	VPDPBUSD     224(AX)(DI*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 92(SP), Y13
+	VFMADD231PS  Y13, Y10, Y1
+	VMOVDQU      224(DX)(DI*2), Y10
+	VPDPBUSD     224(AX)(DI*2), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 156(SP), Y13
+	VFMADD231PS  Y13, Y10, Y2
+	VMOVDQU      224(DX)(R9*1), Y10
+	VPDPBUSD     224(AX)(R9*1), Y11, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 220(SP), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+256, DX
+	ADDQ         $+54, BX
+	DECQ         SI
+	JNE          next
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VPERMILPS    $0x0e, X0, X4
+	VADDPS       X4, X0, X0
+	VMOVSHDUP    X0, X4
+	VADDSS       X4, X0, X0
+	VMOVSS       X0, (AX)
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VPERMILPS    $0x0e, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDSS       X0, X1, X1
+	VMOVSS       X1, 4(AX)
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VPERMILPS    $0x0e, X2, X0
+	VADDPS       X0, X2, X2
+	VMOVSHDUP    X2, X0
+	VADDSS       X0, X2, X2
+	VMOVSS       X2, 8(AX)
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPS       X0, X3, X3
+	VPERMILPS    $0x0e, X3, X0
+	VADDPS       X0, X3, X3
+	VMOVSHDUP    X3, X0
+	VADDSS       X0, X3, X3
+	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1TQ2_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1TQ2_0VNNI(SB), NOSPLIT, $128-64
+	MOVQ         x+8(FP), AX
+	MOVQ         scales+16(FP), CX
+	MOVQ         quads+32(FP), DX
+	MOVQ         src+48(FP), BX
+	MOVQ         blocks+56(FP), SI
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VMOVDQU      int8Constant25<>+0(SB), Y2
+	XORQ         DI, DI
+	MOVQ         $0x0000000000000040, R8
+	VPBROADCASTW 64(BX), X3
+	VCVTPH2PS    X3, Y3
+	VMULPS       (CX), Y3, Y3
+	VMOVUPS      Y3, (SP)(DI*1)
+
+next:
+	LEAQ         66(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x01
+	CMOVQEQ      BX, R9
+	CMOVQEQ      CX, R10
+	VPBROADCASTW 64(R9), X3
+	VCVTPH2PS    X3, Y3
+	VMULPS       (R10), Y3, Y3
+	VMOVUPS      Y3, (SP)(R8*1)
+	VMOVDQU      (BX), Y3
+	VPAND        Y2, Y3, Y3
+	VMOVDQU      (DX), Y4
+	VPDPBUSD     (AX), Y3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS (SP)(DI*1), Y3
+	VFMADD231PS  Y3, Y4, Y0
+	VMOVDQU      (BX), Y3
+	VPSRLW       $0x02, Y3, Y3
+	VPAND        Y2, Y3, Y3
+	VMOVDQU      32(DX), Y4
+	VPDPBUSD     32(AX), Y3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 4(SP)(DI*1), Y3
+	VFMADD231PS  Y3, Y4, Y1
+	VMOVDQU      (BX), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y2, Y3, Y3
+	VMOVDQU      64(DX), Y4
+	VPDPBUSD     64(AX), Y3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 8(SP)(DI*1), Y3
+	VFMADD231PS  Y3, Y4, Y0
+	VMOVDQU      (BX), Y3
+	VPSRLW       $0x06, Y3, Y3
+	VPAND        Y2, Y3, Y3
+	VMOVDQU      96(DX), Y4
+	VPDPBUSD     96(AX), Y3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 12(SP)(DI*1), Y3
+	VFMADD231PS  Y3, Y4, Y1
+	VMOVDQU      32(BX), Y3
+	VPAND        Y2, Y3, Y3
+	VMOVDQU      128(DX), Y4
+	VPDPBUSD     128(AX), Y3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 16(SP)(DI*1), Y3
+	VFMADD231PS  Y3, Y4, Y0
+	VMOVDQU      32(BX), Y3
+	VPSRLW       $0x02, Y3, Y3
+	VPAND        Y2, Y3, Y3
+	VMOVDQU      160(DX), Y4
+	VPDPBUSD     160(AX), Y3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 20(SP)(DI*1), Y3
+	VFMADD231PS  Y3, Y4, Y1
+	VMOVDQU      32(BX), Y3
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y2, Y3, Y3
+	VMOVDQU      192(DX), Y4
+	VPDPBUSD     192(AX), Y3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 24(SP)(DI*1), Y3
+	VFMADD231PS  Y3, Y4, Y0
+	VMOVDQU      32(BX), Y3
+	VPSRLW       $0x06, Y3, Y3
+	VPAND        Y2, Y3, Y3
+	VMOVDQU      224(DX), Y4
+	VPDPBUSD     224(AX), Y3, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 28(SP)(DI*1), Y3
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+256, DX
+	ADDQ         $+66, BX
+	XORQ         $+64, DI
+	XORQ         $+64, R8
+	DECQ         SI
+	JNE          next
+	VADDPS       Y1, Y0, Y0
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4TQ2_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
+TEXT ·int8Dot4TQ2_0VNNI(SB), NOSPLIT, $256-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant25<>+0(SB), Y4
+
+next:
+	VPBROADCASTW 64(BX), X5
+	VCVTPH2PS    X5, Y5
+	VMULPS       (CX), Y5, Y6
+	VMOVUPS      Y6, (SP)
+	VMULPS       (CX)(R8*1), Y5, Y6
+	VMOVUPS      Y6, 64(SP)
+	VMULPS       (CX)(R8*2), Y5, Y6
+	VMOVUPS      Y6, 128(SP)
+	VMULPS       (CX)(R10*1), Y5, Y5
+	VMOVUPS      Y5, 192(SP)
+	VMOVDQU      (BX), Y5
+	VPAND        Y4, Y5, Y5
+	VMOVDQU      (DX), Y6
+	VPDPBUSD     (AX), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS (SP), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VMOVDQU      (DX)(DI*1), Y6
+	VPDPBUSD     (AX)(DI*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 64(SP), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VMOVDQU      (DX)(DI*2), Y6
+	VPDPBUSD     (AX)(DI*2), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 128(SP), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VMOVDQU      (DX)(R9*1), Y6
+	VPDPBUSD     (AX)(R9*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 192(SP), Y5
+	VFMADD231PS  Y5, Y6, Y3
+	VMOVDQU      (BX), Y5
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        Y4, Y5, Y5
+	VMOVDQU      32(DX), Y6
+	VPDPBUSD     32(AX), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 4(SP), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VMOVDQU      32(DX)(DI*1), Y6
+	VPDPBUSD     32(AX)(DI*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 68(SP), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VMOVDQU      32(DX)(DI*2), Y6
+	VPDPBUSD     32(AX)(DI*2), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 132(SP), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VMOVDQU      32(DX)(R9*1), Y6
+	VPDPBUSD     32(AX)(R9*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 196(SP), Y5
+	VFMADD231PS  Y5, Y6, Y3
+	VMOVDQU      (BX), Y5
+	VPSRLW       $0x04, Y5, Y5
+	VPAND        Y4, Y5, Y5
+	VMOVDQU      64(DX), Y6
+	VPDPBUSD     64(AX), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 8(SP), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VMOVDQU      64(DX)(DI*1), Y6
+	VPDPBUSD     64(AX)(DI*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 72(SP), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VMOVDQU      64(DX)(DI*2), Y6
+	VPDPBUSD     64(AX)(DI*2), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 136(SP), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VMOVDQU      64(DX)(R9*1), Y6
+	VPDPBUSD     64(AX)(R9*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 200(SP), Y5
+	VFMADD231PS  Y5, Y6, Y3
+	VMOVDQU      (BX), Y5
+	VPSRLW       $0x06, Y5, Y5
+	VPAND        Y4, Y5, Y5
+	VMOVDQU      96(DX), Y6
+	VPDPBUSD     96(AX), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 12(SP), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VMOVDQU      96(DX)(DI*1), Y6
+	VPDPBUSD     96(AX)(DI*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 76(SP), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VMOVDQU      96(DX)(DI*2), Y6
+	VPDPBUSD     96(AX)(DI*2), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 140(SP), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VMOVDQU      96(DX)(R9*1), Y6
+	VPDPBUSD     96(AX)(R9*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 204(SP), Y5
+	VFMADD231PS  Y5, Y6, Y3
+	VMOVDQU      32(BX), Y5
+	VPAND        Y4, Y5, Y5
+	VMOVDQU      128(DX), Y6
+	VPDPBUSD     128(AX), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 16(SP), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VMOVDQU      128(DX)(DI*1), Y6
+	VPDPBUSD     128(AX)(DI*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 80(SP), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VMOVDQU      128(DX)(DI*2), Y6
+	VPDPBUSD     128(AX)(DI*2), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 144(SP), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VMOVDQU      128(DX)(R9*1), Y6
+	VPDPBUSD     128(AX)(R9*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 208(SP), Y5
+	VFMADD231PS  Y5, Y6, Y3
+	VMOVDQU      32(BX), Y5
+	VPSRLW       $0x02, Y5, Y5
+	VPAND        Y4, Y5, Y5
+	VMOVDQU      160(DX), Y6
+	VPDPBUSD     160(AX), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 20(SP), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VMOVDQU      160(DX)(DI*1), Y6
+	VPDPBUSD     160(AX)(DI*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 84(SP), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VMOVDQU      160(DX)(DI*2), Y6
+	VPDPBUSD     160(AX)(DI*2), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 148(SP), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VMOVDQU      160(DX)(R9*1), Y6
+	VPDPBUSD     160(AX)(R9*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 212(SP), Y5
+	VFMADD231PS  Y5, Y6, Y3
+	VMOVDQU      32(BX), Y5
+	VPSRLW       $0x04, Y5, Y5
+	VPAND        Y4, Y5, Y5
+	VMOVDQU      192(DX), Y6
+	VPDPBUSD     192(AX), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 24(SP), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VMOVDQU      192(DX)(DI*1), Y6
+	VPDPBUSD     192(AX)(DI*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 88(SP), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VMOVDQU      192(DX)(DI*2), Y6
+	VPDPBUSD     192(AX)(DI*2), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 152(SP), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VMOVDQU      192(DX)(R9*1), Y6
+	VPDPBUSD     192(AX)(R9*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 216(SP), Y5
+	VFMADD231PS  Y5, Y6, Y3
+	VMOVDQU      32(BX), Y5
+	VPSRLW       $0x06, Y5, Y5
+	VPAND        Y4, Y5, Y5
+	VMOVDQU      224(DX), Y6
+	VPDPBUSD     224(AX), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 28(SP), Y7
+	VFMADD231PS  Y7, Y6, Y0
+	VMOVDQU      224(DX)(DI*1), Y6
+	VPDPBUSD     224(AX)(DI*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 92(SP), Y7
+	VFMADD231PS  Y7, Y6, Y1
+	VMOVDQU      224(DX)(DI*2), Y6
+	VPDPBUSD     224(AX)(DI*2), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 156(SP), Y7
+	VFMADD231PS  Y7, Y6, Y2
+	VMOVDQU      224(DX)(R9*1), Y6
+	VPDPBUSD     224(AX)(R9*1), Y5, Y6
+	VCVTDQ2PS    Y6, Y6
+	VBROADCASTSS 220(SP), Y5
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+256, DX
+	ADDQ         $+66, BX
+	DECQ         SI
+	JNE          next
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VPERMILPS    $0x0e, X0, X4
+	VADDPS       X4, X0, X0
+	VMOVSHDUP    X0, X4
+	VADDSS       X4, X0, X0
+	VMOVSS       X0, (AX)
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VPERMILPS    $0x0e, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDSS       X0, X1, X1
+	VMOVSS       X1, 4(AX)
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VPERMILPS    $0x0e, X2, X0
+	VADDPS       X0, X2, X2
+	VMOVSHDUP    X2, X0
+	VADDSS       X0, X2, X2
+	VMOVSS       X2, 8(AX)
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPS       X0, X3, X3
+	VPERMILPS    $0x0e, X3, X0
+	VADDPS       X0, X3, X3
+	VMOVSHDUP    X3, X0
+	VADDSS       X0, X3, X3
+	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1NVFP4VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, FMA3
+TEXT ·int8Dot1NVFP4VNNI(SB), NOSPLIT, $128-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant31<>+0(SB), Y2
+	VMOVDQU        int8Constant12<>+0(SB), Y3
+	VMOVDQU        int8Constant46<>+0(SB), Y4
+	VMOVDQU        int8Constant47<>+0(SB), Y5
+	VMOVDQU        int8Constant1<>+0(SB), Y6
+	VMOVDQU        int8Constant48<>+0(SB), Y7
+	VMOVDQU        int8Constant14<>+0(SB), Y8
+	VMOVDQU        int8Constant49<>+0(SB), Y9
+	SUBQ           $0x04, SI
+	JLT            short
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000040, R8
+	VMOVD          (BX), X10
+	VPINSRD        $0x01, 36(BX), X10, X10
+	VPMOVZXBD      X10, Y10
+	VPAND          Y7, Y10, Y10
+	VPCMPEQD       Y7, Y10, Y11
+	VPANDN         Y10, Y11, Y10
+	VPSLLD         $0x14, Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMOVD          72(BX), X11
+	VPINSRD        $0x01, 108(BX), X11, X11
+	VPMOVZXBD      X11, Y11
+	VPAND          Y7, Y11, Y11
+	VPCMPEQD       Y7, Y11, Y13
+	VPANDN         Y11, Y13, Y11
+	VPSLLD         $0x14, Y11, Y11
+	VMULPS         Y9, Y11, Y11
+	VBROADCASTF128 (CX), Y13
+	VPERMILPS      Y8, Y13, Y13
+	VMULPS         Y13, Y10, Y13
+	VMOVUPS        Y13, (SP)(DI*1)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           144(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x04
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
+	VMOVD          (R9), X10
+	VPINSRD        $0x01, 36(R9), X10, X10
+	VPMOVZXBD      X10, Y10
+	VPAND          Y7, Y10, Y10
+	VPCMPEQD       Y7, Y10, Y11
+	VPANDN         Y10, Y11, Y10
+	VPSLLD         $0x14, Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMOVD          72(R9), X11
+	VPINSRD        $0x01, 108(R9), X11, X11
+	VPMOVZXBD      X11, Y11
+	VPAND          Y7, Y11, Y11
+	VPCMPEQD       Y7, Y11, Y13
+	VPANDN         Y11, Y13, Y11
+	VPSLLD         $0x14, Y11, Y11
+	VMULPS         Y9, Y11, Y11
+	VBROADCASTF128 (R10), Y13
+	VPERMILPS      Y8, Y13, Y13
+	VMULPS         Y13, Y10, Y13
+	VMOVUPS        Y13, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y8, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
+	VBROADCASTI128 4(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VMOVDQU        (DX), Y11
+	VPDPBUSD       (AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   (SP)(DI*1), Y10
+	VPERMILPS      Y3, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	VBROADCASTI128 20(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VMOVDQU        32(DX), Y11
+	VPDPBUSD       32(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   8(SP)(DI*1), Y10
+	VPERMILPS      Y3, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	VBROADCASTI128 40(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VMOVDQU        64(DX), Y11
+	VPDPBUSD       64(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   16(SP)(DI*1), Y10
+	VPERMILPS      Y3, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	VBROADCASTI128 56(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VMOVDQU        96(DX), Y11
+	VPDPBUSD       96(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   24(SP)(DI*1), Y10
+	VPERMILPS      Y3, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	VBROADCASTI128 76(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VMOVDQU        128(DX), Y11
+	VPDPBUSD       128(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   32(SP)(DI*1), Y10
+	VPERMILPS      Y3, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	VBROADCASTI128 92(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VMOVDQU        160(DX), Y11
+	VPDPBUSD       160(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   40(SP)(DI*1), Y10
+	VPERMILPS      Y3, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	VBROADCASTI128 112(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VMOVDQU        192(DX), Y11
+	VPDPBUSD       192(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   48(SP)(DI*1), Y10
+	VPERMILPS      Y3, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	VBROADCASTI128 128(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VMOVDQU        224(DX), Y11
+	VPDPBUSD       224(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   56(SP)(DI*1), Y10
+	VPERMILPS      Y3, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+144, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
+	SUBQ           $0x04, SI
+	JGE            next
+
+short:
+	ADDQ $0x04, SI
+	JEQ  end
+
+nextShort:
+	VMOVD          (BX), X10
+	VPMOVZXBD      X10, Y10
+	VPAND          Y7, Y10, Y10
+	VPCMPEQD       Y7, Y10, Y11
+	VPANDN         Y10, Y11, Y10
+	VPSLLD         $0x14, Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMOVSD         (CX), X12
+	VINSERTF128    $0x01, X12, Y12, Y11
+	VPERMILPS      Y8, Y11, Y11
+	VMULPS         Y11, Y10, Y11
+	VMOVUPS        Y11, (SP)
+	VBROADCASTI128 4(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VMOVDQU        (DX), Y11
+	VPDPBUSD       (AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   (SP), Y10
+	VPERMILPS      Y3, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	VBROADCASTI128 20(BX), Y10
+	VPSHUFB        Y5, Y10, Y10
+	VPSRLVQ        Y4, Y10, Y10
+	VPAND          Y6, Y10, Y10
+	VPSHUFB        Y10, Y2, Y10
+	VMOVDQU        32(DX), Y11
+	VPDPBUSD       32(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   8(SP), Y10
+	VPERMILPS      Y3, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	ADDQ           $+64, AX
+	ADDQ           $+8, CX
+	ADDQ           $+64, DX
+	ADDQ           $+36, BX
+	DECQ           SI
+	JNE            nextShort
+
+end:
+	VADDPS       Y1, Y0, Y0
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4NVFP4VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+TEXT ·int8Dot4NVFP4VNNI(SB), NOSPLIT, $256-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant12<>+0(SB), Y4
+	VMOVDQU int8Constant31<>+0(SB), Y5
+	VMOVDQU int8Constant14<>+0(SB), Y6
+	VMOVDQU int8Constant46<>+0(SB), Y7
+	VMOVDQU int8Constant47<>+0(SB), Y8
+	VMOVDQU int8Constant1<>+0(SB), Y9
+	SUBQ    $0x04, SI
+	JLT     short
+
+next:
+	VMOVD          (BX), X10
+	VPINSRD        $0x01, 36(BX), X10, X10
+	VPMOVZXBD      X10, Y10
+	VPAND          int8Constant48<>+0(SB), Y10, Y10
+	VPCMPEQD       int8Constant48<>+0(SB), Y10, Y11
+	VPANDN         Y10, Y11, Y10
+	VPSLLD         $0x14, Y10, Y10
+	VMULPS         int8Constant49<>+0(SB), Y10, Y10
+	VMOVD          72(BX), X11
+	VPINSRD        $0x01, 108(BX), X11, X11
+	VPMOVZXBD      X11, Y11
+	VPAND          int8Constant48<>+0(SB), Y11, Y11
+	VPCMPEQD       int8Constant48<>+0(SB), Y11, Y13
+	VPANDN         Y11, Y13, Y11
+	VPSLLD         $0x14, Y11, Y11
+	VMULPS         int8Constant49<>+0(SB), Y11, Y11
+	VBROADCASTF128 (CX), Y13
+	VPERMILPS      Y6, Y13, Y13
+	VMULPS         Y13, Y10, Y13
+	VMOVUPS        Y13, (SP)
+	VBROADCASTF128 16(CX), Y13
+	VPERMILPS      Y6, Y13, Y13
+	VMULPS         Y13, Y11, Y13
+	VMOVUPS        Y13, 32(SP)
+	VBROADCASTF128 (CX)(R8*1), Y13
+	VPERMILPS      Y6, Y13, Y13
+	VMULPS         Y13, Y10, Y13
+	VMOVUPS        Y13, 64(SP)
+	VBROADCASTF128 16(CX)(R8*1), Y13
+	VPERMILPS      Y6, Y13, Y13
+	VMULPS         Y13, Y11, Y13
+	VMOVUPS        Y13, 96(SP)
+	VBROADCASTF128 (CX)(R8*2), Y13
+	VPERMILPS      Y6, Y13, Y13
+	VMULPS         Y13, Y10, Y13
+	VMOVUPS        Y13, 128(SP)
+	VBROADCASTF128 16(CX)(R8*2), Y13
+	VPERMILPS      Y6, Y13, Y13
+	VMULPS         Y13, Y11, Y13
+	VMOVUPS        Y13, 160(SP)
+	VBROADCASTF128 (CX)(R10*1), Y13
+	VPERMILPS      Y6, Y13, Y13
+	VMULPS         Y13, Y10, Y13
+	VMOVUPS        Y13, 192(SP)
+	VBROADCASTF128 16(CX)(R10*1), Y10
+	VPERMILPS      Y6, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, 224(SP)
+	VBROADCASTI128 4(BX), Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPSRLVQ        Y7, Y10, Y10
+	VPAND          Y9, Y10, Y10
+	VPSHUFB        Y10, Y5, Y10
+	VMOVDQU        (DX), Y11
+	VPDPBUSD       (AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   (SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VMOVDQU        (DX)(DI*1), Y11
+	VPDPBUSD       (AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   64(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VMOVDQU        (DX)(DI*2), Y11
+	VPDPBUSD       (AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   128(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VMOVDQU        (DX)(R9*1), Y11
+	VPDPBUSD       (AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   192(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y3
+	VBROADCASTI128 20(BX), Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPSRLVQ        Y7, Y10, Y10
+	VPAND          Y9, Y10, Y10
+	VPSHUFB        Y10, Y5, Y10
+	VMOVDQU        32(DX), Y11
+	VPDPBUSD       32(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   8(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VMOVDQU        32(DX)(DI*1), Y11
+	VPDPBUSD       32(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   72(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VMOVDQU        32(DX)(DI*2), Y11
+	VPDPBUSD       32(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   136(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VMOVDQU        32(DX)(R9*1), Y11
+	VPDPBUSD       32(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   200(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y3
+	VBROADCASTI128 40(BX), Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPSRLVQ        Y7, Y10, Y10
+	VPAND          Y9, Y10, Y10
+	VPSHUFB        Y10, Y5, Y10
+	VMOVDQU        64(DX), Y11
+	VPDPBUSD       64(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   16(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VMOVDQU        64(DX)(DI*1), Y11
+	VPDPBUSD       64(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   80(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VMOVDQU        64(DX)(DI*2), Y11
+	VPDPBUSD       64(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   144(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VMOVDQU        64(DX)(R9*1), Y11
+	VPDPBUSD       64(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   208(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y3
+	VBROADCASTI128 56(BX), Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPSRLVQ        Y7, Y10, Y10
+	VPAND          Y9, Y10, Y10
+	VPSHUFB        Y10, Y5, Y10
+	VMOVDQU        96(DX), Y11
+	VPDPBUSD       96(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   24(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VMOVDQU        96(DX)(DI*1), Y11
+	VPDPBUSD       96(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   88(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VMOVDQU        96(DX)(DI*2), Y11
+	VPDPBUSD       96(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   152(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VMOVDQU        96(DX)(R9*1), Y11
+	VPDPBUSD       96(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   216(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y3
+	VBROADCASTI128 76(BX), Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPSRLVQ        Y7, Y10, Y10
+	VPAND          Y9, Y10, Y10
+	VPSHUFB        Y10, Y5, Y10
+	VMOVDQU        128(DX), Y11
+	VPDPBUSD       128(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   32(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VMOVDQU        128(DX)(DI*1), Y11
+	VPDPBUSD       128(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   96(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VMOVDQU        128(DX)(DI*2), Y11
+	VPDPBUSD       128(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   160(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VMOVDQU        128(DX)(R9*1), Y11
+	VPDPBUSD       128(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   224(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y3
+	VBROADCASTI128 92(BX), Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPSRLVQ        Y7, Y10, Y10
+	VPAND          Y9, Y10, Y10
+	VPSHUFB        Y10, Y5, Y10
+	VMOVDQU        160(DX), Y11
+	VPDPBUSD       160(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   40(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VMOVDQU        160(DX)(DI*1), Y11
+	VPDPBUSD       160(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   104(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VMOVDQU        160(DX)(DI*2), Y11
+	VPDPBUSD       160(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   168(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VMOVDQU        160(DX)(R9*1), Y11
+	VPDPBUSD       160(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   232(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y3
+	VBROADCASTI128 112(BX), Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPSRLVQ        Y7, Y10, Y10
+	VPAND          Y9, Y10, Y10
+	VPSHUFB        Y10, Y5, Y10
+	VMOVDQU        192(DX), Y11
+	VPDPBUSD       192(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   48(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VMOVDQU        192(DX)(DI*1), Y11
+	VPDPBUSD       192(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   112(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VMOVDQU        192(DX)(DI*2), Y11
+	VPDPBUSD       192(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   176(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VMOVDQU        192(DX)(R9*1), Y11
+	VPDPBUSD       192(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   240(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y3
+	VBROADCASTI128 128(BX), Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPSRLVQ        Y7, Y10, Y10
+	VPAND          Y9, Y10, Y10
+	VPSHUFB        Y10, Y5, Y10
+	VMOVDQU        224(DX), Y11
+	VPDPBUSD       224(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   56(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VMOVDQU        224(DX)(DI*1), Y11
+	VPDPBUSD       224(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   120(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VMOVDQU        224(DX)(DI*2), Y11
+	VPDPBUSD       224(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   184(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VMOVDQU        224(DX)(R9*1), Y11
+	VPDPBUSD       224(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   248(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+144, BX
+	SUBQ           $0x04, SI
+	JGE            next
+
+short:
+	ADDQ $0x04, SI
+	JEQ  end
+
+nextShort:
+	VMOVD          (BX), X10
+	VPMOVZXBD      X10, Y10
+	VPAND          int8Constant48<>+0(SB), Y10, Y10
+	VPCMPEQD       int8Constant48<>+0(SB), Y10, Y11
+	VPANDN         Y10, Y11, Y10
+	VPSLLD         $0x14, Y10, Y10
+	VMULPS         int8Constant49<>+0(SB), Y10, Y10
+	VMOVSD         (CX), X12
+	VINSERTF128    $0x01, X12, Y12, Y11
+	VPERMILPS      Y6, Y11, Y11
+	VMULPS         Y11, Y10, Y11
+	VMOVUPS        Y11, (SP)
+	VMOVSD         (CX)(R8*1), X12
+	VINSERTF128    $0x01, X12, Y12, Y11
+	VPERMILPS      Y6, Y11, Y11
+	VMULPS         Y11, Y10, Y11
+	VMOVUPS        Y11, 64(SP)
+	VMOVSD         (CX)(R8*2), X12
+	VINSERTF128    $0x01, X12, Y12, Y11
+	VPERMILPS      Y6, Y11, Y11
+	VMULPS         Y11, Y10, Y11
+	VMOVUPS        Y11, 128(SP)
+	VMOVSD         (CX)(R10*1), X12
+	VINSERTF128    $0x01, X12, Y12, Y11
+	VPERMILPS      Y6, Y11, Y11
+	VMULPS         Y11, Y10, Y11
+	VMOVUPS        Y11, 192(SP)
+	VBROADCASTI128 4(BX), Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPSRLVQ        Y7, Y10, Y10
+	VPAND          Y9, Y10, Y10
+	VPSHUFB        Y10, Y5, Y10
+	VMOVDQU        (DX), Y11
+	VPDPBUSD       (AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   (SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VMOVDQU        (DX)(DI*1), Y11
+	VPDPBUSD       (AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   64(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VMOVDQU        (DX)(DI*2), Y11
+	VPDPBUSD       (AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   128(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VMOVDQU        (DX)(R9*1), Y11
+	VPDPBUSD       (AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   192(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y3
+	VBROADCASTI128 20(BX), Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPSRLVQ        Y7, Y10, Y10
+	VPAND          Y9, Y10, Y10
+	VPSHUFB        Y10, Y5, Y10
+	VMOVDQU        32(DX), Y11
+	VPDPBUSD       32(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   8(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y0
+	VMOVDQU        32(DX)(DI*1), Y11
+	VPDPBUSD       32(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   72(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y1
+	VMOVDQU        32(DX)(DI*2), Y11
+	VPDPBUSD       32(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   136(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y11, Y2
+	VMOVDQU        32(DX)(R9*1), Y11
+	VPDPBUSD       32(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   200(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y3
+	ADDQ           $+64, AX
+	ADDQ           $+8, CX
+	ADDQ           $+64, DX
+	ADDQ           $+36, BX
+	DECQ           SI
+	JNE            nextShort
+
+end:
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VPERMILPS    $0x0e, X0, X4
+	VADDPS       X4, X0, X0
+	VMOVSHDUP    X0, X4
+	VADDSS       X4, X0, X0
+	VMOVSS       X0, (AX)
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VPERMILPS    $0x0e, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDSS       X0, X1, X1
+	VMOVSS       X1, 4(AX)
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VPERMILPS    $0x0e, X2, X0
+	VADDPS       X0, X2, X2
+	VMOVSHDUP    X2, X0
+	VADDSS       X0, X2, X2
+	VMOVSS       X2, 8(AX)
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPS       X0, X3, X3
+	VPERMILPS    $0x0e, X3, X0
+	VADDPS       X0, X3, X3
+	VMOVSHDUP    X3, X0
+	VADDSS       X0, X3, X3
+	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1Q1_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q1_0VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant50<>+0(SB), Y2
+	VMOVDQU   int8Constant17<>+0(SB), Y3
+	VMOVDQU   int8Constant51<>+0(SB), Y4
+	VMOVDQU   int8Constant18<>+0(SB), Y5
+	SUBQ      $0x02, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X6, X6, X6
+	VPINSRW   $0x00, (BX), X6, X6
+	VPINSRW   $0x01, (BX), X6, X6
+	VPINSRW   $0x02, (BX), X6, X6
+	VPINSRW   $0x03, (BX), X6, X6
+	VPINSRW   $0x04, 18(BX), X6, X6
+	VPINSRW   $0x05, 18(BX), X6, X6
+	VPINSRW   $0x06, 18(BX), X6, X6
+	VPINSRW   $0x07, 18(BX), X6, X6
+	VCVTPH2PS X6, Y6
+	VMULPS    (CX), Y6, Y6
+	VMOVUPS   Y6, (SP)(DI*1)
+
+next:
+	LEAQ         36(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x02
+	CMOVQLT      BX, R9
+	CMOVQLT      CX, R10
+	VPXOR        X6, X6, X6
+	VPINSRW      $0x00, (R9), X6, X6
+	VPINSRW      $0x01, (R9), X6, X6
+	VPINSRW      $0x02, (R9), X6, X6
+	VPINSRW      $0x03, (R9), X6, X6
+	VPINSRW      $0x04, 18(R9), X6, X6
+	VPINSRW      $0x05, 18(R9), X6, X6
+	VPINSRW      $0x06, 18(R9), X6, X6
+	VPINSRW      $0x07, 18(R9), X6, X6
+	VCVTPH2PS    X6, Y6
+	VMULPS       (R10), Y6, Y6
+	VMOVUPS      Y6, (SP)(R8*1)
+	VPBROADCASTD 2(BX), Y6
+	VPSHUFB      Y3, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPCMPEQB     Y5, Y6, Y6
+	VPAND        Y4, Y6, Y6
+	VPSHUFB      Y6, Y2, Y6
+	VMOVDQU      (DX), Y8
+	VPDPBUSD     (AX), Y6, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS (SP)(DI*1), Y6
+	VFMADD231PS  Y6, Y8, Y0
+	VPBROADCASTD 6(BX), Y6
+	VPSHUFB      Y3, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPCMPEQB     Y5, Y6, Y6
+	VPAND        Y4, Y6, Y6
+	VPSHUFB      Y6, Y2, Y6
+	VMOVDQU      32(DX), Y8
+	VPDPBUSD     32(AX), Y6, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 4(SP)(DI*1), Y6
+	VFMADD231PS  Y6, Y8, Y1
+	VPBROADCASTD 10(BX), Y6
+	VPSHUFB      Y3, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPCMPEQB     Y5, Y6, Y6
+	VPAND        Y4, Y6, Y6
+	VPSHUFB      Y6, Y2, Y6
+	VMOVDQU      64(DX), Y8
+	VPDPBUSD     64(AX), Y6, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 8(SP)(DI*1), Y6
+	VFMADD231PS  Y6, Y8, Y0
+	VPBROADCASTD 14(BX), Y6
+	VPSHUFB      Y3, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPCMPEQB     Y5, Y6, Y6
+	VPAND        Y4, Y6, Y6
+	VPSHUFB      Y6, Y2, Y6
+	VMOVDQU      96(DX), Y8
+	VPDPBUSD     96(AX), Y6, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 12(SP)(DI*1), Y6
+	VFMADD231PS  Y6, Y8, Y1
+	VPBROADCASTD 20(BX), Y6
+	VPSHUFB      Y3, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPCMPEQB     Y5, Y6, Y6
+	VPAND        Y4, Y6, Y6
+	VPSHUFB      Y6, Y2, Y6
+	VMOVDQU      128(DX), Y8
+	VPDPBUSD     128(AX), Y6, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 16(SP)(DI*1), Y6
+	VFMADD231PS  Y6, Y8, Y0
+	VPBROADCASTD 24(BX), Y6
+	VPSHUFB      Y3, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPCMPEQB     Y5, Y6, Y6
+	VPAND        Y4, Y6, Y6
+	VPSHUFB      Y6, Y2, Y6
+	VMOVDQU      160(DX), Y8
+	VPDPBUSD     160(AX), Y6, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 20(SP)(DI*1), Y6
+	VFMADD231PS  Y6, Y8, Y1
+	VPBROADCASTD 28(BX), Y6
+	VPSHUFB      Y3, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPCMPEQB     Y5, Y6, Y6
+	VPAND        Y4, Y6, Y6
+	VPSHUFB      Y6, Y2, Y6
+	VMOVDQU      192(DX), Y8
+	VPDPBUSD     192(AX), Y6, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 24(SP)(DI*1), Y6
+	VFMADD231PS  Y6, Y8, Y0
+	VPBROADCASTD 32(BX), Y6
+	VPSHUFB      Y3, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPCMPEQB     Y5, Y6, Y6
+	VPAND        Y4, Y6, Y6
+	VPSHUFB      Y6, Y2, Y6
+	VMOVDQU      224(DX), Y8
+	VPDPBUSD     224(AX), Y6, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 28(SP)(DI*1), Y6
+	VFMADD231PS  Y6, Y8, Y1
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+256, DX
+	ADDQ         $+36, BX
+	XORQ         $+64, DI
+	XORQ         $+64, R8
+	SUBQ         $0x02, SI
+	JGE          next
+
+short:
+	ADDQ $0x02, SI
+	JEQ  end
+
+nextShort:
+	VPXOR        X6, X6, X6
+	VPINSRW      $0x00, (BX), X6, X6
+	VPINSRW      $0x01, (BX), X6, X6
+	VPINSRW      $0x02, (BX), X6, X6
+	VPINSRW      $0x03, (BX), X6, X6
+	VCVTPH2PS    X6, Y6
+	VMOVUPS      (CX), X7
+	VMULPS       Y7, Y6, Y6
+	VMOVUPS      Y6, (SP)
+	VPBROADCASTD 2(BX), Y6
+	VPSHUFB      Y3, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPCMPEQB     Y5, Y6, Y6
+	VPAND        Y4, Y6, Y6
+	VPSHUFB      Y6, Y2, Y6
+	VMOVDQU      (DX), Y8
+	VPDPBUSD     (AX), Y6, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS (SP), Y6
+	VFMADD231PS  Y6, Y8, Y0
+	VPBROADCASTD 6(BX), Y6
+	VPSHUFB      Y3, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPCMPEQB     Y5, Y6, Y6
+	VPAND        Y4, Y6, Y6
+	VPSHUFB      Y6, Y2, Y6
+	VMOVDQU      32(DX), Y8
+	VPDPBUSD     32(AX), Y6, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 4(SP), Y6
+	VFMADD231PS  Y6, Y8, Y1
+	VPBROADCASTD 10(BX), Y6
+	VPSHUFB      Y3, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPCMPEQB     Y5, Y6, Y6
+	VPAND        Y4, Y6, Y6
+	VPSHUFB      Y6, Y2, Y6
+	VMOVDQU      64(DX), Y8
+	VPDPBUSD     64(AX), Y6, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 8(SP), Y6
+	VFMADD231PS  Y6, Y8, Y0
+	VPBROADCASTD 14(BX), Y6
+	VPSHUFB      Y3, Y6, Y6
+	VPAND        Y5, Y6, Y6
+	VPCMPEQB     Y5, Y6, Y6
+	VPAND        Y4, Y6, Y6
+	VPSHUFB      Y6, Y2, Y6
+	VMOVDQU      96(DX), Y8
+	VPDPBUSD     96(AX), Y6, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 12(SP), Y6
+	VFMADD231PS  Y6, Y8, Y1
+	ADDQ         $+128, AX
+	ADDQ         $+16, CX
+	ADDQ         $+128, DX
+	ADDQ         $+18, BX
+	DECQ         SI
+	JNE          nextShort
+
+end:
+	VADDPS       Y1, Y0, Y0
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4Q1_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
+TEXT ·int8Dot4Q1_0VNNI(SB), NOSPLIT, $256-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant50<>+0(SB), Y4
+	VMOVDQU int8Constant17<>+0(SB), Y5
+	VMOVDQU int8Constant51<>+0(SB), Y6
+	VMOVDQU int8Constant18<>+0(SB), Y7
+	SUBQ    $0x02, SI
+	JLT     short
+
+next:
+	VPXOR        X8, X8, X8
+	VPINSRW      $0x00, (BX), X8, X8
+	VPINSRW      $0x01, (BX), X8, X8
+	VPINSRW      $0x02, (BX), X8, X8
+	VPINSRW      $0x03, (BX), X8, X8
+	VPINSRW      $0x04, 18(BX), X8, X8
+	VPINSRW      $0x05, 18(BX), X8, X8
+	VPINSRW      $0x06, 18(BX), X8, X8
+	VPINSRW      $0x07, 18(BX), X8, X8
+	VCVTPH2PS    X8, Y8
+	VMULPS       (CX), Y8, Y9
+	VMOVUPS      Y9, (SP)
+	VMULPS       (CX)(R8*1), Y8, Y9
+	VMOVUPS      Y9, 64(SP)
+	VMULPS       (CX)(R8*2), Y8, Y9
+	VMOVUPS      Y9, 128(SP)
+	VMULPS       (CX)(R10*1), Y8, Y8
+	VMOVUPS      Y8, 192(SP)
+	VPBROADCASTD 2(BX), Y8
+	VPSHUFB      Y5, Y8, Y8
+	VPAND        Y7, Y8, Y8
+	VPCMPEQB     Y7, Y8, Y8
+	VPAND        Y6, Y8, Y8
+	VPSHUFB      Y8, Y4, Y8
+	VMOVDQU      (DX), Y9
+	VPDPBUSD     (AX), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS (SP), Y11
+	VFMADD231PS  Y11, Y9, Y0
+	VMOVDQU      (DX)(DI*1), Y9
+	VPDPBUSD     (AX)(DI*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 64(SP), Y11
+	VFMADD231PS  Y11, Y9, Y1
+	VMOVDQU      (DX)(DI*2), Y9
+	VPDPBUSD     (AX)(DI*2), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 128(SP), Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VMOVDQU      (DX)(R9*1), Y9
+	VPDPBUSD     (AX)(R9*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 192(SP), Y8
+	VFMADD231PS  Y8, Y9, Y3
+	VPBROADCASTD 6(BX), Y8
+	VPSHUFB      Y5, Y8, Y8
+	VPAND        Y7, Y8, Y8
+	VPCMPEQB     Y7, Y8, Y8
+	VPAND        Y6, Y8, Y8
+	VPSHUFB      Y8, Y4, Y8
+	VMOVDQU      32(DX), Y9
+	VPDPBUSD     32(AX), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 4(SP), Y11
+	VFMADD231PS  Y11, Y9, Y0
+	VMOVDQU      32(DX)(DI*1), Y9
+	VPDPBUSD     32(AX)(DI*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 68(SP), Y11
+	VFMADD231PS  Y11, Y9, Y1
+	VMOVDQU      32(DX)(DI*2), Y9
+	VPDPBUSD     32(AX)(DI*2), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 132(SP), Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VMOVDQU      32(DX)(R9*1), Y9
+	VPDPBUSD     32(AX)(R9*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 196(SP), Y8
+	VFMADD231PS  Y8, Y9, Y3
+	VPBROADCASTD 10(BX), Y8
+	VPSHUFB      Y5, Y8, Y8
+	VPAND        Y7, Y8, Y8
+	VPCMPEQB     Y7, Y8, Y8
+	VPAND        Y6, Y8, Y8
+	VPSHUFB      Y8, Y4, Y8
+	VMOVDQU      64(DX), Y9
+	VPDPBUSD     64(AX), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 8(SP), Y11
+	VFMADD231PS  Y11, Y9, Y0
+	VMOVDQU      64(DX)(DI*1), Y9
+	VPDPBUSD     64(AX)(DI*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 72(SP), Y11
+	VFMADD231PS  Y11, Y9, Y1
+	VMOVDQU      64(DX)(DI*2), Y9
+	VPDPBUSD     64(AX)(DI*2), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 136(SP), Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VMOVDQU      64(DX)(R9*1), Y9
+	VPDPBUSD     64(AX)(R9*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 200(SP), Y8
+	VFMADD231PS  Y8, Y9, Y3
+	VPBROADCASTD 14(BX), Y8
+	VPSHUFB      Y5, Y8, Y8
+	VPAND        Y7, Y8, Y8
+	VPCMPEQB     Y7, Y8, Y8
+	VPAND        Y6, Y8, Y8
+	VPSHUFB      Y8, Y4, Y8
+	VMOVDQU      96(DX), Y9
+	VPDPBUSD     96(AX), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 12(SP), Y11
+	VFMADD231PS  Y11, Y9, Y0
+	VMOVDQU      96(DX)(DI*1), Y9
+	VPDPBUSD     96(AX)(DI*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 76(SP), Y11
+	VFMADD231PS  Y11, Y9, Y1
+	VMOVDQU      96(DX)(DI*2), Y9
+	VPDPBUSD     96(AX)(DI*2), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 140(SP), Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VMOVDQU      96(DX)(R9*1), Y9
+	VPDPBUSD     96(AX)(R9*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 204(SP), Y8
+	VFMADD231PS  Y8, Y9, Y3
+	VPBROADCASTD 20(BX), Y8
+	VPSHUFB      Y5, Y8, Y8
+	VPAND        Y7, Y8, Y8
+	VPCMPEQB     Y7, Y8, Y8
+	VPAND        Y6, Y8, Y8
+	VPSHUFB      Y8, Y4, Y8
+	VMOVDQU      128(DX), Y9
+	VPDPBUSD     128(AX), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 16(SP), Y11
+	VFMADD231PS  Y11, Y9, Y0
+	VMOVDQU      128(DX)(DI*1), Y9
+	VPDPBUSD     128(AX)(DI*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 80(SP), Y11
+	VFMADD231PS  Y11, Y9, Y1
+	VMOVDQU      128(DX)(DI*2), Y9
+	VPDPBUSD     128(AX)(DI*2), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 144(SP), Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VMOVDQU      128(DX)(R9*1), Y9
+	VPDPBUSD     128(AX)(R9*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 208(SP), Y8
+	VFMADD231PS  Y8, Y9, Y3
+	VPBROADCASTD 24(BX), Y8
+	VPSHUFB      Y5, Y8, Y8
+	VPAND        Y7, Y8, Y8
+	VPCMPEQB     Y7, Y8, Y8
+	VPAND        Y6, Y8, Y8
+	VPSHUFB      Y8, Y4, Y8
+	VMOVDQU      160(DX), Y9
+	VPDPBUSD     160(AX), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 20(SP), Y11
+	VFMADD231PS  Y11, Y9, Y0
+	VMOVDQU      160(DX)(DI*1), Y9
+	VPDPBUSD     160(AX)(DI*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 84(SP), Y11
+	VFMADD231PS  Y11, Y9, Y1
+	VMOVDQU      160(DX)(DI*2), Y9
+	VPDPBUSD     160(AX)(DI*2), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 148(SP), Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VMOVDQU      160(DX)(R9*1), Y9
+	VPDPBUSD     160(AX)(R9*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 212(SP), Y8
+	VFMADD231PS  Y8, Y9, Y3
+	VPBROADCASTD 28(BX), Y8
+	VPSHUFB      Y5, Y8, Y8
+	VPAND        Y7, Y8, Y8
+	VPCMPEQB     Y7, Y8, Y8
+	VPAND        Y6, Y8, Y8
+	VPSHUFB      Y8, Y4, Y8
+	VMOVDQU      192(DX), Y9
+	VPDPBUSD     192(AX), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 24(SP), Y11
+	VFMADD231PS  Y11, Y9, Y0
+	VMOVDQU      192(DX)(DI*1), Y9
+	VPDPBUSD     192(AX)(DI*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 88(SP), Y11
+	VFMADD231PS  Y11, Y9, Y1
+	VMOVDQU      192(DX)(DI*2), Y9
+	VPDPBUSD     192(AX)(DI*2), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 152(SP), Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VMOVDQU      192(DX)(R9*1), Y9
+	VPDPBUSD     192(AX)(R9*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 216(SP), Y8
+	VFMADD231PS  Y8, Y9, Y3
+	VPBROADCASTD 32(BX), Y8
+	VPSHUFB      Y5, Y8, Y8
+	VPAND        Y7, Y8, Y8
+	VPCMPEQB     Y7, Y8, Y8
+	VPAND        Y6, Y8, Y8
+	VPSHUFB      Y8, Y4, Y8
+	VMOVDQU      224(DX), Y9
+	VPDPBUSD     224(AX), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 28(SP), Y11
+	VFMADD231PS  Y11, Y9, Y0
+	VMOVDQU      224(DX)(DI*1), Y9
+	VPDPBUSD     224(AX)(DI*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 92(SP), Y11
+	VFMADD231PS  Y11, Y9, Y1
+	VMOVDQU      224(DX)(DI*2), Y9
+	VPDPBUSD     224(AX)(DI*2), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 156(SP), Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VMOVDQU      224(DX)(R9*1), Y9
+	VPDPBUSD     224(AX)(R9*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 220(SP), Y8
+	VFMADD231PS  Y8, Y9, Y3
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+256, DX
+	ADDQ         $+36, BX
+	SUBQ         $0x02, SI
+	JGE          next
+
+short:
+	ADDQ $0x02, SI
+	JEQ  end
+
+nextShort:
+	VPXOR        X8, X8, X8
+	VPINSRW      $0x00, (BX), X8, X8
+	VPINSRW      $0x01, (BX), X8, X8
+	VPINSRW      $0x02, (BX), X8, X8
+	VPINSRW      $0x03, (BX), X8, X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      (CX), X10
+	VMULPS       Y10, Y8, Y9
+	VMOVUPS      Y9, (SP)
+	VMOVUPS      (CX)(R8*1), X10
+	VMULPS       Y10, Y8, Y9
+	VMOVUPS      Y9, 64(SP)
+	VMOVUPS      (CX)(R8*2), X10
+	VMULPS       Y10, Y8, Y9
+	VMOVUPS      Y9, 128(SP)
+	VMOVUPS      (CX)(R10*1), X10
+	VMULPS       Y10, Y8, Y8
+	VMOVUPS      Y8, 192(SP)
+	VPBROADCASTD 2(BX), Y8
+	VPSHUFB      Y5, Y8, Y8
+	VPAND        Y7, Y8, Y8
+	VPCMPEQB     Y7, Y8, Y8
+	VPAND        Y6, Y8, Y8
+	VPSHUFB      Y8, Y4, Y8
+	VMOVDQU      (DX), Y9
+	VPDPBUSD     (AX), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS (SP), Y11
+	VFMADD231PS  Y11, Y9, Y0
+	VMOVDQU      (DX)(DI*1), Y9
+	VPDPBUSD     (AX)(DI*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 64(SP), Y11
+	VFMADD231PS  Y11, Y9, Y1
+	VMOVDQU      (DX)(DI*2), Y9
+	VPDPBUSD     (AX)(DI*2), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 128(SP), Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VMOVDQU      (DX)(R9*1), Y9
+	VPDPBUSD     (AX)(R9*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 192(SP), Y8
+	VFMADD231PS  Y8, Y9, Y3
+	VPBROADCASTD 6(BX), Y8
+	VPSHUFB      Y5, Y8, Y8
+	VPAND        Y7, Y8, Y8
+	VPCMPEQB     Y7, Y8, Y8
+	VPAND        Y6, Y8, Y8
+	VPSHUFB      Y8, Y4, Y8
+	VMOVDQU      32(DX), Y9
+	VPDPBUSD     32(AX), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 4(SP), Y11
+	VFMADD231PS  Y11, Y9, Y0
+	VMOVDQU      32(DX)(DI*1), Y9
+	VPDPBUSD     32(AX)(DI*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 68(SP), Y11
+	VFMADD231PS  Y11, Y9, Y1
+	VMOVDQU      32(DX)(DI*2), Y9
+	VPDPBUSD     32(AX)(DI*2), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 132(SP), Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VMOVDQU      32(DX)(R9*1), Y9
+	VPDPBUSD     32(AX)(R9*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 196(SP), Y8
+	VFMADD231PS  Y8, Y9, Y3
+	VPBROADCASTD 10(BX), Y8
+	VPSHUFB      Y5, Y8, Y8
+	VPAND        Y7, Y8, Y8
+	VPCMPEQB     Y7, Y8, Y8
+	VPAND        Y6, Y8, Y8
+	VPSHUFB      Y8, Y4, Y8
+	VMOVDQU      64(DX), Y9
+	VPDPBUSD     64(AX), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 8(SP), Y11
+	VFMADD231PS  Y11, Y9, Y0
+	VMOVDQU      64(DX)(DI*1), Y9
+	VPDPBUSD     64(AX)(DI*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 72(SP), Y11
+	VFMADD231PS  Y11, Y9, Y1
+	VMOVDQU      64(DX)(DI*2), Y9
+	VPDPBUSD     64(AX)(DI*2), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 136(SP), Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VMOVDQU      64(DX)(R9*1), Y9
+	VPDPBUSD     64(AX)(R9*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 200(SP), Y8
+	VFMADD231PS  Y8, Y9, Y3
+	VPBROADCASTD 14(BX), Y8
+	VPSHUFB      Y5, Y8, Y8
+	VPAND        Y7, Y8, Y8
+	VPCMPEQB     Y7, Y8, Y8
+	VPAND        Y6, Y8, Y8
+	VPSHUFB      Y8, Y4, Y8
+	VMOVDQU      96(DX), Y9
+	VPDPBUSD     96(AX), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 12(SP), Y11
+	VFMADD231PS  Y11, Y9, Y0
+	VMOVDQU      96(DX)(DI*1), Y9
+	VPDPBUSD     96(AX)(DI*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 76(SP), Y11
+	VFMADD231PS  Y11, Y9, Y1
+	VMOVDQU      96(DX)(DI*2), Y9
+	VPDPBUSD     96(AX)(DI*2), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 140(SP), Y11
+	VFMADD231PS  Y11, Y9, Y2
+	VMOVDQU      96(DX)(R9*1), Y9
+	VPDPBUSD     96(AX)(R9*1), Y8, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 204(SP), Y8
+	VFMADD231PS  Y8, Y9, Y3
+	ADDQ         $+128, AX
+	ADDQ         $+16, CX
+	ADDQ         $+128, DX
+	ADDQ         $+18, BX
+	DECQ         SI
+	JNE          nextShort
+
+end:
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VPERMILPS    $0x0e, X0, X4
+	VADDPS       X4, X0, X0
+	VMOVSHDUP    X0, X4
+	VADDSS       X4, X0, X0
+	VMOVSS       X0, (AX)
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VPERMILPS    $0x0e, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDSS       X0, X1, X1
+	VMOVSS       X1, 4(AX)
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VPERMILPS    $0x0e, X2, X0
+	VADDPS       X0, X2, X2
+	VMOVSHDUP    X2, X0
+	VADDSS       X0, X2, X2
+	VMOVSS       X2, 8(AX)
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPS       X0, X3, X3
+	VPERMILPS    $0x0e, X3, X0
+	VADDPS       X0, X3, X3
+	VMOVSHDUP    X3, X0
+	VADDSS       X0, X3, X3
+	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1Q2_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1Q2_0VNNI(SB), NOSPLIT, $128-64
+	MOVQ      x+8(FP), AX
+	MOVQ      scales+16(FP), CX
+	MOVQ      quads+32(FP), DX
+	MOVQ      src+48(FP), BX
+	MOVQ      blocks+56(FP), SI
+	VXORPS    Y0, Y0, Y0
+	VXORPS    Y1, Y1, Y1
+	VMOVDQU   int8Constant52<>+0(SB), Y2
+	VMOVDQU   int8Constant25<>+0(SB), Y3
+	VMOVDQU   int8Constant53<>+0(SB), Y3
+	VMOVDQU   int8Constant54<>+0(SB), Y5
+	VMOVDQU   int8Constant55<>+0(SB), Y6
+	SUBQ      $0x04, SI
+	JLT       short
+	XORQ      DI, DI
+	MOVQ      $0x0000000000000040, R8
+	VPXOR     X4, X4, X4
+	VPINSRW   $0x00, (BX), X4, X4
+	VPINSRW   $0x01, (BX), X4, X4
+	VPINSRW   $0x02, 18(BX), X4, X4
+	VPINSRW   $0x03, 18(BX), X4, X4
+	VPINSRW   $0x04, 36(BX), X4, X4
+	VPINSRW   $0x05, 36(BX), X4, X4
+	VPINSRW   $0x06, 54(BX), X4, X4
+	VPINSRW   $0x07, 54(BX), X4, X4
+	VCVTPH2PS X4, Y7
+	VMULPS    (CX), Y7, Y7
+	VMOVUPS   Y7, (SP)(DI*1)
+
+next:
+	LEAQ           72(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x04
+	CMOVQLT        BX, R9
+	CMOVQLT        CX, R10
+	VPXOR          X4, X4, X4
+	VPINSRW        $0x00, (R9), X4, X4
+	VPINSRW        $0x01, (R9), X4, X4
+	VPINSRW        $0x02, 18(R9), X4, X4
+	VPINSRW        $0x03, 18(R9), X4, X4
+	VPINSRW        $0x04, 36(R9), X4, X4
+	VPINSRW        $0x05, 36(R9), X4, X4
+	VPINSRW        $0x06, 54(R9), X4, X4
+	VPINSRW        $0x07, 54(R9), X4, X4
+	VCVTPH2PS      X4, Y7
+	VMULPS         (R10), Y7, Y7
+	VMOVUPS        Y7, (SP)(R8*1)
+	VBROADCASTI128 2(BX), Y7
+	VPSHUFB        Y5, Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPBLENDW       $0xaa, Y8, Y7, Y7
+	VPAND          Y3, Y7, Y7
+	VMOVDQU        Y2, Y8
+	VPSHUFB        Y7, Y8, Y7
+	VMOVDQU        (DX), Y8
+	VPDPBUSD       (AX), Y7, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   (SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y8, Y0
+	VBROADCASTI128 2(BX), Y7
+	VPSHUFB        Y6, Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPBLENDW       $0xaa, Y8, Y7, Y7
+	VPAND          Y3, Y7, Y7
+	VMOVDQU        Y2, Y8
+	VPSHUFB        Y7, Y8, Y7
+	VMOVDQU        32(DX), Y8
+	VPDPBUSD       32(AX), Y7, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   4(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y8, Y1
+	VBROADCASTI128 20(BX), Y7
+	VPSHUFB        Y5, Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPBLENDW       $0xaa, Y8, Y7, Y7
+	VPAND          Y3, Y7, Y7
+	VMOVDQU        Y2, Y8
+	VPSHUFB        Y7, Y8, Y7
+	VMOVDQU        64(DX), Y8
+	VPDPBUSD       64(AX), Y7, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   8(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y8, Y0
+	VBROADCASTI128 20(BX), Y7
+	VPSHUFB        Y6, Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPBLENDW       $0xaa, Y8, Y7, Y7
+	VPAND          Y3, Y7, Y7
+	VMOVDQU        Y2, Y8
+	VPSHUFB        Y7, Y8, Y7
+	VMOVDQU        96(DX), Y8
+	VPDPBUSD       96(AX), Y7, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   12(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y8, Y1
+	VBROADCASTI128 38(BX), Y7
+	VPSHUFB        Y5, Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPBLENDW       $0xaa, Y8, Y7, Y7
+	VPAND          Y3, Y7, Y7
+	VMOVDQU        Y2, Y8
+	VPSHUFB        Y7, Y8, Y7
+	VMOVDQU        128(DX), Y8
+	VPDPBUSD       128(AX), Y7, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   16(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y8, Y0
+	VBROADCASTI128 38(BX), Y7
+	VPSHUFB        Y6, Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPBLENDW       $0xaa, Y8, Y7, Y7
+	VPAND          Y3, Y7, Y7
+	VMOVDQU        Y2, Y8
+	VPSHUFB        Y7, Y8, Y7
+	VMOVDQU        160(DX), Y8
+	VPDPBUSD       160(AX), Y7, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   20(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y8, Y1
+	VBROADCASTI128 56(BX), Y7
+	VPSHUFB        Y5, Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPBLENDW       $0xaa, Y8, Y7, Y7
+	VPAND          Y3, Y7, Y7
+	VMOVDQU        Y2, Y8
+	VPSHUFB        Y7, Y8, Y7
+	VMOVDQU        192(DX), Y8
+	VPDPBUSD       192(AX), Y7, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   24(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y8, Y0
+	VBROADCASTI128 56(BX), Y7
+	VPSHUFB        Y6, Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPBLENDW       $0xaa, Y8, Y7, Y7
+	VPAND          Y3, Y7, Y7
+	VMOVDQU        Y2, Y8
+	VPSHUFB        Y7, Y8, Y7
+	VMOVDQU        224(DX), Y8
+	VPDPBUSD       224(AX), Y7, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   28(SP)(DI*1), Y7
+	VFMADD231PS    Y7, Y8, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+72, BX
+	XORQ           $+64, DI
+	XORQ           $+64, R8
+	SUBQ           $0x04, SI
+	JGE            next
+
+short:
+	ADDQ $0x04, SI
+	JEQ  end
+
+nextShort:
+	VPXOR          X4, X4, X4
+	VPINSRW        $0x00, (BX), X4, X4
+	VPINSRW        $0x01, (BX), X4, X4
+	VCVTPH2PS      X4, Y7
+	VMOVSD         (CX), X4
+	VMULPS         Y4, Y7, Y7
+	VMOVUPS        Y7, (SP)
+	VBROADCASTI128 2(BX), Y7
+	VPSHUFB        Y5, Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPBLENDW       $0xaa, Y8, Y7, Y7
+	VPAND          Y3, Y7, Y7
+	VMOVDQU        Y2, Y8
+	VPSHUFB        Y7, Y8, Y7
+	VMOVDQU        (DX), Y8
+	VPDPBUSD       (AX), Y7, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   (SP), Y7
+	VFMADD231PS    Y7, Y8, Y0
+	VBROADCASTI128 2(BX), Y7
+	VPSHUFB        Y6, Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPBLENDW       $0xaa, Y8, Y7, Y7
+	VPAND          Y3, Y7, Y7
+	VMOVDQU        Y2, Y8
+	VPSHUFB        Y7, Y8, Y7
+	VMOVDQU        32(DX), Y8
+	VPDPBUSD       32(AX), Y7, Y8
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTSS   4(SP), Y7
+	VFMADD231PS    Y7, Y8, Y1
+	ADDQ           $+64, AX
+	ADDQ           $+8, CX
+	ADDQ           $+64, DX
+	ADDQ           $+18, BX
+	DECQ           SI
+	JNE            nextShort
+
+end:
+	VADDPS       Y1, Y0, Y0
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4Q2_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
+TEXT ·int8Dot4Q2_0VNNI(SB), NOSPLIT, $256-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant52<>+0(SB), Y4
+	VMOVDQU int8Constant25<>+0(SB), Y5
+	VMOVDQU int8Constant53<>+0(SB), Y5
+	VMOVDQU int8Constant54<>+0(SB), Y7
+	VMOVDQU int8Constant55<>+0(SB), Y8
+	SUBQ    $0x04, SI
+	JLT     short
+
+next:
+	VPXOR          X6, X6, X6
+	VPINSRW        $0x00, (BX), X6, X6
+	VPINSRW        $0x01, (BX), X6, X6
+	VPINSRW        $0x02, 18(BX), X6, X6
+	VPINSRW        $0x03, 18(BX), X6, X6
+	VPINSRW        $0x04, 36(BX), X6, X6
+	VPINSRW        $0x05, 36(BX), X6, X6
+	VPINSRW        $0x06, 54(BX), X6, X6
+	VPINSRW        $0x07, 54(BX), X6, X6
+	VCVTPH2PS      X6, Y9
+	VMULPS         (CX), Y9, Y10
+	VMOVUPS        Y10, (SP)
+	VMULPS         (CX)(R8*1), Y9, Y10
+	VMOVUPS        Y10, 64(SP)
+	VMULPS         (CX)(R8*2), Y9, Y10
+	VMOVUPS        Y10, 128(SP)
+	VMULPS         (CX)(R10*1), Y9, Y9
+	VMOVUPS        Y9, 192(SP)
+	VBROADCASTI128 2(BX), Y9
+	VPSHUFB        Y7, Y9, Y9
+	VPSRLW         $0x04, Y9, Y10
+	VPBLENDW       $0xaa, Y10, Y9, Y9
+	VPAND          Y5, Y9, Y9
+	VMOVDQU        Y4, Y10
+	VPSHUFB        Y9, Y10, Y9
+	VMOVDQU        (DX), Y10
+	VPDPBUSD       (AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   (SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VMOVDQU        (DX)(DI*1), Y10
+	VPDPBUSD       (AX)(DI*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   64(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VMOVDQU        (DX)(DI*2), Y10
+	VPDPBUSD       (AX)(DI*2), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   128(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VMOVDQU        (DX)(R9*1), Y10
+	VPDPBUSD       (AX)(R9*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   192(SP), Y9
+	VFMADD231PS    Y9, Y10, Y3
+	VBROADCASTI128 2(BX), Y9
+	VPSHUFB        Y8, Y9, Y9
+	VPSRLW         $0x04, Y9, Y10
+	VPBLENDW       $0xaa, Y10, Y9, Y9
+	VPAND          Y5, Y9, Y9
+	VMOVDQU        Y4, Y10
+	VPSHUFB        Y9, Y10, Y9
+	VMOVDQU        32(DX), Y10
+	VPDPBUSD       32(AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   4(SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VMOVDQU        32(DX)(DI*1), Y10
+	VPDPBUSD       32(AX)(DI*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   68(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VMOVDQU        32(DX)(DI*2), Y10
+	VPDPBUSD       32(AX)(DI*2), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   132(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VMOVDQU        32(DX)(R9*1), Y10
+	VPDPBUSD       32(AX)(R9*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   196(SP), Y9
+	VFMADD231PS    Y9, Y10, Y3
+	VBROADCASTI128 20(BX), Y9
+	VPSHUFB        Y7, Y9, Y9
+	VPSRLW         $0x04, Y9, Y10
+	VPBLENDW       $0xaa, Y10, Y9, Y9
+	VPAND          Y5, Y9, Y9
+	VMOVDQU        Y4, Y10
+	VPSHUFB        Y9, Y10, Y9
+	VMOVDQU        64(DX), Y10
+	VPDPBUSD       64(AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   8(SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VMOVDQU        64(DX)(DI*1), Y10
+	VPDPBUSD       64(AX)(DI*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   72(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VMOVDQU        64(DX)(DI*2), Y10
+	VPDPBUSD       64(AX)(DI*2), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   136(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VMOVDQU        64(DX)(R9*1), Y10
+	VPDPBUSD       64(AX)(R9*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   200(SP), Y9
+	VFMADD231PS    Y9, Y10, Y3
+	VBROADCASTI128 20(BX), Y9
+	VPSHUFB        Y8, Y9, Y9
+	VPSRLW         $0x04, Y9, Y10
+	VPBLENDW       $0xaa, Y10, Y9, Y9
+	VPAND          Y5, Y9, Y9
+	VMOVDQU        Y4, Y10
+	VPSHUFB        Y9, Y10, Y9
+	VMOVDQU        96(DX), Y10
+	VPDPBUSD       96(AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   12(SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VMOVDQU        96(DX)(DI*1), Y10
+	VPDPBUSD       96(AX)(DI*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   76(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VMOVDQU        96(DX)(DI*2), Y10
+	VPDPBUSD       96(AX)(DI*2), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   140(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VMOVDQU        96(DX)(R9*1), Y10
+	VPDPBUSD       96(AX)(R9*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   204(SP), Y9
+	VFMADD231PS    Y9, Y10, Y3
+	VBROADCASTI128 38(BX), Y9
+	VPSHUFB        Y7, Y9, Y9
+	VPSRLW         $0x04, Y9, Y10
+	VPBLENDW       $0xaa, Y10, Y9, Y9
+	VPAND          Y5, Y9, Y9
+	VMOVDQU        Y4, Y10
+	VPSHUFB        Y9, Y10, Y9
+	VMOVDQU        128(DX), Y10
+	VPDPBUSD       128(AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   16(SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VMOVDQU        128(DX)(DI*1), Y10
+	VPDPBUSD       128(AX)(DI*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   80(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VMOVDQU        128(DX)(DI*2), Y10
+	VPDPBUSD       128(AX)(DI*2), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   144(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VMOVDQU        128(DX)(R9*1), Y10
+	VPDPBUSD       128(AX)(R9*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   208(SP), Y9
+	VFMADD231PS    Y9, Y10, Y3
+	VBROADCASTI128 38(BX), Y9
+	VPSHUFB        Y8, Y9, Y9
+	VPSRLW         $0x04, Y9, Y10
+	VPBLENDW       $0xaa, Y10, Y9, Y9
+	VPAND          Y5, Y9, Y9
+	VMOVDQU        Y4, Y10
+	VPSHUFB        Y9, Y10, Y9
+	VMOVDQU        160(DX), Y10
+	VPDPBUSD       160(AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   20(SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VMOVDQU        160(DX)(DI*1), Y10
+	VPDPBUSD       160(AX)(DI*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   84(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VMOVDQU        160(DX)(DI*2), Y10
+	VPDPBUSD       160(AX)(DI*2), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   148(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VMOVDQU        160(DX)(R9*1), Y10
+	VPDPBUSD       160(AX)(R9*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   212(SP), Y9
+	VFMADD231PS    Y9, Y10, Y3
+	VBROADCASTI128 56(BX), Y9
+	VPSHUFB        Y7, Y9, Y9
+	VPSRLW         $0x04, Y9, Y10
+	VPBLENDW       $0xaa, Y10, Y9, Y9
+	VPAND          Y5, Y9, Y9
+	VMOVDQU        Y4, Y10
+	VPSHUFB        Y9, Y10, Y9
+	VMOVDQU        192(DX), Y10
+	VPDPBUSD       192(AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   24(SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VMOVDQU        192(DX)(DI*1), Y10
+	VPDPBUSD       192(AX)(DI*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   88(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VMOVDQU        192(DX)(DI*2), Y10
+	VPDPBUSD       192(AX)(DI*2), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   152(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VMOVDQU        192(DX)(R9*1), Y10
+	VPDPBUSD       192(AX)(R9*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   216(SP), Y9
+	VFMADD231PS    Y9, Y10, Y3
+	VBROADCASTI128 56(BX), Y9
+	VPSHUFB        Y8, Y9, Y9
+	VPSRLW         $0x04, Y9, Y10
+	VPBLENDW       $0xaa, Y10, Y9, Y9
+	VPAND          Y5, Y9, Y9
+	VMOVDQU        Y4, Y10
+	VPSHUFB        Y9, Y10, Y9
+	VMOVDQU        224(DX), Y10
+	VPDPBUSD       224(AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   28(SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VMOVDQU        224(DX)(DI*1), Y10
+	VPDPBUSD       224(AX)(DI*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   92(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VMOVDQU        224(DX)(DI*2), Y10
+	VPDPBUSD       224(AX)(DI*2), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   156(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VMOVDQU        224(DX)(R9*1), Y10
+	VPDPBUSD       224(AX)(R9*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   220(SP), Y9
+	VFMADD231PS    Y9, Y10, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+72, BX
+	SUBQ           $0x04, SI
+	JGE            next
+
+short:
+	ADDQ $0x04, SI
+	JEQ  end
+
+nextShort:
+	VPXOR          X6, X6, X6
+	VPINSRW        $0x00, (BX), X6, X6
+	VPINSRW        $0x01, (BX), X6, X6
+	VCVTPH2PS      X6, Y9
+	VMOVSD         (CX), X6
+	VMULPS         Y6, Y9, Y10
+	VMOVUPS        Y10, (SP)
+	VMOVSD         (CX)(R8*1), X6
+	VMULPS         Y6, Y9, Y10
+	VMOVUPS        Y10, 64(SP)
+	VMOVSD         (CX)(R8*2), X6
+	VMULPS         Y6, Y9, Y10
+	VMOVUPS        Y10, 128(SP)
+	VMOVSD         (CX)(R10*1), X6
+	VMULPS         Y6, Y9, Y9
+	VMOVUPS        Y9, 192(SP)
+	VBROADCASTI128 2(BX), Y9
+	VPSHUFB        Y7, Y9, Y9
+	VPSRLW         $0x04, Y9, Y10
+	VPBLENDW       $0xaa, Y10, Y9, Y9
+	VPAND          Y5, Y9, Y9
+	VMOVDQU        Y4, Y10
+	VPSHUFB        Y9, Y10, Y9
+	VMOVDQU        (DX), Y10
+	VPDPBUSD       (AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   (SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VMOVDQU        (DX)(DI*1), Y10
+	VPDPBUSD       (AX)(DI*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   64(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VMOVDQU        (DX)(DI*2), Y10
+	VPDPBUSD       (AX)(DI*2), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   128(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VMOVDQU        (DX)(R9*1), Y10
+	VPDPBUSD       (AX)(R9*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   192(SP), Y9
+	VFMADD231PS    Y9, Y10, Y3
+	VBROADCASTI128 2(BX), Y9
+	VPSHUFB        Y8, Y9, Y9
+	VPSRLW         $0x04, Y9, Y10
+	VPBLENDW       $0xaa, Y10, Y9, Y9
+	VPAND          Y5, Y9, Y9
+	VMOVDQU        Y4, Y10
+	VPSHUFB        Y9, Y10, Y9
+	VMOVDQU        32(DX), Y10
+	VPDPBUSD       32(AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   4(SP), Y11
+	VFMADD231PS    Y11, Y10, Y0
+	VMOVDQU        32(DX)(DI*1), Y10
+	VPDPBUSD       32(AX)(DI*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   68(SP), Y11
+	VFMADD231PS    Y11, Y10, Y1
+	VMOVDQU        32(DX)(DI*2), Y10
+	VPDPBUSD       32(AX)(DI*2), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   132(SP), Y11
+	VFMADD231PS    Y11, Y10, Y2
+	VMOVDQU        32(DX)(R9*1), Y10
+	VPDPBUSD       32(AX)(R9*1), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   196(SP), Y9
+	VFMADD231PS    Y9, Y10, Y3
+	ADDQ           $+64, AX
+	ADDQ           $+8, CX
+	ADDQ           $+64, DX
+	ADDQ           $+18, BX
+	DECQ           SI
+	JNE            nextShort
+
+end:
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VPERMILPS    $0x0e, X0, X4
+	VADDPS       X4, X0, X0
+	VMOVSHDUP    X0, X4
+	VADDSS       X4, X0, X0
+	VMOVSS       X0, (AX)
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VPERMILPS    $0x0e, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDSS       X0, X1, X1
+	VMOVSS       X1, 4(AX)
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VPERMILPS    $0x0e, X2, X0
+	VADDPS       X0, X2, X2
+	VMOVSHDUP    X2, X0
+	VADDSS       X0, X2, X2
+	VMOVSS       X2, 8(AX)
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPS       X0, X3, X3
+	VPERMILPS    $0x0e, X3, X0
+	VADDPS       X0, X3, X3
+	VMOVSHDUP    X3, X0
+	VADDSS       X0, X3, X3
+	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1IQ1_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ1_SVNNI(SB), NOSPLIT, $384-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant56<>+0(SB), Y2
+	VMOVDQU        int8Constant57<>+0(SB), Y3
+	VMOVDQU        int8Constant58<>+0(SB), Y4
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000c0, R8
+	VMOVDQU        2(BX), X5
+	VINSERTI128    $0x01, 10(BX), Y5, Y5
+	VPSHUFB        Y2, Y5, Y5
+	VBROADCASTI128 34(BX), Y6
+	VPSHUFB        int8Constant59<>+0(SB), Y6, Y6
+	VPMULLW        Y4, Y6, Y6
+	VPSRLW         $0x07, Y6, Y6
+	VPAND          Y3, Y6, Y6
+	VPSLLW         $0x08, Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VMOVDQU        Y5, 64(SP)(DI*1)
+	VMOVDQU        18(BX), X7
+	VINSERTI128    $0x01, 26(BX), Y7, Y5
+	VPSHUFB        Y2, Y5, Y5
+	VBROADCASTI128 34(BX), Y6
+	VPSHUFB        int8Constant60<>+0(SB), Y6, Y6
+	VPMULLW        Y4, Y6, Y6
+	VPSRLW         $0x07, Y6, Y6
+	VPAND          Y3, Y6, Y6
+	VPSLLW         $0x08, Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VMOVDQU        Y5, 96(SP)(DI*1)
+	VBROADCASTI128 34(BX), Y5
+	VPSHUFB        int8Constant61<>+0(SB), Y5, Y5
+	VPSRLW         $0x07, Y5, Y5
+	VPAND          int8Constant62<>+0(SB), Y5, Y5
+	VXORPS         Y6, Y6, Y6
+	VPSUBW         Y5, Y6, Y6
+	VPANDN         int8Constant63<>+0(SB), Y6, Y6
+	VMOVDQU        Y6, 128(SP)(DI*1)
+	VPBROADCASTW   (BX), X5
+	VCVTPH2PS      X5, Y5
+	VBROADCASTI128 34(BX), Y6
+	VPSHUFB        int8Constant64<>+0(SB), Y6, Y6
+	VPSRLVD        int8Constant26<>+0(SB), Y6, Y6
+	VPAND          int8Constant65<>+0(SB), Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         int8Constant66<>+0(SB), Y6, Y6
+	VADDPS         int8Constant67<>+0(SB), Y6, Y6
+	VMULPS         Y5, Y6, Y6
+	VMULPS         (CX), Y6, Y5
+	VMOVUPS        Y5, (SP)(DI*1)
+
+next:
+	LEAQ           50(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X7
+	VINSERTI128    $0x01, 10(R9), Y7, Y5
+	VPSHUFB        Y2, Y5, Y5
+	VBROADCASTI128 34(R9), Y6
+	VPSHUFB        int8Constant59<>+0(SB), Y6, Y6
+	VPMULLW        Y4, Y6, Y6
+	VPSRLW         $0x07, Y6, Y6
+	VPAND          Y3, Y6, Y6
+	VPSLLW         $0x08, Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VMOVDQU        Y5, 64(SP)(R8*1)
+	VMOVDQU        18(R9), X7
+	VINSERTI128    $0x01, 26(R9), Y7, Y5
+	VPSHUFB        Y2, Y5, Y5
+	VBROADCASTI128 34(R9), Y6
+	VPSHUFB        int8Constant60<>+0(SB), Y6, Y6
+	VPMULLW        Y4, Y6, Y6
+	VPSRLW         $0x07, Y6, Y6
+	VPAND          Y3, Y6, Y6
+	VPSLLW         $0x08, Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VMOVDQU        Y5, 96(SP)(R8*1)
+	VBROADCASTI128 34(R9), Y5
+	VPSHUFB        int8Constant61<>+0(SB), Y5, Y5
+	VPSRLW         $0x07, Y5, Y5
+	VPAND          int8Constant62<>+0(SB), Y5, Y5
+	VXORPS         Y6, Y6, Y6
+	VPSUBW         Y5, Y6, Y6
+	VPANDN         int8Constant63<>+0(SB), Y6, Y6
+	VMOVDQU        Y6, 128(SP)(R8*1)
+	VPBROADCASTW   (R9), X5
+	VCVTPH2PS      X5, Y5
+	VBROADCASTI128 34(R9), Y6
+	VPSHUFB        int8Constant64<>+0(SB), Y6, Y6
+	VPSRLVD        int8Constant26<>+0(SB), Y6, Y6
+	VPAND          int8Constant65<>+0(SB), Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         int8Constant66<>+0(SB), Y6, Y6
+	VADDPS         int8Constant67<>+0(SB), Y6, Y6
+	VMULPS         Y5, Y6, Y6
+	VMULPS         (R10), Y6, Y5
+	VMOVUPS        Y5, (SP)(R8*1)
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        66(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        68(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        70(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   128(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        (DX), Y6
+	VPDPBUSD       (AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   (SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        74(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        76(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        78(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   130(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        32(DX), Y6
+	VPDPBUSD       32(AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   4(SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        82(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        84(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        86(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   132(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        64(DX), Y6
+	VPDPBUSD       64(AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   8(SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        90(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        92(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        94(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   134(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        96(DX), Y6
+	VPDPBUSD       96(AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   12(SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        98(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        100(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        102(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   136(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        128(DX), Y6
+	VPDPBUSD       128(AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   16(SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        106(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        108(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        110(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   138(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        160(DX), Y6
+	VPDPBUSD       160(AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   20(SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        114(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        116(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        118(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   140(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        192(DX), Y6
+	VPDPBUSD       192(AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   24(SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X7
+	MOVWQZX        122(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X7, X7
+	MOVWQZX        124(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X5
+	MOVWQZX        126(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X5, X5
+	VINSERTI128    $0x01, X5, Y7, Y5
+	VPBROADCASTW   142(SP)(DI*1), Y6
+	VPADDB         Y6, Y5, Y5
+	VMOVDQU        224(DX), Y6
+	VPDPBUSD       224(AX), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   28(SP)(DI*1), Y5
+	VFMADD231PS    Y5, Y6, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+50, BX
+	XORQ           $+192, DI
+	XORQ           $+192, R8
+	DECQ           SI
+	JNE            next
+	VADDPS         Y1, Y0, Y0
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X1
+	VADDPS         X1, X0, X0
+	VPERMILPS      $0x0e, X0, X1
+	VADDPS         X1, X0, X0
+	VMOVSHDUP      X0, X1
+	VADDSS         X1, X0, X0
+	VMOVSS         X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4IQ1_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
+TEXT ·int8Dot4IQ1_SVNNI(SB), NOSPLIT, $384-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant56<>+0(SB), Y4
+	VMOVDQU int8Constant57<>+0(SB), Y5
+	VMOVDQU int8Constant58<>+0(SB), Y6
+
+next:
+	VMOVDQU        2(BX), X8
+	VINSERTI128    $0x01, 10(BX), Y8, Y7
+	VPSHUFB        Y4, Y7, Y7
+	VBROADCASTI128 34(BX), Y9
+	VPSHUFB        int8Constant59<>+0(SB), Y9, Y9
+	VPMULLW        Y6, Y9, Y9
+	VPSRLW         $0x07, Y9, Y9
+	VPAND          Y5, Y9, Y9
+	VPSLLW         $0x08, Y9, Y9
+	VPOR           Y9, Y7, Y7
+	VMOVDQU        Y7, 256(SP)
+	VMOVDQU        18(BX), X8
+	VINSERTI128    $0x01, 26(BX), Y8, Y7
+	VPSHUFB        Y4, Y7, Y7
+	VBROADCASTI128 34(BX), Y9
+	VPSHUFB        int8Constant60<>+0(SB), Y9, Y9
+	VPMULLW        Y6, Y9, Y9
+	VPSRLW         $0x07, Y9, Y9
+	VPAND          Y5, Y9, Y9
+	VPSLLW         $0x08, Y9, Y9
+	VPOR           Y9, Y7, Y7
+	VMOVDQU        Y7, 288(SP)
+	VBROADCASTI128 34(BX), Y7
+	VPSHUFB        int8Constant61<>+0(SB), Y7, Y7
+	VPSRLW         $0x07, Y7, Y7
+	VPAND          int8Constant62<>+0(SB), Y7, Y7
+	VXORPS         Y9, Y9, Y9
+	VPSUBW         Y7, Y9, Y9
+	VPANDN         int8Constant63<>+0(SB), Y9, Y9
+	VMOVDQU        Y9, 320(SP)
+	VPBROADCASTW   (BX), X7
+	VCVTPH2PS      X7, Y7
+	VBROADCASTI128 34(BX), Y9
+	VPSHUFB        int8Constant64<>+0(SB), Y9, Y9
+	VPSRLVD        int8Constant26<>+0(SB), Y9, Y9
+	VPAND          int8Constant65<>+0(SB), Y9, Y9
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         int8Constant66<>+0(SB), Y9, Y9
+	VADDPS         int8Constant67<>+0(SB), Y9, Y9
+	VMULPS         Y7, Y9, Y9
+	VMULPS         (CX), Y9, Y7
+	VMOVUPS        Y7, (SP)
+	VMULPS         (CX)(R8*1), Y9, Y7
+	VMOVUPS        Y7, 64(SP)
+	VMULPS         (CX)(R8*2), Y9, Y7
+	VMOVUPS        Y7, 128(SP)
+	VMULPS         (CX)(R10*1), Y9, Y7
+	VMOVUPS        Y7, 192(SP)
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        256(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        258(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	MOVWQZX        260(SP), R12
+	VMOVQ          (R11)(R12*8), X7
+	MOVWQZX        262(SP), R12
+	VMOVHPS        (R11)(R12*8), X7, X7
+	VINSERTI128    $0x01, X7, Y8, Y7
+	VPBROADCASTW   320(SP), Y9
+	VPADDB         Y9, Y7, Y7
+	VMOVDQU        (DX), Y9
+	VPDPBUSD       (AX), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   (SP), Y10
+	VFMADD231PS    Y10, Y9, Y0
+	VMOVDQU        (DX)(DI*1), Y9
+	VPDPBUSD       (AX)(DI*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   64(SP), Y10
+	VFMADD231PS    Y10, Y9, Y1
+	VMOVDQU        (DX)(DI*2), Y9
+	VPDPBUSD       (AX)(DI*2), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   128(SP), Y10
+	VFMADD231PS    Y10, Y9, Y2
+	VMOVDQU        (DX)(R9*1), Y9
+	VPDPBUSD       (AX)(R9*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   192(SP), Y7
+	VFMADD231PS    Y7, Y9, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        264(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        266(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	MOVWQZX        268(SP), R12
+	VMOVQ          (R11)(R12*8), X7
+	MOVWQZX        270(SP), R12
+	VMOVHPS        (R11)(R12*8), X7, X7
+	VINSERTI128    $0x01, X7, Y8, Y7
+	VPBROADCASTW   322(SP), Y9
+	VPADDB         Y9, Y7, Y7
+	VMOVDQU        32(DX), Y9
+	VPDPBUSD       32(AX), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   4(SP), Y10
+	VFMADD231PS    Y10, Y9, Y0
+	VMOVDQU        32(DX)(DI*1), Y9
+	VPDPBUSD       32(AX)(DI*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   68(SP), Y10
+	VFMADD231PS    Y10, Y9, Y1
+	VMOVDQU        32(DX)(DI*2), Y9
+	VPDPBUSD       32(AX)(DI*2), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   132(SP), Y10
+	VFMADD231PS    Y10, Y9, Y2
+	VMOVDQU        32(DX)(R9*1), Y9
+	VPDPBUSD       32(AX)(R9*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   196(SP), Y7
+	VFMADD231PS    Y7, Y9, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        272(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        274(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	MOVWQZX        276(SP), R12
+	VMOVQ          (R11)(R12*8), X7
+	MOVWQZX        278(SP), R12
+	VMOVHPS        (R11)(R12*8), X7, X7
+	VINSERTI128    $0x01, X7, Y8, Y7
+	VPBROADCASTW   324(SP), Y9
+	VPADDB         Y9, Y7, Y7
+	VMOVDQU        64(DX), Y9
+	VPDPBUSD       64(AX), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   8(SP), Y10
+	VFMADD231PS    Y10, Y9, Y0
+	VMOVDQU        64(DX)(DI*1), Y9
+	VPDPBUSD       64(AX)(DI*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   72(SP), Y10
+	VFMADD231PS    Y10, Y9, Y1
+	VMOVDQU        64(DX)(DI*2), Y9
+	VPDPBUSD       64(AX)(DI*2), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   136(SP), Y10
+	VFMADD231PS    Y10, Y9, Y2
+	VMOVDQU        64(DX)(R9*1), Y9
+	VPDPBUSD       64(AX)(R9*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   200(SP), Y7
+	VFMADD231PS    Y7, Y9, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        280(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        282(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	MOVWQZX        284(SP), R12
+	VMOVQ          (R11)(R12*8), X7
+	MOVWQZX        286(SP), R12
+	VMOVHPS        (R11)(R12*8), X7, X7
+	VINSERTI128    $0x01, X7, Y8, Y7
+	VPBROADCASTW   326(SP), Y9
+	VPADDB         Y9, Y7, Y7
+	VMOVDQU        96(DX), Y9
+	VPDPBUSD       96(AX), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   12(SP), Y10
+	VFMADD231PS    Y10, Y9, Y0
+	VMOVDQU        96(DX)(DI*1), Y9
+	VPDPBUSD       96(AX)(DI*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   76(SP), Y10
+	VFMADD231PS    Y10, Y9, Y1
+	VMOVDQU        96(DX)(DI*2), Y9
+	VPDPBUSD       96(AX)(DI*2), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   140(SP), Y10
+	VFMADD231PS    Y10, Y9, Y2
+	VMOVDQU        96(DX)(R9*1), Y9
+	VPDPBUSD       96(AX)(R9*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   204(SP), Y7
+	VFMADD231PS    Y7, Y9, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        288(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        290(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	MOVWQZX        292(SP), R12
+	VMOVQ          (R11)(R12*8), X7
+	MOVWQZX        294(SP), R12
+	VMOVHPS        (R11)(R12*8), X7, X7
+	VINSERTI128    $0x01, X7, Y8, Y7
+	VPBROADCASTW   328(SP), Y9
+	VPADDB         Y9, Y7, Y7
+	VMOVDQU        128(DX), Y9
+	VPDPBUSD       128(AX), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   16(SP), Y10
+	VFMADD231PS    Y10, Y9, Y0
+	VMOVDQU        128(DX)(DI*1), Y9
+	VPDPBUSD       128(AX)(DI*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   80(SP), Y10
+	VFMADD231PS    Y10, Y9, Y1
+	VMOVDQU        128(DX)(DI*2), Y9
+	VPDPBUSD       128(AX)(DI*2), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   144(SP), Y10
+	VFMADD231PS    Y10, Y9, Y2
+	VMOVDQU        128(DX)(R9*1), Y9
+	VPDPBUSD       128(AX)(R9*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   208(SP), Y7
+	VFMADD231PS    Y7, Y9, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        296(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        298(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	MOVWQZX        300(SP), R12
+	VMOVQ          (R11)(R12*8), X7
+	MOVWQZX        302(SP), R12
+	VMOVHPS        (R11)(R12*8), X7, X7
+	VINSERTI128    $0x01, X7, Y8, Y7
+	VPBROADCASTW   330(SP), Y9
+	VPADDB         Y9, Y7, Y7
+	VMOVDQU        160(DX), Y9
+	VPDPBUSD       160(AX), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   20(SP), Y10
+	VFMADD231PS    Y10, Y9, Y0
+	VMOVDQU        160(DX)(DI*1), Y9
+	VPDPBUSD       160(AX)(DI*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   84(SP), Y10
+	VFMADD231PS    Y10, Y9, Y1
+	VMOVDQU        160(DX)(DI*2), Y9
+	VPDPBUSD       160(AX)(DI*2), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   148(SP), Y10
+	VFMADD231PS    Y10, Y9, Y2
+	VMOVDQU        160(DX)(R9*1), Y9
+	VPDPBUSD       160(AX)(R9*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   212(SP), Y7
+	VFMADD231PS    Y7, Y9, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        304(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        306(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	MOVWQZX        308(SP), R12
+	VMOVQ          (R11)(R12*8), X7
+	MOVWQZX        310(SP), R12
+	VMOVHPS        (R11)(R12*8), X7, X7
+	VINSERTI128    $0x01, X7, Y8, Y7
+	VPBROADCASTW   332(SP), Y9
+	VPADDB         Y9, Y7, Y7
+	VMOVDQU        192(DX), Y9
+	VPDPBUSD       192(AX), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   24(SP), Y10
+	VFMADD231PS    Y10, Y9, Y0
+	VMOVDQU        192(DX)(DI*1), Y9
+	VPDPBUSD       192(AX)(DI*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   88(SP), Y10
+	VFMADD231PS    Y10, Y9, Y1
+	VMOVDQU        192(DX)(DI*2), Y9
+	VPDPBUSD       192(AX)(DI*2), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   152(SP), Y10
+	VFMADD231PS    Y10, Y9, Y2
+	VMOVDQU        192(DX)(R9*1), Y9
+	VPDPBUSD       192(AX)(R9*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   216(SP), Y7
+	VFMADD231PS    Y7, Y9, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        312(SP), R12
+	VMOVQ          (R11)(R12*8), X8
+	MOVWQZX        314(SP), R12
+	VMOVHPS        (R11)(R12*8), X8, X8
+	MOVWQZX        316(SP), R12
+	VMOVQ          (R11)(R12*8), X7
+	MOVWQZX        318(SP), R12
+	VMOVHPS        (R11)(R12*8), X7, X7
+	VINSERTI128    $0x01, X7, Y8, Y7
+	VPBROADCASTW   334(SP), Y9
+	VPADDB         Y9, Y7, Y7
+	VMOVDQU        224(DX), Y9
+	VPDPBUSD       224(AX), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   28(SP), Y10
+	VFMADD231PS    Y10, Y9, Y0
+	VMOVDQU        224(DX)(DI*1), Y9
+	VPDPBUSD       224(AX)(DI*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   92(SP), Y10
+	VFMADD231PS    Y10, Y9, Y1
+	VMOVDQU        224(DX)(DI*2), Y9
+	VPDPBUSD       224(AX)(DI*2), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   156(SP), Y10
+	VFMADD231PS    Y10, Y9, Y2
+	VMOVDQU        224(DX)(R9*1), Y9
+	VPDPBUSD       224(AX)(R9*1), Y7, Y9
+	VCVTDQ2PS      Y9, Y9
+	VBROADCASTSS   220(SP), Y7
+	VFMADD231PS    Y7, Y9, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+50, BX
+	DECQ           SI
+	JNE            next
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X4
+	VADDPS         X4, X0, X0
+	VPERMILPS      $0x0e, X0, X4
+	VADDPS         X4, X0, X0
+	VMOVSHDUP      X0, X4
+	VADDSS         X4, X0, X0
+	VMOVSS         X0, (AX)
+	VEXTRACTF128   $0x01, Y1, X0
+	VADDPS         X0, X1, X1
+	VPERMILPS      $0x0e, X1, X0
+	VADDPS         X0, X1, X1
+	VMOVSHDUP      X1, X0
+	VADDSS         X0, X1, X1
+	VMOVSS         X1, 4(AX)
+	VEXTRACTF128   $0x01, Y2, X0
+	VADDPS         X0, X2, X2
+	VPERMILPS      $0x0e, X2, X0
+	VADDPS         X0, X2, X2
+	VMOVSHDUP      X2, X0
+	VADDSS         X0, X2, X2
+	VMOVSS         X2, 8(AX)
+	VEXTRACTF128   $0x01, Y3, X0
+	VADDPS         X0, X3, X3
+	VPERMILPS      $0x0e, X3, X0
+	VADDPS         X0, X3, X3
+	VMOVSHDUP      X3, X0
+	VADDSS         X0, X3, X3
+	VMOVSS         X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1IQ1_MVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, BMI2, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant12<>+0(SB), Y2
+	VMOVDQU        int8Constant68<>+0(SB), Y3
+	VMOVDQU        int8Constant57<>+0(SB), Y4
+	VMOVDQU        int8Constant14<>+0(SB), Y5
+	VMOVDQU        int8Constant67<>+0(SB), Y6
+	VMOVDQU        int8Constant66<>+0(SB), Y7
+	VMOVDQU        int8Constant69<>+0(SB), Y8
+	VMOVDQU        int8Constant70<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000c0, R8
+	VMOVDQU        (BX), X10
+	VINSERTI128    $0x01, 8(BX), Y10, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VMOVDQU        32(BX), X11
+	VINSERTI128    $0x01, 36(BX), Y11, Y11
+	VPSHUFB        Y8, Y11, Y11
+	VPMULLW        int8Constant71<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        16(BX), X12
+	VINSERTI128    $0x01, 24(BX), Y12, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VBROADCASTI128 40(BX), Y11
+	VPSHUFB        Y9, Y11, Y11
+	VPMULLW        int8Constant71<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        32(BX), X12
+	VINSERTI128    $0x01, 36(BX), Y12, Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          int8Constant62<>+0(SB), Y10, Y10
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant63<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 128(SP)(DI*1)
+	VBROADCASTI128 40(BX), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          int8Constant62<>+0(SB), Y10, Y10
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant63<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 160(SP)(DI*1)
+	MOVQ           48(BX), R9
+	MOVQ           $0xf000f000f000f000, R10
+	PEXTQ          R10, R9, R9
+	VMOVD          R9, X10
+	VPBROADCASTW   X10, X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 40(BX), Y11
+	VPSHUFB        int8Constant60<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant58<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPMOVZXWD      X11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y7, Y11, Y11
+	VADDPS         Y6, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 40(BX), Y13
+	VPSHUFB        int8Constant73<>+0(SB), Y13, Y13
+	VPMULLW        int8Constant74<>+0(SB), Y13, Y13
+	VPSRLW         $0x07, Y13, Y13
+	VPAND          Y4, Y13, Y13
+	VPMOVZXWD      X13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         Y7, Y13, Y13
+	VADDPS         Y6, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           56(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        (R9), X12
+	VINSERTI128    $0x01, 8(R9), Y12, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VMOVDQU        32(R9), X12
+	VINSERTI128    $0x01, 36(R9), Y12, Y11
+	VPSHUFB        Y8, Y11, Y11
+	VPMULLW        int8Constant71<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        16(R9), X12
+	VINSERTI128    $0x01, 24(R9), Y12, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VBROADCASTI128 40(R9), Y11
+	VPSHUFB        Y9, Y11, Y11
+	VPMULLW        int8Constant71<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VMOVDQU        32(R9), X12
+	VINSERTI128    $0x01, 36(R9), Y12, Y10
+	VPSHUFB        Y8, Y10, Y10
+	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          int8Constant62<>+0(SB), Y10, Y10
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant63<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 128(SP)(R8*1)
+	VBROADCASTI128 40(R9), Y10
+	VPSHUFB        Y9, Y10, Y10
+	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          int8Constant62<>+0(SB), Y10, Y10
+	VXORPS         Y11, Y11, Y11
+	VPSUBW         Y10, Y11, Y11
+	VPANDN         int8Constant63<>+0(SB), Y11, Y11
+	VMOVDQU        Y11, 160(SP)(R8*1)
+	MOVQ           48(R9), R11
+	MOVQ           $0xf000f000f000f000, R12
+	PEXTQ          R12, R11, R11
+	VMOVD          R11, X10
+	VPBROADCASTW   X10, X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 40(R9), Y11
+	VPSHUFB        int8Constant60<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant58<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPMOVZXWD      X11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         Y7, Y11, Y11
+	VADDPS         Y6, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 40(R9), Y13
+	VPSHUFB        int8Constant73<>+0(SB), Y13, Y13
+	VPMULLW        int8Constant74<>+0(SB), Y13, Y13
+	VPSRLW         $0x07, Y13, Y13
+	VPAND          Y4, Y13, Y13
+	VPMOVZXWD      X13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         Y7, Y13, Y13
+	VADDPS         Y6, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        66(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        68(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        70(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   128(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        (DX), Y11
+	VPDPBUSD       (AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   (SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        74(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        76(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        78(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   136(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        32(DX), Y11
+	VPDPBUSD       32(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   8(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        82(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        84(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        86(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   144(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        64(DX), Y11
+	VPDPBUSD       64(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   16(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        90(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        92(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        94(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   152(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        96(DX), Y11
+	VPDPBUSD       96(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   24(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        98(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        100(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        102(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   160(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        128(DX), Y11
+	VPDPBUSD       128(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   32(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        106(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        108(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        110(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   168(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        160(DX), Y11
+	VPDPBUSD       160(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   40(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        114(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        116(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        118(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   176(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        192(DX), Y11
+	VPDPBUSD       192(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   48(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ1_S+0(SB), R9
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        122(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        124(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        126(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTQ   184(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPADDB         Y11, Y10, Y10
+	VMOVDQU        224(DX), Y11
+	VPDPBUSD       224(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   56(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+56, BX
+	XORQ           $+192, DI
+	XORQ           $+192, R8
+	DECQ           SI
+	JNE            next
+	VADDPS         Y1, Y0, Y0
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X1
+	VADDPS         X1, X0, X0
+	VPERMILPS      $0x0e, X0, X1
+	VADDPS         X1, X0, X0
+	VMOVSHDUP      X0, X1
+	VADDSS         X1, X0, X0
+	VMOVSS         X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4IQ1_MVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, BMI2, F16C, FMA3
+TEXT ·int8Dot4IQ1_MVNNI(SB), NOSPLIT, $384-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant12<>+0(SB), Y4
+	VMOVDQU int8Constant14<>+0(SB), Y5
+	VMOVDQU int8Constant68<>+0(SB), Y6
+	VMOVDQU int8Constant57<>+0(SB), Y7
+	VMOVDQU int8Constant67<>+0(SB), Y8
+	VMOVDQU int8Constant66<>+0(SB), Y9
+
+next:
+	VMOVDQU        (BX), X11
+	VINSERTI128    $0x01, 8(BX), Y11, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VMOVDQU        32(BX), X11
+	VINSERTI128    $0x01, 36(BX), Y11, Y12
+	VPSHUFB        int8Constant69<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant71<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 256(SP)
+	VMOVDQU        16(BX), X11
+	VINSERTI128    $0x01, 24(BX), Y11, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VBROADCASTI128 40(BX), Y12
+	VPSHUFB        int8Constant70<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant71<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 288(SP)
+	VMOVDQU        32(BX), X11
+	VINSERTI128    $0x01, 36(BX), Y11, Y10
+	VPSHUFB        int8Constant69<>+0(SB), Y10, Y10
+	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          int8Constant62<>+0(SB), Y10, Y10
+	VXORPS         Y12, Y12, Y12
+	VPSUBW         Y10, Y12, Y12
+	VPANDN         int8Constant63<>+0(SB), Y12, Y12
+	VMOVDQU        Y12, 320(SP)
+	VBROADCASTI128 40(BX), Y10
+	VPSHUFB        int8Constant70<>+0(SB), Y10, Y10
+	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          int8Constant62<>+0(SB), Y10, Y10
+	VXORPS         Y12, Y12, Y12
+	VPSUBW         Y10, Y12, Y12
+	VPANDN         int8Constant63<>+0(SB), Y12, Y12
+	VMOVDQU        Y12, 352(SP)
+	MOVQ           48(BX), R11
+	MOVQ           $0xf000f000f000f000, R12
+	PEXTQ          R12, R11, R11
+	VMOVD          R11, X10
+	VPBROADCASTW   X10, X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 40(BX), Y12
+	VPSHUFB        int8Constant60<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant58<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          Y7, Y12, Y12
+	VPMOVZXWD      X12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         Y9, Y12, Y12
+	VADDPS         Y8, Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTI128 40(BX), Y13
+	VPSHUFB        int8Constant73<>+0(SB), Y13, Y13
+	VPMULLW        int8Constant74<>+0(SB), Y13, Y13
+	VPSRLW         $0x07, Y13, Y13
+	VPAND          Y7, Y13, Y13
+	VPMOVZXWD      X13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         Y9, Y13, Y13
+	VADDPS         Y8, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, (SP)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)
+	VBROADCASTF128 (CX)(R8*1), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 64(SP)
+	VBROADCASTF128 16(CX)(R8*1), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 96(SP)
+	VBROADCASTF128 (CX)(R8*2), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 128(SP)
+	VBROADCASTF128 16(CX)(R8*2), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 160(SP)
+	VBROADCASTF128 (CX)(R10*1), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 192(SP)
+	VBROADCASTF128 16(CX)(R10*1), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 224(SP)
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        256(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        258(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        260(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        262(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   320(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VMOVDQU        (DX), Y12
+	VPDPBUSD       (AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   (SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        (DX)(DI*1), Y12
+	VPDPBUSD       (AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   64(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        (DX)(DI*2), Y12
+	VPDPBUSD       (AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   128(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        (DX)(R9*1), Y12
+	VPDPBUSD       (AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   192(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        264(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        266(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        268(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        270(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   328(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VMOVDQU        32(DX), Y12
+	VPDPBUSD       32(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   8(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        32(DX)(DI*1), Y12
+	VPDPBUSD       32(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   72(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        32(DX)(DI*2), Y12
+	VPDPBUSD       32(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   136(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        32(DX)(R9*1), Y12
+	VPDPBUSD       32(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   200(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        272(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        274(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        276(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        278(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   336(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VMOVDQU        64(DX), Y12
+	VPDPBUSD       64(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   16(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        64(DX)(DI*1), Y12
+	VPDPBUSD       64(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   80(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        64(DX)(DI*2), Y12
+	VPDPBUSD       64(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   144(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        64(DX)(R9*1), Y12
+	VPDPBUSD       64(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   208(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        280(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        282(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        284(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        286(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   344(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VMOVDQU        96(DX), Y12
+	VPDPBUSD       96(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   24(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        96(DX)(DI*1), Y12
+	VPDPBUSD       96(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   88(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        96(DX)(DI*2), Y12
+	VPDPBUSD       96(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   152(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        96(DX)(R9*1), Y12
+	VPDPBUSD       96(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   216(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        288(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        290(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        292(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        294(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   352(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VMOVDQU        128(DX), Y12
+	VPDPBUSD       128(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   32(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        128(DX)(DI*1), Y12
+	VPDPBUSD       128(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   96(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        128(DX)(DI*2), Y12
+	VPDPBUSD       128(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   160(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        128(DX)(R9*1), Y12
+	VPDPBUSD       128(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   224(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        296(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        298(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        300(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        302(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   360(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VMOVDQU        160(DX), Y12
+	VPDPBUSD       160(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   40(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        160(DX)(DI*1), Y12
+	VPDPBUSD       160(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   104(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        160(DX)(DI*2), Y12
+	VPDPBUSD       160(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   168(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        160(DX)(R9*1), Y12
+	VPDPBUSD       160(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   232(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        304(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        306(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        308(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        310(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   368(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VMOVDQU        192(DX), Y12
+	VPDPBUSD       192(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   48(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        192(DX)(DI*1), Y12
+	VPDPBUSD       192(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   112(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        192(DX)(DI*2), Y12
+	VPDPBUSD       192(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   176(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        192(DX)(R9*1), Y12
+	VPDPBUSD       192(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   240(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ1_S+0(SB), R11
+	MOVWQZX        312(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        314(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        316(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        318(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTQ   376(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPADDB         Y12, Y10, Y10
+	VMOVDQU        224(DX), Y12
+	VPDPBUSD       224(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   56(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        224(DX)(DI*1), Y12
+	VPDPBUSD       224(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   120(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        224(DX)(DI*2), Y12
+	VPDPBUSD       224(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   184(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        224(DX)(R9*1), Y12
+	VPDPBUSD       224(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   248(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+56, BX
+	DECQ           SI
+	JNE            next
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X4
+	VADDPS         X4, X0, X0
+	VPERMILPS      $0x0e, X0, X4
+	VADDPS         X4, X0, X0
+	VMOVSHDUP      X0, X4
+	VADDSS         X4, X0, X0
+	VMOVSS         X0, (AX)
+	VEXTRACTF128   $0x01, Y1, X0
+	VADDPS         X0, X1, X1
+	VPERMILPS      $0x0e, X1, X0
+	VADDPS         X0, X1, X1
+	VMOVSHDUP      X1, X0
+	VADDSS         X0, X1, X1
+	VMOVSS         X1, 4(AX)
+	VEXTRACTF128   $0x01, Y2, X0
+	VADDPS         X0, X2, X2
+	VPERMILPS      $0x0e, X2, X0
+	VADDPS         X0, X2, X2
+	VMOVSHDUP      X2, X0
+	VADDSS         X0, X2, X2
+	VMOVSS         X2, 8(AX)
+	VEXTRACTF128   $0x01, Y3, X0
+	VADDPS         X0, X3, X3
+	VPERMILPS      $0x0e, X3, X0
+	VADDPS         X0, X3, X3
+	VMOVSHDUP      X3, X0
+	VADDSS         X0, X3, X3
+	VMOVSS         X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1IQ2_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ2_XXSVNNI(SB), NOSPLIT, $320-64
+	MOVQ         x+8(FP), AX
+	MOVQ         scales+16(FP), CX
+	MOVQ         quads+32(FP), DX
+	MOVQ         src+48(FP), BX
+	MOVQ         blocks+56(FP), SI
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VMOVDQU      int8Constant17<>+0(SB), Y2
+	VMOVDQU      int8Constant51<>+0(SB), Y3
+	VMOVDQU      int8Constant18<>+0(SB), Y4
+	VMOVDQU      int8Constant2<>+0(SB), Y5
+	VMOVDQU      int8Constant75<>+0(SB), Y6
+	VMOVDQU      int8Constant1<>+0(SB), Y7
+	VMOVDQU      int8Constant76<>+0(SB), Y8
+	VMOVDQU      int8Constant77<>+0(SB), Y9
+	XORQ         DI, DI
+	MOVQ         $0x00000000000000a0, R8
+	VMOVDQU      2(BX), X10
+	VINSERTI128  $0x01, 18(BX), Y10, Y10
+	VPSHUFB      Y6, Y10, Y10
+	VMOVDQU      Y10, 64(SP)(DI*1)
+	VMOVDQU      34(BX), X11
+	VINSERTI128  $0x01, 50(BX), Y11, Y10
+	VPSHUFB      Y6, Y10, Y10
+	VMOVDQU      Y10, 96(SP)(DI*1)
+	VMOVDQU      38(BX), X11
+	VINSERTI128  $0x01, 50(BX), Y11, Y10
+	VPSHUFB      int8Constant78<>+0(SB), Y10, Y10
+	VPMULLW      Y9, Y10, Y10
+	VPSRLW       $0x07, Y10, Y10
+	VPAND        Y8, Y10, Y10
+	VMOVDQU      6(BX), X11
+	VINSERTI128  $0x01, 22(BX), Y11, Y11
+	VPSHUFB      int8Constant79<>+0(SB), Y11, Y11
+	VPMULLW      Y9, Y11, Y11
+	VPSRLW       $0x07, Y11, Y11
+	VPAND        Y8, Y11, Y11
+	VPACKUSWB    Y10, Y11, Y10
+	VPERMQ       $0xd8, Y10, Y10
+	VMOVDQU      int8Constant80<>+0(SB), Y14
+	VPAND        Y7, Y10, Y11
+	VPSRLW       $0x04, Y10, Y13
+	VPAND        Y7, Y13, Y13
+	VPSHUFB      Y11, Y14, Y11
+	VPSHUFB      Y13, Y14, Y13
+	VPXOR        Y11, Y10, Y10
+	VPXOR        Y13, Y10, Y10
+	VMOVDQU      Y10, 128(SP)(DI*1)
+	VPBROADCASTW (BX), X10
+	VCVTPH2PS    X10, Y10
+	VPXOR        X11, X11, X11
+	VPINSRB      $0x00, 9(BX), X11, X11
+	VPINSRB      $0x01, 17(BX), X11, X11
+	VPINSRB      $0x02, 25(BX), X11, X11
+	VPINSRB      $0x03, 33(BX), X11, X11
+	VPINSRB      $0x04, 41(BX), X11, X11
+	VPINSRB      $0x05, 49(BX), X11, X11
+	VPINSRB      $0x06, 57(BX), X11, X11
+	VPINSRB      $0x07, 65(BX), X11, X11
+	VPMOVZXBD    X11, Y11
+	VPSRLVD      int8Constant26<>+0(SB), Y11, Y11
+	VPAND        int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       int8Constant66<>+0(SB), Y11, Y11
+	VADDPS       int8Constant67<>+0(SB), Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VMULPS       (CX), Y11, Y10
+	VMOVUPS      Y10, (SP)(DI*1)
+
+next:
+	LEAQ         66(BX), R9
+	LEAQ         32(CX), R10
+	CMPQ         SI, $0x01
+	CMOVQEQ      BX, R9
+	CMOVQEQ      CX, R10
+	VMOVDQU      2(R9), X12
+	VINSERTI128  $0x01, 18(R9), Y12, Y10
+	VPSHUFB      Y6, Y10, Y10
+	VMOVDQU      Y10, 64(SP)(R8*1)
+	VMOVDQU      34(R9), X12
+	VINSERTI128  $0x01, 50(R9), Y12, Y10
+	VPSHUFB      Y6, Y10, Y10
+	VMOVDQU      Y10, 96(SP)(R8*1)
+	VMOVDQU      38(R9), X12
+	VINSERTI128  $0x01, 50(R9), Y12, Y10
+	VPSHUFB      int8Constant78<>+0(SB), Y10, Y10
+	VPMULLW      Y9, Y10, Y10
+	VPSRLW       $0x07, Y10, Y10
+	VPAND        Y8, Y10, Y10
+	VMOVDQU      6(R9), X12
+	VINSERTI128  $0x01, 22(R9), Y12, Y11
+	VPSHUFB      int8Constant79<>+0(SB), Y11, Y11
+	VPMULLW      Y9, Y11, Y11
+	VPSRLW       $0x07, Y11, Y11
+	VPAND        Y8, Y11, Y11
+	VPACKUSWB    Y10, Y11, Y10
+	VPERMQ       $0xd8, Y10, Y10
+	VMOVDQU      int8Constant80<>+0(SB), Y14
+	VPAND        Y7, Y10, Y11
+	VPSRLW       $0x04, Y10, Y13
+	VPAND        Y7, Y13, Y13
+	VPSHUFB      Y11, Y14, Y11
+	VPSHUFB      Y13, Y14, Y13
+	VPXOR        Y11, Y10, Y10
+	VPXOR        Y13, Y10, Y10
+	VMOVDQU      Y10, 128(SP)(R8*1)
+	VPBROADCASTW (R9), X10
+	VCVTPH2PS    X10, Y10
+	VPXOR        X11, X11, X11
+	VPINSRB      $0x00, 9(R9), X11, X11
+	VPINSRB      $0x01, 17(R9), X11, X11
+	VPINSRB      $0x02, 25(R9), X11, X11
+	VPINSRB      $0x03, 33(R9), X11, X11
+	VPINSRB      $0x04, 41(R9), X11, X11
+	VPINSRB      $0x05, 49(R9), X11, X11
+	VPINSRB      $0x06, 57(R9), X11, X11
+	VPINSRB      $0x07, 65(R9), X11, X11
+	VPMOVZXBD    X11, Y11
+	VPSRLVD      int8Constant26<>+0(SB), Y11, Y11
+	VPAND        int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       int8Constant66<>+0(SB), Y11, Y11
+	VADDPS       int8Constant67<>+0(SB), Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VMULPS       (R10), Y11, Y10
+	VMOVUPS      Y10, (SP)(R8*1)
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      64(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      66(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      68(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      70(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 128(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
+	VPXOR        Y5, Y10, Y10
+	VMOVDQU      (DX), Y11
+	VPDPBUSD     (AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS (SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y0
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      72(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      74(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      76(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      78(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 132(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
+	VPXOR        Y5, Y10, Y10
+	VMOVDQU      32(DX), Y11
+	VPDPBUSD     32(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 4(SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y1
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      80(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      82(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      84(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      86(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 136(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
+	VPXOR        Y5, Y10, Y10
+	VMOVDQU      64(DX), Y11
+	VPDPBUSD     64(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 8(SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y0
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      88(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      90(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      92(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      94(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 140(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
+	VPXOR        Y5, Y10, Y10
+	VMOVDQU      96(DX), Y11
+	VPDPBUSD     96(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 12(SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y1
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      96(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      98(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      100(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      102(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 144(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
+	VPXOR        Y5, Y10, Y10
+	VMOVDQU      128(DX), Y11
+	VPDPBUSD     128(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 16(SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y0
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      104(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      106(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      108(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      110(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 148(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
+	VPXOR        Y5, Y10, Y10
+	VMOVDQU      160(DX), Y11
+	VPDPBUSD     160(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 20(SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y1
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      112(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      114(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      116(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      118(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 152(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
+	VPXOR        Y5, Y10, Y10
+	VMOVDQU      192(DX), Y11
+	VPDPBUSD     192(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 24(SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y0
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	MOVWQZX      120(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X12
+	MOVWQZX      122(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X12, X12
+	MOVWQZX      124(SP)(DI*1), R10
+	VMOVQ        (R9)(R10*8), X10
+	MOVWQZX      126(SP)(DI*1), R10
+	VMOVHPS      (R9)(R10*8), X10, X10
+	VINSERTI128  $0x01, X10, Y12, Y10
+	VPBROADCASTD 156(SP)(DI*1), Y11
+	VPSHUFB      Y2, Y11, Y11
+	VPAND        Y4, Y11, Y11
+	VPCMPEQB     Y4, Y11, Y11
+	VPOR         Y3, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
+	VPXOR        Y5, Y10, Y10
+	VMOVDQU      224(DX), Y11
+	VPDPBUSD     224(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 28(SP)(DI*1), Y10
+	VFMADD231PS  Y10, Y11, Y1
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+256, DX
+	ADDQ         $+66, BX
+	XORQ         $+160, DI
+	XORQ         $+160, R8
+	DECQ         SI
+	JNE          next
+	VADDPS       Y1, Y0, Y0
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4IQ2_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
+TEXT ·int8Dot4IQ2_XXSVNNI(SB), NOSPLIT, $352-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant17<>+0(SB), Y4
+	VMOVDQU int8Constant51<>+0(SB), Y5
+	VMOVDQU int8Constant18<>+0(SB), Y6
+	VMOVDQU int8Constant2<>+0(SB), Y7
+	VMOVDQU int8Constant75<>+0(SB), Y8
+	VMOVDQU int8Constant1<>+0(SB), Y9
+
+next:
+	VMOVDQU      2(BX), X11
+	VINSERTI128  $0x01, 18(BX), Y11, Y10
+	VPSHUFB      Y8, Y10, Y10
+	VMOVDQU      Y10, 256(SP)
+	VMOVDQU      34(BX), X11
+	VINSERTI128  $0x01, 50(BX), Y11, Y10
+	VPSHUFB      Y8, Y10, Y10
+	VMOVDQU      Y10, 288(SP)
+	VMOVDQU      38(BX), X11
+	VINSERTI128  $0x01, 50(BX), Y11, Y10
+	VPSHUFB      int8Constant78<>+0(SB), Y10, Y10
+	VPMULLW      int8Constant77<>+0(SB), Y10, Y10
+	VPSRLW       $0x07, Y10, Y10
+	VPAND        int8Constant76<>+0(SB), Y10, Y10
+	VMOVDQU      6(BX), X11
+	VINSERTI128  $0x01, 22(BX), Y11, Y12
+	VPSHUFB      int8Constant79<>+0(SB), Y12, Y12
+	VPMULLW      int8Constant77<>+0(SB), Y12, Y12
+	VPSRLW       $0x07, Y12, Y12
+	VPAND        int8Constant76<>+0(SB), Y12, Y12
+	VPACKUSWB    Y10, Y12, Y10
+	VPERMQ       $0xd8, Y10, Y10
+	VMOVDQU      int8Constant80<>+0(SB), Y14
+	VPAND        Y9, Y10, Y12
+	VPSRLW       $0x04, Y10, Y13
+	VPAND        Y9, Y13, Y13
+	VPSHUFB      Y12, Y14, Y12
+	VPSHUFB      Y13, Y14, Y13
+	VPXOR        Y12, Y10, Y10
+	VPXOR        Y13, Y10, Y10
+	VMOVDQU      Y10, 320(SP)
+	VPBROADCASTW (BX), X10
+	VCVTPH2PS    X10, Y10
+	VPXOR        X11, X11, X11
+	VPINSRB      $0x00, 9(BX), X11, X11
+	VPINSRB      $0x01, 17(BX), X11, X11
+	VPINSRB      $0x02, 25(BX), X11, X11
+	VPINSRB      $0x03, 33(BX), X11, X11
+	VPINSRB      $0x04, 41(BX), X11, X11
+	VPINSRB      $0x05, 49(BX), X11, X11
+	VPINSRB      $0x06, 57(BX), X11, X11
+	VPINSRB      $0x07, 65(BX), X11, X11
+	VPMOVZXBD    X11, Y12
+	VPSRLVD      int8Constant26<>+0(SB), Y12, Y12
+	VPAND        int8Constant8<>+0(SB), Y12, Y12
+	VCVTDQ2PS    Y12, Y12
+	VMULPS       int8Constant66<>+0(SB), Y12, Y12
+	VADDPS       int8Constant67<>+0(SB), Y12, Y12
+	VMULPS       Y10, Y12, Y12
+	VMULPS       (CX), Y12, Y10
+	VMOVUPS      Y10, (SP)
+	VMULPS       (CX)(R8*1), Y12, Y10
+	VMOVUPS      Y10, 64(SP)
+	VMULPS       (CX)(R8*2), Y12, Y10
+	VMOVUPS      Y10, 128(SP)
+	VMULPS       (CX)(R10*1), Y12, Y10
+	VMOVUPS      Y10, 192(SP)
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
+	MOVWQZX      256(SP), R12
+	VMOVQ        (R11)(R12*8), X11
+	MOVWQZX      258(SP), R12
+	VMOVHPS      (R11)(R12*8), X11, X11
+	MOVWQZX      260(SP), R12
+	VMOVQ        (R11)(R12*8), X10
+	MOVWQZX      262(SP), R12
+	VMOVHPS      (R11)(R12*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 320(SP), Y12
+	VPSHUFB      Y4, Y12, Y12
+	VPAND        Y6, Y12, Y12
+	VPCMPEQB     Y6, Y12, Y12
+	VPOR         Y5, Y12, Y12
+	VPSIGNB      Y12, Y10, Y10
+	VPXOR        Y7, Y10, Y10
+	VMOVDQU      (DX), Y12
+	VPDPBUSD     (AX), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS (SP), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VMOVDQU      (DX)(DI*1), Y12
+	VPDPBUSD     (AX)(DI*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 64(SP), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VMOVDQU      (DX)(DI*2), Y12
+	VPDPBUSD     (AX)(DI*2), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 128(SP), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VMOVDQU      (DX)(R9*1), Y12
+	VPDPBUSD     (AX)(R9*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 192(SP), Y10
+	VFMADD231PS  Y10, Y12, Y3
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
+	MOVWQZX      264(SP), R12
+	VMOVQ        (R11)(R12*8), X11
+	MOVWQZX      266(SP), R12
+	VMOVHPS      (R11)(R12*8), X11, X11
+	MOVWQZX      268(SP), R12
+	VMOVQ        (R11)(R12*8), X10
+	MOVWQZX      270(SP), R12
+	VMOVHPS      (R11)(R12*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 324(SP), Y12
+	VPSHUFB      Y4, Y12, Y12
+	VPAND        Y6, Y12, Y12
+	VPCMPEQB     Y6, Y12, Y12
+	VPOR         Y5, Y12, Y12
+	VPSIGNB      Y12, Y10, Y10
+	VPXOR        Y7, Y10, Y10
+	VMOVDQU      32(DX), Y12
+	VPDPBUSD     32(AX), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 4(SP), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VMOVDQU      32(DX)(DI*1), Y12
+	VPDPBUSD     32(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 68(SP), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VMOVDQU      32(DX)(DI*2), Y12
+	VPDPBUSD     32(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 132(SP), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VMOVDQU      32(DX)(R9*1), Y12
+	VPDPBUSD     32(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 196(SP), Y10
+	VFMADD231PS  Y10, Y12, Y3
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
+	MOVWQZX      272(SP), R12
+	VMOVQ        (R11)(R12*8), X11
+	MOVWQZX      274(SP), R12
+	VMOVHPS      (R11)(R12*8), X11, X11
+	MOVWQZX      276(SP), R12
+	VMOVQ        (R11)(R12*8), X10
+	MOVWQZX      278(SP), R12
+	VMOVHPS      (R11)(R12*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 328(SP), Y12
+	VPSHUFB      Y4, Y12, Y12
+	VPAND        Y6, Y12, Y12
+	VPCMPEQB     Y6, Y12, Y12
+	VPOR         Y5, Y12, Y12
+	VPSIGNB      Y12, Y10, Y10
+	VPXOR        Y7, Y10, Y10
+	VMOVDQU      64(DX), Y12
+	VPDPBUSD     64(AX), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 8(SP), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VMOVDQU      64(DX)(DI*1), Y12
+	VPDPBUSD     64(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 72(SP), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VMOVDQU      64(DX)(DI*2), Y12
+	VPDPBUSD     64(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 136(SP), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VMOVDQU      64(DX)(R9*1), Y12
+	VPDPBUSD     64(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 200(SP), Y10
+	VFMADD231PS  Y10, Y12, Y3
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
+	MOVWQZX      280(SP), R12
+	VMOVQ        (R11)(R12*8), X11
+	MOVWQZX      282(SP), R12
+	VMOVHPS      (R11)(R12*8), X11, X11
+	MOVWQZX      284(SP), R12
+	VMOVQ        (R11)(R12*8), X10
+	MOVWQZX      286(SP), R12
+	VMOVHPS      (R11)(R12*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 332(SP), Y12
+	VPSHUFB      Y4, Y12, Y12
+	VPAND        Y6, Y12, Y12
+	VPCMPEQB     Y6, Y12, Y12
+	VPOR         Y5, Y12, Y12
+	VPSIGNB      Y12, Y10, Y10
+	VPXOR        Y7, Y10, Y10
+	VMOVDQU      96(DX), Y12
+	VPDPBUSD     96(AX), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 12(SP), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VMOVDQU      96(DX)(DI*1), Y12
+	VPDPBUSD     96(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 76(SP), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VMOVDQU      96(DX)(DI*2), Y12
+	VPDPBUSD     96(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 140(SP), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VMOVDQU      96(DX)(R9*1), Y12
+	VPDPBUSD     96(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 204(SP), Y10
+	VFMADD231PS  Y10, Y12, Y3
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
+	MOVWQZX      288(SP), R12
+	VMOVQ        (R11)(R12*8), X11
+	MOVWQZX      290(SP), R12
+	VMOVHPS      (R11)(R12*8), X11, X11
+	MOVWQZX      292(SP), R12
+	VMOVQ        (R11)(R12*8), X10
+	MOVWQZX      294(SP), R12
+	VMOVHPS      (R11)(R12*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 336(SP), Y12
+	VPSHUFB      Y4, Y12, Y12
+	VPAND        Y6, Y12, Y12
+	VPCMPEQB     Y6, Y12, Y12
+	VPOR         Y5, Y12, Y12
+	VPSIGNB      Y12, Y10, Y10
+	VPXOR        Y7, Y10, Y10
+	VMOVDQU      128(DX), Y12
+	VPDPBUSD     128(AX), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 16(SP), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VMOVDQU      128(DX)(DI*1), Y12
+	VPDPBUSD     128(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 80(SP), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VMOVDQU      128(DX)(DI*2), Y12
+	VPDPBUSD     128(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 144(SP), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VMOVDQU      128(DX)(R9*1), Y12
+	VPDPBUSD     128(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 208(SP), Y10
+	VFMADD231PS  Y10, Y12, Y3
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
+	MOVWQZX      296(SP), R12
+	VMOVQ        (R11)(R12*8), X11
+	MOVWQZX      298(SP), R12
+	VMOVHPS      (R11)(R12*8), X11, X11
+	MOVWQZX      300(SP), R12
+	VMOVQ        (R11)(R12*8), X10
+	MOVWQZX      302(SP), R12
+	VMOVHPS      (R11)(R12*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 340(SP), Y12
+	VPSHUFB      Y4, Y12, Y12
+	VPAND        Y6, Y12, Y12
+	VPCMPEQB     Y6, Y12, Y12
+	VPOR         Y5, Y12, Y12
+	VPSIGNB      Y12, Y10, Y10
+	VPXOR        Y7, Y10, Y10
+	VMOVDQU      160(DX), Y12
+	VPDPBUSD     160(AX), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 20(SP), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VMOVDQU      160(DX)(DI*1), Y12
+	VPDPBUSD     160(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 84(SP), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VMOVDQU      160(DX)(DI*2), Y12
+	VPDPBUSD     160(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 148(SP), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VMOVDQU      160(DX)(R9*1), Y12
+	VPDPBUSD     160(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 212(SP), Y10
+	VFMADD231PS  Y10, Y12, Y3
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
+	MOVWQZX      304(SP), R12
+	VMOVQ        (R11)(R12*8), X11
+	MOVWQZX      306(SP), R12
+	VMOVHPS      (R11)(R12*8), X11, X11
+	MOVWQZX      308(SP), R12
+	VMOVQ        (R11)(R12*8), X10
+	MOVWQZX      310(SP), R12
+	VMOVHPS      (R11)(R12*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 344(SP), Y12
+	VPSHUFB      Y4, Y12, Y12
+	VPAND        Y6, Y12, Y12
+	VPCMPEQB     Y6, Y12, Y12
+	VPOR         Y5, Y12, Y12
+	VPSIGNB      Y12, Y10, Y10
+	VPXOR        Y7, Y10, Y10
+	VMOVDQU      192(DX), Y12
+	VPDPBUSD     192(AX), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 24(SP), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VMOVDQU      192(DX)(DI*1), Y12
+	VPDPBUSD     192(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 88(SP), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VMOVDQU      192(DX)(DI*2), Y12
+	VPDPBUSD     192(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 152(SP), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VMOVDQU      192(DX)(R9*1), Y12
+	VPDPBUSD     192(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 216(SP), Y10
+	VFMADD231PS  Y10, Y12, Y3
+	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
+	MOVWQZX      312(SP), R12
+	VMOVQ        (R11)(R12*8), X11
+	MOVWQZX      314(SP), R12
+	VMOVHPS      (R11)(R12*8), X11, X11
+	MOVWQZX      316(SP), R12
+	VMOVQ        (R11)(R12*8), X10
+	MOVWQZX      318(SP), R12
+	VMOVHPS      (R11)(R12*8), X10, X10
+	VINSERTI128  $0x01, X10, Y11, Y10
+	VPBROADCASTD 348(SP), Y12
+	VPSHUFB      Y4, Y12, Y12
+	VPAND        Y6, Y12, Y12
+	VPCMPEQB     Y6, Y12, Y12
+	VPOR         Y5, Y12, Y12
+	VPSIGNB      Y12, Y10, Y10
+	VPXOR        Y7, Y10, Y10
+	VMOVDQU      224(DX), Y12
+	VPDPBUSD     224(AX), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 28(SP), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VMOVDQU      224(DX)(DI*1), Y12
+	VPDPBUSD     224(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 92(SP), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VMOVDQU      224(DX)(DI*2), Y12
+	VPDPBUSD     224(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 156(SP), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VMOVDQU      224(DX)(R9*1), Y12
+	VPDPBUSD     224(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS    Y12, Y12
+	VBROADCASTSS 220(SP), Y10
+	VFMADD231PS  Y10, Y12, Y3
+	ADDQ         $+256, AX
+	ADDQ         $+32, CX
+	ADDQ         $+256, DX
+	ADDQ         $+66, BX
+	DECQ         SI
+	JNE          next
+	MOVQ         dst+0(FP), AX
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VPERMILPS    $0x0e, X0, X4
+	VADDPS       X4, X0, X0
+	VMOVSHDUP    X0, X4
+	VADDSS       X4, X0, X0
+	VMOVSS       X0, (AX)
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VPERMILPS    $0x0e, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDSS       X0, X1, X1
+	VMOVSS       X1, 4(AX)
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VPERMILPS    $0x0e, X2, X0
+	VADDPS       X0, X2, X2
+	VMOVSHDUP    X2, X0
+	VADDSS       X0, X2, X2
+	VMOVSS       X2, 8(AX)
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPS       X0, X3, X3
+	VPERMILPS    $0x0e, X3, X0
+	VADDPS       X0, X3, X3
+	VMOVSHDUP    X3, X0
+	VADDSS       X0, X3, X3
+	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1IQ2_XSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $320-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant12<>+0(SB), Y2
+	VMOVDQU        int8Constant17<>+0(SB), Y3
+	VMOVDQU        int8Constant51<>+0(SB), Y4
+	VMOVDQU        int8Constant18<>+0(SB), Y5
+	VMOVDQU        int8Constant2<>+0(SB), Y6
+	VMOVDQU        int8Constant14<>+0(SB), Y7
+	VMOVDQU        int8Constant21<>+0(SB), Y8
+	VMOVDQU        int8Constant67<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000a0, R8
+	VMOVDQU        2(BX), X10
+	VINSERTI128    $0x01, 18(BX), Y10, Y10
+	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
+	VPAND          int8Constant82<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        34(BX), X11
+	VINSERTI128    $0x01, 50(BX), Y11, Y10
+	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
+	VPAND          int8Constant82<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        35(BX), X11
+	VINSERTI128    $0x01, 51(BX), Y11, Y10
+	VPSHUFB        int8Constant83<>+0(SB), Y10, Y10
+	VPSRLW         $0x01, Y10, Y10
+	VPAND          int8Constant76<>+0(SB), Y10, Y10
+	VMOVDQU        3(BX), X11
+	VINSERTI128    $0x01, 19(BX), Y11, Y11
+	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
+	VPSRLW         $0x01, Y11, Y11
+	VPAND          int8Constant76<>+0(SB), Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant80<>+0(SB), Y14
+	VPAND          int8Constant1<>+0(SB), Y10, Y11
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          int8Constant1<>+0(SB), Y13, Y13
+	VPSHUFB        Y11, Y14, Y11
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y11, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(DI*1)
+	VPBROADCASTW   (BX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 58(BX), Y11
+	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant66<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 58(BX), Y13
+	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
+	VPSRLVD        Y8, Y13, Y13
+	VPAND          int8Constant8<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant66<>+0(SB), Y13, Y13
+	VADDPS         Y9, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           74(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X12
+	VINSERTI128    $0x01, 18(R9), Y12, Y10
+	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
+	VPAND          int8Constant82<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        34(R9), X12
+	VINSERTI128    $0x01, 50(R9), Y12, Y10
+	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
+	VPAND          int8Constant82<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VMOVDQU        35(R9), X12
+	VINSERTI128    $0x01, 51(R9), Y12, Y10
+	VPSHUFB        int8Constant83<>+0(SB), Y10, Y10
+	VPSRLW         $0x01, Y10, Y10
+	VPAND          int8Constant76<>+0(SB), Y10, Y10
+	VMOVDQU        3(R9), X12
+	VINSERTI128    $0x01, 19(R9), Y12, Y11
+	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
+	VPSRLW         $0x01, Y11, Y11
+	VPAND          int8Constant76<>+0(SB), Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant80<>+0(SB), Y14
+	VPAND          int8Constant1<>+0(SB), Y10, Y11
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          int8Constant1<>+0(SB), Y13, Y13
+	VPSHUFB        Y11, Y14, Y11
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y11, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(R8*1)
+	VPBROADCASTW   (R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 58(R9), Y11
+	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant66<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 58(R9), Y13
+	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
+	VPSRLVD        Y8, Y13, Y13
+	VPAND          int8Constant8<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant66<>+0(SB), Y13, Y13
+	VADDPS         Y9, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        66(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        68(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        70(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   128(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        (DX), Y11
+	VPDPBUSD       (AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   (SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        74(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        76(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        78(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   132(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        32(DX), Y11
+	VPDPBUSD       32(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   8(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        82(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        84(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        86(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   136(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        64(DX), Y11
+	VPDPBUSD       64(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   16(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        90(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        92(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        94(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   140(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        96(DX), Y11
+	VPDPBUSD       96(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   24(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        98(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        100(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        102(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   144(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        128(DX), Y11
+	VPDPBUSD       128(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   32(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        106(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        108(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        110(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   148(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        160(DX), Y11
+	VPDPBUSD       160(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   40(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        114(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        116(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        118(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   152(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        192(DX), Y11
+	VPDPBUSD       192(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   48(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_XS+0(SB), R9
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        122(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        124(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        126(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   156(SP)(DI*1), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        224(DX), Y11
+	VPDPBUSD       224(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   56(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+74, BX
+	XORQ           $+160, DI
+	XORQ           $+160, R8
+	DECQ           SI
+	JNE            next
+	VADDPS         Y1, Y0, Y0
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X1
+	VADDPS         X1, X0, X0
+	VPERMILPS      $0x0e, X0, X1
+	VADDPS         X1, X0, X0
+	VMOVSHDUP      X0, X1
+	VADDSS         X1, X0, X0
+	VMOVSS         X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4IQ2_XSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
+TEXT ·int8Dot4IQ2_XSVNNI(SB), NOSPLIT, $352-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant12<>+0(SB), Y4
+	VMOVDQU int8Constant14<>+0(SB), Y5
+	VMOVDQU int8Constant17<>+0(SB), Y6
+	VMOVDQU int8Constant51<>+0(SB), Y7
+	VMOVDQU int8Constant18<>+0(SB), Y8
+	VMOVDQU int8Constant2<>+0(SB), Y9
+
+next:
+	VMOVDQU        2(BX), X11
+	VINSERTI128    $0x01, 18(BX), Y11, Y10
+	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
+	VPAND          int8Constant82<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 256(SP)
+	VMOVDQU        34(BX), X11
+	VINSERTI128    $0x01, 50(BX), Y11, Y10
+	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
+	VPAND          int8Constant82<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 288(SP)
+	VMOVDQU        35(BX), X11
+	VINSERTI128    $0x01, 51(BX), Y11, Y10
+	VPSHUFB        int8Constant83<>+0(SB), Y10, Y10
+	VPSRLW         $0x01, Y10, Y10
+	VPAND          int8Constant76<>+0(SB), Y10, Y10
+	VMOVDQU        3(BX), X11
+	VINSERTI128    $0x01, 19(BX), Y11, Y12
+	VPSHUFB        int8Constant83<>+0(SB), Y12, Y12
+	VPSRLW         $0x01, Y12, Y12
+	VPAND          int8Constant76<>+0(SB), Y12, Y12
+	VPACKUSWB      Y10, Y12, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant80<>+0(SB), Y14
+	VPAND          int8Constant1<>+0(SB), Y10, Y12
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          int8Constant1<>+0(SB), Y13, Y13
+	VPSHUFB        Y12, Y14, Y12
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y12, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 320(SP)
+	VPBROADCASTW   (BX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 58(BX), Y12
+	VPSHUFB        int8Constant84<>+0(SB), Y12, Y12
+	VPSRLVD        int8Constant21<>+0(SB), Y12, Y12
+	VPAND          int8Constant8<>+0(SB), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         int8Constant66<>+0(SB), Y12, Y12
+	VADDPS         int8Constant67<>+0(SB), Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTI128 58(BX), Y13
+	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
+	VPSRLVD        int8Constant21<>+0(SB), Y13, Y13
+	VPAND          int8Constant8<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant66<>+0(SB), Y13, Y13
+	VADDPS         int8Constant67<>+0(SB), Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, (SP)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)
+	VBROADCASTF128 (CX)(R8*1), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 64(SP)
+	VBROADCASTF128 16(CX)(R8*1), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 96(SP)
+	VBROADCASTF128 (CX)(R8*2), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 128(SP)
+	VBROADCASTF128 16(CX)(R8*2), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 160(SP)
+	VBROADCASTF128 (CX)(R10*1), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 192(SP)
+	VBROADCASTF128 16(CX)(R10*1), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 224(SP)
+	LEAQ           ·int8GridIQ2_XS+0(SB), R11
+	MOVWQZX        256(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        258(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        260(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        262(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   320(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        (DX), Y12
+	VPDPBUSD       (AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   (SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        (DX)(DI*1), Y12
+	VPDPBUSD       (AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   64(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        (DX)(DI*2), Y12
+	VPDPBUSD       (AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   128(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        (DX)(R9*1), Y12
+	VPDPBUSD       (AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   192(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ2_XS+0(SB), R11
+	MOVWQZX        264(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        266(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        268(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        270(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   324(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        32(DX), Y12
+	VPDPBUSD       32(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   8(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        32(DX)(DI*1), Y12
+	VPDPBUSD       32(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   72(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        32(DX)(DI*2), Y12
+	VPDPBUSD       32(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   136(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        32(DX)(R9*1), Y12
+	VPDPBUSD       32(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   200(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ2_XS+0(SB), R11
+	MOVWQZX        272(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        274(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        276(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        278(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   328(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        64(DX), Y12
+	VPDPBUSD       64(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   16(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        64(DX)(DI*1), Y12
+	VPDPBUSD       64(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   80(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        64(DX)(DI*2), Y12
+	VPDPBUSD       64(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   144(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        64(DX)(R9*1), Y12
+	VPDPBUSD       64(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   208(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ2_XS+0(SB), R11
+	MOVWQZX        280(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        282(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        284(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        286(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   332(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        96(DX), Y12
+	VPDPBUSD       96(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   24(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        96(DX)(DI*1), Y12
+	VPDPBUSD       96(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   88(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        96(DX)(DI*2), Y12
+	VPDPBUSD       96(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   152(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        96(DX)(R9*1), Y12
+	VPDPBUSD       96(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   216(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ2_XS+0(SB), R11
+	MOVWQZX        288(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        290(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        292(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        294(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   336(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        128(DX), Y12
+	VPDPBUSD       128(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   32(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        128(DX)(DI*1), Y12
+	VPDPBUSD       128(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   96(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        128(DX)(DI*2), Y12
+	VPDPBUSD       128(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   160(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        128(DX)(R9*1), Y12
+	VPDPBUSD       128(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   224(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ2_XS+0(SB), R11
+	MOVWQZX        296(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        298(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        300(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        302(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   340(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        160(DX), Y12
+	VPDPBUSD       160(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   40(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        160(DX)(DI*1), Y12
+	VPDPBUSD       160(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   104(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        160(DX)(DI*2), Y12
+	VPDPBUSD       160(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   168(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        160(DX)(R9*1), Y12
+	VPDPBUSD       160(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   232(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ2_XS+0(SB), R11
+	MOVWQZX        304(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        306(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        308(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        310(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   344(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        192(DX), Y12
+	VPDPBUSD       192(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   48(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        192(DX)(DI*1), Y12
+	VPDPBUSD       192(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   112(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        192(DX)(DI*2), Y12
+	VPDPBUSD       192(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   176(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        192(DX)(R9*1), Y12
+	VPDPBUSD       192(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   240(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ2_XS+0(SB), R11
+	MOVWQZX        312(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        314(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        316(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        318(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   348(SP), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        224(DX), Y12
+	VPDPBUSD       224(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   56(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        224(DX)(DI*1), Y12
+	VPDPBUSD       224(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   120(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        224(DX)(DI*2), Y12
+	VPDPBUSD       224(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   184(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        224(DX)(R9*1), Y12
+	VPDPBUSD       224(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   248(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+74, BX
+	DECQ           SI
+	JNE            next
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X4
+	VADDPS         X4, X0, X0
+	VPERMILPS      $0x0e, X0, X4
+	VADDPS         X4, X0, X0
+	VMOVSHDUP      X0, X4
+	VADDSS         X4, X0, X0
+	VMOVSS         X0, (AX)
+	VEXTRACTF128   $0x01, Y1, X0
+	VADDPS         X0, X1, X1
+	VPERMILPS      $0x0e, X1, X0
+	VADDPS         X0, X1, X1
+	VMOVSHDUP      X1, X0
+	VADDSS         X0, X1, X1
+	VMOVSS         X1, 4(AX)
+	VEXTRACTF128   $0x01, Y2, X0
+	VADDPS         X0, X2, X2
+	VPERMILPS      $0x0e, X2, X0
+	VADDPS         X0, X2, X2
+	VMOVSHDUP      X2, X0
+	VADDSS         X0, X2, X2
+	VMOVSS         X2, 8(AX)
+	VEXTRACTF128   $0x01, Y3, X0
+	VADDPS         X0, X3, X3
+	VPERMILPS      $0x0e, X3, X0
+	VADDPS         X0, X3, X3
+	VMOVSHDUP      X3, X0
+	VADDSS         X0, X3, X3
+	VMOVSS         X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1IQ2_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant12<>+0(SB), Y2
+	VMOVDQU        int8Constant17<>+0(SB), Y3
+	VMOVDQU        int8Constant51<>+0(SB), Y4
+	VMOVDQU        int8Constant18<>+0(SB), Y5
+	VMOVDQU        int8Constant2<>+0(SB), Y6
+	VMOVDQU        int8Constant14<>+0(SB), Y7
+	VMOVDQU        int8Constant21<>+0(SB), Y8
+	VMOVDQU        int8Constant67<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000080, R8
+	VMOVDQU        2(BX), X10
+	VINSERTI128    $0x01, 10(BX), Y10, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(BX), Y11
+	VPSHUFB        int8Constant86<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant87<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant39<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        18(BX), X12
+	VINSERTI128    $0x01, 26(BX), Y12, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(BX), Y11
+	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant87<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant39<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
+	VPBROADCASTW   (BX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 66(BX), Y11
+	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant66<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 66(BX), Y13
+	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
+	VPSRLVD        Y8, Y13, Y13
+	VPAND          int8Constant8<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant66<>+0(SB), Y13, Y13
+	VADDPS         Y9, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(DI*1)
+
+next:
+	LEAQ           82(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X12
+	VINSERTI128    $0x01, 10(R9), Y12, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(R9), Y11
+	VPSHUFB        int8Constant86<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant87<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant39<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        18(R9), X12
+	VINSERTI128    $0x01, 26(R9), Y12, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(R9), Y11
+	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant87<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          int8Constant39<>+0(SB), Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VPBROADCASTW   (R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 66(R9), Y11
+	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VPSRLVD        Y8, Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant66<>+0(SB), Y11, Y11
+	VADDPS         Y9, Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VBROADCASTI128 66(R9), Y13
+	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
+	VPSRLVD        Y8, Y13, Y13
+	VPAND          int8Constant8<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant66<>+0(SB), Y13, Y13
+	VADDPS         Y9, Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (R10), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
+	VPERMILPS      Y7, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)(R8*1)
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        66(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        68(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        70(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   34(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        (DX), Y11
+	VPDPBUSD       (AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   (SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        74(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        76(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        78(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   38(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        32(DX), Y11
+	VPDPBUSD       32(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   8(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        82(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        84(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        86(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   42(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        64(DX), Y11
+	VPDPBUSD       64(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   16(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        90(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        92(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        94(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   46(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        96(DX), Y11
+	VPDPBUSD       96(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   24(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        98(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        100(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        102(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   50(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        128(DX), Y11
+	VPDPBUSD       128(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   32(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        106(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        108(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        110(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   54(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        160(DX), Y11
+	VPDPBUSD       160(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   40(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        114(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        116(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        118(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   58(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        192(DX), Y11
+	VPDPBUSD       192(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   48(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ2_S+0(SB), R9
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X12
+	MOVWQZX        122(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X12, X12
+	MOVWQZX        124(SP)(DI*1), R10
+	VMOVQ          (R9)(R10*8), X10
+	MOVWQZX        126(SP)(DI*1), R10
+	VMOVHPS        (R9)(R10*8), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   62(BX), Y11
+	VPSHUFB        Y3, Y11, Y11
+	VPAND          Y5, Y11, Y11
+	VPCMPEQB       Y5, Y11, Y11
+	VPOR           Y4, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y6, Y10, Y10
+	VMOVDQU        224(DX), Y11
+	VPDPBUSD       224(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSD   56(SP)(DI*1), Y10
+	VPERMILPS      Y2, Y10, Y10
+	VFMADD231PS    Y10, Y11, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+82, BX
+	XORQ           $+128, DI
+	XORQ           $+128, R8
+	DECQ           SI
+	JNE            next
+	VADDPS         Y1, Y0, Y0
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X1
+	VADDPS         X1, X0, X0
+	VPERMILPS      $0x0e, X0, X1
+	VADDPS         X1, X0, X0
+	VMOVSHDUP      X0, X1
+	VADDSS         X1, X0, X0
+	VMOVSS         X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4IQ2_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
+TEXT ·int8Dot4IQ2_SVNNI(SB), NOSPLIT, $320-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant12<>+0(SB), Y4
+	VMOVDQU int8Constant14<>+0(SB), Y5
+	VMOVDQU int8Constant17<>+0(SB), Y6
+	VMOVDQU int8Constant51<>+0(SB), Y7
+	VMOVDQU int8Constant18<>+0(SB), Y8
+	VMOVDQU int8Constant2<>+0(SB), Y9
+
+next:
+	VMOVDQU        2(BX), X11
+	VINSERTI128    $0x01, 10(BX), Y11, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(BX), Y12
+	VPSHUFB        int8Constant86<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant87<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          int8Constant39<>+0(SB), Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 256(SP)
+	VMOVDQU        18(BX), X11
+	VINSERTI128    $0x01, 26(BX), Y11, Y10
+	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
+	VBROADCASTI128 66(BX), Y12
+	VPSHUFB        int8Constant88<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant87<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          int8Constant39<>+0(SB), Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 288(SP)
+	VPBROADCASTW   (BX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 66(BX), Y12
+	VPSHUFB        int8Constant84<>+0(SB), Y12, Y12
+	VPSRLVD        int8Constant21<>+0(SB), Y12, Y12
+	VPAND          int8Constant8<>+0(SB), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         int8Constant66<>+0(SB), Y12, Y12
+	VADDPS         int8Constant67<>+0(SB), Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VBROADCASTI128 66(BX), Y13
+	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
+	VPSRLVD        int8Constant21<>+0(SB), Y13, Y13
+	VPAND          int8Constant8<>+0(SB), Y13, Y13
+	VCVTDQ2PS      Y13, Y13
+	VMULPS         int8Constant66<>+0(SB), Y13, Y13
+	VADDPS         int8Constant67<>+0(SB), Y13, Y13
+	VMULPS         Y10, Y13, Y13
+	VBROADCASTF128 (CX), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, (SP)
+	VBROADCASTF128 16(CX), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 32(SP)
+	VBROADCASTF128 (CX)(R8*1), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 64(SP)
+	VBROADCASTF128 16(CX)(R8*1), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 96(SP)
+	VBROADCASTF128 (CX)(R8*2), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 128(SP)
+	VBROADCASTF128 16(CX)(R8*2), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 160(SP)
+	VBROADCASTF128 (CX)(R10*1), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y12, Y10
+	VMOVUPS        Y10, 192(SP)
+	VBROADCASTF128 16(CX)(R10*1), Y10
+	VPERMILPS      Y5, Y10, Y10
+	VMULPS         Y10, Y13, Y10
+	VMOVUPS        Y10, 224(SP)
+	LEAQ           ·int8GridIQ2_S+0(SB), R11
+	MOVWQZX        256(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        258(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        260(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        262(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   34(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        (DX), Y12
+	VPDPBUSD       (AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   (SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        (DX)(DI*1), Y12
+	VPDPBUSD       (AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   64(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        (DX)(DI*2), Y12
+	VPDPBUSD       (AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   128(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        (DX)(R9*1), Y12
+	VPDPBUSD       (AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   192(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ2_S+0(SB), R11
+	MOVWQZX        264(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        266(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        268(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        270(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   38(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        32(DX), Y12
+	VPDPBUSD       32(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   8(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        32(DX)(DI*1), Y12
+	VPDPBUSD       32(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   72(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        32(DX)(DI*2), Y12
+	VPDPBUSD       32(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   136(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        32(DX)(R9*1), Y12
+	VPDPBUSD       32(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   200(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ2_S+0(SB), R11
+	MOVWQZX        272(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        274(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        276(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        278(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   42(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        64(DX), Y12
+	VPDPBUSD       64(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   16(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        64(DX)(DI*1), Y12
+	VPDPBUSD       64(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   80(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        64(DX)(DI*2), Y12
+	VPDPBUSD       64(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   144(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        64(DX)(R9*1), Y12
+	VPDPBUSD       64(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   208(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ2_S+0(SB), R11
+	MOVWQZX        280(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        282(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        284(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        286(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   46(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        96(DX), Y12
+	VPDPBUSD       96(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   24(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        96(DX)(DI*1), Y12
+	VPDPBUSD       96(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   88(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        96(DX)(DI*2), Y12
+	VPDPBUSD       96(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   152(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        96(DX)(R9*1), Y12
+	VPDPBUSD       96(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   216(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ2_S+0(SB), R11
+	MOVWQZX        288(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        290(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        292(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        294(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   50(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        128(DX), Y12
+	VPDPBUSD       128(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   32(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        128(DX)(DI*1), Y12
+	VPDPBUSD       128(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   96(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        128(DX)(DI*2), Y12
+	VPDPBUSD       128(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   160(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        128(DX)(R9*1), Y12
+	VPDPBUSD       128(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   224(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ2_S+0(SB), R11
+	MOVWQZX        296(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        298(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        300(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        302(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   54(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        160(DX), Y12
+	VPDPBUSD       160(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   40(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        160(DX)(DI*1), Y12
+	VPDPBUSD       160(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   104(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        160(DX)(DI*2), Y12
+	VPDPBUSD       160(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   168(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        160(DX)(R9*1), Y12
+	VPDPBUSD       160(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   232(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ2_S+0(SB), R11
+	MOVWQZX        304(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        306(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        308(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        310(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   58(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        192(DX), Y12
+	VPDPBUSD       192(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   48(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        192(DX)(DI*1), Y12
+	VPDPBUSD       192(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   112(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        192(DX)(DI*2), Y12
+	VPDPBUSD       192(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   176(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        192(DX)(R9*1), Y12
+	VPDPBUSD       192(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   240(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ2_S+0(SB), R11
+	MOVWQZX        312(SP), R12
+	VMOVQ          (R11)(R12*8), X11
+	MOVWQZX        314(SP), R12
+	VMOVHPS        (R11)(R12*8), X11, X11
+	MOVWQZX        316(SP), R12
+	VMOVQ          (R11)(R12*8), X10
+	MOVWQZX        318(SP), R12
+	VMOVHPS        (R11)(R12*8), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   62(BX), Y12
+	VPSHUFB        Y6, Y12, Y12
+	VPAND          Y8, Y12, Y12
+	VPCMPEQB       Y8, Y12, Y12
+	VPOR           Y7, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y9, Y10, Y10
+	VMOVDQU        224(DX), Y12
+	VPDPBUSD       224(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   56(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        224(DX)(DI*1), Y12
+	VPDPBUSD       224(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   120(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        224(DX)(DI*2), Y12
+	VPDPBUSD       224(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   184(SP), Y13
+	VPERMILPS      Y4, Y13, Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        224(DX)(R9*1), Y12
+	VPDPBUSD       224(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSD   248(SP), Y10
+	VPERMILPS      Y4, Y10, Y10
+	VFMADD231PS    Y10, Y12, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+82, BX
+	DECQ           SI
+	JNE            next
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X4
+	VADDPS         X4, X0, X0
+	VPERMILPS      $0x0e, X0, X4
+	VADDPS         X4, X0, X0
+	VMOVSHDUP      X0, X4
+	VADDSS         X4, X0, X0
+	VMOVSS         X0, (AX)
+	VEXTRACTF128   $0x01, Y1, X0
+	VADDPS         X0, X1, X1
+	VPERMILPS      $0x0e, X1, X0
+	VADDPS         X0, X1, X1
+	VMOVSHDUP      X1, X0
+	VADDSS         X0, X1, X1
+	VMOVSS         X1, 4(AX)
+	VEXTRACTF128   $0x01, Y2, X0
+	VADDPS         X0, X2, X2
+	VPERMILPS      $0x0e, X2, X0
+	VADDPS         X0, X2, X2
+	VMOVSHDUP      X2, X0
+	VADDSS         X0, X2, X2
+	VMOVSS         X2, 8(AX)
+	VEXTRACTF128   $0x01, Y3, X0
+	VADDPS         X0, X3, X3
+	VPERMILPS      $0x0e, X3, X0
+	VADDPS         X0, X3, X3
+	VMOVSHDUP      X3, X0
+	VADDSS         X0, X3, X3
+	VMOVSS         X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1IQ3_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ3_XXSVNNI(SB), NOSPLIT, $448-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant17<>+0(SB), Y2
+	VMOVDQU        int8Constant51<>+0(SB), Y3
+	VMOVDQU        int8Constant18<>+0(SB), Y4
+	VMOVDQU        int8Constant2<>+0(SB), Y5
+	VMOVDQU        int8Constant56<>+0(SB), Y6
+	VMOVDQU        int8Constant1<>+0(SB), Y7
+	VMOVDQU        int8Constant76<>+0(SB), Y8
+	VMOVDQU        int8Constant77<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000e0, R8
+	VMOVDQU        2(BX), X10
+	VINSERTI128    $0x01, 10(BX), Y10, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        18(BX), X11
+	VINSERTI128    $0x01, 26(BX), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        34(BX), X11
+	VINSERTI128    $0x01, 42(BX), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(DI*1)
+	VMOVDQU        50(BX), X11
+	VINSERTI128    $0x01, 58(BX), Y11, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 160(SP)(DI*1)
+	VBROADCASTI128 82(BX), Y10
+	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
+	VPMULLW        Y9, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y8, Y10, Y10
+	VMOVDQU        66(BX), X11
+	VINSERTI128    $0x01, 74(BX), Y11, Y11
+	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant80<>+0(SB), Y14
+	VPAND          Y7, Y10, Y11
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          Y7, Y13, Y13
+	VPSHUFB        Y11, Y14, Y11
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y11, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 192(SP)(DI*1)
+	VPBROADCASTW   (BX), X10
+	VCVTPH2PS      X10, Y10
+	VPXOR          X11, X11, X11
+	VPINSRB        $0x00, 69(BX), X11, X11
+	VPINSRB        $0x01, 73(BX), X11, X11
+	VPINSRB        $0x02, 77(BX), X11, X11
+	VPINSRB        $0x03, 81(BX), X11, X11
+	VPINSRB        $0x04, 85(BX), X11, X11
+	VPINSRB        $0x05, 89(BX), X11, X11
+	VPINSRB        $0x06, 93(BX), X11, X11
+	VPINSRB        $0x07, 97(BX), X11, X11
+	VPMOVZXBD      X11, Y11
+	VPSRLVD        int8Constant26<>+0(SB), Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant91<>+0(SB), Y11, Y11
+	VADDPS         int8Constant66<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (CX), Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+
+next:
+	LEAQ           98(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X12
+	VINSERTI128    $0x01, 10(R9), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        18(R9), X12
+	VINSERTI128    $0x01, 26(R9), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VMOVDQU        34(R9), X12
+	VINSERTI128    $0x01, 42(R9), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(R8*1)
+	VMOVDQU        50(R9), X12
+	VINSERTI128    $0x01, 58(R9), Y12, Y10
+	VPSHUFB        Y6, Y10, Y10
+	VMOVDQU        Y10, 160(SP)(R8*1)
+	VBROADCASTI128 82(R9), Y10
+	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
+	VPMULLW        Y9, Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          Y8, Y10, Y10
+	VMOVDQU        66(R9), X12
+	VINSERTI128    $0x01, 74(R9), Y12, Y11
+	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant80<>+0(SB), Y14
+	VPAND          Y7, Y10, Y11
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          Y7, Y13, Y13
+	VPSHUFB        Y11, Y14, Y11
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y11, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 192(SP)(R8*1)
+	VPBROADCASTW   (R9), X10
+	VCVTPH2PS      X10, Y10
+	VPXOR          X11, X11, X11
+	VPINSRB        $0x00, 69(R9), X11, X11
+	VPINSRB        $0x01, 73(R9), X11, X11
+	VPINSRB        $0x02, 77(R9), X11, X11
+	VPINSRB        $0x03, 81(R9), X11, X11
+	VPINSRB        $0x04, 85(R9), X11, X11
+	VPINSRB        $0x05, 89(R9), X11, X11
+	VPINSRB        $0x06, 93(R9), X11, X11
+	VPINSRB        $0x07, 97(R9), X11, X11
+	VPMOVZXBD      X11, Y11
+	VPSRLVD        int8Constant26<>+0(SB), Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant91<>+0(SB), Y11, Y11
+	VADDPS         int8Constant66<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (R10), Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        66(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        68(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        70(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        74(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        76(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        78(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   192(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        (DX), Y11
+	VPDPBUSD       (AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   (SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        82(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        84(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        86(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        90(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        92(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        94(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   196(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        32(DX), Y11
+	VPDPBUSD       32(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   4(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        98(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        100(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        102(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        106(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        108(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        110(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   200(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        64(DX), Y11
+	VPDPBUSD       64(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   8(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        114(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        116(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        118(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        122(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        124(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        126(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   204(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        96(DX), Y11
+	VPDPBUSD       96(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   12(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        128(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        130(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        132(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        134(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        136(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        138(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        140(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        142(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   208(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        128(DX), Y11
+	VPDPBUSD       128(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   16(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        144(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        146(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        148(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        150(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        152(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        154(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        156(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        158(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   212(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        160(DX), Y11
+	VPDPBUSD       160(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   20(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        160(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        162(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        164(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        166(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        168(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        170(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        172(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        174(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   216(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        192(DX), Y11
+	VPDPBUSD       192(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   24(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	MOVWQZX        176(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        178(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        180(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        182(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        184(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        186(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        188(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        190(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   220(SP)(DI*1), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        224(DX), Y11
+	VPDPBUSD       224(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   28(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+98, BX
+	XORQ           $+224, DI
+	XORQ           $+224, R8
+	DECQ           SI
+	JNE            next
+	VADDPS         Y1, Y0, Y0
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X1
+	VADDPS         X1, X0, X0
+	VPERMILPS      $0x0e, X0, X1
+	VADDPS         X1, X0, X0
+	VMOVSHDUP      X0, X1
+	VADDSS         X1, X0, X0
+	VMOVSS         X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4IQ3_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
+TEXT ·int8Dot4IQ3_XXSVNNI(SB), NOSPLIT, $416-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant17<>+0(SB), Y4
+	VMOVDQU int8Constant51<>+0(SB), Y5
+	VMOVDQU int8Constant18<>+0(SB), Y6
+	VMOVDQU int8Constant2<>+0(SB), Y7
+	VMOVDQU int8Constant56<>+0(SB), Y8
+	VMOVDQU int8Constant1<>+0(SB), Y9
+
+next:
+	VMOVDQU        2(BX), X11
+	VINSERTI128    $0x01, 10(BX), Y11, Y10
+	VPSHUFB        Y8, Y10, Y10
+	VMOVDQU        Y10, 256(SP)
+	VMOVDQU        18(BX), X11
+	VINSERTI128    $0x01, 26(BX), Y11, Y10
+	VPSHUFB        Y8, Y10, Y10
+	VMOVDQU        Y10, 288(SP)
+	VMOVDQU        34(BX), X11
+	VINSERTI128    $0x01, 42(BX), Y11, Y10
+	VPSHUFB        Y8, Y10, Y10
+	VMOVDQU        Y10, 320(SP)
+	VMOVDQU        50(BX), X11
+	VINSERTI128    $0x01, 58(BX), Y11, Y10
+	VPSHUFB        Y8, Y10, Y10
+	VMOVDQU        Y10, 352(SP)
+	VBROADCASTI128 82(BX), Y10
+	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
+	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
+	VPSRLW         $0x07, Y10, Y10
+	VPAND          int8Constant76<>+0(SB), Y10, Y10
+	VMOVDQU        66(BX), X11
+	VINSERTI128    $0x01, 74(BX), Y11, Y12
+	VPSHUFB        int8Constant90<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant77<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          int8Constant76<>+0(SB), Y12, Y12
+	VPACKUSWB      Y10, Y12, Y10
+	VPERMQ         $0xd8, Y10, Y10
+	VMOVDQU        int8Constant80<>+0(SB), Y14
+	VPAND          Y9, Y10, Y12
+	VPSRLW         $0x04, Y10, Y13
+	VPAND          Y9, Y13, Y13
+	VPSHUFB        Y12, Y14, Y12
+	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y12, Y10, Y10
+	VPXOR          Y13, Y10, Y10
+	VMOVDQU        Y10, 384(SP)
+	VPBROADCASTW   (BX), X10
+	VCVTPH2PS      X10, Y10
+	VPXOR          X11, X11, X11
+	VPINSRB        $0x00, 69(BX), X11, X11
+	VPINSRB        $0x01, 73(BX), X11, X11
+	VPINSRB        $0x02, 77(BX), X11, X11
+	VPINSRB        $0x03, 81(BX), X11, X11
+	VPINSRB        $0x04, 85(BX), X11, X11
+	VPINSRB        $0x05, 89(BX), X11, X11
+	VPINSRB        $0x06, 93(BX), X11, X11
+	VPINSRB        $0x07, 97(BX), X11, X11
+	VPMOVZXBD      X11, Y12
+	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
+	VPAND          int8Constant8<>+0(SB), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         int8Constant91<>+0(SB), Y12, Y12
+	VADDPS         int8Constant66<>+0(SB), Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VMULPS         (CX), Y12, Y10
+	VMOVUPS        Y10, (SP)
+	VMULPS         (CX)(R8*1), Y12, Y10
+	VMOVUPS        Y10, 64(SP)
+	VMULPS         (CX)(R8*2), Y12, Y10
+	VMOVUPS        Y10, 128(SP)
+	VMULPS         (CX)(R10*1), Y12, Y10
+	VMOVUPS        Y10, 192(SP)
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
+	MOVWQZX        256(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        258(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        260(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        262(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        264(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        266(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        268(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        270(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   384(SP), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        (DX), Y12
+	VPDPBUSD       (AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   (SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        (DX)(DI*1), Y12
+	VPDPBUSD       (AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   64(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        (DX)(DI*2), Y12
+	VPDPBUSD       (AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   128(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        (DX)(R9*1), Y12
+	VPDPBUSD       (AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   192(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
+	MOVWQZX        272(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        274(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        276(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        278(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        280(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        282(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        284(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        286(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   388(SP), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        32(DX), Y12
+	VPDPBUSD       32(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   4(SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        32(DX)(DI*1), Y12
+	VPDPBUSD       32(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   68(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        32(DX)(DI*2), Y12
+	VPDPBUSD       32(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   132(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        32(DX)(R9*1), Y12
+	VPDPBUSD       32(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   196(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
+	MOVWQZX        288(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        290(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        292(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        294(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        296(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        298(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        300(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        302(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   392(SP), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        64(DX), Y12
+	VPDPBUSD       64(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   8(SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        64(DX)(DI*1), Y12
+	VPDPBUSD       64(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   72(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        64(DX)(DI*2), Y12
+	VPDPBUSD       64(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   136(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        64(DX)(R9*1), Y12
+	VPDPBUSD       64(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   200(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
+	MOVWQZX        304(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        306(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        308(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        310(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        312(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        314(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        316(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        318(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   396(SP), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        96(DX), Y12
+	VPDPBUSD       96(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   12(SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        96(DX)(DI*1), Y12
+	VPDPBUSD       96(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   76(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        96(DX)(DI*2), Y12
+	VPDPBUSD       96(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   140(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        96(DX)(R9*1), Y12
+	VPDPBUSD       96(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   204(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
+	MOVWQZX        320(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        322(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        324(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        326(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        328(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        330(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        332(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        334(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   400(SP), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        128(DX), Y12
+	VPDPBUSD       128(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   16(SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        128(DX)(DI*1), Y12
+	VPDPBUSD       128(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   80(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        128(DX)(DI*2), Y12
+	VPDPBUSD       128(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   144(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        128(DX)(R9*1), Y12
+	VPDPBUSD       128(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   208(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
+	MOVWQZX        336(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        338(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        340(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        342(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        344(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        346(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        348(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        350(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   404(SP), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        160(DX), Y12
+	VPDPBUSD       160(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   20(SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        160(DX)(DI*1), Y12
+	VPDPBUSD       160(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   84(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        160(DX)(DI*2), Y12
+	VPDPBUSD       160(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   148(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        160(DX)(R9*1), Y12
+	VPDPBUSD       160(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   212(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
+	MOVWQZX        352(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        354(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        356(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        358(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        360(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        362(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        364(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        366(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   408(SP), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        192(DX), Y12
+	VPDPBUSD       192(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   24(SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        192(DX)(DI*1), Y12
+	VPDPBUSD       192(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   88(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        192(DX)(DI*2), Y12
+	VPDPBUSD       192(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   152(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        192(DX)(R9*1), Y12
+	VPDPBUSD       192(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   216(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
+	MOVWQZX        368(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        370(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        372(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        374(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        376(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        378(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        380(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        382(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   412(SP), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        224(DX), Y12
+	VPDPBUSD       224(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   28(SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        224(DX)(DI*1), Y12
+	VPDPBUSD       224(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   92(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        224(DX)(DI*2), Y12
+	VPDPBUSD       224(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   156(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        224(DX)(R9*1), Y12
+	VPDPBUSD       224(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   220(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+98, BX
+	DECQ           SI
+	JNE            next
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X4
+	VADDPS         X4, X0, X0
+	VPERMILPS      $0x0e, X0, X4
+	VADDPS         X4, X0, X0
+	VMOVSHDUP      X0, X4
+	VADDSS         X4, X0, X0
+	VMOVSS         X0, (AX)
+	VEXTRACTF128   $0x01, Y1, X0
+	VADDPS         X0, X1, X1
+	VPERMILPS      $0x0e, X1, X0
+	VADDPS         X0, X1, X1
+	VMOVSHDUP      X1, X0
+	VADDSS         X0, X1, X1
+	VMOVSS         X1, 4(AX)
+	VEXTRACTF128   $0x01, Y2, X0
+	VADDPS         X0, X2, X2
+	VPERMILPS      $0x0e, X2, X0
+	VADDPS         X0, X2, X2
+	VMOVSHDUP      X2, X0
+	VADDSS         X0, X2, X2
+	VMOVSS         X2, 8(AX)
+	VEXTRACTF128   $0x01, Y3, X0
+	VADDPS         X0, X3, X3
+	VPERMILPS      $0x0e, X3, X0
+	VADDPS         X0, X3, X3
+	VMOVSHDUP      X3, X0
+	VADDSS         X0, X3, X3
+	VMOVSS         X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot1IQ3_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
+	MOVQ           x+8(FP), AX
+	MOVQ           scales+16(FP), CX
+	MOVQ           quads+32(FP), DX
+	MOVQ           src+48(FP), BX
+	MOVQ           blocks+56(FP), SI
+	VXORPS         Y0, Y0, Y0
+	VXORPS         Y1, Y1, Y1
+	VMOVDQU        int8Constant17<>+0(SB), Y2
+	VMOVDQU        int8Constant51<>+0(SB), Y3
+	VMOVDQU        int8Constant18<>+0(SB), Y4
+	VMOVDQU        int8Constant2<>+0(SB), Y5
+	VMOVDQU        int8Constant92<>+0(SB), Y6
+	VMOVDQU        int8Constant56<>+0(SB), Y7
+	VMOVDQU        int8Constant62<>+0(SB), Y8
+	VMOVDQU        int8Constant93<>+0(SB), Y9
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000c0, R8
+	VMOVDQU        2(BX), X10
+	VINSERTI128    $0x01, 10(BX), Y10, Y10
+	VPSHUFB        Y7, Y10, Y10
+	VMOVDQU        66(BX), X11
+	VINSERTI128    $0x01, 67(BX), Y11, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        18(BX), X12
+	VINSERTI128    $0x01, 26(BX), Y12, Y10
+	VPSHUFB        Y7, Y10, Y10
+	VMOVDQU        68(BX), X12
+	VINSERTI128    $0x01, 69(BX), Y12, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        34(BX), X12
+	VINSERTI128    $0x01, 42(BX), Y12, Y10
+	VPSHUFB        Y7, Y10, Y10
+	VMOVDQU        70(BX), X12
+	VINSERTI128    $0x01, 71(BX), Y12, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(DI*1)
+	VMOVDQU        50(BX), X12
+	VINSERTI128    $0x01, 58(BX), Y12, Y10
+	VPSHUFB        Y7, Y10, Y10
+	VMOVDQU        72(BX), X12
+	VINSERTI128    $0x01, 73(BX), Y12, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 160(SP)(DI*1)
+	VPBROADCASTW   (BX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 94(BX), Y11
+	VPSHUFB        int8Constant85<>+0(SB), Y11, Y11
+	VPSRLVD        int8Constant21<>+0(SB), Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant94<>+0(SB), Y11, Y11
+	VADDPS         int8Constant95<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (CX), Y11, Y10
+	VMOVUPS        Y10, (SP)(DI*1)
+
+next:
+	LEAQ           110(BX), R9
+	LEAQ           32(CX), R10
+	CMPQ           SI, $0x01
+	CMOVQEQ        BX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X12
+	VINSERTI128    $0x01, 10(R9), Y12, Y10
+	VPSHUFB        Y7, Y10, Y10
+	VMOVDQU        66(R9), X12
+	VINSERTI128    $0x01, 67(R9), Y12, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        18(R9), X12
+	VINSERTI128    $0x01, 26(R9), Y12, Y10
+	VPSHUFB        Y7, Y10, Y10
+	VMOVDQU        68(R9), X12
+	VINSERTI128    $0x01, 69(R9), Y12, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VMOVDQU        34(R9), X12
+	VINSERTI128    $0x01, 42(R9), Y12, Y10
+	VPSHUFB        Y7, Y10, Y10
+	VMOVDQU        70(R9), X12
+	VINSERTI128    $0x01, 71(R9), Y12, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 128(SP)(R8*1)
+	VMOVDQU        50(R9), X12
+	VINSERTI128    $0x01, 58(R9), Y12, Y10
+	VPSHUFB        Y7, Y10, Y10
+	VMOVDQU        72(R9), X12
+	VINSERTI128    $0x01, 73(R9), Y12, Y11
+	VPSHUFB        Y6, Y11, Y11
+	VPMULLW        Y9, Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y8, Y11, Y11
+	VPSLLW         $0x08, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VMOVDQU        Y10, 160(SP)(R8*1)
+	VPBROADCASTW   (R9), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 94(R9), Y11
+	VPSHUFB        int8Constant85<>+0(SB), Y11, Y11
+	VPSRLVD        int8Constant21<>+0(SB), Y11, Y11
+	VPAND          int8Constant8<>+0(SB), Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant94<>+0(SB), Y11, Y11
+	VADDPS         int8Constant95<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (R10), Y11, Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        64(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        66(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        68(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        70(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        72(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        74(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        76(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        78(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   74(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        (DX), Y11
+	VPDPBUSD       (AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   (SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        80(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        82(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        84(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        86(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        88(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        90(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        92(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        94(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   78(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        32(DX), Y11
+	VPDPBUSD       32(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   4(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        96(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        98(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        100(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        102(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        104(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        106(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        108(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        110(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   82(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        64(DX), Y11
+	VPDPBUSD       64(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   8(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        112(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        114(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        116(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        118(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        120(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        122(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        124(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        126(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   86(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        96(DX), Y11
+	VPDPBUSD       96(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   12(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        128(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        130(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        132(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        134(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        136(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        138(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        140(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        142(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   90(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        128(DX), Y11
+	VPDPBUSD       128(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   16(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        144(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        146(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        148(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        150(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        152(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        154(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        156(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        158(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   94(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        160(DX), Y11
+	VPDPBUSD       160(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   20(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        160(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        162(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        164(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        166(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        168(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        170(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        172(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        174(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   98(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        192(DX), Y11
+	VPDPBUSD       192(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   24(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y0
+	LEAQ           ·int8GridIQ3_S+0(SB), R9
+	MOVWQZX        176(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X12
+	MOVWQZX        178(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X12, X12
+	MOVWQZX        180(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X12, X12
+	MOVWQZX        182(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X12, X12
+	MOVWQZX        184(SP)(DI*1), R10
+	VMOVD          (R9)(R10*4), X10
+	MOVWQZX        186(SP)(DI*1), R10
+	VPINSRD        $0x01, (R9)(R10*4), X10, X10
+	MOVWQZX        188(SP)(DI*1), R10
+	VPINSRD        $0x02, (R9)(R10*4), X10, X10
+	MOVWQZX        190(SP)(DI*1), R10
+	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VINSERTI128    $0x01, X10, Y12, Y10
+	VPBROADCASTD   102(BX), Y11
+	VPSHUFB        Y2, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPCMPEQB       Y4, Y11, Y11
+	VPOR           Y3, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
+	VPXOR          Y5, Y10, Y10
+	VMOVDQU        224(DX), Y11
+	VPDPBUSD       224(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   28(SP)(DI*1), Y10
+	VFMADD231PS    Y10, Y11, Y1
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+110, BX
+	XORQ           $+192, DI
+	XORQ           $+192, R8
+	DECQ           SI
+	JNE            next
+	VADDPS         Y1, Y0, Y0
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X1
+	VADDPS         X1, X0, X0
+	VPERMILPS      $0x0e, X0, X1
+	VADDPS         X1, X0, X0
+	VMOVSHDUP      X0, X1
+	VADDSS         X1, X0, X0
+	VMOVSS         X0, (AX)
+	VZEROUPPER
+	RET
+
+// func int8Dot4IQ3_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
+TEXT ·int8Dot4IQ3_SVNNI(SB), NOSPLIT, $384-64
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), DX
+	MOVQ    src+48(FP), BX
+	MOVQ    blocks+56(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    DI, R8
+	SHRQ    $0x03, R8
+	LEAQ    (DI)(DI*2), R9
+	LEAQ    (R8)(R8*2), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVDQU int8Constant17<>+0(SB), Y4
+	VMOVDQU int8Constant51<>+0(SB), Y5
+	VMOVDQU int8Constant18<>+0(SB), Y6
+	VMOVDQU int8Constant2<>+0(SB), Y7
+	VMOVDQU int8Constant92<>+0(SB), Y8
+	VMOVDQU int8Constant56<>+0(SB), Y9
+
+next:
+	VMOVDQU        2(BX), X11
+	VINSERTI128    $0x01, 10(BX), Y11, Y10
+	VPSHUFB        Y9, Y10, Y10
+	VMOVDQU        66(BX), X11
+	VINSERTI128    $0x01, 67(BX), Y11, Y12
+	VPSHUFB        Y8, Y12, Y12
+	VPMULLW        int8Constant93<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          int8Constant62<>+0(SB), Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 256(SP)
+	VMOVDQU        18(BX), X11
+	VINSERTI128    $0x01, 26(BX), Y11, Y10
+	VPSHUFB        Y9, Y10, Y10
+	VMOVDQU        68(BX), X11
+	VINSERTI128    $0x01, 69(BX), Y11, Y12
+	VPSHUFB        Y8, Y12, Y12
+	VPMULLW        int8Constant93<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          int8Constant62<>+0(SB), Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 288(SP)
+	VMOVDQU        34(BX), X11
+	VINSERTI128    $0x01, 42(BX), Y11, Y10
+	VPSHUFB        Y9, Y10, Y10
+	VMOVDQU        70(BX), X11
+	VINSERTI128    $0x01, 71(BX), Y11, Y12
+	VPSHUFB        Y8, Y12, Y12
+	VPMULLW        int8Constant93<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          int8Constant62<>+0(SB), Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 320(SP)
+	VMOVDQU        50(BX), X11
+	VINSERTI128    $0x01, 58(BX), Y11, Y10
+	VPSHUFB        Y9, Y10, Y10
+	VMOVDQU        72(BX), X11
+	VINSERTI128    $0x01, 73(BX), Y11, Y12
+	VPSHUFB        Y8, Y12, Y12
+	VPMULLW        int8Constant93<>+0(SB), Y12, Y12
+	VPSRLW         $0x07, Y12, Y12
+	VPAND          int8Constant62<>+0(SB), Y12, Y12
+	VPSLLW         $0x08, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VMOVDQU        Y10, 352(SP)
+	VPBROADCASTW   (BX), X10
+	VCVTPH2PS      X10, Y10
+	VBROADCASTI128 94(BX), Y12
+	VPSHUFB        int8Constant85<>+0(SB), Y12, Y12
+	VPSRLVD        int8Constant21<>+0(SB), Y12, Y12
+	VPAND          int8Constant8<>+0(SB), Y12, Y12
+	VCVTDQ2PS      Y12, Y12
+	VMULPS         int8Constant94<>+0(SB), Y12, Y12
+	VADDPS         int8Constant95<>+0(SB), Y12, Y12
+	VMULPS         Y10, Y12, Y12
+	VMULPS         (CX), Y12, Y10
+	VMOVUPS        Y10, (SP)
+	VMULPS         (CX)(R8*1), Y12, Y10
+	VMOVUPS        Y10, 64(SP)
+	VMULPS         (CX)(R8*2), Y12, Y10
+	VMOVUPS        Y10, 128(SP)
+	VMULPS         (CX)(R10*1), Y12, Y10
+	VMOVUPS        Y10, 192(SP)
+	LEAQ           ·int8GridIQ3_S+0(SB), R11
+	MOVWQZX        256(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        258(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        260(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        262(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        264(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        266(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        268(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        270(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   74(BX), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        (DX), Y12
+	VPDPBUSD       (AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   (SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        (DX)(DI*1), Y12
+	VPDPBUSD       (AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   64(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        (DX)(DI*2), Y12
+	VPDPBUSD       (AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   128(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        (DX)(R9*1), Y12
+	VPDPBUSD       (AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   192(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ3_S+0(SB), R11
+	MOVWQZX        272(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        274(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        276(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        278(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        280(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        282(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        284(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        286(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   78(BX), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        32(DX), Y12
+	VPDPBUSD       32(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   4(SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        32(DX)(DI*1), Y12
+	VPDPBUSD       32(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   68(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        32(DX)(DI*2), Y12
+	VPDPBUSD       32(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   132(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        32(DX)(R9*1), Y12
+	VPDPBUSD       32(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   196(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ3_S+0(SB), R11
+	MOVWQZX        288(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        290(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        292(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        294(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        296(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        298(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        300(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        302(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   82(BX), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        64(DX), Y12
+	VPDPBUSD       64(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   8(SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        64(DX)(DI*1), Y12
+	VPDPBUSD       64(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   72(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        64(DX)(DI*2), Y12
+	VPDPBUSD       64(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   136(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        64(DX)(R9*1), Y12
+	VPDPBUSD       64(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   200(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ3_S+0(SB), R11
+	MOVWQZX        304(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        306(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        308(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        310(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        312(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        314(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        316(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        318(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   86(BX), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        96(DX), Y12
+	VPDPBUSD       96(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   12(SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        96(DX)(DI*1), Y12
+	VPDPBUSD       96(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   76(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        96(DX)(DI*2), Y12
+	VPDPBUSD       96(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   140(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        96(DX)(R9*1), Y12
+	VPDPBUSD       96(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   204(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ3_S+0(SB), R11
+	MOVWQZX        320(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        322(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        324(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        326(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        328(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        330(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        332(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        334(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   90(BX), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        128(DX), Y12
+	VPDPBUSD       128(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   16(SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        128(DX)(DI*1), Y12
+	VPDPBUSD       128(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   80(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        128(DX)(DI*2), Y12
+	VPDPBUSD       128(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   144(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        128(DX)(R9*1), Y12
+	VPDPBUSD       128(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   208(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ3_S+0(SB), R11
+	MOVWQZX        336(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        338(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        340(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        342(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        344(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        346(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        348(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        350(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   94(BX), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        160(DX), Y12
+	VPDPBUSD       160(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   20(SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        160(DX)(DI*1), Y12
+	VPDPBUSD       160(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   84(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        160(DX)(DI*2), Y12
+	VPDPBUSD       160(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   148(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        160(DX)(R9*1), Y12
+	VPDPBUSD       160(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   212(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ3_S+0(SB), R11
+	MOVWQZX        352(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        354(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        356(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        358(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        360(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        362(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        364(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        366(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   98(BX), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        192(DX), Y12
+	VPDPBUSD       192(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   24(SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        192(DX)(DI*1), Y12
+	VPDPBUSD       192(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   88(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        192(DX)(DI*2), Y12
+	VPDPBUSD       192(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   152(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        192(DX)(R9*1), Y12
+	VPDPBUSD       192(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   216(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	LEAQ           ·int8GridIQ3_S+0(SB), R11
+	MOVWQZX        368(SP), R12
+	VMOVD          (R11)(R12*4), X11
+	MOVWQZX        370(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X11, X11
+	MOVWQZX        372(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X11, X11
+	MOVWQZX        374(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X11, X11
+	MOVWQZX        376(SP), R12
+	VMOVD          (R11)(R12*4), X10
+	MOVWQZX        378(SP), R12
+	VPINSRD        $0x01, (R11)(R12*4), X10, X10
+	MOVWQZX        380(SP), R12
+	VPINSRD        $0x02, (R11)(R12*4), X10, X10
+	MOVWQZX        382(SP), R12
+	VPINSRD        $0x03, (R11)(R12*4), X10, X10
+	VINSERTI128    $0x01, X10, Y11, Y10
+	VPBROADCASTD   102(BX), Y12
+	VPSHUFB        Y4, Y12, Y12
+	VPAND          Y6, Y12, Y12
+	VPCMPEQB       Y6, Y12, Y12
+	VPOR           Y5, Y12, Y12
+	VPSIGNB        Y12, Y10, Y10
+	VPXOR          Y7, Y10, Y10
+	VMOVDQU        224(DX), Y12
+	VPDPBUSD       224(AX), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   28(SP), Y13
+	VFMADD231PS    Y13, Y12, Y0
+	VMOVDQU        224(DX)(DI*1), Y12
+	VPDPBUSD       224(AX)(DI*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   92(SP), Y13
+	VFMADD231PS    Y13, Y12, Y1
+	VMOVDQU        224(DX)(DI*2), Y12
+	VPDPBUSD       224(AX)(DI*2), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   156(SP), Y13
+	VFMADD231PS    Y13, Y12, Y2
+	VMOVDQU        224(DX)(R9*1), Y12
+	VPDPBUSD       224(AX)(R9*1), Y10, Y12
+	VCVTDQ2PS      Y12, Y12
+	VBROADCASTSS   220(SP), Y10
+	VFMADD231PS    Y10, Y12, Y3
+	ADDQ           $+256, AX
+	ADDQ           $+32, CX
+	ADDQ           $+256, DX
+	ADDQ           $+110, BX
+	DECQ           SI
+	JNE            next
+	MOVQ           dst+0(FP), AX
+	VEXTRACTF128   $0x01, Y0, X4
+	VADDPS         X4, X0, X0
+	VPERMILPS      $0x0e, X0, X4
+	VADDPS         X4, X0, X0
+	VMOVSHDUP      X0, X4
+	VADDSS         X4, X0, X0
+	VMOVSS         X0, (AX)
+	VEXTRACTF128   $0x01, Y1, X0
+	VADDPS         X0, X1, X1
+	VPERMILPS      $0x0e, X1, X0
+	VADDPS         X0, X1, X1
+	VMOVSHDUP      X1, X0
+	VADDSS         X0, X1, X1
+	VMOVSS         X1, 4(AX)
+	VEXTRACTF128   $0x01, Y2, X0
+	VADDPS         X0, X2, X2
+	VPERMILPS      $0x0e, X2, X0
+	VADDPS         X0, X2, X2
+	VMOVSHDUP      X2, X0
+	VADDSS         X0, X2, X2
+	VMOVSS         X2, 8(AX)
+	VEXTRACTF128   $0x01, Y3, X0
+	VADDPS         X0, X3, X3
+	VPERMILPS      $0x0e, X3, X0
+	VADDPS         X0, X3, X3
+	VMOVSHDUP      X3, X0
+	VADDSS         X0, X3, X3
+	VMOVSS         X3, 12(AX)
 	VZEROUPPER
 	RET
 
@@ -7605,89 +16347,89 @@ DATA int8Constant9<>+12(SB)/1, $0x03
 DATA int8Constant9<>+13(SB)/1, $0x80
 DATA int8Constant9<>+14(SB)/1, $0x80
 DATA int8Constant9<>+15(SB)/1, $0x80
-DATA int8Constant9<>+16(SB)/1, $0x04
+DATA int8Constant9<>+16(SB)/1, $0x08
 DATA int8Constant9<>+17(SB)/1, $0x80
 DATA int8Constant9<>+18(SB)/1, $0x80
 DATA int8Constant9<>+19(SB)/1, $0x80
-DATA int8Constant9<>+20(SB)/1, $0x05
+DATA int8Constant9<>+20(SB)/1, $0x09
 DATA int8Constant9<>+21(SB)/1, $0x80
 DATA int8Constant9<>+22(SB)/1, $0x80
 DATA int8Constant9<>+23(SB)/1, $0x80
-DATA int8Constant9<>+24(SB)/1, $0x06
+DATA int8Constant9<>+24(SB)/1, $0x0a
 DATA int8Constant9<>+25(SB)/1, $0x80
 DATA int8Constant9<>+26(SB)/1, $0x80
 DATA int8Constant9<>+27(SB)/1, $0x80
-DATA int8Constant9<>+28(SB)/1, $0x07
+DATA int8Constant9<>+28(SB)/1, $0x0b
 DATA int8Constant9<>+29(SB)/1, $0x80
 DATA int8Constant9<>+30(SB)/1, $0x80
 DATA int8Constant9<>+31(SB)/1, $0x80
 GLOBL int8Constant9<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant10<>+0(SB)/1, $0x00
-DATA int8Constant10<>+1(SB)/1, $0x00
-DATA int8Constant10<>+2(SB)/1, $0x00
+DATA int8Constant10<>+1(SB)/1, $0x80
+DATA int8Constant10<>+2(SB)/1, $0x80
 DATA int8Constant10<>+3(SB)/1, $0x80
-DATA int8Constant10<>+4(SB)/1, $0x00
-DATA int8Constant10<>+5(SB)/1, $0x00
-DATA int8Constant10<>+6(SB)/1, $0x00
+DATA int8Constant10<>+4(SB)/1, $0x01
+DATA int8Constant10<>+5(SB)/1, $0x80
+DATA int8Constant10<>+6(SB)/1, $0x80
 DATA int8Constant10<>+7(SB)/1, $0x80
-DATA int8Constant10<>+8(SB)/1, $0x00
-DATA int8Constant10<>+9(SB)/1, $0x00
-DATA int8Constant10<>+10(SB)/1, $0x00
+DATA int8Constant10<>+8(SB)/1, $0x02
+DATA int8Constant10<>+9(SB)/1, $0x80
+DATA int8Constant10<>+10(SB)/1, $0x80
 DATA int8Constant10<>+11(SB)/1, $0x80
-DATA int8Constant10<>+12(SB)/1, $0x00
-DATA int8Constant10<>+13(SB)/1, $0x00
-DATA int8Constant10<>+14(SB)/1, $0x00
+DATA int8Constant10<>+12(SB)/1, $0x03
+DATA int8Constant10<>+13(SB)/1, $0x80
+DATA int8Constant10<>+14(SB)/1, $0x80
 DATA int8Constant10<>+15(SB)/1, $0x80
-DATA int8Constant10<>+16(SB)/1, $0x00
-DATA int8Constant10<>+17(SB)/1, $0x00
-DATA int8Constant10<>+18(SB)/1, $0x00
+DATA int8Constant10<>+16(SB)/1, $0x04
+DATA int8Constant10<>+17(SB)/1, $0x80
+DATA int8Constant10<>+18(SB)/1, $0x80
 DATA int8Constant10<>+19(SB)/1, $0x80
-DATA int8Constant10<>+20(SB)/1, $0x00
-DATA int8Constant10<>+21(SB)/1, $0x00
-DATA int8Constant10<>+22(SB)/1, $0x00
+DATA int8Constant10<>+20(SB)/1, $0x05
+DATA int8Constant10<>+21(SB)/1, $0x80
+DATA int8Constant10<>+22(SB)/1, $0x80
 DATA int8Constant10<>+23(SB)/1, $0x80
-DATA int8Constant10<>+24(SB)/1, $0x00
-DATA int8Constant10<>+25(SB)/1, $0x00
-DATA int8Constant10<>+26(SB)/1, $0x00
+DATA int8Constant10<>+24(SB)/1, $0x06
+DATA int8Constant10<>+25(SB)/1, $0x80
+DATA int8Constant10<>+26(SB)/1, $0x80
 DATA int8Constant10<>+27(SB)/1, $0x80
-DATA int8Constant10<>+28(SB)/1, $0x00
-DATA int8Constant10<>+29(SB)/1, $0x00
-DATA int8Constant10<>+30(SB)/1, $0x00
+DATA int8Constant10<>+28(SB)/1, $0x07
+DATA int8Constant10<>+29(SB)/1, $0x80
+DATA int8Constant10<>+30(SB)/1, $0x80
 DATA int8Constant10<>+31(SB)/1, $0x80
 GLOBL int8Constant10<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant11<>+0(SB)/1, $0x00
-DATA int8Constant11<>+1(SB)/1, $0x80
-DATA int8Constant11<>+2(SB)/1, $0x80
+DATA int8Constant11<>+1(SB)/1, $0x00
+DATA int8Constant11<>+2(SB)/1, $0x00
 DATA int8Constant11<>+3(SB)/1, $0x80
-DATA int8Constant11<>+4(SB)/1, $0x01
-DATA int8Constant11<>+5(SB)/1, $0x80
-DATA int8Constant11<>+6(SB)/1, $0x80
+DATA int8Constant11<>+4(SB)/1, $0x00
+DATA int8Constant11<>+5(SB)/1, $0x00
+DATA int8Constant11<>+6(SB)/1, $0x00
 DATA int8Constant11<>+7(SB)/1, $0x80
-DATA int8Constant11<>+8(SB)/1, $0x02
-DATA int8Constant11<>+9(SB)/1, $0x80
-DATA int8Constant11<>+10(SB)/1, $0x80
+DATA int8Constant11<>+8(SB)/1, $0x00
+DATA int8Constant11<>+9(SB)/1, $0x00
+DATA int8Constant11<>+10(SB)/1, $0x00
 DATA int8Constant11<>+11(SB)/1, $0x80
-DATA int8Constant11<>+12(SB)/1, $0x03
-DATA int8Constant11<>+13(SB)/1, $0x80
-DATA int8Constant11<>+14(SB)/1, $0x80
+DATA int8Constant11<>+12(SB)/1, $0x00
+DATA int8Constant11<>+13(SB)/1, $0x00
+DATA int8Constant11<>+14(SB)/1, $0x00
 DATA int8Constant11<>+15(SB)/1, $0x80
-DATA int8Constant11<>+16(SB)/1, $0x08
-DATA int8Constant11<>+17(SB)/1, $0x80
-DATA int8Constant11<>+18(SB)/1, $0x80
+DATA int8Constant11<>+16(SB)/1, $0x00
+DATA int8Constant11<>+17(SB)/1, $0x00
+DATA int8Constant11<>+18(SB)/1, $0x00
 DATA int8Constant11<>+19(SB)/1, $0x80
-DATA int8Constant11<>+20(SB)/1, $0x09
-DATA int8Constant11<>+21(SB)/1, $0x80
-DATA int8Constant11<>+22(SB)/1, $0x80
+DATA int8Constant11<>+20(SB)/1, $0x00
+DATA int8Constant11<>+21(SB)/1, $0x00
+DATA int8Constant11<>+22(SB)/1, $0x00
 DATA int8Constant11<>+23(SB)/1, $0x80
-DATA int8Constant11<>+24(SB)/1, $0x0a
-DATA int8Constant11<>+25(SB)/1, $0x80
-DATA int8Constant11<>+26(SB)/1, $0x80
+DATA int8Constant11<>+24(SB)/1, $0x00
+DATA int8Constant11<>+25(SB)/1, $0x00
+DATA int8Constant11<>+26(SB)/1, $0x00
 DATA int8Constant11<>+27(SB)/1, $0x80
-DATA int8Constant11<>+28(SB)/1, $0x0b
-DATA int8Constant11<>+29(SB)/1, $0x80
-DATA int8Constant11<>+30(SB)/1, $0x80
+DATA int8Constant11<>+28(SB)/1, $0x00
+DATA int8Constant11<>+29(SB)/1, $0x00
+DATA int8Constant11<>+30(SB)/1, $0x00
 DATA int8Constant11<>+31(SB)/1, $0x80
 GLOBL int8Constant11<>(SB), RODATA|NOPTR, $32
 
@@ -8472,3 +17214,2077 @@ DATA int8Constant34<>+29(SB)/1, $0x00
 DATA int8Constant34<>+30(SB)/1, $0x40
 DATA int8Constant34<>+31(SB)/1, $0x00
 GLOBL int8Constant34<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant35<>+0(SB)/1, $0x56
+DATA int8Constant35<>+1(SB)/1, $0x56
+DATA int8Constant35<>+2(SB)/1, $0x56
+DATA int8Constant35<>+3(SB)/1, $0x56
+DATA int8Constant35<>+4(SB)/1, $0x56
+DATA int8Constant35<>+5(SB)/1, $0x56
+DATA int8Constant35<>+6(SB)/1, $0x56
+DATA int8Constant35<>+7(SB)/1, $0x56
+DATA int8Constant35<>+8(SB)/1, $0x56
+DATA int8Constant35<>+9(SB)/1, $0x56
+DATA int8Constant35<>+10(SB)/1, $0x56
+DATA int8Constant35<>+11(SB)/1, $0x56
+DATA int8Constant35<>+12(SB)/1, $0x56
+DATA int8Constant35<>+13(SB)/1, $0x56
+DATA int8Constant35<>+14(SB)/1, $0x56
+DATA int8Constant35<>+15(SB)/1, $0x56
+DATA int8Constant35<>+16(SB)/1, $0x56
+DATA int8Constant35<>+17(SB)/1, $0x56
+DATA int8Constant35<>+18(SB)/1, $0x56
+DATA int8Constant35<>+19(SB)/1, $0x56
+DATA int8Constant35<>+20(SB)/1, $0x56
+DATA int8Constant35<>+21(SB)/1, $0x56
+DATA int8Constant35<>+22(SB)/1, $0x56
+DATA int8Constant35<>+23(SB)/1, $0x56
+DATA int8Constant35<>+24(SB)/1, $0x56
+DATA int8Constant35<>+25(SB)/1, $0x56
+DATA int8Constant35<>+26(SB)/1, $0x56
+DATA int8Constant35<>+27(SB)/1, $0x56
+DATA int8Constant35<>+28(SB)/1, $0x56
+DATA int8Constant35<>+29(SB)/1, $0x56
+DATA int8Constant35<>+30(SB)/1, $0x56
+DATA int8Constant35<>+31(SB)/1, $0x56
+GLOBL int8Constant35<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant36<>+0(SB)/1, $0xab
+DATA int8Constant36<>+1(SB)/1, $0xab
+DATA int8Constant36<>+2(SB)/1, $0xab
+DATA int8Constant36<>+3(SB)/1, $0xab
+DATA int8Constant36<>+4(SB)/1, $0xab
+DATA int8Constant36<>+5(SB)/1, $0xab
+DATA int8Constant36<>+6(SB)/1, $0xab
+DATA int8Constant36<>+7(SB)/1, $0xab
+DATA int8Constant36<>+8(SB)/1, $0xab
+DATA int8Constant36<>+9(SB)/1, $0xab
+DATA int8Constant36<>+10(SB)/1, $0xab
+DATA int8Constant36<>+11(SB)/1, $0xab
+DATA int8Constant36<>+12(SB)/1, $0xab
+DATA int8Constant36<>+13(SB)/1, $0xab
+DATA int8Constant36<>+14(SB)/1, $0xab
+DATA int8Constant36<>+15(SB)/1, $0xab
+DATA int8Constant36<>+16(SB)/1, $0xab
+DATA int8Constant36<>+17(SB)/1, $0xab
+DATA int8Constant36<>+18(SB)/1, $0xab
+DATA int8Constant36<>+19(SB)/1, $0xab
+DATA int8Constant36<>+20(SB)/1, $0xab
+DATA int8Constant36<>+21(SB)/1, $0xab
+DATA int8Constant36<>+22(SB)/1, $0xab
+DATA int8Constant36<>+23(SB)/1, $0xab
+DATA int8Constant36<>+24(SB)/1, $0xab
+DATA int8Constant36<>+25(SB)/1, $0xab
+DATA int8Constant36<>+26(SB)/1, $0xab
+DATA int8Constant36<>+27(SB)/1, $0xab
+DATA int8Constant36<>+28(SB)/1, $0xab
+DATA int8Constant36<>+29(SB)/1, $0xab
+DATA int8Constant36<>+30(SB)/1, $0xab
+DATA int8Constant36<>+31(SB)/1, $0xab
+GLOBL int8Constant36<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant37<>+0(SB)/1, $0xff
+DATA int8Constant37<>+1(SB)/1, $0x00
+DATA int8Constant37<>+2(SB)/1, $0xff
+DATA int8Constant37<>+3(SB)/1, $0x00
+DATA int8Constant37<>+4(SB)/1, $0xff
+DATA int8Constant37<>+5(SB)/1, $0x00
+DATA int8Constant37<>+6(SB)/1, $0xff
+DATA int8Constant37<>+7(SB)/1, $0x00
+DATA int8Constant37<>+8(SB)/1, $0xff
+DATA int8Constant37<>+9(SB)/1, $0x00
+DATA int8Constant37<>+10(SB)/1, $0xff
+DATA int8Constant37<>+11(SB)/1, $0x00
+DATA int8Constant37<>+12(SB)/1, $0xff
+DATA int8Constant37<>+13(SB)/1, $0x00
+DATA int8Constant37<>+14(SB)/1, $0xff
+DATA int8Constant37<>+15(SB)/1, $0x00
+DATA int8Constant37<>+16(SB)/1, $0xff
+DATA int8Constant37<>+17(SB)/1, $0x00
+DATA int8Constant37<>+18(SB)/1, $0xff
+DATA int8Constant37<>+19(SB)/1, $0x00
+DATA int8Constant37<>+20(SB)/1, $0xff
+DATA int8Constant37<>+21(SB)/1, $0x00
+DATA int8Constant37<>+22(SB)/1, $0xff
+DATA int8Constant37<>+23(SB)/1, $0x00
+DATA int8Constant37<>+24(SB)/1, $0xff
+DATA int8Constant37<>+25(SB)/1, $0x00
+DATA int8Constant37<>+26(SB)/1, $0xff
+DATA int8Constant37<>+27(SB)/1, $0x00
+DATA int8Constant37<>+28(SB)/1, $0xff
+DATA int8Constant37<>+29(SB)/1, $0x00
+DATA int8Constant37<>+30(SB)/1, $0xff
+DATA int8Constant37<>+31(SB)/1, $0x00
+GLOBL int8Constant37<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant38<>+0(SB)/1, $0x01
+DATA int8Constant38<>+1(SB)/1, $0x00
+DATA int8Constant38<>+2(SB)/1, $0x01
+DATA int8Constant38<>+3(SB)/1, $0x00
+DATA int8Constant38<>+4(SB)/1, $0x01
+DATA int8Constant38<>+5(SB)/1, $0x00
+DATA int8Constant38<>+6(SB)/1, $0x01
+DATA int8Constant38<>+7(SB)/1, $0x00
+DATA int8Constant38<>+8(SB)/1, $0x01
+DATA int8Constant38<>+9(SB)/1, $0x00
+DATA int8Constant38<>+10(SB)/1, $0x01
+DATA int8Constant38<>+11(SB)/1, $0x00
+DATA int8Constant38<>+12(SB)/1, $0x01
+DATA int8Constant38<>+13(SB)/1, $0x00
+DATA int8Constant38<>+14(SB)/1, $0x01
+DATA int8Constant38<>+15(SB)/1, $0x00
+DATA int8Constant38<>+16(SB)/1, $0x03
+DATA int8Constant38<>+17(SB)/1, $0x00
+DATA int8Constant38<>+18(SB)/1, $0x03
+DATA int8Constant38<>+19(SB)/1, $0x00
+DATA int8Constant38<>+20(SB)/1, $0x03
+DATA int8Constant38<>+21(SB)/1, $0x00
+DATA int8Constant38<>+22(SB)/1, $0x03
+DATA int8Constant38<>+23(SB)/1, $0x00
+DATA int8Constant38<>+24(SB)/1, $0x03
+DATA int8Constant38<>+25(SB)/1, $0x00
+DATA int8Constant38<>+26(SB)/1, $0x03
+DATA int8Constant38<>+27(SB)/1, $0x00
+DATA int8Constant38<>+28(SB)/1, $0x03
+DATA int8Constant38<>+29(SB)/1, $0x00
+DATA int8Constant38<>+30(SB)/1, $0x03
+DATA int8Constant38<>+31(SB)/1, $0x00
+GLOBL int8Constant38<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant39<>+0(SB)/1, $0x03
+DATA int8Constant39<>+1(SB)/1, $0x00
+DATA int8Constant39<>+2(SB)/1, $0x03
+DATA int8Constant39<>+3(SB)/1, $0x00
+DATA int8Constant39<>+4(SB)/1, $0x03
+DATA int8Constant39<>+5(SB)/1, $0x00
+DATA int8Constant39<>+6(SB)/1, $0x03
+DATA int8Constant39<>+7(SB)/1, $0x00
+DATA int8Constant39<>+8(SB)/1, $0x03
+DATA int8Constant39<>+9(SB)/1, $0x00
+DATA int8Constant39<>+10(SB)/1, $0x03
+DATA int8Constant39<>+11(SB)/1, $0x00
+DATA int8Constant39<>+12(SB)/1, $0x03
+DATA int8Constant39<>+13(SB)/1, $0x00
+DATA int8Constant39<>+14(SB)/1, $0x03
+DATA int8Constant39<>+15(SB)/1, $0x00
+DATA int8Constant39<>+16(SB)/1, $0x03
+DATA int8Constant39<>+17(SB)/1, $0x00
+DATA int8Constant39<>+18(SB)/1, $0x03
+DATA int8Constant39<>+19(SB)/1, $0x00
+DATA int8Constant39<>+20(SB)/1, $0x03
+DATA int8Constant39<>+21(SB)/1, $0x00
+DATA int8Constant39<>+22(SB)/1, $0x03
+DATA int8Constant39<>+23(SB)/1, $0x00
+DATA int8Constant39<>+24(SB)/1, $0x03
+DATA int8Constant39<>+25(SB)/1, $0x00
+DATA int8Constant39<>+26(SB)/1, $0x03
+DATA int8Constant39<>+27(SB)/1, $0x00
+DATA int8Constant39<>+28(SB)/1, $0x03
+DATA int8Constant39<>+29(SB)/1, $0x00
+DATA int8Constant39<>+30(SB)/1, $0x03
+DATA int8Constant39<>+31(SB)/1, $0x00
+GLOBL int8Constant39<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant40<>+0(SB)/1, $0x09
+DATA int8Constant40<>+1(SB)/1, $0x00
+DATA int8Constant40<>+2(SB)/1, $0x09
+DATA int8Constant40<>+3(SB)/1, $0x00
+DATA int8Constant40<>+4(SB)/1, $0x09
+DATA int8Constant40<>+5(SB)/1, $0x00
+DATA int8Constant40<>+6(SB)/1, $0x09
+DATA int8Constant40<>+7(SB)/1, $0x00
+DATA int8Constant40<>+8(SB)/1, $0x09
+DATA int8Constant40<>+9(SB)/1, $0x00
+DATA int8Constant40<>+10(SB)/1, $0x09
+DATA int8Constant40<>+11(SB)/1, $0x00
+DATA int8Constant40<>+12(SB)/1, $0x09
+DATA int8Constant40<>+13(SB)/1, $0x00
+DATA int8Constant40<>+14(SB)/1, $0x09
+DATA int8Constant40<>+15(SB)/1, $0x00
+DATA int8Constant40<>+16(SB)/1, $0x09
+DATA int8Constant40<>+17(SB)/1, $0x00
+DATA int8Constant40<>+18(SB)/1, $0x09
+DATA int8Constant40<>+19(SB)/1, $0x00
+DATA int8Constant40<>+20(SB)/1, $0x09
+DATA int8Constant40<>+21(SB)/1, $0x00
+DATA int8Constant40<>+22(SB)/1, $0x09
+DATA int8Constant40<>+23(SB)/1, $0x00
+DATA int8Constant40<>+24(SB)/1, $0x09
+DATA int8Constant40<>+25(SB)/1, $0x00
+DATA int8Constant40<>+26(SB)/1, $0x09
+DATA int8Constant40<>+27(SB)/1, $0x00
+DATA int8Constant40<>+28(SB)/1, $0x09
+DATA int8Constant40<>+29(SB)/1, $0x00
+DATA int8Constant40<>+30(SB)/1, $0x09
+DATA int8Constant40<>+31(SB)/1, $0x00
+GLOBL int8Constant40<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant41<>+0(SB)/1, $0x09
+DATA int8Constant41<>+1(SB)/1, $0x00
+DATA int8Constant41<>+2(SB)/1, $0x09
+DATA int8Constant41<>+3(SB)/1, $0x00
+DATA int8Constant41<>+4(SB)/1, $0x09
+DATA int8Constant41<>+5(SB)/1, $0x00
+DATA int8Constant41<>+6(SB)/1, $0x09
+DATA int8Constant41<>+7(SB)/1, $0x00
+DATA int8Constant41<>+8(SB)/1, $0x09
+DATA int8Constant41<>+9(SB)/1, $0x00
+DATA int8Constant41<>+10(SB)/1, $0x09
+DATA int8Constant41<>+11(SB)/1, $0x00
+DATA int8Constant41<>+12(SB)/1, $0x09
+DATA int8Constant41<>+13(SB)/1, $0x00
+DATA int8Constant41<>+14(SB)/1, $0x09
+DATA int8Constant41<>+15(SB)/1, $0x00
+DATA int8Constant41<>+16(SB)/1, $0x1b
+DATA int8Constant41<>+17(SB)/1, $0x00
+DATA int8Constant41<>+18(SB)/1, $0x1b
+DATA int8Constant41<>+19(SB)/1, $0x00
+DATA int8Constant41<>+20(SB)/1, $0x1b
+DATA int8Constant41<>+21(SB)/1, $0x00
+DATA int8Constant41<>+22(SB)/1, $0x1b
+DATA int8Constant41<>+23(SB)/1, $0x00
+DATA int8Constant41<>+24(SB)/1, $0x1b
+DATA int8Constant41<>+25(SB)/1, $0x00
+DATA int8Constant41<>+26(SB)/1, $0x1b
+DATA int8Constant41<>+27(SB)/1, $0x00
+DATA int8Constant41<>+28(SB)/1, $0x1b
+DATA int8Constant41<>+29(SB)/1, $0x00
+DATA int8Constant41<>+30(SB)/1, $0x1b
+DATA int8Constant41<>+31(SB)/1, $0x00
+GLOBL int8Constant41<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant42<>+0(SB)/1, $0x1b
+DATA int8Constant42<>+1(SB)/1, $0x00
+DATA int8Constant42<>+2(SB)/1, $0x1b
+DATA int8Constant42<>+3(SB)/1, $0x00
+DATA int8Constant42<>+4(SB)/1, $0x1b
+DATA int8Constant42<>+5(SB)/1, $0x00
+DATA int8Constant42<>+6(SB)/1, $0x1b
+DATA int8Constant42<>+7(SB)/1, $0x00
+DATA int8Constant42<>+8(SB)/1, $0x1b
+DATA int8Constant42<>+9(SB)/1, $0x00
+DATA int8Constant42<>+10(SB)/1, $0x1b
+DATA int8Constant42<>+11(SB)/1, $0x00
+DATA int8Constant42<>+12(SB)/1, $0x1b
+DATA int8Constant42<>+13(SB)/1, $0x00
+DATA int8Constant42<>+14(SB)/1, $0x1b
+DATA int8Constant42<>+15(SB)/1, $0x00
+DATA int8Constant42<>+16(SB)/1, $0x1b
+DATA int8Constant42<>+17(SB)/1, $0x00
+DATA int8Constant42<>+18(SB)/1, $0x1b
+DATA int8Constant42<>+19(SB)/1, $0x00
+DATA int8Constant42<>+20(SB)/1, $0x1b
+DATA int8Constant42<>+21(SB)/1, $0x00
+DATA int8Constant42<>+22(SB)/1, $0x1b
+DATA int8Constant42<>+23(SB)/1, $0x00
+DATA int8Constant42<>+24(SB)/1, $0x1b
+DATA int8Constant42<>+25(SB)/1, $0x00
+DATA int8Constant42<>+26(SB)/1, $0x1b
+DATA int8Constant42<>+27(SB)/1, $0x00
+DATA int8Constant42<>+28(SB)/1, $0x1b
+DATA int8Constant42<>+29(SB)/1, $0x00
+DATA int8Constant42<>+30(SB)/1, $0x1b
+DATA int8Constant42<>+31(SB)/1, $0x00
+GLOBL int8Constant42<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant43<>+0(SB)/1, $0x51
+DATA int8Constant43<>+1(SB)/1, $0x00
+DATA int8Constant43<>+2(SB)/1, $0x51
+DATA int8Constant43<>+3(SB)/1, $0x00
+DATA int8Constant43<>+4(SB)/1, $0x51
+DATA int8Constant43<>+5(SB)/1, $0x00
+DATA int8Constant43<>+6(SB)/1, $0x51
+DATA int8Constant43<>+7(SB)/1, $0x00
+DATA int8Constant43<>+8(SB)/1, $0x51
+DATA int8Constant43<>+9(SB)/1, $0x00
+DATA int8Constant43<>+10(SB)/1, $0x51
+DATA int8Constant43<>+11(SB)/1, $0x00
+DATA int8Constant43<>+12(SB)/1, $0x51
+DATA int8Constant43<>+13(SB)/1, $0x00
+DATA int8Constant43<>+14(SB)/1, $0x51
+DATA int8Constant43<>+15(SB)/1, $0x00
+DATA int8Constant43<>+16(SB)/1, $0x51
+DATA int8Constant43<>+17(SB)/1, $0x00
+DATA int8Constant43<>+18(SB)/1, $0x51
+DATA int8Constant43<>+19(SB)/1, $0x00
+DATA int8Constant43<>+20(SB)/1, $0x51
+DATA int8Constant43<>+21(SB)/1, $0x00
+DATA int8Constant43<>+22(SB)/1, $0x51
+DATA int8Constant43<>+23(SB)/1, $0x00
+DATA int8Constant43<>+24(SB)/1, $0x51
+DATA int8Constant43<>+25(SB)/1, $0x00
+DATA int8Constant43<>+26(SB)/1, $0x51
+DATA int8Constant43<>+27(SB)/1, $0x00
+DATA int8Constant43<>+28(SB)/1, $0x51
+DATA int8Constant43<>+29(SB)/1, $0x00
+DATA int8Constant43<>+30(SB)/1, $0x51
+DATA int8Constant43<>+31(SB)/1, $0x00
+GLOBL int8Constant43<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant44<>+0(SB)/1, $0x00
+DATA int8Constant44<>+1(SB)/1, $0x01
+DATA int8Constant44<>+2(SB)/1, $0x02
+DATA int8Constant44<>+3(SB)/1, $0x03
+DATA int8Constant44<>+4(SB)/1, $0x04
+DATA int8Constant44<>+5(SB)/1, $0x05
+DATA int8Constant44<>+6(SB)/1, $0x06
+DATA int8Constant44<>+7(SB)/1, $0x07
+DATA int8Constant44<>+8(SB)/1, $0x08
+DATA int8Constant44<>+9(SB)/1, $0x09
+DATA int8Constant44<>+10(SB)/1, $0x0a
+DATA int8Constant44<>+11(SB)/1, $0x0b
+DATA int8Constant44<>+12(SB)/1, $0x0c
+DATA int8Constant44<>+13(SB)/1, $0x0d
+DATA int8Constant44<>+14(SB)/1, $0x0e
+DATA int8Constant44<>+15(SB)/1, $0x0f
+DATA int8Constant44<>+16(SB)/1, $0x0a
+DATA int8Constant44<>+17(SB)/1, $0x0b
+DATA int8Constant44<>+18(SB)/1, $0x0c
+DATA int8Constant44<>+19(SB)/1, $0x0d
+DATA int8Constant44<>+20(SB)/1, $0x0a
+DATA int8Constant44<>+21(SB)/1, $0x0b
+DATA int8Constant44<>+22(SB)/1, $0x0c
+DATA int8Constant44<>+23(SB)/1, $0x0d
+DATA int8Constant44<>+24(SB)/1, $0x0a
+DATA int8Constant44<>+25(SB)/1, $0x0b
+DATA int8Constant44<>+26(SB)/1, $0x0c
+DATA int8Constant44<>+27(SB)/1, $0x0d
+DATA int8Constant44<>+28(SB)/1, $0x0a
+DATA int8Constant44<>+29(SB)/1, $0x0b
+DATA int8Constant44<>+30(SB)/1, $0x0c
+DATA int8Constant44<>+31(SB)/1, $0x0d
+GLOBL int8Constant44<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant45<>+0(SB)/1, $0x51
+DATA int8Constant45<>+1(SB)/1, $0x00
+DATA int8Constant45<>+2(SB)/1, $0x51
+DATA int8Constant45<>+3(SB)/1, $0x00
+DATA int8Constant45<>+4(SB)/1, $0x51
+DATA int8Constant45<>+5(SB)/1, $0x00
+DATA int8Constant45<>+6(SB)/1, $0x51
+DATA int8Constant45<>+7(SB)/1, $0x00
+DATA int8Constant45<>+8(SB)/1, $0x51
+DATA int8Constant45<>+9(SB)/1, $0x00
+DATA int8Constant45<>+10(SB)/1, $0x51
+DATA int8Constant45<>+11(SB)/1, $0x00
+DATA int8Constant45<>+12(SB)/1, $0x51
+DATA int8Constant45<>+13(SB)/1, $0x00
+DATA int8Constant45<>+14(SB)/1, $0x51
+DATA int8Constant45<>+15(SB)/1, $0x00
+DATA int8Constant45<>+16(SB)/1, $0x01
+DATA int8Constant45<>+17(SB)/1, $0x00
+DATA int8Constant45<>+18(SB)/1, $0x01
+DATA int8Constant45<>+19(SB)/1, $0x00
+DATA int8Constant45<>+20(SB)/1, $0x03
+DATA int8Constant45<>+21(SB)/1, $0x00
+DATA int8Constant45<>+22(SB)/1, $0x03
+DATA int8Constant45<>+23(SB)/1, $0x00
+DATA int8Constant45<>+24(SB)/1, $0x09
+DATA int8Constant45<>+25(SB)/1, $0x00
+DATA int8Constant45<>+26(SB)/1, $0x09
+DATA int8Constant45<>+27(SB)/1, $0x00
+DATA int8Constant45<>+28(SB)/1, $0x1b
+DATA int8Constant45<>+29(SB)/1, $0x00
+DATA int8Constant45<>+30(SB)/1, $0x1b
+DATA int8Constant45<>+31(SB)/1, $0x00
+GLOBL int8Constant45<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant46<>+0(SB)/1, $0x00
+DATA int8Constant46<>+1(SB)/1, $0x00
+DATA int8Constant46<>+2(SB)/1, $0x00
+DATA int8Constant46<>+3(SB)/1, $0x00
+DATA int8Constant46<>+4(SB)/1, $0x00
+DATA int8Constant46<>+5(SB)/1, $0x00
+DATA int8Constant46<>+6(SB)/1, $0x00
+DATA int8Constant46<>+7(SB)/1, $0x00
+DATA int8Constant46<>+8(SB)/1, $0x04
+DATA int8Constant46<>+9(SB)/1, $0x00
+DATA int8Constant46<>+10(SB)/1, $0x00
+DATA int8Constant46<>+11(SB)/1, $0x00
+DATA int8Constant46<>+12(SB)/1, $0x00
+DATA int8Constant46<>+13(SB)/1, $0x00
+DATA int8Constant46<>+14(SB)/1, $0x00
+DATA int8Constant46<>+15(SB)/1, $0x00
+DATA int8Constant46<>+16(SB)/1, $0x00
+DATA int8Constant46<>+17(SB)/1, $0x00
+DATA int8Constant46<>+18(SB)/1, $0x00
+DATA int8Constant46<>+19(SB)/1, $0x00
+DATA int8Constant46<>+20(SB)/1, $0x00
+DATA int8Constant46<>+21(SB)/1, $0x00
+DATA int8Constant46<>+22(SB)/1, $0x00
+DATA int8Constant46<>+23(SB)/1, $0x00
+DATA int8Constant46<>+24(SB)/1, $0x04
+DATA int8Constant46<>+25(SB)/1, $0x00
+DATA int8Constant46<>+26(SB)/1, $0x00
+DATA int8Constant46<>+27(SB)/1, $0x00
+DATA int8Constant46<>+28(SB)/1, $0x00
+DATA int8Constant46<>+29(SB)/1, $0x00
+DATA int8Constant46<>+30(SB)/1, $0x00
+DATA int8Constant46<>+31(SB)/1, $0x00
+GLOBL int8Constant46<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant47<>+0(SB)/1, $0x00
+DATA int8Constant47<>+1(SB)/1, $0x01
+DATA int8Constant47<>+2(SB)/1, $0x02
+DATA int8Constant47<>+3(SB)/1, $0x03
+DATA int8Constant47<>+4(SB)/1, $0x04
+DATA int8Constant47<>+5(SB)/1, $0x05
+DATA int8Constant47<>+6(SB)/1, $0x06
+DATA int8Constant47<>+7(SB)/1, $0x07
+DATA int8Constant47<>+8(SB)/1, $0x00
+DATA int8Constant47<>+9(SB)/1, $0x01
+DATA int8Constant47<>+10(SB)/1, $0x02
+DATA int8Constant47<>+11(SB)/1, $0x03
+DATA int8Constant47<>+12(SB)/1, $0x04
+DATA int8Constant47<>+13(SB)/1, $0x05
+DATA int8Constant47<>+14(SB)/1, $0x06
+DATA int8Constant47<>+15(SB)/1, $0x07
+DATA int8Constant47<>+16(SB)/1, $0x08
+DATA int8Constant47<>+17(SB)/1, $0x09
+DATA int8Constant47<>+18(SB)/1, $0x0a
+DATA int8Constant47<>+19(SB)/1, $0x0b
+DATA int8Constant47<>+20(SB)/1, $0x0c
+DATA int8Constant47<>+21(SB)/1, $0x0d
+DATA int8Constant47<>+22(SB)/1, $0x0e
+DATA int8Constant47<>+23(SB)/1, $0x0f
+DATA int8Constant47<>+24(SB)/1, $0x08
+DATA int8Constant47<>+25(SB)/1, $0x09
+DATA int8Constant47<>+26(SB)/1, $0x0a
+DATA int8Constant47<>+27(SB)/1, $0x0b
+DATA int8Constant47<>+28(SB)/1, $0x0c
+DATA int8Constant47<>+29(SB)/1, $0x0d
+DATA int8Constant47<>+30(SB)/1, $0x0e
+DATA int8Constant47<>+31(SB)/1, $0x0f
+GLOBL int8Constant47<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant48<>+0(SB)/1, $0x7f
+DATA int8Constant48<>+1(SB)/1, $0x00
+DATA int8Constant48<>+2(SB)/1, $0x00
+DATA int8Constant48<>+3(SB)/1, $0x00
+DATA int8Constant48<>+4(SB)/1, $0x7f
+DATA int8Constant48<>+5(SB)/1, $0x00
+DATA int8Constant48<>+6(SB)/1, $0x00
+DATA int8Constant48<>+7(SB)/1, $0x00
+DATA int8Constant48<>+8(SB)/1, $0x7f
+DATA int8Constant48<>+9(SB)/1, $0x00
+DATA int8Constant48<>+10(SB)/1, $0x00
+DATA int8Constant48<>+11(SB)/1, $0x00
+DATA int8Constant48<>+12(SB)/1, $0x7f
+DATA int8Constant48<>+13(SB)/1, $0x00
+DATA int8Constant48<>+14(SB)/1, $0x00
+DATA int8Constant48<>+15(SB)/1, $0x00
+DATA int8Constant48<>+16(SB)/1, $0x7f
+DATA int8Constant48<>+17(SB)/1, $0x00
+DATA int8Constant48<>+18(SB)/1, $0x00
+DATA int8Constant48<>+19(SB)/1, $0x00
+DATA int8Constant48<>+20(SB)/1, $0x7f
+DATA int8Constant48<>+21(SB)/1, $0x00
+DATA int8Constant48<>+22(SB)/1, $0x00
+DATA int8Constant48<>+23(SB)/1, $0x00
+DATA int8Constant48<>+24(SB)/1, $0x7f
+DATA int8Constant48<>+25(SB)/1, $0x00
+DATA int8Constant48<>+26(SB)/1, $0x00
+DATA int8Constant48<>+27(SB)/1, $0x00
+DATA int8Constant48<>+28(SB)/1, $0x7f
+DATA int8Constant48<>+29(SB)/1, $0x00
+DATA int8Constant48<>+30(SB)/1, $0x00
+DATA int8Constant48<>+31(SB)/1, $0x00
+GLOBL int8Constant48<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant49<>+0(SB)/1, $0x00
+DATA int8Constant49<>+1(SB)/1, $0x00
+DATA int8Constant49<>+2(SB)/1, $0x00
+DATA int8Constant49<>+3(SB)/1, $0x7b
+DATA int8Constant49<>+4(SB)/1, $0x00
+DATA int8Constant49<>+5(SB)/1, $0x00
+DATA int8Constant49<>+6(SB)/1, $0x00
+DATA int8Constant49<>+7(SB)/1, $0x7b
+DATA int8Constant49<>+8(SB)/1, $0x00
+DATA int8Constant49<>+9(SB)/1, $0x00
+DATA int8Constant49<>+10(SB)/1, $0x00
+DATA int8Constant49<>+11(SB)/1, $0x7b
+DATA int8Constant49<>+12(SB)/1, $0x00
+DATA int8Constant49<>+13(SB)/1, $0x00
+DATA int8Constant49<>+14(SB)/1, $0x00
+DATA int8Constant49<>+15(SB)/1, $0x7b
+DATA int8Constant49<>+16(SB)/1, $0x00
+DATA int8Constant49<>+17(SB)/1, $0x00
+DATA int8Constant49<>+18(SB)/1, $0x00
+DATA int8Constant49<>+19(SB)/1, $0x7b
+DATA int8Constant49<>+20(SB)/1, $0x00
+DATA int8Constant49<>+21(SB)/1, $0x00
+DATA int8Constant49<>+22(SB)/1, $0x00
+DATA int8Constant49<>+23(SB)/1, $0x7b
+DATA int8Constant49<>+24(SB)/1, $0x00
+DATA int8Constant49<>+25(SB)/1, $0x00
+DATA int8Constant49<>+26(SB)/1, $0x00
+DATA int8Constant49<>+27(SB)/1, $0x7b
+DATA int8Constant49<>+28(SB)/1, $0x00
+DATA int8Constant49<>+29(SB)/1, $0x00
+DATA int8Constant49<>+30(SB)/1, $0x00
+DATA int8Constant49<>+31(SB)/1, $0x7b
+GLOBL int8Constant49<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant50<>+0(SB)/1, $0x00
+DATA int8Constant50<>+1(SB)/1, $0x02
+DATA int8Constant50<>+2(SB)/1, $0x00
+DATA int8Constant50<>+3(SB)/1, $0x02
+DATA int8Constant50<>+4(SB)/1, $0x00
+DATA int8Constant50<>+5(SB)/1, $0x02
+DATA int8Constant50<>+6(SB)/1, $0x00
+DATA int8Constant50<>+7(SB)/1, $0x02
+DATA int8Constant50<>+8(SB)/1, $0x00
+DATA int8Constant50<>+9(SB)/1, $0x02
+DATA int8Constant50<>+10(SB)/1, $0x00
+DATA int8Constant50<>+11(SB)/1, $0x02
+DATA int8Constant50<>+12(SB)/1, $0x00
+DATA int8Constant50<>+13(SB)/1, $0x02
+DATA int8Constant50<>+14(SB)/1, $0x00
+DATA int8Constant50<>+15(SB)/1, $0x02
+DATA int8Constant50<>+16(SB)/1, $0x00
+DATA int8Constant50<>+17(SB)/1, $0x02
+DATA int8Constant50<>+18(SB)/1, $0x00
+DATA int8Constant50<>+19(SB)/1, $0x02
+DATA int8Constant50<>+20(SB)/1, $0x00
+DATA int8Constant50<>+21(SB)/1, $0x02
+DATA int8Constant50<>+22(SB)/1, $0x00
+DATA int8Constant50<>+23(SB)/1, $0x02
+DATA int8Constant50<>+24(SB)/1, $0x00
+DATA int8Constant50<>+25(SB)/1, $0x02
+DATA int8Constant50<>+26(SB)/1, $0x00
+DATA int8Constant50<>+27(SB)/1, $0x02
+DATA int8Constant50<>+28(SB)/1, $0x00
+DATA int8Constant50<>+29(SB)/1, $0x02
+DATA int8Constant50<>+30(SB)/1, $0x00
+DATA int8Constant50<>+31(SB)/1, $0x02
+GLOBL int8Constant50<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant51<>+0(SB)/1, $0x01
+DATA int8Constant51<>+1(SB)/1, $0x01
+DATA int8Constant51<>+2(SB)/1, $0x01
+DATA int8Constant51<>+3(SB)/1, $0x01
+DATA int8Constant51<>+4(SB)/1, $0x01
+DATA int8Constant51<>+5(SB)/1, $0x01
+DATA int8Constant51<>+6(SB)/1, $0x01
+DATA int8Constant51<>+7(SB)/1, $0x01
+DATA int8Constant51<>+8(SB)/1, $0x01
+DATA int8Constant51<>+9(SB)/1, $0x01
+DATA int8Constant51<>+10(SB)/1, $0x01
+DATA int8Constant51<>+11(SB)/1, $0x01
+DATA int8Constant51<>+12(SB)/1, $0x01
+DATA int8Constant51<>+13(SB)/1, $0x01
+DATA int8Constant51<>+14(SB)/1, $0x01
+DATA int8Constant51<>+15(SB)/1, $0x01
+DATA int8Constant51<>+16(SB)/1, $0x01
+DATA int8Constant51<>+17(SB)/1, $0x01
+DATA int8Constant51<>+18(SB)/1, $0x01
+DATA int8Constant51<>+19(SB)/1, $0x01
+DATA int8Constant51<>+20(SB)/1, $0x01
+DATA int8Constant51<>+21(SB)/1, $0x01
+DATA int8Constant51<>+22(SB)/1, $0x01
+DATA int8Constant51<>+23(SB)/1, $0x01
+DATA int8Constant51<>+24(SB)/1, $0x01
+DATA int8Constant51<>+25(SB)/1, $0x01
+DATA int8Constant51<>+26(SB)/1, $0x01
+DATA int8Constant51<>+27(SB)/1, $0x01
+DATA int8Constant51<>+28(SB)/1, $0x01
+DATA int8Constant51<>+29(SB)/1, $0x01
+DATA int8Constant51<>+30(SB)/1, $0x01
+DATA int8Constant51<>+31(SB)/1, $0x01
+GLOBL int8Constant51<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant52<>+0(SB)/1, $0x00
+DATA int8Constant52<>+1(SB)/1, $0x01
+DATA int8Constant52<>+2(SB)/1, $0x02
+DATA int8Constant52<>+3(SB)/1, $0x03
+DATA int8Constant52<>+4(SB)/1, $0x01
+DATA int8Constant52<>+5(SB)/1, $0x02
+DATA int8Constant52<>+6(SB)/1, $0x03
+DATA int8Constant52<>+7(SB)/1, $0x04
+DATA int8Constant52<>+8(SB)/1, $0x02
+DATA int8Constant52<>+9(SB)/1, $0x03
+DATA int8Constant52<>+10(SB)/1, $0x04
+DATA int8Constant52<>+11(SB)/1, $0x05
+DATA int8Constant52<>+12(SB)/1, $0x03
+DATA int8Constant52<>+13(SB)/1, $0x04
+DATA int8Constant52<>+14(SB)/1, $0x05
+DATA int8Constant52<>+15(SB)/1, $0x06
+DATA int8Constant52<>+16(SB)/1, $0x00
+DATA int8Constant52<>+17(SB)/1, $0x01
+DATA int8Constant52<>+18(SB)/1, $0x02
+DATA int8Constant52<>+19(SB)/1, $0x03
+DATA int8Constant52<>+20(SB)/1, $0x01
+DATA int8Constant52<>+21(SB)/1, $0x02
+DATA int8Constant52<>+22(SB)/1, $0x03
+DATA int8Constant52<>+23(SB)/1, $0x04
+DATA int8Constant52<>+24(SB)/1, $0x02
+DATA int8Constant52<>+25(SB)/1, $0x03
+DATA int8Constant52<>+26(SB)/1, $0x04
+DATA int8Constant52<>+27(SB)/1, $0x05
+DATA int8Constant52<>+28(SB)/1, $0x03
+DATA int8Constant52<>+29(SB)/1, $0x04
+DATA int8Constant52<>+30(SB)/1, $0x05
+DATA int8Constant52<>+31(SB)/1, $0x06
+GLOBL int8Constant52<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant53<>+0(SB)/1, $0x03
+DATA int8Constant53<>+1(SB)/1, $0x0c
+DATA int8Constant53<>+2(SB)/1, $0x03
+DATA int8Constant53<>+3(SB)/1, $0x0c
+DATA int8Constant53<>+4(SB)/1, $0x03
+DATA int8Constant53<>+5(SB)/1, $0x0c
+DATA int8Constant53<>+6(SB)/1, $0x03
+DATA int8Constant53<>+7(SB)/1, $0x0c
+DATA int8Constant53<>+8(SB)/1, $0x03
+DATA int8Constant53<>+9(SB)/1, $0x0c
+DATA int8Constant53<>+10(SB)/1, $0x03
+DATA int8Constant53<>+11(SB)/1, $0x0c
+DATA int8Constant53<>+12(SB)/1, $0x03
+DATA int8Constant53<>+13(SB)/1, $0x0c
+DATA int8Constant53<>+14(SB)/1, $0x03
+DATA int8Constant53<>+15(SB)/1, $0x0c
+DATA int8Constant53<>+16(SB)/1, $0x03
+DATA int8Constant53<>+17(SB)/1, $0x0c
+DATA int8Constant53<>+18(SB)/1, $0x03
+DATA int8Constant53<>+19(SB)/1, $0x0c
+DATA int8Constant53<>+20(SB)/1, $0x03
+DATA int8Constant53<>+21(SB)/1, $0x0c
+DATA int8Constant53<>+22(SB)/1, $0x03
+DATA int8Constant53<>+23(SB)/1, $0x0c
+DATA int8Constant53<>+24(SB)/1, $0x03
+DATA int8Constant53<>+25(SB)/1, $0x0c
+DATA int8Constant53<>+26(SB)/1, $0x03
+DATA int8Constant53<>+27(SB)/1, $0x0c
+DATA int8Constant53<>+28(SB)/1, $0x03
+DATA int8Constant53<>+29(SB)/1, $0x0c
+DATA int8Constant53<>+30(SB)/1, $0x03
+DATA int8Constant53<>+31(SB)/1, $0x0c
+GLOBL int8Constant53<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant54<>+0(SB)/1, $0x00
+DATA int8Constant54<>+1(SB)/1, $0x00
+DATA int8Constant54<>+2(SB)/1, $0x00
+DATA int8Constant54<>+3(SB)/1, $0x00
+DATA int8Constant54<>+4(SB)/1, $0x01
+DATA int8Constant54<>+5(SB)/1, $0x01
+DATA int8Constant54<>+6(SB)/1, $0x01
+DATA int8Constant54<>+7(SB)/1, $0x01
+DATA int8Constant54<>+8(SB)/1, $0x02
+DATA int8Constant54<>+9(SB)/1, $0x02
+DATA int8Constant54<>+10(SB)/1, $0x02
+DATA int8Constant54<>+11(SB)/1, $0x02
+DATA int8Constant54<>+12(SB)/1, $0x03
+DATA int8Constant54<>+13(SB)/1, $0x03
+DATA int8Constant54<>+14(SB)/1, $0x03
+DATA int8Constant54<>+15(SB)/1, $0x03
+DATA int8Constant54<>+16(SB)/1, $0x04
+DATA int8Constant54<>+17(SB)/1, $0x04
+DATA int8Constant54<>+18(SB)/1, $0x04
+DATA int8Constant54<>+19(SB)/1, $0x04
+DATA int8Constant54<>+20(SB)/1, $0x05
+DATA int8Constant54<>+21(SB)/1, $0x05
+DATA int8Constant54<>+22(SB)/1, $0x05
+DATA int8Constant54<>+23(SB)/1, $0x05
+DATA int8Constant54<>+24(SB)/1, $0x06
+DATA int8Constant54<>+25(SB)/1, $0x06
+DATA int8Constant54<>+26(SB)/1, $0x06
+DATA int8Constant54<>+27(SB)/1, $0x06
+DATA int8Constant54<>+28(SB)/1, $0x07
+DATA int8Constant54<>+29(SB)/1, $0x07
+DATA int8Constant54<>+30(SB)/1, $0x07
+DATA int8Constant54<>+31(SB)/1, $0x07
+GLOBL int8Constant54<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant55<>+0(SB)/1, $0x08
+DATA int8Constant55<>+1(SB)/1, $0x08
+DATA int8Constant55<>+2(SB)/1, $0x08
+DATA int8Constant55<>+3(SB)/1, $0x08
+DATA int8Constant55<>+4(SB)/1, $0x09
+DATA int8Constant55<>+5(SB)/1, $0x09
+DATA int8Constant55<>+6(SB)/1, $0x09
+DATA int8Constant55<>+7(SB)/1, $0x09
+DATA int8Constant55<>+8(SB)/1, $0x0a
+DATA int8Constant55<>+9(SB)/1, $0x0a
+DATA int8Constant55<>+10(SB)/1, $0x0a
+DATA int8Constant55<>+11(SB)/1, $0x0a
+DATA int8Constant55<>+12(SB)/1, $0x0b
+DATA int8Constant55<>+13(SB)/1, $0x0b
+DATA int8Constant55<>+14(SB)/1, $0x0b
+DATA int8Constant55<>+15(SB)/1, $0x0b
+DATA int8Constant55<>+16(SB)/1, $0x0c
+DATA int8Constant55<>+17(SB)/1, $0x0c
+DATA int8Constant55<>+18(SB)/1, $0x0c
+DATA int8Constant55<>+19(SB)/1, $0x0c
+DATA int8Constant55<>+20(SB)/1, $0x0d
+DATA int8Constant55<>+21(SB)/1, $0x0d
+DATA int8Constant55<>+22(SB)/1, $0x0d
+DATA int8Constant55<>+23(SB)/1, $0x0d
+DATA int8Constant55<>+24(SB)/1, $0x0e
+DATA int8Constant55<>+25(SB)/1, $0x0e
+DATA int8Constant55<>+26(SB)/1, $0x0e
+DATA int8Constant55<>+27(SB)/1, $0x0e
+DATA int8Constant55<>+28(SB)/1, $0x0f
+DATA int8Constant55<>+29(SB)/1, $0x0f
+DATA int8Constant55<>+30(SB)/1, $0x0f
+DATA int8Constant55<>+31(SB)/1, $0x0f
+GLOBL int8Constant55<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant56<>+0(SB)/1, $0x00
+DATA int8Constant56<>+1(SB)/1, $0x80
+DATA int8Constant56<>+2(SB)/1, $0x01
+DATA int8Constant56<>+3(SB)/1, $0x80
+DATA int8Constant56<>+4(SB)/1, $0x02
+DATA int8Constant56<>+5(SB)/1, $0x80
+DATA int8Constant56<>+6(SB)/1, $0x03
+DATA int8Constant56<>+7(SB)/1, $0x80
+DATA int8Constant56<>+8(SB)/1, $0x04
+DATA int8Constant56<>+9(SB)/1, $0x80
+DATA int8Constant56<>+10(SB)/1, $0x05
+DATA int8Constant56<>+11(SB)/1, $0x80
+DATA int8Constant56<>+12(SB)/1, $0x06
+DATA int8Constant56<>+13(SB)/1, $0x80
+DATA int8Constant56<>+14(SB)/1, $0x07
+DATA int8Constant56<>+15(SB)/1, $0x80
+DATA int8Constant56<>+16(SB)/1, $0x00
+DATA int8Constant56<>+17(SB)/1, $0x80
+DATA int8Constant56<>+18(SB)/1, $0x01
+DATA int8Constant56<>+19(SB)/1, $0x80
+DATA int8Constant56<>+20(SB)/1, $0x02
+DATA int8Constant56<>+21(SB)/1, $0x80
+DATA int8Constant56<>+22(SB)/1, $0x03
+DATA int8Constant56<>+23(SB)/1, $0x80
+DATA int8Constant56<>+24(SB)/1, $0x04
+DATA int8Constant56<>+25(SB)/1, $0x80
+DATA int8Constant56<>+26(SB)/1, $0x05
+DATA int8Constant56<>+27(SB)/1, $0x80
+DATA int8Constant56<>+28(SB)/1, $0x06
+DATA int8Constant56<>+29(SB)/1, $0x80
+DATA int8Constant56<>+30(SB)/1, $0x07
+DATA int8Constant56<>+31(SB)/1, $0x80
+GLOBL int8Constant56<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant57<>+0(SB)/1, $0x07
+DATA int8Constant57<>+1(SB)/1, $0x00
+DATA int8Constant57<>+2(SB)/1, $0x07
+DATA int8Constant57<>+3(SB)/1, $0x00
+DATA int8Constant57<>+4(SB)/1, $0x07
+DATA int8Constant57<>+5(SB)/1, $0x00
+DATA int8Constant57<>+6(SB)/1, $0x07
+DATA int8Constant57<>+7(SB)/1, $0x00
+DATA int8Constant57<>+8(SB)/1, $0x07
+DATA int8Constant57<>+9(SB)/1, $0x00
+DATA int8Constant57<>+10(SB)/1, $0x07
+DATA int8Constant57<>+11(SB)/1, $0x00
+DATA int8Constant57<>+12(SB)/1, $0x07
+DATA int8Constant57<>+13(SB)/1, $0x00
+DATA int8Constant57<>+14(SB)/1, $0x07
+DATA int8Constant57<>+15(SB)/1, $0x00
+DATA int8Constant57<>+16(SB)/1, $0x07
+DATA int8Constant57<>+17(SB)/1, $0x00
+DATA int8Constant57<>+18(SB)/1, $0x07
+DATA int8Constant57<>+19(SB)/1, $0x00
+DATA int8Constant57<>+20(SB)/1, $0x07
+DATA int8Constant57<>+21(SB)/1, $0x00
+DATA int8Constant57<>+22(SB)/1, $0x07
+DATA int8Constant57<>+23(SB)/1, $0x00
+DATA int8Constant57<>+24(SB)/1, $0x07
+DATA int8Constant57<>+25(SB)/1, $0x00
+DATA int8Constant57<>+26(SB)/1, $0x07
+DATA int8Constant57<>+27(SB)/1, $0x00
+DATA int8Constant57<>+28(SB)/1, $0x07
+DATA int8Constant57<>+29(SB)/1, $0x00
+DATA int8Constant57<>+30(SB)/1, $0x07
+DATA int8Constant57<>+31(SB)/1, $0x00
+GLOBL int8Constant57<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant58<>+0(SB)/1, $0x80
+DATA int8Constant58<>+1(SB)/1, $0x00
+DATA int8Constant58<>+2(SB)/1, $0x10
+DATA int8Constant58<>+3(SB)/1, $0x00
+DATA int8Constant58<>+4(SB)/1, $0x02
+DATA int8Constant58<>+5(SB)/1, $0x00
+DATA int8Constant58<>+6(SB)/1, $0x40
+DATA int8Constant58<>+7(SB)/1, $0x00
+DATA int8Constant58<>+8(SB)/1, $0x80
+DATA int8Constant58<>+9(SB)/1, $0x00
+DATA int8Constant58<>+10(SB)/1, $0x10
+DATA int8Constant58<>+11(SB)/1, $0x00
+DATA int8Constant58<>+12(SB)/1, $0x02
+DATA int8Constant58<>+13(SB)/1, $0x00
+DATA int8Constant58<>+14(SB)/1, $0x40
+DATA int8Constant58<>+15(SB)/1, $0x00
+DATA int8Constant58<>+16(SB)/1, $0x80
+DATA int8Constant58<>+17(SB)/1, $0x00
+DATA int8Constant58<>+18(SB)/1, $0x10
+DATA int8Constant58<>+19(SB)/1, $0x00
+DATA int8Constant58<>+20(SB)/1, $0x02
+DATA int8Constant58<>+21(SB)/1, $0x00
+DATA int8Constant58<>+22(SB)/1, $0x40
+DATA int8Constant58<>+23(SB)/1, $0x00
+DATA int8Constant58<>+24(SB)/1, $0x80
+DATA int8Constant58<>+25(SB)/1, $0x00
+DATA int8Constant58<>+26(SB)/1, $0x10
+DATA int8Constant58<>+27(SB)/1, $0x00
+DATA int8Constant58<>+28(SB)/1, $0x02
+DATA int8Constant58<>+29(SB)/1, $0x00
+DATA int8Constant58<>+30(SB)/1, $0x40
+DATA int8Constant58<>+31(SB)/1, $0x00
+GLOBL int8Constant58<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant59<>+0(SB)/1, $0x00
+DATA int8Constant59<>+1(SB)/1, $0x80
+DATA int8Constant59<>+2(SB)/1, $0x00
+DATA int8Constant59<>+3(SB)/1, $0x80
+DATA int8Constant59<>+4(SB)/1, $0x00
+DATA int8Constant59<>+5(SB)/1, $0x01
+DATA int8Constant59<>+6(SB)/1, $0x01
+DATA int8Constant59<>+7(SB)/1, $0x80
+DATA int8Constant59<>+8(SB)/1, $0x02
+DATA int8Constant59<>+9(SB)/1, $0x80
+DATA int8Constant59<>+10(SB)/1, $0x02
+DATA int8Constant59<>+11(SB)/1, $0x80
+DATA int8Constant59<>+12(SB)/1, $0x02
+DATA int8Constant59<>+13(SB)/1, $0x03
+DATA int8Constant59<>+14(SB)/1, $0x03
+DATA int8Constant59<>+15(SB)/1, $0x80
+DATA int8Constant59<>+16(SB)/1, $0x04
+DATA int8Constant59<>+17(SB)/1, $0x80
+DATA int8Constant59<>+18(SB)/1, $0x04
+DATA int8Constant59<>+19(SB)/1, $0x80
+DATA int8Constant59<>+20(SB)/1, $0x04
+DATA int8Constant59<>+21(SB)/1, $0x05
+DATA int8Constant59<>+22(SB)/1, $0x05
+DATA int8Constant59<>+23(SB)/1, $0x80
+DATA int8Constant59<>+24(SB)/1, $0x06
+DATA int8Constant59<>+25(SB)/1, $0x80
+DATA int8Constant59<>+26(SB)/1, $0x06
+DATA int8Constant59<>+27(SB)/1, $0x80
+DATA int8Constant59<>+28(SB)/1, $0x06
+DATA int8Constant59<>+29(SB)/1, $0x07
+DATA int8Constant59<>+30(SB)/1, $0x07
+DATA int8Constant59<>+31(SB)/1, $0x80
+GLOBL int8Constant59<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant60<>+0(SB)/1, $0x08
+DATA int8Constant60<>+1(SB)/1, $0x80
+DATA int8Constant60<>+2(SB)/1, $0x08
+DATA int8Constant60<>+3(SB)/1, $0x80
+DATA int8Constant60<>+4(SB)/1, $0x08
+DATA int8Constant60<>+5(SB)/1, $0x09
+DATA int8Constant60<>+6(SB)/1, $0x09
+DATA int8Constant60<>+7(SB)/1, $0x80
+DATA int8Constant60<>+8(SB)/1, $0x0a
+DATA int8Constant60<>+9(SB)/1, $0x80
+DATA int8Constant60<>+10(SB)/1, $0x0a
+DATA int8Constant60<>+11(SB)/1, $0x80
+DATA int8Constant60<>+12(SB)/1, $0x0a
+DATA int8Constant60<>+13(SB)/1, $0x0b
+DATA int8Constant60<>+14(SB)/1, $0x0b
+DATA int8Constant60<>+15(SB)/1, $0x80
+DATA int8Constant60<>+16(SB)/1, $0x0c
+DATA int8Constant60<>+17(SB)/1, $0x80
+DATA int8Constant60<>+18(SB)/1, $0x0c
+DATA int8Constant60<>+19(SB)/1, $0x80
+DATA int8Constant60<>+20(SB)/1, $0x0c
+DATA int8Constant60<>+21(SB)/1, $0x0d
+DATA int8Constant60<>+22(SB)/1, $0x0d
+DATA int8Constant60<>+23(SB)/1, $0x80
+DATA int8Constant60<>+24(SB)/1, $0x0e
+DATA int8Constant60<>+25(SB)/1, $0x80
+DATA int8Constant60<>+26(SB)/1, $0x0e
+DATA int8Constant60<>+27(SB)/1, $0x80
+DATA int8Constant60<>+28(SB)/1, $0x0e
+DATA int8Constant60<>+29(SB)/1, $0x0f
+DATA int8Constant60<>+30(SB)/1, $0x0f
+DATA int8Constant60<>+31(SB)/1, $0x80
+GLOBL int8Constant60<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant61<>+0(SB)/1, $0x01
+DATA int8Constant61<>+1(SB)/1, $0x80
+DATA int8Constant61<>+2(SB)/1, $0x03
+DATA int8Constant61<>+3(SB)/1, $0x80
+DATA int8Constant61<>+4(SB)/1, $0x05
+DATA int8Constant61<>+5(SB)/1, $0x80
+DATA int8Constant61<>+6(SB)/1, $0x07
+DATA int8Constant61<>+7(SB)/1, $0x80
+DATA int8Constant61<>+8(SB)/1, $0x09
+DATA int8Constant61<>+9(SB)/1, $0x80
+DATA int8Constant61<>+10(SB)/1, $0x0b
+DATA int8Constant61<>+11(SB)/1, $0x80
+DATA int8Constant61<>+12(SB)/1, $0x0d
+DATA int8Constant61<>+13(SB)/1, $0x80
+DATA int8Constant61<>+14(SB)/1, $0x0f
+DATA int8Constant61<>+15(SB)/1, $0x80
+DATA int8Constant61<>+16(SB)/1, $0x0f
+DATA int8Constant61<>+17(SB)/1, $0x80
+DATA int8Constant61<>+18(SB)/1, $0x0f
+DATA int8Constant61<>+19(SB)/1, $0x80
+DATA int8Constant61<>+20(SB)/1, $0x0f
+DATA int8Constant61<>+21(SB)/1, $0x80
+DATA int8Constant61<>+22(SB)/1, $0x0f
+DATA int8Constant61<>+23(SB)/1, $0x80
+DATA int8Constant61<>+24(SB)/1, $0x0f
+DATA int8Constant61<>+25(SB)/1, $0x80
+DATA int8Constant61<>+26(SB)/1, $0x0f
+DATA int8Constant61<>+27(SB)/1, $0x80
+DATA int8Constant61<>+28(SB)/1, $0x0f
+DATA int8Constant61<>+29(SB)/1, $0x80
+DATA int8Constant61<>+30(SB)/1, $0x0f
+DATA int8Constant61<>+31(SB)/1, $0x80
+GLOBL int8Constant61<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant62<>+0(SB)/1, $0x01
+DATA int8Constant62<>+1(SB)/1, $0x00
+DATA int8Constant62<>+2(SB)/1, $0x01
+DATA int8Constant62<>+3(SB)/1, $0x00
+DATA int8Constant62<>+4(SB)/1, $0x01
+DATA int8Constant62<>+5(SB)/1, $0x00
+DATA int8Constant62<>+6(SB)/1, $0x01
+DATA int8Constant62<>+7(SB)/1, $0x00
+DATA int8Constant62<>+8(SB)/1, $0x01
+DATA int8Constant62<>+9(SB)/1, $0x00
+DATA int8Constant62<>+10(SB)/1, $0x01
+DATA int8Constant62<>+11(SB)/1, $0x00
+DATA int8Constant62<>+12(SB)/1, $0x01
+DATA int8Constant62<>+13(SB)/1, $0x00
+DATA int8Constant62<>+14(SB)/1, $0x01
+DATA int8Constant62<>+15(SB)/1, $0x00
+DATA int8Constant62<>+16(SB)/1, $0x01
+DATA int8Constant62<>+17(SB)/1, $0x00
+DATA int8Constant62<>+18(SB)/1, $0x01
+DATA int8Constant62<>+19(SB)/1, $0x00
+DATA int8Constant62<>+20(SB)/1, $0x01
+DATA int8Constant62<>+21(SB)/1, $0x00
+DATA int8Constant62<>+22(SB)/1, $0x01
+DATA int8Constant62<>+23(SB)/1, $0x00
+DATA int8Constant62<>+24(SB)/1, $0x01
+DATA int8Constant62<>+25(SB)/1, $0x00
+DATA int8Constant62<>+26(SB)/1, $0x01
+DATA int8Constant62<>+27(SB)/1, $0x00
+DATA int8Constant62<>+28(SB)/1, $0x01
+DATA int8Constant62<>+29(SB)/1, $0x00
+DATA int8Constant62<>+30(SB)/1, $0x01
+DATA int8Constant62<>+31(SB)/1, $0x00
+GLOBL int8Constant62<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant63<>+0(SB)/1, $0x02
+DATA int8Constant63<>+1(SB)/1, $0x02
+DATA int8Constant63<>+2(SB)/1, $0x02
+DATA int8Constant63<>+3(SB)/1, $0x02
+DATA int8Constant63<>+4(SB)/1, $0x02
+DATA int8Constant63<>+5(SB)/1, $0x02
+DATA int8Constant63<>+6(SB)/1, $0x02
+DATA int8Constant63<>+7(SB)/1, $0x02
+DATA int8Constant63<>+8(SB)/1, $0x02
+DATA int8Constant63<>+9(SB)/1, $0x02
+DATA int8Constant63<>+10(SB)/1, $0x02
+DATA int8Constant63<>+11(SB)/1, $0x02
+DATA int8Constant63<>+12(SB)/1, $0x02
+DATA int8Constant63<>+13(SB)/1, $0x02
+DATA int8Constant63<>+14(SB)/1, $0x02
+DATA int8Constant63<>+15(SB)/1, $0x02
+DATA int8Constant63<>+16(SB)/1, $0x02
+DATA int8Constant63<>+17(SB)/1, $0x02
+DATA int8Constant63<>+18(SB)/1, $0x02
+DATA int8Constant63<>+19(SB)/1, $0x02
+DATA int8Constant63<>+20(SB)/1, $0x02
+DATA int8Constant63<>+21(SB)/1, $0x02
+DATA int8Constant63<>+22(SB)/1, $0x02
+DATA int8Constant63<>+23(SB)/1, $0x02
+DATA int8Constant63<>+24(SB)/1, $0x02
+DATA int8Constant63<>+25(SB)/1, $0x02
+DATA int8Constant63<>+26(SB)/1, $0x02
+DATA int8Constant63<>+27(SB)/1, $0x02
+DATA int8Constant63<>+28(SB)/1, $0x02
+DATA int8Constant63<>+29(SB)/1, $0x02
+DATA int8Constant63<>+30(SB)/1, $0x02
+DATA int8Constant63<>+31(SB)/1, $0x02
+GLOBL int8Constant63<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant64<>+0(SB)/1, $0x01
+DATA int8Constant64<>+1(SB)/1, $0x80
+DATA int8Constant64<>+2(SB)/1, $0x80
+DATA int8Constant64<>+3(SB)/1, $0x80
+DATA int8Constant64<>+4(SB)/1, $0x03
+DATA int8Constant64<>+5(SB)/1, $0x80
+DATA int8Constant64<>+6(SB)/1, $0x80
+DATA int8Constant64<>+7(SB)/1, $0x80
+DATA int8Constant64<>+8(SB)/1, $0x05
+DATA int8Constant64<>+9(SB)/1, $0x80
+DATA int8Constant64<>+10(SB)/1, $0x80
+DATA int8Constant64<>+11(SB)/1, $0x80
+DATA int8Constant64<>+12(SB)/1, $0x07
+DATA int8Constant64<>+13(SB)/1, $0x80
+DATA int8Constant64<>+14(SB)/1, $0x80
+DATA int8Constant64<>+15(SB)/1, $0x80
+DATA int8Constant64<>+16(SB)/1, $0x09
+DATA int8Constant64<>+17(SB)/1, $0x80
+DATA int8Constant64<>+18(SB)/1, $0x80
+DATA int8Constant64<>+19(SB)/1, $0x80
+DATA int8Constant64<>+20(SB)/1, $0x0b
+DATA int8Constant64<>+21(SB)/1, $0x80
+DATA int8Constant64<>+22(SB)/1, $0x80
+DATA int8Constant64<>+23(SB)/1, $0x80
+DATA int8Constant64<>+24(SB)/1, $0x0d
+DATA int8Constant64<>+25(SB)/1, $0x80
+DATA int8Constant64<>+26(SB)/1, $0x80
+DATA int8Constant64<>+27(SB)/1, $0x80
+DATA int8Constant64<>+28(SB)/1, $0x0f
+DATA int8Constant64<>+29(SB)/1, $0x80
+DATA int8Constant64<>+30(SB)/1, $0x80
+DATA int8Constant64<>+31(SB)/1, $0x80
+GLOBL int8Constant64<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant65<>+0(SB)/1, $0x07
+DATA int8Constant65<>+1(SB)/1, $0x00
+DATA int8Constant65<>+2(SB)/1, $0x00
+DATA int8Constant65<>+3(SB)/1, $0x00
+DATA int8Constant65<>+4(SB)/1, $0x07
+DATA int8Constant65<>+5(SB)/1, $0x00
+DATA int8Constant65<>+6(SB)/1, $0x00
+DATA int8Constant65<>+7(SB)/1, $0x00
+DATA int8Constant65<>+8(SB)/1, $0x07
+DATA int8Constant65<>+9(SB)/1, $0x00
+DATA int8Constant65<>+10(SB)/1, $0x00
+DATA int8Constant65<>+11(SB)/1, $0x00
+DATA int8Constant65<>+12(SB)/1, $0x07
+DATA int8Constant65<>+13(SB)/1, $0x00
+DATA int8Constant65<>+14(SB)/1, $0x00
+DATA int8Constant65<>+15(SB)/1, $0x00
+DATA int8Constant65<>+16(SB)/1, $0x07
+DATA int8Constant65<>+17(SB)/1, $0x00
+DATA int8Constant65<>+18(SB)/1, $0x00
+DATA int8Constant65<>+19(SB)/1, $0x00
+DATA int8Constant65<>+20(SB)/1, $0x07
+DATA int8Constant65<>+21(SB)/1, $0x00
+DATA int8Constant65<>+22(SB)/1, $0x00
+DATA int8Constant65<>+23(SB)/1, $0x00
+DATA int8Constant65<>+24(SB)/1, $0x07
+DATA int8Constant65<>+25(SB)/1, $0x00
+DATA int8Constant65<>+26(SB)/1, $0x00
+DATA int8Constant65<>+27(SB)/1, $0x00
+DATA int8Constant65<>+28(SB)/1, $0x07
+DATA int8Constant65<>+29(SB)/1, $0x00
+DATA int8Constant65<>+30(SB)/1, $0x00
+DATA int8Constant65<>+31(SB)/1, $0x00
+GLOBL int8Constant65<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant66<>+0(SB)/1, $0x00
+DATA int8Constant66<>+1(SB)/1, $0x00
+DATA int8Constant66<>+2(SB)/1, $0x80
+DATA int8Constant66<>+3(SB)/1, $0x3e
+DATA int8Constant66<>+4(SB)/1, $0x00
+DATA int8Constant66<>+5(SB)/1, $0x00
+DATA int8Constant66<>+6(SB)/1, $0x80
+DATA int8Constant66<>+7(SB)/1, $0x3e
+DATA int8Constant66<>+8(SB)/1, $0x00
+DATA int8Constant66<>+9(SB)/1, $0x00
+DATA int8Constant66<>+10(SB)/1, $0x80
+DATA int8Constant66<>+11(SB)/1, $0x3e
+DATA int8Constant66<>+12(SB)/1, $0x00
+DATA int8Constant66<>+13(SB)/1, $0x00
+DATA int8Constant66<>+14(SB)/1, $0x80
+DATA int8Constant66<>+15(SB)/1, $0x3e
+DATA int8Constant66<>+16(SB)/1, $0x00
+DATA int8Constant66<>+17(SB)/1, $0x00
+DATA int8Constant66<>+18(SB)/1, $0x80
+DATA int8Constant66<>+19(SB)/1, $0x3e
+DATA int8Constant66<>+20(SB)/1, $0x00
+DATA int8Constant66<>+21(SB)/1, $0x00
+DATA int8Constant66<>+22(SB)/1, $0x80
+DATA int8Constant66<>+23(SB)/1, $0x3e
+DATA int8Constant66<>+24(SB)/1, $0x00
+DATA int8Constant66<>+25(SB)/1, $0x00
+DATA int8Constant66<>+26(SB)/1, $0x80
+DATA int8Constant66<>+27(SB)/1, $0x3e
+DATA int8Constant66<>+28(SB)/1, $0x00
+DATA int8Constant66<>+29(SB)/1, $0x00
+DATA int8Constant66<>+30(SB)/1, $0x80
+DATA int8Constant66<>+31(SB)/1, $0x3e
+GLOBL int8Constant66<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant67<>+0(SB)/1, $0x00
+DATA int8Constant67<>+1(SB)/1, $0x00
+DATA int8Constant67<>+2(SB)/1, $0x00
+DATA int8Constant67<>+3(SB)/1, $0x3e
+DATA int8Constant67<>+4(SB)/1, $0x00
+DATA int8Constant67<>+5(SB)/1, $0x00
+DATA int8Constant67<>+6(SB)/1, $0x00
+DATA int8Constant67<>+7(SB)/1, $0x3e
+DATA int8Constant67<>+8(SB)/1, $0x00
+DATA int8Constant67<>+9(SB)/1, $0x00
+DATA int8Constant67<>+10(SB)/1, $0x00
+DATA int8Constant67<>+11(SB)/1, $0x3e
+DATA int8Constant67<>+12(SB)/1, $0x00
+DATA int8Constant67<>+13(SB)/1, $0x00
+DATA int8Constant67<>+14(SB)/1, $0x00
+DATA int8Constant67<>+15(SB)/1, $0x3e
+DATA int8Constant67<>+16(SB)/1, $0x00
+DATA int8Constant67<>+17(SB)/1, $0x00
+DATA int8Constant67<>+18(SB)/1, $0x00
+DATA int8Constant67<>+19(SB)/1, $0x3e
+DATA int8Constant67<>+20(SB)/1, $0x00
+DATA int8Constant67<>+21(SB)/1, $0x00
+DATA int8Constant67<>+22(SB)/1, $0x00
+DATA int8Constant67<>+23(SB)/1, $0x3e
+DATA int8Constant67<>+24(SB)/1, $0x00
+DATA int8Constant67<>+25(SB)/1, $0x00
+DATA int8Constant67<>+26(SB)/1, $0x00
+DATA int8Constant67<>+27(SB)/1, $0x3e
+DATA int8Constant67<>+28(SB)/1, $0x00
+DATA int8Constant67<>+29(SB)/1, $0x00
+DATA int8Constant67<>+30(SB)/1, $0x00
+DATA int8Constant67<>+31(SB)/1, $0x3e
+GLOBL int8Constant67<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant68<>+0(SB)/1, $0x00
+DATA int8Constant68<>+1(SB)/1, $0x00
+DATA int8Constant68<>+2(SB)/1, $0x00
+DATA int8Constant68<>+3(SB)/1, $0x00
+DATA int8Constant68<>+4(SB)/1, $0x00
+DATA int8Constant68<>+5(SB)/1, $0x00
+DATA int8Constant68<>+6(SB)/1, $0x00
+DATA int8Constant68<>+7(SB)/1, $0x00
+DATA int8Constant68<>+8(SB)/1, $0x02
+DATA int8Constant68<>+9(SB)/1, $0x02
+DATA int8Constant68<>+10(SB)/1, $0x02
+DATA int8Constant68<>+11(SB)/1, $0x02
+DATA int8Constant68<>+12(SB)/1, $0x02
+DATA int8Constant68<>+13(SB)/1, $0x02
+DATA int8Constant68<>+14(SB)/1, $0x02
+DATA int8Constant68<>+15(SB)/1, $0x02
+DATA int8Constant68<>+16(SB)/1, $0x04
+DATA int8Constant68<>+17(SB)/1, $0x04
+DATA int8Constant68<>+18(SB)/1, $0x04
+DATA int8Constant68<>+19(SB)/1, $0x04
+DATA int8Constant68<>+20(SB)/1, $0x04
+DATA int8Constant68<>+21(SB)/1, $0x04
+DATA int8Constant68<>+22(SB)/1, $0x04
+DATA int8Constant68<>+23(SB)/1, $0x04
+DATA int8Constant68<>+24(SB)/1, $0x06
+DATA int8Constant68<>+25(SB)/1, $0x06
+DATA int8Constant68<>+26(SB)/1, $0x06
+DATA int8Constant68<>+27(SB)/1, $0x06
+DATA int8Constant68<>+28(SB)/1, $0x06
+DATA int8Constant68<>+29(SB)/1, $0x06
+DATA int8Constant68<>+30(SB)/1, $0x06
+DATA int8Constant68<>+31(SB)/1, $0x06
+GLOBL int8Constant68<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant69<>+0(SB)/1, $0x00
+DATA int8Constant69<>+1(SB)/1, $0x80
+DATA int8Constant69<>+2(SB)/1, $0x00
+DATA int8Constant69<>+3(SB)/1, $0x80
+DATA int8Constant69<>+4(SB)/1, $0x01
+DATA int8Constant69<>+5(SB)/1, $0x80
+DATA int8Constant69<>+6(SB)/1, $0x01
+DATA int8Constant69<>+7(SB)/1, $0x80
+DATA int8Constant69<>+8(SB)/1, $0x02
+DATA int8Constant69<>+9(SB)/1, $0x80
+DATA int8Constant69<>+10(SB)/1, $0x02
+DATA int8Constant69<>+11(SB)/1, $0x80
+DATA int8Constant69<>+12(SB)/1, $0x03
+DATA int8Constant69<>+13(SB)/1, $0x80
+DATA int8Constant69<>+14(SB)/1, $0x03
+DATA int8Constant69<>+15(SB)/1, $0x80
+DATA int8Constant69<>+16(SB)/1, $0x00
+DATA int8Constant69<>+17(SB)/1, $0x80
+DATA int8Constant69<>+18(SB)/1, $0x00
+DATA int8Constant69<>+19(SB)/1, $0x80
+DATA int8Constant69<>+20(SB)/1, $0x01
+DATA int8Constant69<>+21(SB)/1, $0x80
+DATA int8Constant69<>+22(SB)/1, $0x01
+DATA int8Constant69<>+23(SB)/1, $0x80
+DATA int8Constant69<>+24(SB)/1, $0x02
+DATA int8Constant69<>+25(SB)/1, $0x80
+DATA int8Constant69<>+26(SB)/1, $0x02
+DATA int8Constant69<>+27(SB)/1, $0x80
+DATA int8Constant69<>+28(SB)/1, $0x03
+DATA int8Constant69<>+29(SB)/1, $0x80
+DATA int8Constant69<>+30(SB)/1, $0x03
+DATA int8Constant69<>+31(SB)/1, $0x80
+GLOBL int8Constant69<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant70<>+0(SB)/1, $0x00
+DATA int8Constant70<>+1(SB)/1, $0x80
+DATA int8Constant70<>+2(SB)/1, $0x00
+DATA int8Constant70<>+3(SB)/1, $0x80
+DATA int8Constant70<>+4(SB)/1, $0x01
+DATA int8Constant70<>+5(SB)/1, $0x80
+DATA int8Constant70<>+6(SB)/1, $0x01
+DATA int8Constant70<>+7(SB)/1, $0x80
+DATA int8Constant70<>+8(SB)/1, $0x02
+DATA int8Constant70<>+9(SB)/1, $0x80
+DATA int8Constant70<>+10(SB)/1, $0x02
+DATA int8Constant70<>+11(SB)/1, $0x80
+DATA int8Constant70<>+12(SB)/1, $0x03
+DATA int8Constant70<>+13(SB)/1, $0x80
+DATA int8Constant70<>+14(SB)/1, $0x03
+DATA int8Constant70<>+15(SB)/1, $0x80
+DATA int8Constant70<>+16(SB)/1, $0x04
+DATA int8Constant70<>+17(SB)/1, $0x80
+DATA int8Constant70<>+18(SB)/1, $0x04
+DATA int8Constant70<>+19(SB)/1, $0x80
+DATA int8Constant70<>+20(SB)/1, $0x05
+DATA int8Constant70<>+21(SB)/1, $0x80
+DATA int8Constant70<>+22(SB)/1, $0x05
+DATA int8Constant70<>+23(SB)/1, $0x80
+DATA int8Constant70<>+24(SB)/1, $0x06
+DATA int8Constant70<>+25(SB)/1, $0x80
+DATA int8Constant70<>+26(SB)/1, $0x06
+DATA int8Constant70<>+27(SB)/1, $0x80
+DATA int8Constant70<>+28(SB)/1, $0x07
+DATA int8Constant70<>+29(SB)/1, $0x80
+DATA int8Constant70<>+30(SB)/1, $0x07
+DATA int8Constant70<>+31(SB)/1, $0x80
+GLOBL int8Constant70<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant71<>+0(SB)/1, $0x80
+DATA int8Constant71<>+1(SB)/1, $0x00
+DATA int8Constant71<>+2(SB)/1, $0x08
+DATA int8Constant71<>+3(SB)/1, $0x00
+DATA int8Constant71<>+4(SB)/1, $0x80
+DATA int8Constant71<>+5(SB)/1, $0x00
+DATA int8Constant71<>+6(SB)/1, $0x08
+DATA int8Constant71<>+7(SB)/1, $0x00
+DATA int8Constant71<>+8(SB)/1, $0x80
+DATA int8Constant71<>+9(SB)/1, $0x00
+DATA int8Constant71<>+10(SB)/1, $0x08
+DATA int8Constant71<>+11(SB)/1, $0x00
+DATA int8Constant71<>+12(SB)/1, $0x80
+DATA int8Constant71<>+13(SB)/1, $0x00
+DATA int8Constant71<>+14(SB)/1, $0x08
+DATA int8Constant71<>+15(SB)/1, $0x00
+DATA int8Constant71<>+16(SB)/1, $0x80
+DATA int8Constant71<>+17(SB)/1, $0x00
+DATA int8Constant71<>+18(SB)/1, $0x08
+DATA int8Constant71<>+19(SB)/1, $0x00
+DATA int8Constant71<>+20(SB)/1, $0x80
+DATA int8Constant71<>+21(SB)/1, $0x00
+DATA int8Constant71<>+22(SB)/1, $0x08
+DATA int8Constant71<>+23(SB)/1, $0x00
+DATA int8Constant71<>+24(SB)/1, $0x80
+DATA int8Constant71<>+25(SB)/1, $0x00
+DATA int8Constant71<>+26(SB)/1, $0x08
+DATA int8Constant71<>+27(SB)/1, $0x00
+DATA int8Constant71<>+28(SB)/1, $0x80
+DATA int8Constant71<>+29(SB)/1, $0x00
+DATA int8Constant71<>+30(SB)/1, $0x08
+DATA int8Constant71<>+31(SB)/1, $0x00
+GLOBL int8Constant71<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant72<>+0(SB)/1, $0x10
+DATA int8Constant72<>+1(SB)/1, $0x00
+DATA int8Constant72<>+2(SB)/1, $0x01
+DATA int8Constant72<>+3(SB)/1, $0x00
+DATA int8Constant72<>+4(SB)/1, $0x10
+DATA int8Constant72<>+5(SB)/1, $0x00
+DATA int8Constant72<>+6(SB)/1, $0x01
+DATA int8Constant72<>+7(SB)/1, $0x00
+DATA int8Constant72<>+8(SB)/1, $0x10
+DATA int8Constant72<>+9(SB)/1, $0x00
+DATA int8Constant72<>+10(SB)/1, $0x01
+DATA int8Constant72<>+11(SB)/1, $0x00
+DATA int8Constant72<>+12(SB)/1, $0x10
+DATA int8Constant72<>+13(SB)/1, $0x00
+DATA int8Constant72<>+14(SB)/1, $0x01
+DATA int8Constant72<>+15(SB)/1, $0x00
+DATA int8Constant72<>+16(SB)/1, $0x10
+DATA int8Constant72<>+17(SB)/1, $0x00
+DATA int8Constant72<>+18(SB)/1, $0x01
+DATA int8Constant72<>+19(SB)/1, $0x00
+DATA int8Constant72<>+20(SB)/1, $0x10
+DATA int8Constant72<>+21(SB)/1, $0x00
+DATA int8Constant72<>+22(SB)/1, $0x01
+DATA int8Constant72<>+23(SB)/1, $0x00
+DATA int8Constant72<>+24(SB)/1, $0x10
+DATA int8Constant72<>+25(SB)/1, $0x00
+DATA int8Constant72<>+26(SB)/1, $0x01
+DATA int8Constant72<>+27(SB)/1, $0x00
+DATA int8Constant72<>+28(SB)/1, $0x10
+DATA int8Constant72<>+29(SB)/1, $0x00
+DATA int8Constant72<>+30(SB)/1, $0x01
+DATA int8Constant72<>+31(SB)/1, $0x00
+GLOBL int8Constant72<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant73<>+0(SB)/1, $0x0c
+DATA int8Constant73<>+1(SB)/1, $0x80
+DATA int8Constant73<>+2(SB)/1, $0x0c
+DATA int8Constant73<>+3(SB)/1, $0x80
+DATA int8Constant73<>+4(SB)/1, $0x0c
+DATA int8Constant73<>+5(SB)/1, $0x0d
+DATA int8Constant73<>+6(SB)/1, $0x0d
+DATA int8Constant73<>+7(SB)/1, $0x80
+DATA int8Constant73<>+8(SB)/1, $0x0e
+DATA int8Constant73<>+9(SB)/1, $0x80
+DATA int8Constant73<>+10(SB)/1, $0x0e
+DATA int8Constant73<>+11(SB)/1, $0x80
+DATA int8Constant73<>+12(SB)/1, $0x0e
+DATA int8Constant73<>+13(SB)/1, $0x0f
+DATA int8Constant73<>+14(SB)/1, $0x0f
+DATA int8Constant73<>+15(SB)/1, $0x80
+DATA int8Constant73<>+16(SB)/1, $0x0f
+DATA int8Constant73<>+17(SB)/1, $0x80
+DATA int8Constant73<>+18(SB)/1, $0x0f
+DATA int8Constant73<>+19(SB)/1, $0x80
+DATA int8Constant73<>+20(SB)/1, $0x0f
+DATA int8Constant73<>+21(SB)/1, $0x80
+DATA int8Constant73<>+22(SB)/1, $0x0f
+DATA int8Constant73<>+23(SB)/1, $0x80
+DATA int8Constant73<>+24(SB)/1, $0x0f
+DATA int8Constant73<>+25(SB)/1, $0x80
+DATA int8Constant73<>+26(SB)/1, $0x0f
+DATA int8Constant73<>+27(SB)/1, $0x80
+DATA int8Constant73<>+28(SB)/1, $0x0f
+DATA int8Constant73<>+29(SB)/1, $0x80
+DATA int8Constant73<>+30(SB)/1, $0x0f
+DATA int8Constant73<>+31(SB)/1, $0x80
+GLOBL int8Constant73<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant74<>+0(SB)/1, $0x80
+DATA int8Constant74<>+1(SB)/1, $0x00
+DATA int8Constant74<>+2(SB)/1, $0x10
+DATA int8Constant74<>+3(SB)/1, $0x00
+DATA int8Constant74<>+4(SB)/1, $0x02
+DATA int8Constant74<>+5(SB)/1, $0x00
+DATA int8Constant74<>+6(SB)/1, $0x40
+DATA int8Constant74<>+7(SB)/1, $0x00
+DATA int8Constant74<>+8(SB)/1, $0x80
+DATA int8Constant74<>+9(SB)/1, $0x00
+DATA int8Constant74<>+10(SB)/1, $0x10
+DATA int8Constant74<>+11(SB)/1, $0x00
+DATA int8Constant74<>+12(SB)/1, $0x02
+DATA int8Constant74<>+13(SB)/1, $0x00
+DATA int8Constant74<>+14(SB)/1, $0x40
+DATA int8Constant74<>+15(SB)/1, $0x00
+DATA int8Constant74<>+16(SB)/1, $0x40
+DATA int8Constant74<>+17(SB)/1, $0x00
+DATA int8Constant74<>+18(SB)/1, $0x40
+DATA int8Constant74<>+19(SB)/1, $0x00
+DATA int8Constant74<>+20(SB)/1, $0x40
+DATA int8Constant74<>+21(SB)/1, $0x00
+DATA int8Constant74<>+22(SB)/1, $0x40
+DATA int8Constant74<>+23(SB)/1, $0x00
+DATA int8Constant74<>+24(SB)/1, $0x40
+DATA int8Constant74<>+25(SB)/1, $0x00
+DATA int8Constant74<>+26(SB)/1, $0x40
+DATA int8Constant74<>+27(SB)/1, $0x00
+DATA int8Constant74<>+28(SB)/1, $0x40
+DATA int8Constant74<>+29(SB)/1, $0x00
+DATA int8Constant74<>+30(SB)/1, $0x40
+DATA int8Constant74<>+31(SB)/1, $0x00
+GLOBL int8Constant74<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant75<>+0(SB)/1, $0x00
+DATA int8Constant75<>+1(SB)/1, $0x80
+DATA int8Constant75<>+2(SB)/1, $0x01
+DATA int8Constant75<>+3(SB)/1, $0x80
+DATA int8Constant75<>+4(SB)/1, $0x02
+DATA int8Constant75<>+5(SB)/1, $0x80
+DATA int8Constant75<>+6(SB)/1, $0x03
+DATA int8Constant75<>+7(SB)/1, $0x80
+DATA int8Constant75<>+8(SB)/1, $0x08
+DATA int8Constant75<>+9(SB)/1, $0x80
+DATA int8Constant75<>+10(SB)/1, $0x09
+DATA int8Constant75<>+11(SB)/1, $0x80
+DATA int8Constant75<>+12(SB)/1, $0x0a
+DATA int8Constant75<>+13(SB)/1, $0x80
+DATA int8Constant75<>+14(SB)/1, $0x0b
+DATA int8Constant75<>+15(SB)/1, $0x80
+DATA int8Constant75<>+16(SB)/1, $0x00
+DATA int8Constant75<>+17(SB)/1, $0x80
+DATA int8Constant75<>+18(SB)/1, $0x01
+DATA int8Constant75<>+19(SB)/1, $0x80
+DATA int8Constant75<>+20(SB)/1, $0x02
+DATA int8Constant75<>+21(SB)/1, $0x80
+DATA int8Constant75<>+22(SB)/1, $0x03
+DATA int8Constant75<>+23(SB)/1, $0x80
+DATA int8Constant75<>+24(SB)/1, $0x08
+DATA int8Constant75<>+25(SB)/1, $0x80
+DATA int8Constant75<>+26(SB)/1, $0x09
+DATA int8Constant75<>+27(SB)/1, $0x80
+DATA int8Constant75<>+28(SB)/1, $0x0a
+DATA int8Constant75<>+29(SB)/1, $0x80
+DATA int8Constant75<>+30(SB)/1, $0x0b
+DATA int8Constant75<>+31(SB)/1, $0x80
+GLOBL int8Constant75<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant76<>+0(SB)/1, $0x7f
+DATA int8Constant76<>+1(SB)/1, $0x00
+DATA int8Constant76<>+2(SB)/1, $0x7f
+DATA int8Constant76<>+3(SB)/1, $0x00
+DATA int8Constant76<>+4(SB)/1, $0x7f
+DATA int8Constant76<>+5(SB)/1, $0x00
+DATA int8Constant76<>+6(SB)/1, $0x7f
+DATA int8Constant76<>+7(SB)/1, $0x00
+DATA int8Constant76<>+8(SB)/1, $0x7f
+DATA int8Constant76<>+9(SB)/1, $0x00
+DATA int8Constant76<>+10(SB)/1, $0x7f
+DATA int8Constant76<>+11(SB)/1, $0x00
+DATA int8Constant76<>+12(SB)/1, $0x7f
+DATA int8Constant76<>+13(SB)/1, $0x00
+DATA int8Constant76<>+14(SB)/1, $0x7f
+DATA int8Constant76<>+15(SB)/1, $0x00
+DATA int8Constant76<>+16(SB)/1, $0x7f
+DATA int8Constant76<>+17(SB)/1, $0x00
+DATA int8Constant76<>+18(SB)/1, $0x7f
+DATA int8Constant76<>+19(SB)/1, $0x00
+DATA int8Constant76<>+20(SB)/1, $0x7f
+DATA int8Constant76<>+21(SB)/1, $0x00
+DATA int8Constant76<>+22(SB)/1, $0x7f
+DATA int8Constant76<>+23(SB)/1, $0x00
+DATA int8Constant76<>+24(SB)/1, $0x7f
+DATA int8Constant76<>+25(SB)/1, $0x00
+DATA int8Constant76<>+26(SB)/1, $0x7f
+DATA int8Constant76<>+27(SB)/1, $0x00
+DATA int8Constant76<>+28(SB)/1, $0x7f
+DATA int8Constant76<>+29(SB)/1, $0x00
+DATA int8Constant76<>+30(SB)/1, $0x7f
+DATA int8Constant76<>+31(SB)/1, $0x00
+GLOBL int8Constant76<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant77<>+0(SB)/1, $0x80
+DATA int8Constant77<>+1(SB)/1, $0x00
+DATA int8Constant77<>+2(SB)/1, $0x01
+DATA int8Constant77<>+3(SB)/1, $0x00
+DATA int8Constant77<>+4(SB)/1, $0x02
+DATA int8Constant77<>+5(SB)/1, $0x00
+DATA int8Constant77<>+6(SB)/1, $0x04
+DATA int8Constant77<>+7(SB)/1, $0x00
+DATA int8Constant77<>+8(SB)/1, $0x80
+DATA int8Constant77<>+9(SB)/1, $0x00
+DATA int8Constant77<>+10(SB)/1, $0x01
+DATA int8Constant77<>+11(SB)/1, $0x00
+DATA int8Constant77<>+12(SB)/1, $0x02
+DATA int8Constant77<>+13(SB)/1, $0x00
+DATA int8Constant77<>+14(SB)/1, $0x04
+DATA int8Constant77<>+15(SB)/1, $0x00
+DATA int8Constant77<>+16(SB)/1, $0x80
+DATA int8Constant77<>+17(SB)/1, $0x00
+DATA int8Constant77<>+18(SB)/1, $0x01
+DATA int8Constant77<>+19(SB)/1, $0x00
+DATA int8Constant77<>+20(SB)/1, $0x02
+DATA int8Constant77<>+21(SB)/1, $0x00
+DATA int8Constant77<>+22(SB)/1, $0x04
+DATA int8Constant77<>+23(SB)/1, $0x00
+DATA int8Constant77<>+24(SB)/1, $0x80
+DATA int8Constant77<>+25(SB)/1, $0x00
+DATA int8Constant77<>+26(SB)/1, $0x01
+DATA int8Constant77<>+27(SB)/1, $0x00
+DATA int8Constant77<>+28(SB)/1, $0x02
+DATA int8Constant77<>+29(SB)/1, $0x00
+DATA int8Constant77<>+30(SB)/1, $0x04
+DATA int8Constant77<>+31(SB)/1, $0x00
+GLOBL int8Constant77<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant78<>+0(SB)/1, $0x00
+DATA int8Constant78<>+1(SB)/1, $0x80
+DATA int8Constant78<>+2(SB)/1, $0x00
+DATA int8Constant78<>+3(SB)/1, $0x01
+DATA int8Constant78<>+4(SB)/1, $0x01
+DATA int8Constant78<>+5(SB)/1, $0x02
+DATA int8Constant78<>+6(SB)/1, $0x02
+DATA int8Constant78<>+7(SB)/1, $0x03
+DATA int8Constant78<>+8(SB)/1, $0x08
+DATA int8Constant78<>+9(SB)/1, $0x80
+DATA int8Constant78<>+10(SB)/1, $0x08
+DATA int8Constant78<>+11(SB)/1, $0x09
+DATA int8Constant78<>+12(SB)/1, $0x09
+DATA int8Constant78<>+13(SB)/1, $0x0a
+DATA int8Constant78<>+14(SB)/1, $0x0a
+DATA int8Constant78<>+15(SB)/1, $0x0b
+DATA int8Constant78<>+16(SB)/1, $0x04
+DATA int8Constant78<>+17(SB)/1, $0x80
+DATA int8Constant78<>+18(SB)/1, $0x04
+DATA int8Constant78<>+19(SB)/1, $0x05
+DATA int8Constant78<>+20(SB)/1, $0x05
+DATA int8Constant78<>+21(SB)/1, $0x06
+DATA int8Constant78<>+22(SB)/1, $0x06
+DATA int8Constant78<>+23(SB)/1, $0x07
+DATA int8Constant78<>+24(SB)/1, $0x0c
+DATA int8Constant78<>+25(SB)/1, $0x80
+DATA int8Constant78<>+26(SB)/1, $0x0c
+DATA int8Constant78<>+27(SB)/1, $0x0d
+DATA int8Constant78<>+28(SB)/1, $0x0d
+DATA int8Constant78<>+29(SB)/1, $0x0e
+DATA int8Constant78<>+30(SB)/1, $0x0e
+DATA int8Constant78<>+31(SB)/1, $0x0f
+GLOBL int8Constant78<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant79<>+0(SB)/1, $0x00
+DATA int8Constant79<>+1(SB)/1, $0x80
+DATA int8Constant79<>+2(SB)/1, $0x00
+DATA int8Constant79<>+3(SB)/1, $0x01
+DATA int8Constant79<>+4(SB)/1, $0x01
+DATA int8Constant79<>+5(SB)/1, $0x02
+DATA int8Constant79<>+6(SB)/1, $0x02
+DATA int8Constant79<>+7(SB)/1, $0x03
+DATA int8Constant79<>+8(SB)/1, $0x08
+DATA int8Constant79<>+9(SB)/1, $0x80
+DATA int8Constant79<>+10(SB)/1, $0x08
+DATA int8Constant79<>+11(SB)/1, $0x09
+DATA int8Constant79<>+12(SB)/1, $0x09
+DATA int8Constant79<>+13(SB)/1, $0x0a
+DATA int8Constant79<>+14(SB)/1, $0x0a
+DATA int8Constant79<>+15(SB)/1, $0x0b
+DATA int8Constant79<>+16(SB)/1, $0x00
+DATA int8Constant79<>+17(SB)/1, $0x80
+DATA int8Constant79<>+18(SB)/1, $0x00
+DATA int8Constant79<>+19(SB)/1, $0x01
+DATA int8Constant79<>+20(SB)/1, $0x01
+DATA int8Constant79<>+21(SB)/1, $0x02
+DATA int8Constant79<>+22(SB)/1, $0x02
+DATA int8Constant79<>+23(SB)/1, $0x03
+DATA int8Constant79<>+24(SB)/1, $0x08
+DATA int8Constant79<>+25(SB)/1, $0x80
+DATA int8Constant79<>+26(SB)/1, $0x08
+DATA int8Constant79<>+27(SB)/1, $0x09
+DATA int8Constant79<>+28(SB)/1, $0x09
+DATA int8Constant79<>+29(SB)/1, $0x0a
+DATA int8Constant79<>+30(SB)/1, $0x0a
+DATA int8Constant79<>+31(SB)/1, $0x0b
+GLOBL int8Constant79<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant80<>+0(SB)/1, $0x00
+DATA int8Constant80<>+1(SB)/1, $0x80
+DATA int8Constant80<>+2(SB)/1, $0x80
+DATA int8Constant80<>+3(SB)/1, $0x00
+DATA int8Constant80<>+4(SB)/1, $0x80
+DATA int8Constant80<>+5(SB)/1, $0x00
+DATA int8Constant80<>+6(SB)/1, $0x00
+DATA int8Constant80<>+7(SB)/1, $0x80
+DATA int8Constant80<>+8(SB)/1, $0x80
+DATA int8Constant80<>+9(SB)/1, $0x00
+DATA int8Constant80<>+10(SB)/1, $0x00
+DATA int8Constant80<>+11(SB)/1, $0x80
+DATA int8Constant80<>+12(SB)/1, $0x00
+DATA int8Constant80<>+13(SB)/1, $0x80
+DATA int8Constant80<>+14(SB)/1, $0x80
+DATA int8Constant80<>+15(SB)/1, $0x00
+DATA int8Constant80<>+16(SB)/1, $0x00
+DATA int8Constant80<>+17(SB)/1, $0x80
+DATA int8Constant80<>+18(SB)/1, $0x80
+DATA int8Constant80<>+19(SB)/1, $0x00
+DATA int8Constant80<>+20(SB)/1, $0x80
+DATA int8Constant80<>+21(SB)/1, $0x00
+DATA int8Constant80<>+22(SB)/1, $0x00
+DATA int8Constant80<>+23(SB)/1, $0x80
+DATA int8Constant80<>+24(SB)/1, $0x80
+DATA int8Constant80<>+25(SB)/1, $0x00
+DATA int8Constant80<>+26(SB)/1, $0x00
+DATA int8Constant80<>+27(SB)/1, $0x80
+DATA int8Constant80<>+28(SB)/1, $0x00
+DATA int8Constant80<>+29(SB)/1, $0x80
+DATA int8Constant80<>+30(SB)/1, $0x80
+DATA int8Constant80<>+31(SB)/1, $0x00
+GLOBL int8Constant80<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant81<>+0(SB)/1, $0x00
+DATA int8Constant81<>+1(SB)/1, $0x01
+DATA int8Constant81<>+2(SB)/1, $0x02
+DATA int8Constant81<>+3(SB)/1, $0x03
+DATA int8Constant81<>+4(SB)/1, $0x04
+DATA int8Constant81<>+5(SB)/1, $0x05
+DATA int8Constant81<>+6(SB)/1, $0x06
+DATA int8Constant81<>+7(SB)/1, $0x07
+DATA int8Constant81<>+8(SB)/1, $0x08
+DATA int8Constant81<>+9(SB)/1, $0x09
+DATA int8Constant81<>+10(SB)/1, $0x0a
+DATA int8Constant81<>+11(SB)/1, $0x0b
+DATA int8Constant81<>+12(SB)/1, $0x0c
+DATA int8Constant81<>+13(SB)/1, $0x0d
+DATA int8Constant81<>+14(SB)/1, $0x0e
+DATA int8Constant81<>+15(SB)/1, $0x0f
+DATA int8Constant81<>+16(SB)/1, $0x00
+DATA int8Constant81<>+17(SB)/1, $0x01
+DATA int8Constant81<>+18(SB)/1, $0x02
+DATA int8Constant81<>+19(SB)/1, $0x03
+DATA int8Constant81<>+20(SB)/1, $0x04
+DATA int8Constant81<>+21(SB)/1, $0x05
+DATA int8Constant81<>+22(SB)/1, $0x06
+DATA int8Constant81<>+23(SB)/1, $0x07
+DATA int8Constant81<>+24(SB)/1, $0x08
+DATA int8Constant81<>+25(SB)/1, $0x09
+DATA int8Constant81<>+26(SB)/1, $0x0a
+DATA int8Constant81<>+27(SB)/1, $0x0b
+DATA int8Constant81<>+28(SB)/1, $0x0c
+DATA int8Constant81<>+29(SB)/1, $0x0d
+DATA int8Constant81<>+30(SB)/1, $0x0e
+DATA int8Constant81<>+31(SB)/1, $0x0f
+GLOBL int8Constant81<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant82<>+0(SB)/1, $0xff
+DATA int8Constant82<>+1(SB)/1, $0x01
+DATA int8Constant82<>+2(SB)/1, $0xff
+DATA int8Constant82<>+3(SB)/1, $0x01
+DATA int8Constant82<>+4(SB)/1, $0xff
+DATA int8Constant82<>+5(SB)/1, $0x01
+DATA int8Constant82<>+6(SB)/1, $0xff
+DATA int8Constant82<>+7(SB)/1, $0x01
+DATA int8Constant82<>+8(SB)/1, $0xff
+DATA int8Constant82<>+9(SB)/1, $0x01
+DATA int8Constant82<>+10(SB)/1, $0xff
+DATA int8Constant82<>+11(SB)/1, $0x01
+DATA int8Constant82<>+12(SB)/1, $0xff
+DATA int8Constant82<>+13(SB)/1, $0x01
+DATA int8Constant82<>+14(SB)/1, $0xff
+DATA int8Constant82<>+15(SB)/1, $0x01
+DATA int8Constant82<>+16(SB)/1, $0xff
+DATA int8Constant82<>+17(SB)/1, $0x01
+DATA int8Constant82<>+18(SB)/1, $0xff
+DATA int8Constant82<>+19(SB)/1, $0x01
+DATA int8Constant82<>+20(SB)/1, $0xff
+DATA int8Constant82<>+21(SB)/1, $0x01
+DATA int8Constant82<>+22(SB)/1, $0xff
+DATA int8Constant82<>+23(SB)/1, $0x01
+DATA int8Constant82<>+24(SB)/1, $0xff
+DATA int8Constant82<>+25(SB)/1, $0x01
+DATA int8Constant82<>+26(SB)/1, $0xff
+DATA int8Constant82<>+27(SB)/1, $0x01
+DATA int8Constant82<>+28(SB)/1, $0xff
+DATA int8Constant82<>+29(SB)/1, $0x01
+DATA int8Constant82<>+30(SB)/1, $0xff
+DATA int8Constant82<>+31(SB)/1, $0x01
+GLOBL int8Constant82<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant83<>+0(SB)/1, $0x00
+DATA int8Constant83<>+1(SB)/1, $0x80
+DATA int8Constant83<>+2(SB)/1, $0x02
+DATA int8Constant83<>+3(SB)/1, $0x80
+DATA int8Constant83<>+4(SB)/1, $0x04
+DATA int8Constant83<>+5(SB)/1, $0x80
+DATA int8Constant83<>+6(SB)/1, $0x06
+DATA int8Constant83<>+7(SB)/1, $0x80
+DATA int8Constant83<>+8(SB)/1, $0x08
+DATA int8Constant83<>+9(SB)/1, $0x80
+DATA int8Constant83<>+10(SB)/1, $0x0a
+DATA int8Constant83<>+11(SB)/1, $0x80
+DATA int8Constant83<>+12(SB)/1, $0x0c
+DATA int8Constant83<>+13(SB)/1, $0x80
+DATA int8Constant83<>+14(SB)/1, $0x0e
+DATA int8Constant83<>+15(SB)/1, $0x80
+DATA int8Constant83<>+16(SB)/1, $0x00
+DATA int8Constant83<>+17(SB)/1, $0x80
+DATA int8Constant83<>+18(SB)/1, $0x02
+DATA int8Constant83<>+19(SB)/1, $0x80
+DATA int8Constant83<>+20(SB)/1, $0x04
+DATA int8Constant83<>+21(SB)/1, $0x80
+DATA int8Constant83<>+22(SB)/1, $0x06
+DATA int8Constant83<>+23(SB)/1, $0x80
+DATA int8Constant83<>+24(SB)/1, $0x08
+DATA int8Constant83<>+25(SB)/1, $0x80
+DATA int8Constant83<>+26(SB)/1, $0x0a
+DATA int8Constant83<>+27(SB)/1, $0x80
+DATA int8Constant83<>+28(SB)/1, $0x0c
+DATA int8Constant83<>+29(SB)/1, $0x80
+DATA int8Constant83<>+30(SB)/1, $0x0e
+DATA int8Constant83<>+31(SB)/1, $0x80
+GLOBL int8Constant83<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant84<>+0(SB)/1, $0x08
+DATA int8Constant84<>+1(SB)/1, $0x80
+DATA int8Constant84<>+2(SB)/1, $0x80
+DATA int8Constant84<>+3(SB)/1, $0x80
+DATA int8Constant84<>+4(SB)/1, $0x08
+DATA int8Constant84<>+5(SB)/1, $0x80
+DATA int8Constant84<>+6(SB)/1, $0x80
+DATA int8Constant84<>+7(SB)/1, $0x80
+DATA int8Constant84<>+8(SB)/1, $0x09
+DATA int8Constant84<>+9(SB)/1, $0x80
+DATA int8Constant84<>+10(SB)/1, $0x80
+DATA int8Constant84<>+11(SB)/1, $0x80
+DATA int8Constant84<>+12(SB)/1, $0x09
+DATA int8Constant84<>+13(SB)/1, $0x80
+DATA int8Constant84<>+14(SB)/1, $0x80
+DATA int8Constant84<>+15(SB)/1, $0x80
+DATA int8Constant84<>+16(SB)/1, $0x0a
+DATA int8Constant84<>+17(SB)/1, $0x80
+DATA int8Constant84<>+18(SB)/1, $0x80
+DATA int8Constant84<>+19(SB)/1, $0x80
+DATA int8Constant84<>+20(SB)/1, $0x0a
+DATA int8Constant84<>+21(SB)/1, $0x80
+DATA int8Constant84<>+22(SB)/1, $0x80
+DATA int8Constant84<>+23(SB)/1, $0x80
+DATA int8Constant84<>+24(SB)/1, $0x0b
+DATA int8Constant84<>+25(SB)/1, $0x80
+DATA int8Constant84<>+26(SB)/1, $0x80
+DATA int8Constant84<>+27(SB)/1, $0x80
+DATA int8Constant84<>+28(SB)/1, $0x0b
+DATA int8Constant84<>+29(SB)/1, $0x80
+DATA int8Constant84<>+30(SB)/1, $0x80
+DATA int8Constant84<>+31(SB)/1, $0x80
+GLOBL int8Constant84<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant85<>+0(SB)/1, $0x0c
+DATA int8Constant85<>+1(SB)/1, $0x80
+DATA int8Constant85<>+2(SB)/1, $0x80
+DATA int8Constant85<>+3(SB)/1, $0x80
+DATA int8Constant85<>+4(SB)/1, $0x0c
+DATA int8Constant85<>+5(SB)/1, $0x80
+DATA int8Constant85<>+6(SB)/1, $0x80
+DATA int8Constant85<>+7(SB)/1, $0x80
+DATA int8Constant85<>+8(SB)/1, $0x0d
+DATA int8Constant85<>+9(SB)/1, $0x80
+DATA int8Constant85<>+10(SB)/1, $0x80
+DATA int8Constant85<>+11(SB)/1, $0x80
+DATA int8Constant85<>+12(SB)/1, $0x0d
+DATA int8Constant85<>+13(SB)/1, $0x80
+DATA int8Constant85<>+14(SB)/1, $0x80
+DATA int8Constant85<>+15(SB)/1, $0x80
+DATA int8Constant85<>+16(SB)/1, $0x0e
+DATA int8Constant85<>+17(SB)/1, $0x80
+DATA int8Constant85<>+18(SB)/1, $0x80
+DATA int8Constant85<>+19(SB)/1, $0x80
+DATA int8Constant85<>+20(SB)/1, $0x0e
+DATA int8Constant85<>+21(SB)/1, $0x80
+DATA int8Constant85<>+22(SB)/1, $0x80
+DATA int8Constant85<>+23(SB)/1, $0x80
+DATA int8Constant85<>+24(SB)/1, $0x0f
+DATA int8Constant85<>+25(SB)/1, $0x80
+DATA int8Constant85<>+26(SB)/1, $0x80
+DATA int8Constant85<>+27(SB)/1, $0x80
+DATA int8Constant85<>+28(SB)/1, $0x0f
+DATA int8Constant85<>+29(SB)/1, $0x80
+DATA int8Constant85<>+30(SB)/1, $0x80
+DATA int8Constant85<>+31(SB)/1, $0x80
+GLOBL int8Constant85<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant86<>+0(SB)/1, $0x00
+DATA int8Constant86<>+1(SB)/1, $0x80
+DATA int8Constant86<>+2(SB)/1, $0x00
+DATA int8Constant86<>+3(SB)/1, $0x80
+DATA int8Constant86<>+4(SB)/1, $0x00
+DATA int8Constant86<>+5(SB)/1, $0x80
+DATA int8Constant86<>+6(SB)/1, $0x00
+DATA int8Constant86<>+7(SB)/1, $0x80
+DATA int8Constant86<>+8(SB)/1, $0x01
+DATA int8Constant86<>+9(SB)/1, $0x80
+DATA int8Constant86<>+10(SB)/1, $0x01
+DATA int8Constant86<>+11(SB)/1, $0x80
+DATA int8Constant86<>+12(SB)/1, $0x01
+DATA int8Constant86<>+13(SB)/1, $0x80
+DATA int8Constant86<>+14(SB)/1, $0x01
+DATA int8Constant86<>+15(SB)/1, $0x80
+DATA int8Constant86<>+16(SB)/1, $0x02
+DATA int8Constant86<>+17(SB)/1, $0x80
+DATA int8Constant86<>+18(SB)/1, $0x02
+DATA int8Constant86<>+19(SB)/1, $0x80
+DATA int8Constant86<>+20(SB)/1, $0x02
+DATA int8Constant86<>+21(SB)/1, $0x80
+DATA int8Constant86<>+22(SB)/1, $0x02
+DATA int8Constant86<>+23(SB)/1, $0x80
+DATA int8Constant86<>+24(SB)/1, $0x03
+DATA int8Constant86<>+25(SB)/1, $0x80
+DATA int8Constant86<>+26(SB)/1, $0x03
+DATA int8Constant86<>+27(SB)/1, $0x80
+DATA int8Constant86<>+28(SB)/1, $0x03
+DATA int8Constant86<>+29(SB)/1, $0x80
+DATA int8Constant86<>+30(SB)/1, $0x03
+DATA int8Constant86<>+31(SB)/1, $0x80
+GLOBL int8Constant86<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant87<>+0(SB)/1, $0x80
+DATA int8Constant87<>+1(SB)/1, $0x00
+DATA int8Constant87<>+2(SB)/1, $0x20
+DATA int8Constant87<>+3(SB)/1, $0x00
+DATA int8Constant87<>+4(SB)/1, $0x08
+DATA int8Constant87<>+5(SB)/1, $0x00
+DATA int8Constant87<>+6(SB)/1, $0x02
+DATA int8Constant87<>+7(SB)/1, $0x00
+DATA int8Constant87<>+8(SB)/1, $0x80
+DATA int8Constant87<>+9(SB)/1, $0x00
+DATA int8Constant87<>+10(SB)/1, $0x20
+DATA int8Constant87<>+11(SB)/1, $0x00
+DATA int8Constant87<>+12(SB)/1, $0x08
+DATA int8Constant87<>+13(SB)/1, $0x00
+DATA int8Constant87<>+14(SB)/1, $0x02
+DATA int8Constant87<>+15(SB)/1, $0x00
+DATA int8Constant87<>+16(SB)/1, $0x80
+DATA int8Constant87<>+17(SB)/1, $0x00
+DATA int8Constant87<>+18(SB)/1, $0x20
+DATA int8Constant87<>+19(SB)/1, $0x00
+DATA int8Constant87<>+20(SB)/1, $0x08
+DATA int8Constant87<>+21(SB)/1, $0x00
+DATA int8Constant87<>+22(SB)/1, $0x02
+DATA int8Constant87<>+23(SB)/1, $0x00
+DATA int8Constant87<>+24(SB)/1, $0x80
+DATA int8Constant87<>+25(SB)/1, $0x00
+DATA int8Constant87<>+26(SB)/1, $0x20
+DATA int8Constant87<>+27(SB)/1, $0x00
+DATA int8Constant87<>+28(SB)/1, $0x08
+DATA int8Constant87<>+29(SB)/1, $0x00
+DATA int8Constant87<>+30(SB)/1, $0x02
+DATA int8Constant87<>+31(SB)/1, $0x00
+GLOBL int8Constant87<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant88<>+0(SB)/1, $0x04
+DATA int8Constant88<>+1(SB)/1, $0x80
+DATA int8Constant88<>+2(SB)/1, $0x04
+DATA int8Constant88<>+3(SB)/1, $0x80
+DATA int8Constant88<>+4(SB)/1, $0x04
+DATA int8Constant88<>+5(SB)/1, $0x80
+DATA int8Constant88<>+6(SB)/1, $0x04
+DATA int8Constant88<>+7(SB)/1, $0x80
+DATA int8Constant88<>+8(SB)/1, $0x05
+DATA int8Constant88<>+9(SB)/1, $0x80
+DATA int8Constant88<>+10(SB)/1, $0x05
+DATA int8Constant88<>+11(SB)/1, $0x80
+DATA int8Constant88<>+12(SB)/1, $0x05
+DATA int8Constant88<>+13(SB)/1, $0x80
+DATA int8Constant88<>+14(SB)/1, $0x05
+DATA int8Constant88<>+15(SB)/1, $0x80
+DATA int8Constant88<>+16(SB)/1, $0x06
+DATA int8Constant88<>+17(SB)/1, $0x80
+DATA int8Constant88<>+18(SB)/1, $0x06
+DATA int8Constant88<>+19(SB)/1, $0x80
+DATA int8Constant88<>+20(SB)/1, $0x06
+DATA int8Constant88<>+21(SB)/1, $0x80
+DATA int8Constant88<>+22(SB)/1, $0x06
+DATA int8Constant88<>+23(SB)/1, $0x80
+DATA int8Constant88<>+24(SB)/1, $0x07
+DATA int8Constant88<>+25(SB)/1, $0x80
+DATA int8Constant88<>+26(SB)/1, $0x07
+DATA int8Constant88<>+27(SB)/1, $0x80
+DATA int8Constant88<>+28(SB)/1, $0x07
+DATA int8Constant88<>+29(SB)/1, $0x80
+DATA int8Constant88<>+30(SB)/1, $0x07
+DATA int8Constant88<>+31(SB)/1, $0x80
+GLOBL int8Constant88<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant89<>+0(SB)/1, $0x00
+DATA int8Constant89<>+1(SB)/1, $0x80
+DATA int8Constant89<>+2(SB)/1, $0x00
+DATA int8Constant89<>+3(SB)/1, $0x01
+DATA int8Constant89<>+4(SB)/1, $0x01
+DATA int8Constant89<>+5(SB)/1, $0x02
+DATA int8Constant89<>+6(SB)/1, $0x02
+DATA int8Constant89<>+7(SB)/1, $0x03
+DATA int8Constant89<>+8(SB)/1, $0x04
+DATA int8Constant89<>+9(SB)/1, $0x80
+DATA int8Constant89<>+10(SB)/1, $0x04
+DATA int8Constant89<>+11(SB)/1, $0x05
+DATA int8Constant89<>+12(SB)/1, $0x05
+DATA int8Constant89<>+13(SB)/1, $0x06
+DATA int8Constant89<>+14(SB)/1, $0x06
+DATA int8Constant89<>+15(SB)/1, $0x07
+DATA int8Constant89<>+16(SB)/1, $0x08
+DATA int8Constant89<>+17(SB)/1, $0x80
+DATA int8Constant89<>+18(SB)/1, $0x08
+DATA int8Constant89<>+19(SB)/1, $0x09
+DATA int8Constant89<>+20(SB)/1, $0x09
+DATA int8Constant89<>+21(SB)/1, $0x0a
+DATA int8Constant89<>+22(SB)/1, $0x0a
+DATA int8Constant89<>+23(SB)/1, $0x0b
+DATA int8Constant89<>+24(SB)/1, $0x0c
+DATA int8Constant89<>+25(SB)/1, $0x80
+DATA int8Constant89<>+26(SB)/1, $0x0c
+DATA int8Constant89<>+27(SB)/1, $0x0d
+DATA int8Constant89<>+28(SB)/1, $0x0d
+DATA int8Constant89<>+29(SB)/1, $0x0e
+DATA int8Constant89<>+30(SB)/1, $0x0e
+DATA int8Constant89<>+31(SB)/1, $0x0f
+GLOBL int8Constant89<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant90<>+0(SB)/1, $0x00
+DATA int8Constant90<>+1(SB)/1, $0x80
+DATA int8Constant90<>+2(SB)/1, $0x00
+DATA int8Constant90<>+3(SB)/1, $0x01
+DATA int8Constant90<>+4(SB)/1, $0x01
+DATA int8Constant90<>+5(SB)/1, $0x02
+DATA int8Constant90<>+6(SB)/1, $0x02
+DATA int8Constant90<>+7(SB)/1, $0x03
+DATA int8Constant90<>+8(SB)/1, $0x04
+DATA int8Constant90<>+9(SB)/1, $0x80
+DATA int8Constant90<>+10(SB)/1, $0x04
+DATA int8Constant90<>+11(SB)/1, $0x05
+DATA int8Constant90<>+12(SB)/1, $0x05
+DATA int8Constant90<>+13(SB)/1, $0x06
+DATA int8Constant90<>+14(SB)/1, $0x06
+DATA int8Constant90<>+15(SB)/1, $0x07
+DATA int8Constant90<>+16(SB)/1, $0x00
+DATA int8Constant90<>+17(SB)/1, $0x80
+DATA int8Constant90<>+18(SB)/1, $0x00
+DATA int8Constant90<>+19(SB)/1, $0x01
+DATA int8Constant90<>+20(SB)/1, $0x01
+DATA int8Constant90<>+21(SB)/1, $0x02
+DATA int8Constant90<>+22(SB)/1, $0x02
+DATA int8Constant90<>+23(SB)/1, $0x03
+DATA int8Constant90<>+24(SB)/1, $0x04
+DATA int8Constant90<>+25(SB)/1, $0x80
+DATA int8Constant90<>+26(SB)/1, $0x04
+DATA int8Constant90<>+27(SB)/1, $0x05
+DATA int8Constant90<>+28(SB)/1, $0x05
+DATA int8Constant90<>+29(SB)/1, $0x06
+DATA int8Constant90<>+30(SB)/1, $0x06
+DATA int8Constant90<>+31(SB)/1, $0x07
+GLOBL int8Constant90<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant91<>+0(SB)/1, $0x00
+DATA int8Constant91<>+1(SB)/1, $0x00
+DATA int8Constant91<>+2(SB)/1, $0x00
+DATA int8Constant91<>+3(SB)/1, $0x3f
+DATA int8Constant91<>+4(SB)/1, $0x00
+DATA int8Constant91<>+5(SB)/1, $0x00
+DATA int8Constant91<>+6(SB)/1, $0x00
+DATA int8Constant91<>+7(SB)/1, $0x3f
+DATA int8Constant91<>+8(SB)/1, $0x00
+DATA int8Constant91<>+9(SB)/1, $0x00
+DATA int8Constant91<>+10(SB)/1, $0x00
+DATA int8Constant91<>+11(SB)/1, $0x3f
+DATA int8Constant91<>+12(SB)/1, $0x00
+DATA int8Constant91<>+13(SB)/1, $0x00
+DATA int8Constant91<>+14(SB)/1, $0x00
+DATA int8Constant91<>+15(SB)/1, $0x3f
+DATA int8Constant91<>+16(SB)/1, $0x00
+DATA int8Constant91<>+17(SB)/1, $0x00
+DATA int8Constant91<>+18(SB)/1, $0x00
+DATA int8Constant91<>+19(SB)/1, $0x3f
+DATA int8Constant91<>+20(SB)/1, $0x00
+DATA int8Constant91<>+21(SB)/1, $0x00
+DATA int8Constant91<>+22(SB)/1, $0x00
+DATA int8Constant91<>+23(SB)/1, $0x3f
+DATA int8Constant91<>+24(SB)/1, $0x00
+DATA int8Constant91<>+25(SB)/1, $0x00
+DATA int8Constant91<>+26(SB)/1, $0x00
+DATA int8Constant91<>+27(SB)/1, $0x3f
+DATA int8Constant91<>+28(SB)/1, $0x00
+DATA int8Constant91<>+29(SB)/1, $0x00
+DATA int8Constant91<>+30(SB)/1, $0x00
+DATA int8Constant91<>+31(SB)/1, $0x3f
+GLOBL int8Constant91<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant92<>+0(SB)/1, $0x00
+DATA int8Constant92<>+1(SB)/1, $0x80
+DATA int8Constant92<>+2(SB)/1, $0x00
+DATA int8Constant92<>+3(SB)/1, $0x80
+DATA int8Constant92<>+4(SB)/1, $0x00
+DATA int8Constant92<>+5(SB)/1, $0x80
+DATA int8Constant92<>+6(SB)/1, $0x00
+DATA int8Constant92<>+7(SB)/1, $0x80
+DATA int8Constant92<>+8(SB)/1, $0x00
+DATA int8Constant92<>+9(SB)/1, $0x80
+DATA int8Constant92<>+10(SB)/1, $0x00
+DATA int8Constant92<>+11(SB)/1, $0x80
+DATA int8Constant92<>+12(SB)/1, $0x00
+DATA int8Constant92<>+13(SB)/1, $0x80
+DATA int8Constant92<>+14(SB)/1, $0x00
+DATA int8Constant92<>+15(SB)/1, $0x80
+DATA int8Constant92<>+16(SB)/1, $0x00
+DATA int8Constant92<>+17(SB)/1, $0x80
+DATA int8Constant92<>+18(SB)/1, $0x00
+DATA int8Constant92<>+19(SB)/1, $0x80
+DATA int8Constant92<>+20(SB)/1, $0x00
+DATA int8Constant92<>+21(SB)/1, $0x80
+DATA int8Constant92<>+22(SB)/1, $0x00
+DATA int8Constant92<>+23(SB)/1, $0x80
+DATA int8Constant92<>+24(SB)/1, $0x00
+DATA int8Constant92<>+25(SB)/1, $0x80
+DATA int8Constant92<>+26(SB)/1, $0x00
+DATA int8Constant92<>+27(SB)/1, $0x80
+DATA int8Constant92<>+28(SB)/1, $0x00
+DATA int8Constant92<>+29(SB)/1, $0x80
+DATA int8Constant92<>+30(SB)/1, $0x00
+DATA int8Constant92<>+31(SB)/1, $0x80
+GLOBL int8Constant92<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant93<>+0(SB)/1, $0x80
+DATA int8Constant93<>+1(SB)/1, $0x00
+DATA int8Constant93<>+2(SB)/1, $0x40
+DATA int8Constant93<>+3(SB)/1, $0x00
+DATA int8Constant93<>+4(SB)/1, $0x20
+DATA int8Constant93<>+5(SB)/1, $0x00
+DATA int8Constant93<>+6(SB)/1, $0x10
+DATA int8Constant93<>+7(SB)/1, $0x00
+DATA int8Constant93<>+8(SB)/1, $0x08
+DATA int8Constant93<>+9(SB)/1, $0x00
+DATA int8Constant93<>+10(SB)/1, $0x04
+DATA int8Constant93<>+11(SB)/1, $0x00
+DATA int8Constant93<>+12(SB)/1, $0x02
+DATA int8Constant93<>+13(SB)/1, $0x00
+DATA int8Constant93<>+14(SB)/1, $0x01
+DATA int8Constant93<>+15(SB)/1, $0x00
+DATA int8Constant93<>+16(SB)/1, $0x80
+DATA int8Constant93<>+17(SB)/1, $0x00
+DATA int8Constant93<>+18(SB)/1, $0x40
+DATA int8Constant93<>+19(SB)/1, $0x00
+DATA int8Constant93<>+20(SB)/1, $0x20
+DATA int8Constant93<>+21(SB)/1, $0x00
+DATA int8Constant93<>+22(SB)/1, $0x10
+DATA int8Constant93<>+23(SB)/1, $0x00
+DATA int8Constant93<>+24(SB)/1, $0x08
+DATA int8Constant93<>+25(SB)/1, $0x00
+DATA int8Constant93<>+26(SB)/1, $0x04
+DATA int8Constant93<>+27(SB)/1, $0x00
+DATA int8Constant93<>+28(SB)/1, $0x02
+DATA int8Constant93<>+29(SB)/1, $0x00
+DATA int8Constant93<>+30(SB)/1, $0x01
+DATA int8Constant93<>+31(SB)/1, $0x00
+GLOBL int8Constant93<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant94<>+0(SB)/1, $0x00
+DATA int8Constant94<>+1(SB)/1, $0x00
+DATA int8Constant94<>+2(SB)/1, $0x00
+DATA int8Constant94<>+3(SB)/1, $0x40
+DATA int8Constant94<>+4(SB)/1, $0x00
+DATA int8Constant94<>+5(SB)/1, $0x00
+DATA int8Constant94<>+6(SB)/1, $0x00
+DATA int8Constant94<>+7(SB)/1, $0x40
+DATA int8Constant94<>+8(SB)/1, $0x00
+DATA int8Constant94<>+9(SB)/1, $0x00
+DATA int8Constant94<>+10(SB)/1, $0x00
+DATA int8Constant94<>+11(SB)/1, $0x40
+DATA int8Constant94<>+12(SB)/1, $0x00
+DATA int8Constant94<>+13(SB)/1, $0x00
+DATA int8Constant94<>+14(SB)/1, $0x00
+DATA int8Constant94<>+15(SB)/1, $0x40
+DATA int8Constant94<>+16(SB)/1, $0x00
+DATA int8Constant94<>+17(SB)/1, $0x00
+DATA int8Constant94<>+18(SB)/1, $0x00
+DATA int8Constant94<>+19(SB)/1, $0x40
+DATA int8Constant94<>+20(SB)/1, $0x00
+DATA int8Constant94<>+21(SB)/1, $0x00
+DATA int8Constant94<>+22(SB)/1, $0x00
+DATA int8Constant94<>+23(SB)/1, $0x40
+DATA int8Constant94<>+24(SB)/1, $0x00
+DATA int8Constant94<>+25(SB)/1, $0x00
+DATA int8Constant94<>+26(SB)/1, $0x00
+DATA int8Constant94<>+27(SB)/1, $0x40
+DATA int8Constant94<>+28(SB)/1, $0x00
+DATA int8Constant94<>+29(SB)/1, $0x00
+DATA int8Constant94<>+30(SB)/1, $0x00
+DATA int8Constant94<>+31(SB)/1, $0x40
+GLOBL int8Constant94<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant95<>+0(SB)/1, $0x00
+DATA int8Constant95<>+1(SB)/1, $0x00
+DATA int8Constant95<>+2(SB)/1, $0x80
+DATA int8Constant95<>+3(SB)/1, $0x3f
+DATA int8Constant95<>+4(SB)/1, $0x00
+DATA int8Constant95<>+5(SB)/1, $0x00
+DATA int8Constant95<>+6(SB)/1, $0x80
+DATA int8Constant95<>+7(SB)/1, $0x3f
+DATA int8Constant95<>+8(SB)/1, $0x00
+DATA int8Constant95<>+9(SB)/1, $0x00
+DATA int8Constant95<>+10(SB)/1, $0x80
+DATA int8Constant95<>+11(SB)/1, $0x3f
+DATA int8Constant95<>+12(SB)/1, $0x00
+DATA int8Constant95<>+13(SB)/1, $0x00
+DATA int8Constant95<>+14(SB)/1, $0x80
+DATA int8Constant95<>+15(SB)/1, $0x3f
+DATA int8Constant95<>+16(SB)/1, $0x00
+DATA int8Constant95<>+17(SB)/1, $0x00
+DATA int8Constant95<>+18(SB)/1, $0x80
+DATA int8Constant95<>+19(SB)/1, $0x3f
+DATA int8Constant95<>+20(SB)/1, $0x00
+DATA int8Constant95<>+21(SB)/1, $0x00
+DATA int8Constant95<>+22(SB)/1, $0x80
+DATA int8Constant95<>+23(SB)/1, $0x3f
+DATA int8Constant95<>+24(SB)/1, $0x00
+DATA int8Constant95<>+25(SB)/1, $0x00
+DATA int8Constant95<>+26(SB)/1, $0x80
+DATA int8Constant95<>+27(SB)/1, $0x3f
+DATA int8Constant95<>+28(SB)/1, $0x00
+DATA int8Constant95<>+29(SB)/1, $0x00
+DATA int8Constant95<>+30(SB)/1, $0x80
+DATA int8Constant95<>+31(SB)/1, $0x3f
+GLOBL int8Constant95<>(SB), RODATA|NOPTR, $32

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/mmcloughlin/avo/attr"
@@ -18,38 +19,45 @@ import (
 const run = 32
 
 // A coder writes what reads the blocks of a format. It works on a super of n runs: one block of
-// 256 elements, or as many short ones of 32 as there are runs.
+// 256 elements, or as many short ones as have these runs.
 type coder struct {
 	*gen
 	f     block.Format
 	l     *block.Layout
 	runs  int
 	group int // elements of a scale, 32 or 16
+
+	// On the stack: the scales of up to four rows, and of a block with a codebook what
+	// [coder.prepare] writes. index, if it is not nil, is added to all these places.
+	products, codes, signs, shifts Mem
+	index                          reg.GPVirtual
 }
 
 // integers are the formats that have kernels for products of integers.
 var integers = []block.Format{
 	block.Q4_0, block.Q8_0, block.Q4_K, block.Q6_K, block.Q5_K, block.Q4_1, block.Q5_0, block.Q5_1,
 	block.IQ4_NL, block.IQ4_XS, block.Q2_K, block.Q3_K, block.MXFP4,
+	block.TQ1_0, block.TQ2_0, block.NVFP4, block.Q1_0, block.Q2_0,
+	block.IQ1_S, block.IQ1_M, block.IQ2_XXS, block.IQ2_XS, block.IQ2_S, block.IQ3_XXS, block.IQ3_S,
 }
 
 func (g *gen) coder(f block.Format, runs int) *coder {
 	c := &coder{gen: g, f: f, l: f.Layout(), runs: runs, group: min(run, f.Group())}
-	if e := f.Elements(); e != run && (e != 256 || runs != 8) {
-		panic(fmt.Sprintf("%v: blocks of %d elements", f, e))
+	if runs%c.each() != 0 || c.each() > 8 {
+		panic(fmt.Sprintf("%v: blocks of %d elements", f, f.Elements()))
 	}
 	return c
 }
 
-// short reports whether a block is one run.
-func (c *coder) short() bool { return c.l.Elements == run }
+// each returns the runs of a block.
+func (c *coder) each() int { return c.l.Elements / run }
+
+// short reports whether a super has several blocks.
+func (c *coder) short() bool { return c.l.Elements < 8*run }
 
 // place returns the byte at which the block of a run begins, and its first element in that.
 func (c *coder) place(r int) (at, element int) {
-	if c.short() {
-		return r * c.l.Bytes, 0
-	}
-	return 0, r * run
+	return r / c.each() * c.l.Bytes, r % c.each() * run
 }
 
 // bit returns the place of item i of a field.
@@ -135,6 +143,12 @@ func (g *gen) dwords(v [8]int) Op {
 
 // raw returns the codes of run r as bytes, or, of a format with a table, its levels.
 func (c *coder) raw(r int) reg.VecVirtual {
+	switch {
+	case c.l.Level.Grid != nil:
+		return c.gridLevels(r)
+	case c.l.Level.Number[0].Ternary:
+		return c.ternary(r)
+	}
 	var v reg.VecVirtual
 	for i := range c.l.Level.Number {
 		f := c.field(&c.l.Level.Number[i], r)
@@ -147,7 +161,7 @@ func (c *coder) raw(r int) reg.VecVirtual {
 	if t := c.l.Level.Table; t != nil {
 		var b [32]byte
 		for i := range b {
-			b[i] = byte(t[i%16] + c.tableOffset())
+			b[i] = byte(t[i%16%len(t)] + c.tableOffset())
 		}
 		table, ok := c.constant(b).(reg.VecVirtual)
 		if !ok {
@@ -173,15 +187,18 @@ func (c *coder) tableOffset() int8 {
 
 // offset returns what the bytes of raw exceed the levels by.
 func (c *coder) offset() int {
-	if c.l.Level.Table != nil {
+	switch l := &c.l.Level; {
+	case l.Table != nil:
 		return int(c.tableOffset())
+	case l.Shift != nil:
+		return shiftOffset
 	}
 	return -c.l.Level.Offset
 }
 
 // signed reports whether the bytes of raw are in two's complement.
 func (c *coder) signed() bool {
-	return c.l.Level.Signed || c.l.Level.Table != nil && c.tableOffset() == 0
+	return c.l.Level.Signed || c.l.Level.Signs != nil || c.l.Level.Table != nil && c.tableOffset() == 0
 }
 
 // field returns the items of a field for the elements of run r, shifted as the field says.
@@ -228,6 +245,11 @@ func (c *coder) field(f *block.Field, r int) reg.VecVirtual {
 		c.VPSHUFB(c.constant(spread), v, v)
 		c.VPAND(one, v, v)
 		c.VPCMPEQB(one, v, v)
+	case apart(0, run, 2) && bits[0]%8 == 0 && f.Bits == 2 && f.Shift == 0:
+		c.twoBits(v, at, bits[0]/8)
+		return v
+	case apart(0, 8, 8) && apart(8, 16, 8) && apart(16, 24, 8) && apart(24, run, 8):
+		c.eights(v, at, bits, f.Shift)
 	default:
 		panic(fmt.Sprintf("%v: no code for a field of levels", c.f))
 	}
@@ -248,6 +270,9 @@ func (c *coder) biases() []reg.VecVirtual {
 
 // factors returns products of scales and their small factors.
 func (c *coder) factors(f *block.Float, sub *block.Integer) []reg.VecVirtual {
+	if f.Encoding == block.UE4M3 {
+		return c.scales8(f)
+	}
 	d := c.floats(f)
 	if sub.Number == nil {
 		return []reg.VecVirtual{d}
@@ -264,7 +289,10 @@ func (c *coder) factors(f *block.Float, sub *block.Integer) []reg.VecVirtual {
 // floats returns the scale of each short block, or that of the one block in all lanes.
 func (c *coder) floats(f *block.Float) reg.VecVirtual {
 	y := c.YMM()
-	byteOf := func(r int) int { return r*c.l.Bytes + f.Number[0].At/8 }
+	byteOf := func(r int) int { return r/c.each()*c.l.Bytes + f.Number[0].At/8 }
+	if len(f.Number) == 4 {
+		return c.spreadHalf(f)
+	}
 	if len(f.Number) != 1 || f.Number.Items() != 1 {
 		panic(fmt.Sprintf("%v: no code for its scales", c.f))
 	}
@@ -326,6 +354,21 @@ func (c *coder) small(n *block.Integer, first int) reg.VecVirtual {
 		c.VPSLLD(U8(32-bits), v, v)
 		c.VPSRAD(U8(32-bits), v, v)
 	}
+	if c.l.Level.Grid != nil {
+		c.VCVTDQ2PS(v, v)
+		for i, x := range []float32{n.Mul, n.Add} {
+			if c.l.Level.Shift != nil {
+				x /= 8 // the levels are eight times as large
+			}
+			constant := c.alike(int(math.Float32bits(x)))
+			if i == 0 {
+				c.VMULPS(constant, v, v)
+			} else {
+				c.VADDPS(constant, v, v)
+			}
+		}
+		return v
+	}
 	add := n.Add
 	if n.Mul < 0 {
 		add = -add
@@ -352,24 +395,32 @@ func (c *coder) items(f *block.Field, first int) reg.VecVirtual {
 		b := bit(f, first+i)
 		at[i], shifts[i] = b/8, b%8
 		if b%8+f.Bits > 8 {
-			panic("a small scale in two bytes")
+			v := c.words(block.Number{*f}, first)
+			c.VPMOVZXWD(v.AsX(), v)
+			return v
 		}
 		least, most = min(least, at[i]), max(most, at[i])
 	}
 	base := min(least, c.l.Bytes-window) // nothing is read behind the block
-	if base < 0 || most >= base+window {
-		panic(fmt.Sprintf("%v: its small scales are far apart", c.f))
-	}
-	var index [32]byte
-	for i := range index {
-		index[i] = 0x80
-		if i%4 == 0 {
-			index[i] = byte(at[i/4] - base)
-		}
-	}
 	v := c.YMM()
-	c.VBROADCASTI128(Mem{Base: c.src, Disp: base}, v)
-	c.VPSHUFB(c.constant(index), v, v)
+	if most >= base+window {
+		x := c.XMM()
+		c.VPXOR(x, x, x)
+		for i, b := range at {
+			c.VPINSRB(U8(i), Mem{Base: c.src, Disp: b}, x, x)
+		}
+		c.VPMOVZXBD(x, v)
+	} else {
+		var index [32]byte
+		for i := range index {
+			index[i] = 0x80
+			if i%4 == 0 {
+				index[i] = byte(at[i/4] - base)
+			}
+		}
+		c.VBROADCASTI128(Mem{Base: c.src, Disp: base}, v)
+		c.VPSHUFB(c.constant(index), v, v)
+	}
 	if shifts != [8]int{} {
 		c.VPSRLVD(c.dwords(shifts), v, v)
 	}

@@ -1,5 +1,6 @@
 // Command quant writes the assembly of package simd for quantised blocks, for
-// AVX-512 and for AVX2: each format made float32, and multiplied by a vector.
+// AVX-512 and for AVX2: each format made float32, and multiplied by a vector. Products
+// of integers it writes for AVX2, VNNI, NEON and SDOT.
 //
 // Run it through go generate in folder simd.
 package main
@@ -65,6 +66,7 @@ func main() {
 		}
 		check(amd64file.Write(os.Args[1], "int8_"+strings.ToLower(m.name)+"_amd64", header, g.Context))
 	}
+	writeNEON(os.Args[1])
 }
 
 // newGen returns what writes products of integers.

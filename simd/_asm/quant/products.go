@@ -14,7 +14,7 @@ import (
 // neighbours are added up as 16 bits first. No sum of two is beyond these: x is at most
 // 127, and unsigned codes are below 64 and signed ones are made positive, at most 128, by
 // moving their signs to x; 2·127·128 is 32512.
-func (c *coder) multiplyAdd(raw, size reg.VecVirtual, x Mem, corrections Op) reg.VecVirtual {
+func (c *coder) multiplyAdd(raw, size, sign reg.VecVirtual, x Mem, corrections Op) reg.VecVirtual {
 	t := c.YMM()
 	if c.vnni {
 		c.VMOVDQU(corrections, t)
@@ -23,7 +23,7 @@ func (c *coder) multiplyAdd(raw, size reg.VecVirtual, x Mem, corrections Op) reg
 	}
 	if c.signed() {
 		c.VMOVDQU(x, t)
-		c.VPSIGNB(raw, t, t)
+		c.VPSIGNB(sign, t, t)
 		c.VPMADDUBSW(t, size, t)
 	} else {
 		c.VPMADDUBSW(x, raw, t)
@@ -62,7 +62,6 @@ type operands struct {
 	stride, stride3        reg.GPVirtual // of a row of x, and of quads
 	eighth, eighth3        reg.GPVirtual // of a row of scales
 	acc, below             []reg.VecVirtual
-	products               Mem // on the stack: of scales, 16 of each row
 	next                   int
 }
 
@@ -84,7 +83,7 @@ func (g *gen) int8Dot(f block.Format, rows int) {
 	name := fmt.Sprintf("int8Dot%d%v%s", rows, f, g.name)
 	g.function(name, "func(dst *float32, x *int8, scales, sums *float32, quads *int32, stride int, src *byte, blocks int)",
 		fmt.Sprintf("%s is an int8DotFunc of %v for %d rows.", name, f, rows))
-	o := &operands{rows: rows, products: g.AllocLocal(4 * 16 * rows)}
+	o := &operands{rows: rows}
 	load := func(p string) reg.GPVirtual { return g.Load(g.Param(p), g.GP64()).(reg.GPVirtual) }
 	o.x, o.scales = load("x"), load("scales")
 	whole := g.coder(f, 8)
@@ -105,21 +104,36 @@ func (g *gen) int8Dot(f block.Format, rows int) {
 			o.below = append(o.below, g.zeros())
 		}
 	}
-	g.hold(spareRegisters-len(o.acc)-len(o.below), func(g *gen) { g.coder(f, 8).int8Super(o.draft(g)) })
+	parts := 1
+	if rows == 1 {
+		parts = 2
+	}
+	size := whole.reserve(parts, rows)
+	g.hold(spareRegisters-len(o.acc)-len(o.below), func(g *gen) {
+		draft, d := g.coder(f, 8), *o
+		draft.reserve(1, rows)
+		draft.int8Super(&d)
+	})
 	if whole.short() {
-		g.SUBQ(U8(8), left)
+		g.SUBQ(U8(8/whole.each()), left)
 		g.JLT(LabelRef("short"))
 	}
-	g.Label("next")
-	whole.int8Super(o)
+	if rows == 1 {
+		whole.ahead(o, left, size)
+	} else {
+		g.Label("next")
+		whole.int8Super(o)
+	}
 	if whole.short() {
-		g.SUBQ(U8(8), left)
+		g.SUBQ(U8(8/whole.each()), left)
 		g.JGE(LabelRef("next"))
 		g.Label("short")
-		g.ADDQ(U8(8), left)
+		g.ADDQ(U8(8/whole.each()), left)
 		g.JEQ(LabelRef("end"))
 		g.Label("nextShort")
-		g.coder(f, 1).int8Super(o)
+		last := *whole
+		last.runs, last.index = whole.each(), nil
+		last.int8Super(o)
 		g.DECQ(left)
 		g.JNE(LabelRef("nextShort"))
 		g.Label("end")
@@ -145,13 +159,6 @@ func (g *gen) int8Dot(f block.Format, rows int) {
 
 // spareRegisters are those that accumulators and constants share: the others hold what a run is made of.
 const spareRegisters = 10
-
-// draft returns operands for a draft: of the same kinds.
-func (o *operands) draft(g *gen) *operands {
-	d := *o
-	d.products = g.AllocLocal(4 * 16 * o.rows)
-	return &d
-}
 
 func (o *operands) strides(g *gen, load func(string) reg.GPVirtual) {
 	if o.rows == 1 {
@@ -190,9 +197,51 @@ func (g *gen) total(y reg.VecVirtual) reg.VecVirtual {
 
 // int8Super writes the products of a super.
 func (c *coder) int8Super(o *operands) {
+	c.addBiases(o)
+	c.factorsOf(o)
+	c.int8Runs(o)
+	c.advance(o)
+}
+
+// ahead writes the loop over supers for one row. What a super needs besides its levels is made
+// while the one before it is multiplied: that takes long, and what waits for it would fill the queues of the
+// processor.
+func (c *coder) ahead(o *operands, left reg.GPVirtual, size int) {
+	this, next, src, scales := c.GP64(), c.GP64(), c.GP64(), c.GP64()
+	c.XORQ(this, this)
+	c.MOVQ(U64(uint64(size)), next)
+	c.index = this
+	c.factorsOf(o)
+	c.Label("next")
+	bytes, blocks := 8/c.each()*c.l.Bytes, 8/c.each()
+	c.LEAQ(Mem{Base: c.src, Disp: bytes}, src)
+	c.LEAQ(Mem{Base: o.scales, Disp: 4 * 8}, scales)
+	if c.short() {
+		c.CMPQ(left, U8(blocks))
+		c.CMOVQLT(c.src, src) // there is no other: what is made is not used
+		c.CMOVQLT(o.scales, scales)
+	} else {
+		c.CMPQ(left, U8(1))
+		c.CMOVQEQ(c.src, src)
+		c.CMOVQEQ(o.scales, scales)
+	}
+	after := *o
+	after.scales = scales
+	here := c.src
+	c.src, c.index = src, next
+	c.factorsOf(&after)
+	c.src, c.index = here, this
+	c.addBiases(o)
+	c.int8Runs(o)
+	c.advance(o)
+	c.XORQ(I32(int32(size)), this)
+	c.XORQ(I32(int32(size)), next)
+}
+
+// addBiases adds what is added to products.
+func (c *coder) addBiases(o *operands) {
 	sumTimes := uint8(run / c.group)
-	biases := c.biases()
-	for i, b := range biases {
+	for i, b := range c.biases() {
 		for r := range o.rows {
 			m := o.of(o.sums, r, 32*i, o.eighth, o.eighth3, sumTimes)
 			if c.runs == 1 {
@@ -204,10 +253,16 @@ func (c *coder) int8Super(o *operands) {
 			}
 		}
 	}
+}
+
+// factorsOf writes to the stack what a super needs besides its levels: products of scales, 16 of each row, and
+// codes.
+func (c *coder) factorsOf(o *operands) {
+	c.prepare()
 	scales := c.scales()
 	for r := range o.rows {
 		m := o.of(o.scales, r, 0, o.eighth, o.eighth3, 1)
-		p := o.products.Offset(4 * 16 * r)
+		p := c.local(c.products, 4*16*r)
 		switch {
 		case c.runs == 1:
 			t := c.XMM()
@@ -215,33 +270,61 @@ func (c *coder) int8Super(o *operands) {
 			c.VMOVSS(t, p)
 		case c.group == run:
 			t := c.YMM()
-			c.VMULPS(m, scales[0], t)
+			c.VMULPS(c.perRun(m, c.runs), scales[0], t)
 			c.VMOVUPS(t, p)
 		default:
 			for i, s := range scales {
 				d := c.YMM()
-				c.VBROADCASTF128(m.Offset(16*i), d)
+				if c.runs < 4 {
+					x := c.perRun(m, c.runs).(reg.VecVirtual)
+					c.VINSERTF128(U8(1), x.AsX(), x.AsY(), d)
+				} else {
+					c.VBROADCASTF128(m.Offset(16*i), d)
+				}
 				c.VPERMILPS(c.dwords([8]int{0, 0, 1, 1, 2, 2, 3, 3}), d, d)
 				c.VMULPS(d, s, d)
 				c.VMOVUPS(d, p.Offset(32*i))
 			}
 		}
 	}
+}
+
+func (c *coder) int8Runs(o *operands) {
 	for n := range c.runs {
 		c.int8Run(o, n)
 	}
-	c.advance(o)
+}
+
+// perRun returns so many floats, and zeros in the other lanes.
+func (c *coder) perRun(m Mem, n int) Op {
+	x := c.XMM()
+	switch n {
+	case 8:
+		return m
+	case 4:
+		c.VMOVUPS(m, x)
+	case 2:
+		c.VMOVSD(m, x)
+	default:
+		panic(fmt.Sprintf("%v: no code for %d runs", c.f, n))
+	}
+	return x.AsY()
 }
 
 // int8Run writes the products of one run.
 func (c *coder) int8Run(o *operands, n int) {
-	raw := c.raw(n)
+	raw, sign := c.raw(n), c.sign(n)
 	var size reg.VecVirtual
 	switch {
 	case c.signed() && c.vnni:
+		if sign != nil {
+			c.VPSIGNB(sign, raw, raw)
+		}
 		c.VPXOR(c.constant(spreadByte(0x80)), raw, raw)
+	case sign != nil:
+		size = raw
 	case c.signed():
-		size = c.YMM()
+		size, sign = c.YMM(), raw
 		c.VPABSB(raw, size)
 	}
 	for r := range o.rows {
@@ -251,9 +334,9 @@ func (c *coder) int8Run(o *operands, n int) {
 		} else if c.vnni {
 			corrections = c.constant([32]byte{})
 		}
-		t := c.multiplyAdd(raw, size, o.of(o.x, r, run*n, o.stride, o.stride3, 1), corrections)
+		t := c.multiplyAdd(raw, size, sign, o.of(o.x, r, run*n, o.stride, o.stride3, 1), corrections)
 		c.VCVTDQ2PS(t, t)
-		s, p := c.YMM(), o.products.Offset(4*16*r)
+		s, p := c.YMM(), c.local(c.products, 4*16*r)
 		if c.group == run {
 			c.VBROADCASTSS(p.Offset(4*n), s)
 		} else {
@@ -294,12 +377,10 @@ func (g *gen) levels8(f block.Format) {
 	}
 	g.src = load("src")
 	left := load("blocks")
-	runs := 8
-	if f.Elements() == run {
-		runs = 1
-	}
+	c := g.coder(f, f.Elements()/run)
+	c.reserve(1, 0)
 	g.Label("next")
-	g.coder(f, runs).apart(o)
+	c.apart(o)
 	g.DECQ(left)
 	g.JNE(LabelRef("next"))
 	g.VZEROUPPER()
@@ -317,23 +398,33 @@ func (c *coder) apart(o *unpacked) {
 				x := c.XMM()
 				c.VUNPCKLPS(s.AsX(), s.AsX(), x)
 				c.VMOVSD(x, Mem{Base: to})
+			case c.group == run && c.runs == 2:
+				x := c.XMM()
+				c.VUNPCKLPS(s.AsX(), s.AsX(), x)
+				c.VMOVUPS(x, Mem{Base: to})
 			case c.group == run:
-				for half := range 2 {
+				for half := range c.runs / 4 {
 					t, at := c.YMM(), c.YMM()
 					k := 4 * half
 					c.VMOVDQU(c.dwords([8]int{k, k, k + 1, k + 1, k + 2, k + 2, k + 3, k + 3}), at)
 					c.VPERMPS(s, at, t)
 					c.VMOVUPS(t, Mem{Base: to, Disp: 32 * half})
 				}
+			case c.runs == 2:
+				c.VMOVUPS(s.AsX(), Mem{Base: to})
 			default:
 				c.VMOVUPS(s, Mem{Base: to, Disp: 32 * i})
 			}
 		}
 	}
+	c.prepare()
 	put(c.scales(), o.scales)
 	put(c.biases(), o.biases)
 	for n := range c.runs {
 		v := c.raw(n)
+		if sign := c.sign(n); sign != nil {
+			c.VPSIGNB(sign, v, v)
+		}
 		if z := c.offset(); z != 0 {
 			c.VPSUBB(c.constant(spreadByte(byte(z))), v, v)
 		}
