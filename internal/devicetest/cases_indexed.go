@@ -50,7 +50,7 @@ func (g *generator) scatter(d op.DType) []Case {
 	}{
 		{op.Shape{1, 2}, 0, op.Shape{}}, {op.Shape{9}, 0, op.Shape{40}}, {op.Shape{7, 5}, 0, op.Shape{2, 6}}, {op.Shape{4, 6, 5}, 1, op.Shape{9}},
 		{op.Shape{3, 40}, -1, op.Shape{70}}, {op.Shape{100, 64}, 0, op.Shape{30}}, {op.Shape{5, 3}, 0, op.Shape{0}}, {op.Shape{0, 3}, 0, op.Shape{2}},
-		{op.Shape{300}, 0, op.Shape{1000}}, {op.Shape{2, 0, 3}, 2, op.Shape{4}},
+		{op.Shape{300}, 0, op.Shape{1000}}, {op.Shape{9}, 0, op.Shape{1030}}, {op.Shape{600}, 0, op.Shape{1030}}, {op.Shape{2, 0, 3}, 2, op.Shape{4}},
 	} {
 		axis := (c.axis + len(c.x)) % len(c.x)
 		v := append(append(append(op.Shape{}, c.x[:axis]...), c.ids...), c.x[axis+1:]...)

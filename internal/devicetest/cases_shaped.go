@@ -220,7 +220,7 @@ func (g *generator) rope(d op.DType) []Case {
 func (g *generator) topK(d op.DType) []Case {
 	var cases []Case
 	few := func(op.DType) float64 { return float64(g.IntN(4)) }
-	for _, s := range []op.Shape{{1}, {7}, {64}, {3, 65}, {2, 3, 17}, {0, 5}, {5, 0}, {997}, {4, 300}} {
+	for _, s := range []op.Shape{{1}, {7}, {64}, {3, 65}, {2, 3, 17}, {0, 5}, {5, 0}, {997}, {1400}, {4, 300}} {
 		n := s[len(s)-1]
 		for _, k := range []int{0, 1, 5, n / 2, n} {
 			if k > n {

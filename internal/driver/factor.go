@@ -77,6 +77,10 @@ func integers(x []float32) []int32 {
 	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 }
 
+// Factors reports whether o is an operation of linear algebra, for which devices have
+// kernels up to some sizes only and the host computes what is larger.
+func Factors(o *op.Operation) bool { return factorings[o] != nil }
+
 // FactoringOf returns what computes an operation over operands and results of these
 // shapes, which have been checked; false for operations of any other kind.
 func FactoringOf(o *op.Operation, a *op.Attrs, dims []op.Shape) (*Factoring, bool) {

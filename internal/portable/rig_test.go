@@ -275,6 +275,9 @@ func targetsOf(variant string) []targetUse {
 	if name := strings.TrimSuffix(variant, "-subgroups"); slices.Contains([]string{"team512", "team1024", "kept1024", "edges512", "edges1024", "edgeskept1024"}, name) {
 		lanes = 1024
 	}
+	if slices.Contains([]string{"radix", "buckets", "parts", "order16", "order32", "order48", "order60", "order64"}, variant) {
+		return []targetUse{{Target{Lanes: lanes, Shared: 48 << 10, Subgroups: true, Votes: true}, []int{32}}}
+	}
 	if slices.Contains([]string{"vectors", "scalars", "few-scalars"}, variant) {
 		return []targetUse{{Target{}, []int{32}}, {Target{MapBranches: true}, []int{32}}}
 	}

@@ -3,16 +3,20 @@
 package portable
 
 import (
+	"math/bits"
+
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planScatter, variants: sortSchedules.names()}, op.Scatter) }
+func init() { register(&family{plan: planScatter, variants: scatterSchedules.names()}, op.Scatter) }
 
-// The rows that ids name are sorted, those of one row in the order of ids. Then each
-// element of the result finds the first of its row by a binary search and takes what is
-// there, one after the other: no two lanes write one element, and every run gives the
-// same bits.
+// No two lanes write one element, and every run gives the same bits. There are these ways:
+// the last of the elements that are set is found by an atomic maximum of their numbers;
+// single elements that are folded go to buckets of neighbouring rows, which workgroups
+// fold in workgroup memory, see scatterfold.go; else the rows that ids name are sorted,
+// those of one row in the order of ids, and each element of the result finds the first of
+// its row by a binary search and takes what is there, one after the other.
 
 const scatterLanes = 256
 
@@ -43,6 +47,10 @@ var scatterKeys = newMaker("scatter_keys", func(b *kernel.Builder, p *scatterPar
 // scatterFew is the most ids for which a set in place looks for equal ids among all others.
 const scatterFew = 4096
 
+// scatterMany is from how many ids elements are folded in workgroup memory rather than
+// sorted.
+const scatterMany = 1024
+
 // scatterSets makes one element of v a lane, for sets in place: what is not named is not
 // touched, so that the time does not depend on the size of x. Of equal ids the last writes.
 var scatterSets = newMaker("scatter_set", func(b *kernel.Builder, p *scatterParams, s scatterSpec, _ *epilogue) {
@@ -67,6 +75,41 @@ var scatterSets = newMaker("scatter_set", func(b *kernel.Builder, p *scatterPara
 				put(line.Div(n).Mul(extent).Add(row).Mul(inner).Add(i.Mod(inner)), v(i))
 			})
 		})
+	})
+})
+
+// scatterLasts finds, for each row, the number of the last id that names it, counted from
+// 1, and 0 where there is none.
+var scatterLasts = newMaker("scatter_lasts", func(b *kernel.Builder, p *scatterParams, _ struct{}, _ *epilogue) {
+	b.LocalSize(scatterLanes, 1, 1)
+	ids, last := kernel.Input[kernel.I32](b, "ids"), kernel.Atomic[kernel.U32](b, "last")
+	i := b.Index()
+	b.If(i.Lt(b.U32(&p.Ids)), func() {
+		row, is := rowOf(ids.At(i), b.U32(&p.Extent))
+		b.If(is, func() { last.Max(row, i.Add(kernel.U(1))) })
+	})
+})
+
+// scatterTakes makes one element of the result a lane, for sets: it takes the last.
+var scatterTakes = newMaker("scatter_take", func(b *kernel.Builder, p *scatterParams, s scatterSpec, e *epilogue) {
+	b.LocalSize(scatterLanes, 1, 1)
+	last, v := kernel.Input[kernel.U32](b, "last"), inputBits(b, "v", s.Type)
+	get, put := s.memory(b, e)
+	i := b.Index()
+	b.If(i.Lt(b.U32(&p.N)), func() {
+		inner, extent, n := b.U32(&p.Inner), b.U32(&p.Extent), b.U32(&p.Ids)
+		line := i.Div(inner)
+		from := last.At(line.Mod(extent))
+		take := func() kernel.U32 {
+			return v(line.Div(extent).Mul(n).Add(from.Sub(kernel.U(1))).Mul(inner).Add(i.Mod(inner)))
+		}
+		if s.InPlace {
+			b.If(from.Ne(kernel.U(0)), func() { put(i, take()) })
+			return
+		}
+		x := kernel.NewVar(b, "x_now", kernel.U(0))
+		b.If(from.Ne(kernel.U(0)), func() { x.Set(take()) }).Else(func() { x.Set(get(i)) })
+		put(i, x.Get())
 	})
 })
 
@@ -147,12 +190,72 @@ var scatters = newMaker("scatter", func(b *kernel.Builder, p *scatterParams, s s
 	})
 })
 
+// scatterOf are the sizes of a scatter.
+type scatterOf struct {
+	op.Indexed
+	Reduce  op.ScatterReduce
+	InPlace bool
+}
+
+// single reports whether ids name single elements, which are folded.
+func (m scatterOf) single() bool {
+	return m.Outer == 1 && m.Inner == 1 && m.Reduce != op.ScatterSet && m.Ids > 0
+}
+
+type scatterSchedule struct {
+	way   scatterWay
+	sorts sortSchedule
+}
+
+type scatterWay uint8
+
+const (
+	scatterSorted scatterWay = iota
+	scatterNamed
+	scatterLast
+	scatterParts
+	scatterBuckets
+)
+
+// scatterSchedules begin with what is neither sorted by comparisons nor by digits.
+var scatterSchedules = append(table[scatterOf, scatterSchedule]{
+	{"named", func(m scatterOf, _ *Target) bool {
+		return m.Reduce == op.ScatterSet && m.InPlace && m.Ids <= scatterFew
+	}, scatterSchedule{way: scatterNamed}},
+	{"last", func(m scatterOf, _ *Target) bool { return m.Reduce == op.ScatterSet }, scatterSchedule{way: scatterLast}},
+	{"parts", func(m scatterOf, t *Target) bool { return m.Ids > scatterMany }, scatterSchedule{way: scatterParts}},
+	{"buckets", func(m scatterOf, t *Target) bool { return m.Ids > scatterMany }, scatterSchedule{way: scatterBuckets}},
+}, scatterSorts()...)
+
+// scatterSorts are the ways to sort rows.
+func scatterSorts() (vs table[scatterOf, scatterSchedule]) {
+	for _, v := range sortSchedules {
+		vs = append(vs, variant[scatterOf, scatterSchedule]{v.name, func(m scatterOf, t *Target) bool { return v.fits(sortOf{m.Ids}, t) }, scatterSchedule{sorts: v.spec}})
+	}
+	return vs
+}
+
+func (w scatterSchedule) can(m scatterOf, t *Target) bool {
+	switch w.way {
+	case scatterNamed:
+		return m.Reduce == op.ScatterSet && m.InPlace
+	case scatterLast:
+		return m.Reduce == op.ScatterSet
+	case scatterParts:
+		return t.Votes && t.Shared >= foldShared && m.single() && m.Extent <= scatterPartRows
+	case scatterBuckets:
+		return t.Votes && t.Shared >= foldShared && m.single() && m.Extent < 1<<(2*radixMost)
+	}
+	return w.sorts.can(sortOf{m.Ids}, t)
+}
+
 func planScatter(q *request) (*Plan, error) {
 	s, err := op.IndexedOf(&q.Attrs, q.In[0].Shape, q.In[1].Shape)
 	if err != nil {
 		return nil, err
 	}
-	w, name, err := sortSchedules.choose(q, sortOf{s.Ids})
+	m := scatterOf{s, op.ScatterReduceOf(&q.Attrs), q.InPlace}
+	w, name, err := scatterSchedules.prefer(q, m, func(w *scatterSchedule) bool { return w.can(m, &q.Target) })
 	if err != nil {
 		return nil, err
 	}
@@ -166,22 +269,44 @@ func planScatter(q *request) (*Plan, error) {
 		return p.done(name)
 	}
 	params := scatterParams{uint32(n), uint32(s.Inner), uint32(s.Extent), uint32(s.Ids)}
-	spec := scatterSpec{q.In[0].Type, op.ScatterReduceOf(&q.Attrs), q.InPlace}
-	if q.InPlace && spec.Reduce == op.ScatterSet && s.Ids <= scatterFew {
+	spec := scatterSpec{q.In[0].Type, m.Reduce, q.InPlace}
+	// into returns what a kernel is bound to that reads so many arrays and writes the result.
+	into := func(bind ...Ref) []Ref {
+		if !q.InPlace {
+			bind = append(bind, in[0])
+		}
+		return append(bind, q.outputs()...)
+	}
+	switch w.way {
+	case scatterNamed:
 		params.N = uint32(s.Outer * s.Ids * s.Inner)
 		p.stage(scatterSets.of(spec, nil), kernel.GridFor(int(params.N), scatterLanes), params, append([]Ref{in[1], in[2]}, q.outputs()...)...)
-		return p.done(name)
+	case scatterLast:
+		last := p.scratch(s.Extent)
+		p.stage(fill.of(op.U32, nil), kernel.GridFor(s.Extent, fillLanes), fillParams{N: uint32(s.Extent)}, last)
+		p.stage(scatterLasts.of(struct{}{}, nil), kernel.GridFor(s.Ids, scatterLanes), params, in[1], last)
+		p.stage(scatterTakes.of(spec, q.epilogue), kernel.GridFor(n, scatterLanes), params, into(last, in[2])...)
+	case scatterParts:
+		p.scatterByParts(spec, q, s, in, into)
+	case scatterBuckets:
+		p.scatterByBuckets(spec, q, s, in, into)
+	default:
+		keys, places := p.sortedRows(w.sorts, in[1], s, params)
+		p.stage(scatters.of(spec, q.epilogue), kernel.GridFor(n, scatterLanes), params, into(keys, places, in[2])...)
+	}
+	return p.done(name)
+}
+
+// sortedRows adds the launches that sort the rows that ids name, and returns them in
+// order, and which ids named them.
+func (p *planner) sortedRows(w sortSchedule, ids Ref, s op.Indexed, params scatterParams) (keys, places Ref) {
+	if w.Radix {
+		return p.radixSorted(&radixSort{rows: 1, cols: s.Ids, bits: bits.Len(uint(s.Extent)), extent: s.Extent,
+			radixSpec: radixSpec{Type: op.U32, Keys: keysOfIds, Items: radixItems}}, ids, nil)
 	}
 	rows := p.scratch(s.Ids)
-	p.stage(scatterKeys.of(struct{}{}, nil), kernel.GridFor(s.Ids, scatterLanes), params, in[1], rows)
-	keys, places := p.sorted(rows, s.Ids, w)
-	bind := []Ref{keys, places, in[2]}
-	if !q.InPlace {
-		bind = append(bind, in[0])
-	}
-	p.stage(scatters.of(spec, q.epilogue), kernel.GridFor(n, scatterLanes), params,
-		append(bind, q.outputs()...)...)
-	return p.done(name)
+	p.stage(scatterKeys.of(struct{}{}, nil), kernel.GridFor(s.Ids, scatterLanes), params, ids, rows)
+	return p.sorted(rows, s.Ids, w)
 }
 
 // sorted adds the launches that sort n numbers of u32 and returns them in order, and

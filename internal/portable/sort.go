@@ -19,17 +19,22 @@ type sortOf struct{ Cols int }
 
 type sortSchedule struct {
 	Lanes int
-	Run   int // elements that a workgroup sorts, a power of two
+	Run   int  // elements that a workgroup sorts, a power of two
+	Radix bool // by digits instead: see radix.go
 }
+
+// radixItems is how many elements of a tile a lane sorts by digits.
+const radixItems = 8
 
 var sortSchedules = table[sortOf, sortSchedule]{
-	{"run64", func(m sortOf, _ *Target) bool { return m.Cols <= 64 }, sortSchedule{32, 64}},
-	{"run256", func(m sortOf, _ *Target) bool { return m.Cols <= 256 }, sortSchedule{128, 256}},
-	{"run1024", func(m sortOf, _ *Target) bool { return m.Cols <= 1024 }, sortSchedule{256, 1024}},
-	{"run2048", func(sortOf, *Target) bool { return true }, sortSchedule{256, 2048}},
+	{"run64", func(m sortOf, _ *Target) bool { return m.Cols <= 64 }, sortSchedule{Lanes: 32, Run: 64}},
+	{"run256", func(m sortOf, _ *Target) bool { return m.Cols <= 256 }, sortSchedule{Lanes: 128, Run: 256}},
+	{"run1024", func(m sortOf, _ *Target) bool { return m.Cols <= 1024 }, sortSchedule{Lanes: 256, Run: 1024}},
+	{"radix", func(m sortOf, t *Target) bool { return t.Votes && m.Cols > 2048 }, sortSchedule{Lanes: radixLanes, Radix: true}},
+	{"run2048", func(sortOf, *Target) bool { return true }, sortSchedule{Lanes: 256, Run: 2048}},
 }
 
-func (w sortSchedule) can(sortOf, *Target) bool { return true }
+func (w sortSchedule) can(_ sortOf, t *Target) bool { return !w.Radix || t.Votes }
 
 type sortSpec struct {
 	Type       op.DType
@@ -192,6 +197,15 @@ var sortMerge = newMaker("sort_merge", func(b *kernel.Builder, p *mergeParams, s
 	})
 })
 
+// radixRows adds the launches that sort rows by digits.
+func (p *planner) radixRows(q *request, rows, cols int) {
+	r := &radixSort{rows: rows, cols: cols, bits: 32, radixSpec: radixSpec{Type: q.In[0].Type, Keys: keysOfRow, Items: radixItems}}
+	if op.SortOptsOf(&q.Attrs).Descending {
+		r.Keys = keysOfMost
+	}
+	p.radixSorted(r, q.inputs()[0], q.outputs())
+}
+
 func planSort(q *request) (*Plan, error) {
 	rows, cols := q.In[0].Shape.Rows()
 	w, name, err := sortSchedules.choose(q, sortOf{cols})
@@ -201,6 +215,10 @@ func planSort(q *request) (*Plan, error) {
 	var p planner
 	n := rows * cols
 	if n == 0 {
+		return p.done(name)
+	}
+	if w.Radix {
+		p.radixRows(q, rows, cols)
 		return p.done(name)
 	}
 	runs := (cols-1)/w.Run + 1

@@ -12,7 +12,10 @@ type Target struct {
 	Subgroups bool
 	// Subgroup is how many lanes every subgroup has, 0 where that is not known.
 	Subgroup int
-	F16      bool // half floats in memory and registers
+	// Votes says that every subgroup has 32 lanes and that a vote of all of them, a bit of a
+	// word each, is worth its time: see [radixCounts].
+	Votes bool
+	F16   bool // half floats in memory and registers
 	// Ordered says that the device begins workgroups in the order of their numbers, as long as
 	// there is room, and has a large cache: see [partials.lookBack].
 	Ordered bool

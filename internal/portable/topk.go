@@ -15,14 +15,19 @@ type topKOf struct{ Rows, Cols, K int }
 // searches, or all at once by counting for each element how many come before it.
 type topKSchedule struct {
 	groupLayout
-	Held int // elements that a lane holds in registers, 0 for none
-	Rank bool
+	Held   int // elements that a lane holds in registers, 0 for none
+	Rank   bool
+	Sorted bool // the row is sorted by digits: see radix.go
 }
+
+// topKMuch is from how many elements a lane group would look at that rows are sorted.
+const topKMuch = 1 << 17
 
 const rankMax = 1024 // elements of a row that are ranked: in workgroup memory
 
 var topKSchedules = table[topKOf, topKSchedule]{
 	{"rank", func(m topKOf, t *Target) bool { return m.Cols <= rankMax && m.K >= 16 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Rank: true}},
+	{"radix", func(m topKOf, t *Target) bool { return t.Votes && m.Cols > rankMax && m.K*m.Cols >= topKMuch }, topKSchedule{Sorted: true}},
 	{"held-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups && m.Cols <= 8*256 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1, Subgroups: true}, Held: 8}},
 	{"held", func(m topKOf, t *Target) bool { return m.Cols <= 8*256 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Held: 8}},
 	{"loop-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1, Subgroups: true}, Held: 0}},
@@ -97,6 +102,31 @@ func rank(r *searched, k kernel.U32, put func(i, j kernel.U32)) {
 	})
 }
 
+// topKTakes writes the first elements of sorted rows, one a lane.
+var topKTakes = newMaker("topk_take", func(b *kernel.Builder, p *topKParams, s topKSpec, _ *epilogue) {
+	b.LocalSize(radixLanes, 1, 1)
+	sorted, x := kernel.Input[kernel.U32](b, "sorted_places"), input(b, "x", s.Type)
+	values, places := outputValue(b, "values", s.Type), kernel.Output[kernel.I32](b, "places")
+	i, k := b.Index(), b.U32(&p.K)
+	b.If(i.Lt(b.U32(&p.Rows).Mul(k)), func() {
+		first := i.Div(k).Mul(b.U32(&p.Cols))
+		place := sorted.At(first.Add(i.Mod(k)))
+		values.set(i, kernel.Dyn(x(first.Add(place))))
+		places.Set(i, place.I32())
+	})
+})
+
+// can allows for large rows what is chosen for small ones.
+func (w topKSchedule) can(m topKOf, t *Target) bool {
+	switch {
+	case w.Sorted:
+		return t.Votes
+	case w.Rank:
+		return m.Cols <= rankMax
+	}
+	return (!w.Subgroups || t.Subgroups) && (w.Held == 0 || m.Cols <= w.Held*w.GroupLanes)
+}
+
 func planTopK(q *request) (*Plan, error) {
 	m := topKOf{K: op.TopKOptsOf(&q.Attrs).K}
 	m.Rows, m.Cols = q.In[0].Shape.Rows()
@@ -106,6 +136,12 @@ func planTopK(q *request) (*Plan, error) {
 	}
 	params := topKParams{uint32(m.Rows), uint32(m.Cols), uint32(m.K)}
 	var p planner
+	if w.Sorted {
+		r := &radixSort{rows: m.Rows, cols: m.Cols, bits: 32, radixSpec: radixSpec{Type: q.In[0].Type, Keys: keysOfMost, Items: radixItems}}
+		_, places := p.radixSorted(r, q.inputs()[0], nil)
+		p.stage(topKTakes.of(topKSpec{q.In[0].Type, w}, nil), kernel.GridFor(m.Rows*m.K, radixLanes), params, append([]Ref{places}, append(q.inputs(), q.outputs()...)...)...)
+		return p.done(name)
+	}
 	p.stage(topKs.of(topKSpec{q.In[0].Type, w}, nil), w.groups(m.Rows), params, append(q.inputs(), q.outputs()...)...)
 	return p.done(name)
 }

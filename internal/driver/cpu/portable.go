@@ -23,7 +23,7 @@ type portablePlan struct {
 }
 
 // portableTarget is what the interpreter can do and is fast at.
-var portableTarget = portable.Target{Lanes: 1024, Shared: 48 << 10, Subgroups: true}
+var portableTarget = portable.Target{Lanes: 1024, Shared: 48 << 10, Subgroups: true, Votes: true}
 
 // portable returns the launches that compute o, or an error that says why there
 // are none.

@@ -33,7 +33,7 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 		if err == nil {
 			return o.plain(func() core { return p }), nil
 		}
-		if d.portable && portable.Has(o.op) {
+		if d.portable && portable.Has(o.op) && !driver.Factors(o.op) {
 			return nil, err
 		}
 		r, in, out, err := o.request()

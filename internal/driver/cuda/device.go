@@ -150,7 +150,7 @@ func (d *gpuDevice) Limits() driver.Limits {
 }
 
 // libraryTarget is what every supported GPU can do.
-var libraryTarget = portable.Target{Lanes: 1024, Shared: 48 << 10, Buffers: 60, Groups: 65535, Subgroups: true, F16: true, MapLanes: 256, MapMuch: 1, MapBranches: true}
+var libraryTarget = portable.Target{Lanes: 1024, Shared: 48 << 10, Buffers: 60, Groups: 65535, Subgroups: true, Votes: true, F16: true, MapLanes: 256, MapMuch: 1, MapBranches: true}
 
 // Fuses: kernels apply an elementwise program to their result before they write
 // it.
