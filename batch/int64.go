@@ -39,6 +39,10 @@ func elements[T Number](data []T) ([]byte, op.DType, error) {
 		return engine.Bytes(d), op.I32, nil
 	case []uint32:
 		return engine.Bytes(d), op.U32, nil
+	case []uint8:
+		return d, op.U8, nil
+	case []int8:
+		return engine.Bytes(d), op.I8, nil
 	case []op.Float16:
 		return engine.Bytes(d), op.F16, nil
 	case []op.BFloat16:
@@ -73,6 +77,10 @@ func viewed[T Number](data []byte, t op.DType) ([]T, bool) {
 		y, holds = engine.View[int32](data), device.Holds[int32](t)
 	case uint32:
 		y, holds = engine.View[uint32](data), device.Holds[uint32](t)
+	case uint8:
+		y, holds = engine.View[uint8](data), device.Holds[uint8](t)
+	case int8:
+		y, holds = engine.View[int8](data), device.Holds[int8](t)
 	case op.Float16:
 		y, holds = engine.View[op.Float16](data), device.Holds[op.Float16](t)
 	case op.BFloat16:

@@ -10,12 +10,12 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Element is an element type of slices: float32, int32, uint32, or the bits of
+// Element is an element type of slices: float32, int32, uint32, uint8, int8, or the bits of
 // half floats as [op.Float16] and [op.BFloat16]. Arrays of Bool are read and
 // written as uint32 of 0 and 1, those of quantised types as bytes: see
 // [UploadBlocks].
 type Element interface {
-	float32 | int32 | uint32 | op.Float16 | op.BFloat16
+	float32 | int32 | uint32 | uint8 | int8 | op.Float16 | op.BFloat16
 }
 
 // TypeOf returns the element type of T.
@@ -28,6 +28,10 @@ func TypeOf[T Element]() op.DType {
 		return op.I32
 	case uint32:
 		return op.U32
+	case uint8:
+		return op.U8
+	case int8:
+		return op.I8
 	case op.Float16:
 		return op.F16
 	}

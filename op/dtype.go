@@ -19,37 +19,39 @@ const (
 	I32               // 32-bit integer, two's complement
 	U32               // 32-bit unsigned integer
 	Bool              // 0 or 1 in 32 bits: not every GPU can address bytes
+	U8                // 8-bit unsigned integer, for storage: see [DType.Storage]
+	I8                // 8-bit integer, two's complement, for storage
 )
 
 // The quantised types: weights as package block defines them. Shapes count
 // their elements, and rows, along the last axis, are whole blocks. They are
 // operands of the operations that say so, and never results.
 const (
-	Q4_0    DType = iota + Bool + 1 // 4 bits, a scale for 32 elements
-	Q5_0                            // 5 bits, a scale for 32 elements
-	Q8_0                            // 8 bits, a scale for 32 elements
-	Q4_K                            // 4 bits, a scale and a minimum for 32 elements
-	Q5_K                            // 5 bits, a scale and a minimum for 32 elements
-	Q6_K                            // 6 bits, a scale for 16 elements
-	Q4_1                            // 4 bits, a scale and a minimum for 32 elements
-	Q5_1                            // 5 bits, a scale and a minimum for 32 elements
-	Q2_K                            // 2 bits, a scale and a minimum for 16 elements
-	Q3_K                            // 3 bits, a scale for 16 elements
-	IQ1_S                           // 1.6 bits by a codebook
-	IQ1_M                           // 1.75 bits by a codebook
-	IQ2_XXS                         // 2.1 bits by a codebook
-	IQ2_XS                          // 2.3 bits by a codebook
-	IQ2_S                           // 2.6 bits by a codebook
-	IQ3_XXS                         // 3.1 bits by a codebook
-	IQ3_S                           // 3.4 bits by a codebook
-	IQ4_NL                          // 4 bits, 16 levels closer together near 0
-	IQ4_XS                          // 4 bits, the levels of IQ4_NL, a scale for 32 elements
-	TQ1_0                           // -1, 0 or 1, five in a byte
-	TQ2_0                           // -1, 0 or 1, four in a byte
-	MXFP4                           // E2M1, a power of two for 32 elements
-	NVFP4                           // E2M1, a number of 7 bits for 16 elements
-	Q1_0                            // one bit
-	Q2_0                            // two bits
+	Q4_0    DType = iota + I8 + 1 // 4 bits, a scale for 32 elements
+	Q5_0                          // 5 bits, a scale for 32 elements
+	Q8_0                          // 8 bits, a scale for 32 elements
+	Q4_K                          // 4 bits, a scale and a minimum for 32 elements
+	Q5_K                          // 5 bits, a scale and a minimum for 32 elements
+	Q6_K                          // 6 bits, a scale for 16 elements
+	Q4_1                          // 4 bits, a scale and a minimum for 32 elements
+	Q5_1                          // 5 bits, a scale and a minimum for 32 elements
+	Q2_K                          // 2 bits, a scale and a minimum for 16 elements
+	Q3_K                          // 3 bits, a scale for 16 elements
+	IQ1_S                         // 1.6 bits by a codebook
+	IQ1_M                         // 1.75 bits by a codebook
+	IQ2_XXS                       // 2.1 bits by a codebook
+	IQ2_XS                        // 2.3 bits by a codebook
+	IQ2_S                         // 2.6 bits by a codebook
+	IQ3_XXS                       // 3.1 bits by a codebook
+	IQ3_S                         // 3.4 bits by a codebook
+	IQ4_NL                        // 4 bits, 16 levels closer together near 0
+	IQ4_XS                        // 4 bits, the levels of IQ4_NL, a scale for 32 elements
+	TQ1_0                         // -1, 0 or 1, five in a byte
+	TQ2_0                         // -1, 0 or 1, four in a byte
+	MXFP4                         // E2M1, a power of two for 32 elements
+	NVFP4                         // E2M1, a number of 7 bits for 16 elements
+	Q1_0                          // one bit
+	Q2_0                          // two bits
 )
 
 type dtypeInfo struct {
@@ -67,6 +69,8 @@ var dtypes = [...]dtypeInfo{
 	I32:         {"i32", 4, 0, block.Invalid},
 	U32:         {"u32", 4, 0, block.Invalid},
 	Bool:        {"bool", 4, 0, block.Invalid},
+	U8:          {"u8", 1, 0, block.Invalid},
+	I8:          {"i8", 1, 0, block.Invalid},
 	Q4_0:        {"q4_0", 0, 0, block.Q4_0},
 	Q5_0:        {"q5_0", 0, 0, block.Q5_0},
 	Q8_0:        {"q8_0", 0, 0, block.Q8_0},
@@ -95,10 +99,10 @@ var dtypes = [...]dtypeInfo{
 }
 
 // DTypes returns every element type that is not quantised: see [QuantTypes].
-func DTypes() []DType { return []DType{F32, F16, BF16, I32, U32, Bool} }
+func DTypes() []DType { return []DType{F32, F16, BF16, I32, U32, Bool, U8, I8} }
 
 // String returns the short name of the type: f32, f16, bf16, i32, u32, bool,
-// q4_0, q4_k.
+// u8, i8, q4_0, q4_k.
 func (d DType) String() string {
 	if int(d) < len(dtypes) {
 		return dtypes[d].name
@@ -126,3 +130,8 @@ func (d DType) Eps() float64 {
 
 // Float reports whether d is a floating type.
 func (d DType) Float() bool { return d == F32 || d == F16 || d == BF16 }
+
+// Storage reports whether d is a type that arrays are stored in and that no arithmetic
+// takes: U8 and I8. [Cast], views, [Concat], [Gather] and what else moves elements as they
+// are take such arrays. Cast to another type comes before arithmetic.
+func (d DType) Storage() bool { return d == U8 || d == I8 }

@@ -126,6 +126,9 @@ func same(in []DType, ok func(DType) bool) ([]DType, error) {
 			return nil, unsupported("operands of types %v and %v", t, d)
 		}
 	}
+	if t.Storage() && !ok(t) {
+		return nil, unsupported("operand of type %v, which has no arithmetic: cast it to f32, i32 or u32 first", t)
+	}
 	if !ok(t) {
 		var takes []string
 		for _, d := range append(DTypes(), QuantTypes()...) {
@@ -309,7 +312,7 @@ var (
 
 	// Cast converts between element types; its parameter is the type.
 	Cast = elementwise(1, "cast", "x in another element type", x,
-		of{types: casts, special: "To a float: rounded to nearest even. Float to integer: truncated and saturated, NaN gives 0. To bool: x != 0, which holds for NaN."})
+		of{types: casts, special: "To a float: rounded to nearest even. Float to integer: truncated and saturated, NaN gives 0. Integer to u8 or i8: the low 8 bits. To bool: x != 0, which holds for NaN."})
 )
 
 // LeakyReluOpts are the parameters of [LeakyRelu].

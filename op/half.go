@@ -44,6 +44,10 @@ func (d DType) Round(v float64) float64 {
 		return saturate(v, math.MinInt32, math.MaxInt32)
 	case U32:
 		return saturate(v, 0, math.MaxUint32)
+	case U8:
+		return saturate(v, 0, math.MaxUint8)
+	case I8:
+		return saturate(v, math.MinInt8, math.MaxInt8)
 	case Bool:
 		if v != 0 {
 			return 1
@@ -72,6 +76,12 @@ func (d DType) Float64(memory []byte, i int) float64 {
 		}
 		return float64(BF16ToFloat32(bits))
 	}
+	switch d {
+	case U8:
+		return float64(memory[i])
+	case I8:
+		return float64(int8(memory[i]))
+	}
 	bits := binary.NativeEndian.Uint32(memory[4*i:])
 	switch d {
 	case F32:
@@ -90,6 +100,8 @@ func (d DType) PutFloat64(memory []byte, i int, v float64) {
 		return
 	}
 	switch d {
+	case U8, I8:
+		memory[i] = byte(int32(d.Round(v)))
 	case F16:
 		binary.NativeEndian.PutUint16(memory[2*i:], F16FromFloat32(float32(v)))
 	case BF16:

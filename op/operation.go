@@ -344,17 +344,21 @@ func (o *Operation) Expression(a *Attrs, in []DType) (*ir.Node, error) {
 		}
 	}
 	// Only cast gives another type than its expression.
+	if out[0].Storage() && out[0] != in[len(in)-1] {
+		return Expr{n}.narrow(out[0]).n, nil
+	}
 	return ir.NewConvert(n, Register(out[0])), nil
 }
 
-// Register returns the type in which elements of type d are computed.
+// Register returns the type in which elements of type d are computed, or, of a storage
+// type, in which they are held between memory and a conversion.
 func Register(d DType) ir.Type {
 	switch d {
 	case F32, F16, BF16:
 		return ir.F32
-	case I32:
+	case I32, I8:
 		return ir.I32
-	case U32:
+	case U32, U8:
 		return ir.U32
 	case Bool:
 		return ir.Bool

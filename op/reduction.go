@@ -143,7 +143,7 @@ func truths(_ *Attrs, in []DType) ([]DType, error) { return given(in, Bool) }
 func counts(_ *Attrs, in []DType) ([]DType, error) { return given(in, I32) }
 
 func given(in []DType, d DType) ([]DType, error) {
-	if _, err := same(in, func(d DType) bool { return Register(d) != ir.Invalid }); err != nil {
+	if _, err := same(in, func(d DType) bool { return Register(d) != ir.Invalid && !d.Storage() }); err != nil {
 		return nil, err
 	}
 	return []DType{d}, nil

@@ -140,7 +140,10 @@ func (o *Operation) look(a *Attrs, x, y *Array, t DType) {
 func (d DType) bits(v float64) uint32 {
 	b := make([]byte, 4)
 	d.PutFloat64(b, 0, v)
-	if d.Size() == 2 {
+	switch d.Size() {
+	case 1:
+		return uint32(b[0])
+	case 2:
 		return uint32(binary.NativeEndian.Uint16(b))
 	}
 	return binary.NativeEndian.Uint32(b)
@@ -148,7 +151,10 @@ func (d DType) bits(v float64) uint32 {
 
 // number returns the element of type d that bits are.
 func (d DType) number(bits uint32) float64 {
-	if d.Size() == 2 {
+	switch d.Size() {
+	case 1:
+		return d.Float64([]byte{byte(bits)}, 0)
+	case 2:
 		return d.Float64(binary.NativeEndian.AppendUint16(nil, uint16(bits)), 0)
 	}
 	return d.Float64(binary.NativeEndian.AppendUint32(nil, bits), 0)

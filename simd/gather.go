@@ -11,7 +11,7 @@ import (
 // and row i of each of the outer parts of dst becomes row ids[i] of its table. Negative
 // ids count from the end; a row that a table does not have is filled with missing. dst must
 // not overlap x. A nil Pool is the calling thread alone. It panics if a length does not fit.
-func Gather[T uint16 | uint32 | float32](p *workers.Pool, dst, x []T, ids []int32, outer, extent, inner int, missing T) {
+func Gather[T uint8 | uint16 | uint32 | float32](p *workers.Pool, dst, x []T, ids []int32, outer, extent, inner int, missing T) {
 	n, m := area(outer*extent, inner), area(outer*len(ids), inner)
 	if len(x) < n || len(dst) < m {
 		panic(fmt.Sprintf("simd: Gather of %d among %d times %d rows of %d: lengths %d, %d", len(ids), outer, extent, inner, len(dst), len(x)))
@@ -53,6 +53,7 @@ type gatherTask[T any] struct {
 }
 
 var (
+	gathers8  = sync.Pool{New: func() any { return new(gatherTask[uint8]) }}
 	gathers16 = sync.Pool{New: func() any { return new(gatherTask[uint16]) }}
 	gathers32 = sync.Pool{New: func() any { return new(gatherTask[uint32]) }}
 	gathersF  = sync.Pool{New: func() any { return new(gatherTask[float32]) }}
@@ -61,6 +62,8 @@ var (
 // gatherPool returns where tasks over elements of a type are kept.
 func gatherPool[T any]() *sync.Pool {
 	switch any(*new(T)).(type) {
+	case uint8:
+		return &gathers8
 	case uint16:
 		return &gathers16
 	case uint32:

@@ -428,6 +428,22 @@ func mapAVX2(name string) MapFunc {
 		return widenBF16AVX2
 	case "cast.f32.bf16":
 		return narrowBF16AVX2
+	case "cast.u8.u32":
+		return u8ToU32AVX2
+	case "cast.u8.f32":
+		return u8ToF32AVX2
+	case "cast.i8.i32":
+		return i8ToI32AVX2
+	case "cast.i8.f32":
+		return i8ToF32AVX2
+	case "cast.u32.u8":
+		return u32ToU8AVX2
+	case "cast.i32.i8":
+		return i32ToI8AVX2
+	case "cast.f32.u8":
+		return f32ToU8AVX2
+	case "cast.f32.i8":
+		return f32ToI8AVX2
 	}
 	return nil
 }
@@ -446,6 +462,38 @@ func widenBF16AVX2(dst, x, y, z *float32, n int, p *float32) {
 
 func narrowBF16AVX2(dst, x, y, z *float32, n int, p *float32) {
 	narrowBF16(mapNarrowBF16AVX2, 8, dst, x, n)
+}
+
+func u8ToU32AVX2(dst, x, y, z *float32, n int, p *float32) {
+	u8ToU32(mapU8ToU32AVX2, 8, dst, x, n)
+}
+
+func u8ToF32AVX2(dst, x, y, z *float32, n int, p *float32) {
+	u8ToF32(mapU8ToF32AVX2, 8, dst, x, n)
+}
+
+func i8ToI32AVX2(dst, x, y, z *float32, n int, p *float32) {
+	i8ToI32(mapI8ToI32AVX2, 8, dst, x, n)
+}
+
+func i8ToF32AVX2(dst, x, y, z *float32, n int, p *float32) {
+	i8ToF32(mapI8ToF32AVX2, 8, dst, x, n)
+}
+
+func u32ToU8AVX2(dst, x, y, z *float32, n int, p *float32) {
+	u32ToU8(mapU32ToU8AVX2, 8, dst, x, n)
+}
+
+func i32ToI8AVX2(dst, x, y, z *float32, n int, p *float32) {
+	i32ToI8(mapI32ToI8AVX2, 8, dst, x, n)
+}
+
+func f32ToU8AVX2(dst, x, y, z *float32, n int, p *float32) {
+	f32ToU8(mapF32ToU8AVX2, 8, dst, x, n)
+}
+
+func f32ToI8AVX2(dst, x, y, z *float32, n int, p *float32) {
+	f32ToI8(mapF32ToI8AVX2, 8, dst, x, n)
 }
 
 func trigSinAVX2(dst, x, y, z *float32, n int, p *float32) {
@@ -2969,6 +3017,46 @@ func mapWidenBF16AVX2(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapNarrowBF16AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU8ToU32AVX2 stores bytes as words, for n a multiple of 8.
+//
+//go:noescape
+func mapU8ToU32AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU8ToF32AVX2 stores bytes as float32 numbers, for n a multiple of 8.
+//
+//go:noescape
+func mapU8ToF32AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI8ToI32AVX2 stores signed bytes as words, for n a multiple of 8.
+//
+//go:noescape
+func mapI8ToI32AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI8ToF32AVX2 stores signed bytes as float32 numbers, for n a multiple of 8.
+//
+//go:noescape
+func mapI8ToF32AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ToU8AVX2 stores the low bytes of words, for n a multiple of 8.
+//
+//go:noescape
+func mapU32ToU8AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ToI8AVX2 stores the low bytes of words, for n a multiple of 8.
+//
+//go:noescape
+func mapI32ToI8AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapF32ToU8AVX2 stores float32 numbers as bytes, truncated and saturated; NaN gives 0, for n a multiple of 8.
+//
+//go:noescape
+func mapF32ToU8AVX2(dst, x, y, z *float32, n int, p *float32)
+
+// mapF32ToI8AVX2 stores float32 numbers as signed bytes, truncated and saturated; NaN gives 0, for n a multiple of 8.
+//
+//go:noescape
+func mapF32ToI8AVX2(dst, x, y, z *float32, n int, p *float32)
 
 // streamFence makes what kernels wrote around the caches visible before
 // what is written later.

@@ -1286,7 +1286,31 @@ DATA mapConstantsAVX2<>+5040(SB)/4, $0x00000040
 DATA mapConstantsAVX2<>+5044(SB)/4, $0x00000040
 DATA mapConstantsAVX2<>+5048(SB)/4, $0x00000040
 DATA mapConstantsAVX2<>+5052(SB)/4, $0x00000040
-GLOBL mapConstantsAVX2<>(SB), RODATA|NOPTR, $5056
+DATA mapConstantsAVX2<>+5056(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5060(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5064(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5068(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5072(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5076(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5080(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5084(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5088(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5092(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5096(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5100(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5104(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5108(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5112(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5116(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5120(SB)/4, $0xc3000000
+DATA mapConstantsAVX2<>+5124(SB)/4, $0xc3000000
+DATA mapConstantsAVX2<>+5128(SB)/4, $0xc3000000
+DATA mapConstantsAVX2<>+5132(SB)/4, $0xc3000000
+DATA mapConstantsAVX2<>+5136(SB)/4, $0xc3000000
+DATA mapConstantsAVX2<>+5140(SB)/4, $0xc3000000
+DATA mapConstantsAVX2<>+5144(SB)/4, $0xc3000000
+DATA mapConstantsAVX2<>+5148(SB)/4, $0xc3000000
+GLOBL mapConstantsAVX2<>(SB), RODATA|NOPTR, $5152
 
 // func mapReluAVX2(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapReluAVX2(SB), NOSPLIT, $0-48
@@ -40296,6 +40320,194 @@ loop:
 	VPACKUSDW Y2, Y2, Y2
 	VPERMQ $8, Y2, Y2
 	VMOVDQU X2, (DI)(AX*2)
+	ADDQ $8, AX
+
+next:
+	SUBQ $8, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapU8ToU32AVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU8ToU32AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VPMOVZXBD (SI)(AX*1), Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+
+next:
+	SUBQ $8, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapU8ToF32AVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU8ToF32AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VPMOVZXBD (SI)(AX*1), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+
+next:
+	SUBQ $8, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapI8ToI32AVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI8ToI32AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VPMOVSXBD (SI)(AX*1), Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+
+next:
+	SUBQ $8, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapI8ToF32AVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI8ToF32AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VPMOVSXBD (SI)(AX*1), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+
+next:
+	SUBQ $8, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapU32ToU8AVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32ToU8AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	VBROADCASTSS mapConstantsAVX2<>+5056(SB), Y5
+	JMP  next
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VPAND Y5, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPACKUSDW X1, X0, X0
+	VPACKUSWB X0, X0, X0
+	VMOVQ X0, (DI)(AX*1)
+	ADDQ $8, AX
+
+next:
+	SUBQ $8, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapI32ToI8AVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32ToI8AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	VBROADCASTSS mapConstantsAVX2<>+5056(SB), Y5
+	JMP  next
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VPAND Y5, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPACKUSDW X1, X0, X0
+	VPACKUSWB X0, X0, X0
+	VMOVQ X0, (DI)(AX*1)
+	ADDQ $8, AX
+
+next:
+	SUBQ $8, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapF32ToU8AVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapF32ToU8AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	VBROADCASTSS mapConstantsAVX2<>+96(SB), Y6
+	VBROADCASTSS mapConstantsAVX2<>+5088(SB), Y7
+	VBROADCASTSS mapConstantsAVX2<>+5056(SB), Y5
+	JMP  next
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VCMPPS $7, Y0, Y0, Y1
+	VANDPS Y1, Y0, Y0
+	VMAXPS Y6, Y0, Y0
+	VMINPS Y7, Y0, Y0
+	VCVTTPS2DQ Y0, Y0
+	VPAND Y5, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPACKUSDW X1, X0, X0
+	VPACKUSWB X0, X0, X0
+	VMOVQ X0, (DI)(AX*1)
+	ADDQ $8, AX
+
+next:
+	SUBQ $8, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapF32ToI8AVX2(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapF32ToI8AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	VBROADCASTSS mapConstantsAVX2<>+5120(SB), Y6
+	VBROADCASTSS mapConstantsAVX2<>+4512(SB), Y7
+	VBROADCASTSS mapConstantsAVX2<>+5056(SB), Y5
+	JMP  next
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VCMPPS $7, Y0, Y0, Y1
+	VANDPS Y1, Y0, Y0
+	VMAXPS Y6, Y0, Y0
+	VMINPS Y7, Y0, Y0
+	VCVTTPS2DQ Y0, Y0
+	VPAND Y5, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPACKUSDW X1, X0, X0
+	VPACKUSWB X0, X0, X0
+	VMOVQ X0, (DI)(AX*1)
 	ADDQ $8, AX
 
 next:

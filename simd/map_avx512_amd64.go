@@ -428,6 +428,22 @@ func mapAVX512(name string) MapFunc {
 		return widenBF16AVX512
 	case "cast.f32.bf16":
 		return narrowBF16AVX512
+	case "cast.u8.u32":
+		return u8ToU32AVX512
+	case "cast.u8.f32":
+		return u8ToF32AVX512
+	case "cast.i8.i32":
+		return i8ToI32AVX512
+	case "cast.i8.f32":
+		return i8ToF32AVX512
+	case "cast.u32.u8":
+		return u32ToU8AVX512
+	case "cast.i32.i8":
+		return i32ToI8AVX512
+	case "cast.f32.u8":
+		return f32ToU8AVX512
+	case "cast.f32.i8":
+		return f32ToI8AVX512
 	}
 	return nil
 }
@@ -446,6 +462,38 @@ func widenBF16AVX512(dst, x, y, z *float32, n int, p *float32) {
 
 func narrowBF16AVX512(dst, x, y, z *float32, n int, p *float32) {
 	narrowBF16(mapNarrowBF16AVX512, 16, dst, x, n)
+}
+
+func u8ToU32AVX512(dst, x, y, z *float32, n int, p *float32) {
+	u8ToU32(mapU8ToU32AVX512, 16, dst, x, n)
+}
+
+func u8ToF32AVX512(dst, x, y, z *float32, n int, p *float32) {
+	u8ToF32(mapU8ToF32AVX512, 16, dst, x, n)
+}
+
+func i8ToI32AVX512(dst, x, y, z *float32, n int, p *float32) {
+	i8ToI32(mapI8ToI32AVX512, 16, dst, x, n)
+}
+
+func i8ToF32AVX512(dst, x, y, z *float32, n int, p *float32) {
+	i8ToF32(mapI8ToF32AVX512, 16, dst, x, n)
+}
+
+func u32ToU8AVX512(dst, x, y, z *float32, n int, p *float32) {
+	u32ToU8(mapU32ToU8AVX512, 16, dst, x, n)
+}
+
+func i32ToI8AVX512(dst, x, y, z *float32, n int, p *float32) {
+	i32ToI8(mapI32ToI8AVX512, 16, dst, x, n)
+}
+
+func f32ToU8AVX512(dst, x, y, z *float32, n int, p *float32) {
+	f32ToU8(mapF32ToU8AVX512, 16, dst, x, n)
+}
+
+func f32ToI8AVX512(dst, x, y, z *float32, n int, p *float32) {
+	f32ToI8(mapF32ToI8AVX512, 16, dst, x, n)
 }
 
 func nearGelu(dst, x, y, z *float32, n int, p *float32) {
@@ -3005,3 +3053,43 @@ func mapWidenBF16AVX512(dst, x, y, z *float32, n int, p *float32)
 //
 //go:noescape
 func mapNarrowBF16AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU8ToU32AVX512 stores bytes as words, for n a multiple of 16.
+//
+//go:noescape
+func mapU8ToU32AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU8ToF32AVX512 stores bytes as float32 numbers, for n a multiple of 16.
+//
+//go:noescape
+func mapU8ToF32AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI8ToI32AVX512 stores signed bytes as words, for n a multiple of 16.
+//
+//go:noescape
+func mapI8ToI32AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI8ToF32AVX512 stores signed bytes as float32 numbers, for n a multiple of 16.
+//
+//go:noescape
+func mapI8ToF32AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapU32ToU8AVX512 stores the low bytes of words, for n a multiple of 16.
+//
+//go:noescape
+func mapU32ToU8AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapI32ToI8AVX512 stores the low bytes of words, for n a multiple of 16.
+//
+//go:noescape
+func mapI32ToI8AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapF32ToU8AVX512 stores float32 numbers as bytes, truncated and saturated; NaN gives 0, for n a multiple of 16.
+//
+//go:noescape
+func mapF32ToU8AVX512(dst, x, y, z *float32, n int, p *float32)
+
+// mapF32ToI8AVX512 stores float32 numbers as signed bytes, truncated and saturated; NaN gives 0, for n a multiple of 16.
+//
+//go:noescape
+func mapF32ToI8AVX512(dst, x, y, z *float32, n int, p *float32)

@@ -1054,7 +1054,10 @@ DATA mapConstantsAVX512<>+4184(SB)/4, $0x00000002
 DATA mapConstantsAVX512<>+4188(SB)/4, $0x00000003
 DATA mapConstantsAVX512<>+4192(SB)/4, $0x00000004
 DATA mapConstantsAVX512<>+4196(SB)/4, $0x00000005
-GLOBL mapConstantsAVX512<>(SB), RODATA|NOPTR, $4200
+DATA mapConstantsAVX512<>+4200(SB)/4, $0x437f0000
+DATA mapConstantsAVX512<>+4204(SB)/4, $0xc3000000
+DATA mapConstantsAVX512<>+4208(SB)/4, $0x42fe0000
+GLOBL mapConstantsAVX512<>(SB), RODATA|NOPTR, $4212
 
 // func mapReluAVX512(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapReluAVX512(SB), NOSPLIT, $0-48
@@ -39033,6 +39036,178 @@ loop:
 	VPSRLD $16, Z1, Z1
 	VPMOVDW Z1, Y1
 	VMOVDQU Y1, (DI)(AX*2)
+	ADDQ $16, AX
+
+next:
+	SUBQ $16, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapU8ToU32AVX512(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU8ToU32AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VPMOVZXBD (SI)(AX*1), Z0
+	VMOVUPS Z0, (DI)(AX*4)
+	ADDQ $16, AX
+
+next:
+	SUBQ $16, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapU8ToF32AVX512(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU8ToF32AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VPMOVZXBD (SI)(AX*1), Z0
+	VCVTDQ2PS Z0, Z0
+	VMOVUPS Z0, (DI)(AX*4)
+	ADDQ $16, AX
+
+next:
+	SUBQ $16, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapI8ToI32AVX512(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI8ToI32AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VPMOVSXBD (SI)(AX*1), Z0
+	VMOVUPS Z0, (DI)(AX*4)
+	ADDQ $16, AX
+
+next:
+	SUBQ $16, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapI8ToF32AVX512(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI8ToF32AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VPMOVSXBD (SI)(AX*1), Z0
+	VCVTDQ2PS Z0, Z0
+	VMOVUPS Z0, (DI)(AX*4)
+	ADDQ $16, AX
+
+next:
+	SUBQ $16, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapU32ToU8AVX512(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapU32ToU8AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VMOVUPS (SI)(AX*4), Z0
+	VPMOVDB Z0, X0
+	VMOVDQU X0, (DI)(AX*1)
+	ADDQ $16, AX
+
+next:
+	SUBQ $16, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapI32ToI8AVX512(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapI32ToI8AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	JMP  next
+
+loop:
+	VMOVUPS (SI)(AX*4), Z0
+	VPMOVDB Z0, X0
+	VMOVDQU X0, (DI)(AX*1)
+	ADDQ $16, AX
+
+next:
+	SUBQ $16, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapF32ToU8AVX512(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapF32ToU8AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	VBROADCASTSS mapConstantsAVX512<>+0(SB), Z6
+	VBROADCASTSS mapConstantsAVX512<>+4200(SB), Z7
+	JMP  next
+
+loop:
+	VMOVUPS (SI)(AX*4), Z0
+	VCMPPS $7, Z0, Z0, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMAXPS Z6, Z0, Z0
+	VMINPS Z7, Z0, Z0
+	VCVTTPS2DQ Z0, Z0
+	VPMOVDB Z0, X0
+	VMOVDQU X0, (DI)(AX*1)
+	ADDQ $16, AX
+
+next:
+	SUBQ $16, BX
+	JGE  loop
+	VZEROUPPER
+	RET
+
+// func mapF32ToI8AVX512(dst, x, y, z *float32, n int, p *float32)
+TEXT ·mapF32ToI8AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+32(FP), BX
+	XORQ AX, AX
+	VBROADCASTSS mapConstantsAVX512<>+4204(SB), Z6
+	VBROADCASTSS mapConstantsAVX512<>+4208(SB), Z7
+	JMP  next
+
+loop:
+	VMOVUPS (SI)(AX*4), Z0
+	VCMPPS $7, Z0, Z0, K2
+	VMOVAPS.Z Z0, K2, Z0
+	VMAXPS Z6, Z0, Z0
+	VMINPS Z7, Z0, Z0
+	VCVTTPS2DQ Z0, Z0
+	VPMOVDB Z0, X0
+	VMOVDQU X0, (DI)(AX*1)
 	ADDQ $16, AX
 
 next:

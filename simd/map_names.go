@@ -31,13 +31,21 @@ var mapNames = [...]string{
 	"cast.f32.bool",
 	"cast.f32.f16",
 	"cast.f32.i32",
+	"cast.f32.i8",
 	"cast.f32.u32",
+	"cast.f32.u8",
 	"cast.i32.bool",
 	"cast.i32.f32",
+	"cast.i32.i8",
 	"cast.i32.u32",
+	"cast.i8.f32",
+	"cast.i8.i32",
 	"cast.u32.bool",
 	"cast.u32.f32",
 	"cast.u32.i32",
+	"cast.u32.u8",
+	"cast.u8.f32",
+	"cast.u8.u32",
 	"cbrt",
 	"ceil",
 	"celu",
@@ -707,6 +715,22 @@ func mapGeneric(name string) MapFunc {
 		return widenBF16Generic
 	case "cast.f32.bf16":
 		return narrowBF16Generic
+	case "cast.u8.u32":
+		return u8ToU32Generic
+	case "cast.u8.f32":
+		return u8ToF32Generic
+	case "cast.i8.i32":
+		return i8ToI32Generic
+	case "cast.i8.f32":
+		return i8ToF32Generic
+	case "cast.u32.u8":
+		return u32ToU8Generic
+	case "cast.i32.i8":
+		return i32ToI8Generic
+	case "cast.f32.u8":
+		return f32ToU8Generic
+	case "cast.f32.i8":
+		return f32ToI8Generic
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // Negative ids count from the end, and rows that Dst does not have are dropped. Rows of V
 // are taken in their order, whatever the number of threads. Other ways than a set take no
 // elements of 16 bits. The parts of Dst, V and Ids that are used must not overlap.
-type Scatter[T uint16 | uint32 | int32 | float32] struct {
+type Scatter[T uint8 | uint16 | uint32 | int32 | float32] struct {
 	Dst, V               []T
 	Ids                  []int32
 	Outer, Extent, Inner int

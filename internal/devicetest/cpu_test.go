@@ -49,7 +49,7 @@ func TestPortable(t *testing.T) {
 		// Quantised blocks are not for portable kernels yet.
 		some := sampled()
 		small := func(c *Case) bool { return c.elements() < 20_000 && c.work() < 5e6 && !c.quantized() && some(c) }
-		operations(t, openPortable, []op.DType{op.F32, op.I32, op.U32, op.Bool}, small)
+		operations(t, openPortable, []op.DType{op.F32, op.I32, op.U32, op.Bool, op.U8, op.I8}, small)
 	})
 	t.Run("axes", func(t *testing.T) { axesOn(t, openPortable) })
 	t.Run("graphs", func(t *testing.T) { graphs(t, openPortable) })

@@ -34,6 +34,8 @@ func poisonOf(t op.DType) []byte {
 		return []byte{0xa5, 0x7d}
 	case op.BF16:
 		return []byte{0xa5, 0x7f}
+	case op.U8, op.I8:
+		return []byte{0xa5}
 	}
 	return []byte{0xa5, 0xa5, 0xa5, 0x7f}
 }
@@ -153,6 +155,10 @@ func (a *array) upload(b *batch.Batch, s op.Shape) batch.Value {
 		return uploadAs[int32](b, a, s)
 	case op.U32:
 		return uploadAs[uint32](b, a, s)
+	case op.U8:
+		return uploadAs[uint8](b, a, s)
+	case op.I8:
+		return uploadAs[int8](b, a, s)
 	case op.Bool:
 		// There is no slice of truth values: a comparison makes them.
 		return b.NotEqual(uploadAs[uint32](b, a, s), batch.Upload(b, []uint32{0}))
@@ -177,6 +183,10 @@ func (a *array) get(b *batch.Batch, v batch.Value) {
 		batch.GetInto(b, v, view[op.BFloat16](a))
 	case op.I32:
 		batch.GetInto(b, v, view[int32](a))
+	case op.U8:
+		batch.GetInto(b, v, view[uint8](a))
+	case op.I8:
+		batch.GetInto(b, v, view[int8](a))
 	case op.U32, op.Bool:
 		batch.GetInto(b, v, view[uint32](a))
 	default:
@@ -204,6 +214,8 @@ var transfers = map[op.DType]struct {
 	op.BF16: {writeAs[op.BFloat16], fetchAs[op.BFloat16], readAs[op.BFloat16]},
 	op.I32:  {writeAs[int32], fetchAs[int32], readAs[int32]},
 	op.U32:  {writeAs[uint32], fetchAs[uint32], readAs[uint32]},
+	op.U8:   {writeAs[uint8], fetchAs[uint8], readAs[uint8]},
+	op.I8:   {writeAs[int8], fetchAs[int8], readAs[int8]},
 	op.Bool: {read: readAs[uint32]},
 }
 

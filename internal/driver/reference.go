@@ -63,7 +63,10 @@ func Reference(r *portable.Request, in, out [][]byte) error {
 // gathered returns the array that memory shows in the layout of a.
 func gathered(memory *op.Array, a *portable.Array) *op.Array {
 	bits := binary.NativeEndian.AppendUint32(nil, a.Layout.Fill)
-	if a.Type.Size() == 2 {
+	switch a.Type.Size() {
+	case 1:
+		bits = []byte{byte(a.Layout.Fill)}
+	case 2:
 		bits = binary.NativeEndian.AppendUint16(nil, uint16(a.Layout.Fill))
 	}
 	x := op.NewArray(a.Shape)

@@ -20,10 +20,10 @@ type Arrays[A any] interface {
 	// Constant returns where data is while the program runs.
 	Constant(data []byte) A
 	// StorageType returns the type in which kernels are given the elements of an
-	// operand: its own or, where they do not read that, float32.
+	// operand: its own or, where they do not read that, one of 32 bits.
 	StorageType(o Operand) op.DType
-	// Widen adds the conversion of the elements of o, at src, to float32, and
-	// Narrow that of float32 to what they are.
+	// Widen adds the conversion of the elements of o, at src, to the storage type, and
+	// Narrow that of the storage type to what they are.
 	Widen(dst, src A, o Operand) error
 	Narrow(dst, src A, o Operand) error
 }

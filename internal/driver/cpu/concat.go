@@ -67,6 +67,8 @@ func (t *concatTask) Part(i int) {
 		for k, n := range t.rows {
 			switch {
 			case n == 0: // at may be the end of the result, which is no address
+			case t.size == 1:
+				columns(t, element((*uint8)(t.out), at), k, n, first, last)
 			case t.size == 2:
 				columns(t, element((*uint16)(t.out), at), k, n, first, last)
 			default:
@@ -95,7 +97,7 @@ func (t *concatTask) Part(i int) {
 
 // columns writes rows [first, last) of operand k, of n elements each, where they begin to
 // every row of the result: many short rows at a time.
-func columns[T uint16 | uint32](t *concatTask, to *T, k, n, first, last int) {
+func columns[T uint8 | uint16 | uint32](t *concatTask, to *T, k, n, first, last int) {
 	var block [1024]T
 	for r := first; r < last; {
 		rows := min(last-r, len(block)/n)

@@ -195,16 +195,16 @@ func (b *builder) load(i int, t op.DType) (int, error) {
 		v.when = segment
 	}
 	x := b.add(v)
-	if t == op.F16 || t == op.BF16 {
+	if to := register(t); t.Size() < to.Size() {
 		// The address of a half is one all right; what it points to is not a
 		// number until it has been widened.
-		b.vals[x].typ = op.F32
+		b.vals[x].typ = to
 		n := 0
 		if s.fixed && s.spread == op.Tiled {
 			n = s.period
 		}
-		y := b.add(value{typ: op.F32, when: v.when, at: -1, wide: -1})
-		name, fn := castKernel(t, op.F32)
+		y := b.add(value{typ: to, when: v.when, at: -1, wide: -1})
+		name, fn := castKernel(t, to)
 		in := inst{name: name, fn: fn, dst: y, args: [3]int{x, -1, -1}, par: -1, when: v.when, many: v.when == block, ns: kernelNS(name)}
 		if n > 0 {
 			in.when, in.n = once, n
@@ -324,8 +324,8 @@ func (b *builder) store(dst []int, out []driver.Operand) {
 		entry := 1 + p.inputs + k
 		x := dst[k]
 		switch t := out[k].Type; {
-		case t == op.F16 || t == op.BF16:
-			name, fn := castKernel(op.F32, t)
+		case t.Size() < register(t).Size():
+			name, fn := castKernel(b.vals[x].typ, t)
 			b.final(name, fn, entry, b.widened(x), -1)
 		case b.vals[x].when != block:
 			b.final("fill", kernelNamed("fill"), entry, -1, x)

@@ -42,6 +42,8 @@ func (t *gatherTask) compute(ctx context.Context, in, out []unsafe.Pointer) erro
 	ids := integers(in[1], s.Ids)
 	pool := t.d.pool.Under(ctx)
 	switch {
+	case t.size == 1:
+		simd.Gather(pool, arrayOf[uint8](out[0], m), arrayOf[uint8](in[0], n), ids, s.Outer, s.Extent, s.Inner, 0)
 	case t.size == 2:
 		simd.Gather(pool, arrayOf[uint16](out[0], m), arrayOf[uint16](in[0], n), ids, s.Outer, s.Extent, s.Inner, missing16)
 	case t.table == op.I32 || t.table == op.U32 || t.table == op.Bool:
@@ -75,6 +77,7 @@ type scatterTask struct {
 	typ    op.DType
 	size   int // bytes of an element
 
+	bytes    simd.Scatter[uint8]
 	halves   simd.Scatter[uint16]
 	words    simd.Scatter[uint32]
 	integers simd.Scatter[int32]
@@ -95,6 +98,8 @@ func (t *scatterTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) (
 
 func (t *scatterTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
 	switch {
+	case t.size == 1:
+		scatterInto(ctx, t, &t.bytes, in, out)
 	case t.size == 2:
 		scatterInto(ctx, t, &t.halves, in, out)
 	case t.typ == op.I32 && t.reduce != op.ScatterSet:
@@ -107,7 +112,7 @@ func (t *scatterTask) compute(ctx context.Context, in, out []unsafe.Pointer) err
 	return ctx.Err()
 }
 
-func scatterInto[T uint16 | uint32 | int32 | float32](ctx context.Context, t *scatterTask, w *simd.Scatter[T], in, out []unsafe.Pointer) {
+func scatterInto[T uint8 | uint16 | uint32 | int32 | float32](ctx context.Context, t *scatterTask, w *simd.Scatter[T], in, out []unsafe.Pointer) {
 	s := t.sizes
 	n := s.Outer * s.Extent * s.Inner
 	*w = simd.Scatter[T]{Dst: arrayOf[T](out[0], n), V: arrayOf[T](in[2], s.Outer*s.Ids*s.Inner), Ids: integers(in[1], s.Ids),

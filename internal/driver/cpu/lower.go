@@ -13,10 +13,10 @@ import (
 
 // register returns the type in which elements of type t are computed.
 func register(t op.DType) op.DType {
-	if t == op.F16 || t == op.BF16 {
-		return op.F32
+	if t.Quantized() {
+		return t
 	}
-	return t
+	return ofIR(op.Register(t))
 }
 
 // ofIR returns the element type of register type t.
@@ -47,7 +47,12 @@ func (b *builder) apply(in *driver.Instr, args []int, types []op.DType) (int, er
 		if _, err := in.Op.Types(&in.Attrs, types); err != nil {
 			return 0, err
 		}
-		return b.cast(args[0], types[0], op.DType(in.Attrs.I[0])), nil
+		if to := op.DType(in.Attrs.I[0]); !to.Storage() {
+			return b.cast(args[0], types[0], to), nil
+		} else if to != types[0] {
+			return b.narrow(in, args[0], types[0], to)
+		}
+		return args[0], nil
 	}
 	e, err := in.Op.Expression(&in.Attrs, types)
 	if err != nil {
@@ -274,10 +279,37 @@ func bitsOf(v float64, t ir.Type) uint32 {
 // words returns the n elements at p as bits.
 func words(p *float32, n int) []uint32 { return unsafe.Slice((*uint32)(unsafe.Pointer(p)), n) }
 
-// cast adds a conversion between element types, in registers.
+// narrow adds a conversion to a storage type. What stores the result converts x at once: the
+// kernels that write elements of one byte do what the conversion does.
+func (b *builder) narrow(in *driver.Instr, x int, from, to op.DType) (int, error) {
+	e, err := in.Op.Expression(&in.Attrs, []op.DType{from})
+	if err != nil {
+		return 0, err
+	}
+	y := b.expression(e, &in.Attrs, []int{x})
+	if b.unrounded == nil {
+		b.unrounded = make(map[int]unrounded)
+	}
+	if t := register(from); y != x && (t == op.F32 || t == register(to)) {
+		b.unrounded[y] = unrounded{x, to}
+	}
+	return y, nil
+}
+
+// cast adds a conversion between element types, in registers. Elements of one byte are
+// converted as they are loaded, where there is a kernel for both.
 func (b *builder) cast(x int, from, to op.DType) int {
+	memory := from
 	if from, to = register(from), register(to); from == to {
 		return x
+	}
+	if load := len(b.insts) - 1; memory.Storage() && to == op.F32 && load >= 0 && b.insts[load].dst == x && b.insts[load].when == block {
+		if in := b.insts[load]; in.name == "cast."+memory.String()+"."+from.String() {
+			in.name, in.fn = castKernel(memory, to)
+			in.ns, in.dst = kernelNS(in.name), b.add(value{typ: to, when: block, at: -1, wide: -1})
+			b.insts = append(b.insts, in)
+			return in.dst
+		}
 	}
 	name, fn := castKernel(from, to)
 	return b.emit(name, fn, to, -1, kernelNS(name), x)

@@ -104,10 +104,12 @@ func (o *odometer) skip(n int) {
 }
 
 // bring writes elements pos to pos+n of a layout over the memory at base to dst.
-// Elements have four bytes or two.
+// Elements have four bytes, two or one.
 func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
 	switch {
 	case n == 0:
+	case size == 1:
+		fetch(unsafe.Slice((*uint8)(dst), n), (*uint8)(base), l, pos)
 	case size == 2:
 		fetch(unsafe.Slice((*uint16)(dst), n), (*uint16)(base), l, pos)
 	default:
@@ -116,7 +118,7 @@ func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
 }
 
 // fetch is bring for one size.
-func fetch[T uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
+func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 	if l.Rank == 0 {
 		dst[0] = *element(base, l.Off)
 		return
@@ -156,7 +158,7 @@ const shortRun = 16
 
 // runs writes runs of n elements, which are a stride apart, to dst; from one run to the
 // next there is a step.
-func runs[T uint16 | uint32](dst []T, src *T, n, stride, step int) {
+func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int) {
 	if n == 2 {
 		for i := 0; i+1 < len(dst); i += 2 {
 			dst[i], dst[i+1] = *element(src, i/2*step), *element(src, i/2*step+stride)
@@ -176,7 +178,7 @@ func element[T any](base *T, i int) *T {
 }
 
 // copyStrided writes elements that are a stride apart to dst, which is not empty.
-func copyStrided[T uint16 | uint32](dst []T, src *T, stride int) {
+func copyStrided[T uint8 | uint16 | uint32](dst []T, src *T, stride int) {
 	switch stride {
 	case 0:
 		repeat(dst, *src)
@@ -195,7 +197,7 @@ func copyStrided[T uint16 | uint32](dst []T, src *T, stride int) {
 }
 
 // repeat writes v to all of dst.
-func repeat[T uint16 | uint32](dst []T, v T) {
+func repeat[T uint8 | uint16 | uint32](dst []T, v T) {
 	for i := range dst {
 		dst[i] = v
 	}

@@ -8,13 +8,18 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Kernels of the library do not read bfloat16: what they read is converted
+// Kernels of the library do not read bfloat16 and types of one byte: what they read is converted
 // before, and what they write after.
 
 // StorageType implements [driver.Arrays].
 func (e *preparer) StorageType(o driver.Operand) op.DType {
-	if o.Type == op.BF16 {
+	switch o.Type {
+	case op.BF16:
 		return op.F32
+	case op.U8:
+		return op.U32
+	case op.I8:
+		return op.I32
 	}
 	return o.Type
 }
@@ -24,7 +29,7 @@ func (e *preparer) Widen(dst, src arrayRef, o driver.Operand) error {
 	if o.Type == op.F16 {
 		return e.widenHalf(dst, src, o.N)
 	}
-	return e.convert(dst, src, o.N, false)
+	return e.convert(dst, src, o, false)
 }
 
 // widenHalf adds the conversion of n elements of f16, which kernels read as they are:
@@ -47,19 +52,20 @@ func (e *preparer) widenHalf(dst, src arrayRef, n int) error {
 
 // Narrow implements [driver.Arrays].
 func (e *preparer) Narrow(dst, src arrayRef, o driver.Operand) error {
-	return e.convert(dst, src, o.N, true)
+	return e.convert(dst, src, o, true)
 }
 
-// convert adds the conversion of n elements.
-func (e *preparer) convert(dst, src arrayRef, n int, narrow bool) error {
+// convert adds the conversion of the elements of an operand.
+func (e *preparer) convert(dst, src arrayRef, o driver.Operand, narrow bool) error {
+	n := o.N
 	if n == 0 {
 		return nil
 	}
-	k, err := e.compile(programKey{narrow: narrow})
+	k, err := e.compile(programKey{convert: o.Type, narrow: narrow})
 	if err != nil {
 		return err
 	}
-	groups := (n + ptxgen.BrainLanes - 1) / ptxgen.BrainLanes
+	groups := (n + ptxgen.ConvertLanes - 1) / ptxgen.ConvertLanes
 	e.steps = append(e.steps, &launch{e: e.executable, code: k, grid: [3]uint32{uint32(groups), 1, 1}, slot: -1, fault: -1,
 		arrays: []arrayRef{src, dst}, lengths: []uint32{uint32(n), uint32(n)}})
 	return nil

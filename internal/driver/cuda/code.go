@@ -10,6 +10,7 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/ptxgen"
 	"github.com/rayo-go/rayo/internal/ptxkernels"
+	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 )
 
@@ -28,13 +29,14 @@ type kernelCache struct {
 
 type textKey [sha256.Size]byte
 
-// programKey is what a kernel is made from: a program, a native kernel, or for
-// bfloat16 neither.
+// programKey is what a kernel is made from: a program, a native kernel, or the type
+// of memory that is converted: see [ptxgen.Convert].
 type programKey struct {
-	p      *ir.Program
-	o      ptxgen.Options
-	native *ptxkernels.Kernel
-	narrow bool
+	p       *ir.Program
+	o       ptxgen.Options
+	native  *ptxkernels.Kernel
+	convert op.DType
+	narrow  bool
 }
 
 // lower adds the kernel to a module and returns what launches of it need to know.
@@ -49,7 +51,7 @@ func (k programKey) lower(m *ptx.Module) (c *code, err error) {
 		_, c.dynamic = built.SharedBytes()
 		err = m.Err()
 	case k.p == nil:
-		c.entry, err = ptxgen.Brain(m, c.name, k.narrow)
+		c.entry, err = ptxgen.Convert(m, c.name, k.convert, k.narrow)
 	default:
 		c.entry, err = ptxgen.Lower(m, c.name, k.p, k.o)
 	}
@@ -61,7 +63,7 @@ func (k programKey) name() string {
 	case k.native != nil:
 		return k.native.Name
 	case k.p == nil:
-		return "bfloat16"
+		return k.convert.String()
 	}
 	return k.p.Name
 }

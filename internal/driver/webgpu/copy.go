@@ -25,7 +25,7 @@ func (e *preparer) copy(dst, src arrayRef) error {
 	}
 	if dst.bytes%4 != 0 && dst.kind == external {
 		src.bytes = dst.bytes
-		return e.copyHalves(dst, src)
+		return e.copyBytes(dst, src)
 	}
 	dst.bytes = words(dst.bytes)
 	src.bytes = dst.bytes

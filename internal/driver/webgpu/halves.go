@@ -20,6 +20,9 @@ import (
 
 // StorageType implements [driver.Arrays].
 func (e *preparer) StorageType(o driver.Operand) op.DType {
+	if t, is := wordOf[o.Type]; is {
+		return t
+	}
 	if o.Type == op.BF16 || o.Type == op.F16 && !e.d.library.F16 {
 		return op.F32
 	}
@@ -28,11 +31,17 @@ func (e *preparer) StorageType(o driver.Operand) op.DType {
 
 // Widen implements [driver.Arrays].
 func (e *preparer) Widen(dst, src arrayRef, o driver.Operand) error {
+	if o.Type.Storage() {
+		return e.bytes(unpackings.Of(o.Type), dst, src, o.N)
+	}
 	return e.convert(widenings, o.Type, dst, src, o.N)
 }
 
 // Narrow implements [driver.Arrays].
 func (e *preparer) Narrow(dst, src arrayRef, o driver.Operand) error {
+	if o.Type.Storage() {
+		return e.bytes(packing, dst, src, o.N)
+	}
 	return e.convert(narrowings, o.Type, dst, src, o.N)
 }
 
@@ -166,16 +175,16 @@ var narrowings = kernel.NewFamily("narrow", func(b *kernel.Builder, p *halvesPar
 	})
 })
 
-// copyHalves adds a copy of an array that is no whole number of words: of all that can
+// copyBytes adds a copy of an array that is no whole number of words: of all that can
 // be bound apart as any copy, if it is much, and of what is behind it by the word.
-func (e *preparer) copyHalves(dst, src arrayRef) error {
+func (e *preparer) copyBytes(dst, src arrayRef) error {
 	align := max(e.d.limits.StorageAlign, 4)
 	for dst.bytes > 0 {
 		bytes := dst.bytes - dst.bytes%align
 		copied := e.copy
 		if bytes < minByKernel {
 			bytes = min(dst.bytes, e.d.limits.Binding-e.d.limits.Binding%align)
-			copied = func(dst, src arrayRef) error { return e.halves(halfCopy, 2, dst, src, int(bytes/2)) }
+			copied = func(dst, src arrayRef) error { return e.halves(byteCopy, 4, dst, src, int(bytes)) }
 		}
 		if err := copied(dst.part(0, bytes), src.part(0, bytes)); err != nil {
 			return err
@@ -184,22 +193,6 @@ func (e *preparer) copyHalves(dst, src arrayRef) error {
 	}
 	return nil
 }
-
-// halfCopy copies elements of two bytes. What shares a word with the last one
-// keeps its value.
-var halfCopy = kernel.New("copy_halves", func(b *kernel.Builder, p *halvesParams) {
-	b.LocalSize(halvesLanes, 1, 1)
-	x, y := kernel.Input[kernel.U32](b, "x"), kernel.InOut[kernel.U32](b, "y")
-	n, i := b.U32(&p.N), b.Index()
-	first := i.Shl(kernel.U(1))
-	b.If(first.Lt(n), func() {
-		word := kernel.NewVar(b, "word", x.At(i))
-		b.If(first.Add(kernel.U(1)).Eq(n), func() {
-			word.Set(word.Get().And(kernel.U(0xffff)).Or(y.At(i).And(kernel.U(0xffff0000))))
-		})
-		y.Set(i, word.Get())
-	})
-})
 
 // What packs and unpacks half floats is not asked: SwiftShader makes NaN of
 // infinities, and lavapipe loses the upper half.

@@ -6,13 +6,16 @@ import (
 	"strings"
 )
 
-// The conversions between float32 and the formats of 16 bits, on whole
+// The conversions between registers and elements of 16 and of 8 bits, on whole
 // vectors: the callers in package simd do the rest.
 
 type halfKernel struct{ name, doc string }
 
 // cast returns the name under which the kernel is looked up.
 func (h halfKernel) cast() string {
+	if at := strings.Index(h.name, "To"); at > 0 {
+		return "cast." + strings.ToLower(h.name[:at]+"."+h.name[at+2:])
+	}
 	if f, ok := strings.CutPrefix(h.name, "Widen"); ok {
 		return "cast." + strings.ToLower(f) + ".f32"
 	}
@@ -24,6 +27,14 @@ var halfKernels = []halfKernel{
 	{"NarrowF16", "binary16 numbers nearest to x, the even one of two"},
 	{"WidenBF16", "the values of bfloat16 numbers"},
 	{"NarrowBF16", "bfloat16 numbers nearest to x, the even one of two"},
+	{"U8ToU32", "bytes as words"},
+	{"U8ToF32", "bytes as float32 numbers"},
+	{"I8ToI32", "signed bytes as words"},
+	{"I8ToF32", "signed bytes as float32 numbers"},
+	{"U32ToU8", "the low bytes of words"},
+	{"I32ToI8", "the low bytes of words"},
+	{"F32ToU8", "float32 numbers as bytes, truncated and saturated; NaN gives 0"},
+	{"F32ToI8", "float32 numbers as signed bytes, truncated and saturated; NaN gives 0"},
 }
 
 // halves writes the conversions of a level.
@@ -61,6 +72,9 @@ func (f *x86File) halves() {
 			constant(0x40, 7)
 			body = "VMOVUPS (SI)(AX*4), V0; VPSRLD $16, V0, V1; VPAND V5, V1, V2; VPOR V7, V1, V1; VPADDD V6, V2, V2; VPADDD V0, V2, V2; VPSRLD $16, V2, V2; " +
 				"VCMPPS $3, V0, V0, V3; VBLENDVPS V3, V1, V2, V2; VPACKUSDW V2, V2, V2; VPERMQ $8, V2, V2; VMOVDQU X2, (DI)(AX*2)"
+		}
+		if body == "" {
+			body = f.bytes(k.name, constant)
 		}
 		fmt.Fprintf(w, "\tJMP  next\n\nloop:\n")
 		for _, in := range strings.Split(body, "; ") {
