@@ -1605,6 +1605,22 @@ func (r *Batch) MatVec(a, x Value, opts ...op.MatVecOpts) Value {
 	return r.apply(op.MatVec, op.AttrsOf(opts), a, x)
 }
 
+// MatMulExperts records the products of rows and the transposes of the matrices that
+// ids name, as a mixture of experts has them: Σ_k a[..., k] * w[ids[..., t], j, k].
+//
+// Shapes: a [s... k], w [e n k] of the type of a, or quantised with k a multiple of
+// its block; ids of i32 [s...] or [s... t], with t experts for each row; gives [s...
+// n] or [s... t n]. As matmul, and as matmul_q where w is quantised. w may be f16 or
+// bf16 where a is f32, and so is the result then. Ids from -e to -1 count from the
+// end. Other ids outside [0, e) give rows of NaN, on every device.
+//
+// # Accuracy
+//
+// Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
+func (r *Batch) MatMulExperts(a, w, ids Value, opts ...op.MatMulExpertsOpts) Value {
+	return r.apply(op.MatMulExperts, op.AttrsOf(opts), a, w, ids)
+}
+
 // MatMulQ records the product of a matrix and the transpose of a quantised one:
 // act(Σ_k a[..., i, k] * w[j, k] + bias[j]).
 //

@@ -43,7 +43,7 @@ func caseOf(c cell) (opcase.Case, bool) {
 // peersOf are the systems that have an operation, where not both do.
 var peersOf = map[string][]string{
 	"conv2d": {"torch"}, "attention": {"torch"}, "topk": {"torch"}, "sort": {"torch"}, "mish": {"torch"}, "hard_swish": {"torch"},
-	"matmul_q": {}, "rope": {}, "iota": {}, "threefry": {}, "bitcast_f32": {}, "bitcast_i32": {}, "bitcast_u32": {}, "slice_at": {}, "update": {}, "celu": {"torch"}, "hard_sigmoid": {"torch"}, "shrink": {"torch"},
+	"matmul_q": {}, "matmul_experts": {}, "rope": {}, "iota": {}, "threefry": {}, "bitcast_f32": {}, "bitcast_i32": {}, "bitcast_u32": {}, "slice_at": {}, "update": {}, "celu": {"torch"}, "hard_sigmoid": {"torch"}, "shrink": {"torch"},
 	"lu": {"torch"}, "solve_triangular": {"torch"}, "threshold": {"torch"}, "prelu": {"torch"}, "softsign": {"torch"}, "erfinv": {"torch"}, "cbrt": {"numpy"},
 	"logsumexp": {"torch"}, "logcumsumexp": {"torch"},
 }

@@ -251,15 +251,15 @@ func (r *recorder) feedForward(x batch.Value, l *layer) batch.Value {
 	return r.linear(h, l.down)
 }
 
-// experts lets all experts work and weighs what they return; those that the router did not
-// choose have the weight 0.
+// experts lets each token go through the experts that the router chooses for it, and weighs what
+// they return.
 func (r *recorder) experts(x batch.Value, l *layer) batch.Value {
-	c, n := &r.m.config, r.passShape.tokens()
 	p := r.Softmax(r.linear(x, l.router))
-	top, ids := r.TopK(p, c.ExpertsUsed)
-	top = r.Div(top, r.Sum(top, op.Axes(1).KeepDims()))
-	weights := r.ScatterAlong(r.Const(0, n, c.Experts), ids, top, op.ScatterOpts{Along: op.Axes(1)})
-	h := r.Mul(r.Map(r.m.arch.activation, r.linear(x, l.gate)), r.linear(x, l.up))
-	h = r.Mul(r.Reshape(h, n, c.Experts, c.FeedForward), r.Reshape(weights, n, c.Experts, 1))
-	return r.linear(r.Reshape(h, n, c.Experts*c.FeedForward), l.down)
+	top, ids := r.TopK(p, r.m.config.ExpertsUsed)
+	weights := r.Div(top, r.Sum(top, op.Axes(1).KeepDims()))
+	o := op.MatMulExpertsOpts{Int8: !r.m.exact}
+	of := func(x batch.Value, l linear) batch.Value { return r.MatMulExperts(x, r.Use(l.w), ids, o) }
+	h := r.Mul(r.Map(r.m.arch.activation, of(x, l.gate)), of(x, l.up))
+	y := r.Mul(of(h, l.down), r.Reshape(weights, append(weights.Shape(), 1)...))
+	return r.Sum(y, op.Axes(1))
 }

@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -45,7 +44,7 @@ type layer struct {
 	gate, up, down linear
 	ffnOutNorm     norm
 
-	router linear // to the experts, whose matrices are one below the other, down side by side
+	router linear // to the experts, whose matrices are [experts out in]
 }
 
 // loader brings tensors of a file to a device. The first mistake sticks.
@@ -150,29 +149,16 @@ func (l *loader) linear(name string, optional bool, out, in int) linear {
 	if _, rows := t.Row(); out < 0 {
 		out = int(rows) // any number, which the file's size bounds
 	}
-	return linear{l.matrix(t, out, in, nil), l.vector(name+".bias", true, out)}
+	return linear{l.upload([]*gguf.Tensor{t}, out, in), l.vector(name+".bias", true, out)}
 }
 
-// experts loads the matrices [out in] of all experts: one below the other, or with beside
-// as one matrix whose rows are those of all experts in succession.
-func (l *loader) experts(name string, beside bool, n, out, in int) linear {
+// experts loads the matrices [out in] of all experts.
+func (l *loader) experts(name string, n, out, in int) linear {
 	t := l.find(name+".weight", false, n, out, in)
 	if t == nil || l.err != nil {
 		return linear{}
 	}
-	if !beside {
-		return linear{w: l.matrix(t, n*out, in, nil)}
-	}
-	row := int(t.Size()) / (n * out)
-	return linear{w: l.matrix(t, out, n*in, func(raw []byte) []byte {
-		mixed := make([]byte, len(raw))
-		for e := range n {
-			for r := range out {
-				copy(mixed[(r*n+e)*row:][:row], raw[(e*out+r)*row:])
-			}
-		}
-		return mixed
-	})}
+	return linear{w: l.upload([]*gguf.Tensor{t}, n, out, in)}
 }
 
 // part is a matrix of one that is stacked.
@@ -199,7 +185,7 @@ func (l *loader) stacked(prefix string, cols int, parts ...part) (linear, bool) 
 	if biases != 0 && biases != len(parts) {
 		return linear{}, false
 	}
-	y := linear{w: l.upload(tensors, rows, cols, nil)}
+	y := linear{w: l.upload(tensors, rows, cols)}
 	if biases == 0 || l.err != nil {
 		return y, true
 	}
@@ -213,30 +199,24 @@ func (l *loader) stacked(prefix string, cols int, parts ...part) (linear, bool) 
 	return y, true
 }
 
-// matrix uploads a tensor as [rows cols]. change, if not nil, returns the bytes in another
-// order.
-func (l *loader) matrix(t *gguf.Tensor, rows, cols int, change func([]byte) []byte) *device.Buffer {
-	return l.upload([]*gguf.Tensor{t}, rows, cols, change)
-}
-
 // upload uploads tensors of one type, one behind the other, in the form that the file has:
 // as blocks, or as f32, f16 or bf16.
-func (l *loader) upload(tensors []*gguf.Tensor, rows, cols int, change func([]byte) []byte) *device.Buffer {
+func (l *loader) upload(tensors []*gguf.Tensor, shape ...int) *device.Buffer {
 	if err := l.ctx.Err(); err != nil && l.err == nil {
 		l.err = err
 	}
 	if l.err != nil {
 		return nil
 	}
-	b, err := l.transfer(tensors, rows, cols, change)
+	b, err := l.transfer(tensors, shape)
 	if err != nil {
 		err = fmt.Errorf("tensor %s: %w", tensors[0].Name, err)
 	}
 	return l.keep(b, err)
 }
 
-// transfer is upload by pieces, where the bytes need no change.
-func (l *loader) transfer(tensors []*gguf.Tensor, rows, cols int, change func([]byte) []byte) (*device.Buffer, error) {
+// transfer is upload by pieces, where devices have the format.
+func (l *loader) transfer(tensors []*gguf.Tensor, shape []int) (*device.Buffer, error) {
 	format := tensors[0].Type
 	var parts []io.Reader
 	for _, t := range tensors {
@@ -246,24 +226,18 @@ func (l *loader) transfer(tensors []*gguf.Tensor, rows, cols int, change func([]
 	if typ == op.InvalidType {
 		typ = floats[format]
 	}
-	if change == nil && typ != op.InvalidType {
-		return device.UploadFrom(l.ctx, l.dev, r, typ, rows, cols)
+	if typ != op.InvalidType {
+		return device.UploadFrom(l.ctx, l.dev, r, typ, shape...)
 	}
 	raw, err := io.ReadAll(r)
 	if err != nil {
 		return nil, err
 	}
-	if change != nil {
-		raw = change(raw)
-	}
-	if typ != op.InvalidType {
-		return device.UploadFrom(l.ctx, l.dev, bytes.NewReader(raw), typ, rows, cols)
-	}
 	x := make([]float32, len(raw)/format.Bytes()*format.Elements())
 	if err := format.Dequantize(x, raw); err != nil {
 		return nil, err
 	}
-	return device.Upload(l.ctx, l.dev, x, rows, cols)
+	return device.Upload(l.ctx, l.dev, x, shape...)
 }
 
 // floats are the formats without blocks that devices have too.
@@ -357,9 +331,9 @@ func (l *loader) layer(c *Config, arch *architecture, prefix string) layer {
 	}
 	if c.Experts > 0 {
 		y.router = l.linear(prefix+"ffn_gate_inp", false, c.Experts, c.Width)
-		y.gate = l.experts(prefix+"ffn_gate_exps", false, c.Experts, c.FeedForward, c.Width)
-		y.up = l.experts(prefix+"ffn_up_exps", false, c.Experts, c.FeedForward, c.Width)
-		y.down = l.experts(prefix+"ffn_down_exps", true, c.Experts, c.Width, c.FeedForward)
+		y.gate = l.experts(prefix+"ffn_gate_exps", c.Experts, c.FeedForward, c.Width)
+		y.up = l.experts(prefix+"ffn_up_exps", c.Experts, c.FeedForward, c.Width)
+		y.down = l.experts(prefix+"ffn_down_exps", c.Experts, c.Width, c.FeedForward)
 		return y
 	}
 	l.feedForward(&y, c, arch, prefix)

@@ -22,6 +22,10 @@ func TestOptionsSurviveAttrs(t *testing.T) {
 		a := o.Attrs()
 		check("matmul_q", MatMulQOptsOf(&a), o)
 	}
+	for _, o := range []MatMulExpertsOpts{{}, {Int8: true}} {
+		a := o.Attrs()
+		check("matmul_experts", MatMulExpertsOptsOf(&a), o)
+	}
 	a := MatMulOpts{Act: LeakyRelu}.Attrs()
 	check("the activation's default", MatMulOptsOf(&a).ActParams, LeakyRelu.Defaults())
 

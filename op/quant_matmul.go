@@ -77,38 +77,56 @@ func matMulQReference(attrs *Attrs, in, out []*Array) {
 	p, _ := MatMulQOf([]Shape{in[0].Shape, in[1].Shape})
 	y := out[0]
 	y.Mag = make([]float64, len(y.Data))
-	rows := in[0].Data
-	var scales []float64 // of the groups of rounded
-	if MatMulQOptsOf(attrs).Int8 {
-		rows, scales = roundedInt8(rows, p.K)
-	}
-	depth := Depth(p.K)
+	rows := rowsOf(in[0].Data, p.K, MatMulQOptsOf(attrs).Int8)
 	for i := range y.Data {
-		r, c := i/p.N, i%p.N
-		a, w := rows[r*p.K:][:p.K], in[1].Data[c*p.K:][:p.K]
-		terms := w
-		if in[1].Mag != nil {
-			terms = in[1].Mag[c*p.K:][:p.K]
-		}
-		s, mag, lost, undefined := 0.0, 0.0, 0.0, false
-		for k, v := range a {
-			s += v * w[k]
-			mag += math.Abs(v * terms[k])
-			lost += underflow(v * terms[k])
-			if scales != nil {
-				x := in[0].Data[r*p.K+k]
-				lost += lostInt8(x, v, scales[r*len(scales)/max(1, p.M)+k/Int8Group], terms[k])
-				undefined = undefined || math.IsInf(x, 0)
-			}
-			undefined = undefined || math.IsInf(v, 0) || math.IsInf(terms[k], 0)
-		}
-		if in[2] != nil {
-			s += in[2].Data[c]
-			mag += math.Abs(in[2].Data[c])
-		}
-		y.Data[i], y.Mag[i] = s, mag*depth+lost
-		if undefined {
-			y.Mag[i] = math.Inf(1)
-		}
+		y.Data[i], y.Mag[i] = rows.dot(i/p.N, in[1], i%p.N, in[2])
 	}
+}
+
+// multipliedRows are rows of k numbers that are multiplied by rows of weights, rounded to 8 bits
+// or as they are.
+type multipliedRows struct {
+	k       int
+	x       []float64 // as given
+	rounded []float64
+	scales  []float64 // of the groups of rounded; nil if nothing is rounded
+}
+
+func rowsOf(x []float64, k int, int8 bool) multipliedRows {
+	r := multipliedRows{k: k, x: x, rounded: x}
+	if int8 {
+		r.rounded, r.scales = roundedInt8(x, k)
+	}
+	return r
+}
+
+// dot returns the product of row i and row j of w, with element j of bias unless that is nil, and
+// its magnitude.
+func (m multipliedRows) dot(i int, weights *Array, j int, bias *Array) (s, mag float64) {
+	a, w := m.rounded[i*m.k:][:m.k], weights.Data[j*m.k:][:m.k]
+	terms := w
+	if weights.Mag != nil {
+		terms = weights.Mag[j*m.k:][:m.k]
+	}
+	groups := (m.k + Int8Group - 1) / Int8Group
+	lost, undefined := 0.0, false
+	for k, v := range a {
+		s += v * w[k]
+		mag += math.Abs(v * terms[k])
+		lost += underflow(v * terms[k])
+		if m.scales != nil {
+			x := m.x[i*m.k+k]
+			lost += lostInt8(x, v, m.scales[i*groups+k/Int8Group], terms[k])
+			undefined = undefined || math.IsInf(x, 0)
+		}
+		undefined = undefined || weights.typ.Quantized() && (math.IsInf(v, 0) || math.IsInf(terms[k], 0))
+	}
+	if bias != nil {
+		s += bias.Data[j]
+		mag += math.Abs(bias.Data[j])
+	}
+	if undefined {
+		return s, math.Inf(1)
+	}
+	return s, mag*Depth(m.k) + lost
 }

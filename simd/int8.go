@@ -60,9 +60,9 @@ var activeInt8 = int8KernelsOf(active)
 // int8Width is the number of columns of a tile.
 const int8Width = 16
 
-// int8Few is the most rows that are multiplied by blocks as they are, one row of blocks after another.
+// Int8Few is the most rows that an [Int8Product] multiplies by blocks as they are, one row of blocks after another.
 // More are multiplied by tiles, for which blocks are taken apart once.
-const int8Few = 8
+const Int8Few = 8
 
 // int8Depth is the most elements of a row in a tile: sixteen rows of them stay in the first cache.
 // It is a multiple of the elements of every block.
@@ -110,7 +110,7 @@ func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
 		all.prepare()
 	}
 	least, most := f.LevelRange()
-	if m <= int8Few && int(f) < len(all.dots) && all.dots[f].one != nil {
+	if m <= Int8Few && int(f) < len(all.dots) && all.dots[f].one != nil {
 		p.dots, p.group, p.zero = &all.dots[f], min(f.Group(), op.Int8Group), -least
 		if p.dots.signed {
 			p.zero = all.signedOffset

@@ -19,6 +19,8 @@ func Shaped(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 		cases = append(g.matVec(d, short), g.mixedProducts(o, d)...)
 	case op.MatMulQ:
 		cases = g.matMulQ(d, short)
+	case op.MatMulExperts:
+		cases = g.matMulExperts(d)
 	case op.Conv2D:
 		cases = g.conv2D(d, short)
 	case op.Attention:

@@ -237,7 +237,7 @@ func (r *graph) try(c Case, args []int) (bool, error) {
 	if _, err := c.Op.Types(&a, c.Types()); err != nil {
 		return false, nil
 	}
-	if c.Op == op.Attention || c.Op == op.MatMulQ {
+	if c.Op == op.Attention || c.Op == op.MatMulQ || c.Op == op.MatMulExperts {
 		for _, i := range args {
 			if i >= 0 && slices.ContainsFunc(r.values[i].data, func(e float64) bool { return e-e != 0 }) {
 				return false, nil // an infinity times the weight 0: its magnitude has no bound

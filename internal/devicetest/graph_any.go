@@ -157,7 +157,7 @@ func (r *graph) growCase() error {
 				return nil
 			}
 			var err error
-			indices := i > 0 && (o == op.Gather || o == op.Rope) || i == 1 && o == op.Scatter
+			indices := i > 0 && (o == op.Gather || o == op.Rope) || i == 1 && o == op.Scatter || i == 2 && o == op.MatMulExperts
 			if a, err = r.operand(t, indices || t.Type.Quantized()); err != nil {
 				return err
 			}

@@ -75,6 +75,7 @@ var shaped = map[*op.Operation]Case{
 	op.MatMul:          {Size: "1024³", Shapes: []op.Shape{{1024, 1024}, {1024, 1024}}},
 	op.MatVec:          {Size: "4096×4096", Shapes: []op.Shape{{4096, 4096}, {4096}}},
 	op.MatMulQ:         {Size: "8×4096×4096", Types: []op.DType{op.F32, op.Q4_0}, Shapes: []op.Shape{{8, 4096}, {4096, 4096}}},
+	op.MatMulExperts:   {Size: "8 of 32 experts 1024×1024", Types: []op.DType{op.F32, op.Q4_0, op.I32}, Shapes: []op.Shape{{1, 1024}, {32, 1024, 1024}, {1, 8}}},
 	op.Transpose:       {Size: "2048×2048", Shapes: []op.Shape{{2048, 2048}}},
 	op.Conv2D:          {Size: "64×56×56, 64 of 3×3", Shapes: []op.Shape{{1, 64, 56, 56}, {64, 64, 3, 3}}},
 	op.Attention:       {Size: "8 heads 512×64", Shapes: []op.Shape{{8, 512, 64}, {8, 512, 64}, {8, 512, 64}}},

@@ -329,6 +329,20 @@ def indices():
     case("scatter", [x, np.array([4, -1, -5, 2**31 - 1, -2**31]), v], [y], (0, 0))
 
 
-for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products, views, places, counts, sorts, folds, indices):
+def experts():
+    def some(*shape):
+        n = math.prod(shape)
+        return ((np.arange(n) * 37 + 11) % 17 - 8).reshape(shape) * 0.25
+
+    w = some(3, 4, 5)
+    for lead, each in (((), ()), ((2,), ()), ((2,), (3,)), ((2, 3), (2,))):
+        x = some(*lead, 5)
+        ids = (np.arange(math.prod(lead + each)) * 5 + 1).reshape(lead + each) % 6 - 3
+        rows = np.broadcast_to(x[..., None, :] if each else x, lead + each + (5,))
+        case("matmul_experts", [x, w, ids], [np.einsum("...k,...nk->...n", rows, w[ids])])
+    case("matmul_experts", [x[0], w, np.array([3, 2, -4])], [np.stack([np.full(4, np.nan), w[2] @ x[0, 1], np.full(4, np.nan)])])
+
+
+for make in (reductions, rows, products, convolutions, attentions, rope, choices, layouts, quantised_products, views, places, counts, sorts, folds, indices, experts):
     make()
 print('{"generator": "python3 gen_shaped.py > shaped.json",\n"cases": [\n' + ",\n".join(json.dumps(c) for c in cases) + "\n]}")

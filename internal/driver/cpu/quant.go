@@ -74,13 +74,22 @@ func (t *quantTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) err
 	if t.format == blocks.Invalid {
 		return driver.ErrUnsupported // a one-shot call, which has no quantised operands
 	}
+	if err := t.sized(p, op.MatMulQOptsOf(a).Int8 && simd.FastInt8()); err != nil {
+		return err
+	}
+	return t.epilogue.configure(a, p.N)
+}
+
+// sized makes t the product of so many rows, which are rounded to 8 bits or not. It allocates
+// where t had fewer lanes before.
+func (t *quantTask) sized(p op.Product, rounded bool) (err error) {
 	t.m, t.k, t.n = p.M, p.K, p.N
 	if t.row, err = t.format.Size(p.K); err != nil {
 		return err
 	}
-	if op.MatMulQOptsOf(a).Int8 && simd.FastInt8() {
+	if rounded {
 		t.configureInt8(p)
-		return t.epilogue.configure(a, p.N)
+		return nil
 	}
 	threads := t.d.pool.Threads()
 	e := t.format.Elements()
@@ -92,8 +101,16 @@ func (t *quantTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) err
 	if t.rows > panelUnit {
 		t.rows = t.rows / panelUnit * panelUnit
 	}
-	t.lanes = make([]quantLane, min(threads, t.panels()))
-	return t.epilogue.configure(a, p.N)
+	t.work(min(threads, t.panels()))
+	return nil
+}
+
+// work gives t so many lanes.
+func (t *quantTask) work(lanes int) {
+	if cap(t.lanes) < lanes {
+		t.lanes = make([]quantLane, lanes)
+	}
+	t.lanes = t.lanes[:lanes]
 }
 
 // groupSize is the number of elements of a of which sums are made.
@@ -102,7 +119,7 @@ const groupSize = 32
 // panelUnit is a number of rows that suits the products.
 const panelUnit = 16
 
-func (t *quantTask) few() bool { return t.m <= quantFew }
+func (t *quantTask) few() bool { return t.m <= quantFew && !t.format.Scalar() }
 
 func (t *quantTask) panels() int { return (t.n + t.rows - 1) / t.rows }
 
@@ -215,12 +232,8 @@ func (l *quantLane) rows(first, end int) {
 	g := simd.Gemm{M: t.m, N: end - first, ARow: t.k, ACol: 1, C: t.c[first:], CRow: t.n}
 	for k0 := 0; k0 == 0 || k0 < t.k; k0 += t.depth {
 		g.K = min(t.depth, t.k-k0)
-		for j := range g.N {
-			b := t.w[(first+j)*t.row+k0/t.format.Elements()*t.format.Bytes():]
-			simd.Dequantize(t.format, l.panel[j*g.K:][:g.K], b[:g.K/t.format.Elements()*t.format.Bytes()])
-		}
-		g.A, g.B = t.a[k0:], l.panel
-		g.BRow, g.BCol = 1, g.K
+		g.A = t.a[k0:]
+		l.columns(&g, first, k0)
 		g.Bias, g.Accumulate = nil, k0 > 0
 		if k0 == 0 && t.bias != nil {
 			g.Bias = t.bias[first:end]
@@ -234,6 +247,30 @@ func (l *quantLane) rows(first, end int) {
 		g.Run(nil)
 	}
 }
+
+// columns makes B of g the numbers of the rows of w from first on, from element k0 of each: where
+// they are if they are float32, and a panel of them otherwise.
+func (l *quantLane) columns(g *simd.Gemm, first, k0 int) {
+	t := l.t
+	if t.format == blocks.F32 {
+		g.B, g.BRow, g.BCol = slice(unsafe.Pointer(unsafe.SliceData(t.w)), t.n*t.k)[first*t.k+k0:], 1, t.k
+		return
+	}
+	widen, size := halfKernels[t.format], g.K/t.format.Elements()*t.format.Bytes()
+	for j := range g.N {
+		to, b := l.panel[j*g.K:][:g.K], t.w[(first+j)*t.row+k0/t.format.Elements()*t.format.Bytes():][:size]
+		switch {
+		case widen == nil:
+			simd.Dequantize(t.format, to, b)
+		case g.K > 0:
+			widen(unsafe.SliceData(to), (*float32)(unsafe.Pointer(unsafe.SliceData(b))), nil, nil, g.K, nil)
+		}
+	}
+	g.B, g.BRow, g.BCol = l.panel, 1, g.K
+}
+
+// halfKernels make numbers of 16 bits float32.
+var halfKernels = map[blocks.Format]simd.MapFunc{blocks.F16: simd.Map("cast.f16.f32"), blocks.BF16: simd.Map("cast.bf16.f32")}
 
 // A quantGather takes rows of a quantised table.
 type quantGather struct {

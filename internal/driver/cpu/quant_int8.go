@@ -27,15 +27,18 @@ const (
 const int8Columns = 256
 
 func (t *quantTask) configureInt8(p op.Product) {
-	t.int8 = &int8Part{product: simd.NewInt8Product(t.format, p.M, p.K, p.N)}
+	if t.int8 == nil {
+		t.int8 = &int8Part{}
+	}
 	q := t.int8
+	q.product = simd.NewInt8Product(t.format, p.M, p.K, p.N)
 	q.rounder.t = t
 	q.words, q.lane = q.product.Scratch()
 	threads := t.d.pool.Threads()
 	q.columns = min(int8Columns, (p.N+partsPerThread*threads-1)/(partsPerThread*threads))
 	q.columns = max(panelUnit, q.columns/panelUnit*panelUnit)
 	t.rows = q.columns
-	t.lanes = make([]quantLane, min(threads, t.panels()))
+	t.work(min(threads, t.panels()))
 }
 
 // An int8Rounder rounds rows, a few in a part.

@@ -54,6 +54,9 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 	if err := c.configure(o.op, &o.attrs, o.dims); err != nil {
 		return nil, err
 	}
+	if c, ok := c.(scratcher); ok {
+		o.scratch = o.e.reserve(c.scratch())
+	}
 	return o.plain(func() core {
 		c := o.newCore()
 		_ = c.configure(o.op, &o.attrs, o.dims) // it did once
@@ -78,6 +81,8 @@ type opStep struct {
 	out   []arrayOperand // results of the operation
 	e     *executable
 	bytes int // of an element, where the operation is given them as they are: see mover
+
+	scratch int // where in the arena the core of a plainStep has its scratch, if it wants some
 }
 
 // An arrayOperand is an operand or result of an operation.
@@ -100,9 +105,11 @@ func (d *processor) moves(s *driver.Step) bool {
 }
 
 // readsHalves reports whether s reads operand i, of 16 bits, as it is: attention does
-// with keys and values, which may be a large cache.
+// with keys and values, which may be a large cache, and a product of experts with their
+// weights, most of which it does not read.
 func (d *processor) readsHalves(s *driver.Step, i int) bool {
-	return s.Op == op.Attention && (i == op.AttentionK || i == op.AttentionV) && s.In[i].Type.Size() == 2 && s.Pre == nil && !d.portable
+	large := s.Op == op.Attention && (i == op.AttentionK || i == op.AttentionV) || s.Op == op.MatMulExperts && i == 1
+	return large && s.In[i].Type.Size() == 2 && s.Pre == nil && !d.portable
 }
 
 // prepareOp makes the programs of s.
@@ -306,6 +313,9 @@ func (o *opStep) newCore() core {
 	if w, ok := c.(*attentionTask); ok {
 		w.to, w.half = o.out[0].layout, o.in[op.AttentionK].half
 	}
+	if w, ok := c.(*expertsTask); ok {
+		w.weights = formatOf(&o.in[1])
+	}
 	if m, ok := c.(mover); ok {
 		m.elements(cmp.Or(o.bytes, 4))
 	}
@@ -385,6 +395,9 @@ func (r *plainRunner) run(ctx context.Context, f *frame) error {
 			r.out[i] = unsafe.Add(f.temp, a.temp)
 		}
 	}
+	if c, ok := r.core.(scratcher); ok {
+		c.place(unsafe.Add(f.temp, r.s.scratch))
+	}
 	if err := r.core.compute(ctx, r.in, r.out); err != nil {
 		return err
 	}
@@ -411,6 +424,8 @@ func (d *processor) newCore(o *op.Operation) core {
 		return &productTask{d: d}
 	case op.MatMulQ:
 		return &quantTask{d: d}
+	case op.MatMulExperts:
+		return &expertsTask{d: d}
 	case op.Conv2D:
 		return &convTask{d: d}
 	case op.Transpose:
