@@ -78,7 +78,7 @@ func (t *quantTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) err
 	if t.row, err = t.format.Size(p.K); err != nil {
 		return err
 	}
-	if op.MatMulQOptsOf(a).Int8 && simd.FastInt8() {
+	if op.MatMulQOptsOf(a).Int8 && simd.FastInt8(t.format, p.M, p.K) {
 		t.configureInt8(p)
 		return t.epilogue.configure(a, p.N)
 	}
