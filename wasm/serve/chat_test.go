@@ -129,13 +129,6 @@ func TestChat(t *testing.T) {
 		p.Wait(`document.getElementById("forget").hidden`)
 		s.chat(t, s.url, "?device=cpu", "offered")
 	})
-	t.Run("webgpu", func(t *testing.T) {
-		p := s.chat(t, s.url, "?device=webgpu:software", "offered")
-		load(p)
-		p.Wait(`document.getElementById("path").textContent.includes("WebGPU")`)
-		got, _ := say(t, p, 4)
-		compare(t, got)
-	})
 	// Pages that come by http from another machine have no Cache API.
 	t.Run("no cache", func(t *testing.T) {
 		p := s.chat(t, strings.Replace(s.url, "127.0.0.1", "rayo.test", 1), "", "offered")
