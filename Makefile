@@ -101,8 +101,8 @@ npm: ## build the package for JavaScript users: wasm/npm/rayo.wasm
 	@bash wasm/npm/build.sh
 
 .PHONY: site
-site: ## build the demo site in dist/site as static files; go run ./wasm/serve serves it
-	@bash wasm/site/build.sh
+site: ## build the demo site in dist/site as static files; MODEL=file.gguf gives its chat a model; go run ./wasm/serve serves it
+	@MODEL="$(MODEL)" bash wasm/site/build.sh
 
 .PHONY: page-size
 page-size: ## check that the smallest browser program has not grown

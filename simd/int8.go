@@ -19,6 +19,9 @@ type (
 	// quads are sums of four integers of x, times minus what the unsigned codes exceed the
 	// levels by.
 	int8DotFunc func(dst *float32, x *int8, scales, sums *float32, quads *int32, stride int, src *byte, blocks int)
+	// int8ColumnsFunc writes the sums of the products of one row of integers and of count rows of
+	// blocks, of one block or more and row bytes each. The integers are as int8DotFunc has them.
+	int8ColumnsFunc func(dst *float32, x *int8, scales, sums *float32, quads *int32, src *byte, row, blocks, count int)
 	// int8PackFunc puts four levels of each of sixteen rows beside each other, each plus zero:
 	// groups of 32 levels.
 	int8PackFunc func(dst *byte, levels *int8, stride int, zero uint32, groups int)
@@ -36,6 +39,12 @@ type int8Dots struct {
 	signed bool
 }
 
+// int8Columns is a product of a format; signed says the same as of int8Dots.
+type int8Columns struct {
+	run    int8ColumnsFunc
+	signed bool
+}
+
 // int8Tiles are the products of packed rows: of one row at [0], of two at [1] and so on.
 type int8Tiles struct {
 	group int // elements of a scale
@@ -50,6 +59,8 @@ type int8Kernels struct {
 	pack    int8PackFunc
 	levels  []int8LevelsFunc // by format
 	dots    []int8Dots       // by format
+	// columns, by format, are for few rows where each call of a kernel takes long.
+	columns []int8Columns
 	// signedOffset is what codes that would be signed are made unsigned by, or 0.
 	signedOffset int
 	tiles        []int8Tiles // the fastest first
@@ -79,10 +90,11 @@ type Int8Product struct {
 
 	format block.Format
 	k      *int8Kernels
-	dots   *int8Dots  // nil if rows are too many, or there is no kernel
-	tiles  *int8Tiles // nil for plain Go, or with dots
-	group  int        // elements of a sum of the rows
-	zero   int        // what codes exceed levels by
+	dots   *int8Dots    // nil if rows are too many, or there is no kernel
+	many   *int8Columns // likewise
+	tiles  *int8Tiles   // nil for plain Go, or with dots
+	group  int          // elements of a sum of the rows
+	zero   int          // what codes exceed levels by
 
 	// Of the rounded rows, one behind another.
 	q                  []int8
@@ -91,9 +103,19 @@ type Int8Product struct {
 	quads, corrections []int32
 }
 
-// FastInt8 reports whether there are kernels for products of integers. Without them an
-// [Int8Product] is slower than [DotBlocks] and [Gemm] of dequantised rows.
-func FastInt8() bool { return activeInt8.tiles != nil }
+// FastInt8 reports whether there are kernels for products of integers: of m rows of k numbers and
+// blocks of a format. Without them an [Int8Product] is slower than [DotBlocks] and [Gemm] of dequantised rows.
+func FastInt8(f block.Format, m, k int) bool {
+	return activeInt8.tiles != nil || activeInt8.columnsFor(f, m, k) != nil
+}
+
+// columnsFor returns the kernel for few rows, or nil.
+func (k *int8Kernels) columnsFor(f block.Format, m, depth int) *int8Columns {
+	if n, _ := quantCall(f, depth); m > Int8Few || n != depth || n == 0 || int(f) >= len(k.columns) || k.columns[f].run == nil {
+		return nil
+	}
+	return &k.columns[f]
+}
 
 // NewInt8Product returns a product with blocks of a format. It panics if rows are not
 // whole blocks.
@@ -110,6 +132,13 @@ func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
 		all.prepare()
 	}
 	least, most := f.LevelRange()
+	if p.many = all.columnsFor(f, m, k); p.many != nil {
+		p.group = op.Int8Group
+		if !p.many.signed {
+			p.zero = -least
+		}
+		return p
+	}
 	if m <= Int8Few && int(f) < len(all.dots) && all.dots[f].one != nil {
 		p.dots, p.group, p.zero = &all.dots[f], min(f.Group(), op.Int8Group), -least
 		if p.dots.signed {
@@ -144,7 +173,7 @@ func (p *Int8Product) Scratch() (shared, lane int) {
 	mk := p.M * p.K
 	shared = mk/4 + mk/op.Int8Group + mk/p.group
 	switch {
-	case p.dots != nil:
+	case p.dots != nil || p.many != nil:
 		return shared + mk/4, 0
 	case p.tiles != nil:
 		shared += mk / p.group
@@ -158,7 +187,7 @@ func (p *Int8Product) Bind(memory []float32) {
 	mk := p.M * p.K
 	p.q, p.scales, p.sums = c.bytes(mk), c.floats(mk/op.Int8Group), c.floats(mk/p.group)
 	switch {
-	case p.dots != nil:
+	case p.dots != nil || p.many != nil:
 		p.quads = c.integers(mk / 4)
 	case p.tiles != nil:
 		p.corrections = c.integers(mk / p.group)
@@ -267,6 +296,10 @@ func (p *Int8Product) groupSums(sums []float32, corrections []int32, scales []fl
 // rows first to end of the blocks w, and adds bias if it is not nil. lane is scratch memory for this call alone:
 // see Scratch.
 func (p *Int8Product) Columns(lane []float32, c []float32, w []byte, bias []float32, first, end int) {
+	if p.many != nil {
+		p.manyColumns(c, w, bias, first, end)
+		return
+	}
 	if p.dots != nil {
 		p.dotColumns(c, w, bias, first, end)
 		return
@@ -312,6 +345,24 @@ func (p *Int8Product) dotColumns(c []float32, w []byte, bias []float32, first, e
 				c[(r+i)*p.N+j] = sums[i] + add
 			}
 			r += n
+		}
+	}
+}
+
+// manyColumns multiplies by many rows of blocks as they are at once.
+func (p *Int8Product) manyColumns(c []float32, w []byte, bias []float32, first, end int) {
+	if first == end {
+		return
+	}
+	blocks := p.K / p.format.Elements()
+	row := blocks * p.format.Bytes()
+	for r := range p.M {
+		at, to := r*p.K, c[r*p.N:][first:end]
+		p.many.run(&to[0], &p.q[at], &p.scales[at/op.Int8Group], &p.sums[at/p.group], &p.quads[at/4], &w[first*row], row, blocks, len(to))
+		if bias != nil {
+			for i, v := range bias[first:end] {
+				to[i] += v
+			}
 		}
 	}
 }

@@ -250,10 +250,10 @@ func (p *Page) Click(selector string) {
 	p.Drag([2]float64{x + w/2, y + h/2})
 }
 
-// Key presses a key, such as Tab, Enter, ArrowLeft, or a letter.
+// Key presses a key, such as Tab, Enter, Escape, ArrowLeft, or a letter, or the letters of a text.
 func (p *Page) Key(key string) {
 	p.t.Helper()
-	if k, ok := map[string]string{"Tab": kb.Tab, "Enter": kb.Enter, "ArrowLeft": kb.ArrowLeft, "ArrowUp": kb.ArrowUp, "ArrowRight": kb.ArrowRight, "ArrowDown": kb.ArrowDown}[key]; ok {
+	if k, ok := map[string]string{"Tab": kb.Tab, "Enter": kb.Enter, "Escape": kb.Escape, "ArrowLeft": kb.ArrowLeft, "ArrowUp": kb.ArrowUp, "ArrowRight": kb.ArrowRight, "ArrowDown": kb.ArrowDown}[key]; ok {
 		key = k
 	}
 	p.do(chromedp.KeyEvent(key))

@@ -89,6 +89,7 @@ const (
 	V128Xor          Op = v | 81
 	V128Bitselect    Op = v | 82
 	V128AnyTrue      Op = v | 83
+	V128Load16Lane   Op = v | 85
 	V128Load32Lane   Op = v | 86
 	V128Store16Lane  Op = v | 89
 	V128Store64Lane  Op = v | 91
@@ -109,6 +110,7 @@ const (
 	I16x8ExtendHighS Op = v | 136
 	I16x8ExtendLowU  Op = v | 137
 	I16x8ExtendHighU Op = v | 138
+	I16x8ShrU        Op = v | 141
 	I32x4Abs         Op = v | 160
 	I32x4Neg         Op = v | 161
 	I32x4Bitmask     Op = v | 164
@@ -126,6 +128,7 @@ const (
 	I32x4MinU        Op = v | 183
 	I32x4MaxS        Op = v | 184
 	I32x4MaxU        Op = v | 185
+	I32x4Dot         Op = v | 186 // of eight signed words each: the sums of two products
 	F32x4Abs         Op = v | 224
 	F32x4Neg         Op = v | 225
 	F32x4Sqrt        Op = v | 227

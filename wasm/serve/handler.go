@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".mjs": "text/javascript; charset=utf-8", ".wasm": "application/wasm", ".json": "application/json", ".png": "image/png",
+	".gguf": "application/octet-stream",
 }
 
 // policy allows the site's own files, WebAssembly, and what a page makes itself: the
@@ -59,16 +61,18 @@ func Handler(dir string, isolate bool) http.Handler {
 	})
 }
 
-// send sends a file, or says that the browser has it already.
+// send sends a file, or says that the browser has it already. Models are large: nothing is
+// read that is not sent.
 func send(w http.ResponseWriter, r *http.Request, root fs.FS, name string) {
-	data, err := fs.ReadFile(root, name)
+	f, err := root.Open(name)
 	if err != nil {
 		http.Error(w, "the file cannot be read", http.StatusInternalServerError)
 		return
 	}
+	defer f.Close()
 	changed := time.Time{}
-	if info, err := fs.Stat(root, name); err == nil {
+	if info, err := f.Stat(); err == nil {
 		changed = info.ModTime()
 	}
-	http.ServeContent(w, r, "", changed, strings.NewReader(string(data)))
+	http.ServeContent(w, r, "", changed, f.(io.ReadSeeker)) // files of os.DirFS are
 }

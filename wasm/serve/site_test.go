@@ -33,11 +33,13 @@ type site struct {
 	cpu *device.Device
 }
 
-func newSite(t *testing.T) *site {
+// newSite builds the site, with a model if one is given.
+func newSite(t *testing.T, model string) *site {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)
 	dir := t.TempDir()
 	build := exec.Command("bash", "../site/build.sh", dir)
+	build.Env = append(os.Environ(), "MODEL="+model)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build.sh: %v: %s", err, out)
 	}
@@ -48,29 +50,37 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cpu.Close() })
-	return &site{ctx, server.URL, chrome.Start(t), cpu}
+	return &site{ctx, server.URL, chrome.Start(t, "--host-resolver-rules=MAP rayo.test 127.0.0.1"), cpu}
 }
 
-// open opens the site, with a script before its own, and waits until it has drawn.
-func (s *site) open(t *testing.T, query, before string) *chrome.Page {
+// page opens a page of the site in a window, after scripts that run before its own. It may ask
+// for files of the site alone, and reports no errors.
+func (s *site) page(t *testing.T, base, name string, before ...string) *chrome.Page {
 	t.Helper()
 	p := s.b.Page(s.ctx, t)
 	p.Look(1100, 900, false)
-	if before != "" {
-		p.Before(before)
+	for _, script := range before {
+		p.Before(script)
 	}
-	p.Open(s.url + "/" + query)
-	p.Wait(`document.body.dataset.state === "drawn"`)
+	p.Open(base + "/" + name)
 	t.Cleanup(func() {
 		if e := p.Errors(); len(e) > 0 {
 			t.Errorf("the page reported %q", e)
 		}
 		for _, u := range p.Requests() {
-			if !strings.HasPrefix(u, s.url+"/") {
+			if !strings.HasPrefix(u, base+"/") {
 				t.Errorf("the page has asked for %s", u)
 			}
 		}
 	})
+	return p
+}
+
+// open opens the demos and waits until they have drawn.
+func (s *site) open(t *testing.T, query string, before ...string) *chrome.Page {
+	t.Helper()
+	p := s.page(t, s.url, query, before...)
+	p.Wait(`document.body.dataset.state === "drawn"`)
 	return p
 }
 
@@ -157,20 +167,20 @@ func (s *site) mandelbrot(t *testing.T, p *chrome.Page) {
 }
 
 func TestSite(t *testing.T) {
-	s := newSite(t)
+	s := newSite(t, "")
 	t.Run("cpu", func(t *testing.T) {
-		p := s.open(t, "?device=cpu", "")
+		p := s.open(t, "?device=cpu")
 		s.filters(t, p, compute.Filters...)
 		s.mandelbrot(t, p)
 		s.zoom(t, p)
 		s.digits(t, p)
 		p.Click("#bench")
 		p.Wait(`document.getElementById("bench-note").textContent.startsWith("Against plain Go")`)
-		accessible(t, p)
-		s.looks(t, p)
+		accessible(t, p, "skip", "chat", "device", "filter", "strength", "photo", "webcam", "mandelbrot", "zoom-in", "sample", "bench")
+		s.looks(t, p, "")
 	})
 	t.Run("webgpu", func(t *testing.T) {
-		p := s.open(t, "?device=webgpu:software", "")
+		p := s.open(t, "?device=webgpu:software")
 		p.Wait(`document.getElementById("path").textContent.startsWith("WebGPU")`)
 		s.filters(t, p, "edges", "saturation")
 		s.mandelbrot(t, p)
@@ -180,11 +190,16 @@ func TestSite(t *testing.T) {
 		p.Wait(`document.getElementById("path").textContent.startsWith("CPU") && document.body.dataset.state === "drawn"`)
 		s.filters(t, p, "blur")
 	})
+	t.Run("no model", func(t *testing.T) {
+		p := s.page(t, s.url, "chat.html")
+		p.Wait(`document.body.dataset.state === "missing" && document.getElementById("missing").textContent.includes("make site MODEL=")`)
+		shoot(t, p, "chat-no-model")
+	})
 	// Without navigator.gpu, and with an adapter that is software, the CPU is taken, and
 	// the page says why.
-	for name, before := range map[string]string{"no WebGPU": `Object.defineProperty(navigator, "gpu", { value: undefined })`, "software only": ""} {
+	for name, before := range map[string][]string{"no WebGPU": {`Object.defineProperty(navigator, "gpu", { value: undefined })`}, "software only": nil} {
 		t.Run(name, func(t *testing.T) {
-			p := s.open(t, "", before)
+			p := s.open(t, "", before...)
 			p.Wait(`document.getElementById("path").textContent.startsWith("CPU")`)
 			p.Wait(`document.getElementById("why").textContent.startsWith("Not WebGPU: ")`)
 			s.filters(t, p, "blur")
@@ -241,11 +256,12 @@ func (s *site) digits(t *testing.T, p *chrome.Page) {
 	}
 }
 
-// accessible checks that whatever one can use has a name, and that the keyboard reaches it.
-func accessible(t *testing.T, p *chrome.Page) {
+// accessible checks that whatever one can use has a name, and that the keyboard reaches what has
+// the given ids.
+func accessible(t *testing.T, p *chrome.Page, ids ...string) {
 	t.Helper()
 	var nameless []string
-	p.Eval(`[...document.querySelectorAll("button, select, input, canvas, section")].filter((e) => {
+	p.Eval(`[...document.querySelectorAll("button, select, input, textarea, progress, canvas, section")].filter((e) => {
 		const by = e.getAttribute("aria-labelledby");
 		const name = (by && document.getElementById(by)?.textContent) || e.getAttribute("aria-label") || e.labels?.[0]?.textContent || (e.tagName === "BUTTON" && e.textContent);
 		return !name;
@@ -261,15 +277,15 @@ func accessible(t *testing.T, p *chrome.Page) {
 		p.Eval(`document.activeElement.id || document.activeElement.className`, &id)
 		seen[id] = true
 	}
-	for _, id := range []string{"skip", "device", "filter", "strength", "photo", "webcam", "mandelbrot", "zoom-in", "sample", "bench"} {
+	for _, id := range ids {
 		if !seen[id] {
 			t.Errorf("Tab does not reach %s, but %v", id, seen)
 		}
 	}
 }
 
-// looks takes screenshots: wide and narrow, light and dark.
-func (s *site) looks(t *testing.T, p *chrome.Page) {
+// looks takes screenshots, whose names begin with prefix: wide and narrow, light and dark.
+func (s *site) looks(t *testing.T, p *chrome.Page, prefix string) {
 	t.Helper()
 	for _, c := range []struct {
 		name          string
@@ -282,7 +298,7 @@ func (s *site) looks(t *testing.T, p *chrome.Page) {
 		if over > 0 {
 			t.Errorf("%s: the page is %d pixels wider than the window", c.name, over)
 		}
-		img := shoot(t, p, c.name)
+		img := shoot(t, p, prefix+c.name)
 		// The background says whether the scheme was followed.
 		r, _, _, _ := img.At(2, 2).RGBA()
 		if (r < 0x8000) != c.dark {

@@ -54,7 +54,7 @@ func (t *expertsTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) (
 	}
 	x := t.sizes
 	t.most = max(1, min(x.Rows, expertRows))
-	t.int8 = op.MatMulExpertsOptsOf(a).Int8 && !t.weights.Scalar() && simd.FastInt8()
+	t.int8 = op.MatMulExpertsOptsOf(a).Int8 && !t.weights.Scalar()
 	t.product = quantTask{d: t.d, format: t.weights}
 	row, err := t.weights.Size(x.K)
 	t.matrix = x.N * row

@@ -74,20 +74,21 @@ func (t *quantTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) err
 	if t.format == blocks.Invalid {
 		return driver.ErrUnsupported // a one-shot call, which has no quantised operands
 	}
-	if err := t.sized(p, op.MatMulQOptsOf(a).Int8 && simd.FastInt8()); err != nil {
+	if err := t.sized(p, op.MatMulQOptsOf(a).Int8); err != nil {
 		return err
 	}
 	return t.epilogue.configure(a, p.N)
 }
 
-// sized makes t the product of so many rows, which are rounded to 8 bits or not. It allocates
+// sized makes t the product of so many rows, which are rounded to 8 bits where
+// rounded is set and there is a kernel for it. It allocates
 // where t had fewer lanes before.
 func (t *quantTask) sized(p op.Product, rounded bool) (err error) {
 	t.m, t.k, t.n = p.M, p.K, p.N
 	if t.row, err = t.format.Size(p.K); err != nil {
 		return err
 	}
-	if rounded {
+	if rounded && simd.FastInt8(t.format, p.M, p.K) {
 		t.configureInt8(p)
 		return nil
 	}

@@ -28,6 +28,7 @@ func New() *Set {
 	s.products()
 	s.quantizedBlocks()
 	s.halves()
+	s.integerColumns()
 	return s
 }
 

@@ -1,0 +1,43 @@
+//go:build js
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"syscall/js"
+
+	"github.com/rayo-go/rayo/wasm/bridge"
+)
+
+// blob reads a Blob, which the browser keeps on disk: no more than a part is in memory.
+type blob struct {
+	ctx      context.Context
+	v        js.Value
+	progress js.Value // called with the bytes that were read
+	read     int64
+}
+
+// maxPart is how many bytes are copied at once.
+const maxPart = 8 << 20
+
+func (b *blob) ReadAt(p []byte, off int64) (int, error) {
+	n := 0
+	for n < len(p) {
+		size := min(len(p)-n, maxPart)
+		from := float64(off) + float64(n)
+		buffer, err := bridge.Await(b.ctx, b.v.Call("slice", from, from+float64(size)).Call("arrayBuffer"))
+		if err != nil {
+			return n, fmt.Errorf("the model at byte %.0f: %w", from, err)
+		}
+		got := js.CopyBytesToGo(p[n:n+size], js.Global().Get("Uint8Array").New(buffer))
+		n += got
+		b.read += int64(got)
+		b.progress.Invoke(float64(b.read))
+		if got < size {
+			return n, io.EOF
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,95 @@
+// chat-worker.mjs runs the model beside the page, so that the page never waits for it: it gets
+// the file from the browser's cache or from the site, and starts chat.wasm.
+import "./wasm_exec.js";
+
+const cacheName = "rayo-chat";
+let program; // the methods of chat.wasm
+
+// rayoTurn lets what waits for this Worker have its turn. A timer would take milliseconds.
+const turn = new MessageChannel();
+const waiting = [];
+turn.port1.onmessage = () => waiting.shift()();
+globalThis.rayoTurn = () => new Promise((resolve) => { waiting.push(resolve); turn.port2.postMessage(0); });
+
+function start() {
+	return new Promise((resolve, reject) => {
+		globalThis.rayoReady = resolve;
+		const go = new Go();
+		WebAssembly.instantiateStreaming(fetch("chat.wasm"), go.importObject)
+			.then(({ instance }) => go.run(instance))
+			.then(() => reject(new Error("the program has ended")), reject);
+	});
+}
+
+// store returns the cache of models, or undefined where the browser has none for this page.
+async function store() {
+	try { return await caches.open(cacheName); } catch { return undefined; }
+}
+
+// kept returns the file as the cache has it, or undefined.
+async function kept(cache, { file, bytes }) {
+	try {
+		const blob = await (await cache?.match(file))?.blob();
+		return blob?.size === bytes ? blob : undefined;
+	} catch { return undefined; }
+}
+
+// fetched gets the file and says how far it is. Parts become Blobs, which the browser may keep on disk.
+async function fetched({ file, bytes }) {
+	const response = await fetch(file, { cache: "no-store" });
+	if (!response.ok) throw new Error(`${file}: the site answers ${response.status}`);
+	const reader = response.body.getReader(), blobs = [];
+	let chunks = [], held = 0, got = 0;
+	const flush = () => { blobs.push(new Blob(chunks)); chunks = []; held = 0; };
+	for (;;) {
+		const { done, value } = await reader.read();
+		if (done) break;
+		chunks.push(value);
+		held += value.length;
+		got += value.length;
+		if (held >= 8 << 20) flush();
+		postMessage({ type: "progress", phase: "fetch", done: got, total: bytes });
+	}
+	flush();
+	if (got !== bytes) throw new Error(`${file}: ${got} bytes have come, not ${bytes}; load it again`);
+	return new Blob(blobs);
+}
+
+// keep puts the file into the cache instead of earlier ones, and says whether the browser took it.
+async function keep(cache, { file }, blob) {
+	try {
+		for (const old of await cache.keys()) await cache.delete(old);
+		await cache.put(file, new Response(blob));
+		return true;
+	} catch { return false; }
+}
+
+async function load({ device, model }) {
+	const starting = start();
+	starting.catch(() => {}); // awaited below
+	const cache = await store();
+	let blob = await kept(cache, model);
+	let source = "cache", stored = blob !== undefined;
+	if (!blob) {
+		blob = await fetched(model);
+		source = "site";
+		stored = cache !== undefined && await keep(cache, model, blob);
+	}
+	program = await starting;
+	const facts = await program.load(device, blob, (done) => postMessage({ type: "progress", phase: "load", done, total: model.bytes }));
+	postMessage({ type: "ready", source, stored, ...facts });
+}
+
+async function say({ messages, temperature }) {
+	const usage = await program.say(messages, temperature, (text, tokens) => postMessage({ type: "piece", text, tokens }));
+	postMessage({ type: "done", ...usage });
+}
+
+const methods = { load, say, stop: async () => program?.stop() };
+onmessage = async ({ data }) => {
+	try {
+		await methods[data.type](data);
+	} catch (e) {
+		postMessage({ type: "error", during: data.type, message: e.message ?? String(e) });
+	}
+};
