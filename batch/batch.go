@@ -6,7 +6,7 @@
 //	x := b.Upload([]float32{1, 2, -3, 4})
 //	y := b.Scale(b.Relu(x), 2)
 //	err := b.Execute(ctx)
-//	out, err := b.Read(ctx, y) // [2 4 0 8]
+//	out, err := batch.Read[float32](ctx, b, y) // [2 4 0 8]
 //
 // A number among the arguments of an operation, such as the 2 of Scale, is part of the
 // plan, which may fold it. A recording with another number gets another plan, which reuses
@@ -44,18 +44,18 @@ type Batch struct {
 	// used marks the values that something consumes, by node.
 	used []bool
 	kept []graph.ID
-	gets []get
+	dsts []dest
 	memo memo
 	gen  uint32 // counts recordings, so that values of an old one are known
 	err  error
 
 	ran     bool
-	pending *Pending // of ExecuteAsync
+	pending *device.Pending // of ExecuteAsync
 	results map[graph.ID][]byte
 }
 
-// get is a result that goes straight into the user's memory.
-type get struct {
+// dest is a result that goes straight into the user's memory, by ReadInto.
+type dest struct {
 	id  graph.ID
 	dst []byte
 }
@@ -90,9 +90,9 @@ func (b *Batch) Device() *device.Device { return b.dev }
 func (b *Batch) Reset() {
 	clear(b.refs)
 	clear(b.bufs)
-	clear(b.gets)
+	clear(b.dsts)
 	b.g = graph.Graph{Nodes: b.g.Nodes[:0]}
-	b.refs, b.used, b.kept, b.gets = b.refs[:0], b.used[:0], b.kept[:0], b.gets[:0]
+	b.refs, b.used, b.kept, b.dsts = b.refs[:0], b.used[:0], b.kept[:0], b.dsts[:0]
 	b.gen++
 	b.ran, b.results, b.pending, b.err = false, nil, nil, nil
 	b.unusable()
@@ -187,7 +187,7 @@ func (v Value) Type() op.DType {
 }
 
 // String returns the element type and the extents of the value: f32 [3 4]. Its elements
-// are for [Batch.Read].
+// are for [Read].
 func (v Value) String() string {
 	if v.b == nil || !v.b.own(v) {
 		return "no value"
@@ -399,21 +399,22 @@ func (b *Batch) Keep(v Value) {
 	b.kept = append(b.kept, v.id)
 }
 
-// Get records that v goes straight into dst when the batch runs. dst must have
-// as many elements as v, and share no memory with that of another Get
-// ([device.ErrOverlap]).
-func (b *Batch) Get(v Value, dst []float32) { GetInto(b, v, dst) }
-
-// GetInto is [Batch.Get] for any element type.
-func GetInto[T device.Element](b *Batch, v Value, dst []T) {
+// ReadInto records that the elements of v go into dst when the batch runs, which saves the
+// copy of [Read] and lets the caller choose the memory. dst must have as many elements as v,
+// and share no memory with the slice of another ReadInto ([device.ErrOverlap]).
+//
+//	y := make([]float32, 3)
+//	batch.ReadInto(b, b.Relu(x), y)
+//	err := b.Execute(ctx)
+func ReadInto[T device.Element](b *Batch, v Value, dst []T) {
 	if b.unusable() {
 		return
 	}
 	if err := b.fits(v, device.Holds[T](v.Type()), len(dst)); err != nil {
-		b.fail(fmt.Errorf("get: %w", err))
+		b.fail(fmt.Errorf("read into: %w", err))
 		return
 	}
-	b.gets = append(b.gets, get{v.id, engine.Bytes(dst)})
+	b.dsts = append(b.dsts, dest{v.id, engine.Bytes(dst)})
 }
 
 // fits checks that a slice of n elements can take v.

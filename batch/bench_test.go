@@ -78,7 +78,7 @@ func BenchmarkReplay(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := p.Run(ctx, batch.Set(x, in), batch.Get(v, out)); err != nil {
+				if err := p.Run(ctx, batch.BindInput(x, in), batch.BindOutput(v, out)); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -138,7 +138,7 @@ func BenchmarkAppendStep(b *testing.B) {
 		b.Fatal(err)
 	}
 	place := []int32{0}
-	bind := []batch.Binding{batch.Set(x, row), batch.Set(at, place)}
+	bind := []batch.Binding{batch.BindInput(x, row), batch.BindInput(at, place)}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		place[0] = int32(i % tokens)

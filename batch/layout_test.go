@@ -39,7 +39,7 @@ func TestExpandedOperands(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range cases {
-		if got, err := b.Read(t.Context(), c.y); err != nil || !slices.Equal(got, c.want) {
+		if got, err := batch.Read[float32](t.Context(), b, c.y); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v; want %v", c.name, got, err, c.want)
 		}
 	}

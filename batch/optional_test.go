@@ -75,7 +75,7 @@ func TestOptionalOperandsTellOperationsApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		for k, v := range []batch.Value{v, w} {
-			if got, err := b.Read(t.Context(), v); err != nil || !slices.EqualFunc(got, want[k], near) {
+			if got, err := batch.Read[float32](t.Context(), b, v); err != nil || !slices.EqualFunc(got, want[k], near) {
 				t.Errorf("%s: result %d is %v, %v, want %v", name, k, got, err, want[k])
 			}
 		}
@@ -90,7 +90,7 @@ func result(t *testing.T, b *batch.Batch, v batch.Value) []float32 {
 	if err := b.Execute(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
-	x, err := b.Read(t.Context(), v)
+	x, err := batch.Read[float32](t.Context(), b, v)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestProfileAccountsForEveryStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Read(ctx, y); err != nil {
+	if _, err := batch.Read[float32](ctx, b, y); err != nil {
 		t.Error(err)
 	}
 	share, flops := 0.0, 0.0

@@ -41,7 +41,7 @@ func ExampleBatch_MatMulQ() {
 	if err := b.Execute(ctx); err != nil {
 		log.Fatal(err)
 	}
-	out, err := b.Read(ctx, y)
+	out, err := batch.Read[float32](ctx, b, y)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func TestReshapeMovesNothing(t *testing.T) {
 	if err := b.Execute(ctx); err != nil {
 		t.Fatal(err)
 	}
-	out, err := b.Read(ctx, y)
+	out, err := batch.Read[float32](ctx, b, y)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,11 +42,11 @@ func TestTopKGivesValuesAndColumns(t *testing.T) {
 	if err := b.Execute(ctx, v, i); err != nil {
 		t.Fatal(err)
 	}
-	values, err := b.Read(ctx, v)
+	values, err := batch.Read[float32](ctx, b, v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	columns, err := batch.ReadAs[int32](ctx, b, i)
+	columns, err := batch.Read[int32](ctx, b, i)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -183,7 +183,7 @@ func fusedCell(n int) cell {
 		b := batch.New(dev)
 		return work{run: func() error {
 			b.Reset()
-			b.Get(b.Add(b.Scale(b.Relu(b.Upload(x)), 0.5), b.Upload(y)), z)
+			batch.ReadInto(b, b.Add(b.Scale(b.Relu(b.Upload(x)), 0.5), b.Upload(y)), z)
 			return b.Execute(ctx)
 		}, bytes: 12 * float64(n), flops: 3 * float64(n)}, nil
 	}}

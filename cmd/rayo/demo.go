@@ -86,7 +86,7 @@ func demoPhoto(a *app, dev *device.Device, p picture) (picture, result, error) {
 	runs := 0
 	took, err := median(a, func() error {
 		b.Reset()
-		b.Get(neon[batch.Value](b, p, padded), after.rgb)
+		batch.ReadInto(b, neon[batch.Value](b, p, padded), after.rgb)
 		runs++
 		return b.Execute(a.ctx)
 	})
@@ -150,7 +150,7 @@ func demoChain(a *app, dev *device.Device) (result, error) {
 	b := batch.New(dev)
 	took, err := median(a, func() error {
 		b.Reset()
-		b.Get(reluScale[batch.Value](b, x), y)
+		batch.ReadInto(b, reluScale[batch.Value](b, x), y)
 		return b.Execute(a.ctx)
 	})
 	if err != nil {

@@ -112,7 +112,7 @@ func newPicture(ctx context.Context, dev *device.Device, canvas js.Value) (*pict
 	for c := range colour {
 		v := b.Add(grey, b.Mul(b.Sub(colour[c], grey), setting[2]))
 		v = b.Add(b.Mul(b.AddScalar(v, -0.5), setting[1]), b.AddScalar(setting[0], 0.5))
-		b.Get(b.Clip(v, 0, 1), p.out[c])
+		batch.ReadInto(b, b.Clip(v, 0, 1), p.out[c])
 	}
 	var err error
 	p.plan, err = b.Compile(ctx)

@@ -60,7 +60,7 @@ func run(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	each, total := make([]float32, len(x)), make([]float32, 1)
-	if err := plan.Run(ctx, batch.Get(loss, each), batch.Get(mean, total)); err != nil {
+	if err := plan.Run(ctx, batch.BindOutput(loss, each), batch.BindOutput(mean, total)); err != nil {
 		return err
 	}
 	fmt.Fprintln(w, "huber", each, "mean", total[0])

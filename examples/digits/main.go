@@ -51,7 +51,7 @@ func run(ctx context.Context, w io.Writer) error {
 	if err := b.Execute(ctx, best); err != nil {
 		return err
 	}
-	guess, err := batch.ReadAs[int32](ctx, b, best)
+	guess, err := batch.Read[int32](ctx, b, best)
 	if err != nil {
 		return err
 	}

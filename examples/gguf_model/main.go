@@ -162,7 +162,7 @@ func multiply(ctx context.Context, w io.Writer, t *gguf.Tensor, q op.DType) erro
 	if err := b.Execute(ctx, y); err != nil {
 		return err
 	}
-	got, err := b.Read(ctx, y)
+	got, err := batch.Read[float32](ctx, b, y)
 	if err != nil {
 		return err
 	}

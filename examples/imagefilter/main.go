@@ -88,7 +88,7 @@ func sharpen(ctx context.Context, dev *device.Device, planes []float32, height, 
 	}
 	smooth := b.Div(blur(x), blur(b.Upload(ones, 1, 3, height, width)))
 	sharp := b.Clip(b.Axpy(b.Sub(x, smooth), x, amount), 0, 1)
-	b.Get(sharp, planes)
+	batch.ReadInto(b, sharp, planes)
 	return b.Execute(ctx)
 }
 

@@ -79,11 +79,11 @@ func run(ctx context.Context, w io.Writer, words []string) error {
 	if err := b.Execute(ctx, cosines, places); err != nil {
 		return err
 	}
-	near, err := b.Read(ctx, cosines)
+	near, err := batch.Read[float32](ctx, b, cosines)
 	if err != nil {
 		return err
 	}
-	at, err := batch.ReadAs[int32](ctx, b, places)
+	at, err := batch.Read[int32](ctx, b, places)
 	if err != nil {
 		return err
 	}

@@ -46,13 +46,13 @@ func run(ctx context.Context, w io.Writer) error {
 		return err
 	}
 
-	explained, err := b.Read(ctx, variance)
+	explained, err := batch.Read[float32](ctx, b, variance)
 	if err != nil {
 		return err
 	}
 	var sums [2]float32 // the variance of the pixels, and what the images lost
 	for i, v := range []batch.Value{total, lost} {
-		x, err := b.Read(ctx, v)
+		x, err := batch.Read[float32](ctx, b, v)
 		if err != nil {
 			return err
 		}

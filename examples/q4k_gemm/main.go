@@ -63,7 +63,7 @@ func run(ctx context.Context, w io.Writer) error {
 	if err := b.Execute(ctx, y); err != nil {
 		return err
 	}
-	got, err := b.Read(ctx, y)
+	got, err := batch.Read[float32](ctx, b, y)
 	if err != nil {
 		return err
 	}

@@ -53,11 +53,11 @@ func run(ctx context.Context, w io.Writer) error {
 	if err := b.Execute(ctx, parts, whole); err != nil {
 		return err
 	}
-	x, err := b.Read(ctx, parts)
+	x, err := batch.Read[float32](ctx, b, parts)
 	if err != nil {
 		return err
 	}
-	y, err := b.Read(ctx, whole)
+	y, err := batch.Read[float32](ctx, b, whole)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ var order = [][]string{
 	{"internal/onnxtest"},
 	{"batch", "imgconv", "wasm/bridge"},
 	{"device"},
+	{"internal/devicehook"},
 	{"internal/engine"},
 	{"internal/graph", "internal/driver"},
 	{"internal/ptxkernels"},

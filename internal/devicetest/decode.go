@@ -127,7 +127,7 @@ func decode(t *testing.T, dev *device.Device, tokens, every int) {
 		for k := range inputs[i] {
 			inputs[i][k] = float32(g.NormFloat64())
 		}
-		if err := plan.Run(t.Context(), batch.Set(x, inputs[i]), batch.Set(at, []int32{int32(i)}), batch.Set(length, []int32{int32(i + 1)}), batch.Get(y, outputs[i])); err != nil {
+		if err := plan.Run(t.Context(), batch.BindInput(x, inputs[i]), batch.BindInput(at, []int32{int32(i)}), batch.BindInput(length, []int32{int32(i + 1)}), batch.BindOutput(y, outputs[i])); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,7 +139,7 @@ func decode(t *testing.T, dev *device.Device, tokens, every int) {
 		b := batch.New(dev)
 		y := m.fixed(b, b.Upload(inputs[i], 1, m.width), i)
 		got := make([]float32, m.width)
-		b.Get(y, got)
+		batch.ReadInto(b, y, got)
 		if err := b.Execute(t.Context()); err != nil {
 			t.Fatal(err)
 		}

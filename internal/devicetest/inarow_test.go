@@ -58,7 +58,7 @@ func BenchmarkCUDAInARow(b *testing.B) {
 		for _, depth := range []int{1, 2, 4, 16, 64} {
 			b.Run(fmt.Sprintf("%dx%d/async%d", size[0], size[1], depth), func(b *testing.B) {
 				var submit time.Duration
-				pending := make([]*batch.Pending, depth)
+				pending := make([]*device.Pending, depth)
 				i := 0
 				for ; b.Loop(); i++ {
 					if old := pending[i%depth]; old != nil {

@@ -99,7 +99,7 @@ func (l *attentionLayer) run(t *testing.T, dev *device.Device, in []Tensor, copi
 	t.Cleanup(func() { plan.Close() })
 	n, _ := y.Shape().Size()
 	out = make([]float32, n)
-	if err := plan.Run(t.Context(), batch.Get(y, out)); err != nil {
+	if err := plan.Run(t.Context(), batch.BindOutput(y, out)); err != nil {
 		t.Fatal(err)
 	}
 	return out, plan

@@ -176,7 +176,7 @@ func blocks(t *testing.T, open Open) {
 		if err := b.Execute(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := b.Read(ctx, y); err != nil || !slices.Equal(got, []float32{0, 0, 0}) {
+		if got, err := batch.Read[float32](ctx, b, y); err != nil || !slices.Equal(got, []float32{0, 0, 0}) {
 			t.Errorf("%v: a new buffer gives %v, %v", d, got, err)
 		}
 		refusals(t, dev, zeros)
@@ -218,7 +218,7 @@ func resident(t *testing.T, dev *device.Device, g *generator, d op.DType) {
 			t.Fatal(err)
 		}
 		out := make([]float32, 3*37)
-		if err := plan.Run(ctx, batch.Set(x, in), batch.Get(y, out)); err != nil {
+		if err := plan.Run(ctx, batch.BindInput(x, in), batch.BindOutput(y, out)); err != nil {
 			t.Fatal(err)
 		}
 		for i, v := range want[0].Data {

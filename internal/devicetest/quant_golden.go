@@ -103,7 +103,7 @@ func executed(ctx context.Context, b *batch.Batch, y batch.Value) ([]float32, er
 	if err := b.Execute(ctx); err != nil {
 		return nil, err
 	}
-	return b.Read(ctx, y)
+	return batch.Read[float32](ctx, b, y)
 }
 
 // goldenRows takes the rows of the table with gather.

@@ -370,7 +370,7 @@ func recorded(t *testing.T, dev *device.Device, open Open) {
 		"store before":     {func(b *batch.Batch) { b.Store(own, -1, b.Upload(x[:2])) }, device.ErrShape},
 		"store far behind": {func(b *batch.Batch) { b.Store(own, math.MaxInt, b.Upload(x[:2])) }, device.ErrShape},
 		"store a type":     {func(b *batch.Batch) { b.Store(own, 0, batch.Upload(b, []int32{1})) }, device.ErrUnsupported},
-		"get too few":      {func(b *batch.Batch) { b.Get(b.Relu(b.Upload(x)), make([]float32, 5)) }, device.ErrShape},
+		"get too few":      {func(b *batch.Batch) { batch.ReadInto(b, b.Relu(b.Upload(x)), make([]float32, 5)) }, device.ErrShape},
 		"nil operation":    {func(b *batch.Batch) { b.Map(nil, b.Upload(x)) }, device.ErrUnsupported},
 		"no operand":       {func(b *batch.Batch) { b.Map(op.Relu) }, device.ErrUnsupported},
 		"nine extents":     {func(b *batch.Batch) { b.Upload(x[:1], 1, 1, 1, 1, 1, 1, 1, 1, 1) }, nil},
@@ -397,7 +397,7 @@ func recorded(t *testing.T, dev *device.Device, open Open) {
 		y := b.Relu(b.Upload(x))
 		if err := b.Execute(ctx); err != nil {
 			t.Errorf("%s: after Reset: %v", name, err)
-		} else if out, err := b.Read(ctx, y); err != nil || len(out) != len(x) || out[5] != 6 {
+		} else if out, err := batch.Read[float32](ctx, b, y); err != nil || len(out) != len(x) || out[5] != 6 {
 			t.Errorf("%s: after Reset: %v, %v", name, out, err)
 		}
 	}
@@ -405,22 +405,22 @@ func recorded(t *testing.T, dev *device.Device, open Open) {
 	b := batch.New(dev)
 	y := b.Relu(b.Upload(x))
 	z := b.Neg(y)
-	if _, err := b.Read(ctx, z); !errors.Is(err, device.ErrNotExecuted) {
+	if _, err := batch.Read[float32](ctx, b, z); !errors.Is(err, device.ErrNotExecuted) {
 		t.Errorf("Read before Execute: %v, want ErrNotExecuted", err)
 	}
 	if err := b.Execute(ctx); err != nil {
 		t.Error(err)
 	}
-	if _, err := b.Read(ctx, y); !errors.Is(err, device.ErrNotExecuted) {
+	if _, err := batch.Read[float32](ctx, b, y); !errors.Is(err, device.ErrNotExecuted) {
 		t.Errorf("Read of a value that was consumed: %v, want ErrNotExecuted", err)
 	}
 	if err := b.Execute(ctx); err == nil {
 		t.Error("a second Execute succeeded")
 	}
-	if _, err := b.Read(ctx, strange); !errors.Is(err, device.ErrForeign) {
+	if _, err := batch.Read[float32](ctx, b, strange); !errors.Is(err, device.ErrForeign) {
 		t.Errorf("Read of another's value: %v, want ErrForeign", err)
 	}
-	if _, err := batch.ReadAs[int32](ctx, b, z); !errors.Is(err, device.ErrUnsupported) {
+	if _, err := batch.Read[int32](ctx, b, z); !errors.Is(err, device.ErrUnsupported) {
 		t.Errorf("Read as another type: %v, want ErrUnsupported", err)
 	}
 	b.Reset()

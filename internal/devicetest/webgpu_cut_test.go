@@ -274,7 +274,7 @@ func TestWebGPUCutFused(t *testing.T) {
 			if err := b.Execute(t.Context()); err != nil {
 				t.Fatalf("%s on %v: %v", name, d, err)
 			}
-			if got[i], err = b.Read(t.Context(), y); err != nil {
+			if got[i], err = batch.Read[float32](t.Context(), b, y); err != nil {
 				t.Fatalf("%s on %v: %v", name, d, err)
 			}
 		}
@@ -343,7 +343,7 @@ func TestWebGPUCutLayouts(t *testing.T) {
 				y = b.Permute(y, 1, 0, 2)
 			}
 			out := make([]float32, s.tq*heads*head)
-			b.Get(y, out)
+			batch.ReadInto(b, y, out)
 			if err := b.Execute(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -51,7 +51,7 @@ func TestWebGPULoops(t *testing.T) {
 			if err := b.Execute(ctx); err != nil {
 				return 0, 0, err
 			}
-			got, err := b.Read(ctx, y)
+			got, err := batch.Read[float32](ctx, b, y)
 			if err != nil {
 				return 0, 0, err
 			}
@@ -87,7 +87,7 @@ func TestWebGPULoops(t *testing.T) {
 			if err := b.Execute(ctx); err != nil {
 				return 0, 0, err
 			}
-			got, err := b.Read(ctx, y)
+			got, err := batch.Read[float32](ctx, b, y)
 			if err != nil {
 				return 0, 0, err
 			}

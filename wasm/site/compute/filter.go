@@ -102,7 +102,7 @@ func NewFilter(ctx context.Context, dev *device.Device, name string, width, heig
 	b := batch.New(dev)
 	y := record(b, b.Upload(f.in, 3, 1, height, width), b.Upload(f.by, 1))
 	// 255 times, rounded here: a byte is the same number everywhere then.
-	b.Get(b.Expand(b.Round(b.Scale(b.Clip(y, 0, 1), 255)), 3, 1, height, width), f.out)
+	batch.ReadInto(b, b.Expand(b.Round(b.Scale(b.Clip(y, 0, 1), 255)), 3, 1, height, width), f.out)
 	var err error
 	f.plan, err = b.Compile(ctx)
 	return f, err
