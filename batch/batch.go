@@ -439,6 +439,7 @@ func (b *Batch) apply(o *op.Operation, a op.Attrs, in ...Value) Value {
 	if o == nil || len(in) == 0 || len(in) > op.MaxInputs {
 		return b.failOp(o, device.ErrUnsupported, nil)
 	}
+	in = given(o, in)
 	if err := a.Err(); err != nil {
 		return b.failOp(o, err, copyOf(in))
 	}
@@ -469,6 +470,16 @@ func (b *Batch) apply(o *op.Operation, a op.Attrs, in ...Value) Value {
 		}
 	}
 	return b.add(n)
+}
+
+// given returns the operands of a shaped operation without the absent ones at the end.
+func given(o *op.Operation, in []Value) []Value {
+	if o.Class() == op.Shaped {
+		for fewest, _ := o.Arity(); len(in) > fewest && in[len(in)-1] == (Value{}); {
+			in = in[:len(in)-1]
+		}
+	}
+	return in
 }
 
 // copyOf keeps the operands of calls that succeed on the stack.

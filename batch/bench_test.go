@@ -37,7 +37,7 @@ func BenchmarkRecordMatMul(b *testing.B) {
 			x = rec.Upload(w, 4, 4)
 			v = x
 		}
-		v = rec.MatMul(v, x)
+		v = rec.MatMul(v, x, batch.Value{})
 	}
 }
 
@@ -51,14 +51,14 @@ func BenchmarkReplay(b *testing.B) {
 	defer dev.Close()
 	in, out := make([]float32, 16), make([]float32, 16)
 	for name, next := range map[string]func(rec *batch.Batch, v, x batch.Value, i int) batch.Value{
-		"matmul":  func(rec *batch.Batch, v, x batch.Value, i int) batch.Value { return rec.MatMul(v, x) },
+		"matmul":  func(rec *batch.Batch, v, x batch.Value, i int) batch.Value { return rec.MatMul(v, x, batch.Value{}) },
 		"softmax": func(rec *batch.Batch, v, x batch.Value, i int) batch.Value { return rec.Softmax(v) },
 		"mixed": func(rec *batch.Batch, v, x batch.Value, i int) batch.Value {
 			switch i % 4 {
 			case 0:
 				return rec.Transpose(v)
 			case 1:
-				return rec.MatMul(v, x)
+				return rec.MatMul(v, x, batch.Value{})
 			case 2:
 				return rec.RMSNorm(v, batch.Value{})
 			}
@@ -102,7 +102,7 @@ func BenchmarkCompile100(b *testing.B) {
 			case 1:
 				v = rec.Softmax(v)
 			case 2:
-				v = rec.MatMul(v, x)
+				v = rec.MatMul(v, x, batch.Value{})
 			}
 			i++
 		}

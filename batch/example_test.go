@@ -158,14 +158,14 @@ func ExampleBatch_Map() {
 	// Output: [0.5 -0.5]
 }
 
-func ExampleBatch_MatMulBias() {
+func ExampleBatch_MatMul() {
 	dev := open()
 	defer dev.Close()
 	b := batch.New(dev)
 	x := b.Upload([]float32{1, 2, 3, 4}, 2, 2)
 	w := b.Upload([]float32{1, 0, -1, 0, 1, -1}, 2, 3)
 	bias := b.Upload([]float32{0, 0, 4})
-	fmt.Println(values(b, b.MatMulBias(x, w, bias, op.MatMulOpts{Act: op.Relu})))
+	fmt.Println(values(b, b.MatMul(x, w, bias, op.MatMulOpts{Act: op.Relu})))
 	// Output: [1 2 1 3 4 0]
 }
 
@@ -232,7 +232,7 @@ func ExampleBatch_Err() {
 	defer dev.Close()
 	b := batch.New(dev)
 	m := b.Upload(make([]float32, 6), 2, 3)
-	b.Relu(b.MatMul(m, m)) // Execute returns the mistake, with the line of this call
+	b.Relu(b.MatMul(m, m, batch.Value{})) // Execute returns the mistake, with the line of this call
 	err := b.Execute(ctx)
 	var oe *device.OpError
 	fmt.Println(errors.Is(err, device.ErrShape), errors.As(err, &oe), oe.Op, oe.Shapes)

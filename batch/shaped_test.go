@@ -8,13 +8,14 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
 )
 
 func TestReshapeMovesNothing(t *testing.T) {
 	ctx := context.Background()
 	b := batch.New(openCPU(t))
 	x := b.Upload([]float32{1, 2, 3, 4, 5, 6}, 2, 3)
-	y := b.SumRows(b.Reshape(x, 3, -1))
+	y := b.Sum(b.Reshape(x, 3, -1), op.Axes(-1))
 	if err := b.Execute(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func flopsOf(o *op.Operation, a op.Attrs, in ...op.Shape) float64 {
 func matMulCell(m, k, n int) cell {
 	return cell{op: "matmul", size: fmt.Sprintf("%d×%d×%d", m, k, n), prepare: func(ctx context.Context, dev *device.Device) (work, error) {
 		x, y, z := numbers(m*k), numbers(k*n), device.Alloc(m*n)
-		return work{run: func() error { return dev.MatMul(ctx, z, x, y, m, k, n) }, bytes: 4 * float64(m*k+k*n+m*n),
+		return work{run: func() error { return dev.MatMul(ctx, z, x, y, nil, m, k, n) }, bytes: 4 * float64(m*k+k*n+m*n),
 			flops: flopsOf(op.MatMul, op.Attrs{}, op.Shape{m, k}, op.Shape{k, n}), reads: m < 64}, nil
 	}}
 }

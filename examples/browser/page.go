@@ -150,7 +150,7 @@ func multiply(ctx context.Context, dev *device.Device, n int) error {
 	// The first compiles the kernel.
 	for range 2 {
 		began := time.Now()
-		if err := dev.MatMul(ctx, c, a, a, n, n, n); err != nil {
+		if err := dev.MatMul(ctx, c, a, a, nil, n, n, n); err != nil {
 			return err
 		}
 		took := time.Since(began)

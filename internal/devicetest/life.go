@@ -109,7 +109,7 @@ func cancellation(t *testing.T, open Open) {
 	dst := make([]float32, n*n)
 	for i := range 12 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*i)*20*time.Microsecond)
-		err := dev.MatMul(ctx, dst, x, w, n, n, n)
+		err := dev.MatMul(ctx, dst, x, w, nil, n, n, n)
 		cancel()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func cancellation(t *testing.T, open Open) {
 		}
 	}
 	// Waiting ends with its own context; the work does not.
-	p := dev.MatMulAsync(t.Context(), dst, x, w, n, n, n)
+	p := dev.MatMulAsync(t.Context(), dst, x, w, nil, n, n, n)
 	if err := p.Wait(over); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("Wait with a context that is over: %v", err)
 	}
@@ -252,7 +252,7 @@ func closing(t *testing.T, open Open) {
 		a[i] = 1
 	}
 	closedPlans(t, dev)
-	p := dev.MatMulAsync(ctx, dst, a, a, n, n, n)
+	p := dev.MatMulAsync(ctx, dst, a, a, nil, n, n, n)
 	for range 2 {
 		if err := dev.Close(); err != nil {
 			t.Errorf("Close: %v", err)
@@ -390,7 +390,7 @@ func concurrency(t *testing.T, open Open) {
 					}
 				case 4:
 					b.Reset()
-					y := b.MatMul(b.Use(shared), b.Upload([]float32{1, float32(k)}, 2, 1))
+					y := b.MatMul(b.Use(shared), b.Upload([]float32{1, float32(k)}, 2, 1), batch.Value{})
 					if err := b.Execute(ctx); err != nil {
 						t.Error(err)
 						continue
