@@ -27,6 +27,7 @@ import (
 	"strings"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/devicehook"
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/op"
@@ -76,7 +77,7 @@ func New(dev *device.Device) *Batch {
 		b.fail(fmt.Errorf("nil device: %w", device.ErrNoDevice))
 		return b
 	}
-	b.eng = dev.Engine()
+	b.eng = devicehook.Engine(dev)
 	b.unusable()
 	return b
 }
@@ -337,10 +338,13 @@ func (b *Batch) Use(buf *device.Buffer) Value {
 }
 
 func (b *Batch) buffer(buf *device.Buffer) (int32, error) {
-	if buf == nil || buf.Memory() == nil {
+	var m *engine.Buffer
+	if buf != nil {
+		m = devicehook.Memory(buf)
+	}
+	if m == nil {
 		return 0, fmt.Errorf("the buffer was not made by NewBuffer or Upload: %w", device.ErrForeign)
 	}
-	m := buf.Memory()
 	if m.Engine() != b.eng {
 		return 0, b.eng.Foreign("buffer", m.Engine())
 	}

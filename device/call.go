@@ -15,7 +15,7 @@ import (
 // pick returns the engine that runs a one-shot call of o.
 func (d *Device) pick(o *op.Operation, a *op.Attrs, in, out []engine.Host) *engine.Engine {
 	if d.route == nil {
-		return d.Engine()
+		return d.engine()
 	}
 	return d.route.Pick(o, engine.WorkOf(o, a, in, out))
 }
@@ -30,7 +30,7 @@ func flat(n, arrays int) engine.Work {
 // as that is not known.
 func (d *Device) routed(o *op.Operation, w engine.Work, call func(*engine.Engine) error) error {
 	if d.route == nil {
-		return call(d.Engine())
+		return call(d.engine())
 	}
 	e := d.route.Pick(o, w)
 	if d.route.Settled(o, w) {
@@ -114,7 +114,7 @@ func (d *Device) elementwise(ctx context.Context, o *op.Operation, a op.Attrs, d
 	err := checkElementwise(o, &a, dst, x, y, z)
 	if err == nil {
 		if d.route == nil {
-			err = d.Engine().Elementwise(ctx, o, &a, dst, x, y, z)
+			err = d.engine().Elementwise(ctx, o, &a, dst, x, y, z)
 		} else {
 			_, arity := o.Arity()
 			err = d.routed(o, flat(len(dst), arity+1), func(e *engine.Engine) error { return e.Elementwise(ctx, o, &a, dst, x, y, z) })
@@ -229,7 +229,7 @@ func checkReduce(o *op.Operation, a *op.Attrs, x, y []float32) error {
 func (d *Device) reduceBits(ctx context.Context, o *op.Operation, a *op.Attrs, x, y []float32) (bits uint32, err error) {
 	if err = checkReduce(o, a, x, y); err == nil {
 		if d.route == nil {
-			bits, err = d.Engine().Reduce(ctx, o, a, x, y)
+			bits, err = d.engine().Reduce(ctx, o, a, x, y)
 		} else {
 			_, arity := o.Arity()
 			err = d.routed(o, flat(len(x), arity), func(e *engine.Engine) (err error) {
@@ -439,7 +439,7 @@ func (d *Device) do(ctx context.Context, r *request) error {
 	switch {
 	case err != nil:
 	case d.route == nil:
-		err = d.Engine().Call(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])
+		err = d.engine().Call(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])
 	default:
 		err = d.routed(r.o, engine.WorkOf(r.o, &r.a, r.in[:r.nin], r.out[:r.nout]), func(e *engine.Engine) error {
 			return e.Call(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])

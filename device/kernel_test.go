@@ -244,6 +244,10 @@ func TestKernelMistakes(t *testing.T) {
 			if !errors.Is(err, c.want) {
 				t.Errorf("%v, want %v", err, c.want)
 			}
+			var f *device.Finding
+			if c.want == device.ErrFault && (!errors.As(err, &f) || !errors.Is(err, device.OutOfBounds) || f.Kind != device.OutOfBounds || f.File == "") {
+				t.Errorf("%v has the finding %v", err, f)
+			}
 			if err := k.RunAsync(c.ctx, c.grid, c.p, c.args...).Wait(ctx); !errors.Is(err, c.want) {
 				t.Errorf("async: %v, want %v", err, c.want)
 			}

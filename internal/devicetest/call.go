@@ -105,7 +105,7 @@ func (c *Case) record(b *batch.Batch, in []batch.Value) ([]batch.Value, error) {
 	for _, v := range full[:len(c.Op.Inputs())] {
 		args = append(args, reflect.ValueOf(v))
 	}
-	return []batch.Value{m.Call(append(args, c.arguments(c.Rows)...))[0].Interface().(batch.Value)}, nil
+	return []batch.Value{m.Call(append(args, c.arguments(c.Rows && len(in[0].Shape()) > 0)...))[0].Interface().(batch.Value)}, nil
 }
 
 // uploads records the operands.
