@@ -36,6 +36,7 @@ var order = [][]string{
 	{"kernel"},
 	{"internal/interp", "internal/optest"},
 	{"op", "gguf/convert"},
+	{"internal/irhook"},
 	{"internal/ir", "gguf", "safetensors"},
 	{"gguf/block", "internal/blockdecode", "internal/genfile", "internal/jscall", "internal/jsmemory"},
 }

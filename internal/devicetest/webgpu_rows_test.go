@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/devicehook"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/testutil"
-	"github.com/rayo-go/rayo/internal/devicehook"
 	"github.com/rayo-go/rayo/op"
 )
 
