@@ -1,9 +1,12 @@
 package batch
 
-import "github.com/rayo-go/rayo/op"
-
-// AttentionInputs are the operands of [Batch.AttentionWith] besides queries, keys and
+// AttentionInputs are the operands of [Batch.Attention] besides queries, keys and
 // values. The zero Value stands for an absent one.
+//
+// A cache in pages, for example, grows a page at a time, and sequences with the same
+// beginning share its pages:
+//
+//	y := b.Attention(q, b.Use(keys), b.Use(values), batch.AttentionInputs{Lengths: n, Table: table}, op.AttentionOpts{Causal: true})
 type AttentionInputs struct {
 	// Lengths, of i32, is how many of the keys there are: one for all, or [b].
 	Lengths Value
@@ -15,18 +18,4 @@ type AttentionInputs struct {
 	// from key i·p on of one of the batch are in page Table[·, i]. A number that no
 	// page has, such as -1, hides the keys of the page.
 	Table Value
-}
-
-// AttentionWith is [Batch.Attention] with masks, lengths or pages of keys.
-//
-// A cache in pages, for example, grows a page at a time, and sequences with the same
-// beginning share its pages:
-//
-//	y := b.AttentionWith(q, b.Use(keys), b.Use(values), batch.AttentionInputs{Lengths: n, Table: table}, op.AttentionOpts{Causal: true})
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do not fit.
-func (r *Batch) AttentionWith(q, k, v Value, in AttentionInputs, opts ...op.AttentionOpts) Value {
-	return r.apply(op.Attention, op.AttrsOf(opts), q, k, v, in.Lengths, in.Mask, in.Table)
 }

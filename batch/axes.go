@@ -103,6 +103,7 @@ func (b *Batch) rows(x Value, axes, others []int) Value {
 // product records a product of matrices whose leading extents spread over each
 // other by NumPy's rule.
 func (b *Batch) product(o *op.Operation, a op.Attrs, in ...Value) Value {
+	in = given(o, in)
 	if b.err != nil || !b.own(in[0]) || !b.own(in[1]) {
 		return b.apply(o, a, in...)
 	}

@@ -6,7 +6,7 @@
 //	x := b.Upload([]float32{1, 2, -3, 4})
 //	y := b.Scale(b.Relu(x), 2)
 //	err := b.Execute(ctx)
-//	out, err := b.Read(ctx, y) // [2 4 0 8]
+//	out, err := batch.Read[float32](ctx, b, y) // [2 4 0 8]
 //
 // A number among the arguments of an operation, such as the 2 of Scale, is part of the
 // plan, which may fold it. A recording with another number gets another plan, which reuses
@@ -27,6 +27,7 @@ import (
 	"strings"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/devicehook"
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/op"
@@ -44,18 +45,18 @@ type Batch struct {
 	// used marks the values that something consumes, by node.
 	used []bool
 	kept []graph.ID
-	gets []get
+	dsts []dest
 	memo memo
 	gen  uint32 // counts recordings, so that values of an old one are known
 	err  error
 
 	ran     bool
-	pending *Pending // of ExecuteAsync
+	pending *device.Pending // of ExecuteAsync
 	results map[graph.ID][]byte
 }
 
-// get is a result that goes straight into the user's memory.
-type get struct {
+// dest is a result that goes straight into the user's memory, by ReadInto.
+type dest struct {
 	id  graph.ID
 	dst []byte
 }
@@ -76,7 +77,7 @@ func New(dev *device.Device) *Batch {
 		b.fail(fmt.Errorf("nil device: %w", device.ErrNoDevice))
 		return b
 	}
-	b.eng = dev.Engine()
+	b.eng = devicehook.Engine(dev)
 	b.unusable()
 	return b
 }
@@ -90,9 +91,9 @@ func (b *Batch) Device() *device.Device { return b.dev }
 func (b *Batch) Reset() {
 	clear(b.refs)
 	clear(b.bufs)
-	clear(b.gets)
+	clear(b.dsts)
 	b.g = graph.Graph{Nodes: b.g.Nodes[:0]}
-	b.refs, b.used, b.kept, b.gets = b.refs[:0], b.used[:0], b.kept[:0], b.gets[:0]
+	b.refs, b.used, b.kept, b.dsts = b.refs[:0], b.used[:0], b.kept[:0], b.dsts[:0]
 	b.gen++
 	b.ran, b.results, b.pending, b.err = false, nil, nil, nil
 	b.unusable()
@@ -187,7 +188,7 @@ func (v Value) Type() op.DType {
 }
 
 // String returns the element type and the extents of the value: f32 [3 4]. Its elements
-// are for [Batch.Read].
+// are for [Read].
 func (v Value) String() string {
 	if v.b == nil || !v.b.own(v) {
 		return "no value"
@@ -337,10 +338,13 @@ func (b *Batch) Use(buf *device.Buffer) Value {
 }
 
 func (b *Batch) buffer(buf *device.Buffer) (int32, error) {
-	if buf == nil || buf.Memory() == nil {
+	var m *engine.Buffer
+	if buf != nil {
+		m = devicehook.Memory(buf)
+	}
+	if m == nil {
 		return 0, fmt.Errorf("the buffer was not made by NewBuffer or Upload: %w", device.ErrForeign)
 	}
-	m := buf.Memory()
 	if m.Engine() != b.eng {
 		return 0, b.eng.Foreign("buffer", m.Engine())
 	}
@@ -399,21 +403,22 @@ func (b *Batch) Keep(v Value) {
 	b.kept = append(b.kept, v.id)
 }
 
-// Get records that v goes straight into dst when the batch runs. dst must have
-// as many elements as v, and share no memory with that of another Get
-// ([device.ErrOverlap]).
-func (b *Batch) Get(v Value, dst []float32) { GetInto(b, v, dst) }
-
-// GetInto is [Batch.Get] for any element type.
-func GetInto[T device.Element](b *Batch, v Value, dst []T) {
+// ReadInto records that the elements of v go into dst when the batch runs, which saves the
+// copy of [Read] and lets the caller choose the memory. dst must have as many elements as v,
+// and share no memory with the slice of another ReadInto ([device.ErrOverlap]).
+//
+//	y := make([]float32, 3)
+//	batch.ReadInto(b, b.Relu(x), y)
+//	err := b.Execute(ctx)
+func ReadInto[T device.Element](b *Batch, v Value, dst []T) {
 	if b.unusable() {
 		return
 	}
 	if err := b.fits(v, device.Holds[T](v.Type()), len(dst)); err != nil {
-		b.fail(fmt.Errorf("get: %w", err))
+		b.fail(fmt.Errorf("read into: %w", err))
 		return
 	}
-	b.gets = append(b.gets, get{v.id, engine.Bytes(dst)})
+	b.dsts = append(b.dsts, dest{v.id, engine.Bytes(dst)})
 }
 
 // fits checks that a slice of n elements can take v.
@@ -438,6 +443,7 @@ func (b *Batch) apply(o *op.Operation, a op.Attrs, in ...Value) Value {
 	if o == nil || len(in) == 0 || len(in) > op.MaxInputs {
 		return b.failOp(o, device.ErrUnsupported, nil)
 	}
+	in = given(o, in)
 	if err := a.Err(); err != nil {
 		return b.failOp(o, err, copyOf(in))
 	}
@@ -468,6 +474,16 @@ func (b *Batch) apply(o *op.Operation, a op.Attrs, in ...Value) Value {
 		}
 	}
 	return b.add(n)
+}
+
+// given returns the operands of a shaped operation without the absent ones at the end.
+func given(o *op.Operation, in []Value) []Value {
+	if o.Class() == op.Shaped {
+		for fewest, _ := o.Arity(); len(in) > fewest && in[len(in)-1] == (Value{}); {
+			in = in[:len(in)-1]
+		}
+	}
+	return in
 }
 
 // copyOf keeps the operands of calls that succeed on the stack.

@@ -44,19 +44,19 @@ func TestExecuteAndRead(t *testing.T) {
 	b := batch.New(openCPU(t))
 	x := b.Upload([]float32{1, 2, -3, 4})
 	y := b.Scale(b.Relu(x), 2)
-	if _, err := b.Read(ctx, y); !errors.Is(err, device.ErrNotExecuted) {
+	if _, err := batch.Read[float32](ctx, b, y); !errors.Is(err, device.ErrNotExecuted) {
 		t.Errorf("Read before Execute: %v", err)
 	}
 	if err := b.Execute(ctx); err != nil {
 		t.Fatal(err)
 	}
-	out, err := b.Read(ctx, y)
+	out, err := batch.Read[float32](ctx, b, y)
 	if err != nil {
 		t.Fatal(err)
 	}
 	equal(t, out, 2, 4, 0, 8)
 	b.Reset()
-	if _, err := b.Read(ctx, y); !errors.Is(err, device.ErrForeign) {
+	if _, err := batch.Read[float32](ctx, b, y); !errors.Is(err, device.ErrForeign) {
 		t.Errorf("Read of an old value: %v", err)
 	}
 }
@@ -102,17 +102,17 @@ func TestPlanReplaysWithOtherOperands(t *testing.T) {
 		t.Fatal(err)
 	}
 	in, out, sum := []float32{3, 0, 4}, make([]float32, 3), make([]float32, 1)
-	if err := p.Run(ctx, batch.Set(x, in), batch.Get(y, out), batch.Get(s, sum)); err != nil {
+	if err := p.Run(ctx, batch.BindInput(x, in), batch.BindOutput(y, out), batch.BindOutput(s, sum)); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, out, 0.6, 0, 0.8)
 	equal(t, sum, 25)
 	// In place: the result goes where the operand comes from.
-	if err := p.Run(ctx, batch.Set(x, in), batch.Get(y, in)); err != nil {
+	if err := p.Run(ctx, batch.BindInput(x, in), batch.BindOutput(y, in)); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, in, 0.6, 0, 0.8)
-	if err := p.Run(ctx, batch.Set(x, in[:2])); !errors.Is(err, device.ErrShape) {
+	if err := p.Run(ctx, batch.BindInput(x, in[:2])); !errors.Is(err, device.ErrShape) {
 		t.Errorf("short operand: %v", err)
 	}
 }
@@ -133,8 +133,8 @@ func TestStoresKeepTheirPlace(t *testing.T) {
 	if err := b.Execute(ctx); err != nil {
 		t.Fatal(err)
 	}
-	gx, _ := b.Read(ctx, x)
-	gy, _ := b.Read(ctx, y)
+	gx, _ := batch.Read[float32](ctx, b, x)
+	gy, _ := batch.Read[float32](ctx, b, y)
 	equal(t, gx, -1, -2, -3, -4)
 	equal(t, gy, -1, -2, -30, -40)
 	got := make([]float32, 4)
@@ -179,7 +179,7 @@ func TestNothingIsRecordedAfterExecute(t *testing.T) {
 	if !x.Shape().Equal(op.Shape{4}) || !errors.Is(b.Err(), device.ErrExecuted) {
 		t.Errorf("after Execute: %v, %v", x.Shape(), b.Err())
 	}
-	if out, err := b.Read(ctx, y); err != nil || out[1] != 0 {
+	if out, err := batch.Read[float32](ctx, b, y); err != nil || out[1] != 0 {
 		t.Errorf("results after a stray call: %v, %v", out, err)
 	}
 }
@@ -196,7 +196,7 @@ func TestMovingFactor(t *testing.T) {
 		if err := b.Execute(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		got, err := b.Read(t.Context(), y)
+		got, err := batch.Read[float32](t.Context(), b, y)
 		if err != nil || got[2] != -3*float32(i) {
 			t.Fatalf("times %d: %v, %v", i, got, err)
 		}

@@ -37,7 +37,7 @@ func BenchmarkRecordMatMul(b *testing.B) {
 			x = rec.Upload(w, 4, 4)
 			v = x
 		}
-		v = rec.MatMul(v, x)
+		v = rec.MatMul(v, x, batch.Value{})
 	}
 }
 
@@ -51,14 +51,14 @@ func BenchmarkReplay(b *testing.B) {
 	defer dev.Close()
 	in, out := make([]float32, 16), make([]float32, 16)
 	for name, next := range map[string]func(rec *batch.Batch, v, x batch.Value, i int) batch.Value{
-		"matmul":  func(rec *batch.Batch, v, x batch.Value, i int) batch.Value { return rec.MatMul(v, x) },
+		"matmul":  func(rec *batch.Batch, v, x batch.Value, i int) batch.Value { return rec.MatMul(v, x, batch.Value{}) },
 		"softmax": func(rec *batch.Batch, v, x batch.Value, i int) batch.Value { return rec.Softmax(v) },
 		"mixed": func(rec *batch.Batch, v, x batch.Value, i int) batch.Value {
 			switch i % 4 {
 			case 0:
 				return rec.Transpose(v)
 			case 1:
-				return rec.MatMul(v, x)
+				return rec.MatMul(v, x, batch.Value{})
 			case 2:
 				return rec.RMSNorm(v, batch.Value{})
 			}
@@ -78,7 +78,7 @@ func BenchmarkReplay(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := p.Run(ctx, batch.Set(x, in), batch.Get(v, out)); err != nil {
+				if err := p.Run(ctx, batch.BindInput(x, in), batch.BindOutput(v, out)); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -102,7 +102,7 @@ func BenchmarkCompile100(b *testing.B) {
 			case 1:
 				v = rec.Softmax(v)
 			case 2:
-				v = rec.MatMul(v, x)
+				v = rec.MatMul(v, x, batch.Value{})
 			}
 			i++
 		}
@@ -138,7 +138,7 @@ func BenchmarkAppendStep(b *testing.B) {
 		b.Fatal(err)
 	}
 	place := []int32{0}
-	bind := []batch.Binding{batch.Set(x, row), batch.Set(at, place)}
+	bind := []batch.Binding{batch.BindInput(x, row), batch.BindInput(at, place)}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		place[0] = int32(i % tokens)

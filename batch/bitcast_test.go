@@ -28,15 +28,15 @@ func TestBitcast(t *testing.T) {
 	if err := b.Execute(t.Context(), bits, exponent, back); err != nil {
 		t.Fatal(err)
 	}
-	u, err := batch.ReadAs[uint32](t.Context(), b, bits)
+	u, err := batch.Read[uint32](t.Context(), b, bits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := batch.ReadAs[int32](t.Context(), b, exponent)
+	e, err := batch.Read[int32](t.Context(), b, exponent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	y, err := b.Read(t.Context(), back)
+	y, err := batch.Read[float32](t.Context(), b, back)
 	if err != nil {
 		t.Fatal(err)
 	}

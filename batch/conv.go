@@ -71,10 +71,7 @@ func (b *Batch) conv2D(x, w, bias Value, list []window, groups int) Value {
 			x = b.Pad(x, 2+i, s.before, s.after, 0)
 		}
 	}
-	if bias.given() {
-		return b.Conv2DBias(x, w, bias, o)
-	}
-	return b.Conv2D(x, w, o)
+	return b.Conv2D(x, w, bias, o)
 }
 
 // conv3D makes the first spatial axis part of the others: its windows become images of
@@ -135,7 +132,7 @@ func (b *Batch) ConvTranspose(x, w, bias Value, opts ...op.ConvOpts) Value {
 	}
 	rows := b.Reshape(x, s[0], groups, s[1]/groups, product(s[2:]))
 	weights := b.Reshape(w, groups, s[1]/groups, product(t[1:]))
-	columns := b.MatMul(weights, rows, op.MatMulOpts{TransA: true})
+	columns := b.MatMul(weights, rows, Value{}, op.MatMulOpts{TransA: true})
 	y := b.overlapAdd(b.Reshape(columns, slices.Concat([]int{s[0], groups * t[1]}, t[2:], s[2:])...), list)
 	if bias.given() && b.err == nil {
 		y = b.Add(y, b.channels(name, y, bias))

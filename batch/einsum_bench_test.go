@@ -43,7 +43,7 @@ func BenchmarkEinsum(b *testing.B) {
 		out := device.Alloc(n)
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				if err := plan.Run(b.Context(), batch.Get(y, out)); err != nil {
+				if err := plan.Run(b.Context(), batch.BindOutput(y, out)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -30,7 +30,7 @@ func values(b *batch.Batch, v batch.Value) []float32 {
 	if err := b.Execute(ctx, v); err != nil {
 		log.Fatal(err)
 	}
-	out, err := b.Read(ctx, v)
+	out, err := batch.Read[float32](ctx, b, v)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func Example() {
 	if err := b.Execute(ctx); err != nil { // one round trip
 		log.Fatal(err)
 	}
-	out, err := b.Read(ctx, y)
+	out, err := batch.Read[float32](ctx, b, y)
 	fmt.Println(out, err)
 	// Output: [2 4 0 8] <nil>
 }
@@ -62,7 +62,7 @@ func ExampleBatch_ExecuteAsync() {
 	if err := p.Wait(ctx); err != nil {
 		log.Fatal(err)
 	}
-	out, err := b.Read(ctx, y)
+	out, err := batch.Read[float32](ctx, b, y)
 	fmt.Println(out, err)
 	// Output: [-1 -2] <nil>
 }
@@ -77,18 +77,18 @@ func ExampleBatch_Keep() {
 	if err := b.Execute(ctx); err != nil {
 		log.Fatal(err)
 	}
-	s, _ := b.Read(ctx, sum)
-	q, _ := b.Read(ctx, squares)
+	s, _ := batch.Read[float32](ctx, b, sum)
+	q, _ := batch.Read[float32](ctx, b, squares)
 	fmt.Println(s, q)
 	// Output: [25] [9 16]
 }
 
-func ExampleBatch_Get() {
+func ExampleReadInto() {
 	dev := open()
 	defer dev.Close()
 	dst := make([]float32, 2)
 	b := batch.New(dev)
-	b.Get(b.Sqrt(b.Upload([]float32{4, 9})), dst) // straight into dst
+	batch.ReadInto(b, b.Sqrt(b.Upload([]float32{4, 9})), dst) // straight into dst
 	err := b.Execute(ctx)
 	fmt.Println(dst, err)
 	// Output: [2 3] <nil>
@@ -142,7 +142,7 @@ func ExampleBatch_Cast() {
 	if err := b.Execute(ctx); err != nil {
 		log.Fatal(err)
 	}
-	out, err := batch.ReadAs[int32](ctx, b, v)
+	out, err := batch.Read[int32](ctx, b, v)
 	fmt.Println(out, err)
 	// Output: [1 -1] <nil>
 }
@@ -158,14 +158,14 @@ func ExampleBatch_Map() {
 	// Output: [0.5 -0.5]
 }
 
-func ExampleBatch_MatMulBias() {
+func ExampleBatch_MatMul() {
 	dev := open()
 	defer dev.Close()
 	b := batch.New(dev)
 	x := b.Upload([]float32{1, 2, 3, 4}, 2, 2)
 	w := b.Upload([]float32{1, 0, -1, 0, 1, -1}, 2, 3)
 	bias := b.Upload([]float32{0, 0, 4})
-	fmt.Println(values(b, b.MatMulBias(x, w, bias, op.MatMulOpts{Act: op.Relu})))
+	fmt.Println(values(b, b.MatMul(x, w, bias, op.MatMulOpts{Act: op.Relu})))
 	// Output: [1 2 1 3 4 0]
 }
 
@@ -185,8 +185,8 @@ func ExampleBatch_TopK() {
 	if err := b.Execute(ctx); err != nil {
 		log.Fatal(err)
 	}
-	v, _ := b.Read(ctx, best)
-	i, _ := batch.ReadAs[int32](ctx, b, at)
+	v, _ := batch.Read[float32](ctx, b, best)
+	i, _ := batch.Read[int32](ctx, b, at)
 	fmt.Println(v, i)
 	// Output: [5 4] [4 2]
 }
@@ -203,7 +203,7 @@ func ExampleBatch_Compile() {
 	}
 	out := make([]float32, 3)
 	for _, in := range [][]float32{{3, 0, 4}, {0, 2, 0}} {
-		if err := plan.Run(ctx, batch.Set(x, in), batch.Get(y, out)); err != nil {
+		if err := plan.Run(ctx, batch.BindInput(x, in), batch.BindOutput(y, out)); err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(out)
@@ -232,7 +232,7 @@ func ExampleBatch_Err() {
 	defer dev.Close()
 	b := batch.New(dev)
 	m := b.Upload(make([]float32, 6), 2, 3)
-	b.Relu(b.MatMul(m, m)) // Execute returns the mistake, with the line of this call
+	b.Relu(b.MatMul(m, m, batch.Value{})) // Execute returns the mistake, with the line of this call
 	err := b.Execute(ctx)
 	var oe *device.OpError
 	fmt.Println(errors.Is(err, device.ErrShape), errors.As(err, &oe), oe.Op, oe.Shapes)
@@ -249,8 +249,8 @@ func ExampleBatch_Permute() {
 	if err := b.Execute(ctx); err != nil {
 		log.Fatal(err)
 	}
-	sums, _ := b.Read(ctx, columns)
-	turned, _ := b.Read(ctx, back)
+	sums, _ := batch.Read[float32](ctx, b, columns)
+	turned, _ := batch.Read[float32](ctx, b, back)
 	fmt.Println(sums, turned)
 	// Output: [5 7 9] [3 6 2 5 1 4]
 }
@@ -274,7 +274,7 @@ func ExampleBatch_StoreAt() {
 	sums := make([]float32, 4)
 	for i := range 3 {
 		v := float32(i + 1)
-		if err := plan.Run(ctx, batch.Set(row, []float32{v, v}), batch.Set(at, []int32{int32(i)}), batch.Get(all, sums)); err != nil {
+		if err := plan.Run(ctx, batch.BindInput(row, []float32{v, v}), batch.BindInput(at, []int32{int32(i)}), batch.BindOutput(all, sums)); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/devicehook"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/internal/graph"
@@ -12,9 +13,9 @@ import (
 )
 
 // Execute runs the recording in one submission and waits. Every value that
-// nothing consumes comes back, and those of Keep and Get; naming outs instead
-// brings back only them, Keep's and Get's, and what nothing of that needs is
-// not computed. Read returns the results.
+// nothing consumes comes back, and those of Keep and ReadInto; naming outs instead
+// brings back only them, Keep's and ReadInto's, and what nothing of that needs is
+// not computed. [Read] returns the results.
 //
 // A batch is executed once; Reset it to record again.
 //
@@ -35,49 +36,29 @@ func (b *Batch) Execute(ctx context.Context, outs ...Value) error {
 
 // ExecuteAsync is Execute without waiting. The slices of the batch belong to
 // it until the Pending is done, and so does the batch itself: Read waits.
-func (b *Batch) ExecuteAsync(ctx context.Context, outs ...Value) *Pending {
+func (b *Batch) ExecuteAsync(ctx context.Context, outs ...Value) *device.Pending {
 	p, dst, err := b.prepare(ctx, outs)
 	if err != nil {
-		return &Pending{p: driver.Completed(err)}
+		return pending(driver.Completed(err), nil)
 	}
-	pend := &Pending{p: p.Start(ctx, b.refs, dst), what: b.what()}
-	b.pending = pend
+	what := b.what()
+	b.pending = pending(p.Start(ctx, b.refs, dst), func(err error) error { return explain(err, what) })
 	b.finish(dst)
-	return pend
+	return b.pending
 }
 
-// Pending is an asynchronous execution under way. It is safe for concurrent
-// use.
-type Pending struct {
-	p    *driver.Completion
-	what string // runs, "" if the error says so itself
+// pending returns the [device.Pending] of a completion whose errors explain completes; nil
+// leaves them as they are.
+func pending(c *driver.Completion, explain func(error) error) *device.Pending {
+	return devicehook.NewPending(c, explain).(*device.Pending)
 }
-
-// Done returns a channel that is closed when the execution is over.
-func (p *Pending) Done() <-chan struct{} { return p.completion().Done() }
-
-// Wait waits for the end of the execution and returns its error, or for ctx
-// and returns the error of that; the execution goes on then.
-func (p *Pending) Wait(ctx context.Context) error {
-	return explain(p.completion().Wait(ctx), p.what)
-}
-
-// completion returns what p waits for; the zero Pending is over.
-func (p *Pending) completion() *driver.Completion {
-	if p.p == nil {
-		return errNothing
-	}
-	return p.p
-}
-
-var errNothing = driver.Completed(fmt.Errorf("the Pending belongs to no execution: %w", device.ErrNotExecuted))
 
 // what names the batch in errors.
 func (b *Batch) what() string { return fmt.Sprintf("batch of %d nodes on %v", len(b.g.Nodes), b.dev) }
 
 // explain says what failed. The errors of contexts stay what they are.
 func explain(err error, what string) error {
-	if err == nil || what == "" || err == context.Canceled || err == context.DeadlineExceeded {
+	if err == nil || err == context.Canceled || err == context.DeadlineExceeded {
 		return err
 	}
 	return fmt.Errorf("%s: %w", what, err)
@@ -107,8 +88,8 @@ func (b *Batch) prepare(ctx context.Context, outs []Value) (*engine.Plan, [][]by
 	}
 	dst := make([][]byte, len(b.g.Outputs))
 	for i, id := range b.g.Outputs {
-		if i >= len(b.g.Outputs)-len(b.gets) {
-			dst[i] = b.gets[i-(len(b.g.Outputs)-len(b.gets))].dst
+		if i >= len(b.g.Outputs)-len(b.dsts) {
+			dst[i] = b.dsts[i-(len(b.g.Outputs)-len(b.dsts))].dst
 			continue
 		}
 		if dst[i], err = b.memory(id); err != nil {
@@ -122,12 +103,12 @@ func (b *Batch) prepare(ctx context.Context, outs []Value) (*engine.Plan, [][]by
 // outputs lists the outputs: named or not consumed, then kept, then those with
 // a destination of their own, which stand last.
 func (b *Batch) outputs(outs []Value) error {
-	places := make([][]byte, len(b.gets))
-	for i := range b.gets {
-		places[i] = b.gets[i].dst
+	places := make([][]byte, len(b.dsts))
+	for i := range b.dsts {
+		places[i] = b.dsts[i].dst
 	}
 	if err := distinct(places); err != nil {
-		return fmt.Errorf("get: %w", err)
+		return fmt.Errorf("read into: %w", err)
 	}
 	b.g.Outputs = b.g.Outputs[:0]
 	seen := make(map[graph.ID]bool)
@@ -138,7 +119,7 @@ func (b *Batch) outputs(outs []Value) error {
 		}
 	}
 	got := make(map[graph.ID]bool)
-	for _, g := range b.gets {
+	for _, g := range b.dsts {
 		got[g.id] = true
 	}
 	for _, v := range outs {
@@ -158,7 +139,7 @@ func (b *Batch) outputs(outs []Value) error {
 	for _, id := range b.kept {
 		put(id)
 	}
-	for _, g := range b.gets {
+	for _, g := range b.dsts {
 		b.g.Outputs = append(b.g.Outputs, g.id)
 	}
 	return nil
@@ -187,20 +168,18 @@ func (b *Batch) finish(dst [][]byte) {
 	}
 }
 
-// Read returns the elements of v, which came back with Execute. The slice is
-// the caller's; reading v again returns the same one. After ExecuteAsync it
-// waits for the end of the execution or for ctx.
+// Read returns the elements of v, which came back with Execute, as a slice of T. The slice
+// is the caller's; reading v again returns the same one. After ExecuteAsync it waits for the
+// end of the execution or for ctx.
+//
+//	y, err := batch.Read[float32](ctx, b, v)
+//
+// Slices of int64 take values of i32, u32 and bool, whose elements Read converts.
 //
 // # Errors
-//   - [device.ErrNotExecuted] before Execute, and for a value that was not kept: see Keep.
-//   - [device.ErrForeign] for a value of another batch or recording.
-//   - [device.ErrUnsupported] if v is not of float32: see [ReadAs].
-func (b *Batch) Read(ctx context.Context, v Value) ([]float32, error) {
-	return ReadAs[float32](ctx, b, v)
-}
-
-// ReadAs is [Batch.Read] for any element type.
-func ReadAs[T Number](ctx context.Context, b *Batch, v Value) ([]T, error) {
+//   - [device.ErrNotExecuted] before Execute, and for a value that was not kept: see [Batch.Keep].
+//   - [device.ErrUnsupported] if slices of T do not hold the element type of v.
+func Read[T Number](ctx context.Context, b *Batch, v Value) ([]T, error) {
 	if b.err != nil && (!b.ran || v.b == nil) {
 		return nil, b.err // v may be what came of the mistake
 	}

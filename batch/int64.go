@@ -9,9 +9,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Number is an element type of slices that [Upload], [Set] and [ReadAs] take: the element
-// types of devices, and int64. No device computes with int64. Upload and Set convert int64
-// to i32, or fail with a [RangeError]. ReadAs converts i32, u32 and bool to int64.
+// Number is an element type of slices that [Upload], [BindInput] and [Read] take: the element
+// types of devices, and int64. No device computes with int64. Upload and BindInput convert int64
+// to i32, or fail with a [RangeError]. Read converts i32, u32 and bool to int64.
 type Number interface{ device.Element | int64 }
 
 // RangeError reports an int64 that i32 cannot hold. It wraps [device.ErrUnsupported].

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/devicehook"
 	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/internal/graph"
 	"github.com/rayo-go/rayo/internal/ir"
@@ -84,17 +85,16 @@ func (b *Batch) launch(out []Value, k *device.Kernel, grid kernel.Size, params a
 		return fmt.Errorf("the kernel was not made by Device.Kernel: %w", device.ErrForeign)
 	}
 	if k.Device() != b.dev {
-		return b.eng.Foreign("kernel", k.Device().Engine())
+		return b.eng.Foreign("kernel", devicehook.Engine(k.Device()))
 	}
-	p := k.Program()
-	block, err := k.Parameters(grid, params)
+	launched, block, err := devicehook.Launch(k, grid, params)
 	if err != nil {
 		return err
 	}
+	p := launched.Program
 	if len(args) != len(p.Bindings) {
 		return fmt.Errorf("%d values for a kernel with %d buffers: %w", len(args), len(p.Bindings), device.ErrShape)
 	}
-	launched := k.Launched(grid)
 	var in []graph.ID
 	for i := range args {
 		id, array, err := b.argument(&args[i], p, i)
@@ -150,7 +150,7 @@ func (b *Batch) argument(a *Arg, p *ir.Program, i int) (graph.ID, graph.Array, e
 	if err != nil {
 		return 0, array, err
 	}
-	if err := device.Fits(p, i, array.Type, n); err != nil {
+	if err := devicehook.Fits(p, i, array.Type, n); err != nil {
 		return 0, array, err
 	}
 	if a.use == argOut {

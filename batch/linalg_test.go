@@ -17,7 +17,7 @@ func ExampleBatch_Solve() {
 	b := batch.New(dev)
 	x := b.Solve(b.Upload([]float32{2, 1, 1, 3}, 2, 2), b.Upload([]float32{3, 5}))
 	_ = b.Execute(ctx)
-	y, _ := b.Read(ctx, x)
+	y, _ := batch.Read[float32](ctx, b, x)
 	fmt.Printf("%.3f\n", y)
 	// Output: [0.800 1.400]
 }
@@ -29,7 +29,7 @@ func ExampleBatch_Lstsq() {
 	// The line y = c + d·x through (0, 1), (1, 3) and (2, 5).
 	line := b.Lstsq(b.Upload([]float32{1, 0, 1, 1, 1, 2}, 3, 2), b.Upload([]float32{1, 3, 5}))
 	_ = b.Execute(ctx)
-	y, _ := b.Read(ctx, line)
+	y, _ := batch.Read[float32](ctx, b, line)
 	fmt.Printf("%.3f\n", y)
 	// Output: [1.000 2.000]
 }
@@ -40,7 +40,7 @@ func ExampleBatch_Eigh() {
 	b := batch.New(dev)
 	w, _ := b.Eigh(b.Upload([]float32{2, 1, 1, 2}, 2, 2))
 	_ = b.Execute(ctx)
-	y, _ := b.Read(ctx, w)
+	y, _ := batch.Read[float32](ctx, b, w)
 	fmt.Printf("%.3f\n", y)
 	// Output: [1.000 3.000]
 }
@@ -105,7 +105,7 @@ func TestLinearAlgebra(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		got, err := b.Read(ctx, x)
+		got, err := batch.Read[float32](ctx, b, x)
 		if err != nil || !x.Shape().Equal(c.shape) {
 			t.Errorf("%s: %v, shape %v, want %v", name, err, x.Shape(), c.shape)
 			continue

@@ -20,18 +20,18 @@ func TestOneBindingForEachValue(t *testing.T) {
 	x := b.Upload([]float32{1, 2})
 	y, z := b.Neg(x), b.Exp(x)
 	own := make([]float32, 2)
-	b.Get(z, own)
+	batch.ReadInto(b, z, own)
 	p, err := b.Compile(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	one, two := []float32{3, 4}, []float32{5, 6}
 	for name, bind := range map[string][]batch.Binding{
-		"two Sets of one value":              {batch.Set(x, one), batch.Get(y, two), batch.Set(x, one)},
-		"two Gets of one value":              {batch.Get(y, one), batch.Get(y, two)},
-		"two Gets into one slice":            {batch.Get(y, one), batch.Get(z, one)},
-		"two Gets into overlapping slices":   {batch.Get(y, two[:2]), batch.Get(z, two[:2])},
-		"a Get into the slice of a recorded": {batch.Get(y, own)},
+		"two inputs bound to one value":                       {batch.BindInput(x, one), batch.BindOutput(y, two), batch.BindInput(x, one)},
+		"two outputs bound to one value":                      {batch.BindOutput(y, one), batch.BindOutput(y, two)},
+		"two outputs bound to one slice":                      {batch.BindOutput(y, one), batch.BindOutput(z, one)},
+		"two outputs bound to overlapping slices":             {batch.BindOutput(y, two[:2]), batch.BindOutput(z, two[:2])},
+		"an output bound to the slice of a recorded ReadInto": {batch.BindOutput(y, own)},
 	} {
 		if err := p.Run(ctx, bind...); !errors.Is(err, device.ErrOverlap) {
 			t.Errorf("%s: %v, want ErrOverlap", name, err)
@@ -41,13 +41,13 @@ func TestOneBindingForEachValue(t *testing.T) {
 		}
 	}
 	// An operand may be where a result goes.
-	if err := p.Run(ctx, batch.Set(x, one), batch.Get(y, one), batch.Get(z, two)); err != nil || one[0] != -3 || one[1] != -4 {
+	if err := p.Run(ctx, batch.BindInput(x, one), batch.BindOutput(y, one), batch.BindOutput(z, two)); err != nil || one[0] != -3 || one[1] != -4 {
 		t.Errorf("in place: %v, %v", one, err)
 	}
 	b = batch.New(dev)
 	x = b.Upload([]float32{1, 2})
-	b.Get(b.Neg(x), own)
-	b.Get(b.Exp(x), own)
+	batch.ReadInto(b, b.Neg(x), own)
+	batch.ReadInto(b, b.Exp(x), own)
 	if err := b.Execute(ctx); !errors.Is(err, device.ErrOverlap) {
 		t.Errorf("two recorded Gets into one slice: %v, want ErrOverlap", err)
 	}
@@ -63,22 +63,22 @@ func TestReadSaysWhyThereIsNothing(t *testing.T) {
 	if err := b.Execute(ctx); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.Read(ctx, y)
+	_, err := batch.Read[float32](ctx, b, y)
 	if !errors.Is(err, device.ErrNotExecuted) || !strings.Contains(err.Error(), "not kept") || strings.Contains(err.Error(), "not executed") {
 		t.Errorf("a value that another consumed: %v", err)
 	}
 	late := b.Relu(z)
-	if _, err := b.Read(ctx, late); !errors.Is(err, device.ErrExecuted) {
+	if _, err := batch.Read[float32](ctx, b, late); !errors.Is(err, device.ErrExecuted) {
 		t.Errorf("a value recorded after Execute: %v", err)
 	}
-	if _, err := b.Read(ctx, z); err != nil {
+	if _, err := batch.Read[float32](ctx, b, z); err != nil {
 		t.Errorf("a result after that mistake: %v", err)
 	}
 }
 
 // TestZeroValuesReturnErrors calls every method of zero values with zero arguments.
 func TestZeroValuesReturnErrors(t *testing.T) {
-	for _, v := range []any{new(batch.Batch), batch.New(new(device.Device)), new(batch.Plan), new(batch.Pending), new(batch.Profile),
+	for _, v := range []any{new(batch.Batch), batch.New(new(device.Device)), new(batch.Plan), new(device.Pending), new(batch.Profile),
 		new(batch.Baseline), batch.Value{}} {
 		r := reflect.ValueOf(v)
 		for i := range r.NumMethod() {
@@ -114,14 +114,14 @@ func TestZeroValuesReturnErrors(t *testing.T) {
 			}()
 		}
 	}
-	if _, err := batch.ReadAs[int32](t.Context(), new(batch.Batch), batch.Value{}); err == nil {
-		t.Error("ReadAs of a zero Batch returns no error")
+	if _, err := batch.Read[int32](t.Context(), new(batch.Batch), batch.Value{}); err == nil {
+		t.Error("Read of a zero Batch returns no error")
 	}
 	if v := batch.Upload(new(batch.Batch), []int32{1}); v.Shape() != nil {
 		t.Error("Upload to a zero Batch gives a value")
 	}
 	select {
-	case <-new(batch.Pending).Done():
+	case <-new(device.Pending).Done():
 	default:
 		t.Error("a zero Pending is never done")
 	}

@@ -55,7 +55,7 @@ func BenchmarkNetworks(b *testing.B) {
 				b.Log(plan)
 			}
 			for b.Loop() {
-				if err := plan.Run(b.Context(), batch.Get(y, out)); err != nil {
+				if err := plan.Run(b.Context(), batch.BindOutput(y, out)); err != nil {
 					b.Fatal(err)
 				}
 			}

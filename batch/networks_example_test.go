@@ -22,8 +22,8 @@ func ExampleBatch_MaxPool() {
 	if err := b.Execute(ctx, y, at); err != nil {
 		log.Fatal(err)
 	}
-	values, _ := b.Read(ctx, y)
-	places, _ := batch.ReadAs[int32](ctx, b, at)
+	values, _ := batch.Read[float32](ctx, b, y)
+	places, _ := batch.Read[int32](ctx, b, at)
 	fmt.Println(values, places)
 	// Output: [8 6 9 2] [4 6 13 10]
 }
@@ -109,7 +109,7 @@ func ExampleBatch_Quantize() {
 	if err := b.Execute(ctx, q); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(batch.ReadAs[int32](ctx, b, q))
+	fmt.Println(batch.Read[int32](ctx, b, q))
 	// Output: [64 -127 127 64] <nil>
 }
 

@@ -1056,11 +1056,6 @@ func (r *Batch) Sum(x Value, along ...op.Along) Value {
 	return r.reduce(op.Sum, op.Attrs{}, along, x)
 }
 
-// SumRows records [Batch.Sum] along rows: [... n] gives [...].
-func (r *Batch) SumRows(x Value) Value {
-	return r.apply(op.Sum, op.Attrs{}.Rows(), x)
-}
-
 // Prod records the product: Π x.
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. IEEE
@@ -1078,11 +1073,6 @@ func (r *Batch) Prod(x Value, along ...op.Along) Value {
 	return r.reduce(op.Prod, op.Attrs{}, along, x)
 }
 
-// ProdRows records [Batch.Prod] along rows: [... n] gives [...].
-func (r *Batch) ProdRows(x Value) Value {
-	return r.apply(op.Prod, op.Attrs{}.Rows(), x)
-}
-
 // Dot records the sum of the products: Σ x * y.
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. IEEE
@@ -1096,11 +1086,6 @@ func (r *Batch) ProdRows(x Value) Value {
 // the shape, or are extents of 1 with KeepDims.
 func (r *Batch) Dot(x, y Value, along ...op.Along) Value {
 	return r.reduce(op.Dot, op.Attrs{}, along, x, y)
-}
-
-// DotRows records [Batch.Dot] along rows: [... n] gives [...].
-func (r *Batch) DotRows(x, y Value) Value {
-	return r.apply(op.Dot, op.Attrs{}.Rows(), x, y)
 }
 
 // Mean records the arithmetic mean: Σ x / n.
@@ -1118,11 +1103,6 @@ func (r *Batch) Mean(x Value, along ...op.Along) Value {
 	return r.reduce(op.Mean, op.Attrs{}, along, x)
 }
 
-// MeanRows records [Batch.Mean] along rows: [... n] gives [...].
-func (r *Batch) MeanRows(x Value) Value {
-	return r.apply(op.Mean, op.Attrs{}.Rows(), x)
-}
-
 // Var records the variance: Σ (x - mean(x))² / max(n - ddof, 0).
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN of
@@ -1136,11 +1116,6 @@ func (r *Batch) MeanRows(x Value) Value {
 // Along of the options reduces along some axes.
 func (r *Batch) Var(x Value, opts ...op.VarOpts) Value {
 	return r.reduce(op.Var, op.AttrsOf(opts), op.AlongOf(opts), x)
-}
-
-// VarRows records [Batch.Var] along rows: [... n] gives [...].
-func (r *Batch) VarRows(x Value, opts ...op.VarOpts) Value {
-	return r.apply(op.Var, op.AttrsOf(opts).Rows(), x)
 }
 
 // Min records the least element: min x.
@@ -1158,11 +1133,6 @@ func (r *Batch) Min(x Value, along ...op.Along) Value {
 	return r.reduce(op.Min, op.Attrs{}, along, x)
 }
 
-// MinRows records [Batch.Min] along rows: [... n] gives [...].
-func (r *Batch) MinRows(x Value) Value {
-	return r.apply(op.Min, op.Attrs{}.Rows(), x)
-}
-
 // Max records the greatest element: max x.
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN if
@@ -1176,11 +1146,6 @@ func (r *Batch) MinRows(x Value) Value {
 // shape, or are extents of 1 with KeepDims.
 func (r *Batch) Max(x Value, along ...op.Along) Value {
 	return r.reduce(op.Max, op.Attrs{}, along, x)
-}
-
-// MaxRows records [Batch.Max] along rows: [... n] gives [...].
-func (r *Batch) MaxRows(x Value) Value {
-	return r.apply(op.Max, op.Attrs{}.Rows(), x)
 }
 
 // ArgMin records the index of the least element: the least i with x[i] = min x.
@@ -1199,11 +1164,6 @@ func (r *Batch) ArgMin(x Value, along ...op.Along) Value {
 	return r.reduce(op.ArgMin, op.Attrs{}, along, x)
 }
 
-// ArgMinRows records [Batch.ArgMin] along rows: [... n] gives [...].
-func (r *Batch) ArgMinRows(x Value) Value {
-	return r.apply(op.ArgMin, op.Attrs{}.Rows(), x)
-}
-
 // ArgMax records the index of the greatest element: the least i with x[i] = max x.
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. The
@@ -1220,11 +1180,6 @@ func (r *Batch) ArgMax(x Value, along ...op.Along) Value {
 	return r.reduce(op.ArgMax, op.Attrs{}, along, x)
 }
 
-// ArgMaxRows records [Batch.ArgMax] along rows: [... n] gives [...].
-func (r *Batch) ArgMaxRows(x Value) Value {
-	return r.apply(op.ArgMax, op.Attrs{}.Rows(), x)
-}
-
 // NormL1 records the sum of the magnitudes: Σ |x|.
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN if
@@ -1238,11 +1193,6 @@ func (r *Batch) ArgMaxRows(x Value) Value {
 // the shape, or are extents of 1 with KeepDims.
 func (r *Batch) NormL1(x Value, along ...op.Along) Value {
 	return r.reduce(op.NormL1, op.Attrs{}, along, x)
-}
-
-// NormL1Rows records [Batch.NormL1] along rows: [... n] gives [...].
-func (r *Batch) NormL1Rows(x Value) Value {
-	return r.apply(op.NormL1, op.Attrs{}.Rows(), x)
 }
 
 // NormL2 records the Euclidean length: sqrt(Σ x²).
@@ -1262,11 +1212,6 @@ func (r *Batch) NormL2(x Value, along ...op.Along) Value {
 	return r.reduce(op.NormL2, op.Attrs{}, along, x)
 }
 
-// NormL2Rows records [Batch.NormL2] along rows: [... n] gives [...].
-func (r *Batch) NormL2Rows(x Value) Value {
-	return r.apply(op.NormL2, op.Attrs{}.Rows(), x)
-}
-
 // NormLinf records the greatest magnitude: max |x|.
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN if
@@ -1280,11 +1225,6 @@ func (r *Batch) NormL2Rows(x Value) Value {
 // the shape, or are extents of 1 with KeepDims.
 func (r *Batch) NormLinf(x Value, along ...op.Along) Value {
 	return r.reduce(op.NormLinf, op.Attrs{}, along, x)
-}
-
-// NormLinfRows records [Batch.NormLinf] along rows: [... n] gives [...].
-func (r *Batch) NormLinfRows(x Value) Value {
-	return r.apply(op.NormLinf, op.Attrs{}.Rows(), x)
 }
 
 // LogSumExp records the logarithm of the sum of the exponentials, without their
@@ -1303,11 +1243,6 @@ func (r *Batch) LogSumExp(x Value, along ...op.Along) Value {
 	return r.reduce(op.LogSumExp, op.Attrs{}, along, x)
 }
 
-// LogSumExpRows records [Batch.LogSumExp] along rows: [... n] gives [...].
-func (r *Batch) LogSumExpRows(x Value) Value {
-	return r.apply(op.LogSumExp, op.Attrs{}.Rows(), x)
-}
-
 // Any records whether an element is not 0: ∃ x != 0.
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN is
@@ -1321,11 +1256,6 @@ func (r *Batch) LogSumExpRows(x Value) Value {
 // shape, or are extents of 1 with KeepDims.
 func (r *Batch) Any(x Value, along ...op.Along) Value {
 	return r.reduce(op.Any, op.Attrs{}, along, x)
-}
-
-// AnyRows records [Batch.Any] along rows: [... n] gives [...].
-func (r *Batch) AnyRows(x Value) Value {
-	return r.apply(op.Any, op.Attrs{}.Rows(), x)
 }
 
 // All records whether no element is 0: ∀ x != 0.
@@ -1343,11 +1273,6 @@ func (r *Batch) All(x Value, along ...op.Along) Value {
 	return r.reduce(op.All, op.Attrs{}, along, x)
 }
 
-// AllRows records [Batch.All] along rows: [... n] gives [...].
-func (r *Batch) AllRows(x Value) Value {
-	return r.apply(op.All, op.Attrs{}.Rows(), x)
-}
-
 // CountNonzero records how many elements are not 0: Σ [x != 0].
 //
 // Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN is
@@ -1361,11 +1286,6 @@ func (r *Batch) AllRows(x Value) Value {
 // of the shape, or are extents of 1 with KeepDims.
 func (r *Batch) CountNonzero(x Value, along ...op.Along) Value {
 	return r.reduce(op.CountNonzero, op.Attrs{}, along, x)
-}
-
-// CountNonzeroRows records [Batch.CountNonzero] along rows: [... n] gives [...].
-func (r *Batch) CountNonzeroRows(x Value) Value {
-	return r.apply(op.CountNonzero, op.Attrs{}.Rows(), x)
 }
 
 // Cumsum records the running sums: of each element and those before it: Σ_{i ≤ j}
@@ -1529,13 +1449,10 @@ func (r *Batch) RMSNorm(x, gamma Value, opts ...op.NormOpts) Value {
 // # Accuracy
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
-func (r *Batch) Attention(q, k, v Value, opts ...op.AttentionOpts) Value {
-	return r.apply(op.Attention, op.AttrsOf(opts), q, k, v)
-}
-
-// AttentionAt is [Batch.Attention] with lengths.
-func (r *Batch) AttentionAt(q, k, v, lengths Value, opts ...op.AttentionOpts) Value {
-	return r.apply(op.Attention, op.AttrsOf(opts), q, k, v, lengths)
+//
+// The zero AttentionInputs stands for absent lengths, mask and table.
+func (r *Batch) Attention(q, k, v Value, in AttentionInputs, opts ...op.AttentionOpts) Value {
+	return r.apply(op.Attention, op.AttrsOf(opts), q, k, v, in.Lengths, in.Mask, in.Table)
 }
 
 // Cholesky records the lower triangular L with A = L·Lᵀ of symmetric positive
@@ -1564,12 +1481,9 @@ func (r *Batch) Cholesky(a Value) Value {
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
-func (r *Batch) Conv2D(x, w Value, opts ...op.Conv2DOpts) Value {
-	return r.apply(op.Conv2D, op.AttrsOf(opts), x, w)
-}
-
-// Conv2DBias is [Batch.Conv2D] with bias.
-func (r *Batch) Conv2DBias(x, w, bias Value, opts ...op.Conv2DOpts) Value {
+//
+// The zero Value stands for absent bias.
+func (r *Batch) Conv2D(x, w, bias Value, opts ...op.Conv2DOpts) Value {
 	return r.apply(op.Conv2D, op.AttrsOf(opts), x, w, bias)
 }
 
@@ -1585,12 +1499,9 @@ func (r *Batch) Conv2DBias(x, w, bias Value, opts ...op.Conv2DOpts) Value {
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
-func (r *Batch) MatMul(a, b Value, opts ...op.MatMulOpts) Value {
-	return r.product(op.MatMul, op.AttrsOf(opts), a, b)
-}
-
-// MatMulBias is [Batch.MatMul] with bias.
-func (r *Batch) MatMulBias(a, b, bias Value, opts ...op.MatMulOpts) Value {
+//
+// The zero Value stands for absent bias.
+func (r *Batch) MatMul(a, b, bias Value, opts ...op.MatMulOpts) Value {
 	return r.product(op.MatMul, op.AttrsOf(opts), a, b, bias)
 }
 
@@ -1636,12 +1547,9 @@ func (r *Batch) MatMulExperts(a, w, ids Value, opts ...op.MatMulExpertsOpts) Val
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
-func (r *Batch) MatMulQ(a, w Value, opts ...op.MatMulQOpts) Value {
-	return r.apply(op.MatMulQ, op.AttrsOf(opts), a, w)
-}
-
-// MatMulQBias is [Batch.MatMulQ] with bias.
-func (r *Batch) MatMulQBias(a, w, bias Value, opts ...op.MatMulQOpts) Value {
+//
+// The zero Value stands for absent bias.
+func (r *Batch) MatMulQ(a, w, bias Value, opts ...op.MatMulQOpts) Value {
 	return r.apply(op.MatMulQ, op.AttrsOf(opts), a, w, bias)
 }
 
@@ -1658,13 +1566,10 @@ func (r *Batch) MatMulQBias(a, w, bias Value, opts ...op.MatMulQOpts) Value {
 // # Accuracy
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
-func (r *Batch) Rope(x Value, opts ...op.RopeOpts) Value {
-	return r.apply(op.Rope, op.AttrsOf(opts), x)
-}
-
-// RopeAt is [Batch.Rope] with positions.
-func (r *Batch) RopeAt(x, positions Value, opts ...op.RopeOpts) Value {
-	return r.apply(op.Rope, op.AttrsOf(opts), x, positions)
+//
+// The zero RopeInputs stands for absent positions and frequencies.
+func (r *Batch) Rope(x Value, in RopeInputs, opts ...op.RopeOpts) Value {
+	return r.apply(op.Rope, op.AttrsOf(opts), x, in.Positions, in.Frequencies)
 }
 
 // Transpose records the last two axes exchanged: x[..., j, i].

@@ -30,27 +30,27 @@ func TestOptionalOperandsTellOperationsApart(t *testing.T) {
 		"matmul": {func(b *batch.Batch) batch.Value { return b.Upload([]float32{10, 20}) },
 			func(b *batch.Batch, bias batch.Value) (batch.Value, batch.Value) {
 				x, w := b.Upload(twos(3), 1, 3), b.Upload(twos(6), 3, 2)
-				return b.MatMulBias(x, w, bias), b.MatMul(x, w)
+				return b.MatMul(x, w, bias), b.MatMul(x, w, batch.Value{})
 			}},
 		"matmul, resident": {func(b *batch.Batch) batch.Value { return b.Use(resident) },
 			func(b *batch.Batch, bias batch.Value) (batch.Value, batch.Value) {
 				x, w := b.Upload(twos(3), 1, 3), b.Upload(twos(6), 3, 2)
-				return b.MatMulBias(x, w, bias), b.MatMul(x, w)
+				return b.MatMul(x, w, bias), b.MatMul(x, w, batch.Value{})
 			}},
 		"matmul_q": {func(b *batch.Batch) batch.Value { return b.Upload([]float32{10, 20}) },
 			func(b *batch.Batch, bias batch.Value) (batch.Value, batch.Value) {
 				x, w := b.Upload(twos(32), 1, 32), b.UploadBlocks(weights, op.Q8_0, 2, 32)
-				return b.MatMulQBias(x, w, bias), b.MatMulQ(x, w)
+				return b.MatMulQ(x, w, bias), b.MatMulQ(x, w, batch.Value{})
 			}},
 		"conv2d": {func(b *batch.Batch) batch.Value { return b.Upload([]float32{10, 20}) },
 			func(b *batch.Batch, bias batch.Value) (batch.Value, batch.Value) {
 				x, w := b.Upload(twos(9), 1, 1, 3, 3), b.Upload(twos(8), 2, 1, 2, 2)
-				return b.Conv2DBias(x, w, bias), b.Conv2D(x, w)
+				return b.Conv2D(x, w, bias), b.Conv2D(x, w, batch.Value{})
 			}},
 		"rope": {func(b *batch.Batch) batch.Value { return batch.Upload(b, []int32{7, 3}) },
 			func(b *batch.Batch, at batch.Value) (batch.Value, batch.Value) {
 				x := b.Upload(twos(8), 2, 1, 4)
-				return b.RopeAt(x, at), b.Rope(x)
+				return b.Rope(x, batch.RopeInputs{Positions: at}), b.Rope(x, batch.RopeInputs{})
 			}},
 		"layer_norm": {func(b *batch.Batch) batch.Value { return b.Upload([]float32{10, 20}) },
 			func(b *batch.Batch, gamma batch.Value) (batch.Value, batch.Value) {
@@ -75,7 +75,7 @@ func TestOptionalOperandsTellOperationsApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		for k, v := range []batch.Value{v, w} {
-			if got, err := b.Read(t.Context(), v); err != nil || !slices.EqualFunc(got, want[k], near) {
+			if got, err := batch.Read[float32](t.Context(), b, v); err != nil || !slices.EqualFunc(got, want[k], near) {
 				t.Errorf("%s: result %d is %v, %v, want %v", name, k, got, err, want[k])
 			}
 		}
@@ -90,7 +90,7 @@ func result(t *testing.T, b *batch.Batch, v batch.Value) []float32 {
 	if err := b.Execute(t.Context(), v); err != nil {
 		t.Fatal(err)
 	}
-	x, err := b.Read(t.Context(), v)
+	x, err := batch.Read[float32](t.Context(), b, v)
 	if err != nil {
 		t.Fatal(err)
 	}

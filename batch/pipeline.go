@@ -314,7 +314,7 @@ func (p *flow) close() {
 }
 
 // submit begins the computation of a chunk.
-func (c *chunkPlan) submit(ctx context.Context, p *flow, in, out []byte) *Pending {
+func (c *chunkPlan) submit(ctx context.Context, p *flow, in, out []byte) *device.Pending {
 	bind := make([]Binding, 1, 2)
 	bind[0] = Binding{v: c.x, data: in, typ: p.in, set: true}
 	if c.y != (Value{}) {

@@ -40,7 +40,7 @@ type chunk struct {
 	got          int // bytes read
 	rows, trial  int
 	plan         *chunkPlan
-	pend         *Pending
+	pend         *device.Pending
 }
 
 // results returns the results of a run over what read delivers.

@@ -13,7 +13,7 @@ import (
 //	pos := batch.Upload(b, []int32{0})
 //	b.StoreAt(cache, 0, pos, row)
 //	plan, err := b.Compile(ctx)
-//	err = plan.Run(ctx, batch.Set(pos, []int32{17}))
+//	err = plan.Run(ctx, batch.BindInput(pos, []int32{17}))
 
 // SliceAt returns n elements of one axis of x, starting at the index at, which is one i32
 // operand. If fewer than n elements follow, or at is below 0, it starts at the nearest

@@ -34,7 +34,7 @@ type planOut struct {
 	id    graph.ID
 	typ   op.DType
 	bytes int
-	dst   []byte // of a recorded Get
+	dst   []byte // of a recorded ReadInto
 }
 
 // planRun is what one run binds.
@@ -46,8 +46,9 @@ type planRun struct {
 }
 
 // Compile makes a plan of the recording, which holds memory of the device for
-// temporaries until it is closed. The outputs are those of Execute. The slices of Upload and Get, if a run binds no others, and the buffers of
-// Use and Store are used by every run.
+// temporaries until it is closed. The outputs are those of Execute. The slices
+// of Upload and ReadInto, if a run binds no others, and the buffers of Use and Store are
+// used by every run.
 func (b *Batch) Compile(ctx context.Context, outs ...Value) (*Plan, error) {
 	if b.unusable() {
 		return nil, b.err
@@ -69,8 +70,8 @@ func (b *Batch) Compile(ctx context.Context, outs ...Value) (*Plan, error) {
 		n := &b.g.Nodes[id]
 		size, _ := n.Shape.Size()
 		o := planOut{id: id, typ: n.Type, bytes: size * n.Type.Size()}
-		if at := i - (len(b.g.Outputs) - len(b.gets)); at >= 0 {
-			o.dst = b.gets[at].dst
+		if at := i - (len(b.g.Outputs) - len(b.dsts)); at >= 0 {
+			o.dst = b.dsts[at].dst
 		}
 		k.outs = append(k.outs, o)
 	}
@@ -93,8 +94,8 @@ func (p *Plan) Close() error {
 // errNoPlan is the error of the zero Plan.
 var errNoPlan = fmt.Errorf("the plan was not made by Compile: %w", device.ErrNotExecuted)
 
-// Binding gives a run of a plan an operand or a place for a result: see [Set]
-// and [Get].
+// Binding gives a run of a plan an operand or a place for a result: see
+// [BindInput] and [BindOutput].
 type Binding struct {
 	v    Value
 	data []byte
@@ -103,20 +104,20 @@ type Binding struct {
 	err  error // of the slice
 }
 
-// Set binds a slice to a value that was recorded with Upload, for one run. Elements of
+// BindInput binds a slice to a value that was recorded with Upload, for one run. Elements of
 // int64 become i32 as in [Upload]; the run returns the [RangeError].
-func Set[T Number](v Value, data []T) Binding {
+func BindInput[T Number](v Value, data []T) Binding {
 	raw, t, err := elements(data)
 	return Binding{v, raw, t, true, err}
 }
 
-// Get binds a slice to an output, for one run.
-func Get[T device.Element](v Value, dst []T) Binding {
+// BindOutput binds a slice to an output, for one run: the result goes into dst.
+func BindOutput[T device.Element](v Value, dst []T) Binding {
 	return Binding{v, engine.Bytes(dst), device.TypeOf[T](), false, nil}
 }
 
-// Run runs the plan once and waits. Results that no Get asks for, here or in
-// the recording, are dropped.
+// Run runs the plan once and waits. Results for which there is no BindOutput
+// here and no ReadInto in the recording are dropped.
 //
 // # Errors
 //   - [device.ErrForeign] for a binding to a value that is not an operand or output of the plan.
@@ -147,21 +148,21 @@ func (p *Plan) Run(ctx context.Context, bind ...Binding) error {
 // Start the next run before waiting for the last: RunAsync and Wait by turns take longer than Run, because another
 // goroutine waits for the device and has to wake this one. On an H100 an MLP of one row takes 67 µs by
 // Run, 86 µs by turns, and 55 µs with 64 runs under way.
-func (p *Plan) RunAsync(ctx context.Context, bind ...Binding) *Pending {
+func (p *Plan) RunAsync(ctx context.Context, bind ...Binding) *device.Pending {
 	if p.p == nil {
-		return &Pending{p: driver.Completed(errNoPlan)}
+		return pending(driver.Completed(errNoPlan), nil)
 	}
 	r := p.run()
 	if err := p.bind(r, bind); err != nil {
 		p.free(r)
-		return &Pending{p: driver.Completed(p.explain(err))}
+		return pending(driver.Completed(p.explain(err)), nil)
 	}
 	// Spare results may still be written after this run is given back, and by
 	// another run at the same time; nobody reads them.
 	pend := p.p.Start(ctx, r.refs, r.outs)
 	r.spare = nil
 	p.free(r)
-	return &Pending{p: pend, what: "plan on " + p.name}
+	return pending(pend, p.explain)
 }
 
 func (p *Plan) explain(err error) error { return explain(err, "plan on "+p.name) }

@@ -17,12 +17,12 @@ func TestProfileAccountsForEveryStep(t *testing.T) {
 	n := 64
 	x := b.Upload(make([]float32, n*n), n, n)
 	odd := op.Unary("od\"d\n", func(x op.Expr) op.Expr { return x.Exp() })
-	y := b.Softmax(b.Add(b.MatMul(x, x), b.Map(odd, x)))
+	y := b.Softmax(b.Add(b.MatMul(x, x, batch.Value{}), b.Map(odd, x)))
 	p, err := b.Profile(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Read(ctx, y); err != nil {
+	if _, err := batch.Read[float32](ctx, b, y); err != nil {
 		t.Error(err)
 	}
 	share, flops := 0.0, 0.0

@@ -37,11 +37,11 @@ func ExampleBatch_MatMulQ() {
 	x := make([]float32, 32)
 	x[0], x[31] = 10, -4
 	b := batch.New(dev)
-	y := b.MatMulQ(b.Upload(x, 1, 32), b.Use(w))
+	y := b.MatMulQ(b.Upload(x, 1, 32), b.Use(w), batch.Value{})
 	if err := b.Execute(ctx); err != nil {
 		log.Fatal(err)
 	}
-	out, err := b.Read(ctx, y)
+	out, err := batch.Read[float32](ctx, b, y)
 	if err != nil {
 		log.Fatal(err)
 	}

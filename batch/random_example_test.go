@@ -35,7 +35,7 @@ func ExampleBatch_Uniform() {
 	defer plan.Close()
 	out := make([]float32, 3)
 	for _, k := range op.Key(42).Split(2) {
-		if err := plan.Run(ctx, batch.Set(key, k[:]), batch.Get(u, out)); err != nil {
+		if err := plan.Run(ctx, batch.BindInput(key, k[:]), batch.BindOutput(u, out)); err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(out)

@@ -15,10 +15,10 @@ func TestArange(t *testing.T) {
 	b := batch.New(dev)
 	f := make([]float32, 4)
 	i, u, none := make([]int32, 4), make([]uint32, 4), []float32{}
-	batch.GetInto(b, b.Arange(b.Const(0.5), b.Const(-0.25), 4), f)
-	batch.GetInto(b, b.Arange(batch.Upload(b, []int32{5}), batch.Upload(b, []int32{-3}), 4), i)
-	batch.GetInto(b, b.Arange(batch.Upload(b, []uint32{1<<32 - 2}, 1), batch.Upload(b, []uint32{1}, 1), 4), u)
-	batch.GetInto(b, b.Arange(b.Const(0), b.Const(1), 0), none)
+	batch.ReadInto(b, b.Arange(b.Const(0.5), b.Const(-0.25), 4), f)
+	batch.ReadInto(b, b.Arange(batch.Upload(b, []int32{5}), batch.Upload(b, []int32{-3}), 4), i)
+	batch.ReadInto(b, b.Arange(batch.Upload(b, []uint32{1<<32 - 2}, 1), batch.Upload(b, []uint32{1}, 1), 4), u)
+	batch.ReadInto(b, b.Arange(b.Const(0), b.Const(1), 0), none)
 	if err := b.Execute(ctx); err != nil {
 		t.Fatal(err)
 	}

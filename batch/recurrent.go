@@ -96,7 +96,7 @@ func (b *Batch) LSTM(x, w, r, bias, h, c, peephole Value, opts ...op.RecurrentOp
 
 // gate returns x + h·wᵀ.
 func (b *Batch) gate(x, h, w Value) Value {
-	return b.Add(x, b.MatMul(h, w, op.MatMulOpts{TransB: true}))
+	return b.Add(x, b.MatMul(h, w, Value{}, op.MatMulOpts{TransB: true}))
 }
 
 // row returns element i of the first axis.
@@ -113,7 +113,7 @@ func (b *Batch) biasAfter(k *recurrence, direction int) func(h, w Value) Value {
 		bias = b.Slice(b.row(k.bias, direction), 0, 5*k.width, 6*k.width, 1)
 	}
 	return func(h, w Value) Value {
-		y := b.MatMul(h, w, op.MatMulOpts{TransB: true})
+		y := b.MatMul(h, w, Value{}, op.MatMulOpts{TransB: true})
 		if bias.given() {
 			y = b.Add(y, bias)
 		}
@@ -200,7 +200,7 @@ func (b *Batch) recurs(k *recurrence, opts []op.RecurrentOpts) bool {
 
 // direction records the steps of one direction over x [t n i].
 func (b *Batch) direction(k *recurrence, x Value, d int, next cell) (y, h, c Value) {
-	x = b.MatMul(x, b.row(k.w, d), op.MatMulOpts{TransB: true})
+	x = b.MatMul(x, b.row(k.w, d), Value{}, op.MatMulOpts{TransB: true})
 	if k.bias.given() {
 		x = b.Add(x, b.before(k, d))
 	}

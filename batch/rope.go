@@ -1,8 +1,6 @@
 package batch
 
-import "github.com/rayo-go/rayo/op"
-
-// RopeInputs are the operands of [Batch.RopeWith] besides the elements. The zero Value
+// RopeInputs are the operands of [Batch.Rope] besides the elements. The zero Value
 // stands for an absent one.
 type RopeInputs struct {
 	// Positions, of i32, is [t]: where each row stands.
@@ -11,13 +9,4 @@ type RopeInputs struct {
 	// pair, in place of the powers of Theta. Models whose context was extended have such
 	// frequencies.
 	Frequencies Value
-}
-
-// RopeWith is [Batch.Rope] with positions, or with frequencies that are no powers.
-//
-// # Errors
-//
-//   - [op.ErrShape] and [op.ErrUnsupported] at Execute, if shapes or element types do not fit.
-func (r *Batch) RopeWith(x Value, in RopeInputs, opts ...op.RopeOpts) Value {
-	return r.apply(op.Rope, op.AttrsOf(opts), x, in.Positions, in.Frequencies)
 }

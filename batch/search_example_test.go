@@ -10,7 +10,7 @@ import (
 
 // read returns the elements of a value of a batch that has run.
 func read[T batch.Number](b *batch.Batch, v batch.Value) []T {
-	list, err := batch.ReadAs[T](ctx, b, v)
+	list, err := batch.Read[T](ctx, b, v)
 	if err != nil {
 		log.Fatal(err)
 	}

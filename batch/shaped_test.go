@@ -8,17 +8,18 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
 )
 
 func TestReshapeMovesNothing(t *testing.T) {
 	ctx := context.Background()
 	b := batch.New(openCPU(t))
 	x := b.Upload([]float32{1, 2, 3, 4, 5, 6}, 2, 3)
-	y := b.SumRows(b.Reshape(x, 3, -1))
+	y := b.Sum(b.Reshape(x, 3, -1), op.Axes(-1))
 	if err := b.Execute(ctx); err != nil {
 		t.Fatal(err)
 	}
-	out, err := b.Read(ctx, y)
+	out, err := batch.Read[float32](ctx, b, y)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,11 +43,11 @@ func TestTopKGivesValuesAndColumns(t *testing.T) {
 	if err := b.Execute(ctx, v, i); err != nil {
 		t.Fatal(err)
 	}
-	values, err := b.Read(ctx, v)
+	values, err := batch.Read[float32](ctx, b, v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	columns, err := batch.ReadAs[int32](ctx, b, i)
+	columns, err := batch.Read[int32](ctx, b, i)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func (b *Batch) UploadSlices(rows [][]float32) Value {
 	return b.Upload(data, len(rows), cols)
 }
 
-// ReadSlices returns the rows of a value of f32 [m n], as [Batch.Read] does its elements.
+// ReadSlices returns the rows of a value of f32 [m n], as [Read] does its elements.
 //
 // Another number of extents is [op.ErrShape].
 func (b *Batch) ReadSlices(ctx context.Context, v Value) ([][]float32, error) {
@@ -38,7 +38,7 @@ func (b *Batch) ReadSlices(ctx context.Context, v Value) ([][]float32, error) {
 	if b.own(v) && len(s) != 2 {
 		return nil, fmt.Errorf("slices of %v with %d extents: reshape it to 2: %w", s, len(s), device.ErrShape)
 	}
-	data, err := b.Read(ctx, v)
+	data, err := Read[float32](ctx, b, v)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func ExampleBatch_Einsum() {
 		fmt.Println(err)
 		return
 	}
-	out, err := b.Read(ctx, y)
+	out, err := batch.Read[float32](ctx, b, y)
 	fmt.Println(out, err)
 	// Output: [5 11 11 25] <nil>
 }

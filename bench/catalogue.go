@@ -162,23 +162,23 @@ func get(b *batch.Batch, y batch.Value, n int) func() []float64 {
 	switch y.Type() {
 	case op.F16:
 		dst := make([]op.Float16, n)
-		batch.GetInto(b, y, dst)
+		batch.ReadInto(b, y, dst)
 		return endsOf(n, func(i int) float64 { return float64(dst[i].Float32()) })
 	case op.U32:
 		dst := make([]uint32, n)
-		batch.GetInto(b, y, dst)
+		batch.ReadInto(b, y, dst)
 		return endsOf(n, func(i int) float64 { return float64(dst[i]) })
 	case op.I32:
 		dst := make([]int32, n)
-		batch.GetInto(b, y, dst)
+		batch.ReadInto(b, y, dst)
 		return endsOf(n, func(i int) float64 { return float64(dst[i]) })
 	case op.Bool:
 		dst := make([]uint32, n)
-		batch.GetInto(b, y, dst)
+		batch.ReadInto(b, y, dst)
 		return endsOf(n, func(i int) float64 { return float64(dst[i]) })
 	}
 	dst := alloc(n, 0)
-	b.Get(y, dst)
+	batch.ReadInto(b, y, dst)
 	return endsOf(n, func(i int) float64 { return float64(dst[i]) })
 }
 

@@ -97,7 +97,7 @@ func (r *rayo) prepare(c cell) (prepared, error) {
 func (r *rayo) prepareMatMul(c cell, dev *device.Device) (prepared, error) {
 	a, b, dst := alloc(c.M*c.K, 1), alloc(c.K*c.N, 2), alloc(c.M*c.N, 0)
 	return choose([]form{{"dev.MatMul", func() error {
-		return dev.MatMul(r.ctx, dst, a, b, c.M, c.K, c.N)
+		return dev.MatMul(r.ctx, dst, a, b, nil, c.M, c.K, c.N)
 	}}}, ends(dst))
 }
 

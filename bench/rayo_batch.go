@@ -17,7 +17,7 @@ func (r *rayo) prepareBatch(c cell, dev *device.Device, dst, x []float32) (prepa
 		return choose([]form{{"b.Execute", func() error {
 			b.Reset()
 			v := b.Add(b.Scale(b.Relu(b.Upload(x)), 0.5), b.Upload(y))
-			b.Get(v, dst)
+			batch.ReadInto(b, v, dst)
 			return b.Execute(r.ctx)
 		}}}, ends(dst))
 	case "unfused":
@@ -58,7 +58,7 @@ func (r *rayo) prepareBatch(c cell, dev *device.Device, dst, x []float32) (prepa
 			return prepared{}, err
 		}
 		return choose([]form{{"plan.Run", func() error {
-			return plan.Run(r.ctx, batch.Set(in, x), batch.Get(v, dst))
+			return plan.Run(r.ctx, batch.BindInput(in, x), batch.BindOutput(v, dst))
 		}}}, nil)
 	case "compile":
 		// Every graph differs from all before it, so that no cache knows it.

@@ -25,7 +25,7 @@ func UploadBlocks(ctx context.Context, d *Device, raw []byte, t op.DType, shape 
 	if err := blocksFit(raw, t, s); err != nil {
 		return nil, d.wrap(err, copying, s)
 	}
-	b, err := d.Engine().NewBuffer(t, s)
+	b, err := d.engine().NewBuffer(t, s)
 	if err != nil {
 		return nil, d.wrap(err, alloc, s)
 	}

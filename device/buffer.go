@@ -60,7 +60,7 @@ type Buffer struct {
 //   - [ErrShape] for a negative extent or a size that overflows.
 //   - [ErrLimit] and [ErrOutOfMemory] for what the device cannot hold.
 func (d *Device) NewBuffer(ctx context.Context, t op.DType, shape ...int) (*Buffer, error) {
-	b, err := d.Engine().NewBuffer(t, shape)
+	b, err := d.engine().NewBuffer(t, shape)
 	if err != nil {
 		return nil, d.wrap(err, alloc, shape)
 	}
@@ -94,7 +94,7 @@ func Upload[T Element](ctx context.Context, d *Device, data []T, shape ...int) (
 		}
 		return nil, d.wrap(err, copying, s)
 	}
-	b, err := d.Engine().NewBuffer(TypeOf[T](), s)
+	b, err := d.engine().NewBuffer(TypeOf[T](), s)
 	if err != nil {
 		return nil, d.wrap(err, alloc, s)
 	}
@@ -189,9 +189,6 @@ func (b *Buffer) Close() error {
 	return b.buf.Close()
 }
 
-// Memory is for package batch.
-func (b *Buffer) Memory() *engine.Buffer { return b.buf }
-
 // A transfer is a graph like any other work: an input stored, a resident that
 // is an output, a constant stored.
 
@@ -228,7 +225,7 @@ func (b *Buffer) read(ctx context.Context, dst []byte) error {
 }
 
 func (b *Buffer) run(ctx context.Context, g *graph.Graph, refs []engine.Ref, outs [][]byte) error {
-	p, err := b.dev.Engine().Compile(ctx, g)
+	p, err := b.dev.engine().Compile(ctx, g)
 	if err == nil {
 		err = p.Run(ctx, refs, outs, nil)
 	}

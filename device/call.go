@@ -15,7 +15,7 @@ import (
 // pick returns the engine that runs a one-shot call of o.
 func (d *Device) pick(o *op.Operation, a *op.Attrs, in, out []engine.Host) *engine.Engine {
 	if d.route == nil {
-		return d.Engine()
+		return d.engine()
 	}
 	return d.route.Pick(o, engine.WorkOf(o, a, in, out))
 }
@@ -30,7 +30,7 @@ func flat(n, arrays int) engine.Work {
 // as that is not known.
 func (d *Device) routed(o *op.Operation, w engine.Work, call func(*engine.Engine) error) error {
 	if d.route == nil {
-		return call(d.Engine())
+		return call(d.engine())
 	}
 	e := d.route.Pick(o, w)
 	if d.route.Settled(o, w) {
@@ -114,7 +114,7 @@ func (d *Device) elementwise(ctx context.Context, o *op.Operation, a op.Attrs, d
 	err := checkElementwise(o, &a, dst, x, y, z)
 	if err == nil {
 		if d.route == nil {
-			err = d.Engine().Elementwise(ctx, o, &a, dst, x, y, z)
+			err = d.engine().Elementwise(ctx, o, &a, dst, x, y, z)
 		} else {
 			_, arity := o.Arity()
 			err = d.routed(o, flat(len(dst), arity+1), func(e *engine.Engine) error { return e.Elementwise(ctx, o, &a, dst, x, y, z) })
@@ -229,7 +229,7 @@ func checkReduce(o *op.Operation, a *op.Attrs, x, y []float32) error {
 func (d *Device) reduceBits(ctx context.Context, o *op.Operation, a *op.Attrs, x, y []float32) (bits uint32, err error) {
 	if err = checkReduce(o, a, x, y); err == nil {
 		if d.route == nil {
-			bits, err = d.Engine().Reduce(ctx, o, a, x, y)
+			bits, err = d.engine().Reduce(ctx, o, a, x, y)
 		} else {
 			_, arity := o.Arity()
 			err = d.routed(o, flat(len(x), arity), func(e *engine.Engine) (err error) {
@@ -395,9 +395,15 @@ func (r *request) validate() error {
 		}
 	}
 	// The types are what the methods' signatures say, but the activation is the
-	// caller's.
-	if _, err := r.o.Types(&r.a, types); err != nil {
+	// caller's, and so is the type of what Reduce gives.
+	results, err := r.o.Types(&r.a, types)
+	if err != nil {
 		return err
+	}
+	for i := range r.out[:r.nout] {
+		if t := r.out[i].Type; t != results[i] {
+			return fmt.Errorf("result of %v: expected a slice for %v: %w", t, results[i], ErrUnsupported)
+		}
 	}
 	out, err := r.o.Shapes(&r.a, shapes)
 	if err != nil {
@@ -433,7 +439,7 @@ func (d *Device) do(ctx context.Context, r *request) error {
 	switch {
 	case err != nil:
 	case d.route == nil:
-		err = d.Engine().Call(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])
+		err = d.engine().Call(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])
 	default:
 		err = d.routed(r.o, engine.WorkOf(r.o, &r.a, r.in[:r.nin], r.out[:r.nout]), func(e *engine.Engine) error {
 			return e.Call(ctx, r.o, &r.a, r.in[:r.nin], r.out[:r.nout])
@@ -478,26 +484,45 @@ func rows(o *op.Operation, a op.Attrs, dst []byte, t op.DType, x, y []float32, r
 		r.err = fmt.Errorf("%d results for %d rows: %w", len(dst)/4, rows, ErrShape)
 	}
 	r.result(dst, t, len(dst)/4)
-	if cols == 0 {
-		r.rules() // some reductions of nothing are defined, some are not
-	}
+	r.rules()
 	return r
 }
 
-func (d *Device) reduceRows(ctx context.Context, o *op.Operation, a op.Attrs, dst, x, y []float32, nrows, cols int) error {
-	return d.do(ctx, rows(o, a, engine.Bytes(dst), op.F32, x, y, nrows, cols))
+// Reduce computes reduction o of each row of its operands, which have rows·cols elements, row
+// after row: dst has rows elements, of int32 for [op.ArgMax], [op.ArgMin] and
+// [op.CountNonzero], else of float32. a is the zero Attrs or those of the options:
+//
+//	err := device.Reduce(ctx, dev, dst, op.Var, op.VarOpts{DDof: 1}.Attrs(), 2, 3, x)
+//
+// dst must not overlap an operand. It returns [ErrUnsupported] if o is no reduction or has
+// results of another type than dst.
+func Reduce[T float32 | int32](ctx context.Context, d *Device, dst []T, o *op.Operation, a op.Attrs, rows, cols int, in ...[]float32) error {
+	r, err := reduceRows(o, a, engine.Bytes(dst), TypeOf[T](), rows, cols, in)
+	if err != nil {
+		return d.fail(err, o, lengths(in)...)
+	}
+	return d.do(ctx, r)
 }
 
-func (d *Device) reduceRowsAsync(ctx context.Context, o *op.Operation, a op.Attrs, dst, x, y []float32, nrows, cols int) *Pending {
-	return d.begin(ctx, rows(o, a, engine.Bytes(dst), op.F32, x, y, nrows, cols))
+// ReduceAsync starts [Reduce] and returns a pending result.
+func ReduceAsync[T float32 | int32](ctx context.Context, d *Device, dst []T, o *op.Operation, a op.Attrs, rows, cols int, in ...[]float32) *Pending {
+	r, err := reduceRows(o, a, engine.Bytes(dst), TypeOf[T](), rows, cols, in)
+	if err != nil {
+		return failed(d.fail(err, o, lengths(in)...))
+	}
+	return d.begin(ctx, r)
 }
 
-func (d *Device) reduceRowsIndex(ctx context.Context, o *op.Operation, a op.Attrs, dst []int32, x []float32, nrows, cols int) error {
-	return d.do(ctx, rows(o, a, engine.Bytes(dst), op.I32, x, nil, nrows, cols))
-}
-
-func (d *Device) reduceRowsIndexAsync(ctx context.Context, o *op.Operation, a op.Attrs, dst []int32, x []float32, nrows, cols int) *Pending {
-	return d.begin(ctx, rows(o, a, engine.Bytes(dst), op.I32, x, nil, nrows, cols))
+// reduceRows is the request of a reduction along rows.
+func reduceRows(o *op.Operation, a op.Attrs, dst []byte, t op.DType, nrows, cols int, in [][]float32) (*request, error) {
+	if o == nil || o.Class() != op.Reduction {
+		return nil, fmt.Errorf("not a reduction: %w", ErrUnsupported)
+	}
+	_, arity := o.Arity()
+	if len(in) != arity {
+		return nil, fmt.Errorf("%d operands: expected %d: %w", len(in), arity, ErrShape)
+	}
+	return rows(o, a.Rows(), dst, t, in[0], in[arity-1], nrows, cols), nil
 }
 
 // rowwise is the request of a row operation; gamma and beta may be nil.

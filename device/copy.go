@@ -33,7 +33,7 @@ func Copy(ctx context.Context, dst, src *Buffer) error {
 	if to, _ := dst.Shape().Size(); from != to {
 		return dst.dev.wrap(fmt.Errorf("%d elements to %d: %w", from, to, ErrShape), copying, src.Shape(), dst.Shape())
 	}
-	if dst.dev.Engine() == src.dev.Engine() {
+	if dst.dev.engine() == src.dev.engine() {
 		g := &graph.Graph{}
 		s := dst.node(graph.Store)
 		s.Ref, s.NIn, s.In[0] = 1, 1, g.Add(src.node(graph.Resident))

@@ -169,13 +169,16 @@ func Available(ctx context.Context, k Kind) error {
 }
 
 // String returns the device as RAYO_DEVICE takes it: cpu:0, cuda:1.
-func (d *Device) String() string { return d.Engine().Name() }
+func (d *Device) String() string { return d.engine().Name() }
 
 // Info describes the device.
-func (d *Device) Info() Info { return d.Engine().Info() }
+func (d *Device) Info() Info { return Info(d.engine().Info()) }
 
 // Limits returns the sizes beyond which the device cannot go.
-func (d *Device) Limits() Limits { return d.Engine().Limits() }
+func (d *Device) Limits() Limits {
+	l := d.engine().Limits()
+	return Limits{MaxBuffer: l.MaxBuffer, MaxBinding: l.MaxBinding, MaxBindings: l.MaxBindings, MaxRank: l.MaxRank}
+}
 
 // Pinned reports whether the device runs everything itself.
 func (d *Device) Pinned() bool { return d.pinned }
@@ -186,17 +189,30 @@ func (d *Device) Refused() []Refusal { return append([]Refusal(nil), d.refused..
 
 // Stats are counts since the device was opened.
 type Stats struct {
-	engine.Stats
+	Submissions int64 // round trips: one-shot calls, batches, plans
+	Submits     int64 // command buffers that this took, where the device counts them; 0 elsewhere
+	Steps       int64 // kernels run in them
+	Compiled    int64 // plans made
+	CacheHits   int64 // batches that found their plan ready
+	Buffers     int64 // open buffers
+	BufferBytes int64 // bytes in open buffers
+	PeakBytes   int64 // the most that BufferBytes has been
 	// Elsewhere are the counts of the CPU to which a device that is not
 	// pinned sends one-shot calls; nil if there is none.
-	Elsewhere *engine.Stats
+	Elsewhere *Stats
+}
+
+// statsOf returns the counts of one engine.
+func statsOf(e *engine.Engine) Stats {
+	s := e.Stats()
+	return Stats{s.Submissions, s.Submits, s.Steps, s.Compiled, s.CacheHits, s.Buffers, s.BufferBytes, s.PeakBytes, nil}
 }
 
 // Stats returns the counts; publish them with expvar.Func if you like.
 func (d *Device) Stats() Stats {
-	s := Stats{Stats: d.Engine().Stats()}
+	s := statsOf(d.engine())
 	if d.route != nil {
-		e := d.route.Other().Stats()
+		e := statsOf(d.route.Other())
 		s.Elsewhere = &e
 	}
 	return s
@@ -206,7 +222,7 @@ func (d *Device) Stats() Stats {
 // unplugged, its driver was reset. Calls under way and later ones return
 // [ErrDeviceLost], and all that the device held is freed as by Close. A new Open
 // may find it again, or another.
-func (d *Device) Lost() <-chan struct{} { return d.Engine().Lost() }
+func (d *Device) Lost() <-chan struct{} { return d.engine().Lost() }
 
 // Close waits for running work, then frees the device and all its buffers. Later calls of
 // any method return ErrClosed; later calls of Close return the result of the first. Close
@@ -219,15 +235,15 @@ func (d *Device) Close() error {
 	if err := d.eng.MayWait(); err != nil {
 		return err
 	}
-	err := d.Engine().Close()
+	err := d.engine().Close()
 	if d.route != nil {
 		err = errors.Join(err, d.route.Close())
 	}
 	return err
 }
 
-// Engine is for package batch.
-func (d *Device) Engine() *engine.Engine {
+// engine returns what runs the calls; the zero Device has one that returns ErrNoDevice.
+func (d *Device) engine() *engine.Engine {
 	if d.eng == nil {
 		return none
 	}

@@ -124,11 +124,11 @@ func ExampleDevice_SumAsync() {
 	// Output: 6 <nil>
 }
 
-func ExampleDevice_MeanRows() {
+func ExampleReduce() {
 	dev := open()
 	defer dev.Close()
 	means := make([]float32, 2)
-	if err := dev.MeanRows(ctx, means, []float32{1, 2, 3, 10, 20, 30}, 2, 3); err != nil {
+	if err := device.Reduce(ctx, dev, means, op.Mean, op.Attrs{}, 2, 3, []float32{1, 2, 3, 10, 20, 30}); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(means)
@@ -178,20 +178,20 @@ func ExampleDevice_MatMul() {
 		1, -1,
 	}
 	c := make([]float32, 2*2)
-	if err := dev.MatMul(ctx, c, a, b, 2, 3, 2); err != nil {
+	if err := dev.MatMul(ctx, c, a, b, nil, 2, 3, 2); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(c)
 	// Output: [4 -1 10 -1]
 }
 
-func ExampleDevice_MatMulBias() {
+func ExampleDevice_MatMul_bias() {
 	dev := open()
 	defer dev.Close()
 	// A linear layer with its weights as [out, in], and its activation.
 	x, weights, bias := []float32{1, 2}, []float32{1, 1, -1, -1}, []float32{0.5, 0.5}
 	y := make([]float32, 2)
-	err := dev.MatMulBias(ctx, y, x, weights, bias, 1, 2, 2, op.MatMulOpts{TransB: true, Act: op.Relu})
+	err := dev.MatMul(ctx, y, x, weights, bias, 1, 2, 2, op.MatMulOpts{TransB: true, Act: op.Relu})
 	fmt.Println(y, err)
 	// Output: [3.5 0] <nil>
 }

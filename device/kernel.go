@@ -60,7 +60,7 @@ func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 	case len(p.Bindings) > maxBuffers:
 		err = fmt.Errorf("%d buffers: this device supports at most %d: %w", len(p.Bindings), maxBuffers, ErrLimit)
 	default:
-		err = d.Engine().CompileKernel(ctx, p)
+		err = d.engine().CompileKernel(ctx, p)
 	}
 	if err != nil {
 		return nil, r.wrap(err)
@@ -107,14 +107,11 @@ func (k *Kernel) String() string {
 // Device returns the device that the kernel is ready for.
 func (k *Kernel) Device() *Device { return k.dev }
 
-// Program returns what the kernel is made of, for package batch.
-func (k *Kernel) Program() *ir.Program { return k.code.Program }
-
 // Source returns what was made ready.
 func (k *Kernel) Source() kernel.Source { return k.source }
 
-// Launched returns what a node of a graph runs, for package batch.
-func (k *Kernel) Launched(grid kernel.Size) *graph.Kernel {
+// launched returns what a node of a graph runs.
+func (k *Kernel) launched(grid kernel.Size) *graph.Kernel {
 	return &graph.Kernel{Program: k.code.Program, Grid: grid.Groups(), Positions: k.code.Positions}
 }
 
@@ -213,7 +210,7 @@ func (k *Kernel) Run(ctx context.Context, grid kernel.Size, params any, args ...
 	if err != nil {
 		return k.wrap(err, shapesOf(args)...)
 	}
-	plan, err := k.dev.Engine().Compile(ctx, &l.g)
+	plan, err := k.dev.engine().Compile(ctx, &l.g)
 	if err == nil {
 		err = plan.Run(ctx, l.refs, l.outs, nil)
 	}
@@ -227,7 +224,7 @@ func (k *Kernel) RunAsync(ctx context.Context, grid kernel.Size, params any, arg
 	l, err := k.launch(grid, params, args)
 	var plan *engine.Plan
 	if err == nil {
-		plan, err = k.dev.Engine().Compile(ctx, &l.g)
+		plan, err = k.dev.engine().Compile(ctx, &l.g)
 	}
 	shapes := shapesOf(args)
 	if err != nil {
@@ -269,7 +266,7 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 		return nil, err
 	}
 	p := k.code.Program
-	block, err := k.Parameters(grid, params)
+	block, err := k.parameters(grid, params)
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +274,7 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 		return nil, fmt.Errorf("%d arrays for %d buffers: %w", len(args), len(p.Bindings), ErrShape)
 	}
 	l := &launch{}
-	launched := k.Launched(grid)
+	launched := k.launched(grid)
 	var in []graph.ID
 	var stores []graph.Node // of the results that live on the device, by result
 	for i := range args {
@@ -384,9 +381,8 @@ func (l *launch) buffer(b *Buffer) int32 {
 	return l.ref(engine.Ref{Buf: b.buf})
 }
 
-// Parameters checks a grid and returns the block of parameters: for package
-// batch.
-func (k *Kernel) Parameters(grid kernel.Size, params any) ([]byte, error) {
+// parameters checks a grid and returns the block of parameters.
+func (k *Kernel) parameters(grid kernel.Size, params any) ([]byte, error) {
 	if err := k.valid(); err != nil {
 		return nil, err
 	}
@@ -411,12 +407,11 @@ func (a *Arg) check(p *ir.Program, i int) error {
 	if a.use == argOut && b.Access == ir.ReadOnly {
 		return fmt.Errorf("the kernel only reads it: use In: %w", ErrUnsupported)
 	}
-	return Fits(p, i, a.typ, a.n)
+	return fits(p, i, a.typ, a.n)
 }
 
-// Fits checks that n elements of type t can be bound to buffer i of a kernel: for
-// package batch.
-func Fits(p *ir.Program, i int, t op.DType, n int) error {
+// fits checks that n elements of type t can be bound to buffer i of a kernel.
+func fits(p *ir.Program, i int, t op.DType, n int) error {
 	b := &p.Bindings[i]
 	if p.Text != nil && p.Text.Layouts[i].Mixed {
 		if t != op.F32 && t != op.I32 && t != op.U32 {

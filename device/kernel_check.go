@@ -15,7 +15,60 @@ import (
 
 // Finding is a mistake of a kernel found by [Kernel.Check] or by a run on the CPU: its
 // kind, the line of the author's file, the buffer or array, and the lanes. It is an error.
-type Finding = interp.Finding
+// errors.As finds it in the [ErrFault] of a run, errors.Is its kind.
+type Finding struct {
+	Kind   FindingKind
+	Kernel string
+	Name   string    // the buffer, array or variable, if there is one
+	Index  int64     // the element, below 0 too where that is out of bounds; -1 if there is none
+	Lanes  [2]int32  // lanes in the workgroup: who did it and who else was part of it; -1 if none
+	Group  [3]uint32 // the workgroup of the first lane
+	Note   string    // more in words
+	// File and Line are where the author's program made the instruction.
+	File string
+	Line int
+	text string // of the interpreter
+}
+
+// Error describes the finding in one line.
+func (f *Finding) Error() string { return f.text }
+
+// Unwrap returns the kind.
+func (f *Finding) Unwrap() error { return f.Kind }
+
+// FindingKind says what is wrong. It is an error, so that errors.Is finds it in a [Finding].
+type FindingKind = interp.Kind
+
+// The kinds of findings.
+const (
+	OutOfBounds       = interp.OutOfBounds       // an index beyond the end of a buffer or array
+	Race              = interp.Race              // two lanes use a place, one of them writes, and nothing orders them
+	Uninitialised     = interp.Uninitialised     // a read of an element before any write
+	DivergentBarrier  = interp.DivergentBarrier  // a barrier that not all lanes of the workgroup reach
+	DivergentSubgroup = interp.DivergentSubgroup // a subgroup operation that not all lanes of the workgroup reach
+	NotUniform        = interp.NotUniform        // lanes disagree about a value that has to be uniform
+	IndexOverflow     = interp.IndexOverflow     // an index whose computation wrapped around
+	Budget            = interp.Budget            // a loop turned more often than the budget allows
+	CounterOverflow   = interp.CounterOverflow   // the counter of a For passed the end of its type
+	Aliased           = interp.Aliased           // two bindings share memory and one of them is written
+	ShuffleRange      = interp.ShuffleRange      // a shuffle from a lane that the subgroup does not have
+	OrderDependent    = interp.OrderDependent    // results differ between orders in which lanes run
+)
+
+// findingOf returns a finding of the interpreter.
+func findingOf(f *interp.Finding) *Finding {
+	return &Finding{f.Kind, f.Kernel, f.Name, f.Index, f.Lanes, f.Group, f.Note, f.File, f.Line, f.Error()}
+}
+
+func init() {
+	interp.FindingAs = func(f *interp.Finding, target any) bool {
+		t, ok := target.(**Finding)
+		if ok {
+			*t = findingOf(f)
+		}
+		return ok
+	}
+}
 
 // Check runs the kernel as [Kernel.Run] does, but on the CPU, in several orders
 // of lanes and with several sizes of subgroups, and returns the mistakes that it
@@ -40,7 +93,7 @@ func (k *Kernel) check(ctx context.Context, grid kernel.Size, params any, args [
 	if err := k.valid(); err != nil {
 		return nil, err
 	}
-	if err := k.dev.Engine().Err(); err != nil {
+	if err := k.dev.engine().Err(); err != nil {
 		return nil, err
 	}
 	if _, err := k.launch(grid, params, args); err != nil {
@@ -57,7 +110,7 @@ func (k *Kernel) check(ctx context.Context, grid kernel.Size, params any, args [
 	if err != nil {
 		return nil, checkError(err)
 	}
-	block, err := k.Parameters(grid, params)
+	block, err := k.parameters(grid, params)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +139,11 @@ func (k *Kernel) check(ctx context.Context, grid kernel.Size, params any, args [
 			return nil, err
 		}
 	}
-	return found, nil
+	findings := make([]*Finding, len(found))
+	for i, f := range found {
+		findings[i] = findingOf(f)
+	}
+	return findings, nil
 }
 
 // copied returns a copy of the array of a, zeros for Out.

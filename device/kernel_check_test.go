@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
-	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -103,7 +102,7 @@ func TestCheckFindsARace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(found, func(f *device.Finding) bool { return f.Kind == interp.Race && f.Name == "s" })
+		i := slices.IndexFunc(found, func(f *device.Finding) bool { return f.Kind == device.Race && f.Name == "s" })
 		if i < 0 {
 			t.Fatalf("%s: no race among %v", name, found)
 		}

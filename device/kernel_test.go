@@ -174,11 +174,11 @@ func TestKernelInBatch(t *testing.T) {
 	if err := b.Execute(ctx); err != nil {
 		t.Fatal(err)
 	}
-	got, err := b.Read(ctx, s)
+	got, err := batch.Read[float32](ctx, b, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := b.Read(ctx, v)
+	before, err := batch.Read[float32](ctx, b, v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestKernelInBatch(t *testing.T) {
 			t.Fatalf("element %d: %v and %v, want %v and %v", i, before[i], got[i], r, 2*r)
 		}
 	}
-	if bs, err := batch.ReadAs[uint32](ctx, b, bins); err != nil || !slices.Equal(bs, []uint32{1, 2}) {
+	if bs, err := batch.Read[uint32](ctx, b, bins); err != nil || !slices.Equal(bs, []uint32{1, 2}) {
 		t.Errorf("bins %v, %v", bs, err)
 	}
 }
@@ -243,6 +243,10 @@ func TestKernelMistakes(t *testing.T) {
 			err := k.Run(c.ctx, c.grid, c.p, c.args...)
 			if !errors.Is(err, c.want) {
 				t.Errorf("%v, want %v", err, c.want)
+			}
+			var f *device.Finding
+			if c.want == device.ErrFault && (!errors.As(err, &f) || !errors.Is(err, device.OutOfBounds) || f.Kind != device.OutOfBounds || f.File == "") {
+				t.Errorf("%v has the finding %v", err, f)
 			}
 			if err := k.RunAsync(c.ctx, c.grid, c.p, c.args...).Wait(ctx); !errors.Is(err, c.want) {
 				t.Errorf("async: %v, want %v", err, c.want)

@@ -19,9 +19,6 @@ func TestNilAndZero(t *testing.T) {
 		t.Errorf("UploadBlocks to no device: %v", err)
 	}
 	for _, k := range []*device.Kernel{nil, {}} {
-		if _, err := k.Parameters(kernel.Grid(1), nil); !errors.Is(err, device.ErrForeign) {
-			t.Errorf("Parameters of %v: %v", k, err)
-		}
 		if err := k.Run(ctx, kernel.Grid(1), nil); !errors.Is(err, device.ErrForeign) {
 			t.Errorf("Run of %v: %v", k, err)
 		}

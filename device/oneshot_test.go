@@ -32,7 +32,7 @@ var oneShot = []struct {
 		return err
 	}},
 	{"sum of rows", func(ctx context.Context, d *device.Device, f *[6][]float32, _ []int32) error {
-		return d.SumRows(ctx, f[0][:4], f[1][:16], 4, 4)
+		return device.Reduce(ctx, d, f[0][:4], op.Sum, op.Attrs{}, 4, 4, f[1][:16])
 	}},
 	{"softmax", func(ctx context.Context, d *device.Device, f *[6][]float32, _ []int32) error {
 		return d.Softmax(ctx, f[0][:16], f[1][:16], 4, 4)
@@ -41,22 +41,19 @@ var oneShot = []struct {
 		return d.LayerNorm(ctx, f[0][:16], f[1][:16], f[2][:4], f[3][:4], 4, 4)
 	}},
 	{"matmul", func(ctx context.Context, d *device.Device, f *[6][]float32, _ []int32) error {
-		return d.MatMul(ctx, f[0][:16], f[1][:16], f[2][:16], 4, 4, 4)
+		return d.MatMul(ctx, f[0][:16], f[1][:16], f[2][:16], nil, 4, 4, 4)
 	}},
 	{"matmul of 16", func(ctx context.Context, d *device.Device, f *[6][]float32, _ []int32) error {
-		return d.MatMul(ctx, f[0][:256], f[1][:256], f[2][:256], 16, 16, 16)
+		return d.MatMul(ctx, f[0][:256], f[1][:256], f[2][:256], nil, 16, 16, 16)
 	}},
 	{"matmul transposed", func(ctx context.Context, d *device.Device, f *[6][]float32, _ []int32) error {
-		return d.MatMul(ctx, f[0][:16], f[1][:16], f[2][:16], 4, 4, 4, op.MatMulOpts{TransB: true})
+		return d.MatMul(ctx, f[0][:16], f[1][:16], f[2][:16], nil, 4, 4, 4, op.MatMulOpts{TransB: true})
 	}},
 	{"matmul, relu", func(ctx context.Context, d *device.Device, f *[6][]float32, _ []int32) error {
-		return d.MatMul(ctx, f[0][:16], f[1][:16], f[2][:16], 4, 4, 4, op.MatMulOpts{Act: op.Relu})
+		return d.MatMul(ctx, f[0][:16], f[1][:16], f[2][:16], nil, 4, 4, 4, op.MatMulOpts{Act: op.Relu})
 	}},
 	{"matmul with bias", func(ctx context.Context, d *device.Device, f *[6][]float32, _ []int32) error {
-		return d.MatMulBias(ctx, f[0][:16], f[1][:16], f[2][:16], f[3][:4], 4, 4, 4)
-	}},
-	{"matmul batch", func(ctx context.Context, d *device.Device, f *[6][]float32, _ []int32) error {
-		return d.MatMulBatch(ctx, f[0][:32], f[1][:32], f[2][:32], 2, 4, 4, 4)
+		return d.MatMul(ctx, f[0][:16], f[1][:16], f[2][:16], f[3][:4], 4, 4, 4)
 	}},
 	{"matvec", func(ctx context.Context, d *device.Device, f *[6][]float32, _ []int32) error {
 		return d.MatVec(ctx, f[0][:4], f[1][:16], f[2][:4], 4, 4)
@@ -117,13 +114,13 @@ func TestOneShotShapesChange(t *testing.T) {
 	try := func(m, k, n int, trans bool, want ...float32) {
 		t.Helper()
 		c := make([]float32, m*n)
-		if err := dev.MatMul(ctx, c, a[:m*k], b[:k*n], m, k, n, op.MatMulOpts{TransB: trans}); err != nil || !slices.Equal(c, want) {
+		if err := dev.MatMul(ctx, c, a[:m*k], b[:k*n], nil, m, k, n, op.MatMulOpts{TransB: trans}); err != nil || !slices.Equal(c, want) {
 			t.Errorf("%d×%d×%d, %v: %v, %v, not %v", m, k, n, trans, c, err, want)
 		}
 	}
 	fails := func(c, a, b []float32, m, k, n int, opts ...op.MatMulOpts) {
 		t.Helper()
-		if err := dev.MatMul(ctx, c, a, b, m, k, n, opts...); !errors.Is(err, device.ErrShape) {
+		if err := dev.MatMul(ctx, c, a, b, nil, m, k, n, opts...); !errors.Is(err, device.ErrShape) {
 			t.Errorf("%d, %d and %d elements as %d×%d×%d: %v", len(c), len(a), len(b), m, k, n, err)
 		}
 	}
@@ -141,13 +138,13 @@ func TestOneShotShapesChange(t *testing.T) {
 		fails(make([]float32, 4), a, b, 2, 3, -2)
 		fails(make([]float32, 4), a, b, 2, 3, 2, op.MatMulOpts{}, op.MatMulOpts{})
 		c := make([]float32, 4)
-		if err := dev.MatMul(ctx, c, a, b, 2, 3, 2, op.MatMulOpts{Act: op.Add}); !errors.Is(err, device.ErrUnsupported) {
+		if err := dev.MatMul(ctx, c, a, b, nil, 2, 3, 2, op.MatMulOpts{Act: op.Add}); !errors.Is(err, device.ErrUnsupported) {
 			t.Errorf("an activation of two operands: %v", err)
 		}
-		if err := dev.MatMulBias(ctx, c, a, b, a[:1], 2, 3, 2); !errors.Is(err, device.ErrShape) {
+		if err := dev.MatMul(ctx, c, a, b, a[:1], 2, 3, 2); !errors.Is(err, device.ErrShape) {
 			t.Errorf("a bias that is too short: %v", err)
 		}
-		if err := dev.MatMul(ctx, a[:4], a, b, 2, 3, 2); !errors.Is(err, device.ErrOverlap) {
+		if err := dev.MatMul(ctx, a[:4], a, b, nil, 2, 3, 2); !errors.Is(err, device.ErrOverlap) {
 			t.Errorf("the result over an operand: %v", err)
 		}
 	}

@@ -1214,17 +1214,6 @@ func (d *Device) SumAsync(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.Sum, op.Attrs{}, x, nil)
 }
 
-// SumRows computes [Device.Sum] of each row: dst has rows elements, x rows·cols, row
-// after row, and dst must not overlap x.
-func (d *Device) SumRows(ctx context.Context, dst, x []float32, rows, cols int) error {
-	return d.reduceRows(ctx, op.Sum, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
-}
-
-// SumRowsAsync starts [Device.SumRows] and returns a pending result.
-func (d *Device) SumRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
-	return d.reduceRowsAsync(ctx, op.Sum, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
-}
-
 // Prod returns the product of x: Π x.
 //
 // IEEE 754; 1 of no elements. Factors are multiplied in any order: where the product
@@ -1241,17 +1230,6 @@ func (d *Device) Prod(ctx context.Context, x []float32) (float32, error) {
 // ProdAsync starts [Device.Prod] and returns a pending result.
 func (d *Device) ProdAsync(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.Prod, op.Attrs{}, x, nil)
-}
-
-// ProdRows computes [Device.Prod] of each row: dst has rows elements, x rows·cols,
-// row after row, and dst must not overlap x.
-func (d *Device) ProdRows(ctx context.Context, dst, x []float32, rows, cols int) error {
-	return d.reduceRows(ctx, op.Prod, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
-}
-
-// ProdRowsAsync starts [Device.ProdRows] and returns a pending result.
-func (d *Device) ProdRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
-	return d.reduceRowsAsync(ctx, op.Prod, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
 // Dot returns the sum of the products of x and y: Σ x * y.
@@ -1271,17 +1249,6 @@ func (d *Device) DotAsync(ctx context.Context, x, y []float32) *Future[float32] 
 	return d.reduceAsync(ctx, op.Dot, op.Attrs{}, x, y)
 }
 
-// DotRows computes [Device.Dot] of each row: dst has rows elements, x and y
-// rows·cols, row after row, and dst must not overlap x or y.
-func (d *Device) DotRows(ctx context.Context, dst, x, y []float32, rows, cols int) error {
-	return d.reduceRows(ctx, op.Dot, op.Attrs{}.Rows(), dst, x, y, rows, cols)
-}
-
-// DotRowsAsync starts [Device.DotRows] and returns a pending result.
-func (d *Device) DotRowsAsync(ctx context.Context, dst, x, y []float32, rows, cols int) *Pending {
-	return d.reduceRowsAsync(ctx, op.Dot, op.Attrs{}.Rows(), dst, x, y, rows, cols)
-}
-
 // Mean returns the arithmetic mean of x: Σ x / n.
 //
 // NaN of no elements. Partial sums overflow as in sum.
@@ -1296,17 +1263,6 @@ func (d *Device) Mean(ctx context.Context, x []float32) (float32, error) {
 // MeanAsync starts [Device.Mean] and returns a pending result.
 func (d *Device) MeanAsync(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.Mean, op.Attrs{}, x, nil)
-}
-
-// MeanRows computes [Device.Mean] of each row: dst has rows elements, x rows·cols,
-// row after row, and dst must not overlap x.
-func (d *Device) MeanRows(ctx context.Context, dst, x []float32, rows, cols int) error {
-	return d.reduceRows(ctx, op.Mean, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
-}
-
-// MeanRowsAsync starts [Device.MeanRows] and returns a pending result.
-func (d *Device) MeanRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
-	return d.reduceRowsAsync(ctx, op.Mean, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
 // Var returns the variance of x: Σ (x - mean(x))² / max(n - ddof, 0).
@@ -1326,17 +1282,6 @@ func (d *Device) VarAsync(ctx context.Context, x []float32, opts ...op.VarOpts) 
 	return d.reduceAsync(ctx, op.Var, op.AttrsOf(opts), x, nil)
 }
 
-// VarRows computes [Device.Var] of each row: dst has rows elements, x rows·cols, row
-// after row, and dst must not overlap x.
-func (d *Device) VarRows(ctx context.Context, dst, x []float32, rows, cols int, opts ...op.VarOpts) error {
-	return d.reduceRows(ctx, op.Var, op.AttrsOf(opts).Rows(), dst, x, nil, rows, cols)
-}
-
-// VarRowsAsync starts [Device.VarRows] and returns a pending result.
-func (d *Device) VarRowsAsync(ctx context.Context, dst, x []float32, rows, cols int, opts ...op.VarOpts) *Pending {
-	return d.reduceRowsAsync(ctx, op.Var, op.AttrsOf(opts).Rows(), dst, x, nil, rows, cols)
-}
-
 // Min returns the least element of x: min x.
 //
 // NaN if any is NaN; of two zeros either. Of no elements ErrShape. It returns
@@ -1352,18 +1297,6 @@ func (d *Device) Min(ctx context.Context, x []float32) (float32, error) {
 // MinAsync starts [Device.Min] and returns a pending result.
 func (d *Device) MinAsync(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.Min, op.Attrs{}, x, nil)
-}
-
-// MinRows computes [Device.Min] of each row: dst has rows elements, x rows·cols, row
-// after row, and dst must not overlap x. It returns [ErrShape] if there are rows of
-// no elements.
-func (d *Device) MinRows(ctx context.Context, dst, x []float32, rows, cols int) error {
-	return d.reduceRows(ctx, op.Min, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
-}
-
-// MinRowsAsync starts [Device.MinRows] and returns a pending result.
-func (d *Device) MinRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
-	return d.reduceRowsAsync(ctx, op.Min, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
 // Max returns the greatest element of x: max x.
@@ -1383,18 +1316,6 @@ func (d *Device) MaxAsync(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.Max, op.Attrs{}, x, nil)
 }
 
-// MaxRows computes [Device.Max] of each row: dst has rows elements, x rows·cols, row
-// after row, and dst must not overlap x. It returns [ErrShape] if there are rows of
-// no elements.
-func (d *Device) MaxRows(ctx context.Context, dst, x []float32, rows, cols int) error {
-	return d.reduceRows(ctx, op.Max, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
-}
-
-// MaxRowsAsync starts [Device.MaxRows] and returns a pending result.
-func (d *Device) MaxRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
-	return d.reduceRowsAsync(ctx, op.Max, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
-}
-
 // ArgMin returns the index of the least element of x: the least i with x[i] = min x.
 //
 // The first of equal elements, and the first NaN if there is one. Of no elements
@@ -1410,18 +1331,6 @@ func (d *Device) ArgMin(ctx context.Context, x []float32) (int, error) {
 // ArgMinAsync starts [Device.ArgMin] and returns a pending result.
 func (d *Device) ArgMinAsync(ctx context.Context, x []float32) *Future[int] {
 	return d.reduceIndexAsync(ctx, op.ArgMin, op.Attrs{}, x)
-}
-
-// ArgMinRows computes [Device.ArgMin] of each row: dst has rows elements, x
-// rows·cols, row after row, and dst must not overlap x. It returns [ErrShape] if
-// there are rows of no elements.
-func (d *Device) ArgMinRows(ctx context.Context, dst []int32, x []float32, rows, cols int) error {
-	return d.reduceRowsIndex(ctx, op.ArgMin, op.Attrs{}.Rows(), dst, x, rows, cols)
-}
-
-// ArgMinRowsAsync starts [Device.ArgMinRows] and returns a pending result.
-func (d *Device) ArgMinRowsAsync(ctx context.Context, dst []int32, x []float32, rows, cols int) *Pending {
-	return d.reduceRowsIndexAsync(ctx, op.ArgMin, op.Attrs{}.Rows(), dst, x, rows, cols)
 }
 
 // ArgMax returns the index of the greatest element of x: the least i with x[i] = max
@@ -1442,18 +1351,6 @@ func (d *Device) ArgMaxAsync(ctx context.Context, x []float32) *Future[int] {
 	return d.reduceIndexAsync(ctx, op.ArgMax, op.Attrs{}, x)
 }
 
-// ArgMaxRows computes [Device.ArgMax] of each row: dst has rows elements, x
-// rows·cols, row after row, and dst must not overlap x. It returns [ErrShape] if
-// there are rows of no elements.
-func (d *Device) ArgMaxRows(ctx context.Context, dst []int32, x []float32, rows, cols int) error {
-	return d.reduceRowsIndex(ctx, op.ArgMax, op.Attrs{}.Rows(), dst, x, rows, cols)
-}
-
-// ArgMaxRowsAsync starts [Device.ArgMaxRows] and returns a pending result.
-func (d *Device) ArgMaxRowsAsync(ctx context.Context, dst []int32, x []float32, rows, cols int) *Pending {
-	return d.reduceRowsIndexAsync(ctx, op.ArgMax, op.Attrs{}.Rows(), dst, x, rows, cols)
-}
-
 // NormL1 returns the sum of the magnitudes of x: Σ |x|.
 //
 // NaN if any is NaN, else +Inf if any is infinite; 0 of no elements.
@@ -1468,17 +1365,6 @@ func (d *Device) NormL1(ctx context.Context, x []float32) (float32, error) {
 // NormL1Async starts [Device.NormL1] and returns a pending result.
 func (d *Device) NormL1Async(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.NormL1, op.Attrs{}, x, nil)
-}
-
-// NormL1Rows computes [Device.NormL1] of each row: dst has rows elements, x
-// rows·cols, row after row, and dst must not overlap x.
-func (d *Device) NormL1Rows(ctx context.Context, dst, x []float32, rows, cols int) error {
-	return d.reduceRows(ctx, op.NormL1, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
-}
-
-// NormL1RowsAsync starts [Device.NormL1Rows] and returns a pending result.
-func (d *Device) NormL1RowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
-	return d.reduceRowsAsync(ctx, op.NormL1, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
 // NormL2 returns the Euclidean length of x: sqrt(Σ x²).
@@ -1499,17 +1385,6 @@ func (d *Device) NormL2Async(ctx context.Context, x []float32) *Future[float32] 
 	return d.reduceAsync(ctx, op.NormL2, op.Attrs{}, x, nil)
 }
 
-// NormL2Rows computes [Device.NormL2] of each row: dst has rows elements, x
-// rows·cols, row after row, and dst must not overlap x.
-func (d *Device) NormL2Rows(ctx context.Context, dst, x []float32, rows, cols int) error {
-	return d.reduceRows(ctx, op.NormL2, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
-}
-
-// NormL2RowsAsync starts [Device.NormL2Rows] and returns a pending result.
-func (d *Device) NormL2RowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
-	return d.reduceRowsAsync(ctx, op.NormL2, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
-}
-
 // NormLinf returns the greatest magnitude of x: max |x|.
 //
 // NaN if any is NaN. Of no elements ErrShape. It returns [ErrShape] if there are no
@@ -1525,18 +1400,6 @@ func (d *Device) NormLinf(ctx context.Context, x []float32) (float32, error) {
 // NormLinfAsync starts [Device.NormLinf] and returns a pending result.
 func (d *Device) NormLinfAsync(ctx context.Context, x []float32) *Future[float32] {
 	return d.reduceAsync(ctx, op.NormLinf, op.Attrs{}, x, nil)
-}
-
-// NormLinfRows computes [Device.NormLinf] of each row: dst has rows elements, x
-// rows·cols, row after row, and dst must not overlap x. It returns [ErrShape] if
-// there are rows of no elements.
-func (d *Device) NormLinfRows(ctx context.Context, dst, x []float32, rows, cols int) error {
-	return d.reduceRows(ctx, op.NormLinf, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
-}
-
-// NormLinfRowsAsync starts [Device.NormLinfRows] and returns a pending result.
-func (d *Device) NormLinfRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
-	return d.reduceRowsAsync(ctx, op.NormLinf, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
 }
 
 // LogSumExp returns the logarithm of the sum of the exponentials, without their
@@ -1556,17 +1419,6 @@ func (d *Device) LogSumExpAsync(ctx context.Context, x []float32) *Future[float3
 	return d.reduceAsync(ctx, op.LogSumExp, op.Attrs{}, x, nil)
 }
 
-// LogSumExpRows computes [Device.LogSumExp] of each row: dst has rows elements, x
-// rows·cols, row after row, and dst must not overlap x.
-func (d *Device) LogSumExpRows(ctx context.Context, dst, x []float32, rows, cols int) error {
-	return d.reduceRows(ctx, op.LogSumExp, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
-}
-
-// LogSumExpRowsAsync starts [Device.LogSumExpRows] and returns a pending result.
-func (d *Device) LogSumExpRowsAsync(ctx context.Context, dst, x []float32, rows, cols int) *Pending {
-	return d.reduceRowsAsync(ctx, op.LogSumExp, op.Attrs{}.Rows(), dst, x, nil, rows, cols)
-}
-
 // CountNonzero returns how many elements are not 0 of x: Σ [x != 0].
 //
 // NaN is not 0. An i32; 0 of no elements.
@@ -1581,18 +1433,6 @@ func (d *Device) CountNonzero(ctx context.Context, x []float32) (int, error) {
 // CountNonzeroAsync starts [Device.CountNonzero] and returns a pending result.
 func (d *Device) CountNonzeroAsync(ctx context.Context, x []float32) *Future[int] {
 	return d.reduceIndexAsync(ctx, op.CountNonzero, op.Attrs{}, x)
-}
-
-// CountNonzeroRows computes [Device.CountNonzero] of each row: dst has rows elements,
-// x rows·cols, row after row, and dst must not overlap x.
-func (d *Device) CountNonzeroRows(ctx context.Context, dst []int32, x []float32, rows, cols int) error {
-	return d.reduceRowsIndex(ctx, op.CountNonzero, op.Attrs{}.Rows(), dst, x, rows, cols)
-}
-
-// CountNonzeroRowsAsync starts [Device.CountNonzeroRows] and returns a pending
-// result.
-func (d *Device) CountNonzeroRowsAsync(ctx context.Context, dst []int32, x []float32, rows, cols int) *Pending {
-	return d.reduceRowsIndexAsync(ctx, op.CountNonzero, op.Attrs{}.Rows(), dst, x, rows, cols)
 }
 
 // Cumsum computes, for each row of x, the running sums: of each element and those

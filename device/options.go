@@ -23,10 +23,28 @@ const (
 )
 
 // Info describes a device.
-type Info = driver.Info
+type Info struct {
+	Kind   Kind
+	Index  int    // among the devices of its kind
+	Name   string // as the vendor names it
+	Detail string // instruction set, driver version, API
+	// Identity changes when anything changes that measurements depend on:
+	// model, driver, threads, rayo's kernels. Measurements are stored under it.
+	Identity string
+	Memory   int64 // bytes that it can hold, 0 if not known
+	Threads  int   // CPU threads that it uses; 0 for a GPU
+}
+
+// String returns the text that RAYO_DEVICE takes: kind:index.
+func (i Info) String() string { return driver.Info(i).String() }
 
 // Limits are the sizes beyond which a device cannot go.
-type Limits = driver.Limits
+type Limits struct {
+	MaxBuffer   int64 // bytes of one buffer, and of all temporaries of a batch
+	MaxBinding  int64 // bytes of one array that a kernel binds; 0 for no other bound than MaxBuffer
+	MaxBindings int   // arrays that one kernel binds, results included; 0 for no bound
+	MaxRank     int   // extents of a shape
+}
 
 // An Option selects the device that [Open] returns, or changes how it works.
 type Option func(*config) error

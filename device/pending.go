@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/internal/driver"
 )
 
-// Pending is an asynchronous call under way. It owns the slices of the call
-// until it is done. It is safe for concurrent use. The zero Pending is over, with
+// Pending is an asynchronous call, batch or run of a plan under way. It owns the slices of
+// the call until it is done. It is safe for concurrent use. The zero Pending is over, with
 // an error.
 type Pending struct {
 	p       *driver.Completion

@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func matMul(c, a, b, bias []float32, lead op.Shape, m, k, n int, opts []op.MatMulOpts) *request {
+func matMul(c, a, b, bias []float32, m, k, n int, opts []op.MatMulOpts) *request {
 	o, err := op.OptionOf(opts)
 	attrs := o.Attrs()
 	r := newRequest(op.MatMul, &attrs, err)
@@ -18,13 +18,8 @@ func matMul(c, a, b, bias []float32, lead op.Shape, m, k, n int, opts []op.MatMu
 	if o.TransB {
 		br, bc = n, k
 	}
-	if len(lead) > 0 {
-		r.floats(a, lead[0], ar, ac)
-		r.floats(b, lead[0], br, bc)
-	} else {
-		r.floats(a, ar, ac)
-		r.floats(b, br, bc)
-	}
+	r.floats(a, ar, ac)
+	r.floats(b, br, bc)
 	if bias != nil {
 		r.floats(bias, n)
 	}
@@ -33,46 +28,20 @@ func matMul(c, a, b, bias []float32, lead op.Shape, m, k, n int, opts []op.MatMu
 	return r
 }
 
-// MatMul computes C[m,n] = A[m,k] · B[k,n], all row-major. With TransA the
-// slice a holds [k,m], with TransB b holds [n,k]; Act is applied to each
-// element of the result.
-//
-// # Errors
-//   - [ErrShape] if a length differs from its extents or a product of extents overflows.
-//   - [ErrOverlap] if c shares memory with a or b.
+// MatMul computes C[m,n] = A[m,k] · B[k,n] + bias[n], all row-major: a linear layer. A nil
+// bias stands for zeros. With TransA the slice a holds [k,m], with TransB b holds [n,k]; Act is
+// applied to each element of the result. Package batch multiplies stacks of matrices.
 //
 // # Accuracy
 //
 // float32 throughout; see docs/OPS.md for the bound.
-func (d *Device) MatMul(ctx context.Context, c, a, b []float32, m, k, n int, opts ...op.MatMulOpts) error {
-	return d.do(ctx, matMul(c, a, b, nil, nil, m, k, n, opts))
+func (d *Device) MatMul(ctx context.Context, c, a, b, bias []float32, m, k, n int, opts ...op.MatMulOpts) error {
+	return d.do(ctx, matMul(c, a, b, bias, m, k, n, opts))
 }
 
 // MatMulAsync is MatMul without waiting.
-func (d *Device) MatMulAsync(ctx context.Context, c, a, b []float32, m, k, n int, opts ...op.MatMulOpts) *Pending {
-	return d.begin(ctx, matMul(c, a, b, nil, nil, m, k, n, opts))
-}
-
-// MatMulBias is MatMul with bias[n] added to every row before the activation:
-// a linear layer.
-func (d *Device) MatMulBias(ctx context.Context, c, a, b, bias []float32, m, k, n int, opts ...op.MatMulOpts) error {
-	return d.do(ctx, matMul(c, a, b, bias, nil, m, k, n, opts))
-}
-
-// MatMulBiasAsync is MatMulBias without waiting.
-func (d *Device) MatMulBiasAsync(ctx context.Context, c, a, b, bias []float32, m, k, n int, opts ...op.MatMulOpts) *Pending {
-	return d.begin(ctx, matMul(c, a, b, bias, nil, m, k, n, opts))
-}
-
-// MatMulBatch computes batch products, one after the other in a, b and c. See
-// [Device.MatMul].
-func (d *Device) MatMulBatch(ctx context.Context, c, a, b []float32, batch, m, k, n int, opts ...op.MatMulOpts) error {
-	return d.do(ctx, matMul(c, a, b, nil, op.Shape{batch}, m, k, n, opts))
-}
-
-// MatMulBatchAsync is MatMulBatch without waiting.
-func (d *Device) MatMulBatchAsync(ctx context.Context, c, a, b []float32, batch, m, k, n int, opts ...op.MatMulOpts) *Pending {
-	return d.begin(ctx, matMul(c, a, b, nil, op.Shape{batch}, m, k, n, opts))
+func (d *Device) MatMulAsync(ctx context.Context, c, a, b, bias []float32, m, k, n int, opts ...op.MatMulOpts) *Pending {
+	return d.begin(ctx, matMul(c, a, b, bias, m, k, n, opts))
 }
 
 func matVec(y, a, x []float32, m, n int, opts []op.MatVecOpts) *request {
@@ -138,10 +107,6 @@ func conv2d(dst, x, w, bias []float32, xs, ws [4]int, opts []op.Conv2DOpts) *req
 // [n, channels, height, width] as xs says, w [out, channels/groups, height,
 // width] as ws says, bias [out] or nil. dst holds [n, out, height', width']
 // with height' = (height + 2·pad - dilation·(window-1) - 1)/stride + 1.
-//
-// # Errors
-//   - [ErrShape] if a length differs from its extents or the window does not fit.
-//   - [ErrOverlap] if dst shares memory with an operand.
 func (d *Device) Conv2D(ctx context.Context, dst, x, w, bias []float32, xs, ws [4]int, opts ...op.Conv2DOpts) error {
 	return d.do(ctx, conv2d(dst, x, w, bias, xs, ws, opts))
 }
@@ -163,10 +128,6 @@ func gather(dst, table []float32, ids []int32, rows, dim int) *request {
 // Gather copies the rows of table[rows,dim] that ids names to
 // dst[len(ids),dim]: an embedding. Ids from -rows to -1 count
 // from the end; any other outside [0, rows) gives a row of NaN.
-//
-// # Errors
-//   - [ErrShape] if a length differs from its extents.
-//   - [ErrOverlap] if dst shares memory with an operand.
 func (d *Device) Gather(ctx context.Context, dst, table []float32, ids []int32, rows, dim int) error {
 	return d.do(ctx, gather(dst, table, ids, rows, dim))
 }
@@ -189,10 +150,6 @@ func topK(values []float32, indices []int32, x []float32, rows, cols, k int) *re
 // TopK finds the k greatest elements of each row of x[rows,cols], greatest
 // first, and their columns: values[rows,k] and indices[rows,k]. NaN counts as
 // the greatest; of equal elements the one with the lower column comes first.
-//
-// # Errors
-//   - [ErrShape] if a length differs from its extents or k is not in [0, cols].
-//   - [ErrOverlap] if a result shares memory with x.
 func (d *Device) TopK(ctx context.Context, values []float32, indices []int32, x []float32, rows, cols, k int) error {
 	return d.do(ctx, topK(values, indices, x, rows, cols, k))
 }
@@ -217,10 +174,6 @@ func sortRows(values []float32, indices []int32, x []float32, rows, cols int, op
 // Descending: values[rows,cols] and the columns where they were, indices[rows,cols].
 // NaN counts as the greatest and -0 as 0; of equal elements the one with the lower
 // column comes first in either order. Along is of package batch alone.
-//
-// # Errors
-//   - [ErrShape] if a length differs from its extents.
-//   - [ErrOverlap] if a result shares memory with x.
 func (d *Device) Sort(ctx context.Context, values []float32, indices []int32, x []float32, rows, cols int, opts ...op.SortOpts) error {
 	return d.do(ctx, sortRows(values, indices, x, rows, cols, opts))
 }
@@ -256,10 +209,6 @@ func attention(dst, q, k, v []float32, s AttentionSize, opts []op.AttentionOpts)
 // Attention computes softmax(q·kᵀ·scale)·v for each head: q and dst hold
 // [Heads, Tq, Dim], k and v [KVHeads, Tk, Dim]. With fewer heads of keys than
 // of queries, neighbouring heads of queries share one.
-//
-// # Errors
-//   - [ErrShape] if a length differs from its extents.
-//   - [ErrOverlap] if dst shares memory with an operand.
 func (d *Device) Attention(ctx context.Context, dst, q, k, v []float32, s AttentionSize, opts ...op.AttentionOpts) error {
 	return d.do(ctx, attention(dst, q, k, v, s, opts))
 }
@@ -281,10 +230,6 @@ func rope(dst, x []float32, t, heads, dim int, opts []op.RopeOpts) *request {
 
 // Rope turns the pairs of each head of x[t,heads,dim] by angles that grow with
 // the position, which is Start for the first row.
-//
-// # Errors
-//   - [ErrShape] if a length differs from its extents or dim is odd.
-//   - [ErrOverlap] if dst shares memory with x.
 func (d *Device) Rope(ctx context.Context, dst, x []float32, t, heads, dim int, opts ...op.RopeOpts) error {
 	return d.do(ctx, rope(dst, x, t, heads, dim, opts))
 }

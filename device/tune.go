@@ -2,13 +2,22 @@ package device
 
 import (
 	"context"
+	"time"
 
-	"github.com/rayo-go/rayo/internal/engine"
 	"github.com/rayo-go/rayo/op"
 )
 
 // Tuned is the result of [Device.Tune].
-type Tuned = engine.Tuned
+type Tuned struct {
+	Best  string        // the variant that the device prefers from now on
+	Times []VariantTime // in the order of preference without measurement
+}
+
+// VariantTime is the least time that a variant took, on the device's clock.
+type VariantTime struct {
+	Variant string
+	Took    time.Duration
+}
 
 // Tune measures the kernel variants that the device has for an operation over
 // operands of the given types and shapes (see internal/portable), and makes it prefer
@@ -26,6 +35,10 @@ func (d *Device) Tune(ctx context.Context, o *op.Operation, a op.Attrs, types []
 	if len(types) != len(shapes) {
 		return Tuned{}, d.wrap(ErrShape, o, shapes...)
 	}
-	t, err := d.Engine().Tune(ctx, o, &a, types, shapes)
-	return t, d.wrap(err, o, shapes...)
+	t, err := d.engine().Tune(ctx, o, &a, types, shapes)
+	tuned := Tuned{Best: t.Best}
+	for _, v := range t.Times {
+		tuned.Times = append(tuned.Times, VariantTime(v))
+	}
+	return tuned, d.wrap(err, o, shapes...)
 }

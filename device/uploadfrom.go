@@ -39,7 +39,7 @@ func UploadFrom(ctx context.Context, d *Device, r io.Reader, t op.DType, shape .
 	if err != nil {
 		return nil, d.wrap(err, copying, s)
 	}
-	b, err := d.Engine().NewBuffer(t, s)
+	b, err := d.engine().NewBuffer(t, s)
 	if err != nil {
 		return nil, d.wrap(err, alloc, s)
 	}

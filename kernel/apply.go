@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -72,17 +73,14 @@ func As[T Value](b *Builder, d Dynamic) T {
 	return T(d.h)
 }
 
-// Inline computes expressions: operand i of them is args[i] and parameter i is
-// params[i]. The operands are all scalars or all vectors of one width; the
-// results are as wide. Equal nodes are computed once.
-func Inline(b *Builder, roots []*ir.Node, args []Dynamic, params []F32) []Dynamic {
-	return InlineWithin(b, roots, args, params, math.NaN())
+func init() {
+	irhook.Inline = func(b any, roots []*ir.Node, args, params any, size float64) any {
+		return inline(b.(*Builder), roots, args.([]Dynamic), params.([]F32), size)
+	}
 }
 
-// InlineWithin is [Inline] where no component of a floating-point operand is NaN or larger
-// than size: what is the greatest or the least of two has a NaN to mind less often. NaN
-// stands for no such size.
-func InlineWithin(b *Builder, roots []*ir.Node, args []Dynamic, params []F32, size float64) []Dynamic {
+// inline computes expressions: see [irhook.Inline].
+func inline(b *Builder, roots []*ir.Node, args []Dynamic, params []F32, size float64) []Dynamic {
 	b = b.owner()
 	width := uint8(1)
 	for i, a := range args {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -109,7 +110,7 @@ func TestInlineOfOtherTypes(t *testing.T) {
 		b.LocalSize(1, 1, 1)
 		x, y := kernel.Input[kernel.I32](b, "x"), kernel.Output[kernel.F32](b, "y")
 		args := []kernel.Dynamic{kernel.Dyn(x.At(kernel.U(0))), kernel.Dyn(x.At(kernel.U(1)))}
-		out := kernel.Inline(b, []*ir.Node{sel, cond, ir.NewConst(7, ir.F32), sel}, args, []kernel.F32{kernel.F(0.5)})
+		out := inline(b, []*ir.Node{sel, cond, ir.NewConst(7, ir.F32), sel}, args, []kernel.F32{kernel.F(0.5)})
 		y.Set(kernel.U(0), kernel.As[kernel.F32](b, out[0]))
 		y.Set(kernel.U(1), kernel.As[kernel.Bool](b, out[1]).F32())
 		y.Set(kernel.U(2), kernel.As[kernel.F32](b, out[2]))
@@ -141,17 +142,17 @@ func TestInlineOfOtherTypes(t *testing.T) {
 func TestInlineMistakes(t *testing.T) {
 	x := kernel.Dyn(kernel.F(1))
 	for name, f := range map[string]func(b *kernel.Builder){
-		"missing operand":   func(b *kernel.Builder) { kernel.Inline(b, []*ir.Node{ir.NewArg(1, ir.F32)}, []kernel.Dynamic{x}, nil) },
-		"missing parameter": func(b *kernel.Builder) { kernel.Inline(b, []*ir.Node{ir.NewParam(0)}, nil, nil) },
-		"negative operand":  func(b *kernel.Builder) { kernel.Inline(b, []*ir.Node{ir.NewArg(-1, ir.F32)}, []kernel.Dynamic{x}, nil) },
-		"other type":        func(b *kernel.Builder) { kernel.Inline(b, []*ir.Node{ir.NewArg(0, ir.U32)}, []kernel.Dynamic{x}, nil) },
+		"missing operand":   func(b *kernel.Builder) { inline(b, []*ir.Node{ir.NewArg(1, ir.F32)}, []kernel.Dynamic{x}, nil) },
+		"missing parameter": func(b *kernel.Builder) { inline(b, []*ir.Node{ir.NewParam(0)}, nil, nil) },
+		"negative operand":  func(b *kernel.Builder) { inline(b, []*ir.Node{ir.NewArg(-1, ir.F32)}, []kernel.Dynamic{x}, nil) },
+		"other type":        func(b *kernel.Builder) { inline(b, []*ir.Node{ir.NewArg(0, ir.U32)}, []kernel.Dynamic{x}, nil) },
 		"other widths": func(b *kernel.Builder) {
-			kernel.Inline(b, []*ir.Node{ir.NewArg(0, ir.F32)}, []kernel.Dynamic{x, kernel.Dyn(kernel.Vec4F{})}, nil)
+			inline(b, []*ir.Node{ir.NewArg(0, ir.F32)}, []kernel.Dynamic{x, kernel.Dyn(kernel.Vec4F{})}, nil)
 		},
-		"nil":     func(b *kernel.Builder) { kernel.Inline(b, []*ir.Node{nil}, nil, nil) },
-		"invalid": func(b *kernel.Builder) { kernel.Inline(b, []*ir.Node{{}}, nil, nil) },
+		"nil":     func(b *kernel.Builder) { inline(b, []*ir.Node{nil}, nil, nil) },
+		"invalid": func(b *kernel.Builder) { inline(b, []*ir.Node{{}}, nil, nil) },
 		"zero dynamic": func(b *kernel.Builder) {
-			kernel.Inline(b, []*ir.Node{ir.NewArg(0, ir.F32)}, make([]kernel.Dynamic, 1), nil)
+			inline(b, []*ir.Node{ir.NewArg(0, ir.F32)}, make([]kernel.Dynamic, 1), nil)
 		},
 		"broken operation": func(b *kernel.Builder) {
 			kernel.Apply(b, op.Unary("broken", nil), nil, kernel.F(1))
@@ -162,4 +163,9 @@ func TestInlineMistakes(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
+}
+
+// inline computes expressions as the packages of this module do.
+func inline(b *kernel.Builder, roots []*ir.Node, args []kernel.Dynamic, params []kernel.F32) []kernel.Dynamic {
+	return irhook.Inline(b, roots, args, params, math.NaN()).([]kernel.Dynamic)
 }

@@ -63,7 +63,7 @@ var everything = kernel.New("everything", func(b *kernel.Builder, p *struct {
 	s = s.Add(b.Vec2F(s, pk).At(1)).Add(kernel.Select(s.Lt(pk), parts[0].Get(), parts[1].Get()).Sum())
 
 	for _, c := range []ir.Code{ir.RoundF16, ir.RoundBF16} {
-		s = kernel.As[kernel.F32](b, kernel.Inline(b, []*ir.Node{ir.NewRound(c, ir.NewArg(0, ir.F32))}, []kernel.Dynamic{kernel.Dyn(s)}, nil)[0])
+		s = kernel.As[kernel.F32](b, inline(b, []*ir.Node{ir.NewRound(c, ir.NewArg(0, ir.F32))}, []kernel.Dynamic{kernel.Dyn(s)}, nil)[0])
 	}
 
 	b.Barrier()

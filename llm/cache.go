@@ -72,13 +72,13 @@ func (k *cache) attend(r *recorder, i int, q, keys, values batch.Value, o op.Att
 		all := func(s store, width int) batch.Value {
 			return r.Reshape(r.Use(s.data), k.pages, PageSize, c.KVHeads, width)
 		}
-		return r.AttentionWith(q, all(k.keys[i], c.KeyLength), all(k.values[i], c.ValueLength), batch.AttentionInputs{Lengths: r.lengths, Table: r.table}, o)
+		return r.Attention(q, all(k.keys[i], c.KeyLength), all(k.values[i], c.ValueLength), batch.AttentionInputs{Lengths: r.lengths, Table: r.table}, o)
 	}
 	heads := func(s store, width int) batch.Value {
 		x := r.Reshape(s.get(r.Batch, r.all), r.sequences, k.perSequence*PageSize, c.KVHeads, width)
 		return r.Permute(x, 0, 2, 1, 3)
 	}
-	return r.AttentionAt(q, heads(k.keys[i], c.KeyLength), heads(k.values[i], c.ValueLength), r.lengths, o)
+	return r.Attention(q, heads(k.keys[i], c.KeyLength), heads(k.values[i], c.ValueLength), batch.AttentionInputs{Lengths: r.lengths}, o)
 }
 
 // take appends pages to those of a sequence until it has n, and reports whether there

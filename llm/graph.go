@@ -137,15 +137,10 @@ func (r *recorder) rowsOf(table *device.Buffer, ids batch.Value) batch.Value {
 // linear multiplies rows by the transpose of a matrix, and adds the bias if there is one.
 func (r *recorder) linear(x batch.Value, l linear) batch.Value {
 	w, o := r.Use(l.w), op.MatMulQOpts{Int8: !r.m.exact}
-	switch quantised := w.Type().Quantized(); {
-	case quantised && l.bias != nil:
-		return r.MatMulQBias(x, w, r.Use(l.bias), o)
-	case quantised:
-		return r.MatMulQ(x, w, o)
-	case l.bias != nil:
-		return r.MatMulBias(x, r.Transpose(w), r.Use(l.bias))
+	if w.Type().Quantized() {
+		return r.MatMulQ(x, w, r.use(l.bias), o)
 	}
-	return r.MatMul(x, r.Transpose(w))
+	return r.MatMul(x, r.Transpose(w), r.use(l.bias))
 }
 
 func (r *recorder) norm(x batch.Value, n norm) batch.Value {
@@ -207,7 +202,7 @@ func (r *recorder) attention(x batch.Value, i int, l *layer) batch.Value {
 		heads := func(x batch.Value, width int) batch.Value {
 			return r.Permute(r.Reshape(x, r.sequences, r.rows, c.KVHeads, width), 0, 2, 1, 3)
 		}
-		y = r.AttentionAt(q, heads(k, c.KeyLength), heads(v, c.ValueLength), r.lengths, o)
+		y = r.Attention(q, heads(k, c.KeyLength), heads(v, c.ValueLength), batch.AttentionInputs{Lengths: r.lengths}, o)
 	}
 	return r.Reshape(r.Permute(y, 0, 2, 1, 3), n, c.Heads*c.ValueLength)
 }
@@ -222,7 +217,7 @@ func (r *recorder) turn(x batch.Value, i int) batch.Value {
 		x, rest = parts[0], parts[1]
 	}
 	in := batch.RopeInputs{Positions: r.positions, Frequencies: r.use(t.frequencies)}
-	x = r.RopeWith(x, in, op.RopeOpts{Theta: t.base, Interleaved: c.Rope.Interleaved})
+	x = r.Rope(x, in, op.RopeOpts{Theta: t.base, Interleaved: c.Rope.Interleaved})
 	if t.magnitude != 1 {
 		x = r.Scale(x, t.magnitude)
 	}

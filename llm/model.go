@@ -361,20 +361,20 @@ func (r *passRun) set(p *pass, i int, tokens []int32, start int, pages []int32) 
 
 // do runs the plan over operands and writes the result to y.
 func (p *pass) do(ctx context.Context, r *passRun, y []float32) error {
-	r.bind = append(r.bind[:0], batch.Set(p.recorder.tokens, r.tokens), batch.Set(p.lengths, r.lengths), batch.Get(p.y, y))
+	r.bind = append(r.bind[:0], batch.BindInput(p.recorder.tokens, r.tokens), batch.BindInput(p.lengths, r.lengths), batch.BindOutput(p.y, y))
 	if p.m.usesPositions() {
-		r.bind = append(r.bind, batch.Set(p.positions, r.positions))
+		r.bind = append(r.bind, batch.BindInput(p.positions, r.positions))
 	}
 	if p.m.cache != nil {
-		r.bind = append(r.bind, batch.Set(p.places, r.places))
+		r.bind = append(r.bind, batch.BindInput(p.places, r.places))
 		if r.all != nil {
-			r.bind = append(r.bind, batch.Set(p.all, r.all))
+			r.bind = append(r.bind, batch.BindInput(p.all, r.all))
 		} else {
-			r.bind = append(r.bind, batch.Set(p.table, r.table))
+			r.bind = append(r.bind, batch.BindInput(p.table, r.table))
 		}
 	}
 	if p.result.ofOneRow() && p.rows > 1 {
-		r.bind = append(r.bind, batch.Set(p.last, r.last))
+		r.bind = append(r.bind, batch.BindInput(p.last, r.last))
 	}
 	err := p.plan.Run(ctx, r.bind...)
 	clear(r.bind)

@@ -111,7 +111,7 @@ func (m *Model) copyPage(ctx context.Context, from, to int32) error {
 	if err != nil {
 		return err
 	}
-	return p.copy.plan.Run(ctx, batch.Set(p.copy.from, rowsOfPage(from)), batch.Set(p.copy.to, rowsOfPage(to)))
+	return p.copy.plan.Run(ctx, batch.BindInput(p.copy.from, rowsOfPage(from)), batch.BindInput(p.copy.to, rowsOfPage(to)))
 }
 
 // readPage copies a page to data, which has an array for keys and values of each layer.
@@ -120,9 +120,9 @@ func (m *Model) readPage(ctx context.Context, page int32, data [][]float32) erro
 	if err != nil {
 		return err
 	}
-	bind := []batch.Binding{batch.Set(p.read.from, rowsOfPage(page))}
+	bind := []batch.Binding{batch.BindInput(p.read.from, rowsOfPage(page))}
 	for i, v := range p.read.data {
-		bind = append(bind, batch.Get(v, data[i]))
+		bind = append(bind, batch.BindOutput(v, data[i]))
 	}
 	return p.read.plan.Run(ctx, bind...)
 }
@@ -133,9 +133,9 @@ func (m *Model) writePage(ctx context.Context, page int32, data [][]float32) err
 	if err != nil {
 		return err
 	}
-	bind := []batch.Binding{batch.Set(p.write.to, rowsOfPage(page))}
+	bind := []batch.Binding{batch.BindInput(p.write.to, rowsOfPage(page))}
 	for i, v := range p.write.data {
-		bind = append(bind, batch.Set(v, data[i]))
+		bind = append(bind, batch.BindInput(v, data[i]))
 	}
 	return p.write.plan.Run(ctx, bind...)
 }

@@ -37,7 +37,7 @@ func TestStoreOfBlocks(t *testing.T) {
 	if err := b.Execute(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	got, err := b.Read(t.Context(), y)
+	got, err := batch.Read[float32](t.Context(), b, y)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ var words32 = []DType{F32, I32, U32}
 func bitcast(name string, to DType) *Operation {
 	var floats Expr
 	if to != F32 {
-		floats = Expr{ir.NewBitcast(ir.NewArg(0, ir.F32), Register(to))}
+		floats = Expr{ir.NewBitcast(ir.NewArg(0, ir.F32), register(to))}
 	}
 	return elementwise(1, name, "the bits of x as "+to.String(), floats, of{
 		formula: "bitcast<" + to.String() + ">(x)",
@@ -31,10 +31,10 @@ func bitcast(name string, to DType) *Operation {
 			return []DType{to}, err
 		},
 		whole: func(x, _ Expr) Expr {
-			if x.n.Type == ir.Bool || x.n.Type == Register(to) {
+			if x.n.Type == ir.Bool || x.n.Type == register(to) {
 				return Expr{new(ir.Node)} // which is invalid
 			}
-			return Expr{ir.NewBitcast(x.n, Register(to))}
+			return Expr{ir.NewBitcast(x.n, register(to))}
 		},
 		special: "Exact, -0 and infinities included. Which NaN a NaN is, is not defined, and a subnormal float may be 0 where the device flushes them.",
 	})

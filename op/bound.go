@@ -26,13 +26,13 @@ func (o *Operation) Range(a *Attrs, types []DType) (func(in []ir.Interval) ir.In
 	if o.id < 0 {
 		steps := stepwise(e)
 		return func(in []ir.Interval) ir.Interval {
-			return Tolerance{}.Widen(steps.Enclose(in, params), 0, out[0])
+			return Tolerance{}.widen(steps.Enclose(in, params), 0, out[0])
 		}, nil
 	}
 	exact := ir.NewEncloser(e, nil)
 	if o.mag == nil {
 		return func(in []ir.Interval) ir.Interval {
-			return o.tol.Widen(exact.Enclose(in, params), 0, out[0])
+			return o.tol.widen(exact.Enclose(in, params), 0, out[0])
 		}, nil
 	}
 	magnitude := ir.NewEncloser(o.mag, nil)
@@ -49,13 +49,13 @@ func (o *Operation) Range(a *Attrs, types []DType) (func(in []ir.Interval) ir.In
 		if m.NaN || m.Hi >= overflow {
 			return ir.Anything()
 		}
-		return o.tol.Widen(v, m.Hi, out[0])
+		return o.tol.widen(v, m.Hi, out[0])
 	}, nil
 }
 
-// Widen returns the range of results of type d whose references lie in v, for
+// widen returns the range of results of type d whose references lie in v, for
 // references of magnitude at most mag.
-func (t Tolerance) Widen(v ir.Interval, mag float64, d DType) ir.Interval {
+func (t Tolerance) widen(v ir.Interval, mag float64, d DType) ir.Interval {
 	if !d.Float() || v.Lo > v.Hi {
 		return v
 	}
@@ -94,9 +94,9 @@ func stepwise(e *ir.Node) *ir.Encloser {
 		case n.Type != ir.F32 || exactCode(n.Code):
 			return v
 		case n.Code.Composite():
-			return Tolerance{ULP: compositeULP}.Widen(v, 0, F32)
+			return Tolerance{ULP: compositeULP}.widen(v, 0, F32)
 		}
-		return Tolerance{}.Widen(v, 0, F32)
+		return Tolerance{}.widen(v, 0, F32)
 	})
 }
 

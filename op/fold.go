@@ -75,7 +75,7 @@ func (o *Operation) Fold(d DType) *Fold {
 	if o.fold == nil {
 		return nil
 	}
-	return o.fold(Register(d))
+	return o.fold(register(d))
 }
 
 // ReadsColumns reports whether kernels that are generated from the operation's fold can

@@ -9,7 +9,7 @@ import (
 // narrow returns x as a storage type holds it, in the register type of that. Floats
 // saturate, as they do in conversions to 32 bits; of integers the low 8 bits stay.
 func (x Expr) narrow(d DType) Expr {
-	r := Register(d)
+	r := register(d)
 	switch {
 	case x.n.Type == ir.F32:
 		lo, hi := 0.0, float64(math.MaxUint8)

@@ -336,7 +336,7 @@ func (o *Operation) Expression(a *Attrs, in []DType) (*ir.Node, error) {
 	}
 	// The last operand is never a condition: its type is the type of the
 	// arithmetic.
-	t := Register(in[len(in)-1])
+	t := register(in[len(in)-1])
 	n := o.typed[t]
 	if n == nil {
 		if n, err = ir.Retype(o.expr, t); err != nil {
@@ -347,12 +347,12 @@ func (o *Operation) Expression(a *Attrs, in []DType) (*ir.Node, error) {
 	if out[0].Storage() && out[0] != in[len(in)-1] {
 		return Expr{n}.narrow(out[0]).n, nil
 	}
-	return ir.NewConvert(n, Register(out[0])), nil
+	return ir.NewConvert(n, register(out[0])), nil
 }
 
-// Register returns the type in which elements of type d are computed, or, of a storage
+// register returns the type in which elements of type d are computed, or, of a storage
 // type, in which they are held between memory and a conversion.
-func Register(d DType) ir.Type {
+func register(d DType) ir.Type {
 	switch d {
 	case F32, F16, BF16:
 		return ir.F32

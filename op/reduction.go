@@ -73,7 +73,7 @@ func reduction(name, doc string, f rowReducer, s reduces) *Operation {
 		fold:  s.fold,
 		ref: func(a *Attrs, in, out []*Array) {
 			if f == nil || !in[0].typ.Float() {
-				reduceByFold(s.fold(Register(in[0].typ)), in[0], out[0])
+				reduceByFold(s.fold(register(in[0].typ)), in[0], out[0])
 				return
 			}
 			reduceRows(a, in, out[0], f)
@@ -143,7 +143,7 @@ func truths(_ *Attrs, in []DType) ([]DType, error) { return given(in, Bool) }
 func counts(_ *Attrs, in []DType) ([]DType, error) { return given(in, I32) }
 
 func given(in []DType, d DType) ([]DType, error) {
-	if _, err := same(in, func(d DType) bool { return Register(d) != ir.Invalid && !d.Storage() }); err != nil {
+	if _, err := same(in, func(d DType) bool { return register(d) != ir.Invalid && !d.Storage() }); err != nil {
 		return nil, err
 	}
 	return []DType{d}, nil

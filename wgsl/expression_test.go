@@ -11,6 +11,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/kernel"
@@ -120,7 +121,7 @@ func kernelsOf(t testing.TB, o *op.Operation, kernels map[string]*kernel.Kernel)
 				spread := op.BroadcastKind((k + int(d)) % 4)
 				n := map[op.BroadcastKind]int{op.Full: rows * cols, op.Scalar: 1, op.Tiled: cols, op.Repeated: rows}[spread]
 				post.In = append(post.In, portable.Operand{Type: d, Broadcast: spread, N: n})
-				args[k] = ir.NewArg(k, op.Register(d))
+				args[k] = ir.NewArg(k, irhook.Register(uint8(d)))
 			}
 			post.Exprs = []*ir.Node{ir.Substitute(x, args, params)}
 			for _, variant := range portable.Variants(nil) {

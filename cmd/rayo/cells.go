@@ -135,7 +135,7 @@ func flopsOf(o *op.Operation, a op.Attrs, in ...op.Shape) float64 {
 func matMulCell(m, k, n int) cell {
 	return cell{op: "matmul", size: fmt.Sprintf("%d×%d×%d", m, k, n), prepare: func(ctx context.Context, dev *device.Device) (work, error) {
 		x, y, z := numbers(m*k), numbers(k*n), device.Alloc(m*n)
-		return work{run: func() error { return dev.MatMul(ctx, z, x, y, m, k, n) }, bytes: 4 * float64(m*k+k*n+m*n),
+		return work{run: func() error { return dev.MatMul(ctx, z, x, y, nil, m, k, n) }, bytes: 4 * float64(m*k+k*n+m*n),
 			flops: flopsOf(op.MatMul, op.Attrs{}, op.Shape{m, k}, op.Shape{k, n}), reads: m < 64}, nil
 	}}
 }
@@ -183,7 +183,7 @@ func fusedCell(n int) cell {
 		b := batch.New(dev)
 		return work{run: func() error {
 			b.Reset()
-			b.Get(b.Add(b.Scale(b.Relu(b.Upload(x)), 0.5), b.Upload(y)), z)
+			batch.ReadInto(b, b.Add(b.Scale(b.Relu(b.Upload(x)), 0.5), b.Upload(y)), z)
 			return b.Execute(ctx)
 		}, bytes: 12 * float64(n), flops: 3 * float64(n)}, nil
 	}}

@@ -86,7 +86,7 @@ func demoPhoto(a *app, dev *device.Device, p picture) (picture, result, error) {
 	runs := 0
 	took, err := median(a, func() error {
 		b.Reset()
-		b.Get(neon[batch.Value](b, p, padded), after.rgb)
+		batch.ReadInto(b, neon[batch.Value](b, p, padded), after.rgb)
 		runs++
 		return b.Execute(a.ctx)
 	})
@@ -116,7 +116,7 @@ func demoMatMul(a *app, dev *device.Device) (result, error) {
 	for i := range x {
 		x[i], y[i] = 2*rand.Float32()-1, 2*rand.Float32()-1
 	}
-	took, err := median(a, func() error { return dev.MatMul(a.ctx, z, x, y, n, n, n) })
+	took, err := median(a, func() error { return dev.MatMul(a.ctx, z, x, y, nil, n, n, n) })
 	if err != nil {
 		return result{}, err
 	}
@@ -132,7 +132,7 @@ func demoMatMul(a *app, dev *device.Device) (result, error) {
 		rows, got = append(rows, x[r*n:][:n]...), append(got, z[r*n:][:n]...)
 	}
 	var e exact
-	want := e.MatMul(e.Upload(rows, sampledRows, n), e.Upload(y, n, n))
+	want := e.MatMul(e.Upload(rows, sampledRows, n), e.Upload(y, n, n), value{})
 	if e.err != nil {
 		return result{}, e.err
 	}
@@ -150,7 +150,7 @@ func demoChain(a *app, dev *device.Device) (result, error) {
 	b := batch.New(dev)
 	took, err := median(a, func() error {
 		b.Reset()
-		b.Get(reluScale[batch.Value](b, x), y)
+		batch.ReadInto(b, reluScale[batch.Value](b, x), y)
 		return b.Execute(a.ctx)
 	})
 	if err != nil {

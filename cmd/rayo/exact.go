@@ -44,7 +44,8 @@ func (e *exact) Reshape(x value, shape ...int) value {
 	return value{y, x.bound}
 }
 
-func (e *exact) MatMul(a, b value, opts ...op.MatMulOpts) value {
+// MatMul computes a product. The pipeline adds no bias.
+func (e *exact) MatMul(a, b, _ value, opts ...op.MatMulOpts) value {
 	var o op.MatMulOpts
 	if len(opts) > 0 {
 		o = opts[0]
@@ -52,7 +53,8 @@ func (e *exact) MatMul(a, b value, opts ...op.MatMulOpts) value {
 	return e.linear(op.MatMul, o.Attrs(), a, b)
 }
 
-func (e *exact) Conv2D(x, w value, opts ...op.Conv2DOpts) value {
+// Conv2D computes a convolution. The pipeline adds no bias.
+func (e *exact) Conv2D(x, w, _ value, opts ...op.Conv2DOpts) value {
 	var o op.Conv2DOpts
 	if len(opts) > 0 {
 		o = opts[0]

@@ -45,7 +45,7 @@ func TestBoundsPassThroughProducts(t *testing.T) {
 	var e exact
 	x := e.Scale(e.Upload([]float32{1, -1}, 1, 2), 3) // off by up to 1.5 units in the last place
 	w := e.Upload([]float32{100, -10, 1, 1000}, 2, 2)
-	y := e.MatMul(x, w)
+	y := e.MatMul(x, w, value{})
 	for j, sum := range []float64{101, 1010} {
 		if from := x.bound[0] * sum; y.bound[j] < from || y.bound[j] > 40*from {
 			t.Errorf("bound %g of column %d, of which %g is the operand's", y.bound[j], j, from)
@@ -54,7 +54,7 @@ func TestBoundsPassThroughProducts(t *testing.T) {
 	if e.flops != 2+8 {
 		t.Errorf("%g operations, want 10", e.flops)
 	}
-	if e.MatMul(y, y); e.err == nil {
+	if e.MatMul(y, y, value{}); e.err == nil {
 		t.Error("no mistake for two operands of unsure values")
 	}
 }

@@ -26,8 +26,8 @@ var photoJPEG []byte
 type recorder[V any] interface {
 	Upload(data []float32, shape ...int) V
 	Reshape(x V, shape ...int) V
-	MatMul(a, b V, opts ...op.MatMulOpts) V
-	Conv2D(x, w V, opts ...op.Conv2DOpts) V
+	MatMul(a, b, bias V, opts ...op.MatMulOpts) V
+	Conv2D(x, w, bias V, opts ...op.Conv2DOpts) V
 	Abs(x V) V
 	Relu(x V) V
 	Scale(x V, s float32) V
@@ -69,14 +69,15 @@ const margin = 3
 // place each time, so that a device need not look at it again.
 func neon[V any](r recorder[V], p, padded picture) V {
 	h, w := p.h, p.w
-	luma := r.MatMul(r.Upload(rec709, 1, 3), r.Upload(padded.rgb, 3, padded.h*padded.w))
-	smooth := r.Conv2D(r.Reshape(luma, 1, 1, padded.h, padded.w), r.Upload(blur5, 1, 1, 5, 5))
-	edges := r.Conv2D(smooth, r.Upload(sobel3, 2, 1, 3, 3)) // two channels
-	lines := r.Abs(r.MatMul(r.Upload(hues, 3, 2), r.Reshape(edges, 2, h*w)))
+	var none V // no bias
+	luma := r.MatMul(r.Upload(rec709, 1, 3), r.Upload(padded.rgb, 3, padded.h*padded.w), none)
+	smooth := r.Conv2D(r.Reshape(luma, 1, 1, padded.h, padded.w), r.Upload(blur5, 1, 1, 5, 5), none)
+	edges := r.Conv2D(smooth, r.Upload(sobel3, 2, 1, 3, 3), none) // two channels
+	lines := r.Abs(r.MatMul(r.Upload(hues, 3, 2), r.Reshape(edges, 2, h*w), none))
 	n := len(glow) / 3
 	halo := r.Reshape(lines, 1, 3, h, w)
-	halo = r.Conv2D(halo, r.Upload(glow, 3, 1, n, 1), op.Conv2DOpts{Pad: [2]int{n / 2, 0}, Groups: 3})
-	halo = r.Conv2D(halo, r.Upload(glow, 3, 1, 1, n), op.Conv2DOpts{Pad: [2]int{0, n / 2}, Groups: 3})
+	halo = r.Conv2D(halo, r.Upload(glow, 3, 1, n, 1), none, op.Conv2DOpts{Pad: [2]int{n / 2, 0}, Groups: 3})
+	halo = r.Conv2D(halo, r.Upload(glow, 3, 1, 1, n), none, op.Conv2DOpts{Pad: [2]int{0, n / 2}, Groups: 3})
 	light := r.Add(r.Scale(lines, 1.5), r.Scale(r.Reshape(halo, 3, h*w), 2))
 	return r.Clip(r.Axpy(r.Upload(p.rgb, 3, h*w), light, 0.45), 0, 1)
 }

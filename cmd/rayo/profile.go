@@ -28,7 +28,7 @@ func (c *benchCmd) profile(a *app, dev *device.Device) error {
 		return err
 	}
 	b := batch.New(dev)
-	b.Get(neon[batch.Value](b, photo, photo.extend(margin)), device.Alloc(len(photo.rgb)))
+	batch.ReadInto(b, neon[batch.Value](b, photo, photo.extend(margin)), device.Alloc(len(photo.rgb)))
 	p, err := b.Profile(a.ctx)
 	if err != nil {
 		return err

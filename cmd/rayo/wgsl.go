@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/devicehook"
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
@@ -77,7 +78,7 @@ func (t *wgslTarget) adapter(a *app) error {
 		return err
 	}
 	defer d.Close()
-	has, ok := d.Engine().Target()
+	has, ok := devicehook.Engine(d).Target()
 	if !ok {
 		return fmt.Errorf("%v runs no portable kernels", d)
 	}

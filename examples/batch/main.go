@@ -34,7 +34,7 @@ func run(ctx context.Context, w io.Writer) error {
 	if err := b.Execute(ctx); err != nil {
 		return err
 	}
-	out, err := b.Read(ctx, y) // it came back with the same submission
+	out, err := batch.Read[float32](ctx, b, y) // it came back with the same submission
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func run(ctx context.Context, w io.Writer) error {
 	fmt.Fprint(w, plan)
 	result := make([]float32, 4)
 	for _, v := range []float32{0, 4, 40} {
-		if err := plan.Run(ctx, batch.Set(in, []float32{v, v, v, v}), batch.Get(root, result)); err != nil {
+		if err := plan.Run(ctx, batch.BindInput(in, []float32{v, v, v, v}), batch.BindOutput(root, result)); err != nil {
 			return err
 		}
 		fmt.Fprintln(w, "replayed", result)

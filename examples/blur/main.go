@@ -111,7 +111,7 @@ func blur(ctx context.Context, dev *device.Device, x []float32, width, height, r
 	if err := b.Execute(ctx, y); err != nil {
 		return nil, err
 	}
-	return b.Read(ctx, y)
+	return batch.Read[float32](ctx, b, y)
 }
 
 // gaussian returns weights that fall to 1% at the ends and have the sum 1.

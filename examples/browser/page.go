@@ -112,7 +112,7 @@ func newPicture(ctx context.Context, dev *device.Device, canvas js.Value) (*pict
 	for c := range colour {
 		v := b.Add(grey, b.Mul(b.Sub(colour[c], grey), setting[2]))
 		v = b.Add(b.Mul(b.AddScalar(v, -0.5), setting[1]), b.AddScalar(setting[0], 0.5))
-		b.Get(b.Clip(v, 0, 1), p.out[c])
+		batch.ReadInto(b, b.Clip(v, 0, 1), p.out[c])
 	}
 	var err error
 	p.plan, err = b.Compile(ctx)
@@ -150,7 +150,7 @@ func multiply(ctx context.Context, dev *device.Device, n int) error {
 	// The first compiles the kernel.
 	for range 2 {
 		began := time.Now()
-		if err := dev.MatMul(ctx, c, a, a, n, n, n); err != nil {
+		if err := dev.MatMul(ctx, c, a, a, nil, n, n, n); err != nil {
 			return err
 		}
 		took := time.Since(began)

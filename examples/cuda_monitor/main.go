@@ -70,7 +70,7 @@ func work(ctx context.Context) error {
 	const n = 2048
 	a, b, c := device.Alloc(n*n), device.Alloc(n*n), device.Alloc(n*n)
 	for ctx.Err() == nil {
-		if err := dev.MatMul(ctx, c, a, b, n, n, n); err != nil && ctx.Err() == nil {
+		if err := dev.MatMul(ctx, c, a, b, nil, n, n, n); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}

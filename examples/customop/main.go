@@ -60,7 +60,7 @@ func run(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	each, total := make([]float32, len(x)), make([]float32, 1)
-	if err := plan.Run(ctx, batch.Get(loss, each), batch.Get(mean, total)); err != nil {
+	if err := plan.Run(ctx, batch.BindOutput(loss, each), batch.BindOutput(mean, total)); err != nil {
 		return err
 	}
 	fmt.Fprintln(w, "huber", each, "mean", total[0])
@@ -68,7 +68,7 @@ func run(ctx context.Context, w io.Writer) error {
 	// They serve as activations too.
 	eye := []float32{1, 0, 0, 1}
 	out := make([]float32, 4)
-	if err := dev.MatMul(ctx, out, []float32{1, -1, 4, 9}, eye, 2, 2, 2, op.MatMulOpts{Act: softsign}); err != nil {
+	if err := dev.MatMul(ctx, out, []float32{1, -1, 4, 9}, eye, nil, 2, 2, 2, op.MatMulOpts{Act: softsign}); err != nil {
 		return err
 	}
 	fmt.Fprintln(w, "softsign of a product", out)

@@ -45,13 +45,13 @@ func run(ctx context.Context, w io.Writer) error {
 
 	b := batch.New(dev)
 	x := b.Scale(b.Upload(images, len(labels), pixels), 1.0/16)
-	h := b.MatMulBias(x, b.Upload(w1, pixels, hidden), b.Upload(b1), op.MatMulOpts{Act: op.Relu})
-	score := b.MatMulBias(h, b.Upload(w2, hidden, digits), b.Upload(b2))
-	best := b.ArgMaxRows(score)
+	h := b.MatMul(x, b.Upload(w1, pixels, hidden), b.Upload(b1), op.MatMulOpts{Act: op.Relu})
+	score := b.MatMul(h, b.Upload(w2, hidden, digits), b.Upload(b2))
+	best := b.ArgMax(score, op.Axes(-1))
 	if err := b.Execute(ctx, best); err != nil {
 		return err
 	}
-	guess, err := batch.ReadAs[int32](ctx, b, best)
+	guess, err := batch.Read[int32](ctx, b, best)
 	if err != nil {
 		return err
 	}

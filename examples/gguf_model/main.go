@@ -158,11 +158,11 @@ func multiply(ctx context.Context, w io.Writer, t *gguf.Tensor, q op.DType) erro
 		x[i] = 1
 	}
 	b := batch.New(dev)
-	y := b.MatMulQ(b.Upload(x, 1, shape[1]), b.Use(weights))
+	y := b.MatMulQ(b.Upload(x, 1, shape[1]), b.Use(weights), batch.Value{})
 	if err := b.Execute(ctx, y); err != nil {
 		return err
 	}
-	got, err := b.Read(ctx, y)
+	got, err := batch.Read[float32](ctx, b, y)
 	if err != nil {
 		return err
 	}

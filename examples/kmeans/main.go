@@ -69,7 +69,7 @@ func kmeans(ctx context.Context, dev *device.Device, images []float32, n int) ([
 	defer plan.Close()
 	group, next := make([]int32, n), make([]float32, len(centres))
 	for range rounds {
-		if err := plan.Run(ctx, batch.Set(c, centres), batch.Get(moved, next), batch.Get(nearest, group)); err != nil {
+		if err := plan.Run(ctx, batch.BindInput(c, centres), batch.BindOutput(moved, next), batch.BindOutput(nearest, group)); err != nil {
 			return nil, err
 		}
 		centres, next = next, centres

@@ -77,11 +77,11 @@ func search(ctx context.Context, w io.Writer, dev *device.Device, texts []string
 	if err := b.Execute(ctx); err != nil {
 		return err
 	}
-	values, err := b.Read(ctx, cosines)
+	values, err := batch.Read[float32](ctx, b, cosines)
 	if err != nil {
 		return err
 	}
-	at, err := batch.ReadAs[int32](ctx, b, places)
+	at, err := batch.Read[int32](ctx, b, places)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func run(ctx context.Context, w io.Writer) error {
 		1, -1,
 	}
 	c := make([]float32, 2*2)
-	if err := dev.MatMul(ctx, c, a, b, 2, 3, 2); err != nil {
+	if err := dev.MatMul(ctx, c, a, b, nil, 2, 3, 2); err != nil {
 		return err
 	}
 	fmt.Fprintln(w, "product     ", c)
@@ -52,7 +52,7 @@ func run(ctx context.Context, w io.Writer) error {
 		0, 1, -1,
 	}
 	bias := []float32{-5, 0.5}
-	if err := dev.MatMulBias(ctx, c, a, weights, bias, 2, 3, 2, op.MatMulOpts{TransB: true, Act: op.Relu}); err != nil {
+	if err := dev.MatMul(ctx, c, a, weights, bias, 2, 3, 2, op.MatMulOpts{TransB: true, Act: op.Relu}); err != nil {
 		return err
 	}
 	fmt.Fprintln(w, "linear layer", c)
@@ -67,11 +67,11 @@ func run(ctx context.Context, w io.Writer) error {
 	start := time.Now()
 	want := loops(x, y, n)
 	plain := time.Since(start)
-	if err := dev.MatMul(ctx, z, x, y, n, n, n); err != nil { // the first call finds its kernels
+	if err := dev.MatMul(ctx, z, x, y, nil, n, n, n); err != nil { // the first call finds its kernels
 		return err
 	}
 	start = time.Now()
-	if err := dev.MatMul(ctx, z, x, y, n, n, n); err != nil {
+	if err := dev.MatMul(ctx, z, x, y, nil, n, n, n); err != nil {
 		return err
 	}
 	took := time.Since(start)

@@ -80,7 +80,7 @@ func run(ctx context.Context, w io.Writer, r io.Reader) error {
 			return err
 		}
 		var was, is [1]float32
-		if err := plan.Run(ctx, batch.Set(x, data), batch.Get(before, was[:]), batch.Get(after, is[:])); err != nil {
+		if err := plan.Run(ctx, batch.BindInput(x, data), batch.BindOutput(before, was[:]), batch.BindOutput(after, is[:])); err != nil {
 			return err
 		}
 		fmt.Fprintf(w, "block %d: steps of %.2f became %.2f\n", i, was[0]/16, is[0]/16)

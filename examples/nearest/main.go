@@ -64,7 +64,7 @@ func run(ctx context.Context, w io.Writer, words []string) error {
 		raw[i] = float32(int8(v))
 	}
 	rows := b.Upload(raw, len(vocabulary), dim)
-	lengths := b.Reshape(b.NormL2Rows(rows), len(vocabulary), 1)
+	lengths := b.Reshape(b.NormL2(rows, op.Axes(-1)), len(vocabulary), 1)
 	b.Store(table, 0, b.Div(rows, lengths))
 	if err := b.Execute(ctx); err != nil {
 		return err
@@ -75,15 +75,15 @@ func run(ctx context.Context, w io.Writer, words []string) error {
 	b.Reset()
 	all := b.Use(table)
 	query := b.Gather(all, batch.Upload(b, ids))
-	cosines, places := b.TopK(b.MatMul(query, all, op.MatMulOpts{TransB: true}), most)
+	cosines, places := b.TopK(b.MatMul(query, all, batch.Value{}, op.MatMulOpts{TransB: true}), most)
 	if err := b.Execute(ctx, cosines, places); err != nil {
 		return err
 	}
-	near, err := b.Read(ctx, cosines)
+	near, err := batch.Read[float32](ctx, b, cosines)
 	if err != nil {
 		return err
 	}
-	at, err := batch.ReadAs[int32](ctx, b, places)
+	at, err := batch.Read[int32](ctx, b, places)
 	if err != nil {
 		return err
 	}

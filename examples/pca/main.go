@@ -40,19 +40,19 @@ func run(ctx context.Context, w io.Writer) error {
 	total := b.Sum(b.Var(pixels, op.VarOpts{DDof: 1, Along: op.Axes(0)}))
 	// Images that are made of the first components alone.
 	first := func(x batch.Value, axis int) batch.Value { return b.Slice(x, axis, 0, kept, 1) }
-	made := b.MatMul(b.Mul(first(u, 1), first(s, 0)), first(vt, 0))
+	made := b.MatMul(b.Mul(first(u, 1), first(s, 0)), first(vt, 0), batch.Value{})
 	lost := b.Scale(b.Sum(b.Square(b.Sub(x, made))), 1/float32(len(labels)-1))
 	if err := b.Execute(ctx, variance, total, lost); err != nil {
 		return err
 	}
 
-	explained, err := b.Read(ctx, variance)
+	explained, err := batch.Read[float32](ctx, b, variance)
 	if err != nil {
 		return err
 	}
 	var sums [2]float32 // the variance of the pixels, and what the images lost
 	for i, v := range []batch.Value{total, lost} {
-		x, err := b.Read(ctx, v)
+		x, err := batch.Read[float32](ctx, b, v)
 		if err != nil {
 			return err
 		}

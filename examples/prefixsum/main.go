@@ -126,5 +126,5 @@ func sums(ctx context.Context, dev *device.Device, x []uint32) ([]uint32, error)
 	if err := b.Execute(ctx, y[0]); err != nil {
 		return nil, err
 	}
-	return batch.ReadAs[uint32](ctx, b, y[0])
+	return batch.Read[uint32](ctx, b, y[0])
 }

@@ -59,11 +59,11 @@ func run(ctx context.Context, w io.Writer) error {
 	}
 
 	b := batch.New(dev)
-	y := b.MatMulQ(b.Upload(x, rows, in), b.Use(table))
+	y := b.MatMulQ(b.Upload(x, rows, in), b.Use(table), batch.Value{})
 	if err := b.Execute(ctx, y); err != nil {
 		return err
 	}
-	got, err := b.Read(ctx, y)
+	got, err := batch.Read[float32](ctx, b, y)
 	if err != nil {
 		return err
 	}

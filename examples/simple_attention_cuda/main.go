@@ -44,20 +44,20 @@ func run(ctx context.Context, w io.Writer) error {
 	// By parts: each query is multiplied by all keys, the scores become weights,
 	// and the values are summed with them. The scores are a square that grows
 	// with the length of the text.
-	scores := b.Scale(b.MatMul(q, k, op.MatMulOpts{TransB: true}), 1/float32(math.Sqrt(size)))
-	parts := b.MatMul(b.Softmax(scores), v)
+	scores := b.Scale(b.MatMul(q, k, batch.Value{}, op.MatMulOpts{TransB: true}), 1/float32(math.Sqrt(size)))
+	parts := b.MatMul(b.Softmax(scores), v, batch.Value{})
 
 	// In one operation, which keeps few scores at a time.
-	whole := b.Attention(q, k, v)
+	whole := b.Attention(q, k, v, batch.AttentionInputs{})
 
 	if err := b.Execute(ctx, parts, whole); err != nil {
 		return err
 	}
-	x, err := b.Read(ctx, parts)
+	x, err := batch.Read[float32](ctx, b, parts)
 	if err != nil {
 		return err
 	}
-	y, err := b.Read(ctx, whole)
+	y, err := batch.Read[float32](ctx, b, whole)
 	if err != nil {
 		return err
 	}

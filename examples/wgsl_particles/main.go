@@ -77,7 +77,7 @@ func simulate(ctx context.Context, dev *device.Device, particles []float32, p pa
 	if err := b.Execute(ctx, x); err != nil {
 		return nil, err
 	}
-	return b.Read(ctx, x)
+	return batch.Read[float32](ctx, b, x)
 }
 
 // system returns three suns.

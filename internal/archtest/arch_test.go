@@ -25,6 +25,7 @@ var order = [][]string{
 	{"internal/onnxtest"},
 	{"batch", "imgconv", "wasm/bridge"},
 	{"device"},
+	{"internal/devicehook"},
 	{"internal/engine"},
 	{"internal/graph", "internal/driver"},
 	{"internal/ptxkernels"},
@@ -35,6 +36,7 @@ var order = [][]string{
 	{"kernel"},
 	{"internal/interp", "internal/optest"},
 	{"op", "gguf/convert"},
+	{"internal/irhook"},
 	{"internal/ir", "gguf", "safetensors"},
 	{"gguf/block", "internal/blockdecode", "internal/genfile", "internal/jscall", "internal/jsmemory"},
 }

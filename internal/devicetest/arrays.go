@@ -119,7 +119,7 @@ func compare(t *testing.T, b *batch.Batch, y batch.Value, want nd, slack func(i 
 		t.Fatalf("shape %v, want %v", y.Shape(), want.s)
 	}
 	got := make([]float32, len(want.data))
-	b.Get(y, got)
+	batch.ReadInto(b, y, got)
 	if err := b.Execute(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func callbacks(t *testing.T, dev *device.Device) {
 	ctx := t.Context()
 	x, y := []float32{-1, 2, -3}, make([]float32, 3)
 	b := batch.New(dev)
-	b.Get(b.Relu(b.Upload(x, 3)), y)
+	batch.ReadInto(b, b.Relu(b.Upload(x, 3)), y)
 	// Before anything is compiled, and when it is.
 	for range 2 {
 		errs := map[string]error{}
@@ -157,7 +157,7 @@ func skipsSoftware(t *testing.T) {
 func flat(t *testing.T, dev *device.Device) {
 	x, y := make([]float32, 1000), make([]float32, 1000)
 	b := batch.New(dev)
-	b.Get(b.Relu(b.Upload(x, 1000)), y)
+	batch.ReadInto(b, b.Relu(b.Upload(x, 1000)), y)
 	plan, err := b.Compile(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func buffers(t *testing.T, open Open) {
 		"between the stores": {between, []float32{1, 1, 1, 1, 11, 21, 31, 41, 1, 1, 1, 1}},
 		"after the stores":   {after, []float32{1, 1, 1, 1, 11, 21, 31, 0, -1, 1, 1, 1}},
 	} {
-		got, err := b.Read(ctx, c.v)
+		got, err := batch.Read[float32](ctx, b, c.v)
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
 		}
@@ -126,7 +126,7 @@ func scatterInPlace(t *testing.T, dev *device.Device, d op.DType) {
 	if err := b.Execute(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	got, err := b.Read(t.Context(), y)
+	got, err := batch.Read[float32](t.Context(), b, y)
 	for i, id := range ids {
 		if id < 0 {
 			id += rows

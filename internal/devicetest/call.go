@@ -39,30 +39,25 @@ func method(v any, name string) (reflect.Value, bool) {
 var methods sync.Map // reflect.Type -> map[string]int
 
 // arguments are what stands for parameters at the end of a call.
-func (c *Case) arguments() []reflect.Value {
+// along adds the last axis of a reduction, as batches take it.
+func (c *Case) arguments(along bool) []reflect.Value {
 	var args []reflect.Value
 	for _, p := range c.Params {
 		args = append(args, reflect.ValueOf(p))
 	}
-	if c.Options != nil {
+	switch o, isVar := c.Options.(op.VarOpts); {
+	case along && (isVar || c.Op == op.Var):
+		o.Along = op.Axes(-1)
+		args = append(args, reflect.ValueOf(o))
+	case along:
+		args = append(args, reflect.ValueOf(op.Axes(-1)))
+	case c.Options != nil:
 		args = append(args, reflect.ValueOf(c.Options))
 	}
 	if c.Op == op.Cast {
 		args = append(args, reflect.ValueOf(c.To))
 	}
 	return args
-}
-
-// suffix is what the name of a batch's method has after the operation's.
-func (c *Case) suffix() string {
-	fewest, _ := c.Op.Arity()
-	switch {
-	case c.Rows:
-		return "rows"
-	case c.Op.Class() == op.Shaped && len(c.In) > fewest:
-		return map[string]string{"bias": "bias", "positions": "at", "lengths": "at"}[c.Op.Inputs()[fewest]]
-	}
-	return ""
 }
 
 // record records the case and returns its results.
@@ -87,34 +82,30 @@ func (c *Case) record(b *batch.Batch, in []batch.Value) ([]batch.Value, error) {
 	case op.BitcastU32:
 		return []batch.Value{b.Bitcast(in[0], op.U32)}, nil
 	}
-	if c.Op == op.Attention && len(in) > op.AttentionMask {
-		full := append(slices.Clone(in), batch.Value{})
+	full := slices.Grow(slices.Clone(in), op.MaxInputs)[:op.MaxInputs] // with absent operands at the end
+	clear(full[len(in):])
+	switch c.Op {
+	case op.Attention:
 		o, _ := c.Options.(op.AttentionOpts)
-		return []batch.Value{b.AttentionWith(in[0], in[1], in[2], batch.AttentionInputs{Lengths: in[op.AttentionLengths], Mask: in[op.AttentionMask],
+		return []batch.Value{b.Attention(in[0], in[1], in[2], batch.AttentionInputs{Lengths: full[op.AttentionLengths], Mask: full[op.AttentionMask],
 			Table: full[op.AttentionTable]}, o)}, nil
-	}
-	if c.Op == op.Rope && len(in) > op.RopeByFrequencies {
+	case op.Rope:
 		o, _ := c.Options.(op.RopeOpts)
-		return []batch.Value{b.RopeWith(in[0], batch.RopeInputs{Positions: in[op.RopeByPositions], Frequencies: in[op.RopeByFrequencies]}, o)}, nil
+		return []batch.Value{b.Rope(in[0], batch.RopeInputs{Positions: full[op.RopeByPositions], Frequencies: full[op.RopeByFrequencies]}, o)}, nil
 	}
 	if c.Op.ID() < 0 {
 		return []batch.Value{b.Map(c.Op, in...)}, nil
 	}
-	name := c.Op.Name() + c.suffix()
+	name := c.Op.Name()
 	m, ok := method(b, name)
 	if !ok {
 		return nil, fmt.Errorf("a batch has no method %s", name)
 	}
 	var args []reflect.Value
-	for _, v := range in {
+	for _, v := range full[:len(c.Op.Inputs())] {
 		args = append(args, reflect.ValueOf(v))
 	}
-	if c.Op.Class() == op.Row {
-		for len(args) < len(c.Op.Inputs()) {
-			args = append(args, reflect.ValueOf(batch.Value{}))
-		}
-	}
-	return []batch.Value{m.Call(append(args, c.arguments()...))[0].Interface().(batch.Value)}, nil
+	return []batch.Value{m.Call(append(args, c.arguments(c.Rows && len(in[0].Shape()) > 0)...))[0].Interface().(batch.Value)}, nil
 }
 
 // uploads records the operands.
@@ -212,13 +203,9 @@ func (c *Case) oneShot(ctx context.Context, dev *device.Device, async bool, in, 
 		args = append(args, slicesOf(in, len(in))...)
 	case op.Reduction:
 		if c.Rows {
-			name += "rows"
-			dst()
+			return c.reduceRows(ctx, dev, async, in, out)
 		}
 		args = append(args, slicesOf(in, len(in))...)
-		if c.Rows {
-			ints(x.Rows())
-		}
 	case op.Row:
 		dst()
 		args = append(args, slicesOf(in, len(c.Op.Inputs()))...)
@@ -230,7 +217,27 @@ func (c *Case) oneShot(ctx context.Context, dev *device.Device, async bool, in, 
 	if !ok {
 		return errNoCall
 	}
-	return outcome(ctx, m.Call(append(args, c.arguments()...)), out)
+	return outcome(ctx, m.Call(append(args, c.arguments(false)...)), out)
+}
+
+// reduceRows reduces the rows of the operands by a one-shot call.
+func (c *Case) reduceRows(ctx context.Context, dev *device.Device, async bool, in, out []*array) error {
+	if out[0].typ == op.I32 {
+		return reduceRows(ctx, dev, async, c, view[int32](out[0]), in)
+	}
+	return reduceRows(ctx, dev, async, c, out[0].float32s(), in)
+}
+
+func reduceRows[T float32 | int32](ctx context.Context, dev *device.Device, async bool, c *Case, dst []T, in []*array) error {
+	var operands [][]float32
+	for _, a := range in {
+		operands = append(operands, a.float32s())
+	}
+	rows, cols := c.In[0].Shape.Rows()
+	if async {
+		return device.ReduceAsync(ctx, dev, dst, c.Op, c.Attrs(), rows, cols, operands...).Wait(ctx)
+	}
+	return device.Reduce(ctx, dev, dst, c.Op, c.Attrs(), rows, cols, operands...)
 }
 
 // outcome takes what a method returned: an error, a value and an error, a
@@ -275,18 +282,10 @@ func (c *Case) shapedCall(ctx context.Context, dev *device.Device, suffix string
 		if err != nil {
 			return err
 		}
-		lead := len(shapes[0]) > 2
-		if lead && (p.SharedB || len(in) > 2) {
+		if len(shapes[0]) > 2 {
 			return errNoCall
 		}
-		args = append(args, operands...)
-		switch {
-		case lead:
-			name = "matmulbatch"
-			ints(p.Batch)
-		case len(in) > 2:
-			name = "matmulbias"
-		}
+		args = append(args, slicesOf(in, 3)...)
 		ints(p.M, p.K, p.N)
 	case op.MatVec:
 		m, k := shapes[0][0], shapes[0][1]
@@ -339,5 +338,5 @@ func (c *Case) shapedCall(ctx context.Context, dev *device.Device, suffix string
 	if !ok {
 		return errNoCall
 	}
-	return outcome(ctx, m.Call(append(args, c.arguments()...)), out)
+	return outcome(ctx, m.Call(append(args, c.arguments(false)...)), out)
 }

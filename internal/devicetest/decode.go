@@ -69,10 +69,10 @@ func (m *model) split(b *batch.Batch, x batch.Value) (q, k, v batch.Value) {
 // step records one token at a place that is a value; length is one more.
 func (m *model) step(b *batch.Batch, x, at, length batch.Value) batch.Value {
 	for i, l := range m.layers {
-		q, k, v := m.split(b, b.MatMul(b.RMSNorm(x, batch.Value{}), b.Use(l.qkv)))
+		q, k, v := m.split(b, b.MatMul(b.RMSNorm(x, batch.Value{}), b.Use(l.qkv), batch.Value{}))
 		b.StoreAt(m.keys[i], 1, at, k)
 		b.StoreAt(m.values[i], 1, at, v)
-		y := b.AttentionAt(q, b.Use(m.keys[i]), b.Use(m.values[i]), length, op.AttentionOpts{Causal: true})
+		y := b.Attention(q, b.Use(m.keys[i]), b.Use(m.values[i]), batch.AttentionInputs{Lengths: length}, op.AttentionOpts{Causal: true})
 		x = m.rest(b, l, x, y)
 	}
 	return x
@@ -81,7 +81,7 @@ func (m *model) step(b *batch.Batch, x, at, length batch.Value) batch.Value {
 // fixed records one token at a known place, as plans do that are made anew for each.
 func (m *model) fixed(b *batch.Batch, x batch.Value, at int) batch.Value {
 	for i, l := range m.layers {
-		q, k, v := m.split(b, b.MatMul(b.RMSNorm(x, batch.Value{}), b.Use(l.qkv)))
+		q, k, v := m.split(b, b.MatMul(b.RMSNorm(x, batch.Value{}), b.Use(l.qkv), batch.Value{}))
 		past := func(buf *device.Buffer, v batch.Value) batch.Value {
 			w := b.Concat(1, b.Slice(b.Use(buf), 1, 0, at, 1), v)
 			for h := range m.kv {
@@ -89,7 +89,7 @@ func (m *model) fixed(b *batch.Batch, x batch.Value, at int) batch.Value {
 			}
 			return w
 		}
-		y := b.Attention(q, past(m.keys[i], k), past(m.values[i], v), op.AttentionOpts{Causal: true})
+		y := b.Attention(q, past(m.keys[i], k), past(m.values[i], v), batch.AttentionInputs{}, op.AttentionOpts{Causal: true})
 		x = m.rest(b, l, x, y)
 	}
 	return x
@@ -98,9 +98,9 @@ func (m *model) fixed(b *batch.Batch, x batch.Value, at int) batch.Value {
 // rest is what follows attention in a layer.
 func (m *model) rest(b *batch.Batch, l layer, x, y batch.Value) batch.Value {
 	merged := b.Reshape(b.Permute(y, 1, 0, 2), 1, m.width)
-	x = b.Add(x, b.MatMul(merged, b.Use(l.out)))
-	up := b.Split(b.MatMul(b.RMSNorm(x, batch.Value{}), b.Use(l.up)), 1, m.width, m.width)
-	return b.Add(x, b.MatMul(b.Mul(b.Silu(up[0]), up[1]), b.Use(l.down)))
+	x = b.Add(x, b.MatMul(merged, b.Use(l.out), batch.Value{}))
+	up := b.Split(b.MatMul(b.RMSNorm(x, batch.Value{}), b.Use(l.up), batch.Value{}), 1, m.width, m.width)
+	return b.Add(x, b.MatMul(b.Mul(b.Silu(up[0]), up[1]), b.Use(l.down), batch.Value{}))
 }
 
 // decode decodes tokens with one plan, and again with one for each, which must give
@@ -127,7 +127,7 @@ func decode(t *testing.T, dev *device.Device, tokens, every int) {
 		for k := range inputs[i] {
 			inputs[i][k] = float32(g.NormFloat64())
 		}
-		if err := plan.Run(t.Context(), batch.Set(x, inputs[i]), batch.Set(at, []int32{int32(i)}), batch.Set(length, []int32{int32(i + 1)}), batch.Get(y, outputs[i])); err != nil {
+		if err := plan.Run(t.Context(), batch.BindInput(x, inputs[i]), batch.BindInput(at, []int32{int32(i)}), batch.BindInput(length, []int32{int32(i + 1)}), batch.BindOutput(y, outputs[i])); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,7 +139,7 @@ func decode(t *testing.T, dev *device.Device, tokens, every int) {
 		b := batch.New(dev)
 		y := m.fixed(b, b.Upload(inputs[i], 1, m.width), i)
 		got := make([]float32, m.width)
-		b.Get(y, got)
+		batch.ReadInto(b, y, got)
 		if err := b.Execute(t.Context()); err != nil {
 			t.Fatal(err)
 		}

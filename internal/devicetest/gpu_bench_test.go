@@ -39,7 +39,7 @@ func roundTrips(b *testing.B, dev *device.Device) {
 				for range 20 {
 					v = r.Softmax(v)
 				}
-				r.Get(v, y)
+				batch.ReadInto(r, v, y)
 			}
 			record()
 			plan, err := r.Compile(ctx)

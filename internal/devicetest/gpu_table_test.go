@@ -162,12 +162,12 @@ func cells() []cell {
 	square, rows, heads := []int{side, side}, []int{n / 1024, 1024}, []int{n / (64 * 128), 64, 128}
 	all = append(all,
 		moves(fmt.Sprintf("transpose/%d", side), op.F32, [][]int{square}, square, "x[0].t().contiguous()", func(r *rec, x []value) value { return r.Transpose(x[0]) }),
-		moves("sum of rows/1024", op.F32, [][]int{rows}, rows[:1], "torch.sum(x[0],1)", func(r *rec, x []value) value { return r.SumRows(x[0]) }),
-		moves("variance of rows/1024", op.F32, [][]int{rows}, rows[:1], "torch.var(x[0],1,correction=0)", func(r *rec, x []value) value { return r.VarRows(x[0]) }),
-		moves("rope/64x128", op.F32, [][]int{heads}, heads, "", func(r *rec, x []value) value { return r.Rope(x[0]) }))
+		moves("sum of rows/1024", op.F32, [][]int{rows}, rows[:1], "torch.sum(x[0],1)", func(r *rec, x []value) value { return r.Sum(x[0], op.Axes(-1)) }),
+		moves("variance of rows/1024", op.F32, [][]int{rows}, rows[:1], "torch.var(x[0],1,correction=0)", func(r *rec, x []value) value { return r.Var(x[0], op.VarOpts{Along: op.Axes(-1)}) }),
+		moves("rope/64x128", op.F32, [][]int{heads}, heads, "", func(r *rec, x []value) value { return r.Rope(x[0], batch.RopeInputs{}) }))
 	product := func(t op.DType, m, k, n int) *cell {
 		all = append(all, cell{name: fmt.Sprintf("matmul/%dx%dx%d/%v", m, k, n, t), typ: t, shapes: [][]int{{m, k}, {k, n}}, out: []int{m, n},
-			flops: 2 * float64(m) * float64(k) * float64(n), peer: "torch.matmul(x[0],x[1])", build: func(r *rec, x []value) value { return r.MatMul(x[0], x[1]) }})
+			flops: 2 * float64(m) * float64(k) * float64(n), peer: "torch.matmul(x[0],x[1])", build: func(r *rec, x []value) value { return r.MatMul(x[0], x[1], batch.Value{}) }})
 		return &all[len(all)-1]
 	}
 	for _, s := range [][3]int{{1000, 1000, 1000}, {1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192},
@@ -177,7 +177,7 @@ func cells() []cell {
 	for _, s := range [][3]int{{1000, 1000, 1000}, {4096, 4096, 4096}, {8192, 8192, 8192}, {777, 3333, 1555}} {
 		c := product(op.F32, s[0], s[1], s[2])
 		c.name, c.tf32 = c.name+"/tf32", true
-		c.build = func(r *rec, x []value) value { return r.MatMul(x[0], x[1], op.MatMulOpts{TF32: true}) }
+		c.build = func(r *rec, x []value) value { return r.MatMul(x[0], x[1], batch.Value{}, op.MatMulOpts{TF32: true}) }
 	}
 	for _, t := range []op.DType{op.BF16, op.F16} {
 		for _, s := range [][3]int{{1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192}, {5000, 5000, 5000}, {1000, 1000, 1000}, {4097, 4097, 4097}, {777, 3333, 1555}} {
@@ -199,7 +199,7 @@ func cells() []cell {
 				all = append(all, cell{name: fmt.Sprintf("attention/%dx%d/%s/%v", length, d, name, op.F16), typ: op.F16, shapes: [][]int{s, s, s}, out: s,
 					flops: op.Attention.Flops(&a, []op.Shape{s, s, s}, []op.Shape{s}),
 					peer:  "F.scaled_dot_product_attention(x[0],x[1],x[2],is_causal=" + flag + ")",
-					build: func(r *rec, x []value) value { return r.Attention(x[0], x[1], x[2], o) }})
+					build: func(r *rec, x []value) value { return r.Attention(x[0], x[1], x[2], batch.AttentionInputs{}, o) }})
 			}
 		}
 	}
@@ -330,7 +330,7 @@ func onTheDevice(b *testing.B, dev *device.Device) (all []measured) {
 				x := typedBuffer(b, dev, op.F32, []int{m, w.cols}, rnd)
 				defer x.Close()
 				r := batch.New(dev)
-				seconds := onDevice(b, dev, op.F32, []int{m, w.rows}, r, r.MatMulQ(r.Use(x), r.Use(buf)))
+				seconds := onDevice(b, dev, op.F32, []int{m, w.rows}, r, r.MatMulQ(r.Use(x), r.Use(buf), batch.Value{}))
 				bytes, flops := float64(len(raw)), 2*float64(m)*float64(w.rows)*float64(w.cols)
 				if m > 8 {
 					bytes = 0

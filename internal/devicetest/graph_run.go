@@ -279,7 +279,7 @@ func (p *player) replay(ctx context.Context, r *graph) error {
 			now := arrayOf(v.tensor())
 			// A scalar is a reshaped upload, whose own value is not kept here.
 			if v.typ == op.F32 && len(v.shape) > 0 {
-				bind = append(bind, batch.Set(k.values[r.nodes[i].first], now.float32s()))
+				bind = append(bind, batch.BindInput(k.values[r.nodes[i].first], now.float32s()))
 				a.poison()
 			} else {
 				copy(a.data, now.data)

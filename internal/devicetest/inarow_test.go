@@ -30,8 +30,8 @@ func mlp(b *testing.B, dev *device.Device, width, hidden int) *batch.Plan {
 	rec := batch.New(dev)
 	x := rec.Upload(make([]float32, width), 1, width)
 	n := rec.RMSNorm(x, batch.Value{})
-	gate, up := rec.MatMulQ(n, rec.Use(weights(hidden, width))), rec.MatMulQ(n, rec.Use(weights(hidden, width)))
-	rec.Keep(rec.Add(x, rec.MatMulQ(rec.Mul(rec.Silu(gate), up), rec.Use(weights(width, hidden)))))
+	gate, up := rec.MatMulQ(n, rec.Use(weights(hidden, width)), batch.Value{}), rec.MatMulQ(n, rec.Use(weights(hidden, width)), batch.Value{})
+	rec.Keep(rec.Add(x, rec.MatMulQ(rec.Mul(rec.Silu(gate), up), rec.Use(weights(width, hidden)), batch.Value{})))
 	p, err := rec.Compile(ctx)
 	if err != nil {
 		b.Fatal(err)
@@ -58,7 +58,7 @@ func BenchmarkCUDAInARow(b *testing.B) {
 		for _, depth := range []int{1, 2, 4, 16, 64} {
 			b.Run(fmt.Sprintf("%dx%d/async%d", size[0], size[1], depth), func(b *testing.B) {
 				var submit time.Duration
-				pending := make([]*batch.Pending, depth)
+				pending := make([]*device.Pending, depth)
 				i := 0
 				for ; b.Loop(); i++ {
 					if old := pending[i%depth]; old != nil {

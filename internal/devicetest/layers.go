@@ -69,12 +69,12 @@ func (l *attentionLayer) run(t *testing.T, dev *device.Device, in []Tensor, copi
 	for _, v := range in {
 		x = append(x, arrayOf(v).upload(b, v.Shape))
 	}
-	packed := b.Reshape(b.MatMul(x[0], x[1]), l.batch, l.tokens, l.heads+2*l.kv, l.head)
+	packed := b.Reshape(b.MatMul(x[0], x[1], batch.Value{}), l.batch, l.tokens, l.heads+2*l.kv, l.head)
 	parts := b.Split(packed, 2, l.heads, l.kv, l.kv)
 	for i, x := range parts[:2] {
 		if l.rope {
 			s := x.Shape()
-			x = b.Rope(whole(b.Reshape(x, s[0]*s[1], s[2], s[3])))
+			x = b.Rope(whole(b.Reshape(x, s[0]*s[1], s[2], s[3])), batch.RopeInputs{})
 			parts[i] = b.Reshape(x, s...)
 		}
 	}
@@ -89,9 +89,9 @@ func (l *attentionLayer) run(t *testing.T, dev *device.Device, in []Tensor, copi
 	case l.lengths:
 		with.Lengths = x[3]
 	}
-	y := b.AttentionWith(q, k, v, with, l.o)
+	y := b.Attention(q, k, v, with, l.o)
 	merged := b.Reshape(b.Permute(y, 0, 2, 1, 3), l.batch*l.tokens, l.heads*l.head)
-	y = b.Cast(b.MatMul(whole(merged), x[2]), op.F32)
+	y = b.Cast(b.MatMul(whole(merged), x[2], batch.Value{}), op.F32)
 	plan, err := b.Compile(t.Context(), y)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func (l *attentionLayer) run(t *testing.T, dev *device.Device, in []Tensor, copi
 	t.Cleanup(func() { plan.Close() })
 	n, _ := y.Shape().Size()
 	out = make([]float32, n)
-	if err := plan.Run(t.Context(), batch.Get(y, out)); err != nil {
+	if err := plan.Run(t.Context(), batch.BindOutput(y, out)); err != nil {
 		t.Fatal(err)
 	}
 	return out, plan
@@ -176,7 +176,7 @@ func placesOn(t *testing.T, open Open) {
 					return b.Update(b.Concat(1, y, y), 1, batch.Upload(b, []int32{1}), y)
 				},
 				"rope": func(b *batch.Batch, y batch.Value) batch.Value {
-					return b.Rope(y, op.RopeOpts{Interleaved: len(name)%2 == 0})
+					return b.Rope(y, batch.RopeInputs{}, op.RopeOpts{Interleaved: len(name)%2 == 0})
 				},
 			} {
 				if use == "rope" && (!d.Float() || s[2]%2 > 0) {

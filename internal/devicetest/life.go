@@ -41,7 +41,7 @@ func plans(t *testing.T, open Open) {
 					in[i] = float32((i*(k+3)+round)%17 - 8)
 					want += 2 * max(0, float64(in[i]))
 				}
-				bind := []batch.Binding{batch.Set(x, in), batch.Get(y, out), batch.Get(s, sum)}
+				bind := []batch.Binding{batch.BindInput(x, in), batch.BindOutput(y, out), batch.BindOutput(s, sum)}
 				var err error
 				if round%2 == 0 {
 					err = plan.Run(ctx, bind...)
@@ -70,13 +70,13 @@ func plans(t *testing.T, open Open) {
 		bind batch.Binding
 		want error
 	}{
-		"another's value": {batch.Set(other.Upload([]float32{1}), []float32{1}), device.ErrForeign},
-		"too few":         {batch.Set(x, make([]float32, n-1)), device.ErrShape},
-		"another type":    {batch.Set(x, make([]int32, n)), device.ErrUnsupported},
-		"get too many":    {batch.Get(y, make([]float32, n+1)), device.ErrShape},
-		"get an operand":  {batch.Get(x, make([]float32, n)), device.ErrForeign},
-		"set a result":    {batch.Set(y, make([]float32, n)), device.ErrForeign},
-		"the zero value":  {batch.Set(batch.Value{}, make([]float32, n)), device.ErrForeign},
+		"another's value": {batch.BindInput(other.Upload([]float32{1}), []float32{1}), device.ErrForeign},
+		"too few":         {batch.BindInput(x, make([]float32, n-1)), device.ErrShape},
+		"another type":    {batch.BindInput(x, make([]int32, n)), device.ErrUnsupported},
+		"get too many":    {batch.BindOutput(y, make([]float32, n+1)), device.ErrShape},
+		"get an operand":  {batch.BindOutput(x, make([]float32, n)), device.ErrForeign},
+		"set a result":    {batch.BindInput(y, make([]float32, n)), device.ErrForeign},
+		"the zero value":  {batch.BindInput(batch.Value{}, make([]float32, n)), device.ErrForeign},
 	} {
 		if err := plan.Run(ctx, c.bind); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
@@ -109,7 +109,7 @@ func cancellation(t *testing.T, open Open) {
 	dst := make([]float32, n*n)
 	for i := range 12 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*i)*20*time.Microsecond)
-		err := dev.MatMul(ctx, dst, x, w, n, n, n)
+		err := dev.MatMul(ctx, dst, x, w, nil, n, n, n)
 		cancel()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func cancellation(t *testing.T, open Open) {
 		}
 	}
 	// Waiting ends with its own context; the work does not.
-	p := dev.MatMulAsync(t.Context(), dst, x, w, n, n, n)
+	p := dev.MatMulAsync(t.Context(), dst, x, w, nil, n, n, n)
 	if err := p.Wait(over); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("Wait with a context that is over: %v", err)
 	}
@@ -174,7 +174,7 @@ func closedPlans(t *testing.T, dev *device.Device) {
 				in, out := make([]float32, n), make([]float32, n)
 				for i := 0; ; i++ {
 					var err error
-					if bind := []batch.Binding{batch.Set(x, in), batch.Get(y, out)}; (k+i)%2 == 0 {
+					if bind := []batch.Binding{batch.BindInput(x, in), batch.BindOutput(y, out)}; (k+i)%2 == 0 {
 						err = plan.Run(ctx, bind...)
 					} else {
 						err = plan.RunAsync(ctx, bind...).Wait(ctx)
@@ -252,7 +252,7 @@ func closing(t *testing.T, open Open) {
 		a[i] = 1
 	}
 	closedPlans(t, dev)
-	p := dev.MatMulAsync(ctx, dst, a, a, n, n, n)
+	p := dev.MatMulAsync(ctx, dst, a, a, nil, n, n, n)
 	for range 2 {
 		if err := dev.Close(); err != nil {
 			t.Errorf("Close: %v", err)
@@ -384,18 +384,18 @@ func concurrency(t *testing.T, open Open) {
 				case 3:
 					b.Reset()
 					y := b.Relu(b.Upload(x))
-					b.Get(y, dst)
+					batch.ReadInto(b, y, dst)
 					if err := b.Execute(ctx); err != nil {
 						t.Error(err)
 					}
 				case 4:
 					b.Reset()
-					y := b.MatMul(b.Use(shared), b.Upload([]float32{1, float32(k)}, 2, 1))
+					y := b.MatMul(b.Use(shared), b.Upload([]float32{1, float32(k)}, 2, 1), batch.Value{})
 					if err := b.Execute(ctx); err != nil {
 						t.Error(err)
 						continue
 					}
-					if out, err := b.Read(ctx, y); err != nil || out[0] != 1+2*float32(k) || out[1] != 3+4*float32(k) {
+					if out, err := batch.Read[float32](ctx, b, y); err != nil || out[0] != 1+2*float32(k) || out[1] != 3+4*float32(k) {
 						t.Errorf("product %v, %v", out, err)
 					}
 					continue

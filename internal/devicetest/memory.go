@@ -178,19 +178,19 @@ func uploadAs[T device.Element](b *batch.Batch, a *array, s op.Shape) batch.Valu
 func (a *array) get(b *batch.Batch, v batch.Value) {
 	switch a.typ {
 	case op.F16:
-		batch.GetInto(b, v, view[op.Float16](a))
+		batch.ReadInto(b, v, view[op.Float16](a))
 	case op.BF16:
-		batch.GetInto(b, v, view[op.BFloat16](a))
+		batch.ReadInto(b, v, view[op.BFloat16](a))
 	case op.I32:
-		batch.GetInto(b, v, view[int32](a))
+		batch.ReadInto(b, v, view[int32](a))
 	case op.U8:
-		batch.GetInto(b, v, view[uint8](a))
+		batch.ReadInto(b, v, view[uint8](a))
 	case op.I8:
-		batch.GetInto(b, v, view[int8](a))
+		batch.ReadInto(b, v, view[int8](a))
 	case op.U32, op.Bool:
-		batch.GetInto(b, v, view[uint32](a))
+		batch.ReadInto(b, v, view[uint32](a))
 	default:
-		batch.GetInto(b, v, view[float32](a))
+		batch.ReadInto(b, v, view[float32](a))
 	}
 }
 
@@ -228,7 +228,7 @@ func fetchAs[T device.Element](ctx context.Context, b *device.Buffer, a *array) 
 }
 
 func readAs[T device.Element](ctx context.Context, b *batch.Batch, v batch.Value, a *array) error {
-	x, err := batch.ReadAs[T](ctx, b, v)
+	x, err := batch.Read[T](ctx, b, v)
 	if err == nil && len(x) != a.n {
 		err = fmt.Errorf("%d elements, want %d", len(x), a.n)
 	}

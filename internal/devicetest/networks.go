@@ -60,7 +60,7 @@ func near(t *testing.T, b *batch.Batch, v batch.Value, want ndarray) error {
 	}
 	got := make([]float64, len(want.v))
 	if v.Type() == op.I32 {
-		list, err := batch.ReadAs[int32](t.Context(), b, v)
+		list, err := batch.Read[int32](t.Context(), b, v)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func near(t *testing.T, b *batch.Batch, v batch.Value, want ndarray) error {
 			got[i] = float64(e)
 		}
 	} else {
-		list, err := b.Read(t.Context(), v)
+		list, err := batch.Read[float32](t.Context(), b, v)
 		if err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ func numpy(t *testing.T, open Open) {
 		if err := b.Execute(t.Context()); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		got, err := b.Read(t.Context(), y)
+		got, err := batch.Read[float32](t.Context(), b, y)
 		if err != nil {
 			t.Fatal(err)
 		}

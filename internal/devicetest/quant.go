@@ -172,11 +172,11 @@ func blocks(t *testing.T, open Open) {
 		}
 		b := batch.New(dev)
 		x := b.Upload(make([]float32, e), 1, e)
-		y := b.MatMulQ(b.AddScalar(x, 1), b.Use(zeros))
+		y := b.MatMulQ(b.AddScalar(x, 1), b.Use(zeros), batch.Value{})
 		if err := b.Execute(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := b.Read(ctx, y); err != nil || !slices.Equal(got, []float32{0, 0, 0}) {
+		if got, err := batch.Read[float32](ctx, b, y); err != nil || !slices.Equal(got, []float32{0, 0, 0}) {
 			t.Errorf("%v: a new buffer gives %v, %v", d, got, err)
 		}
 		refusals(t, dev, zeros)
@@ -203,7 +203,7 @@ func resident(t *testing.T, dev *device.Device, g *generator, d op.DType) {
 	in := make([]float32, 3*k)
 	x := b.Upload(in, 3, k)
 	// What follows the product may run inside it.
-	y := b.Scale(b.Relu(b.MatMulQ(x, b.Use(buf))), 2)
+	y := b.Scale(b.Relu(b.MatMulQ(x, b.Use(buf), batch.Value{})), 2)
 	plan, err := b.Compile(ctx, y)
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +218,7 @@ func resident(t *testing.T, dev *device.Device, g *generator, d op.DType) {
 			t.Fatal(err)
 		}
 		out := make([]float32, 3*37)
-		if err := plan.Run(ctx, batch.Set(x, in), batch.Get(y, out)); err != nil {
+		if err := plan.Run(ctx, batch.BindInput(x, in), batch.BindOutput(y, out)); err != nil {
 			t.Fatal(err)
 		}
 		for i, v := range want[0].Data {
@@ -266,9 +266,9 @@ func refusals(t *testing.T, dev *device.Device, buf *device.Buffer) {
 		"batch, floats":     {record(func(b *batch.Batch) batch.Value { return b.UploadBlocks(raw, op.F32, 3, e) }), device.ErrUnsupported},
 		"arithmetic":        {record(func(b *batch.Batch) batch.Value { return b.Relu(b.Use(buf)) }), device.ErrUnsupported},
 		"an ordinary matrix": {record(func(b *batch.Batch) batch.Value {
-			return b.MatMul(b.Upload(row, 1, e), b.Use(buf), op.MatMulOpts{TransB: true})
+			return b.MatMul(b.Upload(row, 1, e), b.Use(buf), batch.Value{}, op.MatMulOpts{TransB: true})
 		}), device.ErrUnsupported},
-		"another length": {record(func(b *batch.Batch) batch.Value { return b.MatMulQ(b.Upload(row, 2, e/2), b.Use(buf)) }), device.ErrShape},
+		"another length": {record(func(b *batch.Batch) batch.Value { return b.MatMulQ(b.Upload(row, 2, e/2), b.Use(buf), batch.Value{}) }), device.ErrShape},
 		"as a result":    {record(func(b *batch.Batch) batch.Value { return b.Use(buf) }), device.ErrUnsupported},
 		"stored": {func() error {
 			b := batch.New(dev)

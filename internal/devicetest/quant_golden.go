@@ -103,7 +103,7 @@ func executed(ctx context.Context, b *batch.Batch, y batch.Value) ([]float32, er
 	if err := b.Execute(ctx); err != nil {
 		return nil, err
 	}
-	return b.Read(ctx, y)
+	return batch.Read[float32](ctx, b, y)
 }
 
 // goldenRows takes the rows of the table with gather.
@@ -155,7 +155,7 @@ func (g *generator) goldenProduct(t *testing.T, dev *device.Device, d op.DType, 
 		t.Fatal(err)
 	}
 	b := batch.New(dev)
-	y := b.MatMulQ(b.Upload(in, rows, goldenColumns), b.UploadBlocks(golden.Blocks, d, table...))
+	y := b.MatMulQ(b.Upload(in, rows, goldenColumns), b.UploadBlocks(golden.Blocks, d, table...), batch.Value{})
 	got, err := executed(t.Context(), b, y)
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func whole[T int32 | uint32](t *testing.T, dev *device.Device, x, y []T, want fu
 	var got [4][]T
 	for i, v := range values {
 		var err error
-		if got[i], err = batch.ReadAs[T](t.Context(), b, v); err != nil {
+		if got[i], err = batch.Read[T](t.Context(), b, v); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -48,7 +48,7 @@ func random(t *testing.T, open Open) {
 		}
 		for _, seed := range [][]uint32{{7, 9}, c.Key} {
 			bits, truth, uniform, normal := make([]uint32, n), make([]uint32, n), make([]float32, n), make([]float32, n)
-			if err := plan.Run(t.Context(), batch.Set(key, seed), batch.Get(values[0], bits), batch.Get(values[1], uniform), batch.Get(values[2], normal), batch.Get(values[3], truth)); err != nil {
+			if err := plan.Run(t.Context(), batch.BindInput(key, seed), batch.BindOutput(values[0], bits), batch.BindOutput(values[1], uniform), batch.BindOutput(values[2], normal), batch.BindOutput(values[3], truth)); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(seed, c.Key) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -127,9 +128,9 @@ func (c *Case) around(y *op.Array, d op.DType, free liberties) []ir.Interval {
 		case exact:
 			out[i] = ir.Point(d.Round(v))
 		default:
-			out[i] = tol.Widen(ir.Point(v), mag, d)
+			out[i] = irhook.Widen(tol, ir.Point(v), mag, uint8(d))
 			if more != (op.Tolerance{}) {
-				out[i] = more.Widen(out[i], 0, d)
+				out[i] = irhook.Widen(more, out[i], 0, uint8(d))
 			}
 		}
 	}
@@ -154,7 +155,7 @@ func (c *Case) inferOne(in []known, center *op.Array, d op.DType, free liberties
 		if out.typ != op.F32 || more == (op.Tolerance{}) {
 			return r
 		}
-		return more.Widen(r, 0, out.typ)
+		return irhook.Widen(more, r, 0, uint8(out.typ))
 	}
 	var err error
 	if c.Op.Class() != op.Elementwise {
@@ -287,7 +288,7 @@ func spread(c *Case, in []known, center *op.Array, d op.DType) ([]ir.Interval, e
 		case v-v != 0:
 			out[j] = ir.Point(v)
 		case lo[j]-hi[j] <= 0:
-			out[j] = tol.Widen(ir.Interval{Lo: min(lo[j], v), Hi: max(hi[j], v)}, mag, d)
+			out[j] = irhook.Widen(tol, ir.Interval{Lo: min(lo[j], v), Hi: max(hi[j], v)}, mag, uint8(d))
 		default:
 			out[j] = ir.Anything()
 		}

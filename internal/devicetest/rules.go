@@ -83,12 +83,12 @@ func aliasing(t *testing.T, open Open) {
 	// What is not elementwise may not write over an operand at all.
 	x, w := make([]float32, 64), make([]float32, 64)
 	for name, err := range map[string]error{
-		"matmul over a":        dev.MatMul(ctx, x, x, w, 8, 8, 8),
-		"matmul over b":        dev.MatMul(ctx, w, x, w, 8, 8, 8),
+		"matmul over a":        dev.MatMul(ctx, x, x, w, nil, 8, 8, 8),
+		"matmul over b":        dev.MatMul(ctx, w, x, w, nil, 8, 8, 8),
 		"matvec":               dev.MatVec(ctx, x[:8], w, x[4:12], 8, 8),
 		"transpose":            dev.Transpose(ctx, x, x, 8, 8),
 		"conv2d":               dev.Conv2D(ctx, x, x, w[:1], nil, [4]int{1, 1, 8, 8}, [4]int{1, 1, 1, 1}),
-		"sum of rows":          dev.SumRows(ctx, x[:8], x, 8, 8),
+		"sum of rows":          device.Reduce(ctx, dev, x[:8], op.Sum, op.Attrs{}, 8, 8, x),
 		"softmax, shifted":     dev.Softmax(ctx, x[1:], x[:63], 7, 9),
 		"attention":            dev.Attention(ctx, x, x, w, w, device.AttentionSize{Heads: 1, Tq: 8, Tk: 8, Dim: 8}),
 		"topk":                 dev.TopK(ctx, x[:8], make([]int32, 8), x, 8, 8, 1),
@@ -293,27 +293,29 @@ func mistakes(t *testing.T, open Open) {
 	x := make([]float32, 16)
 	big := math.MaxInt/4 + 1
 	for name, c := range map[string]struct{ got, want error }{
-		"product beyond int":  {dev.MatMul(ctx, x, x[:0], x[:0], big, 4, big), device.ErrShape},
-		"negative extent":     {dev.MatMul(ctx, x[:4], x[4:8], x[8:12], -2, -2, 2), device.ErrShape},
-		"rows beyond int":     {dev.Softmax(ctx, x[:4], x[4:8], big, 4), device.ErrShape},
-		"negative rows":       {dev.Softmax(ctx, x[:4], x[4:8], -1, -4), device.ErrShape},
-		"negative columns":    {dev.SumRows(ctx, x[:1], x[4:8], 1, -4), device.ErrShape},
-		"batch beyond int":    {dev.MatMulBatch(ctx, x[:4], x[4:8], x[8:12], big, 2, 2, 2), device.ErrShape},
-		"extreme of nothing":  {second(dev.Max(ctx, nil)), device.ErrShape},
-		"index of nothing":    {second(dev.ArgMin(ctx, nil)), device.ErrShape},
-		"too many":            {dev.TopK(ctx, x[:3], make([]int32, 3), x[4:6], 1, 2, 3), device.ErrShape},
-		"less than none":      {dev.TopK(ctx, nil, nil, x[4:6], 1, 2, -1), device.ErrShape},
-		"odd heads":           {dev.Rope(ctx, x[:3], x[4:7], 1, 1, 3), device.ErrShape},
-		"window too large":    {dev.Conv2D(ctx, x[:1], x[1:5], x[5:14], nil, [4]int{1, 1, 2, 2}, [4]int{1, 1, 3, 3}), device.ErrShape},
-		"nil operation":       {dev.Map(ctx, x[:1], nil, x[1:2]), device.ErrUnsupported},
-		"not elementwise":     {dev.Map(ctx, x[:1], op.Sum, x[1:2]), device.ErrUnsupported},
-		"too few operands":    {dev.Map(ctx, x[:1], op.Add, x[1:2]), device.ErrShape},
-		"no operands":         {dev.Map(ctx, x[:1], op.Add), device.ErrShape},
-		"a broken operation":  {dev.Map(ctx, x[:1], op.Unary("broken", nil), x[1:2]), device.ErrUnsupported},
-		"a negative buffer":   {second(dev.NewBuffer(ctx, op.F32, -1)), device.ErrShape},
-		"a buffer beyond int": {second(dev.NewBuffer(ctx, op.F32, big, 8)), device.ErrShape},
-		"no activation":       {dev.MatMul(ctx, x[:4], x[4:8], x[8:12], 2, 2, 2, op.MatMulOpts{Act: op.Add}), device.ErrUnsupported},
-		"other sizes":         {second(dev.Dot(ctx, x[:3], x[:4])), device.ErrShape},
+		"product beyond int":     {dev.MatMul(ctx, x, x[:0], x[:0], nil, big, 4, big), device.ErrShape},
+		"negative extent":        {dev.MatMul(ctx, x[:4], x[4:8], x[8:12], nil, -2, -2, 2), device.ErrShape},
+		"rows beyond int":        {dev.Softmax(ctx, x[:4], x[4:8], big, 4), device.ErrShape},
+		"negative rows":          {dev.Softmax(ctx, x[:4], x[4:8], -1, -4), device.ErrShape},
+		"negative columns":       {device.Reduce(ctx, dev, x[:1], op.Sum, op.Attrs{}, 1, -4, x[4:8]), device.ErrShape},
+		"map in place of reduce": {device.Reduce(ctx, dev, x[:1], op.Relu, op.Attrs{}, 1, 4, x[4:8]), device.ErrUnsupported},
+		"indices as numbers":     {device.Reduce(ctx, dev, x[:1], op.ArgMax, op.Attrs{}, 1, 4, x[4:8]), device.ErrUnsupported},
+		"dot of one operand":     {device.Reduce(ctx, dev, x[:1], op.Dot, op.Attrs{}, 1, 4, x[4:8]), device.ErrShape},
+		"extreme of nothing":     {second(dev.Max(ctx, nil)), device.ErrShape},
+		"index of nothing":       {second(dev.ArgMin(ctx, nil)), device.ErrShape},
+		"too many":               {dev.TopK(ctx, x[:3], make([]int32, 3), x[4:6], 1, 2, 3), device.ErrShape},
+		"less than none":         {dev.TopK(ctx, nil, nil, x[4:6], 1, 2, -1), device.ErrShape},
+		"odd heads":              {dev.Rope(ctx, x[:3], x[4:7], 1, 1, 3), device.ErrShape},
+		"window too large":       {dev.Conv2D(ctx, x[:1], x[1:5], x[5:14], nil, [4]int{1, 1, 2, 2}, [4]int{1, 1, 3, 3}), device.ErrShape},
+		"nil operation":          {dev.Map(ctx, x[:1], nil, x[1:2]), device.ErrUnsupported},
+		"not elementwise":        {dev.Map(ctx, x[:1], op.Sum, x[1:2]), device.ErrUnsupported},
+		"too few operands":       {dev.Map(ctx, x[:1], op.Add, x[1:2]), device.ErrShape},
+		"no operands":            {dev.Map(ctx, x[:1], op.Add), device.ErrShape},
+		"a broken operation":     {dev.Map(ctx, x[:1], op.Unary("broken", nil), x[1:2]), device.ErrUnsupported},
+		"a negative buffer":      {second(dev.NewBuffer(ctx, op.F32, -1)), device.ErrShape},
+		"a buffer beyond int":    {second(dev.NewBuffer(ctx, op.F32, big, 8)), device.ErrShape},
+		"no activation":          {dev.MatMul(ctx, x[:4], x[4:8], x[8:12], nil, 2, 2, 2, op.MatMulOpts{Act: op.Add}), device.ErrUnsupported},
+		"other sizes":            {second(dev.Dot(ctx, x[:3], x[:4])), device.ErrShape},
 	} {
 		if !errors.Is(c.got, c.want) {
 			t.Errorf("%s: %v, want %v", name, c.got, c.want)
@@ -356,7 +358,7 @@ func recorded(t *testing.T, dev *device.Device, open Open) {
 		"no step":          {func(b *batch.Batch) { b.Slice(b.Upload(x), 0, 0, 3, 0) }, device.ErrShape},
 		"less than none":   {func(b *batch.Batch) { b.Pad(b.Upload(x), 0, -1, 0, 0) }, device.ErrShape},
 		"parts":            {func(b *batch.Batch) { b.Split(b.Upload(x), 0, 2, 3) }, device.ErrShape},
-		"inner extents":    {func(b *batch.Batch) { b.MatMul(b.Upload(x, 2, 3), b.Upload(x, 2, 3)) }, device.ErrShape},
+		"inner extents":    {func(b *batch.Batch) { b.MatMul(b.Upload(x, 2, 3), b.Upload(x, 2, 3), batch.Value{}) }, device.ErrShape},
 		"types":            {func(b *batch.Batch) { b.Add(b.Upload(x), batch.Upload(b, []int32{1, 2, 3, 4, 5, 6})) }, device.ErrUnsupported},
 		"exp of integers":  {func(b *batch.Batch) { b.Exp(batch.Upload(b, []int32{1})) }, device.ErrUnsupported},
 		"a wrong shape":    {func(b *batch.Batch) { b.Upload(x, 4) }, device.ErrShape},
@@ -370,7 +372,7 @@ func recorded(t *testing.T, dev *device.Device, open Open) {
 		"store before":     {func(b *batch.Batch) { b.Store(own, -1, b.Upload(x[:2])) }, device.ErrShape},
 		"store far behind": {func(b *batch.Batch) { b.Store(own, math.MaxInt, b.Upload(x[:2])) }, device.ErrShape},
 		"store a type":     {func(b *batch.Batch) { b.Store(own, 0, batch.Upload(b, []int32{1})) }, device.ErrUnsupported},
-		"get too few":      {func(b *batch.Batch) { b.Get(b.Relu(b.Upload(x)), make([]float32, 5)) }, device.ErrShape},
+		"get too few":      {func(b *batch.Batch) { batch.ReadInto(b, b.Relu(b.Upload(x)), make([]float32, 5)) }, device.ErrShape},
 		"nil operation":    {func(b *batch.Batch) { b.Map(nil, b.Upload(x)) }, device.ErrUnsupported},
 		"no operand":       {func(b *batch.Batch) { b.Map(op.Relu) }, device.ErrUnsupported},
 		"nine extents":     {func(b *batch.Batch) { b.Upload(x[:1], 1, 1, 1, 1, 1, 1, 1, 1, 1) }, nil},
@@ -397,7 +399,7 @@ func recorded(t *testing.T, dev *device.Device, open Open) {
 		y := b.Relu(b.Upload(x))
 		if err := b.Execute(ctx); err != nil {
 			t.Errorf("%s: after Reset: %v", name, err)
-		} else if out, err := b.Read(ctx, y); err != nil || len(out) != len(x) || out[5] != 6 {
+		} else if out, err := batch.Read[float32](ctx, b, y); err != nil || len(out) != len(x) || out[5] != 6 {
 			t.Errorf("%s: after Reset: %v, %v", name, out, err)
 		}
 	}
@@ -405,22 +407,22 @@ func recorded(t *testing.T, dev *device.Device, open Open) {
 	b := batch.New(dev)
 	y := b.Relu(b.Upload(x))
 	z := b.Neg(y)
-	if _, err := b.Read(ctx, z); !errors.Is(err, device.ErrNotExecuted) {
+	if _, err := batch.Read[float32](ctx, b, z); !errors.Is(err, device.ErrNotExecuted) {
 		t.Errorf("Read before Execute: %v, want ErrNotExecuted", err)
 	}
 	if err := b.Execute(ctx); err != nil {
 		t.Error(err)
 	}
-	if _, err := b.Read(ctx, y); !errors.Is(err, device.ErrNotExecuted) {
+	if _, err := batch.Read[float32](ctx, b, y); !errors.Is(err, device.ErrNotExecuted) {
 		t.Errorf("Read of a value that was consumed: %v, want ErrNotExecuted", err)
 	}
 	if err := b.Execute(ctx); err == nil {
 		t.Error("a second Execute succeeded")
 	}
-	if _, err := b.Read(ctx, strange); !errors.Is(err, device.ErrForeign) {
+	if _, err := batch.Read[float32](ctx, b, strange); !errors.Is(err, device.ErrForeign) {
 		t.Errorf("Read of another's value: %v, want ErrForeign", err)
 	}
-	if _, err := batch.ReadAs[int32](ctx, b, z); !errors.Is(err, device.ErrUnsupported) {
+	if _, err := batch.Read[int32](ctx, b, z); !errors.Is(err, device.ErrUnsupported) {
 		t.Errorf("Read as another type: %v, want ErrUnsupported", err)
 	}
 	b.Reset()

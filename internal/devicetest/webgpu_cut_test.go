@@ -257,7 +257,7 @@ func TestWebGPUCutFused(t *testing.T) {
 		"argmax": func(b *batch.Batch) batch.Value { return b.Scale(b.Cast(b.ArgMax(b.Upload(long)), op.F32), 0.5) },
 		"cumsum": func(b *batch.Batch) batch.Value { x := b.Upload(long); return b.Mul(b.Cumsum(x), x) },
 		"matmul": func(b *batch.Batch) batch.Value {
-			y := b.MatMul(b.Upload(square, 21, 33), b.Upload(square, 33, 21), op.MatMulOpts{Act: op.Gelu})
+			y := b.MatMul(b.Upload(square, 21, 33), b.Upload(square, 33, 21), batch.Value{}, op.MatMulOpts{Act: op.Gelu})
 			return b.Tanh(b.Add(y, b.Upload(square[:21*21], 21, 21)))
 		},
 		"norm, rows": func(b *batch.Batch) batch.Value {
@@ -274,7 +274,7 @@ func TestWebGPUCutFused(t *testing.T) {
 			if err := b.Execute(t.Context()); err != nil {
 				t.Fatalf("%s on %v: %v", name, d, err)
 			}
-			if got[i], err = b.Read(t.Context(), y); err != nil {
+			if got[i], err = batch.Read[float32](t.Context(), b, y); err != nil {
 				t.Fatalf("%s on %v: %v", name, d, err)
 			}
 		}
@@ -335,7 +335,7 @@ func TestWebGPUCutLayouts(t *testing.T) {
 					x = b.Abs(x)
 				}
 			}
-			y := b.Attention(arrayOf(q).upload(b, q.Shape), x, x)
+			y := b.Attention(arrayOf(q).upload(b, q.Shape), x, x, batch.AttentionInputs{})
 			if !s.keys {
 				if copied {
 					y = b.Sqrt(b.Square(y)) // a step of its own
@@ -343,7 +343,7 @@ func TestWebGPUCutLayouts(t *testing.T) {
 				y = b.Permute(y, 1, 0, 2)
 			}
 			out := make([]float32, s.tq*heads*head)
-			b.Get(y, out)
+			batch.ReadInto(b, y, out)
 			if err := b.Execute(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -57,11 +57,11 @@ func TestWebGPUEmptyArrays(t *testing.T) {
 
 	b = batch.New(dev)
 	x, y := b.Upload([]float32{}, 3, 0), b.Upload([]float32{}, 3, 0)
-	z := b.Exp(b.Softmax(b.MatMul(b.Scale(x, 2), y, op.MatMulOpts{TransB: true})))
+	z := b.Exp(b.Softmax(b.MatMul(b.Scale(x, 2), y, batch.Value{}, op.MatMulOpts{TransB: true})))
 	if err := b.Execute(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := b.Read(ctx, z); err != nil || len(out) != 9 || !slices.ContainsFunc(out, func(v float32) bool { return v > 1.39 && v < 1.4 }) {
+	if out, err := batch.Read[float32](ctx, b, z); err != nil || len(out) != 9 || !slices.ContainsFunc(out, func(v float32) bool { return v > 1.39 && v < 1.4 }) {
 		t.Errorf("e**(1/3) nine times: %v, %v", out, err)
 	}
 }
@@ -150,7 +150,7 @@ func TestWebGPUKeepsNaN(t *testing.T) {
 			if err := b.Execute(t.Context(), v); err != nil {
 				t.Fatal(err)
 			}
-			got, err := b.Read(t.Context(), v)
+			got, err := batch.Read[float32](t.Context(), b, v)
 			if err != nil {
 				t.Fatal(err)
 			}

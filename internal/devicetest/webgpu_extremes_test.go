@@ -69,7 +69,7 @@ func TestWebGPUExtremes(t *testing.T) {
 			}
 			for i, v := range results {
 				got[k][i] = make([]float32, n)
-				r.Get(v, got[k][i])
+				batch.ReadInto(r, v, got[k][i])
 			}
 			if err := r.Execute(ctx); err != nil {
 				t.Fatal(err)

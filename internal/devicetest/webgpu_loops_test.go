@@ -35,7 +35,7 @@ func TestWebGPULoops(t *testing.T) {
 	for _, s := range [][2]int{{1, 1}, {1, 33}, {8, 8}, {17, 3}} {
 		calls = append(calls, call{fmt.Sprintf("matmul %v", s), 208_000, func(k int) (float32, float32, error) {
 			y := make([]float32, s[0]*s[1])
-			err := dev.MatMul(ctx, y, ones(s[0]*k), ones(k*s[1]), s[0], k, s[1])
+			err := dev.MatMul(ctx, y, ones(s[0]*k), ones(k*s[1]), nil, s[0], k, s[1])
 			return y[len(y)-1], float32(k), err
 		}})
 	}
@@ -47,11 +47,11 @@ func TestWebGPULoops(t *testing.T) {
 				small[i] = 0x1p-10
 			}
 			a := b.Cast(b.Upload(small, s[0], k), op.F16)
-			y := b.Cast(b.MatMul(a, b.Cast(b.Upload(ones(k*s[1]), k, s[1]), op.F16)), op.F32)
+			y := b.Cast(b.MatMul(a, b.Cast(b.Upload(ones(k*s[1]), k, s[1]), op.F16), batch.Value{}), op.F32)
 			if err := b.Execute(ctx); err != nil {
 				return 0, 0, err
 			}
-			got, err := b.Read(ctx, y)
+			got, err := batch.Read[float32](ctx, b, y)
 			if err != nil {
 				return 0, 0, err
 			}
@@ -83,11 +83,11 @@ func TestWebGPULoops(t *testing.T) {
 			}
 			defer w.Close()
 			b := batch.New(dev)
-			y := b.MatMulQ(b.Upload(ones(rows*k), rows, k), b.Use(w))
+			y := b.MatMulQ(b.Upload(ones(rows*k), rows, k), b.Use(w), batch.Value{})
 			if err := b.Execute(ctx); err != nil {
 				return 0, 0, err
 			}
-			got, err := b.Read(ctx, y)
+			got, err := batch.Read[float32](ctx, b, y)
 			if err != nil {
 				return 0, 0, err
 			}

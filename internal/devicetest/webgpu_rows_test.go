@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/devicehook"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/testutil"
@@ -21,8 +22,8 @@ func TestWebGPUFlows(t *testing.T) {
 	}
 	open := webGPU(t, "lavapipe")
 	first := open(t)
-	target, _ := first.Engine().Target()
-	identity := first.Engine().Info().Identity
+	target, _ := devicehook.Engine(first).Target()
+	identity := devicehook.Engine(first).Info().Identity
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}

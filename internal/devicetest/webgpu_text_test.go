@@ -155,7 +155,7 @@ func TestTexts(t *testing.T) {
 		if err := b.Execute(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := b.Read(ctx, out); err != nil || !slices.Equal(got, y) {
+		if got, err := batch.Read[float32](ctx, b, out); err != nil || !slices.Equal(got, y) {
 			t.Errorf("%v, not %v; %v", got, y, err)
 		}
 	})
@@ -178,7 +178,7 @@ func TestTexts(t *testing.T) {
 		if err := b.Execute(ctx, w); err != nil {
 			t.Fatal(err)
 		}
-		got, err := b.Read(ctx, w)
+		got, err := batch.Read[float32](ctx, b, w)
 		if err != nil {
 			t.Fatal(err)
 		}

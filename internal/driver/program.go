@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -162,7 +163,7 @@ func (f *Fused) expressions(param func(v float32) *ir.Node) ([]*ir.Node, error) 
 	made, vals := make([]*ir.Node, 0, len(f.In)+len(f.Body)), make([]*ir.Node, 0, len(f.In)+len(f.Body))
 	types := make([]op.DType, 0, cap(vals))
 	for i, in := range f.In {
-		x, t := ir.NewArg(i, op.Register(in.Type)), in.Type
+		x, t := ir.NewArg(i, irhook.Register(uint8(in.Type))), in.Type
 		made = append(made, x)
 		if i == 0 && f.Round != op.InvalidType {
 			x, t = rounded(x, f.Round), f.Round
@@ -230,7 +231,7 @@ func rounded(x *ir.Node, t op.DType) *ir.Node {
 // may be wider than the others are, which are computed in float32 like it: see
 // [Request.Unfused].
 func computed(t op.DType) op.DType {
-	if op.Register(t) == ir.F32 {
+	if irhook.Register(uint8(t)) == ir.F32 {
 		return op.F32
 	}
 	return t

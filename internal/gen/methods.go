@@ -122,9 +122,9 @@ func (f *file) reduction(o *op.Operation) {
 		second = in[1]
 	}
 	types, _ := o.Types(new(op.Attrs), slices.Repeat([]op.DType{op.F32}, len(in)))
-	value, dst, kind, operands := "float32", "[]float32", "", in[0]+", "+second
+	value, kind, operands := "float32", "", in[0]+", "+second
 	if types[0] == op.I32 {
-		value, dst, kind, operands = "int", "[]int32", "Index", in[0]
+		value, kind, operands = "int", "Index", in[0]
 	}
 	operand := join(in, "and")
 	list := strings.Join(in, ", ") + " []float32" + args
@@ -136,20 +136,6 @@ func (f *file) reduction(o *op.Operation) {
 	f.method(deviceDoc(name, o, fmt.Sprintf("returns %s of %s: %s.", o.Doc(), operand, o.Formula()), same),
 		fmt.Sprintf("%s(ctx context.Context, %s) (%s, error)", name, list, value), "return d.reduce"+kind+call)
 	f.async(name+"Async", name, list, "*Future["+value+"]", "reduce"+kind+"Async"+call)
-
-	rows := strings.TrimSuffix(attrs, "{}")
-	if rows != attrs {
-		rows = "op.Attrs{}"
-	}
-	list = "dst " + dst + ", " + strings.Join(in, ", ") + " []float32, rows, cols int" + args
-	if dst == "[]float32" {
-		list = "dst, " + strings.Join(in, ", ") + " []float32, rows, cols int" + args
-	}
-	call = fmt.Sprintf("(ctx, op.%s, %s.Rows(), dst, %s, rows, cols)", name, rows, operands)
-	f.method(fmt.Sprintf("%sRows computes [Device.%s] of each row: dst has rows elements, %s rows·cols, row after row, and dst must not overlap %s.%s",
-		name, name, operand, join(in, "or"), map[bool]string{true: " It returns [ErrShape] if there are rows of no elements."}[needsElements(o)]),
-		fmt.Sprintf("%sRows(ctx context.Context, %s) error", name, list), "return d.reduceRows"+kind+call)
-	f.async(name+"RowsAsync", name+"Rows", list, "*Pending", "reduceRows"+kind+"Async"+call)
 }
 
 func (f *file) row(o *op.Operation) {
@@ -186,9 +172,9 @@ func join(names []string, word string) string {
 	return strings.Join(names[:n], ", ") + " " + word + " " + names[n]
 }
 
-// withOptional names the methods of package batch that take an optional
-// operand: the operation's name and this.
-var withOptional = map[string]string{"bias": "Bias", "positions": "At", "lengths": "At"}
+// inputsStruct names the structs of package batch with the optional operands of an operation that
+// has several.
+var inputsStruct = map[*op.Operation]string{op.Attention: "AttentionInputs", op.Rope: "RopeInputs"}
 
 func batchMethods() ([]byte, error) {
 	f := &file{receiver: "r *Batch"}
@@ -225,33 +211,23 @@ func (f *file) recorded(o *op.Operation) {
 	case o.Class() == op.Row && len(in) == 1 && o.Options() == "":
 		record, also, doc2 = "alongRows", ", along", "\n\n[op.Axes] makes rows of other axes than the last: b."+name+"(x, op.Axes(0))."
 	}
-	write := func(name, doc string, in []string, attrs string) {
-		list, args, record, also := strings.Join(in, ", "), args, record, also
-		if strings.HasSuffix(attrs, ".Rows()") {
-			record, also = "apply", ""
-		} else if also == ", along" {
-			args += ", along ...op.Along"
+	signature, list := strings.Join(in, ", ")+" Value", strings.Join(in, ", ")
+	if optional := in[fewest:]; inputsStruct[o] != "" {
+		signature = strings.Join(in[:fewest], ", ") + " Value, in " + inputsStruct[o]
+		list = strings.Join(in[:fewest], ", ")
+		for _, operand := range optional {
+			list += ", in." + strings.ToUpper(operand[:1]) + operand[1:]
 		}
-		if record == "scan" {
-			attrs, args = "opts", ", opts ...op.ScanOpts"
-		}
-		f.method(doc, fmt.Sprintf("%s(%s Value%s) Value", name, list, args),
-			fmt.Sprintf("return r.%s(op.%s, %s%s, %s)", record, o.GoName(), attrs, also, list))
+		doc2 += "\n\nThe zero " + inputsStruct[o] + " stands for absent " + join(optional, "and") + "."
+	} else if len(optional) > 0 {
+		doc2 += "\n\nThe zero Value stands for absent " + join(optional, "or") + "."
 	}
 	switch {
-	case o.Class() == op.Row && len(in) > 1:
-		write(name, doc(name)+"\n\nThe zero Value stands for absent "+join(in[1:], "or")+".", in, attrs)
-	case o.Class() == op.Shaped:
-		write(name, doc(name), in[:fewest], attrs)
-		in := in[:min(len(in), fewest+1)] // methods that take more are written by hand
-		if fewest < len(in) {
-			more := name + withOptional[in[fewest]]
-			write(more, fmt.Sprintf("%s is [Batch.%s] with %s.", more, name, in[fewest]), in, attrs)
-		}
-	default:
-		write(name, doc(name)+doc2, in, attrs)
+	case also == ", along":
+		args += ", along ...op.Along"
+	case record == "scan":
+		attrs, args = "opts", ", opts ...op.ScanOpts"
 	}
-	if o.Class() == op.Reduction {
-		write(name+"Rows", fmt.Sprintf("%sRows records [Batch.%s] along rows: [... n] gives [...].", name, name), in, attrs+".Rows()")
-	}
+	f.method(doc(name)+doc2, fmt.Sprintf("%s(%s%s) Value", name, signature, args),
+		fmt.Sprintf("return r.%s(op.%s, %s%s, %s)", record, o.GoName(), attrs, also, list))
 }

@@ -62,6 +62,13 @@ type Finding struct {
 // Unwrap returns the kind.
 func (f *Finding) Unwrap() error { return f.Kind }
 
+// FindingAs sets target, of errors.As, to f in the type that package device shows to users.
+// Package device sets it.
+var FindingAs = func(f *Finding, target any) bool { return false }
+
+// As lets errors.As find the type that package device shows to users.
+func (f *Finding) As(target any) bool { return FindingAs(f, target) }
+
 // Error describes the finding in one line.
 func (f *Finding) Error() string {
 	var b strings.Builder

@@ -145,7 +145,7 @@ func (r *recorder) read(ctx context.Context, v batch.Value) ([]float64, error) {
 }
 
 func readAs[T device.Element](ctx context.Context, r *recorder, v batch.Value, as func(T) float64) ([]float64, error) {
-	got, err := batch.ReadAs[T](ctx, r.Batch, v)
+	got, err := batch.Read[T](ctx, r.Batch, v)
 	list := make([]float64, len(got))
 	for i, e := range got {
 		list[i] = as(e)

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -168,7 +169,7 @@ func (q *request) checkOut() error {
 			if q.Op != nil {
 				w.Shape = q.shapes[0]
 			}
-			if op.Register(w.Type) != e.Type {
+			if irhook.Register(uint8(w.Type)) != e.Type {
 				w.Type = op.InvalidType
 			}
 			want = append(want, w)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -61,7 +62,7 @@ func finish(r *Request, types []op.DType, n int) (*Epilogue, error) {
 	if act == nil && r.Post == nil {
 		return nil, nil
 	}
-	result := ir.NewArg(0, op.Register(types[0]))
+	result := ir.NewArg(0, irhook.Register(uint8(types[0])))
 	if act != nil {
 		e, err := act.Expression(&attrs, types[:1])
 		if err != nil {
@@ -82,7 +83,7 @@ func finish(r *Request, types []op.DType, n int) (*Epilogue, error) {
 		if err := CheckBroadcast(in, n); err != nil {
 			return nil, err
 		}
-		args = append(args, ir.NewArg(i+1, op.Register(in.Type)))
+		args = append(args, ir.NewArg(i+1, irhook.Register(uint8(in.Type))))
 	}
 	f.In, f.Exprs = r.Post.In, nil
 	for _, e := range r.Post.Exprs {
@@ -157,7 +158,7 @@ func (e *epilogue) resultOf(b *kernel.Builder, t op.DType, width int) func(i ker
 		for _, x := range xs {
 			args = append(args, x.at(i))
 		}
-		for j, r := range kernel.Inline(b, e.exprs, args, nil) {
+		for j, r := range Inline(b, e.exprs, args, nil) {
 			ys[j].set(i, r)
 		}
 	}
@@ -171,7 +172,7 @@ func (e *epilogue) bits(b *kernel.Builder, t op.DType) func(i, v kernel.U32) {
 	}
 	put := e.result(b, t)
 	return func(i, v kernel.U32) {
-		switch op.Register(t) {
+		switch irhook.Register(uint8(t)) {
 		case ir.I32:
 			put(i, kernel.Dyn(v.I32()))
 		case ir.U32:

@@ -4,6 +4,7 @@ package portable
 
 import (
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -23,8 +24,8 @@ var fill = newMaker("fill", func(b *kernel.Builder, p *fillParams, t op.DType, e
 	i := b.Index()
 	b.If(i.Lt(b.U32(&p.N)), func() {
 		v := kernel.Dyn(b.F32(&p.Value))
-		if r := op.Register(t); r != ir.F32 {
-			v = kernel.Inline(b, []*ir.Node{ir.NewConvert(ir.NewArg(0, ir.F32), r)}, []kernel.Dynamic{v}, nil)[0]
+		if r := irhook.Register(uint8(t)); r != ir.F32 {
+			v = Inline(b, []*ir.Node{ir.NewConvert(ir.NewArg(0, ir.F32), r)}, []kernel.Dynamic{v}, nil)[0]
 		}
 		put(i, v)
 	})

@@ -81,7 +81,7 @@ var folds = newMaker("fold", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 		types, _ := o.Types(new(op.Attrs), []op.DType{s.Type}) // which were checked
 		result := e.result(b, types[0])
 		put = func(i kernel.U32, state []kernel.Dynamic) {
-			result(i, kernel.Inline(b, []*ir.Node{f.Finish}, append(state, kernel.Dyn(b.F32(&p.Count))), nil)[0])
+			result(i, Inline(b, []*ir.Node{f.Finish}, append(state, kernel.Dyn(b.F32(&p.Count))), nil)[0])
 		}
 	}
 	rows, cols, inner, size := b.U32(&p.Rows), b.U32(&p.Cols), b.U32(&p.Inner), b.U32(&p.Part)
@@ -125,9 +125,9 @@ func foldRange(b *kernel.Builder, f *op.Fold, s foldSpec, from, to kernel.U32, r
 	b.ForStep(from, to, iterations, func(at kernel.U32) {
 		some.begin()
 		b.ForStep(at, at.Add(iterations).Min(to), kernel.U(uint32(s.GroupLanes)), func(i kernel.U32) {
-			some.set(kernel.Inline(b, step, append(some.get(), read(i)...), nil))
+			some.set(Inline(b, step, append(some.get(), read(i)...), nil))
 		})
-		all.set(kernel.Inline(b, f.Merge, append(all.get(), some.get()...), nil))
+		all.set(Inline(b, f.Merge, append(all.get(), some.get()...), nil))
 	})
 	return all.get()
 }
@@ -275,7 +275,7 @@ func (t *laneGroup) fold(f *op.Fold, state []kernel.Dynamic) []kernel.Dynamic {
 	for d := t.GroupLanes / 2; d > 0; d /= 2 {
 		b.Barrier()
 		b.If(t.lane.Lt(kernel.U(uint32(d))), func() {
-			for k, x := range kernel.Inline(b, f.Merge, append(at(me), at(me.Add(kernel.U(uint32(d))))...), nil) {
+			for k, x := range Inline(b, f.Merge, append(at(me), at(me.Add(kernel.U(uint32(d))))...), nil) {
 				shared[k].Set(me, bitsOf(b, x, f.Identity[k].Type))
 			}
 		})

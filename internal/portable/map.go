@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -103,7 +104,7 @@ var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapSchedule, 
 	}
 	writeWithin := func(i kernel.U32, args []kernel.Dynamic, size float64) {
 		params := []kernel.F32{b.F32(&p.F0), b.F32(&p.F1), b.F32(&p.F2), b.F32(&p.F3)}
-		for k, v := range kernel.InlineWithin(b, e.exprs, args, params, size) {
+		for k, v := range inlineWithin(b, e.exprs, args, params, size) {
 			ys[k].set(i, v)
 		}
 	}
@@ -197,7 +198,7 @@ func guards(e *epilogue) bool {
 	}
 	floats := 0
 	for _, in := range e.in {
-		if op.Register(in.Type) == ir.F32 {
+		if irhook.Register(uint8(in.Type)) == ir.F32 {
 			floats++
 		}
 	}
@@ -212,7 +213,7 @@ func moderate(b *kernel.Builder, e *epilogue, width int, args [][]kernel.Dynamic
 	for _, of := range args {
 		for i, in := range e.in {
 			switch {
-			case op.Register(in.Type) != ir.F32:
+			case irhook.Register(uint8(in.Type)) != ir.F32:
 			case width == 1:
 				singles = append(singles, kernel.As[kernel.F32](b, of[i]).Abs())
 			default:
@@ -236,7 +237,7 @@ func planMap(q *request) (*Plan, error) {
 	if q.Op == nil {
 		args := make([]*ir.Node, len(q.Post.In))
 		for i, in := range q.Post.In {
-			args[i] = ir.NewArg(i, op.Register(in.Type))
+			args[i] = ir.NewArg(i, irhook.Register(uint8(in.Type)))
 		}
 		for _, x := range q.Post.Exprs {
 			if err := checkExpr(x, args); err != nil {
@@ -270,7 +271,7 @@ func planReshape(q *request) (*Plan, error) {
 		x.Type = op.U32
 		q.Out = []Array{{Type: op.U32, Shape: q.Out[0].Shape}}
 	}
-	return launchMap(q, []Operand{x}, []*ir.Node{ir.NewArg(0, op.Register(x.Type))})
+	return launchMap(q, []Operand{x}, []*ir.Node{ir.NewArg(0, irhook.Register(uint8(x.Type)))})
 }
 
 // launchMap makes the plan of expressions over operands, and of the epilogue of
@@ -281,7 +282,7 @@ func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) 
 		// The operands of the epilogue come behind those of the operation.
 		args := append([]*ir.Node(nil), exprs...)
 		for i, in := range f.in {
-			args = append(args, ir.NewArg(len(operands)+i, op.Register(in.Type)))
+			args = append(args, ir.NewArg(len(operands)+i, irhook.Register(uint8(in.Type))))
 		}
 		e.in, e.exprs = append(operands[:len(operands):len(operands)], f.in...), nil
 		for _, y := range f.exprs {
@@ -369,7 +370,7 @@ func vectorInput(b *kernel.Builder, name string, in Operand, width int, n kernel
 
 // splat returns a vector of four equal components.
 func splat(b *kernel.Builder, v kernel.Dynamic, t op.DType) kernel.Dynamic {
-	switch op.Register(t) {
+	switch irhook.Register(uint8(t)) {
 	case ir.I32:
 		return kernel.Dyn(kernel.As[kernel.I32](b, v).Splat4())
 	case ir.U32:

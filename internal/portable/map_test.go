@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/op"
 )
@@ -134,9 +135,9 @@ func TestSums(t *testing.T) {
 			}
 			seen[[2]int{int(d), int(spread)}] = true
 			post.In, in = append(post.In, Operand{Type: d, Broadcast: spread, N: size}), append(in, x)
-			sum, _ = ir.New(ir.Add, sum, ir.NewConvert(ir.NewArg(i, op.Register(d)), ir.F32))
+			sum, _ = ir.New(ir.Add, sum, ir.NewConvert(ir.NewArg(i, irhook.Register(uint8(d))), ir.F32))
 		}
-		post.Exprs = []*ir.Node{ir.NewConvert(sum, op.Register(out))}
+		post.Exprs = []*ir.Node{ir.NewConvert(sum, irhook.Register(uint8(out)))}
 		ran := 0
 		for _, variant := range Variants(nil) {
 			r := &Request{Post: post, Out: []Array{{Type: out, Shape: op.Shape{rows, cols}}}, Variant: variant, Target: Target{F16: true}}

@@ -61,15 +61,15 @@ var scans = newMaker("scan", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 		i := from.Add(at).Add(t.lane)
 		own := newStateVars(b, "own", f)
 		b.If(i.Lt(to), func() {
-			own.set(kernel.Inline(b, f.Lift, []kernel.Dynamic{x.at(first.Add(i)), kernel.Dyn(i.I32())}, nil))
+			own.set(Inline(b, f.Lift, []kernel.Dynamic{x.at(first.Add(i)), kernel.Dyn(i.I32())}, nil))
 		})
 		upTo, whole := t.scanStates(f, shared, own.get())
-		all := kernel.Inline(b, f.Merge, append(carry.get(), upTo...), nil)
+		all := Inline(b, f.Merge, append(carry.get(), upTo...), nil)
 		b.If(i.Lt(to), func() {
 			count := kernel.Dyn(i.Add(kernel.U(1)).F32())
-			put(first.Add(i), kernel.Inline(b, []*ir.Node{f.Finish}, append(all, count), nil)[0])
+			put(first.Add(i), Inline(b, []*ir.Node{f.Finish}, append(all, count), nil)[0])
 		})
-		carry.set(kernel.Inline(b, f.Merge, append(carry.get(), whole...), nil))
+		carry.set(Inline(b, f.Merge, append(carry.get(), whole...), nil))
 		b.Barrier() // what was shared has been read
 	})
 })
@@ -103,7 +103,7 @@ func (t *laneGroup) scanStates(f *op.Fold, shared []kernel.Array[kernel.U32], st
 	share()
 	for d := 1; d < t.GroupLanes; d *= 2 {
 		b.If(t.lane.Ge(kernel.U(uint32(d))), func() {
-			own.set(kernel.Inline(b, f.Merge, append(at(me.Sub(kernel.U(uint32(d)))), own.get()...), nil))
+			own.set(Inline(b, f.Merge, append(at(me.Sub(kernel.U(uint32(d)))), own.get()...), nil))
 		})
 		b.Barrier()
 		share()

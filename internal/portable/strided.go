@@ -4,6 +4,7 @@ package portable
 
 import (
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -120,7 +121,7 @@ func (w *walk) filled(b *kernel.Builder, v kernel.Dynamic, in kernel.Bool, bits 
 	if !w.fill {
 		return v
 	}
-	switch op.Register(t) {
+	switch irhook.Register(uint8(t)) {
 	case ir.I32:
 		fill := kernel.I(int32(bits))
 		if width == 4 {
@@ -217,7 +218,7 @@ func stridedVectors(b *kernel.Builder, name string, in Operand, n kernel.U32) so
 
 // packed returns the vector of four values.
 func packed(b *kernel.Builder, v [4]kernel.Dynamic, t op.DType) kernel.Dynamic {
-	switch op.Register(t) {
+	switch irhook.Register(uint8(t)) {
 	case ir.I32:
 		return kernel.Dyn(b.Vec4I(kernel.As[kernel.I32](b, v[0]), kernel.As[kernel.I32](b, v[1]), kernel.As[kernel.I32](b, v[2]), kernel.As[kernel.I32](b, v[3])))
 	case ir.U32:

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/ptxgen"
 	"github.com/rayo-go/rayo/op"
@@ -67,7 +68,7 @@ func newEpilogue(r *portable.Request, p *portable.Epilogue, columns int) (*epilo
 	e := &epilogue{first: len(r.In), alone: r.Op == nil}
 	var key strings.Builder
 	for _, o := range r.Out {
-		if op.Register(o.Type) == ir.Invalid {
+		if irhook.Register(uint8(o.Type)) == ir.Invalid {
 			return nil, unsupported("results of type %v", o.Type)
 		}
 		e.out = append(e.out, o.Type)
@@ -78,13 +79,13 @@ func newEpilogue(r *portable.Request, p *portable.Epilogue, columns int) (*epilo
 	}
 	if p != nil {
 		for i, x := range p.Exprs {
-			if x.Type != op.Register(e.out[i]) {
+			if x.Type != irhook.Register(uint8(e.out[i])) {
 				return nil, unsupported("a result of type %v in an array of %v", x.Type, e.out[i])
 			}
 		}
 		n := size(r.Out[0].Shape)
 		for _, in := range p.In {
-			if op.Register(in.Type) == ir.Invalid {
+			if irhook.Register(uint8(in.Type)) == ir.Invalid {
 				return nil, unsupported("operands of type %v", in.Type)
 			}
 			if in.Broadcast == op.Strided {

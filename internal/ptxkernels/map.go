@@ -4,8 +4,8 @@ import (
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
-	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
 )
 
@@ -51,7 +51,7 @@ func planMap(r *portable.Request) (*Plan, error) {
 	for _, x := range r.Post.Exprs {
 		list, _ := ir.Flatten(x)
 		for _, v := range list {
-			if v.Code == ir.Param || v.Code == ir.Arg && (v.Index >= len(r.Post.In) || v.Type != op.Register(r.Post.In[v.Index].Type)) {
+			if v.Code == ir.Param || v.Code == ir.Arg && (v.Index >= len(r.Post.In) || v.Type != irhook.Register(uint8(r.Post.In[v.Index].Type))) {
 				return nil, unsupported("an expression of operand %d, of %d", v.Index, len(r.Post.In))
 			}
 		}

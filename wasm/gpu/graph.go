@@ -58,19 +58,19 @@ func (p *program) run(args []js.Value) (any, error) {
 func read(p *program, b *batch.Batch, v batch.Value) (js.Value, error) {
 	switch v.Type() {
 	case op.I32:
-		x, err := batch.ReadAs[int32](p.ctx, b, v)
+		x, err := batch.Read[int32](p.ctx, b, v)
 		if err != nil {
 			return js.Undefined(), err
 		}
 		return bridge.TypedArray(x)
 	case op.U32, op.Bool:
-		x, err := batch.ReadAs[uint32](p.ctx, b, v)
+		x, err := batch.Read[uint32](p.ctx, b, v)
 		if err != nil {
 			return js.Undefined(), err
 		}
 		return bridge.TypedArray(x)
 	}
-	x, err := b.Read(p.ctx, v)
+	x, err := batch.Read[float32](p.ctx, b, v)
 	if err != nil {
 		return js.Undefined(), err
 	}

@@ -211,7 +211,7 @@ func (p *program) matmul(args []js.Value) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("matmul gives %d×%d: %w", m, n, err)
 	}
-	if err := p.dev.MatMul(p.ctx, c, a, b, m, k, n); err != nil {
+	if err := p.dev.MatMul(p.ctx, c, a, b, nil, m, k, n); err != nil {
 		return nil, err
 	}
 	return bridge.TypedArray(c)

@@ -120,16 +120,21 @@ func (n *nodeOf) activation() (*op.Operation, error) {
 	return o, nil
 }
 
+// optional returns operand i, the zero Value if it is absent.
+func (n *nodeOf) optional(i int) batch.Value {
+	if i < len(n.in) {
+		return n.in[i]
+	}
+	return batch.Value{}
+}
+
 func product(n *nodeOf) (batch.Value, error) {
 	act, err := n.activation()
 	if err != nil {
 		return batch.Value{}, err
 	}
 	opts := op.MatMulOpts{TransA: n.flag("transA"), TransB: n.flag("transB"), Act: act}
-	if len(n.in) == 3 {
-		return n.b.MatMulBias(n.in[0], n.in[1], n.in[2], opts), nil
-	}
-	return n.b.MatMul(n.in[0], n.in[1], opts), nil
+	return n.b.MatMul(n.in[0], n.in[1], n.optional(2), opts), nil
 }
 
 func correlation(n *nodeOf) (batch.Value, error) {
@@ -156,8 +161,5 @@ func correlation(n *nodeOf) (batch.Value, error) {
 	} else if len(list) == 1 {
 		opts.Groups = list[0]
 	}
-	if len(n.in) == 3 {
-		return n.b.Conv2DBias(n.in[0], n.in[1], n.in[2], opts), nil
-	}
-	return n.b.Conv2D(n.in[0], n.in[1], opts), nil
+	return n.b.Conv2D(n.in[0], n.in[1], n.optional(2), opts), nil
 }

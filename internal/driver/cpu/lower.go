@@ -8,6 +8,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -16,7 +17,7 @@ func register(t op.DType) op.DType {
 	if t.Quantized() {
 		return t
 	}
-	return ofIR(op.Register(t))
+	return ofIR(irhook.Register(uint8(t)))
 }
 
 // ofIR returns the element type of register type t.

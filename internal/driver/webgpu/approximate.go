@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -83,7 +84,7 @@ var approxKernel = kernel.New("near", func(b *kernel.Builder, _ *struct{}) {
 	for _, c := range approxCases() {
 		exprs = append(exprs, c.expr)
 	}
-	for k, v := range kernel.Inline(b, exprs, []kernel.Dynamic{kernel.Dyn(x.At(i))}, nil) {
+	for k, v := range portable.Inline(b, exprs, []kernel.Dynamic{kernel.Dyn(x.At(i))}, nil) {
 		y.Set(i.Add(x.Len().Mul(kernel.U(uint32(k)))), kernel.As[kernel.F32](b, v))
 	}
 })

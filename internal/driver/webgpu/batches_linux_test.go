@@ -40,7 +40,7 @@ func TestWebGPUManyBatches(t *testing.T) {
 		b.Reset()
 		v := b.Scale(b.Add(b.Upload(x[:n], n/8, 8), b.Use(w)), scale)
 		s := b.Sum(v)
-		b.Get(v, y[:n])
+		batch.ReadInto(b, v, y[:n])
 		if err := b.Execute(ctx); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func TestWebGPUManyBatches(t *testing.T) {
 			}
 			sum += want
 		}
-		if got, err := b.Read(ctx, s); err != nil || got[0] != sum {
+		if got, err := batch.Read[float32](ctx, b, s); err != nil || got[0] != sum {
 			return fmt.Errorf("the sum is %v, not %v: %w", got, sum, err)
 		}
 		return nil

@@ -26,7 +26,7 @@ func TestWebGPUOneSubmission(t *testing.T) {
 		for range many {
 			v = b.Softmax(v)
 		}
-		b.Get(v, y)
+		batch.ReadInto(b, v, y)
 	}
 	check := func(how string, run func() error) {
 		t.Helper()

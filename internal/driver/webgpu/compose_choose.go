@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -38,7 +39,7 @@ func (w *windows) gather() error {
 	row := node(ir.Select, node(ir.Lt, i32(0), ir.NewConst(0, ir.I32)), node(ir.Add, i32(0), i32(2)), i32(0))
 	relative := node(ir.Select, node(ir.Lt, row, i32(1)), none, node(ir.Sub, row, i32(1)))
 	is := node(ir.And, node(ir.Le, ir.NewConst(0, ir.I32), i32(2)), node(ir.Lt, i32(2), i32(3)))
-	t := op.Register(y.Type)
+	t := irhook.Register(uint8(y.Type))
 	either := node(ir.Select, is, ir.NewArg(0, t), ir.NewArg(1, t))
 	local := w.local
 	for k, from := 0, 0; from < rows; k, from = k+1, from+each {

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -48,7 +49,7 @@ var narrowKernel = kernel.New("narrows", func(b *kernel.Builder, _ *struct{}) {
 	x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
 	i := b.Index()
 	round := ir.NewRound(ir.RoundF16, ir.NewArg(0, ir.F32))
-	y.Set(i, kernel.As[kernel.F32](b, kernel.Inline(b, []*ir.Node{round}, []kernel.Dynamic{kernel.Dyn(x.At(i))}, nil)[0]))
+	y.Set(i, kernel.As[kernel.F32](b, portable.Inline(b, []*ir.Node{round}, []kernel.Dynamic{kernel.Dyn(x.At(i))}, nil)[0]))
 })
 
 // measureNarrows returns why conversions to half floats do not round as they should, or

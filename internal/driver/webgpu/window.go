@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
@@ -95,7 +96,7 @@ func hasLayouts(r *portable.Request) bool {
 func (w *windows) inOrder() error {
 	copied := func(to located, a located, l *op.Layout) error {
 		x := operand{portable.Operand{Type: a.Type, Broadcast: op.Strided, N: a.N, Layout: l}, a.at}
-		return w.program(to, ir.NewArg(0, op.Register(a.Type)), x)
+		return w.program(to, ir.NewArg(0, irhook.Register(uint8(a.Type))), x)
 	}
 	sub := *w.r
 	sub.In, sub.Out = slices.Clone(w.r.In), slices.Clone(w.r.Out)

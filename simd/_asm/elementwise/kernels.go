@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -80,8 +81,8 @@ func kernels() []*kernel {
 	for _, from := range types {
 		for _, to := range types {
 			if from != to {
-				x := ir.NewArg(0, op.Register(from))
-				l.add(fmt.Sprintf("cast.%v.%v", from, to), ir.NewConvert(x, op.Register(to)))
+				x := ir.NewArg(0, irhook.Register(uint8(from)))
+				l.add(fmt.Sprintf("cast.%v.%v", from, to), ir.NewConvert(x, irhook.Register(uint8(to))))
 			}
 		}
 	}

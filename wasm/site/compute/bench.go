@@ -31,7 +31,7 @@ func Bench(ctx context.Context, dev *device.Device, name string) (Timing, error)
 	n := matrix * matrix
 	switch name {
 	case "matmul":
-		onDevice = func(y, x []float32) error { return dev.MatMul(ctx, y, x, x, matrix, matrix, matrix) }
+		onDevice = func(y, x []float32) error { return dev.MatMul(ctx, y, x, x, nil, matrix, matrix, matrix) }
 		plain = func(y, x []float32) { product(y, x, x, matrix) }
 	case "softmax":
 		n = softmaxRows * softmaxCols

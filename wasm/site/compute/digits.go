@@ -33,9 +33,9 @@ func NewDigits(ctx context.Context, dev *device.Device) (*Digits, error) {
 	d := &Digits{x: make([]float32, data.Pixels), prob: make([]float32, digits)}
 	b := batch.New(dev)
 	x := b.Scale(b.Upload(d.x, 1, data.Pixels), 1.0/16)
-	h := b.MatMulBias(x, b.Upload(next(data.Pixels*hidden), data.Pixels, hidden), b.Upload(next(hidden)), op.MatMulOpts{Act: op.Relu})
-	score := b.MatMulBias(h, b.Upload(next(hidden*digits), hidden, digits), b.Upload(next(digits)))
-	b.Get(b.Softmax(score), d.prob)
+	h := b.MatMul(x, b.Upload(next(data.Pixels*hidden), data.Pixels, hidden), b.Upload(next(hidden)), op.MatMulOpts{Act: op.Relu})
+	score := b.MatMul(h, b.Upload(next(hidden*digits), hidden, digits), b.Upload(next(digits)))
+	batch.ReadInto(b, b.Softmax(score), d.prob)
 	var err error
 	d.plan, err = b.Compile(ctx)
 	return d, err

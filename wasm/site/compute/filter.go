@@ -63,7 +63,7 @@ func luminance(b *batch.Batch, x batch.Value) batch.Value {
 func windowed(b *batch.Batch, x batch.Value, window []float32, rows int) batch.Value {
 	x = b.PadMode(x, 2, rows/2, rows/2, batch.PadEdge)
 	x = b.PadMode(x, 3, rows/2, rows/2, batch.PadEdge)
-	return b.Conv2D(x, b.Upload(window, 1, 1, rows, rows))
+	return b.Conv2D(x, b.Upload(window, 1, 1, rows, rows), batch.Value{})
 }
 
 func blurred(b *batch.Batch, x batch.Value) batch.Value {
@@ -102,7 +102,7 @@ func NewFilter(ctx context.Context, dev *device.Device, name string, width, heig
 	b := batch.New(dev)
 	y := record(b, b.Upload(f.in, 3, 1, height, width), b.Upload(f.by, 1))
 	// 255 times, rounded here: a byte is the same number everywhere then.
-	b.Get(b.Expand(b.Round(b.Scale(b.Clip(y, 0, 1), 255)), 3, 1, height, width), f.out)
+	batch.ReadInto(b, b.Expand(b.Round(b.Scale(b.Clip(y, 0, 1), 255)), 3, 1, height, width), f.out)
 	var err error
 	f.plan, err = b.Compile(ctx)
 	return f, err

@@ -1,0 +1,25 @@
+// Package irhook lets the packages of this module use what packages op and kernel do with
+// expressions. These are no exported functions, because expressions are of internal types,
+// which users cannot name. Packages op and kernel set the variables when they are initialised;
+// what is any has the type of op or kernel that the comment names.
+package irhook
+
+import "github.com/rayo-go/rayo/internal/ir"
+
+var (
+	// Register returns the type in which elements of an op.DType are computed, ir.Invalid
+	// for blocks.
+	Register func(dtype uint8) ir.Type
+
+	// Widen returns the interval that holds the results of an operation with an
+	// op.Tolerance whose true results are in v: of type dtype, of sums of magnitude mag.
+	Widen func(tolerance any, v ir.Interval, mag float64, dtype uint8) ir.Interval
+
+	// Inline computes expressions in a kernel of a *kernel.Builder: operand i is args[i] of
+	// a []kernel.Dynamic, parameter i is params[i] of a []kernel.F32, and the result is a
+	// []kernel.Dynamic. The operands are all scalars or all vectors of one width; the
+	// results are as wide. Equal nodes are computed once. No component of a floating-point
+	// operand is NaN or larger than size, which saves the handling of NaN in minima and
+	// maxima; size NaN means that nothing is guaranteed.
+	Inline func(b any, roots []*ir.Node, args, params any, size float64) any
+)
