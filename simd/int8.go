@@ -329,6 +329,15 @@ func (p *Int8Product) Columns(lane []float32, c []float32, w []byte, bias []floa
 // dotColumns multiplies by blocks as they are.
 func (p *Int8Product) dotColumns(c []float32, w []byte, bias []float32, first, end int) {
 	row := p.K / p.format.Elements() * p.format.Bytes()
+	if n, _ := quantCall(p.format, p.K); p.M == 1 && n == p.K && n > 0 {
+		p.dotVector(c[first:end], w[first*row:end*row])
+		if bias != nil {
+			for j, b := range bias[first:end] {
+				c[first+j] += b
+			}
+		}
+		return
+	}
 	var sums [4]float32
 	for j := first; j < end; j++ {
 		b, add := w[j*row:][:row], float32(0)
@@ -364,6 +373,20 @@ func (p *Int8Product) manyColumns(c []float32, w []byte, bias []float32, first, 
 				to[i] += v
 			}
 		}
+	}
+}
+
+// dotVector multiplies the one row by rows of blocks that a call takes each: between the calls
+// there is little else.
+func (p *Int8Product) dotVector(c []float32, w []byte) {
+	if len(c) == 0 {
+		return
+	}
+	blocks := p.K / p.format.Elements()
+	row := len(w) / len(c)
+	one, q, scales, sums, quads, k := p.dots.one, &p.q[0], &p.scales[0], &p.sums[0], &p.quads[0], p.K
+	for j := range c {
+		one(hide(c[j:]), q, scales, sums, quads, k, (*byte)(noescape(unsafe.Pointer(&w[j*row]))), blocks)
 	}
 }
 
