@@ -3,7 +3,7 @@
 //	node run.mjs PEERS SITE PAGE
 //
 // PEERS is a folder with node_modules, SITE what wasm/site/build.sh has built, and PAGE the module of this
-// folder that compares. browser.sh calls it.
+// folder that compares. ../browser.sh calls it.
 import { spawn } from "node:child_process";
 import { createReadStream, existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { createServer } from "node:http";

@@ -16,34 +16,42 @@ func node(c ir.Code, args ...*ir.Node) *ir.Node {
 	return n
 }
 
-// expOfNegative returns e**x for x <= 0, with the constants of ir: below -104 that is 0,
-// without an underflow on the way, which some processors take long for.
+// expOfNegative returns e**x times 2**expScale for x from leastExponent to 0, with the constants of
+// ir: a number that is not too small for a float. Below there is no number to expect.
 func expOfNegative() *ir.Node {
 	c := func(v float64) *ir.Node { return ir.NewConst(v, ir.F32) }
-	word := func(v int64) *ir.Node { return ir.NewConst(float64(v), ir.I32) }
 	e := ir.ExpansionConstants()
-	arg := ir.NewArg(0, ir.F32)
-	far := node(ir.Lt, arg, c(-104))
-	x := node(ir.Select, far, c(0), arg)
-	t := node(ir.Fma, x, c(math.Log2E), c(e.Magic))
-	n := node(ir.Sub, t, c(e.Magic))
+	x := ir.NewArg(0, ir.F32)
+	// The lower bits of t are the exponent of 2**(n+expScale) as a float has it.
+	magic := c(e.Magic + 127 + expScale)
+	t := node(ir.Fma, x, c(math.Log2E), magic)
+	n := node(ir.Sub, t, magic)
 	r := node(ir.Fma, n, c(-e.Ln2[0]), x)
 	r = node(ir.Fma, n, c(-e.Ln2[1]), r)
 	p := c(e.Exp[len(e.Exp)-1])
 	for i := len(e.Exp) - 2; i >= 0; i-- {
 		p = node(ir.Fma, p, r, c(e.Exp[i]))
 	}
-	// 2**n has not the range: the first factor is 2**(n+64).
-	power := node(ir.Add, node(ir.Shl, ir.NewBitcast(t, ir.I32), word(23)), word((127+64)<<23))
-	y := node(ir.Mul, node(ir.Mul, p, ir.NewBitcast(power, ir.F32)), c(0x1p-64))
-	return node(ir.Select, far, c(0), y)
+	power := node(ir.Shl, ir.NewBitcast(t, ir.I32), ir.NewConst(23, ir.I32))
+	return node(ir.Mul, p, ir.NewBitcast(power, ir.F32))
 }
+
+const (
+	// expScale is 64, as 2**n has not the range.
+	expScale = 64
+	// leastExponent is the least x whose exponential is not 0. The kernels write 0 for those
+	// below, without an underflow on the way, which some processors take long for.
+	leastExponent = -104
+)
 
 func (s *Set) rowOperations() {
 	s.exponentials(true)
 	s.exponentials(false)
 	s.affine()
 }
+
+// expAtOnce is how many vectors of exponentials are computed at a time: their steps wait for each other.
+const expAtOnce = 4
 
 // exponentials writes the kernels of the exponentials of a softmax, that store them or
 // only add them up.
@@ -56,8 +64,15 @@ func (s *Set) exponentials(store bool) {
 	f := s.m.Func(wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32, wasm.I32, wasm.V128}, Results: []wasm.Type{wasm.F32}})
 	dst, x, n, m := f.Param(0), f.Param(1), f.Param(2), f.Param(3)
 	b := e.Begin(f, 0)
-	sums := [2]wasm.Local{f.Local(wasm.V128), f.Local(wasm.V128)}
-	v := f.Local(wasm.V128)
+	var sums [expAtOnce]wasm.Local
+	for i := range sums {
+		sums[i] = f.Local(wasm.V128)
+	}
+	v, least, scale := f.Local(wasm.V128), f.Local(wasm.V128), f.Local(wasm.V128)
+	f.Splat(math.Float32bits(leastExponent))
+	f.Set(least)
+	f.Splat(math.Float32bits(1.0 / (1 << expScale)))
+	f.Set(scale)
 	// one leaves the exponential of the element that load pushes in v, and adds it up.
 	one := func(i int, load func()) {
 		d := f.Local(wasm.V128)
@@ -66,6 +81,11 @@ func (s *Set) exponentials(store bool) {
 		f.Op(wasm.F32x4Sub)
 		f.Set(d)
 		b.Emit(func(int) { f.Get(d) })
+		f.Get(d)
+		f.Get(least)
+		f.Op(wasm.F32x4Lt, wasm.V128AndNot)
+		f.Get(scale)
+		f.Op(wasm.F32x4Mul)
 		f.Set(v)
 		f.Get(sums[i])
 		f.Get(v)
@@ -85,7 +105,7 @@ func (s *Set) exponentials(store bool) {
 		f.Add(dst, 16*c)
 		f.Add(n, -4*c)
 	}
-	f.While(n, 8, func() { count(2) })
+	f.While(n, 4*expAtOnce, func() { count(expAtOnce) })
 	f.While(n, 4, func() { count(1) })
 	f.Get(n)
 	f.If(func() {
@@ -97,10 +117,12 @@ func (s *Set) exponentials(store bool) {
 			storePart(f, v, dst, n)
 		}
 	})
-	f.Get(sums[0])
-	f.Get(sums[1])
-	f.Op(wasm.F32x4Add)
-	f.Set(sums[0])
+	for _, l := range sums[1:] {
+		f.Get(sums[0])
+		f.Get(l)
+		f.Op(wasm.F32x4Add)
+		f.Set(sums[0])
+	}
 	across(f, sums[0], wasm.F32x4Add)
 	f.Get(sums[0])
 	f.Lane(wasm.F32x4ExtractLane, 0)

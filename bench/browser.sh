@@ -1,0 +1,17 @@
+#!/bin/bash
+# browser.sh [MODEL.gguf] compares rayo in a page with other libraries in the same page, in headless
+# Chromium: operations with tfjs and onnxruntime-web, and the chat with wllama where a model is given. Node.js, npm
+# and Chromium must be there. The others come from npm, into the user's cache.
+set -euo pipefail
+model=${1:+$(realpath "$1")}
+cd "$(dirname "$0")"
+peers=${XDG_CACHE_HOME:-$HOME/.cache}/rayo-ci/peers-browser
+mkdir -p "$peers"
+npm install --prefix "$peers" --no-audit --no-fund --ignore-scripts --silent \
+	@tensorflow/tfjs-core@4.22.0 @tensorflow/tfjs-backend-cpu@4.22.0 @tensorflow/tfjs-backend-wasm@4.22.0 onnxruntime-web@1.30.0 @wllama/wllama@3.13.0
+site=$(mktemp -d)
+trap 'rm -rf "$site"' EXIT
+MODEL=$model bash ../wasm/site/build.sh "$site" >&2
+GOOS=js GOARCH=wasm CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$site/ops.wasm" ./browser/ops
+node browser/run.mjs "$peers" "$site" ops.mjs
+[ -z "$model" ] || node browser/run.mjs "$peers" "$site" llm.mjs
