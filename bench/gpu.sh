@@ -64,7 +64,7 @@ test)
 	if by cuda; then
 		export RAYO_REQUIRE=cuda
 		./cuda.test -test.run GPU
-		./kernels.test -test.run GPU
+		./ptxkernels.test -test.run GPU
 		./devicetest.test -test.run '^TestCUDA(Pair)?$' -test.timeout 20m
 	fi
 	if by vulkan; then
