@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Scatter writes elements of one axis to places that are known when it runs.
+// defScatter writes elements of one axis to places that are known when it runs.
 // [ScatterOf] makes its parameters.
-var Scatter = add(&Operation{name: "scatter", class: Shaped, doc: "x, with the elements of v set, added, multiplied or compared at the places of one axis that ids names",
+var defScatter = add(&Operation{name: "scatter", class: Shaped, doc: "x, with the elements of v set, added, multiplied or compared at the places of one axis that ids names",
 	formula: "x with x[..., ids[i], ...] = x[..., ids[i], ...] ∘ v[..., i, ...]", inputs: []string{"x", "ids", "v"}, arity: [2]int{3, 3},
 	shapes: "x [a... n b...] with n along the axis, ids of i32 of shape s, v [a... s... b...]; gives the shape of x",
 	types:  scatterTypes, shape: scatterShape, ref: scatterReference, tol: Tolerance{Mag: 1}, flops: noFlops,
@@ -97,7 +97,7 @@ func scatterReference(a *Attrs, in, out []*Array) {
 			for j := range s.Inner {
 				if ok {
 					at := (o*s.Extent+row)*s.Inner + j
-					y.Data[at] = f.fold(at, y.Data[at], v.Data[(o*s.Ids+i)*s.Inner+j])
+					y.Data[at] = f.fold(at, y.Data[at], v.Data[(o*s.IDs+i)*s.Inner+j])
 				}
 			}
 		}

@@ -95,7 +95,7 @@ func planGather(q *request) (*Plan, error) {
 		}
 		return planFill(q, 0)
 	}
-	m := gatherOf{Table: s.Extent, Ids: s.Ids, D: s.Inner}
+	m := gatherOf{Table: s.Extent, Ids: s.IDs, D: s.Inner}
 	m.Vectors = m.D%4 == 0 && q.epilogue == nil && q.In[0].Type.Size() == 4
 	width, name, err := gatherSchedules.choose(q, m)
 	if err != nil {

@@ -152,29 +152,29 @@ func planScatter(q *request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, name, err := sortSchedules.choose(q, sortOf{s.Ids})
+	w, name, err := sortSchedules.choose(q, sortOf{s.IDs})
 	if err != nil {
 		return nil, err
 	}
 	var p planner
 	in, n := q.inputs(), s.Outer*s.Extent*s.Inner
-	if s.Ids == 0 {
+	if s.IDs == 0 {
 		if !q.InPlace {
 			whole := concatParams{uint32(n), uint32(n), uint32(n), 0}
 			p.stage(concats.of(concatSpec{Type: q.In[0].Type, Width: 1}, q.epilogue), kernel.GridFor(n, concatLanes), whole, append([]Ref{in[0]}, q.outputs()...)...)
 		}
 		return p.done(name)
 	}
-	params := scatterParams{uint32(n), uint32(s.Inner), uint32(s.Extent), uint32(s.Ids)}
+	params := scatterParams{uint32(n), uint32(s.Inner), uint32(s.Extent), uint32(s.IDs)}
 	spec := scatterSpec{q.In[0].Type, op.ScatterReduceOf(&q.Attrs), q.InPlace}
-	if q.InPlace && spec.Reduce == op.ScatterSet && s.Ids <= scatterFew {
-		params.N = uint32(s.Outer * s.Ids * s.Inner)
+	if q.InPlace && spec.Reduce == op.ScatterSet && s.IDs <= scatterFew {
+		params.N = uint32(s.Outer * s.IDs * s.Inner)
 		p.stage(scatterSets.of(spec, nil), kernel.GridFor(int(params.N), scatterLanes), params, append([]Ref{in[1], in[2]}, q.outputs()...)...)
 		return p.done(name)
 	}
-	rows := p.scratch(s.Ids)
-	p.stage(scatterKeys.of(struct{}{}, nil), kernel.GridFor(s.Ids, scatterLanes), params, in[1], rows)
-	keys, places := p.sorted(rows, s.Ids, w)
+	rows := p.scratch(s.IDs)
+	p.stage(scatterKeys.of(struct{}{}, nil), kernel.GridFor(s.IDs, scatterLanes), params, in[1], rows)
+	keys, places := p.sorted(rows, s.IDs, w)
 	bind := []Ref{keys, places, in[2]}
 	if !q.InPlace {
 		bind = append(bind, in[0])
