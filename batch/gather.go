@@ -16,11 +16,11 @@ import (
 //	b.Gather(embeddings, tokens)     // rows
 //	b.Gather(x, ids, op.Axes(-1))    // columns
 //
-// Ids from -v to -1 count from the end. Other ids outside [0, v) give NaN, or 0 if the
+// IDs from -v to -1 count from the end. Other ids outside [0, v) give NaN, or 0 if the
 // elements are integers or truth values. A quantised table has two axes, gives f32, and is
 // indexed along its first axis.
 //
-// Ids of another type are [op.ErrUnsupported]. More than one axis, or an axis that the
+// IDs of another type are [op.ErrUnsupported]. More than one axis, or an axis that the
 // table lacks, is [op.ErrShape]. Execute or Compile returns the error. docs/OPS.md#gather.
 func (b *Batch) Gather(table, ids Value, along ...op.Along) Value {
 	axis, err := oneAxis(table, 0, along)
@@ -42,7 +42,7 @@ func (b *Batch) Gather(table, ids Value, along ...op.Along) Value {
 // An axis below 0 counts from the end. Along each other axis ids has at most as many
 // elements as x. Indices count as in [Batch.Gather].
 //
-// Ids with another number of axes, or with more elements along another axis, are
+// IDs with another number of axes, or with more elements along another axis, are
 // [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) TakeAlong(x, ids Value, axis int) Value {
 	places, err := b.placesAlong(x, ids, axis)

@@ -1522,7 +1522,7 @@ func (r *Batch) MatVec(a, x Value, opts ...op.MatVecOpts) Value {
 // Shapes: a [s... k], w [e n k] of the type of a, or quantised with k a multiple of
 // its block; ids of i32 [s...] or [s... t], with t experts for each row; gives [s...
 // n] or [s... t n]. As matmul, and as matmul_q where w is quantised. w may be f16 or
-// bf16 where a is f32, and so is the result then. Ids from -e to -1 count from the
+// bf16 where a is f32, and so is the result then. IDs from -e to -1 count from the
 // end. Other ids outside [0, e) give rows of NaN, on every device.
 //
 // # Accuracy

@@ -53,11 +53,11 @@ func (b *Batch) later(o *op.Operation, x Value) Value {
 }
 
 // Std records the standard deviation, the square root of [Batch.Var]: of all elements,
-// or along axes. DDof of 1 gives the estimate for what the elements were drawn from:
+// or along axes. DDOF of 1 gives the estimate for what the elements were drawn from:
 //
-//	spread := b.Std(x, op.VarOpts{DDof: 1, Along: op.Axes(0).KeepDims()})
+//	spread := b.Std(x, op.VarOpts{DDOF: 1, Along: op.Axes(0).KeepDims()})
 //
-// NaN comes of a NaN, and where there are no more elements than DDof.
+// NaN comes of a NaN, and where there are no more elements than DDOF.
 //
 // Other types than floating ones are [op.ErrUnsupported], axes that x lacks are
 // [op.ErrShape], which Execute or Compile returns. The error is half that of the

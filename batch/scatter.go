@@ -16,7 +16,7 @@ import (
 //	b.Scatter(x, ids, rows)                                     // x[ids] = rows
 //	b.Scatter(x, ids, rows, op.ScatterOpts{Reduce: op.ScatterAdd}) // torch.index_add
 //
-// Ids from -n to -1 count from the end. Elements of v at other ids outside [0, n) are
+// IDs from -n to -1 count from the end. Elements of v at other ids outside [0, n) are
 // dropped. If several ids are equal, their elements are applied in the order of v: the last
 // replacement remains, and sums have the same bits in every run. If nothing uses x
 // afterwards, it is not copied.

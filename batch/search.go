@@ -89,7 +89,7 @@ func (b *Batch) IsIn(x, values Value) Value {
 }
 
 // Bincount returns how often each number from 0 to n-1 is among ids: an i32 [n] for an
-// i32 of any shape. Ids below 0 and from n on are dropped. As numpy.bincount with a
+// i32 of any shape. IDs below 0 and from n on are dropped. As numpy.bincount with a
 // length:
 //
 //	frequency := b.Bincount(tokens, vocabulary)

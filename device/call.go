@@ -492,7 +492,7 @@ func rows(o *op.Operation, a op.Attrs, dst []byte, t op.DType, x, y []float32, r
 // after row: dst has rows elements, of int32 for [op.ArgMax], [op.ArgMin] and
 // [op.CountNonzero], else of float32. a is the zero Attrs or those of the options:
 //
-//	err := device.Reduce(ctx, dev, dst, op.Var, op.VarOpts{DDof: 1}.Attrs(), 2, 3, x)
+//	err := device.Reduce(ctx, dev, dst, op.Var, op.VarOpts{DDOF: 1}.Attrs(), 2, 3, x)
 //
 // dst must not overlap an operand. It returns [ErrUnsupported] if o is no reduction or has
 // results of another type than dst.

@@ -237,7 +237,7 @@ func (b *Builder) finish() *ir.Program {
 		return nil
 	}
 	if !b.sized {
-		b.record(&Error{Kernel: b.name, Msg: "no LocalSize"})
+		b.record(&Error{Kernel: b.name, Msg: "no size of a workgroup: call b.LocalSize(x, y, z), for example b.LocalSize(64, 1, 1)"})
 		return nil
 	}
 	if len(b.blocks) != 1 {

@@ -42,8 +42,8 @@ const (
 	AttentionTable
 )
 
-// Attention is the scaled dot-product attention. [AttentionOf] reads the sizes.
-var Attention = add(&Operation{name: "attention", class: Shaped, doc: "the scaled dot-product attention, with one head of keys and values for each group of query heads",
+// defAttention is the scaled dot-product attention. [AttentionOf] reads the sizes.
+var defAttention = add(&Operation{name: "attention", class: Shaped, doc: "the scaled dot-product attention, with one head of keys and values for each group of query heads",
 	formula: "Σ_j softmax_j(cap(scale * Σ_d q[h, i, d] * k[h/g, j, d]) + mask[h, i, j]) * v[h/g, j, d]",
 	inputs:  []string{"q", "k", "v", "lengths", "mask", "table"}, arity: [2]int{3, 6}, types: attentionTypes,
 	shapes: "q [b h tq d], k [b h/g tk d] and v [b h/g tk e] with g a whole number, or all without b; lengths, of i32, how many of the keys there are: one, or [b]; " +

@@ -9,9 +9,9 @@ import (
 // The bits of a number of 32 bits, read as another type of 32 bits. There is one
 // operation for each type of the result, so that each has one expression.
 var (
-	BitcastF32 = bitcast("bitcast_f32", F32)
-	BitcastI32 = bitcast("bitcast_i32", I32)
-	BitcastU32 = bitcast("bitcast_u32", U32)
+	defBitcastF32 = bitcast("bitcast_f32", F32)
+	defBitcastI32 = bitcast("bitcast_i32", I32)
+	defBitcastU32 = bitcast("bitcast_u32", U32)
 )
 
 // words32 are the element types between which bits can be moved.

@@ -4,8 +4,8 @@ import "math"
 
 // TopK, which chooses elements.
 var (
-	// TopK finds the greatest elements of each row, and where they are.
-	TopK = add(&Operation{name: "topk", class: Shaped, doc: "the k greatest elements of each row, from the greatest, and their indices",
+	// defTopK finds the greatest elements of each row, and where they are.
+	defTopK = add(&Operation{name: "topk", class: Shaped, doc: "the k greatest elements of each row, from the greatest, and their indices",
 		formula: "x[i_1] >= x[i_2] >= ... >= x[i_k] >= all others", inputs: []string{"x"}, arity: [2]int{1, 1}, outs: 2, options: "TopKOpts",
 		shapes: "x [... n] with n >= k; gives values and indices [... k]",
 		types:  topKTypes, shape: topKShape, ref: topKReference,

@@ -34,9 +34,9 @@ func (o Conv2DOpts) defaults() Conv2DOpts {
 	return o
 }
 
-// Conv2D correlates images with windows, as neural networks mean by
+// defConv2D correlates images with windows, as neural networks mean by
 // convolution: the window is not mirrored. [Conv2DOf] reads the sizes.
-var Conv2D = add(&Operation{name: "conv2d", class: Shaped, doc: "the correlation of images with windows, which neural networks call convolution",
+var defConv2D = add(&Operation{name: "conv2d", class: Shaped, doc: "the correlation of images with windows, which neural networks call convolution",
 	formula: "act(Σ_c,i,j x[n, c, y*stride+i*dilation-pad, x*stride+j*dilation-pad] * w[o, c, i, j] + bias[o])",
 	inputs:  []string{"x", "w", "bias"}, arity: [2]int{2, 3},
 	shapes:  "x [n c h w], w [o c/groups kh kw], bias [o]; gives [n o h' w'] with h' = (h + 2·pad - dilation·(kh-1) - 1) / stride + 1, rounded down, and w' likewise",

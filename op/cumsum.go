@@ -4,23 +4,23 @@ import "math"
 
 // Scans: the reductions of each element and those before it in its row.
 var (
-	Cumsum = scan(&Operation{name: "cumsum", doc: "the running sums: of each element and those before it",
+	defCumsum = scan(&Operation{name: "cumsum", doc: "the running sums: of each element and those before it",
 		formula: "Σ_{i ≤ j} x[i]", types: numbers, fold: foldSum, tol: blocked(),
 		special: "IEEE 754: from a NaN on NaN. Sums are made in blocks: from where the magnitudes add up to more than the range on, they are not defined. Integers wrap around."},
 		cumsumRow, 1)
-	Cumprod = scan(&Operation{name: "cumprod", doc: "the running products: of each element and those before it",
+	defCumprod = scan(&Operation{name: "cumprod", doc: "the running products: of each element and those before it",
 		formula: "Π_{i ≤ j} x[i]", types: numbers, fold: foldProd, tol: blocked(),
 		special: "IEEE 754: from a NaN on NaN. Products are made in blocks: from where the product of the factors beyond 1, or of those within, leaves the range of normal numbers they are not defined. Integers wrap around."},
 		cumprodRow, 1)
-	Cummax = scan(&Operation{name: "cummax", doc: "the running maximum: the greatest of each element and those before it",
+	defCummax = scan(&Operation{name: "cummax", doc: "the running maximum: the greatest of each element and those before it",
 		formula: "max_{i ≤ j} x[i]", types: numbers, fold: foldMax,
 		special: "From a NaN on NaN; of two zeros either."},
 		nil, 1)
-	Cummin = scan(&Operation{name: "cummin", doc: "the running minimum: the least of each element and those before it",
+	defCummin = scan(&Operation{name: "cummin", doc: "the running minimum: the least of each element and those before it",
 		formula: "min_{i ≤ j} x[i]", types: numbers, fold: foldMin,
 		special: "From a NaN on NaN; of two zeros either."},
 		nil, 1)
-	LogCumsumExp = scan(&Operation{name: "logcumsumexp", doc: "the logarithms of the running sums of exponentials, without their overflow",
+	defLogCumsumExp = scan(&Operation{name: "logcumsumexp", doc: "the logarithms of the running sums of exponentials, without their overflow",
 		formula: "log(Σ_{i ≤ j} e**x[i])", fold: foldLogSumExp, tol: Tolerance{ULP: 4, Mag: 1},
 		special: "From a NaN on NaN, else from +Inf on +Inf; -Inf as long as there is nothing else."},
 		logCumsumExpRow, 4)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Eigh finds the eigenvalues and eigenvectors of symmetric matrices.
-var Eigh = add(&Operation{name: "eigh", class: Shaped, doc: "the eigenvalues of symmetric matrices, which rise, and orthonormal eigenvectors",
+// defEigh finds the eigenvalues and eigenvectors of symmetric matrices.
+var defEigh = add(&Operation{name: "eigh", class: Shaped, doc: "the eigenvalues of symmetric matrices, which rise, and orthonormal eigenvectors",
 	formula: "A·V = V·diag(w), Vᵀ·V = I", inputs: []string{"a"}, arity: [2]int{1, 1}, outs: 2,
 	shapes: "a [... n n]; gives w [... n] and V [... n n], whose columns are the vectors", types: float32s(2), shape: eighShape,
 	tol: Tolerance{ULP: 1, Mag: residuals}, ref: eighReference, judge: eighJudge,

@@ -143,48 +143,48 @@ func same(in []DType, ok func(DType) bool) ([]DType, error) {
 
 // Activations.
 var (
-	Relu = elementwise(1, "relu", "the positive part", x.Max(zero),
+	defRelu = elementwise(1, "relu", "the positive part", x.Max(zero),
 		of{types: signed, special: "NaN stays NaN; the sign of a zero result is not defined."})
 
-	LeakyRelu = elementwise(1, "leaky_relu", "x, scaled by slope where it is negative",
+	defLeakyRelu = elementwise(1, "leaky_relu", "x, scaled by slope where it is negative",
 		Select(x.Lt(zero), x.Mul(parameter(0)), x),
 		of{options: "LeakyReluOpts", tol: ulp(1), special: "NaN stays NaN.",
 			params: []Param{{Name: "slope", Doc: "factor of negative x", Default: 0.01}}})
 
-	Elu = elementwise(1, "elu", "the exponential linear unit",
+	defElu = elementwise(1, "elu", "the exponential linear unit",
 		Select(x.Le(zero), parameter(0).Mul(x.Expm1()), x),
 		of{options: "EluOpts", tol: ulp(4), special: "NaN stays NaN; -Inf gives -alpha.",
 			params: []Param{{Name: "alpha", Doc: "magnitude of the limit at -Inf", Default: 1}}})
 
-	Selu = elementwise(1, "selu", "the scaled exponential linear unit of Klambauer et al. 2017",
+	defSelu = elementwise(1, "selu", "the scaled exponential linear unit of Klambauer et al. 2017",
 		Const(1.0507009873554804934193349852946).Mul(
 			Select(x.Le(zero), Const(1.6732632423543772848170429916717).Mul(x.Expm1()), x)),
 		of{tol: ulp(5), special: "NaN stays NaN; -Inf gives about -1.7581."})
 
-	Sigmoid = elementwise(1, "sigmoid", "the logistic function", x.Sigmoid(),
+	defSigmoid = elementwise(1, "sigmoid", "the logistic function", x.Sigmoid(),
 		of{tol: ulp(4), special: "NaN stays NaN; 1 at +Inf, 0 at -Inf. Within 3 ulp unless what it is fused with bounds x."})
 
-	Tanh = elementwise(1, "tanh", "the hyperbolic tangent", x.Tanh(),
+	defTanh = elementwise(1, "tanh", "the hyperbolic tangent", x.Tanh(),
 		of{tol: ulp(2), special: "NaN stays NaN; ±1 at ±Inf; -0 stays -0."})
 
-	Silu = elementwise(1, "silu", "x times its logistic function, also called swish", x.Mul(x.Sigmoid()),
+	defSilu = elementwise(1, "silu", "x times its logistic function, also called swish", x.Mul(x.Sigmoid()),
 		of{aliases: []string{"swish"}, tol: Tolerance{ULP: 5, Abs: subnormal}, special: "NaN stays NaN; at -Inf NaN, as 0 times -Inf is. Within 4 ulp unless what it is fused with bounds x."})
 
-	HardSwish = elementwise(1, "hard_swish", "the piecewise approximation of silu of Howard et al. 2019",
+	defHardSwish = elementwise(1, "hard_swish", "the piecewise approximation of silu of Howard et al. 2019",
 		// The sixth first: six times a large x would overflow.
 		x.Mul(x.Add(Const(3)).Max(zero).Min(Const(6)).Mul(Const(1.0/6))),
 		of{aliases: []string{"hardswish"}, tol: ulp(2), special: "NaN stays NaN; at -Inf NaN."})
 
-	Mish = elementwise(1, "mish", "x times tanh(softplus(x))", mish(),
+	defMish = elementwise(1, "mish", "x times tanh(softplus(x))", mish(),
 		of{tol: Tolerance{ULP: 6, Abs: subnormal}, special: "NaN stays NaN; at -Inf NaN."})
 
-	Gelu = elementwise(1, "gelu", "x times the normal distribution function, by erf",
+	defGelu = elementwise(1, "gelu", "x times the normal distribution function, by erf",
 		// Not (1+erf(x/sqrt 2))/2, which cancels for negative x, nor by erfc,
 		// whose value at -10 moves by 100 units when x/sqrt 2 is rounded.
 		x.Mul(x.NormCDF()),
 		of{tol: Tolerance{ULP: 10, Abs: 1e-37}, special: "NaN stays NaN; at -Inf NaN."})
 
-	GeluTanh = elementwise(1, "gelu_tanh", "the tanh approximation of gelu",
+	defGeluTanh = elementwise(1, "gelu_tanh", "the tanh approximation of gelu",
 		// (1+tanh u)/2 is sigmoid(2u), which does not cancel for negative u.
 		x.Mul(x.Mul(x.Square().Fma(Const(2*0.044715*0.7978845608028654), Const(2*0.7978845608028654))).Sigmoid()),
 		// Three roundings of an argument u, each of up to 2^-24 of it, are 3|u| units
@@ -192,32 +192,32 @@ var (
 		// sigmoid and the product add 3; beyond, Abs is more than all of them.
 		of{tol: Tolerance{ULP: 216, Abs: 1e-37}, special: "NaN stays NaN; at -Inf NaN."})
 
-	Celu = elementwise(1, "celu", "the continuously differentiable exponential linear unit",
+	defCelu = elementwise(1, "celu", "the continuously differentiable exponential linear unit",
 		x.Max(zero).Add(parameter(0).Mul(x.Div(parameter(0)).Expm1()).Min(zero)),
 		of{options: "CeluOpts", tol: ulp(4), special: "NaN stays NaN; -Inf gives -alpha.",
 			params: []Param{{Name: "alpha", Doc: "magnitude of the limit at -Inf", Default: 1}}})
 
-	HardSigmoid = elementwise(1, "hard_sigmoid", "alpha·x + beta limited to [0, 1]", parameter(0).Fma(x, parameter(1)).Max(zero).Min(one),
+	defHardSigmoid = elementwise(1, "hard_sigmoid", "alpha·x + beta limited to [0, 1]", parameter(0).Fma(x, parameter(1)).Max(zero).Min(one),
 		// A product beyond |beta| + 1 is limited whatever its error.
 		of{tol: Tolerance{ULP: 1, Mag: 1}, mag: parameter(0).Mul(x).Abs().Min(parameter(1).Abs().Add(Const(2))), special: "NaN stays NaN.",
 			params: []Param{{Name: "alpha", Doc: "the slope", Required: true}, {Name: "beta", Doc: "the value at 0", Required: true}}})
 
-	Shrink = elementwise(1, "shrink", "x moved towards 0 by bias where it is beyond ±lambda, else 0",
+	defShrink = elementwise(1, "shrink", "x moved towards 0 by bias where it is beyond ±lambda, else 0",
 		Select(x.Lt(parameter(0).Neg()), x.Add(parameter(1)), Select(x.Gt(parameter(0)), x.Sub(parameter(1)), zero)),
 		of{special: "NaN gives 0.",
 			params: []Param{{Name: "lambda", Doc: "the edge of what becomes 0", Required: true}, {Name: "bias", Doc: "how far the rest is moved", Required: true}}})
 
-	Threshold = elementwise(1, "threshold", "x where it is greater than edge, else value", Select(x.Gt(parameter(0)), x, parameter(1)),
+	defThreshold = elementwise(1, "threshold", "x where it is greater than edge, else value", Select(x.Gt(parameter(0)), x, parameter(1)),
 		of{special: "NaN gives value.",
 			params: []Param{{Name: "edge", Doc: "what x must be greater than", Required: true}, {Name: "value", Doc: "what stands for the others", Required: true}}})
 
-	PRelu = elementwise(2, "prelu", "x, scaled by slope where it is negative", Select(x.Lt(zero), x.Mul(y), x),
+	defPRelu = elementwise(2, "prelu", "x, scaled by slope where it is negative", Select(x.Lt(zero), x.Mul(y), x),
 		of{tol: ulp(1), inputs: []string{"x", "slope"}, special: "NaN in x stays NaN."})
 
-	Softsign = elementwise(1, "softsign", "x over one plus its magnitude", x.Div(x.Abs().Add(one)),
+	defSoftsign = elementwise(1, "softsign", "x over one plus its magnitude", x.Div(x.Abs().Add(one)),
 		of{tol: ulp(2), special: "NaN stays NaN; NaN at ±Inf."})
 
-	Softplus = elementwise(1, "softplus", "log(1 + e**x) without overflow",
+	defSoftplus = elementwise(1, "softplus", "log(1 + e**x) without overflow",
 		x.Max(zero).Add(x.Abs().Neg().Exp().Log1p()),
 		of{tol: ulp(3), special: "NaN stays NaN; 0 at -Inf, +Inf at +Inf."})
 )
@@ -233,85 +233,85 @@ func mish() Expr {
 
 // Arithmetic of one operand.
 var (
-	Abs = elementwise(1, "abs", "the magnitude", x.Abs(),
+	defAbs = elementwise(1, "abs", "the magnitude", x.Abs(),
 		of{types: signed, special: "NaN stays NaN; -0 gives +0. The least i32 stays itself."})
-	Neg = elementwise(1, "neg", "the negative", x.Neg(),
+	defNeg = elementwise(1, "neg", "the negative", x.Neg(),
 		of{types: signed, special: "NaN stays NaN; 0 gives -0. The least i32 stays itself."})
-	Sign = elementwise(1, "sign", "-1, 0 or 1 by the sign of x",
+	defSign = elementwise(1, "sign", "-1, 0 or 1 by the sign of x",
 		Select(x.Gt(zero), one, Select(x.Lt(zero), Const(-1), Select(x.Eq(zero), zero, x))),
 		of{types: signed, special: "NaN stays NaN; ±0 gives +0."})
-	Floor = elementwise(1, "floor", "the greatest integer not above x", x.Floor(), of{special: integral})
-	Ceil  = elementwise(1, "ceil", "the least integer not below x", x.Ceil(), of{special: integral})
-	Round = elementwise(1, "round", "the nearest integer, the even one of two", x.Round(), of{special: integral})
-	Trunc = elementwise(1, "trunc", "x without its fraction", x.Trunc(), of{special: integral})
+	defFloor = elementwise(1, "floor", "the greatest integer not above x", x.Floor(), of{special: integral})
+	defCeil  = elementwise(1, "ceil", "the least integer not below x", x.Ceil(), of{special: integral})
+	defRound = elementwise(1, "round", "the nearest integer, the even one of two", x.Round(), of{special: integral})
+	defTrunc = elementwise(1, "trunc", "x without its fraction", x.Trunc(), of{special: integral})
 
-	Exp   = elementwise(1, "exp", "e to the power x", x.Exp(), of{tol: ulp(3), special: "NaN stays NaN; +Inf above 88.73, 0 at -Inf; results below 2^-126 are subnormal, not 0. Within 2 ulp unless what it is fused with bounds x."})
-	Exp2  = elementwise(1, "exp2", "2 to the power x", x.Exp2(), of{tol: ulp(2), special: "NaN stays NaN; +Inf from 128 on, 0 at -Inf."})
-	Log   = elementwise(1, "log", "the natural logarithm", x.Log(), of{tol: ulp(2), special: "NaN for x < 0; -Inf at ±0."})
-	Log2  = elementwise(1, "log2", "the logarithm to base 2", x.Log2(), of{tol: ulp(2), special: "NaN for x < 0; -Inf at ±0."})
-	Log1p = elementwise(1, "log1p", "log(1 + x), accurate near 0", x.Log1p(), of{tol: ulp(2), special: "NaN for x < -1; -Inf at -1; -0 stays -0."})
-	Sqrt  = elementwise(1, "sqrt", "the square root, correctly rounded", x.Sqrt(), of{special: "NaN for x < 0; -0 stays -0."})
-	Rsqrt = elementwise(1, "rsqrt", "1 / sqrt(x)", x.Rsqrt(), of{tol: ulp(2), special: "NaN for x < 0; ±Inf at ±0."})
-	Recip = elementwise(1, "recip", "1 / x", x.Recip(), of{aliases: []string{"reciprocal"}, tol: ulp(1), special: "±Inf at ±0."})
+	defExp   = elementwise(1, "exp", "e to the power x", x.Exp(), of{tol: ulp(3), special: "NaN stays NaN; +Inf above 88.73, 0 at -Inf; results below 2^-126 are subnormal, not 0. Within 2 ulp unless what it is fused with bounds x."})
+	defExp2  = elementwise(1, "exp2", "2 to the power x", x.Exp2(), of{tol: ulp(2), special: "NaN stays NaN; +Inf from 128 on, 0 at -Inf."})
+	defLog   = elementwise(1, "log", "the natural logarithm", x.Log(), of{tol: ulp(2), special: "NaN for x < 0; -Inf at ±0."})
+	defLog2  = elementwise(1, "log2", "the logarithm to base 2", x.Log2(), of{tol: ulp(2), special: "NaN for x < 0; -Inf at ±0."})
+	defLog1p = elementwise(1, "log1p", "log(1 + x), accurate near 0", x.Log1p(), of{tol: ulp(2), special: "NaN for x < -1; -Inf at -1; -0 stays -0."})
+	defSqrt  = elementwise(1, "sqrt", "the square root, correctly rounded", x.Sqrt(), of{special: "NaN for x < 0; -0 stays -0."})
+	defRsqrt = elementwise(1, "rsqrt", "1 / sqrt(x)", x.Rsqrt(), of{tol: ulp(2), special: "NaN for x < 0; ±Inf at ±0."})
+	defRecip = elementwise(1, "recip", "1 / x", x.Recip(), of{aliases: []string{"reciprocal"}, tol: ulp(1), special: "±Inf at ±0."})
 
-	Square = elementwise(1, "square", "x times x", x.Square(), of{types: numbers, special: "NaN stays NaN."})
+	defSquare = elementwise(1, "square", "x times x", x.Square(), of{types: numbers, special: "NaN stays NaN."})
 
 	// Two units, and what is left of them just below 1, where 1.0000001 is a little more than two units off.
-	Sin = elementwise(1, "sin", "the sine of x radians", x.Sin(), of{tol: ulp(2.5), special: "NaN at NaN and ±Inf; -0 stays -0."})
-	Cos = elementwise(1, "cos", "the cosine of x radians", x.Cos(), of{tol: ulp(2.5), special: "NaN at NaN and ±Inf."})
-	Erf = elementwise(1, "erf", "the Gauss error function", x.Erf(), of{tol: ulp(3), special: "NaN stays NaN; ±1 at ±Inf; -0 stays -0."})
+	defSin = elementwise(1, "sin", "the sine of x radians", x.Sin(), of{tol: ulp(2.5), special: "NaN at NaN and ±Inf; -0 stays -0."})
+	defCos = elementwise(1, "cos", "the cosine of x radians", x.Cos(), of{tol: ulp(2.5), special: "NaN at NaN and ±Inf."})
+	defErf = elementwise(1, "erf", "the Gauss error function", x.Erf(), of{tol: ulp(3), special: "NaN stays NaN; ±1 at ±Inf; -0 stays -0."})
 )
 
 const integral = "NaN, infinities and -0 stay what they are."
 
 // Arithmetic with a scalar.
 var (
-	Clip = elementwise(1, "clip", "x limited to [lo, hi]", x.Max(parameter(0)).Min(parameter(1)),
+	defClip = elementwise(1, "clip", "x limited to [lo, hi]", x.Max(parameter(0)).Min(parameter(1)),
 		of{params: []Param{{Name: "lo", Doc: "lower limit", Required: true}, {Name: "hi", Doc: "upper limit", Required: true}},
 			special: "NaN in x, lo or hi gives NaN; hi where lo > hi."})
-	Scale = elementwise(1, "scale", "x times s", x.Mul(parameter(0)),
+	defScale = elementwise(1, "scale", "x times s", x.Mul(parameter(0)),
 		of{params: []Param{{Name: "s", Doc: "the factor", Required: true}}, special: "IEEE 754."})
-	AddScalar = elementwise(1, "add_scalar", "x plus s", x.Add(parameter(0)),
+	defAddScalar = elementwise(1, "add_scalar", "x plus s", x.Add(parameter(0)),
 		of{params: []Param{{Name: "s", Doc: "the summand", Required: true}}, special: "IEEE 754."})
 )
 
 // Arithmetic of two and three operands.
 var (
-	Add = elementwise(2, "add", "x plus y", x.Add(y), of{types: numbers, special: "IEEE 754; integers wrap."})
-	Sub = elementwise(2, "sub", "x minus y", x.Sub(y), of{types: numbers, special: "IEEE 754; integers wrap."})
-	Mul = elementwise(2, "mul", "x times y", x.Mul(y), of{types: numbers, special: "IEEE 754; integers wrap."})
-	Div = elementwise(2, "div", "x divided by y, correctly rounded", x.Div(y),
+	defAdd = elementwise(2, "add", "x plus y", x.Add(y), of{types: numbers, special: "IEEE 754; integers wrap."})
+	defSub = elementwise(2, "sub", "x minus y", x.Sub(y), of{types: numbers, special: "IEEE 754; integers wrap."})
+	defMul = elementwise(2, "mul", "x times y", x.Mul(y), of{types: numbers, special: "IEEE 754; integers wrap."})
+	defDiv = elementwise(2, "div", "x divided by y, correctly rounded", x.Div(y),
 		of{types: numbers, whole: func(x, y Expr) Expr { return wholeDivide(x, y).q }, special: "IEEE 754. Integers are rounded towards 0; 0 where y is 0."})
-	Minimum = elementwise(2, "minimum", "the lesser of x and y", x.Min(y), of{types: numbers, special: "NaN if either is NaN; of two zeros either."})
-	Maximum = elementwise(2, "maximum", "the greater of x and y", x.Max(y), of{types: numbers, special: "NaN if either is NaN; of two zeros either."})
-	Pow     = elementwise(2, "pow", "x to the power y", x.Pow(y), of{types: numbers, tol: ulp(4), whole: wholePower,
+	defMinimum = elementwise(2, "minimum", "the lesser of x and y", x.Min(y), of{types: numbers, special: "NaN if either is NaN; of two zeros either."})
+	defMaximum = elementwise(2, "maximum", "the greater of x and y", x.Max(y), of{types: numbers, special: "NaN if either is NaN; of two zeros either."})
+	defPow     = elementwise(2, "pow", "x to the power y", x.Pow(y), of{types: numbers, tol: ulp(4), whole: wholePower,
 		special: "As C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap, and a negative power of one is what is left of it without its fraction: 0 unless x is 1 or -1."})
-	Axpy = elementwise(2, "axpy", "a·x + y", parameter(0).Fma(x, y),
+	defAxpy = elementwise(2, "axpy", "a·x + y", parameter(0).Fma(x, y),
 		of{tol: Tolerance{ULP: 1, Mag: 1}, mag: parameter(0).Mul(x).Abs(), // a device may round the product
 			params: []Param{{Name: "a", Doc: "the factor of x", Required: true}}, special: "IEEE 754; where a·x is beyond the range and a·x + y is not, the result is not defined."})
 	// Written so that it neither overflows between finite numbers nor misses
 	// x at 0 and y at 1.
-	Lerp = elementwise(2, "lerp", "x + t·(y-x), exactly x at t = 0 and y at t = 1",
+	defLerp = elementwise(2, "lerp", "x + t·(y-x), exactly x at t = 0 and y at t = 1",
 		parameter(0).Fma(y, parameter(0).Neg().Fma(x, x)),
 		of{tol: Tolerance{ULP: 1, Mag: 2}, mag: parameter(0).Mul(x).Abs().Add(x.Abs()).Add(parameter(0).Mul(y).Abs()),
 			params: []Param{{Name: "t", Doc: "the place between x and y", Required: true}}, special: "IEEE 754; NaN if x is infinite. For t outside [0, 1] terms may overflow though the result would not; it is not defined then."})
-	Fma = elementwise(3, "fma", "x·y + z, rounded once", x.Fma(y, z), of{tol: ulp(1), special: "IEEE 754."})
+	defFma = elementwise(3, "fma", "x·y + z, rounded once", x.Fma(y, z), of{tol: ulp(1), special: "IEEE 754."})
 )
 
 // Comparisons and choice.
 var (
-	Equal        = comparison("equal", "whether x == y", x.Eq(y))
-	NotEqual     = comparison("not_equal", "whether x != y", x.Ne(y))
-	Less         = comparison("less", "whether x < y", x.Lt(y))
-	LessEqual    = comparison("less_equal", "whether x <= y", x.Le(y))
-	Greater      = comparison("greater", "whether x > y", x.Gt(y))
-	GreaterEqual = comparison("greater_equal", "whether x >= y", x.Ge(y))
+	defEqual        = comparison("equal", "whether x == y", x.Eq(y))
+	defNotEqual     = comparison("not_equal", "whether x != y", x.Ne(y))
+	defLess         = comparison("less", "whether x < y", x.Lt(y))
+	defLessEqual    = comparison("less_equal", "whether x <= y", x.Le(y))
+	defGreater      = comparison("greater", "whether x > y", x.Gt(y))
+	defGreaterEqual = comparison("greater_equal", "whether x >= y", x.Ge(y))
 
-	Where = elementwise(3, "where", "y where c holds, else z", Select(c, y, z),
+	defWhere = elementwise(3, "where", "y where c holds, else z", Select(c, y, z),
 		of{aliases: []string{"select"}, types: chooses, inputs: []string{"c", "y", "z"}, special: "Values pass unchanged."})
 
-	// Cast converts between element types; its parameter is the type.
-	Cast = elementwise(1, "cast", "x in another element type", x,
+	// defCast converts between element types; its parameter is the type.
+	defCast = elementwise(1, "cast", "x in another element type", x,
 		of{types: casts, special: "To a float: rounded to nearest even. Float to integer: truncated and saturated, NaN gives 0. Integer to u8 or i8: the low 8 bits. To bool: x != 0, which holds for NaN."})
 )
 

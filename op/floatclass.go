@@ -2,12 +2,12 @@ package op
 
 // What a number is, and its sign.
 var (
-	IsNaN    = test("is_nan", "isnan", "whether x is NaN", x.Ne(x), "True for NaN alone.")
-	IsInf    = test("is_inf", "isinf", "whether x is +Inf or -Inf", x.Abs().Eq(infinity), "False for NaN.")
-	IsFinite = test("is_finite", "isfinite", "whether x is neither NaN nor infinite", x.Abs().Lt(infinity), "False for NaN.")
-	SignBit  = test("sign_bit", "signbit", "whether the sign of x is negative", one.CopySign(x).Lt(zero).And(x.Eq(x)), "True for -0, false for NaN.")
+	defIsNaN    = test("is_nan", "isnan", "whether x is NaN", x.Ne(x), "True for NaN alone.")
+	defIsInf    = test("is_inf", "isinf", "whether x is +Inf or -Inf", x.Abs().Eq(infinity), "False for NaN.")
+	defIsFinite = test("is_finite", "isfinite", "whether x is neither NaN nor infinite", x.Abs().Lt(infinity), "False for NaN.")
+	defSignBit  = test("sign_bit", "signbit", "whether the sign of x is negative", one.CopySign(x).Lt(zero).And(x.Eq(x)), "True for -0, false for NaN.")
 
-	CopySign = elementwise(2, "copy_sign", "the magnitude of x with the sign of y", Select(y.Eq(y), x.CopySign(y), x.Abs()),
+	defCopySign = elementwise(2, "copy_sign", "the magnitude of x with the sign of y", Select(y.Eq(y), x.CopySign(y), x.Abs()),
 		of{aliases: []string{"copysign"}, special: "-0 and -Inf count as negative; NaN in x stays NaN, and NaN in y counts as positive."})
 )
 

@@ -2,21 +2,21 @@ package op
 
 import "math"
 
-// Gather takes elements of one axis of a table: an embedding. [GatherOf] makes its
+// defGather takes elements of one axis of a table: an embedding. [GatherOf] makes its
 // parameters.
-var Gather = add(&Operation{name: "gather", class: Shaped, doc: "the elements of one axis of a table that ids names, as an embedding takes rows",
+var defGather = add(&Operation{name: "gather", class: Shaped, doc: "the elements of one axis of a table that ids names, as an embedding takes rows",
 	formula: "table[..., ids[i], ...]", inputs: []string{"table", "ids"}, arity: [2]int{2, 2},
 	shapes: "table [a... v b...] with v along the axis, ids of i32 of any shape s; gives [a... s... b...]",
 	types:  gatherTypes, shape: gatherShape, ref: gatherReference, tol: Tolerance{Mag: 1},
-	special: "Values pass unchanged, without an error; rows of a quantised table [v d] become f32, and their magnitude is that of docs/OPS.md#matmul_q. Ids from -v to -1 count from the end. Other ids outside [0, v) give NaN, or 0 where the elements are integers or truth values, on every device."})
+	special: "Values pass unchanged, without an error; rows of a quantised table [v d] become f32, and their magnitude is that of docs/OPS.md#matmul_q. IDs from -v to -1 count from the end. Other ids outside [0, v) give NaN, or 0 where the elements are integers or truth values, on every device."})
 
 // GatherOf returns the parameters of [Gather]: the axis, which counts from the end
 // below 0.
 func GatherOf(axis int) Attrs { return Attrs{I: [8]int{axis}} }
 
 // Indexed is the sizes of [Gather] and [Scatter]. The table is [Outer Extent Inner], and
-// the gathered or scattered elements are [Outer Ids Inner].
-type Indexed struct{ Outer, Extent, Inner, Ids int }
+// the gathered or scattered elements are [Outer IDs Inner].
+type Indexed struct{ Outer, Extent, Inner, IDs int }
 
 // IndexedOf returns the sizes of a use of [Gather] or [Scatter] over a table and ids of
 // the given shapes, or an ErrShape.
@@ -29,7 +29,7 @@ func IndexedOf(a *Attrs, table, ids Shape) (Indexed, error) {
 		return Indexed{}, mismatch("an axis of %d elements: ids of type i32 reach 2^31-1", table[axis])
 	}
 	n, err := ids.Size()
-	return Indexed{Outer: int(elements(table[:axis])), Extent: table[axis], Inner: int(elements(table[axis+1:])), Ids: n}, err
+	return Indexed{Outer: int(elements(table[:axis])), Extent: table[axis], Inner: int(elements(table[axis+1:])), IDs: n}, err
 }
 
 // Row returns which of the Extent rows an id names, or false if it is outside.
@@ -84,7 +84,7 @@ func gatherReference(a *Attrs, in, out []*Array) {
 	for o := range s.Outer {
 		for i, id := range in[1].Data {
 			row, ok := s.Row(int32(id))
-			to, from := (o*s.Ids+i)*s.Inner, (o*s.Extent+row)*s.Inner
+			to, from := (o*s.IDs+i)*s.Inner, (o*s.Extent+row)*s.Inner
 			for j := range s.Inner {
 				if !ok {
 					y.Data[to+j] = missing

@@ -2,8 +2,8 @@ package op
 
 import "math"
 
-// Iota counts. [IotaOf] makes its parameter.
-var Iota = add(&Operation{name: "iota", class: Shaped, doc: "n consecutive numbers, from one on that is known when it runs",
+// defIota counts. [IotaOf] makes its parameter.
+var defIota = add(&Operation{name: "iota", class: Shaped, doc: "n consecutive numbers, from one on that is known when it runs",
 	formula: "start + i", inputs: []string{"start"}, arity: [2]int{1, 1},
 	shapes: "start of u32, of one element; gives [n]",
 	types:  iotaTypes, shape: iotaShape, ref: iotaReference, special: "Wraps at 2^32."})

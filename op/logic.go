@@ -4,14 +4,14 @@ import "github.com/rayo-go/rayo/internal/ir"
 
 // Logic of truth values, and of the bits of integers.
 var (
-	And = logic(2, "and", "whether both hold; of integers the bits that both have", func(x, y Expr) Expr { return x.binary(ir.And, y) })
-	Or  = logic(2, "or", "whether one or both hold; of integers the bits that one or both have", func(x, y Expr) Expr { return x.binary(ir.Or, y) })
-	Xor = logic(2, "xor", "whether one alone holds; of integers the bits that one alone has", func(x, y Expr) Expr { return x.binary(ir.Xor, y) })
-	Not = logic(1, "not", "the contrary; of integers each bit flipped", func(x, _ Expr) Expr { return x.unary(ir.Not) })
+	defAnd = logic(2, "and", "whether both hold; of integers the bits that both have", func(x, y Expr) Expr { return x.binary(ir.And, y) })
+	defOr  = logic(2, "or", "whether one or both hold; of integers the bits that one or both have", func(x, y Expr) Expr { return x.binary(ir.Or, y) })
+	defXor = logic(2, "xor", "whether one alone holds; of integers the bits that one alone has", func(x, y Expr) Expr { return x.binary(ir.Xor, y) })
+	defNot = logic(1, "not", "the contrary; of integers each bit flipped", func(x, _ Expr) Expr { return x.unary(ir.Not) })
 
-	ShiftLeft = elementwise(2, "shift_left", "x with its bits moved up by y places", Expr{},
+	defShiftLeft = elementwise(2, "shift_left", "x with its bits moved up by y places", Expr{},
 		of{formula: "x << y", types: integers, whole: shiftLeft, special: "Zeros come in; 0 where y is outside [0, 31]."})
-	ShiftRight = elementwise(2, "shift_right", "x with its bits moved down by y places", Expr{},
+	defShiftRight = elementwise(2, "shift_right", "x with its bits moved down by y places", Expr{},
 		of{formula: "x >> y", types: integers, whole: shiftRight, special: "Of i32 the sign comes in, of u32 zeros, and nothing else is left where y is outside [0, 31]."})
 )
 

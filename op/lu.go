@@ -8,8 +8,8 @@ import (
 
 // Factorisation of general matrices by Gaussian elimination.
 var (
-	// LU factors matrices, square or not.
-	LU = add(&Operation{name: "lu", class: Shaped, doc: "the factors of P·A = L·U with partial pivoting, and the exchanges of rows",
+	// defLU factors matrices, square or not.
+	defLU = add(&Operation{name: "lu", class: Shaped, doc: "the factors of P·A = L·U with partial pivoting, and the exchanges of rows",
 		formula: "P·A = L·U", inputs: []string{"a"}, arity: [2]int{1, 1}, outs: 2,
 		shapes: "a [... m n]; gives L and U in one array [... m n] and pivots [... min(m, n)]",
 		types:  func(a *Attrs, in []DType) ([]DType, error) { t, err := float32s(1)(a, in); return append(t, I32), err },
@@ -20,8 +20,8 @@ var (
 			return elements(in[0]) * float64(min(in[0][n], in[0][n+1])) * 2 / 3
 		}})
 
-	// Solve solves systems of equations.
-	Solve = add(&Operation{name: "solve", class: Shaped, doc: "the X with A·X = B for square A, by LU with partial pivoting",
+	// defSolve solves systems of equations.
+	defSolve = add(&Operation{name: "solve", class: Shaped, doc: "the X with A·X = B for square A, by LU with partial pivoting",
 		formula: "A·X = B", inputs: []string{"a", "b"}, arity: [2]int{2, 2},
 		shapes: "a [... n n] and b [... n k] with the same leading extents; gives [... n k]", types: float32s(1), shape: systemShape,
 		ref: solveReference, judge: solveJudge,

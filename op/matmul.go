@@ -42,14 +42,14 @@ func integer(b bool) int {
 
 // Products of matrices.
 var (
-	// MatMul multiplies matrices, one pair or many. [MatMulOf] reads the sizes.
+	// defMatMul multiplies matrices, one pair or many. [MatMulOf] reads the sizes.
 	//
 	// TF32 is the type of NVIDIA's tensor cores for float32: its range, and 11
 	// significant bits of 24. With [MatMulOpts].TF32 an element of a or b may become
 	// one of the two such numbers next to it, infinity for one beyond 0x1.ff8p127, or
 	// for a signalling NaN of which they have no bit; sums stay float32. Devices that
 	// gain nothing by it ignore it.
-	MatMul = add(&Operation{name: "matmul", class: Shaped, doc: "the product of two matrices, of many pairs, or of many with one",
+	defMatMul = add(&Operation{name: "matmul", class: Shaped, doc: "the product of two matrices, of many pairs, or of many with one",
 		formula: "act(Σ_k a[..., i, k] * b[..., k, j] + bias[j])", inputs: []string{"a", "b", "bias"}, arity: [2]int{2, 3},
 		shapes:  "a [... m k] and b [... k n] with the same leading extents, or b [k n] for all; bias [n]; gives [... m n]",
 		options: "MatMulOpts", tol: blocked(), types: productTypes(1), shape: matMulShape, ref: matMulReference,
@@ -59,8 +59,8 @@ var (
 			return 2 * float64(p.Batch) * float64(p.M) * float64(p.K) * float64(p.N)
 		}})
 
-	// MatVec multiplies a matrix and a vector.
-	MatVec = add(&Operation{name: "matvec", class: Shaped, doc: "the product of a matrix and a vector",
+	// defMatVec multiplies a matrix and a vector.
+	defMatVec = add(&Operation{name: "matvec", class: Shaped, doc: "the product of a matrix and a vector",
 		formula: "Σ_k a[i, k] * x[k]", inputs: []string{"a", "x"}, arity: [2]int{2, 2},
 		shapes:  "a [m k], x [k]; gives [m]",
 		options: "MatVecOpts", tol: blocked(), types: productTypes(0), shape: matVecShape, ref: matVecReference, special: "As matmul; a may be f16 or bf16 where x is f32.",

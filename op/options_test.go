@@ -49,7 +49,7 @@ func TestOptionsSurviveAttrs(t *testing.T) {
 		check("rope", RopeOptsOf(&a), o)
 	}
 	check("rope of nothing", RopeOptsOf(new(Attrs)), RopeOpts{Theta: 10000})
-	for _, o := range []VarOpts{{}, {DDof: 1}} {
+	for _, o := range []VarOpts{{}, {DDOF: 1}} {
 		a := o.Attrs().Rows()
 		check("var", VarOptsOf(&a), o)
 		check("rows", a.I[0], AlongRows)

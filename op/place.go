@@ -5,17 +5,17 @@ import "slices"
 // Operations at a place that is known only when they run: an operand of one i32,
 // so that one plan serves all places.
 var (
-	// SliceAt takes elements of one axis from a place on. [SliceAtOf] makes its
+	// defSliceAt takes elements of one axis from a place on. [SliceAtOf] makes its
 	// parameters.
-	SliceAt = add(&Operation{name: "slice_at", class: Shaped, doc: "n elements of one axis, from a place on that is known when it runs",
+	defSliceAt = add(&Operation{name: "slice_at", class: Shaped, doc: "n elements of one axis, from a place on that is known when it runs",
 		formula: "x[..., at:at+n, ...]", inputs: []string{"x", "at"}, arity: [2]int{2, 2},
 		shapes: "any, at of one element; gives the shape of x, with n along the axis, which has as many",
 		types:  placed, shape: sliceAtShape, ref: sliceAtReference, flops: noFlops,
 		special: "Values pass unchanged. A place from which on there are not n elements is moved to the nearest one."})
 
-	// Update writes elements of one axis from a place on. [UpdateOf] makes its
+	// defUpdate writes elements of one axis from a place on. [UpdateOf] makes its
 	// parameters.
-	Update = add(&Operation{name: "update", class: Shaped, doc: "x, with v in the place of the elements of one axis from a place on that is known when it runs",
+	defUpdate = add(&Operation{name: "update", class: Shaped, doc: "x, with v in the place of the elements of one axis from a place on that is known when it runs",
 		formula: "x with x[..., at:at+m, ...] = v", inputs: []string{"x", "at", "v"}, arity: [2]int{3, 3},
 		shapes: "x, at of one element, v as x but for the axis; gives the shape of x",
 		types:  placed, shape: updateShape, ref: updateReference, flops: noFlops,

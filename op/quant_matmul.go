@@ -23,9 +23,9 @@ func MatMulQOptsOf(a *Attrs) MatMulQOpts {
 	return MatMulQOpts{a.I[0] != 0, act, params}
 }
 
-// MatMulQ multiplies rows by the transpose of a quantised matrix: a linear
+// defMatMulQ multiplies rows by the transpose of a quantised matrix: a linear
 // layer whose weights are blocks. [MatMulQOf] reads the sizes.
-var MatMulQ = add(&Operation{name: "matmul_q", class: Shaped, doc: "the product of a matrix and the transpose of a quantised one",
+var defMatMulQ = add(&Operation{name: "matmul_q", class: Shaped, doc: "the product of a matrix and the transpose of a quantised one",
 	formula: "act(Σ_k a[..., i, k] * w[j, k] + bias[j])", inputs: []string{"a", "w", "bias"}, arity: [2]int{2, 3},
 	shapes:  "a [... m k], w [n k] of a quantised type, with k a multiple of its block; bias [n], of the type of a; gives [... m n]",
 	options: "MatMulQOpts", tol: blocked(), types: matMulQTypes, shape: matMulQShape, ref: matMulQReference,

@@ -2,8 +2,8 @@ package op
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// Threefry makes random bits.
-var Threefry = elementwise(3, "threefry", "random bits: the exclusive or of both words that Threefry-2x32 of 20 rounds makes of the counter (0, i) by the key (k0, k1)",
+// defThreefry makes random bits.
+var defThreefry = elementwise(3, "threefry", "random bits: the exclusive or of both words that Threefry-2x32 of 20 rounds makes of the counter (0, i) by the key (k0, k1)",
 	threefry(), of{formula: "x0 ^ x1, where (x0, x1) = threefry2x32(k0, k1, 0, i)", inputs: []string{"k0", "k1", "i"}, types: words,
 		special: "The same bits on every device, and those of JAX's random.bits with jax_threefry_partitionable."})
 

@@ -20,16 +20,16 @@ func (a Attrs) Rows() Attrs {
 
 // VarOpts are the parameters of [Var].
 type VarOpts struct {
-	// DDof is subtracted from the number of elements in the divisor: 0 gives
+	// DDOF is subtracted from the number of elements in the divisor: 0 gives
 	// the variance of the elements, 1 the estimate for what they were drawn from.
-	DDof int
+	DDOF int
 	// Along are the axes along which batches reduce: see [Axes]. The zero value
 	// stands for all, without KeepDims.
 	Along Along
 }
 
 // Attrs returns the parameters in the form that graphs carry.
-func (o VarOpts) Attrs() Attrs { return Attrs{I: [8]int{1: o.DDof}} }
+func (o VarOpts) Attrs() Attrs { return Attrs{I: [8]int{1: o.DDOF}} }
 
 // AlongOf returns the axes that options name, as the methods of package batch take
 // them.
@@ -44,7 +44,7 @@ func AlongOf(opts []VarOpts) []Along {
 }
 
 // VarOptsOf reads what [VarOpts.Attrs] wrote, which has no axes.
-func VarOptsOf(a *Attrs) VarOpts { return VarOpts{DDof: a.I[1]} }
+func VarOptsOf(a *Attrs) VarOpts { return VarOpts{DDOF: a.I[1]} }
 
 // rowReducer reduces one row in float64 and returns the value and what
 // Tolerance.Mag refers to. y is the row of the second operand of dot, else nil.
@@ -86,47 +86,47 @@ func blocked() Tolerance { return Tolerance{ULP: 1, Mag: 1} }
 
 // Reductions.
 var (
-	Sum = reduction("sum", "the sum", reduceSum,
+	defSum = reduction("sum", "the sum", reduceSum,
 		reduces{formula: "Σ x", tol: blocked(), flops: 1, types: totals, fold: foldSum,
 			special: "IEEE 754; 0 of no elements. A partial sum beyond the range is infinite even if the whole would not be. Integers wrap around, and the sum of truth values is an i32, how many hold."})
-	Prod = reduction("prod", "the product", reduceProd,
+	defProd = reduction("prod", "the product", reduceProd,
 		reduces{formula: "Π x", tol: blocked(), flops: 1, types: numbers, fold: foldProd,
 			special: "IEEE 754; 1 of no elements. Factors are multiplied in any order: where the product of those beyond 1, or of those within, leaves the range of normal numbers the result is not defined. Integers wrap around."})
-	Dot = reduction("dot", "the sum of the products", reduceDot,
+	defDot = reduction("dot", "the sum of the products", reduceDot,
 		reduces{formula: "Σ x * y", inputs: []string{"x", "y"}, tol: blocked(), flops: 2,
 			special: "IEEE 754; 0 of no elements. Products and partial sums overflow as in sum."})
-	Mean = reduction("mean", "the arithmetic mean", reduceMean,
+	defMean = reduction("mean", "the arithmetic mean", reduceMean,
 		reduces{formula: "Σ x / n", tol: blocked(), flops: 1, fold: foldMean, special: "NaN of no elements. Partial sums overflow as in sum."})
-	Var = reduction("var", "the variance", reduceVar,
+	defVar = reduction("var", "the variance", reduceVar,
 		reduces{formula: "Σ (x - mean(x))² / max(n - ddof, 0)", tol: blocked(), flops: 3, options: "VarOpts",
 			special: "NaN of no elements and for one with ddof = 1, as NumPy; NaN if an element is infinite. Elements of opposite sign near the range's end may give infinity or NaN."})
-	Min = reduction("min", "the least element", reduceMin,
+	defMin = reduction("min", "the least element", reduceMin,
 		reduces{formula: "min x", flops: 1, nonempty: true, types: numbers, fold: foldMin,
 			special: "NaN if any is NaN; of two zeros either. Of no elements ErrShape."})
-	Max = reduction("max", "the greatest element", reduceMax,
+	defMax = reduction("max", "the greatest element", reduceMax,
 		reduces{formula: "max x", flops: 1, nonempty: true, types: numbers, fold: foldMax,
 			special: "NaN if any is NaN; of two zeros either. Of no elements ErrShape."})
-	ArgMin = reduction("argmin", "the index of the least element", reduceArgMin,
+	defArgMin = reduction("argmin", "the index of the least element", reduceArgMin,
 		reduces{formula: "the least i with x[i] = min x", types: indexes, flops: 1, nonempty: true, fold: foldArgMin,
 			special: "The first of equal elements, and the first NaN if there is one. Of no elements ErrShape."})
-	ArgMax = reduction("argmax", "the index of the greatest element", reduceArgMax,
+	defArgMax = reduction("argmax", "the index of the greatest element", reduceArgMax,
 		reduces{formula: "the least i with x[i] = max x", types: indexes, flops: 1, nonempty: true, fold: foldArgMax,
 			special: "The first of equal elements, and the first NaN if there is one. Of no elements ErrShape."})
-	NormL1 = reduction("norm_l1", "the sum of the magnitudes", reduceNormL1,
+	defNormL1 = reduction("norm_l1", "the sum of the magnitudes", reduceNormL1,
 		reduces{formula: "Σ |x|", tol: blocked(), flops: 2, fold: foldNormL1, special: "NaN if any is NaN, else +Inf if any is infinite; 0 of no elements."})
-	NormL2 = reduction("norm_l2", "the Euclidean length", reduceNormL2,
+	defNormL2 = reduction("norm_l2", "the Euclidean length", reduceNormL2,
 		reduces{formula: "sqrt(Σ x²)", tol: blocked(), flops: 2, fold: foldNormL2,
 			special: "NaN if any is NaN, else +Inf if any is infinite; 0 of no elements. Squares are float32: where one or their sum is beyond 2^128 the result may be +Inf, and magnitudes below 2^-63 may count as 0."})
-	NormLinf = reduction("norm_linf", "the greatest magnitude", reduceNormLinf,
+	defNormLinf = reduction("norm_linf", "the greatest magnitude", reduceNormLinf,
 		reduces{formula: "max |x|", flops: 1, nonempty: true, fold: foldNormLinf, special: "NaN if any is NaN. Of no elements ErrShape."})
-	LogSumExp = reduction("logsumexp", "the logarithm of the sum of the exponentials, without their overflow", reduceLogSumExp,
+	defLogSumExp = reduction("logsumexp", "the logarithm of the sum of the exponentials, without their overflow", reduceLogSumExp,
 		reduces{formula: "log(Σ e**x)", tol: Tolerance{ULP: 4, Mag: 1}, flops: 4, fold: foldLogSumExp,
 			special: "NaN if any is NaN, else +Inf if any is; -Inf of no elements and of -Inf alone."})
-	Any = reduction("any", "whether an element is not 0", nil,
+	defAny = reduction("any", "whether an element is not 0", nil,
 		reduces{formula: "∃ x != 0", types: truths, flops: 1, fold: foldAny, special: "NaN is not 0. False of no elements."})
-	All = reduction("all", "whether no element is 0", nil,
+	defAll = reduction("all", "whether no element is 0", nil,
 		reduces{formula: "∀ x != 0", types: truths, flops: 1, fold: foldAll, special: "NaN is not 0. True of no elements."})
-	CountNonzero = reduction("count_nonzero", "how many elements are not 0", nil,
+	defCountNonzero = reduction("count_nonzero", "how many elements are not 0", nil,
 		reduces{formula: "Σ [x != 0]", types: counts, flops: 1, fold: foldCount, special: "NaN is not 0. An i32; 0 of no elements."})
 )
 
@@ -305,7 +305,7 @@ func reduceVar(a *Attrs, x, _ []float64) (v, mag float64) {
 	d := Depth(len(x))
 	off := d * abs / n
 	mag = v*(d+2) + n*epsilon*off*off
-	n -= float64(VarOptsOf(a).DDof)
+	n -= float64(VarOptsOf(a).DDOF)
 	return v / max(n, 0), mag / max(n, 0)
 }
 

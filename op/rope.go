@@ -33,8 +33,8 @@ const (
 	RopeByFrequencies
 )
 
-// Rope rotates pairs of elements by angles that grow with the position.
-var Rope = add(&Operation{name: "rope", class: Shaped, doc: "the rotary embedding of positions: pair j of each head turned by the angle position·theta**(-2j/d)",
+// defRope rotates pairs of elements by angles that grow with the position.
+var defRope = add(&Operation{name: "rope", class: Shaped, doc: "the rotary embedding of positions: pair j of each head turned by the angle position·theta**(-2j/d)",
 	formula: "(u cos α - v sin α, u sin α + v cos α) for each pair (u, v), α = position * theta**(-2j/d)",
 	inputs:  []string{"x", "positions", "frequencies"}, arity: [2]int{1, 3},
 	shapes:  "x [t h d] with d even, positions [t] of i32, frequencies [d/2] of f32 in place of theta**(-2j/d); gives the shape of x; without positions row i stands at start + i",

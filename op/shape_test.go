@@ -146,7 +146,7 @@ func TestShapeRulesRefuse(t *testing.T) {
 		{Max, Attrs{}, []Shape{{0}}},
 		{Max, Attrs{}.Rows(), []Shape{{2, 0}}},
 		{ArgMin, Attrs{}, []Shape{{3, 0}}},
-		{Var, VarOpts{DDof: -1}.Attrs(), []Shape{{3}}},
+		{Var, VarOpts{DDOF: -1}.Attrs(), []Shape{{3}}},
 		{Softmax, Attrs{}, []Shape{{}}},
 		{LayerNorm, Attrs{}, []Shape{{2, 3}, {2}}},
 		{LayerNorm, Attrs{}, []Shape{{2, 3}, {3}, {1}}},

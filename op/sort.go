@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Sort puts the elements of each row in order. [SortOpts] are its parameters.
-var Sort = add(&Operation{name: "sort", class: Shaped, doc: "the elements of each row in ascending or descending order, and their indices",
+// defSort puts the elements of each row in order. [SortOpts] are its parameters.
+var defSort = add(&Operation{name: "sort", class: Shaped, doc: "the elements of each row in ascending or descending order, and their indices",
 	formula: "x[i_1] <= x[i_2] <= ... <= x[i_n]", inputs: []string{"x"}, arity: [2]int{1, 1}, outs: 2, options: "SortOpts",
 	shapes: "x [... n]; gives values and indices [... n]",
 	types:  sortTypes, shape: sortShape, ref: sortReference,

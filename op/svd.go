@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// SVD decomposes matrices, square or not.
-var SVD = add(&Operation{name: "svd", class: Shaped, doc: "the reduced singular value decomposition A = U·diag(s)·Vᵀ",
+// defSVD decomposes matrices, square or not.
+var defSVD = add(&Operation{name: "svd", class: Shaped, doc: "the reduced singular value decomposition A = U·diag(s)·Vᵀ",
 	formula: "U·diag(s)·Vᵀ = A, Uᵀ·U = I, Vᵀ·V = I", inputs: []string{"a"}, arity: [2]int{1, 1}, outs: 3,
 	shapes: "a [... m n]; gives U [... m k], s [... k] and Vᵀ [... k n] with k = min(m, n)", types: float32s(3), shape: svdShape,
 	tol: Tolerance{ULP: 1, Mag: residuals}, ref: svdReference, judge: svdJudge,

@@ -2,9 +2,9 @@ package op
 
 import "math"
 
-// SolveTriangular solves systems whose matrix is triangular. [SolveTriangularOpts] are its
+// defSolveTriangular solves systems whose matrix is triangular. [SolveTriangularOpts] are its
 // parameters.
-var SolveTriangular = add(&Operation{name: "solve_triangular", class: Shaped, doc: "the X with op(A)·X = B for triangular A, where op(A) is A or Aᵀ",
+var defSolveTriangular = add(&Operation{name: "solve_triangular", class: Shaped, doc: "the X with op(A)·X = B for triangular A, where op(A) is A or Aᵀ",
 	formula: "op(A)·X = B", inputs: []string{"a", "b"}, arity: [2]int{2, 2}, options: "SolveTriangularOpts",
 	shapes: "a [... n n] and b [... n k] with the same leading extents; gives [... n k]", types: float32s(1), shape: systemShape,
 	ref: triangularReference, judge: triangularJudge,

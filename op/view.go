@@ -9,15 +9,15 @@ import (
 // Views show the elements of their operand in another shape or order, some of
 // them, or some several times: they change its [Layout] and compute nothing.
 var (
-	// Reshape gives the elements another shape. [ReshapeTo] makes its parameters.
-	Reshape = add(&Operation{name: "reshape", class: Shaped, doc: "the same elements in another shape; nothing is moved",
+	// defReshape gives the elements another shape. [ReshapeTo] makes its parameters.
+	defReshape = add(&Operation{name: "reshape", class: Shaped, doc: "the same elements in another shape; nothing is moved",
 		formula: "x", inputs: []string{"x"}, arity: [2]int{1, 1},
 		shapes: "any; gives the one asked for, in which one extent may be -1 and follows from the others",
 		types:  anything, shape: reshapeShape, special: unchanged, flops: noFlops,
 		view: func(l Layout, _ *Attrs, _, _ Shape, _ DType) (Layout, bool) { return l, true }})
 
-	// Transpose exchanges the last two axes.
-	Transpose = add(&Operation{name: "transpose", class: Shaped, doc: "the last two axes exchanged",
+	// defTranspose exchanges the last two axes.
+	defTranspose = add(&Operation{name: "transpose", class: Shaped, doc: "the last two axes exchanged",
 		formula: "x[..., j, i]", inputs: []string{"x"}, arity: [2]int{1, 1}, shapes: "x [... m n]; gives [... n m]",
 		types: anything, shape: transposeShape, special: unchanged, flops: noFlops,
 		view: func(l Layout, _ *Attrs, in, _ Shape, _ DType) (Layout, bool) {
@@ -30,8 +30,8 @@ var (
 			return l.permute(in, order)
 		}})
 
-	// Permute puts the axes in another order. [PermuteTo] makes its parameters.
-	Permute = add(&Operation{name: "permute", class: Shaped, doc: "the axes in another order",
+	// defPermute puts the axes in another order. [PermuteTo] makes its parameters.
+	defPermute = add(&Operation{name: "permute", class: Shaped, doc: "the axes in another order",
 		formula: "axis i of the result is axis order[i] of x", inputs: []string{"x"}, arity: [2]int{1, 1},
 		shapes: "any; gives its extents in the order asked for, which names each axis once, the last one -1 too",
 		types:  anything, shape: permuteShape, special: unchanged, flops: noFlops,
@@ -43,9 +43,9 @@ var (
 			return l.permute(in, order)
 		}})
 
-	// Slice takes elements of one axis at equal distances. [SliceTo] makes its
+	// defSlice takes elements of one axis at equal distances. [SliceTo] makes its
 	// parameters.
-	Slice = add(&Operation{name: "slice", class: Shaped, doc: "elements of one axis, from start on, before stop, step from one to the next",
+	defSlice = add(&Operation{name: "slice", class: Shaped, doc: "elements of one axis, from start on, before stop, step from one to the next",
 		formula: "x[..., start:stop:step, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
 		shapes: "any; gives the shape of x but for the axis. Bounds below 0 count from the end, those outside are moved to it; a step below 0 runs backwards",
 		types:  anything, shape: sliceShape, special: unchanged, flops: noFlops,
@@ -57,8 +57,8 @@ var (
 			return l.slice(in, s.axis, s.start, s.count, s.step)
 		}})
 
-	// Flip turns axes round. [FlipOf] makes its parameters.
-	Flip = add(&Operation{name: "flip", class: Shaped, doc: "the elements of some axes in the opposite order",
+	// defFlip turns axes round. [FlipOf] makes its parameters.
+	defFlip = add(&Operation{name: "flip", class: Shaped, doc: "the elements of some axes in the opposite order",
 		formula: "x[..., n-1-i, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
 		shapes: "any; gives the shape of x. No axes stand for all",
 		types:  anything, shape: flipShape, special: unchanged, flops: noFlops,
@@ -73,16 +73,16 @@ var (
 			return l, ok
 		}})
 
-	// Expand repeats axes of extent 1. [ExpandTo] makes its parameters.
-	Expand = add(&Operation{name: "expand", class: Shaped, doc: "the operand repeated along axes that it lacks or of which it has one element",
+	// defExpand repeats axes of extent 1. [ExpandTo] makes its parameters.
+	defExpand = add(&Operation{name: "expand", class: Shaped, doc: "the operand repeated along axes that it lacks or of which it has one element",
 		formula: "x, spread over the shape", inputs: []string{"x"}, arity: [2]int{1, 1},
 		shapes: "x; gives the shape asked for, to the end of which x is aligned, and whose extents are those of x where x has not 1; -1 stands for that of x",
 		types:  anything, shape: expandShape, special: unchanged, flops: noFlops,
 		view: func(l Layout, _ *Attrs, in, out Shape, _ DType) (Layout, bool) { return l.expand(in, out) }})
 
-	// Pad puts a number before and after the elements of an axis. [PadOf] makes
+	// defPad puts a number before and after the elements of an axis. [PadOf] makes
 	// its parameters.
-	Pad = add(&Operation{name: "pad", class: Shaped, doc: "the operand with a number before and after the elements of one axis",
+	defPad = add(&Operation{name: "pad", class: Shaped, doc: "the operand with a number before and after the elements of one axis",
 		formula: "value, x and value along the axis", inputs: []string{"x"}, arity: [2]int{1, 1},
 		shapes: "any; gives the shape of x, with the axis longer by before + after, which are 0 or more",
 		types:  anything, shape: padShape, special: "Values pass unchanged; the number is rounded to the type.", flops: noFlops,
@@ -94,9 +94,9 @@ var (
 			return l.pad(in, axis, a.I[1], a.I[2], t.bits(float64(a.Float(0))))
 		}})
 
-	// Concat puts operands one after the other along an axis. [ConcatAlong] makes
+	// defConcat puts operands one after the other along an axis. [ConcatAlong] makes
 	// its parameters.
-	Concat = add(&Operation{name: "concat", class: Shaped, doc: "the operands one after the other along an axis",
+	defConcat = add(&Operation{name: "concat", class: Shaped, doc: "the operands one after the other along an axis",
 		formula: "x0, then x1, and so on, along the axis", inputs: []string{"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"}, arity: [2]int{1, MaxInputs},
 		shapes: "operands of the same extents but for the axis; gives these, with the sum of the extents of the axis",
 		types:  anything, shape: concatShape, ref: concatReference, special: unchanged, flops: noFlops})

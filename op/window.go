@@ -3,9 +3,9 @@ package op
 import "slices"
 
 var (
-	// Diagonal takes the elements of two axes whose indices differ by an offset.
+	// defDiagonal takes the elements of two axes whose indices differ by an offset.
 	// [DiagonalOf] makes its parameters.
-	Diagonal = add(&Operation{name: "diagonal", class: Shaped, doc: "the elements of a diagonal of two axes, along a new last axis",
+	defDiagonal = add(&Operation{name: "diagonal", class: Shaped, doc: "the elements of a diagonal of two axes, along a new last axis",
 		formula: "x[..., i, ..., i + offset, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
 		shapes: "x; gives its extents but for the two axes, and the length of the diagonal behind them, which is 0 for an offset beyond the axes",
 		types:  anything, shape: diagonalShape, special: unchanged, flops: noFlops,
@@ -17,9 +17,9 @@ var (
 			return l.diagonal(in, out, d)
 		}})
 
-	// SlidingWindow takes windows of one axis at equal distances.
+	// defSlidingWindow takes windows of one axis at equal distances.
 	// [SlidingWindowOf] makes its parameters.
-	SlidingWindow = add(&Operation{name: "sliding_window", class: Shaped, doc: "windows of one axis, step from one to the next, whose elements are along a new last axis",
+	defSlidingWindow = add(&Operation{name: "sliding_window", class: Shaped, doc: "windows of one axis, step from one to the next, whose elements are along a new last axis",
 		formula: "y[..., i, ..., j] = x[..., i*step + j*dilation, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
 		shapes: "x; gives its extents with the number of windows in the place of the axis, and the size of a window behind them",
 		types:  anything, shape: windowShape, special: unchanged, flops: noFlops,

@@ -7,14 +7,14 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Scatter is a scatter into Dst, Outer times Extent rows of Inner elements: row Ids[i] of
+// Scatter is a scatter into Dst, Outer times Extent rows of Inner elements: row IDs[i] of
 // each of the outer parts becomes what Reduce makes of it and row i of that part of V.
 // Negative ids count from the end, and rows that Dst does not have are dropped. Rows of V
 // are taken in their order, whatever the number of threads. Other ways than a set take no
-// elements of 16 bits. The parts of Dst, V and Ids that are used must not overlap.
+// elements of 16 bits. The parts of Dst, V and IDs that are used must not overlap.
 type Scatter[T uint8 | uint16 | uint32 | int32 | float32] struct {
 	Dst, V               []T
-	Ids                  []int32
+	IDs                  []int32
 	Outer, Extent, Inner int
 	Reduce               op.ScatterReduce
 
@@ -43,15 +43,15 @@ const scatterLine = 64
 // Run computes it with the threads of a pool, nil for the calling thread alone. It panics
 // if a length does not fit.
 func (s *Scatter[T]) Run(p *workers.Pool) {
-	n, m := area(s.Outer*s.Extent, s.Inner), area(s.Outer*len(s.Ids), s.Inner)
+	n, m := area(s.Outer*s.Extent, s.Inner), area(s.Outer*len(s.IDs), s.Inner)
 	if len(s.Dst) < n || len(s.V) < m {
-		panic(fmt.Sprintf("simd: Scatter of %d into %d times %d rows of %d: lengths %d, %d", len(s.Ids), s.Outer, s.Extent, s.Inner, len(s.Dst), len(s.V)))
+		panic(fmt.Sprintf("simd: Scatter of %d into %d times %d rows of %d: lengths %d, %d", len(s.IDs), s.Outer, s.Extent, s.Inner, len(s.Dst), len(s.V)))
 	}
 	if n == 0 || m == 0 {
 		return
 	}
 	s.parts = 1
-	if p.Worth(float64(s.Outer*len(s.Ids))*scatterRowNS + float64(m)*scatterNS) {
+	if p.Worth(float64(s.Outer*len(s.IDs))*scatterRowNS + float64(m)*scatterNS) {
 		s.parts = p.Threads()
 	}
 	switch {
@@ -80,7 +80,7 @@ func (s *Scatter[T]) Part(k int) {
 		rows[0], rows[1] = cut(s.Extent)
 	}
 	for o := first; o < end; o++ {
-		dst, v := s.Dst[o*s.Extent*s.Inner:][:s.Extent*s.Inner], s.V[o*len(s.Ids)*s.Inner:][:len(s.Ids)*s.Inner]
+		dst, v := s.Dst[o*s.Extent*s.Inner:][:s.Extent*s.Inner], s.V[o*len(s.IDs)*s.Inner:][:len(s.IDs)*s.Inner]
 		if s.Inner == 1 {
 			s.elements(dst, v, rows[0], rows[1])
 		} else {
@@ -93,8 +93,8 @@ func (s *Scatter[T]) Part(k int) {
 func (s *Scatter[T]) elements(dst, v []T, lo, hi int) {
 	extent := len(dst)
 	dst = dst[lo:hi]
-	v = v[:len(s.Ids)]
-	for i, id := range s.Ids {
+	v = v[:len(s.IDs)]
+	for i, id := range s.IDs {
 		at := int(id)
 		if at < 0 {
 			at += extent
@@ -120,7 +120,7 @@ func (s *Scatter[T]) elements(dst, v []T, lo, hi int) {
 // lines takes columns of the rows from rows[0] on, before rows[1].
 func (s *Scatter[T]) lines(dst, v []T, rows, columns [2]int) {
 	n := columns[1] - columns[0]
-	for i, id := range s.Ids {
+	for i, id := range s.IDs {
 		at := int(id)
 		if at < 0 {
 			at += s.Extent

@@ -138,7 +138,7 @@ func scattered[T uint32 | int32 | float32](t *testing.T, pool *workers.Pool, red
 				}
 			}
 		}
-		(&Scatter[T]{Dst: dst[:len(dst)-guard], V: v, Ids: ids, Outer: outer, Extent: extent, Inner: inner, Reduce: reduce}).Run(pool)
+		(&Scatter[T]{Dst: dst[:len(dst)-guard], V: v, IDs: ids, Outer: outer, Extent: extent, Inner: inner, Reduce: reduce}).Run(pool)
 		if !slices.Equal(dst, want) {
 			t.Fatalf("%v of %v, %T: a wrong element", reduce, s, dst[0])
 		}

@@ -37,7 +37,7 @@ func run(ctx context.Context, w io.Writer) error {
 	// The rows of vt are the components, and x·vtᵀ = u·diag(s) is what each image has of them.
 	u, s, vt := b.SVD(x)
 	variance := b.Scale(b.Square(s), 1/float32(len(labels)-1))
-	total := b.Sum(b.Var(pixels, op.VarOpts{DDof: 1, Along: op.Axes(0)}))
+	total := b.Sum(b.Var(pixels, op.VarOpts{DDOF: 1, Along: op.Axes(0)}))
 	// Images that are made of the first components alone.
 	first := func(x batch.Value, axis int) batch.Value { return b.Slice(x, axis, 0, kept, 1) }
 	made := b.MatMul(b.Mul(first(u, 1), first(s, 0)), first(vt, 0), batch.Value{})

@@ -47,7 +47,7 @@ func rowsAlong(x nd, axis, n int, f func(row []float64) []float64) nd {
 func std(s op.Shape, axis, ddof int) composition {
 	return composition{name: fmt.Sprintf("std of %v along %d less %d", s, axis, ddof), shapes: []op.Shape{s}, loose: 4,
 		record: func(b *batch.Batch, x []batch.Value) batch.Value {
-			return b.Std(x[0], op.VarOpts{DDof: ddof, Along: op.Axes(axis).KeepDims()})
+			return b.Std(x[0], op.VarOpts{DDOF: ddof, Along: op.Axes(axis).KeepDims()})
 		},
 		want: func(x []nd) nd {
 			return rowsAlong(x[0], axis, 1, func(row []float64) []float64 {

@@ -330,7 +330,7 @@ func Reduction(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 	var cases []Case
 	options := []Options{nil}
 	if o == op.Var {
-		options = append(options, op.VarOpts{DDof: 1})
+		options = append(options, op.VarOpts{DDOF: 1})
 	}
 	put := func(s op.Shape, value func(op.DType) float64) {
 		for _, rows := range []bool{false, true} {

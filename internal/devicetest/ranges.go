@@ -494,7 +494,7 @@ var rowEnds = map[*op.Operation]func(r row, lo, hi []float64){
 	op.Var: func(r row, lo, hi []float64) {
 		d, _ := r.deviations()
 		a := r.c.Attrs()
-		n := max(0, float64(r.n-op.VarOptsOf(&a).DDof))
+		n := max(0, float64(r.n-op.VarOptsOf(&a).DDOF))
 		lo[0], hi[0] = d.Lo*d.Lo/n, d.Hi*d.Hi/n
 	},
 	op.LayerNorm: func(r row, lo, hi []float64) {

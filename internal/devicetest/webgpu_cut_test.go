@@ -148,8 +148,8 @@ func (g *generator) cutReductions(o *op.Operation, lengths []int, try func(c Cas
 	}
 	put(false, nil, op.F32, op.Shape{long}, g.tame, map[int]float64{bound + 7: math.NaN(), 2*bound + 3: math.NaN(), 5: math.Inf(1)})
 	if o == op.Var {
-		put(false, op.VarOpts{DDof: 1}, op.F32, op.Shape{long}, g.tame, nil)
-		put(false, op.VarOpts{DDof: long}, op.F32, op.Shape{long}, g.tame, nil)
+		put(false, op.VarOpts{DDOF: 1}, op.F32, op.Shape{long}, g.tame, nil)
+		put(false, op.VarOpts{DDOF: long}, op.F32, op.Shape{long}, g.tame, nil)
 		// Parts that differ by much or by little, far from 0, and a sum beyond the range.
 		put(false, nil, op.F32, op.Shape{long}, func(d op.DType) float64 { return d.Round(1e4 + g.NormFloat64()) }, nil)
 		put(false, nil, op.F32, op.Shape{long}, func(op.DType) float64 { return 3e38 }, nil)

@@ -17,7 +17,7 @@ func init() {
 const gatherLanes = 256
 
 type gatherOf struct {
-	Table, Ids, D int
+	Table, IDs, D int
 	Vectors       bool // rows can be moved as vectors
 }
 
@@ -30,7 +30,7 @@ type gatherParams struct {
 	N     uint32 // vectors of the result
 	D     uint32 // vectors of a row
 	Table uint32 // rows of a table
-	Ids   uint32 // rows of the result for each table
+	IDs   uint32 // rows of the result for each table
 }
 
 type gatherSpec struct {
@@ -73,7 +73,7 @@ var gathers = newMaker("gather", func(b *kernel.Builder, p *gatherParams, s gath
 		at, rows := i.Div(d), b.U32(&p.Table)
 		k, first := at, kernel.U(0)
 		if s.Lead {
-			n := b.U32(&p.Ids)
+			n := b.U32(&p.IDs)
 			k, first = at.Mod(n), at.Div(n).Mul(rows)
 		}
 		row, is := rowOf(ids.At(k), rows)
@@ -95,14 +95,14 @@ func planGather(q *request) (*Plan, error) {
 		}
 		return planFill(q, 0)
 	}
-	m := gatherOf{Table: s.Extent, Ids: s.Ids, D: s.Inner}
+	m := gatherOf{Table: s.Extent, IDs: s.IDs, D: s.Inner}
 	m.Vectors = m.D%4 == 0 && q.epilogue == nil && q.In[0].Type.Size() == 4
 	width, name, err := gatherSchedules.choose(q, m)
 	if err != nil {
 		return nil, err
 	}
-	n := s.Outer * m.Ids * m.D / width
-	params := gatherParams{uint32(n), uint32(m.D / width), uint32(m.Table), uint32(m.Ids)}
+	n := s.Outer * m.IDs * m.D / width
+	params := gatherParams{uint32(n), uint32(m.D / width), uint32(m.Table), uint32(m.IDs)}
 	var p planner
 	in := q.inputs()
 	p.stage(gathers.of(gatherSpec{q.In[0].Type, width, s.Outer > 1}, q.epilogue), kernel.GridFor(n, gatherLanes), params,

@@ -182,7 +182,7 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 			s.Each, s.filled = eachOf(a.units(), w.groupLayout, maxEach/a.Unit)
 		}
 		params := reduceParams{Rows: uint32(a.Rows), Cols: uint32(a.Cols), Part: uint32(a.Cols), Count: float32(a.Cols),
-			Free: float32(max(a.Cols-op.VarOptsOf(&q.Attrs).DDof, 0))}
+			Free: float32(max(a.Cols-op.VarOptsOf(&q.Attrs).DDOF, 0))}
 		operands := q.inputs()
 		if w.Split {
 			n, length := parts(a.Cols, reducedParts)

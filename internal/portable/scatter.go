@@ -24,7 +24,7 @@ type scatterParams struct {
 	N      uint32 // elements of the result
 	Inner  uint32 // elements of a row
 	Extent uint32 // rows between two of the outer extents
-	Ids    uint32
+	IDs    uint32
 }
 
 type scatterSpec struct {
@@ -38,7 +38,7 @@ var scatterKeys = newMaker("scatter_keys", func(b *kernel.Builder, p *scatterPar
 	b.LocalSize(scatterLanes, 1, 1)
 	ids, keys := kernel.Input[kernel.I32](b, "ids"), kernel.Output[kernel.U32](b, "rows")
 	i := b.Index()
-	b.If(i.Lt(b.U32(&p.Ids)), func() {
+	b.If(i.Lt(b.U32(&p.IDs)), func() {
 		row, is := rowOf(ids.At(i), b.U32(&p.Extent))
 		keys.Set(i, kernel.Select(is, row, kernel.U(1<<32-1)))
 	})
@@ -59,7 +59,7 @@ var scatterSets = newMaker("scatter_set", func(b *kernel.Builder, p *scatterPara
 	_, put := s.memory(b, nil)
 	i := b.Index()
 	b.If(i.Lt(b.U32(&p.N)), func() {
-		inner, extent, n := b.U32(&p.Inner), b.U32(&p.Extent), b.U32(&p.Ids)
+		inner, extent, n := b.U32(&p.Inner), b.U32(&p.Extent), b.U32(&p.IDs)
 		line := i.Div(inner)
 		id := line.Mod(n)
 		row, is := rowOf(ids.At(id), extent)
@@ -84,7 +84,7 @@ var scatterLasts = newMaker("scatter_lasts", func(b *kernel.Builder, p *scatterP
 	b.LocalSize(scatterLanes, 1, 1)
 	ids, last := kernel.Input[kernel.I32](b, "ids"), kernel.Atomic[kernel.U32](b, "last")
 	i := b.Index()
-	b.If(i.Lt(b.U32(&p.Ids)), func() {
+	b.If(i.Lt(b.U32(&p.IDs)), func() {
 		row, is := rowOf(ids.At(i), b.U32(&p.Extent))
 		b.If(is, func() { last.Max(row, i.Add(kernel.U(1))) })
 	})
@@ -97,7 +97,7 @@ var scatterTakes = newMaker("scatter_take", func(b *kernel.Builder, p *scatterPa
 	get, put := s.memory(b, e)
 	i := b.Index()
 	b.If(i.Lt(b.U32(&p.N)), func() {
-		inner, extent, n := b.U32(&p.Inner), b.U32(&p.Extent), b.U32(&p.Ids)
+		inner, extent, n := b.U32(&p.Inner), b.U32(&p.Extent), b.U32(&p.IDs)
 		line := i.Div(inner)
 		from := last.At(line.Mod(extent))
 		take := func() kernel.U32 {
@@ -169,7 +169,7 @@ var scatters = newMaker("scatter", func(b *kernel.Builder, p *scatterParams, s s
 	get, put := s.memory(b, e)
 	i := b.Index()
 	b.If(i.Lt(b.U32(&p.N)), func() {
-		inner, extent, n := b.U32(&p.Inner), b.U32(&p.Extent), b.U32(&p.Ids)
+		inner, extent, n := b.U32(&p.Inner), b.U32(&p.Extent), b.U32(&p.IDs)
 		line := i.Div(inner)
 		row, first := line.Mod(extent), line.Div(extent).Mul(n)
 		low, high := kernel.NewVar(b, "low", kernel.U(0)), kernel.NewVar(b, "high", n)
@@ -199,7 +199,7 @@ type scatterOf struct {
 
 // single reports whether ids name single elements, which are folded.
 func (m scatterOf) single() bool {
-	return m.Outer == 1 && m.Inner == 1 && m.Reduce != op.ScatterSet && m.Ids > 0
+	return m.Outer == 1 && m.Inner == 1 && m.Reduce != op.ScatterSet && m.IDs > 0
 }
 
 type scatterSchedule struct {
@@ -220,17 +220,17 @@ const (
 // scatterSchedules begin with what is neither sorted by comparisons nor by digits.
 var scatterSchedules = append(table[scatterOf, scatterSchedule]{
 	{"named", func(m scatterOf, _ *Target) bool {
-		return m.Reduce == op.ScatterSet && m.InPlace && m.Ids <= scatterFew
+		return m.Reduce == op.ScatterSet && m.InPlace && m.IDs <= scatterFew
 	}, scatterSchedule{way: scatterNamed}},
 	{"last", func(m scatterOf, _ *Target) bool { return m.Reduce == op.ScatterSet }, scatterSchedule{way: scatterLast}},
-	{"parts", func(m scatterOf, t *Target) bool { return m.Ids > scatterMany }, scatterSchedule{way: scatterParts}},
-	{"buckets", func(m scatterOf, t *Target) bool { return m.Ids > scatterMany }, scatterSchedule{way: scatterBuckets}},
+	{"parts", func(m scatterOf, t *Target) bool { return m.IDs > scatterMany }, scatterSchedule{way: scatterParts}},
+	{"buckets", func(m scatterOf, t *Target) bool { return m.IDs > scatterMany }, scatterSchedule{way: scatterBuckets}},
 }, scatterSorts()...)
 
 // scatterSorts are the ways to sort rows.
 func scatterSorts() (vs table[scatterOf, scatterSchedule]) {
 	for _, v := range sortSchedules {
-		vs = append(vs, variant[scatterOf, scatterSchedule]{v.name, func(m scatterOf, t *Target) bool { return v.fits(sortOf{m.Ids}, t) }, scatterSchedule{sorts: v.spec}})
+		vs = append(vs, variant[scatterOf, scatterSchedule]{v.name, func(m scatterOf, t *Target) bool { return v.fits(sortOf{m.IDs}, t) }, scatterSchedule{sorts: v.spec}})
 	}
 	return vs
 }
@@ -246,7 +246,7 @@ func (w scatterSchedule) can(m scatterOf, t *Target) bool {
 	case scatterBuckets:
 		return t.Votes && t.Shared >= foldShared && m.single() && m.Extent < 1<<(2*radixMost)
 	}
-	return w.sorts.can(sortOf{m.Ids}, t)
+	return w.sorts.can(sortOf{m.IDs}, t)
 }
 
 func planScatter(q *request) (*Plan, error) {
@@ -261,14 +261,14 @@ func planScatter(q *request) (*Plan, error) {
 	}
 	var p planner
 	in, n := q.inputs(), s.Outer*s.Extent*s.Inner
-	if s.Ids == 0 {
+	if s.IDs == 0 {
 		if !q.InPlace {
 			whole := concatParams{uint32(n), uint32(n), uint32(n), 0}
 			p.stage(concats.of(concatSpec{Type: q.In[0].Type, Width: 1}, q.epilogue), kernel.GridFor(n, concatLanes), whole, append([]Ref{in[0]}, q.outputs()...)...)
 		}
 		return p.done(name)
 	}
-	params := scatterParams{uint32(n), uint32(s.Inner), uint32(s.Extent), uint32(s.Ids)}
+	params := scatterParams{uint32(n), uint32(s.Inner), uint32(s.Extent), uint32(s.IDs)}
 	spec := scatterSpec{q.In[0].Type, m.Reduce, q.InPlace}
 	// into returns what a kernel is bound to that reads so many arrays and writes the result.
 	into := func(bind ...Ref) []Ref {
@@ -279,12 +279,12 @@ func planScatter(q *request) (*Plan, error) {
 	}
 	switch w.way {
 	case scatterNamed:
-		params.N = uint32(s.Outer * s.Ids * s.Inner)
+		params.N = uint32(s.Outer * s.IDs * s.Inner)
 		p.stage(scatterSets.of(spec, nil), kernel.GridFor(int(params.N), scatterLanes), params, append([]Ref{in[1], in[2]}, q.outputs()...)...)
 	case scatterLast:
 		last := p.scratch(s.Extent)
 		p.stage(fill.of(op.U32, nil), kernel.GridFor(s.Extent, fillLanes), fillParams{N: uint32(s.Extent)}, last)
-		p.stage(scatterLasts.of(struct{}{}, nil), kernel.GridFor(s.Ids, scatterLanes), params, in[1], last)
+		p.stage(scatterLasts.of(struct{}{}, nil), kernel.GridFor(s.IDs, scatterLanes), params, in[1], last)
 		p.stage(scatterTakes.of(spec, q.epilogue), kernel.GridFor(n, scatterLanes), params, into(last, in[2])...)
 	case scatterParts:
 		p.scatterByParts(spec, q, s, in, into)
@@ -301,12 +301,12 @@ func planScatter(q *request) (*Plan, error) {
 // order, and which ids named them.
 func (p *planner) sortedRows(w sortSchedule, ids Ref, s op.Indexed, params scatterParams) (keys, places Ref) {
 	if w.Radix {
-		return p.radixSorted(&radixSort{rows: 1, cols: s.Ids, bits: bits.Len(uint(s.Extent)), extent: s.Extent,
+		return p.radixSorted(&radixSort{rows: 1, cols: s.IDs, bits: bits.Len(uint(s.Extent)), extent: s.Extent,
 			radixSpec: radixSpec{Type: op.U32, Keys: keysOfIds, Items: radixItems}}, ids, nil)
 	}
-	rows := p.scratch(s.Ids)
-	p.stage(scatterKeys.of(struct{}{}, nil), kernel.GridFor(s.Ids, scatterLanes), params, ids, rows)
-	return p.sorted(rows, s.Ids, w)
+	rows := p.scratch(s.IDs)
+	p.stage(scatterKeys.of(struct{}{}, nil), kernel.GridFor(s.IDs, scatterLanes), params, ids, rows)
+	return p.sorted(rows, s.IDs, w)
 }
 
 // sorted adds the launches that sort n numbers of u32 and returns them in order, and

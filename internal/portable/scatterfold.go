@@ -32,7 +32,7 @@ type scatterFoldSpec struct {
 }
 
 type scatterFoldParams struct {
-	Ids     uint32 // all elements
+	IDs     uint32 // all elements
 	Extent  uint32 // rows
 	Groups  uint32 // buckets or parts
 	Offsets uint32 // of buckets
@@ -86,7 +86,7 @@ func (s scatterSpec) foldInWarp(b *kernel.Builder, same, v kernel.U32) kernel.U3
 // into a row of partial results.
 var scatterFolds = newMaker("scatter_fold", func(b *kernel.Builder, p *scatterFoldParams, s scatterFoldSpec, e *epilogue) {
 	b.LocalSize(radixLanes, 1, 1)
-	n, extent, rows := b.U32(&p.Ids), b.U32(&p.Extent), 1<<s.Bits
+	n, extent, rows := b.U32(&p.IDs), b.U32(&p.Extent), 1<<s.Bits
 	group := b.Group().Min(b.U32(&p.Groups).Sub(kernel.U(1)))
 	is := b.Group().Lt(b.U32(&p.Groups))
 	limits := kernel.Shared[kernel.U32](b, "limits", 2)
@@ -200,9 +200,9 @@ var scatterJoins = newMaker("scatter_join", func(b *kernel.Builder, p *scatterFo
 
 // scatterByParts adds the launches that fold parts of the elements into few rows.
 func (p *planner) scatterByParts(spec scatterSpec, q *request, s op.Indexed, in []Ref, into func(...Ref) []Ref) {
-	size := max(scatterPartSize, (s.Ids-1)/scatterMostParts+1)
-	n := (s.Ids-1)/size + 1
-	params := scatterFoldParams{Ids: uint32(s.Ids), Extent: uint32(s.Extent), Groups: uint32(n), Size: uint32(size)}
+	size := max(scatterPartSize, (s.IDs-1)/scatterMostParts+1)
+	n := (s.IDs-1)/size + 1
+	params := scatterFoldParams{IDs: uint32(s.IDs), Extent: uint32(s.Extent), Groups: uint32(n), Size: uint32(size)}
 	partial := p.scratch(n * s.Extent)
 	fold := scatterFoldSpec{scatterSpec: spec, Bits: bits.Len(uint(s.Extent - 1)), Parts: true}
 	fold.InPlace = false
@@ -215,10 +215,10 @@ func (p *planner) scatterByBuckets(spec scatterSpec, q *request, s op.Indexed, i
 	all := bits.Len(uint(s.Extent)) // of the rows and of what names none
 	shift := max(all-radixMost, 0)
 	pass := radixSpec{Type: spec.Type, Keys: keysOfIds, Bits: all - shift, Items: scatterItems, Values: true, Offsets: true}
-	r := &radixSort{rows: 1, cols: s.Ids, extent: s.Extent}
-	rows, values := p.scratch(s.Ids), p.scratch(s.Ids)
+	r := &radixSort{rows: 1, cols: s.IDs, extent: s.Extent}
+	rows, values := p.scratch(s.IDs), p.scratch(s.IDs)
 	offsets := p.radixPass(r, pass, shift, []Ref{in[1]}, []Ref{in[2]}, []Ref{rows, values})
 	buckets := (s.Extent-1)>>shift + 1
-	params := scatterFoldParams{Ids: uint32(s.Ids), Extent: uint32(s.Extent), Groups: uint32(buckets), Offsets: 1 << pass.Bits}
+	params := scatterFoldParams{IDs: uint32(s.IDs), Extent: uint32(s.Extent), Groups: uint32(buckets), Offsets: 1 << pass.Bits}
 	p.stage(scatterFolds.of(scatterFoldSpec{scatterSpec: spec, Bits: shift}, q.epilogue), kernel.GridOf(buckets), params, into(rows, values, offsets)...)
 }

@@ -109,7 +109,7 @@ const maxResidentVar = 8192
 
 // freeOf returns by how many a variance divides.
 func freeOf(r *portable.Request, cols int) Arg {
-	return word(math.Float32bits(float32(max(cols-op.VarOptsOf(&r.Attrs).DDof, 0))))
+	return word(math.Float32bits(float32(max(cols-op.VarOptsOf(&r.Attrs).DDOF, 0))))
 }
 
 // planReduceBy plans a reduction with so many blocks to a row.

@@ -17,7 +17,7 @@ var reduceOps = []*op.Operation{op.Sum, op.Dot, op.Mean, op.Var, op.Min, op.Max,
 func reduceTrial(o *op.Operation, t op.DType, rows, cols int) *trial {
 	attrs := o.Defaults()
 	if o == op.Var {
-		attrs = op.VarOpts{DDof: rand.IntN(2)}.Attrs()
+		attrs = op.VarOpts{DDOF: rand.IntN(2)}.Attrs()
 	}
 	if rows > 0 {
 		attrs = attrs.Rows()

@@ -68,7 +68,7 @@ func (t *Tokenizer) Pieces() [][]byte {
 	return pieces
 }
 
-// Decode returns the text of ids. Ids that are none stand for nothing. The text has the
+// Decode returns the text of ids. IDs that are none stand for nothing. The text has the
 // bytes that the tokens stand for, also where these are not UTF-8; strings.ToValidUTF8
 // replaces them.
 func (t *Tokenizer) Decode(ids []int32, o DecodeOptions) string {

@@ -38,8 +38,8 @@ func (t *gatherTask) compute(ctx context.Context, in, out []unsafe.Pointer) erro
 		return t.quantised(ctx, in, out)
 	}
 	s := t.sizes
-	n, m := s.Outer*s.Extent*s.Inner, s.Outer*s.Ids*s.Inner
-	ids := integers(in[1], s.Ids)
+	n, m := s.Outer*s.Extent*s.Inner, s.Outer*s.IDs*s.Inner
+	ids := integers(in[1], s.IDs)
 	pool := t.d.pool.Under(ctx)
 	switch {
 	case t.size == 1:
@@ -59,11 +59,11 @@ func (t *gatherTask) compute(ctx context.Context, in, out []unsafe.Pointer) erro
 func (t *gatherTask) quantised(ctx context.Context, in, out []unsafe.Pointer) error {
 	s := t.sizes
 	bytes, err := t.table.Bytes(op.Shape{s.Extent, s.Inner})
-	if err != nil || s.Ids*s.Inner == 0 {
+	if err != nil || s.IDs*s.Inner == 0 {
 		return err
 	}
 	q := &t.quant
-	q.dst, q.ids, q.table = slice(out[0], s.Ids*s.Inner), integers(in[1], s.Ids), arrayOf[byte](in[0], bytes)
+	q.dst, q.ids, q.table = slice(out[0], s.IDs*s.Inner), integers(in[1], s.IDs), arrayOf[byte](in[0], bytes)
 	q.run(t.d)
 	q.dst, q.ids, q.table = nil, nil, nil
 	return ctx.Err()
@@ -115,7 +115,7 @@ func (t *scatterTask) compute(ctx context.Context, in, out []unsafe.Pointer) err
 func scatterInto[T uint8 | uint16 | uint32 | int32 | float32](ctx context.Context, t *scatterTask, w *simd.Scatter[T], in, out []unsafe.Pointer) {
 	s := t.sizes
 	n := s.Outer * s.Extent * s.Inner
-	*w = simd.Scatter[T]{Dst: arrayOf[T](out[0], n), V: arrayOf[T](in[2], s.Outer*s.Ids*s.Inner), Ids: integers(in[1], s.Ids),
+	*w = simd.Scatter[T]{Dst: arrayOf[T](out[0], n), V: arrayOf[T](in[2], s.Outer*s.IDs*s.Inner), IDs: integers(in[1], s.IDs),
 		Outer: s.Outer, Extent: s.Extent, Inner: s.Inner, Reduce: t.reduce}
 	if in[0] != out[0] {
 		copy(w.Dst, arrayOf[T](in[0], n))

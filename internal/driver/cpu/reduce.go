@@ -76,7 +76,7 @@ func (t *reduceTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) er
 	t.kind, _ = reductionOf(o)
 	t.index = t.kind == simd.ReduceArgMax || t.kind == simd.ReduceArgMin
 	if o == op.Var {
-		t.ddof = op.VarOptsOf(a).DDof
+		t.ddof = op.VarOptsOf(a).DDOF
 	}
 	if a.I[0] == op.AlongRows {
 		t.rows, t.cols = dims[0].Rows()

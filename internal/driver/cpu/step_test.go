@@ -58,7 +58,7 @@ func samples() []sample {
 	add(sample{op: op.Sum, attrs: op.Sum.Defaults(), shapes: []op.Shape{{0}}})
 	add(sample{op: op.Sum, attrs: op.Sum.Defaults().Rows(), shapes: []op.Shape{{4, 0}}})
 	add(sample{op: op.Softmax, shapes: []op.Shape{{0, 7}}})
-	add(sample{op: op.Var, attrs: op.VarOpts{DDof: 1}.Attrs().Rows(), shapes: []op.Shape{{5, 77}}})
+	add(sample{op: op.Var, attrs: op.VarOpts{DDOF: 1}.Attrs().Rows(), shapes: []op.Shape{{5, 77}}})
 
 	for _, s := range [][3]int{{1, 1, 1}, {3, 5, 7}, {17, 64, 33}, {1, 300, 200}, {200, 300, 1}, {65, 130, 100}, {4, 0, 5}, {0, 3, 4}} {
 		m, k, n := s[0], s[1], s[2]

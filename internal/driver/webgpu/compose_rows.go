@@ -180,7 +180,7 @@ func (w *windows) variance() error {
 	if err != nil {
 		return err
 	}
-	free := max(n-op.VarOptsOf(&w.r.Attrs).DDof, 0)
+	free := max(n-op.VarOptsOf(&w.r.Attrs).DDOF, 0)
 	return w.program(w.result(0), node(ir.Div, arg(0), arg(1)), squares, w.number(float64(free)))
 }
 
