@@ -269,66 +269,32 @@ func anyBlocks(f block.Format, blocks []byte) {
 
 // test computes a small case of o and compares it with the reference.
 func (e *Engine) test(ctx context.Context, o *op.Operation, size int) error {
-	c := selfTestCases[o]
-	a := c.attrs
+	t := &selfTest{selfTestCase: selfTestCases[o], o: o}
 	rows := 0 // of the result that are compared, if not all are
 	switch {
 	case o == op.MatMul:
 		p := products[size]
-		c.shapes = []op.Shape{p[:2], p[1:]}
+		t.shapes = []op.Shape{p[:2], p[1:]}
 		rows = 6
 	case o.Class() == op.Reduction:
-		c.shapes = []op.Shape{{widths[size]}, {widths[size]}}[:len(o.Inputs())]
-		a = o.Defaults()
+		t.shapes = []op.Shape{{widths[size]}, {widths[size]}}[:len(o.Inputs())]
+		t.attrs = o.Defaults()
 	case o.Class() == op.Row:
-		c.shapes = []op.Shape{{3, widths[size]}}
-		a = o.Defaults()
+		t.shapes = []op.Shape{{3, widths[size]}}
+		t.attrs = o.Defaults()
 	}
-	var in, out []Host
-	var arrays []*op.Array
-	var types []op.DType
-	for i := range c.shapes {
-		x, h, err := c.operand(o, i, size)
-		if err != nil {
-			return err
-		}
-		in, arrays, types = append(in, h), append(arrays, x), append(types, h.Type)
-	}
-	results, err := o.Types(&a, types)
+	in, err := t.operands(size)
 	if err != nil {
 		return err
 	}
-	shapes, err := o.Shapes(&a, c.shapes)
+	if err := t.compute(rows); err != nil {
+		return err
+	}
+	out, err := t.results()
 	if err != nil {
 		return err
 	}
-	// Of a large product some rows, the last ones among them, are enough.
-	first := 0
-	if total := c.shapes[0][0]; rows > 0 && total > rows {
-		cols := c.shapes[0][1]
-		first = total - rows
-		arrays[0] = &op.Array{Shape: op.Shape{rows, cols}, Data: arrays[0].Data[first*cols:]}
-	}
-	want, err := o.Reference(&a, arrays, types)
-	if err != nil {
-		return err
-	}
-	for len(results) < len(want) {
-		results = append(results, op.I32) // the places that topk and sort found
-	}
-	for i := range want {
-		shape := shapes[min(i, len(shapes)-1)]
-		n, err := shape.Size()
-		if err != nil {
-			return err
-		}
-		r := make([]float32, n)
-		for k := range r {
-			r[k] = float32(math.NaN())
-		}
-		out = append(out, HostOf(Bytes(r), results[i], shape))
-	}
-	g, refs, outs := graphOf(o, &a, in, out)
+	g, refs, outs := graphOf(o, &t.attrs, in, out)
 	p, err := e.plan(ctx, g)
 	if err != nil {
 		return err
@@ -338,33 +304,103 @@ func (e *Engine) test(ctx context.Context, o *op.Operation, size int) error {
 	if err := p.Run(ctx, refs, outs, nil); err != nil {
 		return err
 	}
-	for i, w := range want {
+	if err := t.compare(out); err != nil {
+		return fmt.Errorf("%s on %s: %v: %w", o, e.name, err, errWrong)
+	}
+	return nil
+}
+
+// selfTest is a case with its operands and what the reference makes of them.
+type selfTest struct {
+	selfTestCase
+	o      *op.Operation
+	arrays []*op.Array
+	in     []op.DType
+	out    []op.DType
+	of     []op.Shape // of the results
+	first  int        // row of the first result that is compared
+	want   []*op.Array
+}
+
+// operands makes the operands.
+func (t *selfTest) operands(size int) (in []Host, err error) {
+	for i := range t.shapes {
+		x, h, err := t.operand(t.o, i, size)
+		if err != nil {
+			return nil, err
+		}
+		in, t.arrays, t.in = append(in, h), append(t.arrays, x), append(t.in, h.Type)
+	}
+	return in, nil
+}
+
+// compute computes the reference, of a large product the last rows only, if rows is not 0.
+func (t *selfTest) compute(rows int) (err error) {
+	if t.out, err = t.o.Types(&t.attrs, t.in); err != nil {
+		return err
+	}
+	if t.of, err = t.o.Shapes(&t.attrs, t.shapes); err != nil {
+		return err
+	}
+	if total := t.shapes[0][0]; rows > 0 && total > rows {
+		cols := t.shapes[0][1]
+		t.first = total - rows
+		t.arrays[0] = &op.Array{Shape: op.Shape{rows, cols}, Data: t.arrays[0].Data[t.first*cols:]}
+	}
+	if t.want, err = t.o.Reference(&t.attrs, t.arrays, t.in); err != nil {
+		return err
+	}
+	for len(t.out) < len(t.want) {
+		t.out = append(t.out, op.I32) // the places that topk and sort found
+	}
+	return nil
+}
+
+// shape returns the shape of a result.
+func (t *selfTest) shape(i int) op.Shape { return t.of[min(i, len(t.of)-1)] }
+
+// results returns memory for the results, with NaN in it.
+func (t *selfTest) results() (out []Host, err error) {
+	for i := range t.want {
+		n, err := t.shape(i).Size()
+		if err != nil {
+			return nil, err
+		}
+		r := make([]float32, n)
+		for k := range r {
+			r[k] = float32(math.NaN())
+		}
+		out = append(out, HostOf(Bytes(r), t.out[i], t.shape(i)))
+	}
+	return out, nil
+}
+
+// compare compares results with those of the reference.
+func (t *selfTest) compare(out []Host) error {
+	for i, w := range t.want {
 		skip := 0
-		if n := len(shapes[min(i, len(shapes)-1)]); first > 0 && n > 0 {
-			skip = first * c.shapes[1][1]
+		if t.first > 0 && len(t.shape(i)) > 0 {
+			skip = t.first * t.shapes[1][1]
 		}
 		for k, v := range w.Data {
 			mag := 0.0
 			if w.Mag != nil {
 				mag = w.Mag[k]
 			}
-			if err := o.Check(results[i].Float64(out[i].Data, skip+k), v, mag, results[i]); err != nil {
-				return fmt.Errorf("%s on %s: element %d of result %d: %v: %w", o, e.name, skip+k, i, err, errWrong)
+			if err := t.o.Check(t.out[i].Float64(out[i].Data, skip+k), v, mag, t.out[i]); err != nil {
+				return fmt.Errorf("element %d of result %d: %v", skip+k, i, err)
 			}
 		}
 	}
-	if !o.CheckedAsWhole() {
+	if !t.o.CheckedAsWhole() {
 		return nil
 	}
-	got := make([]*op.Array, len(want))
-	for i, w := range want {
+	got := make([]*op.Array, len(t.want))
+	for i, w := range t.want {
 		got[i] = op.NewArray(w.Shape)
 		for k := range got[i].Data {
-			got[i].Data[k] = results[i].Float64(out[i].Data, k)
+			got[i].Data[k] = t.out[i].Float64(out[i].Data, k)
 		}
 	}
-	if err := o.CheckResults(&a, arrays, got); err != nil {
-		return fmt.Errorf("%s on %s: %v: %w", o, e.name, err, errWrong)
-	}
-	return nil
+	return t.o.CheckResults(&t.attrs, t.arrays, got)
 }

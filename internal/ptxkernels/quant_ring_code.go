@@ -261,19 +261,7 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 		k.BreakIf(row.Eq(ptx.U(nowhere)))
 		from, end := chunk.Get().Mul(ptx.N(c.Width)), of.Offset(1).Load()
 		along := from.Add(c.before).Mul(ptx.N(c.bytes))
-		var begin [2]ptx.U32
-		for r := range begin {
-			line := l.g.Add(tall).Add(ptx.N(8 * r))
-			line = ptx.Select(line.MulAdd(ptx.N(c.RowStride), row).Lt(end), line, ptx.U(0)) // see fill
-			begin[r] = line.MulAdd(ptx.N(c.rowPitch()), c.stage.Get().Mul(ptx.N(c.stageBytes())))
-			if c.Solid {
-				if !blockDecoders[c.Blocks.Block()].aligned() {
-					begin[r] = begin[r].Add(row.Mul(c.rowBytes).And(ptx.U(15)))
-				}
-			} else if !blockDecoders[c.Blocks.Block()].aligned() {
-				begin[r] = begin[r].Add(line.MulAdd(ptx.N(c.RowStride), row).MulAdd(c.rowBytes, along).And(ptx.U(15)))
-			}
-		}
+		begin := c.beginRows(l.g, tall, row, end, along)
 		count := c.groups.Sub(from).Min(ptx.N(c.Width))
 		for i := range c.Groups {
 			mine := shift.Get().Add(ptx.N(i * c.Warps))
@@ -322,6 +310,26 @@ func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F3
 		})
 	})
 	p.finish()
+}
+
+// beginRows returns where the two rows of a lane begin in the stage that is read: rows g and g+8
+// of the 16 from tall on. The stage holds rows from row on, before end, at the given bytes along
+// each.
+func (c *ringCode) beginRows(g, tall, row, end, along ptx.U32) (begin [2]ptx.U32) {
+	aligned := blockDecoders[c.Blocks.Block()].aligned()
+	for r := range begin {
+		line := g.Add(tall).Add(ptx.N(8 * r))
+		line = ptx.Select(line.MulAdd(ptx.N(c.RowStride), row).Lt(end), line, ptx.U(0)) // see fill
+		begin[r] = line.MulAdd(ptx.N(c.rowPitch()), c.stage.Get().Mul(ptx.N(c.stageBytes())))
+		switch {
+		case aligned:
+		case c.Solid:
+			begin[r] = begin[r].Add(row.Mul(c.rowBytes).And(ptx.U(15)))
+		default:
+			begin[r] = begin[r].Add(line.MulAdd(ptx.N(c.RowStride), row).MulAdd(c.rowBytes, along).And(ptx.U(15)))
+		}
+	}
+	return begin
 }
 
 // ringLanes is a lane at the groups of a stage.

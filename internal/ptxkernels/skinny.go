@@ -174,31 +174,51 @@ func (o *skinnyOf) terms(j ptx.U32, n int) [][]ptx.F32 {
 // buildSkinnyRows: the lanes of a team, which is a warp, a part of it or several,
 // walk along a line or a few.
 func buildSkinnyRows(k *ptx.Kernel, s skinnySpec, e *epilogue) {
-	o := newSkinny(k, s, e)
-	t, lane := k.Special(ptx.TidX), k.Special(ptx.LaneID)
-	warps := skinnyThreads / 32
-	warp := t.Shr(ptx.U(5))
-	group := k.Special(ptx.CtaidX).MulAdd(ptx.N(warps/s.Team), warp.Div(ptx.N(s.Team)))
-	place := warp.Rem(ptx.N(s.Team)).MulAdd(ptx.U(32), lane)
+	o := &skinnyRows{skinnyOf: newSkinny(k, s, e), k: k}
+	t := k.Special(ptx.TidX)
+	o.lane = k.Special(ptx.LaneID)
+	o.warp = t.Shr(ptx.U(5))
+	group := k.Special(ptx.CtaidX).MulAdd(ptx.N(skinnyWarps/s.Team), o.warp.Div(ptx.N(s.Team)))
+	o.place = o.warp.Rem(ptx.N(s.Team)).MulAdd(ptx.U(32), o.lane)
 	if s.Lanes < 32 {
-		group, place = group.MulAdd(ptx.N(32/s.Lanes), lane.Div(ptx.N(s.Lanes))), lane.Rem(ptx.N(s.Lanes))
+		group, o.place = group.MulAdd(ptx.N(32/s.Lanes), o.lane.Div(ptx.N(s.Lanes))), o.lane.Rem(ptx.N(s.Lanes))
 	}
-	line := group.Mul(ptx.N(s.Lines))
+	o.line = group.Mul(ptx.N(s.Lines))
+	o.multiply()
+	o.finish(o.total())
+}
+
+// skinnyWarps is the warps of a block.
+const skinnyWarps = skinnyThreads / 32
+
+// skinnyRows is the code of buildSkinnyRows. There are several sums of each line and vector where
+// there is room, which shortens the chains of additions.
+type skinnyRows struct {
+	*skinnyOf
+	k          *ptx.Kernel
+	warp, lane ptx.U32
+	place      ptx.U32 // of the lane in its team
+	line       ptx.U32 // the first of the team
+	sums       [][][]ptx.Var[ptx.F32]
+}
+
+// multiply adds the products along the lines.
+func (o *skinnyRows) multiply() {
+	k, s := o.k, o.s
 	rows := make([]ptx.Global[ptx.U32], s.Lines)
 	for r := range rows {
-		rows[r] = elementAt(s.Type, o.w, line.Add(ptx.N(r)).Min(o.lines.Sub(ptx.U(1))).Mul(o.k))
+		rows[r] = elementAt(s.Type, o.w, o.line.Add(ptx.N(r)).Min(o.lines.Sub(ptx.U(1))).Mul(o.skinnyOf.k))
 	}
-	// Several sums where there is room, which shortens the chains of additions.
 	separate := skinnyAhead
 	for s.Lines*s.Vectors*separate > 32 && separate > 1 {
 		separate /= 2
 	}
-	sums := make([][][]ptx.Var[ptx.F32], separate)
-	for a := range sums {
-		sums[a] = make([][]ptx.Var[ptx.F32], s.Lines)
-		for r := range sums[a] {
+	o.sums = make([][][]ptx.Var[ptx.F32], separate)
+	for a := range o.sums {
+		o.sums[a] = make([][]ptx.Var[ptx.F32], s.Lines)
+		for r := range o.sums[a] {
 			for range s.Vectors {
-				sums[a][r] = append(sums[a][r], ptx.NewVar(k, ptx.F(0)))
+				o.sums[a][r] = append(o.sums[a][r], ptx.NewVar(k, ptx.F(0)))
 			}
 		}
 	}
@@ -215,33 +235,42 @@ func buildSkinnyRows(k *ptx.Kernel, s skinnySpec, e *epilogue) {
 			for r := range rows {
 				for v := range x {
 					for q := range s.Width {
-						ptx.MulAddTo(sums[a%separate][r][v], w[a][r][q], x[v][q])
+						ptx.MulAddTo(o.sums[a%separate][r][v], w[a][r][q], x[v][q])
 					}
 				}
 			}
 		}
 	}
 	many := step * skinnyAhead
-	mine := o.from.Add(place.Mul(ptx.N(s.Width)))
+	mine := o.from.Add(o.place.Mul(ptx.N(s.Width)))
 	whole := o.to.Sub(o.from).Div(ptx.N(many)).Mul(ptx.N(many))
 	k.For(mine, o.from.Add(whole), ptx.N(many), func(j ptx.U32) { turn(j, skinnyAhead) })
 	k.For(mine.Add(whole), o.to, ptx.N(step), func(j ptx.U32) { turn(j, 1) })
-	total := make([]ptx.F32, 0, s.Lines*s.Vectors)
-	for r := range rows {
-		for v := range s.Vectors {
-			x := sums[0][r][v].Get()
-			for a := 1; a < separate; a++ {
-				x = x.Add(sums[a][r][v].Get())
+}
+
+// total returns the sums of each line and vector over the lanes of a warp.
+func (o *skinnyRows) total() (total []ptx.F32) {
+	for r := range o.s.Lines {
+		for v := range o.s.Vectors {
+			x := o.sums[0][r][v].Get()
+			for a := 1; a < len(o.sums); a++ {
+				x = x.Add(o.sums[a][r][v].Get())
 			}
-			for d := uint32(s.Lanes / 2); d > 0; d /= 2 {
+			for d := uint32(o.s.Lanes / 2); d > 0; d /= 2 {
 				x = x.Add(ptx.ShuffleXor(x, ptx.U(d)))
 			}
 			total = append(total, x)
 		}
 	}
+	return total
+}
+
+// finish adds up what the warps of a team have, and stores it.
+func (o *skinnyRows) finish(total []ptx.F32) {
+	k, s := o.k, o.s
 	store := func() {
-		for r := range rows {
-			at := line.Add(ptx.N(r))
+		for r := range s.Lines {
+			at := o.line.Add(ptx.N(r))
 			k.If(at.Lt(o.lines), func() {
 				for v := range s.Vectors {
 					o.put(at, v, total[r*s.Vectors+v])
@@ -250,20 +279,20 @@ func buildSkinnyRows(k *ptx.Kernel, s skinnySpec, e *epilogue) {
 		}
 	}
 	if s.Team == 1 {
-		k.If(place.Eq(ptx.U(0)), store)
+		k.If(o.place.Eq(ptx.U(0)), store)
 		return
 	}
-	shared := ptx.SharedArray[ptx.F32](k, "sums", warps*len(total))
-	k.If(lane.Eq(ptx.U(0)), func() {
+	shared := ptx.SharedArray[ptx.F32](k, "sums", skinnyWarps*len(total))
+	k.If(o.lane.Eq(ptx.U(0)), func() {
 		for i, x := range total {
-			shared.At(warp.MulAdd(ptx.N(len(total)), ptx.N(i))).Store(x)
+			shared.At(o.warp.MulAdd(ptx.N(len(total)), ptx.N(i))).Store(x)
 		}
 	})
 	k.Sync()
-	k.If(place.Eq(ptx.U(0)), func() {
+	k.If(o.place.Eq(ptx.U(0)), func() {
 		for w := 1; w < s.Team; w++ {
 			for i := range total {
-				total[i] = total[i].Add(shared.At(warp.Add(ptx.N(w)).MulAdd(ptx.N(len(total)), ptx.N(i))).Load())
+				total[i] = total[i].Add(shared.At(o.warp.Add(ptx.N(w)).MulAdd(ptx.N(len(total)), ptx.N(i))).Load())
 			}
 		}
 		store()
@@ -275,7 +304,7 @@ func buildSkinnyRows(k *ptx.Kernel, s skinnySpec, e *epilogue) {
 func buildSkinnyColumns(k *ptx.Kernel, s skinnySpec, e *epilogue) {
 	o := newSkinny(k, s, e)
 	t, lane := k.Special(ptx.TidX), k.Special(ptx.LaneID)
-	warps := skinnyThreads / 32
+	warps := skinnyWarps
 	warp := t.Shr(ptx.U(5))
 	left := k.Special(ptx.CtaidX).Mul(ptx.N(32 * s.Width))
 	// Lanes beyond the matrix, whole ones as there is a multiple of Width lines,

@@ -22,7 +22,7 @@ func (c *compiler) mbarrier(in *inst) {
 		c.fail(unsupported)
 	}
 	x := &extra{}
-	op, parity, expect, drop := p[0], false, false, false
+	op, parity, expect := p[0], false, false
 	for _, s := range p[1 : len(p)-1] {
 		switch s {
 		case "shared", "shared::cta", "shared::cluster", "release", "acquire", "relaxed", "cta", "cluster", "noComplete":
@@ -44,56 +44,17 @@ func (c *compiler) mbarrier(in *inst) {
 	case "inval":
 		args := c.args(1, 1)
 		in.a, x.off = c.address(&args[0], spaceShared)
+		in.run = (*warp).mbarrierInval
+	case "arrive", "arrive_drop":
+		c.mbarrierArrive(in, expect)
 		in.run = func(w *warp, in *inst, mask uint32) bool {
-			pc := w.pcOf(in)
-			for m := mask; m != 0; m &= m - 1 {
-				if w.mbarrierAt(in, pc, lowest(m)) == nil {
-					return false
-				}
-				delete(w.b.mbars, uint32(w.regs[in.a][lowest(m)]+uint64(x.off)))
-			}
-			return true
+			return w.mbarrierArrive(in, mask, expect, op == "arrive_drop")
 		}
-	case "arrive_drop":
-		drop = true
-		fallthrough
-	case "arrive":
-		args := c.st.args
-		if len(args) > 0 && args[0].kind != operandAddress {
-			in.d = c.destOrSink(&args[0], 8)
-			args = args[1:]
-		} else {
-			in.d = -1
-		}
-		if len(args) < 1 || len(args) > 2 || expect && len(args) != 2 {
-			c.fail("%d operands", len(c.st.args))
-		}
-		in.a, x.off = c.address(&args[0], spaceShared)
-		if len(args) == 2 {
-			in.b = c.value(&args[1], 4)
-		}
-		in.run = func(w *warp, in *inst, mask uint32) bool { return w.mbarrierArrive(in, mask, expect, drop) }
 	case "expect_tx", "complete_tx":
 		args := c.args(2, 2)
 		in.a, x.off = c.address(&args[0], spaceShared)
 		in.b = c.value(&args[1], 4)
-		in.run = func(w *warp, in *inst, mask uint32) bool {
-			pc := w.pcOf(in)
-			w.need(in, in.b, mask, "the number of bytes was not computed in this thread")
-			for m := mask; m != 0; m &= m - 1 {
-				bar := w.mbarrierAt(in, pc, lowest(m))
-				if bar == nil {
-					return false
-				}
-				n := int64(w.regs[in.b][lowest(m)])
-				if op == "complete_tx" {
-					n = -n
-				}
-				bar.bytes += n
-				w.b.complete(bar)
-			}
-			return true
-		}
+		in.run = func(w *warp, in *inst, mask uint32) bool { return w.mbarrierBytes(in, mask, op == "complete_tx") }
 	case "test_wait", "try_wait":
 		args := c.args(3, 4)
 		in.kind, in.d = kindSync, c.destPred(&args[0])
@@ -107,6 +68,54 @@ func (c *compiler) mbarrier(in *inst) {
 	default:
 		c.fail(unsupported)
 	}
+}
+
+// mbarrierArrive takes the operands of arrive: a result or none, the barrier, and a count or none.
+func (c *compiler) mbarrierArrive(in *inst, expect bool) {
+	args := c.st.args
+	if len(args) > 0 && args[0].kind != operandAddress {
+		in.d = c.destOrSink(&args[0], 8)
+		args = args[1:]
+	} else {
+		in.d = -1
+	}
+	if len(args) < 1 || len(args) > 2 || expect && len(args) != 2 {
+		c.fail("%d operands", len(c.st.args))
+	}
+	in.a, in.x.off = c.address(&args[0], spaceShared)
+	if len(args) == 2 {
+		in.b = c.value(&args[1], 4)
+	}
+}
+
+func (w *warp) mbarrierInval(in *inst, mask uint32) bool {
+	pc := w.pcOf(in)
+	for m := mask; m != 0; m &= m - 1 {
+		if w.mbarrierAt(in, pc, lowest(m)) == nil {
+			return false
+		}
+		delete(w.b.mbars, uint32(w.regs[in.a][lowest(m)]+uint64(in.x.off)))
+	}
+	return true
+}
+
+// mbarrierBytes changes how many bytes of copies a barrier waits for.
+func (w *warp) mbarrierBytes(in *inst, mask uint32, complete bool) bool {
+	pc := w.pcOf(in)
+	w.need(in, in.b, mask, "the number of bytes was not computed in this thread")
+	for m := mask; m != 0; m &= m - 1 {
+		bar := w.mbarrierAt(in, pc, lowest(m))
+		if bar == nil {
+			return false
+		}
+		n := int64(w.regs[in.b][lowest(m)])
+		if complete {
+			n = -n
+		}
+		bar.bytes += n
+		w.b.complete(bar)
+	}
+	return true
 }
 
 // mbarrierAt returns the mbarrier that a lane names, or nil after a finding.

@@ -164,38 +164,45 @@ func (c *compiler) bulk(in *inst) {
 			}
 			return true
 		}
-		return
 	case name == "cp.async.bulk.wait_group", name == "cp.async.bulk.wait_group.read":
 		n := c.number(&c.args(1, 1)[0], 1<<20)
 		in.run = func(w *warp, _ *inst, mask uint32) bool {
 			w.groups.wait(w, mask, n)
 			return true
 		}
-		return
 	case strings.HasPrefix(name, "cp.async.bulk.prefetch."):
 		in.run = func(*warp, *inst, uint32) bool { return true }
-		return
+	default:
+		c.bulkCopy(in)
 	}
+}
+
+// bulkForm is what the name of a bulk copy says.
+type bulkForm struct {
+	rank  int    // of the tensor, or 0
+	store bool   // from shared memory
+	mode  string // of a reduction
+	more  int    // operands that some have
+}
+
+func (c *compiler) bulkForm() (f bulkForm) {
+	name := c.st.name
 	reduce := strings.HasPrefix(name, "cp.reduce.")
-	rest := strings.TrimPrefix(strings.TrimPrefix(name, "cp.async.bulk."), "cp.reduce.async.bulk.")
-	x := &extra{pred: -1}
-	p := strings.Split(rest, ".")
-	rank := 0
+	p := strings.Split(strings.TrimPrefix(strings.TrimPrefix(name, "cp.async.bulk."), "cp.reduce.async.bulk."), ".")
 	if p[0] == "tensor" && len(p) > 1 {
-		rank = atoi(strings.TrimSuffix(p[1], "d"))
-		if rank < 1 || rank > 5 {
+		f.rank = atoi(strings.TrimSuffix(p[1], "d"))
+		if f.rank < 1 || f.rank > 5 {
 			c.fail(unsupported)
 		}
 		p = p[2:]
 	}
-	more, store := 0, false
 	if len(p) < 3 {
 		c.fail(unsupported)
 	}
 	switch p[0] + "." + p[1] {
 	case "shared::cluster.global", "shared::cta.global":
 	case "global.shared::cta":
-		store = true
+		f.store = true
 	default:
 		c.fail(unsupported)
 	}
@@ -206,51 +213,57 @@ func (c *compiler) bulk(in *inst) {
 			if !reduce {
 				c.fail(unsupported)
 			}
-			x.mode = s
+			f.mode = s
 		case "multicast::cluster", "L2::cache_hint":
-			more++
+			f.more++
 		default:
 			c.fail(unsupported)
 		}
 	}
-	if store == slices.Contains(p, "mbarrier::complete_tx::bytes") || reduce && (!store || rank == 0 || x.mode == "") {
+	if f.store == slices.Contains(p, "mbarrier::complete_tx::bytes") || reduce && (!f.store || f.rank == 0 || f.mode == "") {
 		c.fail(unsupported)
 	}
+	return f
+}
+
+// bulkCopy is a copy of bytes or of a tile of a tensor.
+func (c *compiler) bulkCopy(in *inst) {
+	f := c.bulkForm()
+	x := &extra{pred: -1, mode: f.mode, n: f.rank}
 	want := 2 // addresses
-	if !store {
+	if !f.store {
 		want++
 	}
-	if rank == 0 {
+	if f.rank == 0 {
 		want++
 	}
-	args := c.args(want+more, want+more)
+	args := c.args(want+f.more, want+f.more)
 	shared, global := &args[0], &args[1]
-	if store {
+	if f.store {
 		shared, global = global, shared
 	}
 	in.x, in.b, in.c = x, -1, -1
 	in.a, x.off = c.address(shared, spaceShared)
-	x.n = rank
-	if rank == 0 {
+	if f.rank == 0 {
 		in.d, x.off2 = c.address(global, spaceGlobal)
 		in.b = c.value(&args[2], 4)
 	} else {
-		if global.kind != operandAddress || len(global.list) != 2 || global.list[1].kind != operandVector || len(global.list[1].list) != rank {
-			c.fail("expected a tensor map and %d coordinates", rank)
+		if global.kind != operandAddress || len(global.list) != 2 || global.list[1].kind != operandVector || len(global.list[1].list) != f.rank {
+			c.fail("expected a tensor map and %d coordinates", f.rank)
 		}
 		in.d = c.value(&global.list[0], 8)
 		for i := range global.list[1].list {
 			x.regs = append(x.regs, c.value(&global.list[1].list[i], 4))
 		}
 	}
-	if store {
+	if f.store {
 		in.run = (*warp).bulkStore
-	} else {
-		bar, off := c.address(&args[want-1], spaceShared)
-		in.c = bar
-		x.imm = int(off)
-		in.run = (*warp).bulkLoad
+		return
 	}
+	bar, off := c.address(&args[want-1], spaceShared)
+	in.c = bar
+	x.imm = int(off)
+	in.run = (*warp).bulkLoad
 }
 
 // bulkStart makes a copy of what a lane asks for, or nil after a finding.

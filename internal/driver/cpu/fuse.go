@@ -433,10 +433,24 @@ func (b *builder) prune(results []int) {
 // finish gives every value its table entry and makes the calls.
 func (b *builder) finish() {
 	p := b.p
+	next := b.placeKept()
+	p.table = b.placeShared(next)
+	b.chooseSize(p.table)
+	b.makeCalls()
+	for i := range p.streams {
+		if s := &p.streams[i]; s.spread == op.Full || s.spread == op.Strided {
+			p.cost.bytes += float32(s.size)
+		}
+	}
+	p.straight = p.even && len(p.once)+len(p.segment) == 0 && len(p.block) == 1
+}
+
+// placeKept gives places to cells and blocks that are made once, which keep them, and returns
+// the next place.
+func (b *builder) placeKept() (next int) {
+	p := b.p
 	p.firstConst = 1 + len(p.streams)
 	p.firstCell = p.firstConst + len(p.consts)
-
-	// Cells, and blocks that are made once, keep their places.
 	cells := p.firstCell
 	for i := range b.insts {
 		if in := &b.insts[i]; !in.many && in.n == 0 {
@@ -445,7 +459,7 @@ func (b *builder) finish() {
 		}
 	}
 	p.firstRegister = cells
-	next := cells
+	next = cells
 	for _, v := range b.tiles {
 		b.vals[v].at = next
 		next++
@@ -457,10 +471,13 @@ func (b *builder) finish() {
 	for _, r := range b.repeats {
 		p.tiles = append(p.tiles, repeated{b.vals[r.value].at, r.period})
 	}
+	return next
+}
 
-	// The others share: a register is free again after the last use of its
-	// value, from the next instruction's result on. A result may take the
-	// place of an operand of the same instruction.
+// placeShared gives places from next on to the other values, which share: a register is free
+// again after the last use of its value, from the next instruction's result on. A result may
+// take the place of an operand of the same instruction. It returns the end of the places.
+func (b *builder) placeShared(next int) int {
 	last := make([]int, len(b.vals))
 	for i := range b.insts {
 		for _, a := range b.insts[i].args {
@@ -489,9 +506,13 @@ func (b *builder) finish() {
 		}
 		place(in.dst)
 	}
-	p.table = next
+	return next
+}
 
-	streams := 0
+// chooseSize sets the elements of a block, so that what a pass touches is in the cache, and how
+// far registers are apart.
+func (b *builder) chooseSize(places int) {
+	p, streams := b.p, 0
 	for i := range p.streams {
 		if !p.streams[i].fixed {
 			streams++
@@ -501,12 +522,16 @@ func (b *builder) finish() {
 	if simd.Active() == simd.SIMD128 { // a call costs as much as a thousand elements
 		cache, limit = memory.CPUCaches().L2/2, 4*maxBlock
 	}
-	size := cache / 2 / 4 / max(1, streams+next-p.firstRegister)
+	size := cache / 2 / 4 / max(1, streams+places-p.firstRegister)
 	size = min(limit, max(minBlock, size)) &^ 63
 	p.size = size / b.unit * b.unit
 	// Registers a multiple of 4 KiB apart would hold each other's loads up.
 	p.stride = (p.size+b.slack+line-1)/line*line + 5*line
+}
 
+// makeCalls makes a call of each instruction.
+func (b *builder) makeCalls() {
+	p := b.p
 	for i := range b.insts {
 		in := &b.insts[i]
 		c := call{fn: in.fn, past: in.past, dst: b.entry(in.dst), x: b.entry(in.args[0]), y: b.entry(in.args[1]),
@@ -524,12 +549,6 @@ func (b *builder) finish() {
 			p.cost.seed += in.ns
 		}
 	}
-	for i := range p.streams {
-		if s := &p.streams[i]; s.spread == op.Full || s.spread == op.Strided {
-			p.cost.bytes += float32(s.size)
-		}
-	}
-	p.straight = p.even && len(p.once)+len(p.segment) == 0 && len(p.block) == 1
 }
 
 // owned reports whether x is in a register that it leaves after its last use.
