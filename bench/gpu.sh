@@ -81,6 +81,7 @@ bench)
 		./cuda.test -test.run '^$' -test.bench GPU -test.benchtime 100ms
 		./devicetest.test -test.run '^$' -test.bench 'CUDA/(oneshot|twenty)' -test.benchtime 300ms
 		./devicetest.test -test.run '^$' -test.bench CUDAResident -test.benchtime 1x -test.timeout 20m
+		./devicetest.test -test.run '^$' -test.bench CUDAArrays -test.benchtime 1x -test.timeout 20m
 	fi
 	if by vulkan; then
 		export RAYO_TEST_GPU=vulkan

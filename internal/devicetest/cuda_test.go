@@ -112,6 +112,13 @@ func BenchmarkCUDAResident(b *testing.B) {
 	printGoals(cudaGoals, onTheDevice(b, dev))
 }
 
+// BenchmarkCUDAArrays measures sorts, scatters and factorisations beside PyTorch.
+func BenchmarkCUDAArrays(b *testing.B) {
+	dev := openCUDA(b)
+	defer dev.Close()
+	onArrays(b, dev)
+}
+
 // BenchmarkCUDALengths measures operations on rows and arrays of any lengths.
 func BenchmarkCUDALengths(b *testing.B) {
 	dev := openCUDA(b)

@@ -289,6 +289,20 @@ type measured struct {
 	seconds, bytes, flops, peers float64
 }
 
+// timeCell measures a cell, beside the peer if there is one.
+func timeCell(b *testing.B, dev *device.Device, peer *peer, c *cell, rnd *rand.Rand) measured {
+	theirs := 0.0
+	if peer != nil && c.peer != "" {
+		var err error
+		if theirs, err = peer.time(c); err != nil {
+			b.Logf("peer: %v", err)
+		}
+	}
+	seconds := secondsOf(b, dev, c, rnd)
+	report(b, seconds, c.bytes, c.flops, theirs)
+	return measured{c.name, seconds, c.bytes, c.flops, theirs / 1e6}
+}
+
 // onTheDevice measures operations over arrays that stay on a GPU, each beside PyTorch
 // where RAYO_PEER says how to start that. Run it once: each time is the median of
 // thirty.
@@ -299,18 +313,7 @@ func onTheDevice(b *testing.B, dev *device.Device) (all []measured) {
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, c := range cells() {
-		b.Run(c.name, func(b *testing.B) {
-			theirs := 0.0
-			if peer != nil && c.peer != "" {
-				var err error
-				if theirs, err = peer.time(&c); err != nil {
-					b.Logf("peer: %v", err)
-				}
-			}
-			seconds := secondsOf(b, dev, &c, rnd)
-			report(b, seconds, c.bytes, c.flops, theirs)
-			all = append(all, measured{c.name, seconds, c.bytes, c.flops, theirs / 1e6})
-		})
+		b.Run(c.name, func(b *testing.B) { all = append(all, timeCell(b, dev, peer, &c, rnd)) })
 	}
 	for _, w := range []weights{{op.Q4_K, 65536, 8192}, {op.Q6_K, 32768, 8192}, {op.Q8_0, 32768, 8192}, {op.Q4_0, 65536, 8192}, {op.Q5_K, 65536, 8192}} {
 		for _, m := range []int{1, 4, 512} {

@@ -26,13 +26,14 @@ func TestFactors(t *testing.T) {
 			few.Data[i] = float64(rnd.IntN(3) - 1)
 		}
 		for _, x := range []*op.Array{x, few} {
-			for _, o := range []*op.Operation{op.LU, op.QR} {
+			for _, o := range []*op.Operation{op.LU, op.QR, op.SVD} {
 				one(o, op.Attrs{}, x)
 			}
 		}
 		n := s[1]
 		square, right := normal(rnd, s[0], n, n), normal(rnd, s[0], n, s[2])
 		one(op.Solve, op.Attrs{}, square, right)
+		one(op.Eigh, op.Attrs{}, square)
 		for i := range square.Data {
 			square.Data[i] /= float64(n)
 			if i/n%n == i%n {

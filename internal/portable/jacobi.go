@@ -1,0 +1,328 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"github.com/rayo-go/rayo/kernel"
+	"github.com/rayo-go/rayo/op"
+)
+
+func init() {
+	register(&family{plan: planEigh, variants: jacobiSchedules.names()}, op.Eigh)
+	register(&family{plan: planSVD, variants: jacobiSchedules.names()}, op.SVD)
+}
+
+// Eigenvalues and singular values are found by rotations of two rows and two columns at a
+// time that make the two elements beside the diagonal zero, of half as many pairs at once
+// as there are rows (Jacobi's method, and Kogbetliantz's for matrices that are not
+// symmetric, which are R of a QR factorisation). Each pair has its turn in a sweep.
+
+var jacobiSchedules = table[factorOf, factorSchedule]{
+	{"order16", func(m factorOf, _ *Target) bool { return m.Order <= 16 }, factorSchedule{Order: 16, Lanes: 64}},
+	{"order32", func(m factorOf, _ *Target) bool { return m.Order <= 32 }, factorSchedule{Order: 32, Lanes: 128}},
+	{"order48", func(m factorOf, _ *Target) bool { return m.Order <= 48 }, factorSchedule{Order: 48, Lanes: 256}},
+	{"order60", func(m factorOf, _ *Target) bool { return m.Order <= 60 }, factorSchedule{Order: 60, Lanes: 256}},
+}
+
+const (
+	jacobiSweeps = 40
+	// jacobiSmall is the size of an element beside the diagonal that counts as zero, of
+	// matrices whose greatest element is about 1: a residual of n·2⁻²², where 30·n·2⁻²⁴ are
+	// allowed.
+	jacobiSmall = 0x1p-22
+)
+
+type jacobiSpec struct {
+	factorSchedule
+	Symmetric bool // one matrix of vectors, and values that rise
+	Trans     bool // the matrix is the transpose of what is decomposed
+}
+
+// jacobi is a matrix that is made diagonal: left·A·rightᵀ.
+type jacobi struct {
+	*dense
+	s           jacobiSpec
+	n           kernel.U32
+	half        kernel.U32 // pairs at a time
+	a           sharedMatrix
+	left, right sharedMatrix // the same for symmetric matrices
+	turn        [4]kernel.Array[kernel.F32]
+	first       kernel.Array[kernel.U32]
+	second      kernel.Array[kernel.U32]
+	flag        kernel.Array[kernel.U32]
+}
+
+func newJacobi(d *dense, s jacobiSpec) *jacobi {
+	pairs := s.Order / 2
+	j := &jacobi{dense: d, s: s, n: d.rows, half: d.rows.Add(kernel.U(1)).Shr(kernel.U(1)), a: d.block("rotated", s.Order, s.Order), left: d.block("left", s.Order, s.Order)}
+	j.right = j.left
+	if !s.Symmetric {
+		j.right = d.block("right", s.Order, s.Order)
+	}
+	for i, name := range []string{"left_cos", "left_sin", "right_cos", "right_sin"} {
+		j.turn[i] = kernel.Shared[kernel.F32](d.b, name, pairs)
+	}
+	j.first, j.second = kernel.Shared[kernel.U32](d.b, "first", pairs), kernel.Shared[kernel.U32](d.b, "second", pairs)
+	j.flag = kernel.Shared[kernel.U32](d.b, "flag", s.Order)
+	return j
+}
+
+// pair returns the rows of pair t of a round: of an even number of places the last stays
+// and the others move on by one each round. The second is n or more where a row rests.
+func (j *jacobi) pair(t, round kernel.U32) (p, q kernel.U32) {
+	moving := j.half.Add(j.half).Sub(kernel.U(1))
+	wrap := func(i kernel.U32) kernel.U32 { return kernel.Select(i.Ge(moving), i.Sub(moving), i) }
+	x, y := wrap(round.Add(t)), wrap(round.Add(moving).Sub(t))
+	x = kernel.Select(t.Eq(kernel.U(0)), moving, x)
+	return x.Min(y), x.Max(y)
+}
+
+// rotation is what makes [w x; y z] diagonal: the rows become c·p - s·q and s·p + c·q, of
+// the left and of the columns of the right.
+func rotation(w, x, y, z kernel.F32) (cl, sl, cr, sr kernel.F32) {
+	one, zero := kernel.F(1), kernel.F(0)
+	// A rotation that makes it symmetric, by an angle of at most a right one.
+	c, s := w.Add(z), y.Sub(x)
+	length := c.Mul(c).Add(s.Mul(s)).Sqrt()
+	none := length.Lt(kernel.F(0x1p-60))
+	sign := kernel.Select(c.Lt(zero), one.Neg(), one)
+	c = kernel.Select(none, one, c.Mul(sign).Div(length))
+	s = kernel.Select(none, zero, s.Mul(sign).Div(length))
+	first, last := c.Mul(w).Add(s.Mul(y)), c.Mul(z).Sub(s.Mul(x))
+	off := c.Mul(x).Add(s.Mul(z))
+	theta := last.Sub(first).Div(off.Add(off))
+	t := one.CopySign(theta).Div(theta.Abs().Add(theta.Mul(theta).Add(one).Sqrt()))
+	t = kernel.Select(off.Abs().Lt(kernel.F(0x1p-60)), zero, t)
+	cr = one.Div(t.Mul(t).Add(one).Sqrt())
+	sr = t.Mul(cr)
+	return cr.Mul(c).Add(sr.Mul(s)), sr.Mul(c).Sub(cr.Mul(s)), cr, sr
+}
+
+// rotate finds the rotations of a round and reports whether there are any of the lane's.
+func (j *jacobi) rotate(round kernel.U32, changed kernel.Var[kernel.U32]) {
+	b := j.b
+	j.line(kernel.U(0), j.half, func(t kernel.U32) {
+		p, q := j.pair(t, round)
+		turn := kernel.NewVars(b, "turn", 4, kernel.F(0))
+		turn[0].Set(kernel.F(1))
+		turn[2].Set(kernel.F(1))
+		b.If(q.Lt(j.n), func() {
+			x, y := j.a.at(p, q), j.a.at(q, p)
+			if j.s.Symmetric {
+				y = x // rounding has made them differ
+			}
+			b.If(x.Abs().Max(y.Abs()).Gt(kernel.F(jacobiSmall)), func() {
+				cl, sl, cr, sr := rotation(j.a.at(p, p), x, y, j.a.at(q, q))
+				if j.s.Symmetric {
+					cl, sl = cr, sr
+				}
+				for i, v := range []kernel.F32{cl, sl, cr, sr} {
+					turn[i].Set(v)
+				}
+				changed.Set(kernel.U(1))
+			})
+		})
+		for i := range turn {
+			j.turn[i].Set(t, turn[i].Get())
+		}
+		j.first.Set(t, p)
+		j.second.Set(t, q)
+	})
+}
+
+// apply turns the pairs of rows of the matrices that at and set reach: of the left or of the right.
+func (j *jacobi) apply(side int, at func(row, i kernel.U32) []kernel.F32, set func(row, i kernel.U32, v []kernel.F32)) {
+	j.each(kernel.U(0), j.half, kernel.U(0), j.n, func(t, i kernel.U32) {
+		p, q := j.first.At(t), j.second.At(t)
+		s := j.turn[2*side+1].At(t)
+		j.b.If(q.Lt(j.n).And(s.Ne(kernel.F(0))), func() {
+			c := j.turn[2*side].At(t)
+			x, y := at(p, i), at(q, i)
+			u, v := make([]kernel.F32, len(x)), make([]kernel.F32, len(x))
+			for k := range x {
+				u[k] = c.Mul(x[k]).Sub(s.Mul(y[k]))
+				v[k] = s.Mul(x[k]).Add(c.Mul(y[k]))
+			}
+			set(p, i, u)
+			set(q, i, v)
+		})
+	})
+}
+
+// round makes rotations and applies them.
+func (j *jacobi) round(round kernel.U32, changed kernel.Var[kernel.U32]) {
+	b := j.b
+	b.Barrier()
+	j.rotate(round, changed)
+	b.Barrier()
+	j.apply(0, func(row, i kernel.U32) []kernel.F32 { return []kernel.F32{j.a.at(row, i), j.left.at(row, i)} },
+		func(row, i kernel.U32, v []kernel.F32) {
+			j.a.set(row, i, v[0])
+			j.left.set(row, i, v[1])
+		})
+	b.Barrier()
+	j.apply(1, func(col, i kernel.U32) []kernel.F32 {
+		x := []kernel.F32{j.a.at(i, col)}
+		if !j.s.Symmetric {
+			x = append(x, j.right.at(col, i))
+		}
+		return x
+	}, func(col, i kernel.U32, v []kernel.F32) {
+		j.a.set(i, col, v[0])
+		if !j.s.Symmetric {
+			j.right.set(col, i, v[1])
+		}
+	})
+}
+
+// diagonalise turns until nothing is left to turn.
+func (j *jacobi) diagonalise() {
+	b := j.b
+	for _, m := range []sharedMatrix{j.left, j.right}[:1+(1-integer(j.s.Symmetric))] {
+		j.each(kernel.U(0), j.n, kernel.U(0), j.n, func(i, k kernel.U32) {
+			m.set(i, k, kernel.Select(i.Eq(k), kernel.F(1), kernel.F(0)))
+		})
+	}
+	b.For(kernel.U(0), kernel.U(jacobiSweeps), func(kernel.U32) {
+		j.t.again()
+		changed := kernel.NewVar(b, "changed", kernel.U(0))
+		b.For(kernel.U(0), j.half.Add(j.half).Sub(kernel.U(1)), func(round kernel.U32) { j.round(round, changed) })
+		any := j.t.max(changed.Get())
+		b.If(b.LocalX().Eq(kernel.U(0)), func() { j.flag.Set(kernel.U(0), any) })
+		b.Barrier()
+		more := j.flag.Uniform(kernel.U(0))
+		b.Barrier()
+		b.If(more.Eq(kernel.U(0)), b.Break)
+	})
+	b.Barrier()
+}
+
+func integer(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// ranks writes to flag the place of each value in order.
+func (j *jacobi) ranks(finite kernel.Bool, value func(i kernel.U32) kernel.F32) {
+	b := j.b
+	j.line(kernel.U(0), j.n, func(i kernel.U32) {
+		mine, before := value(i), kernel.NewVar(b, "before", kernel.U(0))
+		b.For(kernel.U(0), j.n, func(k kernel.U32) {
+			other := value(k)
+			before.Set(before.Get().Add(other.Lt(mine).Or(other.Eq(mine).And(k.Lt(i))).U32()))
+		})
+		j.flag.Set(i, kernel.Select(finite, before.Get(), i)) // NaN has no order
+	})
+	b.Barrier()
+}
+
+// jacobis finds eigenvalues and vectors, or, of R, singular values, the vectors of the left
+// and those of the right, by rows.
+var jacobis = newMaker("jacobi", func(b *kernel.Builder, p *factorParams, s jacobiSpec, _ *epilogue) {
+	j := newJacobi(newDense(b, p, s.factorSchedule), s)
+	n := j.n
+	x := kernel.Input[kernel.F32](b, "a")
+	values, vectors := kernel.Output[kernel.F32](b, "values"), kernel.Output[kernel.F32](b, "vectors")
+	load := func(_, _, at kernel.U32) kernel.F32 { return x.At(at) }
+	if s.Symmetric {
+		load = func(i, k, at kernel.U32) kernel.F32 { // of the lower triangle
+			return x.At(at.Sub(i.Mul(n).Add(k)).Add(i.Max(k).Mul(n)).Add(i.Min(k)))
+		}
+	}
+	back, finite := j.load(j.a, n, n, false, load)
+	j.diagonalise()
+	value := func(i kernel.U32) kernel.F32 { return j.a.at(i, i) }
+	key := value
+	if !s.Symmetric {
+		key = func(i kernel.U32) kernel.F32 { return value(i).Abs().Neg() }
+	}
+	j.ranks(finite, key)
+	or := func(v kernel.F32) kernel.F32 { return kernel.Select(finite, v, nan()) }
+	b.If(j.is, func() {
+		j.line(kernel.U(0), n, func(i kernel.U32) {
+			v := value(i)
+			if !s.Symmetric {
+				v = v.Abs()
+			}
+			values.Set(j.matrix.Mul(n).Add(j.flag.At(i)), or(v.Mul(back)))
+		})
+	})
+	first := j.matrix.Mul(n).Mul(n)
+	byColumn := func(i, k kernel.U32) kernel.U32 { return first.Add(k.Mul(n)).Add(j.flag.At(i)) }
+	byRow := func(i, k kernel.U32) kernel.U32 { return first.Add(j.flag.At(i).Mul(n)).Add(k) }
+	j.write(n, n, func(i, k, _ kernel.U32) { vectors.Set(byColumn(i, k), or(j.left.at(i, k))) })
+	if s.Symmetric {
+		return
+	}
+	right, place := kernel.Output[kernel.F32](b, "right_vectors"), byRow
+	if s.Trans {
+		place = byColumn
+	}
+	j.write(n, n, func(i, k, _ kernel.U32) {
+		v := j.right.at(i, k)
+		right.Set(place(i, k), or(kernel.Select(value(i).Lt(kernel.F(0)), v.Neg(), v)))
+	})
+})
+
+func planEigh(q *request) (*Plan, error) {
+	batch, n, _ := matricesIn(q.In[0].Shape)
+	w, name, err := chooseFactor(jacobiSchedules, q, n)
+	if err != nil {
+		return nil, err
+	}
+	var p planner
+	params := factorParams{Batch: uint32(batch), Rows: uint32(n), Cols: uint32(n), Parts: 1}
+	p.stage(jacobis.of(jacobiSpec{factorSchedule: w, Symmetric: true}, nil), kernel.GridOf(batch), params, append(q.inputs(), q.outputs()...)...)
+	return p.done(name)
+}
+
+// smallProducts multiplies matrices of rows·inner and inner·inner, an element of the result,
+// or of its transpose, a lane.
+var smallProducts = newMaker("small_product", func(b *kernel.Builder, p *factorParams, trans bool, _ *epilogue) {
+	b.LocalSize(radixLanes, 1, 1)
+	x, y, out := kernel.Input[kernel.F32](b, "x"), kernel.Input[kernel.F32](b, "y"), kernel.Output[kernel.F32](b, "out")
+	rows, k := b.U32(&p.Rows), b.U32(&p.Cols)
+	e, each := b.Index(), rows.Mul(k)
+	b.If(e.Lt(b.U32(&p.Batch).Mul(each)), func() {
+		matrix := e.Div(each)
+		i, j := e.Mod(each).Div(k), e.Mod(k)
+		sum := kernel.NewVar(b, "sum", kernel.F(0))
+		b.For(kernel.U(0), k, func(l kernel.U32) {
+			sum.Set(x.At(matrix.Mul(each).Add(i.Mul(k)).Add(l)).MulAdd(y.At(matrix.Mul(k).Add(l).Mul(k).Add(j)), sum.Get()))
+		})
+		to := e
+		if trans {
+			to = matrix.Mul(each).Add(j.Mul(rows)).Add(i)
+		}
+		out.Set(to, sum.Get())
+	})
+})
+
+// planSVD decomposes A, or Aᵀ if that has more rows, as Q·R, and R as U·diag(s)·Vᵀ.
+func planSVD(q *request) (*Plan, error) {
+	batch, m, n := matricesIn(q.In[0].Shape)
+	k, long, trans := min(m, n), max(m, n), m < n
+	w, name, err := chooseFactor(jacobiSchedules, q, k)
+	if err != nil {
+		return nil, err
+	}
+	alone := *q
+	alone.Variant = ""
+	factor, _, err := chooseFactor(factorSchedules, &alone, long)
+	if err != nil {
+		return nil, err
+	}
+	var p planner
+	x, out := q.inputs()[0], q.outputs()
+	u, s, vt := out[0], out[1], out[2]
+	if trans {
+		u, vt = vt, u
+	}
+	qs, rs, left := p.scratch(batch*long*k), p.scratch(batch*k*k), p.scratch(batch*k*k)
+	p.stage(qrs.of(qrSpec{factor, trans}, nil), kernel.GridOf(batch), factorParams{Batch: uint32(batch), Rows: uint32(m), Cols: uint32(n), Parts: 1}, x, qs, rs)
+	p.stage(jacobis.of(jacobiSpec{factorSchedule: w, Trans: trans}, nil), kernel.GridOf(batch), factorParams{Batch: uint32(batch), Rows: uint32(k), Cols: uint32(k), Parts: 1}, rs, s, left, vt)
+	p.stage(smallProducts.of(trans, nil), kernel.GridFor(batch*long*k, radixLanes), factorParams{Batch: uint32(batch), Rows: uint32(long), Cols: uint32(k)}, qs, left, u)
+	return p.done(name)
+}
