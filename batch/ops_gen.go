@@ -666,8 +666,8 @@ func (r *Batch) Where(c, y, z Value) Value {
 // Cast records x in another element type: x.
 //
 // Shapes: any; gives the shape of x. To a float: rounded to nearest even. Float to
-// integer: truncated and saturated, NaN gives 0. To bool: x != 0, which holds for
-// NaN.
+// integer: truncated and saturated, NaN gives 0. Integer to u8 or i8: the low 8 bits.
+// To bool: x != 0, which holds for NaN.
 //
 // # Accuracy
 //

@@ -22,7 +22,10 @@ func buffers(t *testing.T, open Open) {
 		roundTrip[uint32](t, dev, n)
 		roundTrip[op.Float16](t, dev, n)
 		roundTrip[op.BFloat16](t, dev, n)
+		roundTrip[uint8](t, dev, n)
+		roundTrip[int8](t, dev, n)
 	}
+	storesBytes(t, dev)
 
 	for _, d := range []op.DType{op.F32, op.F16} {
 		scatterInPlace(t, dev, d)

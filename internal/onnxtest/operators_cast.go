@@ -15,16 +15,24 @@ func (r *recorder) cast(to Type) []batch.Value {
 	if to.DType() == op.InvalidType {
 		return r.refuse("to %v", to)
 	}
-	if to == Uint8 || to == Int8 {
-		return r.refuse("to %v, which wraps at 8 bits", to)
+	if stored := byteTypes[to]; stored != op.InvalidType {
+		return one(r.Cast(r.Cast(r.x(0), stored), to.DType()))
 	}
 	return one(r.Cast(r.x(0), to.DType()))
 }
 
-// bitcast moves bits between types of 32 bits. Whole numbers of 8 and 64 bits and truth values are held
-// in others than their own.
+// byteTypes are the types of rayo that store what is held as i32 here.
+var byteTypes = map[Type]op.DType{Uint8: op.U8, Int8: op.I8}
+
+// bitcast moves bits between types of 32 bits, or of 8, which are cast: what changes is only the number
+// that the highest bit stands for. Whole numbers of 8 and 64 bits and truth values are held in others
+// than their own.
 func bitcast(r *recorder) []batch.Value {
 	from, to := r.c.In[0].Type, Type(r.int("to", 0))
+	if types[from].size == 1 && byteTypes[to] != op.InvalidType {
+		r.like = op.Cast
+		return r.cast(to)
+	}
 	for _, t := range []Type{from, to} {
 		if op.Bitcast(t.DType()) == nil || t == Int8 || t == Uint8 || t == Int64 {
 			return r.refuse("%v to %v, which are not f32, i32 and u32", from, to)

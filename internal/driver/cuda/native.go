@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"errors"
+	"slices"
 	"sync"
 
 	cu "github.com/rayo-go/rayo/cuda"
@@ -82,6 +83,9 @@ func (noKernel) Unwrap() error { return op.ErrUnsupported }
 
 // native adds the launches that compute a request.
 func (e *preparer) native(r *request) error {
+	if hasBytes(&r.Request) {
+		return errNoKernel
+	}
 	p, err := ptxkernels.For(&r.Request, e.d.kernels)
 	if err != nil || len(p.Stages) == 0 {
 		return err
@@ -130,6 +134,16 @@ func (e *preparer) native(r *request) error {
 	e.direct = e.direct && direct
 	e.steps = append(e.steps, s)
 	return nil
+}
+
+// hasBytes reports whether an array of a request has elements of one byte, which native
+// kernels neither read nor write.
+func hasBytes(r *portable.Request) bool {
+	bytes := func(a portable.Array) bool { return a.Type.Storage() }
+	if slices.ContainsFunc(r.In, bytes) || slices.ContainsFunc(r.Out, bytes) {
+		return true
+	}
+	return r.Post != nil && slices.ContainsFunc(r.Post.In, func(o portable.Operand) bool { return o.Type.Storage() })
 }
 
 // nativeStep is the launches of a plan of native kernels.
