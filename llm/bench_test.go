@@ -16,12 +16,15 @@ import (
 // benchSizes are the sizes of a synthetic llama.
 type benchSizes struct {
 	layers, width, heads, kvHeads, ff, vocabulary int
+
+	experts, used int // each of width ff; 0 for none
 }
 
-// benchModels are small, and TinyLlama's sizes.
+// benchModels are small, TinyLlama's sizes, and one with experts.
 var benchModels = map[string]benchSizes{
-	"135M": {30, 576, 9, 3, 1536, 49152},
-	"1.1B": {22, 2048, 32, 4, 5632, 32000},
+	"135M":    {layers: 30, width: 576, heads: 9, kvHeads: 3, ff: 1536, vocabulary: 49152},
+	"1.1B":    {layers: 22, width: 2048, heads: 32, kvHeads: 4, ff: 5632, vocabulary: 32000},
+	"experts": {layers: 8, width: 1024, heads: 16, kvHeads: 4, ff: 512, vocabulary: 32000, experts: 32, used: 4},
 }
 
 // writeLlama writes a llama of random weights with matrices of a type.
@@ -37,7 +40,11 @@ func writeLlama(tb testing.TB, path string, z benchSizes, typ block.Format) {
 		key string
 		n   int
 	}{{"block_count", z.layers}, {"embedding_length", z.width}, {"context_length", 8192}, {"feed_forward_length", z.ff},
-		{"attention.head_count", z.heads}, {"attention.head_count_kv", z.kvHeads}, {"rope.dimension_count", z.width / z.heads}} {
+		{"attention.head_count", z.heads}, {"attention.head_count_kv", z.kvHeads}, {"rope.dimension_count", z.width / z.heads},
+		{"expert_count", z.experts}, {"expert_used_count", z.used}} {
+		if kv.n == 0 {
+			continue
+		}
 		set("llama."+kv.key, gguf.NewValue(uint32(kv.n)))
 	}
 	set("llama.attention.layer_norm_rms_epsilon", gguf.NewValue(float32(1e-5)))
@@ -56,6 +63,13 @@ func writeLlama(tb testing.TB, path string, z benchSizes, typ block.Format) {
 		add(p+"attn_v.weight", typ, w, kv)
 		add(p+"attn_output.weight", typ, w, w)
 		add(p+"ffn_norm.weight", block.F32, w)
+		if n := int64(z.experts); n > 0 {
+			add(p+"ffn_gate_inp.weight", block.F32, w, n)
+			add(p+"ffn_gate_exps.weight", typ, w, ff, n)
+			add(p+"ffn_up_exps.weight", typ, w, ff, n)
+			add(p+"ffn_down_exps.weight", typ, ff, w, n)
+			continue
+		}
 		add(p+"ffn_gate.weight", typ, w, ff)
 		add(p+"ffn_up.weight", typ, w, ff)
 		add(p+"ffn_down.weight", typ, ff, w)
