@@ -2,11 +2,10 @@
 # packages.sh SET prints the import paths of a set of packages of the root
 # module. The sets are found by looking, so that a new package joins by itself.
 #
-#   concurrent  packages that use package sync or import one that does, without those whose
-#               tests run long on one goroutine: internal/portable, internal/ptxgen,
-#               internal/ptxkernels, wgsl, and ptx with its emulator and samples.
-#               simd is assembly, which the race detector cannot see: the drivers' tests run it
-#               on several goroutines
+#   concurrent  what uses package sync or stands on a package that does, but for
+#               what one goroutine does at length: internal/portable and internal/ptxgen,
+#               whose tests keep an interpreter busy, wgsl, ptx, its emulator and its kernels,
+#               and simd, which is assembly: the drivers' tests run it on several goroutines
 #   native      the kernels of processors, the devices that run them, and what
 #               records work: what the instruction set has a say in, which it has not
 #               in the emulator of GPUs
@@ -28,14 +27,14 @@ concurrent)
 		} }' | grep -v "^$module/\(cmd/\|examples/\|internal/portable$\|internal/ptxgen$\|wgsl$\|ptx$\|ptx/emu$\|internal/ptxkernels$\|ptx/samples$\|simd$\|simd/linalg$\)" || true
 	;;
 native)
-	go list ./simd/... ./device/... ./batch/... ./internal/engine/... ./internal/driver/... ./internal/workers/... ./internal/memory/... ./internal/onnxtest ./internal/devicetest | grep -v "/cuda/emulated$"
+	go list ./simd/... ./device/... ./batch/... ./internal/engine/... ./internal/driver/... ./internal/workers/... ./internal/memory/... ./internal/onnxtest | grep -v "/cuda/emulated$"
 	;;
 kernels)
-	go list ./kernel/... ./internal/portable ./wgsl/... ./gguf/... ./internal/interp/... ./internal/ir/...
+	go list ./kernel/... ./wgsl/... ./gguf/... ./internal/interp/... ./internal/ir/...
 	;;
 portable)
 	GOOS=js GOARCH=wasm go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... |
-		grep -v "^$module/\(cmd/\|examples/\|docs$\|cuda$\|ptx$\|ptx/\|internal/driver/cuda/\|internal/ptxgen$\|internal/ptxkernels$\|internal/gen$\|internal/genfile$\|internal/archtest$\|internal/webgpu/wgpunative$\|kernel/internal/gen$\|internal/portable$\)" || true
+		grep -v "^$module/\(cmd/\|examples/\|docs$\|cuda$\|ptx$\|ptx/\|internal/driver/cuda/\|internal/ptxgen$\|internal/gen$\|internal/genfile$\|internal/archtest$\|internal/webgpu/wgpunative$\|kernel/internal/gen$\|internal/portable$\)" || true
 	;;
 *)
 	echo "packages.sh: no set is called $1" >&2

@@ -5,7 +5,7 @@
 // From the call down: a [driver.Program] is prepared as a list of steps
 // (prepare.go): the launches of the portable library for an operation, with its
 // epilogue, or for an elementwise program, and in their place native kernels of
-// package ptxkernels where there are any (native.go); a user's kernel, whose indices are
+// package kernels where there are any (native.go); a user's kernel, whose indices are
 // checked; and what has no kernel, computed on the host by its reference. Kernels
 // are compiled once for each text (code.go). A submission takes its turn
 // ([driver.FIFOLock]), puts copies and launches into the stream, and waits outside
