@@ -2,8 +2,8 @@ package batch
 
 import "github.com/rayo-go/rayo/op"
 
-// AttentionInputs are the operands of [Batch.AttentionWith] besides queries, keys and
-// values. The zero Value stands for an absent one.
+// AttentionInputs are the operands of [Batch.AttentionWith] in addition to queries, keys and
+// values. The zero Value means that an operand is absent.
 type AttentionInputs struct {
 	// Lengths, of i32, is how many of the keys there are: one for all, or [b].
 	Lengths Value

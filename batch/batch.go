@@ -145,8 +145,8 @@ func caller() string {
 	}
 }
 
-// unusable reports whether nothing more can be recorded: after a mistake, or in
-// a batch that New did not make for a device of Open.
+// unusable reports whether nothing more can be recorded: after a mistake, or in a batch that New
+// did not make for a device from Open.
 func (b *Batch) unusable() bool {
 	if b.err == nil && b.eng == nil {
 		b.fail(fmt.Errorf("the batch was not made by New with an open device: %w", device.ErrNoDevice))
@@ -323,8 +323,8 @@ func (b *Batch) Const(v float32, shape ...int) Value {
 // one is a scalar that spreads.
 const maxConst = 1 << 20
 
-// Use records an operand that lives on the device, as it is at this place in
-// the recording: before the stores that follow, after those that precede.
+// Use records an operand that is a buffer on the device. Its contents are those at this point of
+// the recording: after the stores recorded before, and before later ones.
 func (b *Batch) Use(buf *device.Buffer) Value {
 	if b.unusable() {
 		return Value{}
@@ -399,9 +399,8 @@ func (b *Batch) Keep(v Value) {
 	b.kept = append(b.kept, v.id)
 }
 
-// Get records that v goes straight into dst when the batch runs. dst must have
-// as many elements as v, and share no memory with that of another Get
-// ([device.ErrOverlap]).
+// Get records that v is written directly into dst when the batch runs. dst must have as many
+// elements as v, and must not overlap the dst of another Get ([device.ErrOverlap]).
 func (b *Batch) Get(v Value, dst []float32) { GetInto(b, v, dst) }
 
 // GetInto is [Batch.Get] for any element type.

@@ -11,10 +11,10 @@ import (
 	"github.com/rayo-go/rayo/internal/memory"
 )
 
-// Execute runs the recording in one submission and waits. Every value that
-// nothing consumes comes back, and those of Keep and Get; naming outs instead
-// brings back only them, Keep's and Get's, and what nothing of that needs is
-// not computed. Read returns the results.
+// Execute runs the recording in one submission and waits. Its outputs are the values that no other
+// operation uses, and the values of Keep and Get. If outs are given, the outputs are outs and the
+// values of Keep and Get, and values that these do not need are not computed. Read returns the
+// outputs.
 //
 // A batch is executed once; Reset it to record again.
 //
@@ -33,8 +33,8 @@ func (b *Batch) Execute(ctx context.Context, outs ...Value) error {
 	return nil
 }
 
-// ExecuteAsync is Execute without waiting. The slices of the batch belong to
-// it until the Pending is done, and so does the batch itself: Read waits.
+// ExecuteAsync is Execute without waiting. Do not use the slices of the batch, or the batch itself,
+// until the Pending is done; Read waits for it.
 func (b *Batch) ExecuteAsync(ctx context.Context, outs ...Value) *Pending {
 	p, dst, err := b.prepare(ctx, outs)
 	if err != nil {
@@ -75,7 +75,7 @@ var errNothing = driver.Completed(fmt.Errorf("the Pending belongs to no executio
 // what names the batch in errors.
 func (b *Batch) what() string { return fmt.Sprintf("batch of %d nodes on %v", len(b.g.Nodes), b.dev) }
 
-// explain says what failed. The errors of contexts stay what they are.
+// explain adds the failed call to an error. It returns errors of contexts unchanged.
 func explain(err error, what string) error {
 	if err == nil || what == "" || err == context.Canceled || err == context.DeadlineExceeded {
 		return err
@@ -119,8 +119,8 @@ func (b *Batch) prepare(ctx context.Context, outs []Value) (*engine.Plan, [][]by
 	return p, dst, nil
 }
 
-// outputs lists the outputs: named or not consumed, then kept, then those with
-// a destination of their own, which stand last.
+// outputs lists the outputs: named or not consumed, then kept, then outputs with a destination,
+// which are last.
 func (b *Batch) outputs(outs []Value) error {
 	places := make([][]byte, len(b.gets))
 	for i := range b.gets {
@@ -202,7 +202,7 @@ func (b *Batch) Read(ctx context.Context, v Value) ([]float32, error) {
 // ReadAs is [Batch.Read] for any element type.
 func ReadAs[T Number](ctx context.Context, b *Batch, v Value) ([]T, error) {
 	if b.err != nil && (!b.ran || v.b == nil) {
-		return nil, b.err // v may be what came of the mistake
+		return nil, b.err // v may be invalid because of the mistake
 	}
 	if !b.own(v) {
 		return nil, b.foreign(v)

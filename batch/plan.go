@@ -37,7 +37,7 @@ type planOut struct {
 	dst   []byte // of a recorded Get
 }
 
-// planRun is what one run binds.
+// planRun has the bindings of one run.
 type planRun struct {
 	refs []engine.Ref
 	outs [][]byte
@@ -45,9 +45,8 @@ type planRun struct {
 	spare [][]byte
 }
 
-// Compile makes a plan of the recording, which holds memory of the device for
-// temporaries until it is closed. The outputs are those of Execute. The slices of Upload and Get, if a run binds no others, and the buffers of
-// Use and Store are used by every run.
+// Compile makes a plan of the recording, which holds device memory for temporaries until it is closed. The outputs are the same as for
+// Execute. Every run uses the slices of Upload and Get, unless it binds others, and the buffers of Use and Store.
 func (b *Batch) Compile(ctx context.Context, outs ...Value) (*Plan, error) {
 	if b.unusable() {
 		return nil, b.err
@@ -77,11 +76,10 @@ func (b *Batch) Compile(ctx context.Context, outs ...Value) (*Plan, error) {
 	return k, nil
 }
 
-// Close waits for the runs under way, those of RunAsync too, and frees what
-// the device holds for the plan. Runs that come later return
-// [device.ErrClosed]. Close may be called more than once and from any
-// goroutine; a plan that is dropped without it is closed by the garbage
-// collector, and all plans are when their device is.
+// Close waits for running runs, including those of RunAsync, and frees the plan's device memory.
+// Later runs return [device.ErrClosed]. Close may be called more than once and from any goroutine;
+// a plan that is dropped without it is closed by the garbage collector, and all plans are when
+// their device is.
 func (p *Plan) Close() error {
 	if p.p == nil {
 		return errNoPlan

@@ -2,14 +2,13 @@ package batch
 
 import "github.com/rayo-go/rayo/op"
 
-// RopeInputs are the operands of [Batch.RopeWith] besides the elements. The zero Value
-// stands for an absent one.
+// RopeInputs are the operands of [Batch.RopeWith] in addition to the elements. The zero Value means
+// that an operand is absent.
 type RopeInputs struct {
-	// Positions, of i32, is [t]: where each row stands.
+	// Positions, of i32, is [t]: the position of each row.
 	Positions Value
-	// Frequencies, of f32, is [d/2]: the angle between one position and the next for each
-	// pair, in place of the powers of Theta. Models whose context was extended have such
-	// frequencies.
+	// Frequencies, of f32, is [d/2]: the angle between one position and the next for each pair, in
+	// place of the powers of Theta. Models with an extended context use such frequencies.
 	Frequencies Value
 }
 

@@ -2,7 +2,7 @@ package batch
 
 import "github.com/rayo-go/rayo/op"
 
-// scan records a scan of rows: of those that axes are, from either end.
+// scan records a scan along the given axes, from either end.
 func (b *Batch) scan(o *op.Operation, opts []op.ScanOpts, x Value) Value {
 	if len(opts) == 0 || b.err != nil {
 		return b.apply(o, op.Attrs{}, x)
@@ -35,8 +35,8 @@ func (b *Batch) scan(o *op.Operation, opts []op.ScanOpts, x Value) Value {
 	return back(y)
 }
 
-// later returns rows with each element one place later, the last one left out, and in
-// the first place what the scan gives for no elements.
+// later returns rows shifted by one element: the last element is dropped, and the first becomes the
+// scan's result for no elements.
 func (b *Batch) later(o *op.Operation, x Value) Value {
 	shape := x.Shape()
 	last := len(shape) - 1
@@ -52,12 +52,12 @@ func (b *Batch) later(o *op.Operation, x Value) Value {
 	return b.Slice(b.Pad(x, last, 1, 0, first), last, 0, shape[last], 1)
 }
 
-// Std records the standard deviation, the square root of [Batch.Var]: of all elements,
-// or along axes. DDof of 1 gives the estimate for what the elements were drawn from:
+// Std records the standard deviation, the square root of [Batch.Var]: of all elements, or along
+// axes. A DDof of 1 gives the sample standard deviation:
 //
 //	spread := b.Std(x, op.VarOpts{DDof: 1, Along: op.Axes(0).KeepDims()})
 //
-// NaN comes of a NaN, and where there are no more elements than DDof.
+// The result is NaN if an element is NaN, or if there are at most DDof elements.
 //
 // Other types than floating ones are [op.ErrUnsupported], axes that x lacks are
 // [op.ErrShape], which Execute or Compile returns. The error is half that of the

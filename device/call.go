@@ -218,7 +218,7 @@ func checkReduce(o *op.Operation, a *op.Attrs, x, y []float32) error {
 	if len(x) > 0 {
 		return nil
 	}
-	// Some reductions of nothing are defined, some are not.
+	// Some reductions of empty arrays are defined, and some are not.
 	_, arity := o.Arity()
 	own := *a // the caller's stays on its stack
 	_, err := o.Shapes(&own, []op.Shape{{0}, {0}}[:arity])
@@ -295,15 +295,15 @@ type request struct {
 	nin  int
 	out  [2]engine.Host
 	nout int
-	err  error // what the checks found
+	err  error // the result of the checks
 
-	overlap error // of results and operands, where nothing else is wrong
+	overlap error // of results and operands, if the checks found no other error
 
 	seen shapeCache // of o
 }
 
-// requests are those in reserve, by the number of their operation, so that each
-// finds what the rules said of earlier ones.
+// requests are the pooled requests, indexed by operation, so that each keeps the shape cache of
+// earlier calls of its operation.
 var requests = make([]sync.Pool, len(op.Catalogue()))
 
 // newRequest returns a request without operands.
@@ -348,8 +348,8 @@ func (r *request) optional(x []float32) {
 	r.floats(x, len(x))
 }
 
-// result adds a result, whose shape may follow from the rules, and checks that
-// it shares no memory with an operand, but for dst == x where that is allowed.
+// result adds a result, whose shape may follow from the rules, and checks that it shares no memory
+// with an operand. dst == x is allowed for some operations.
 func (r *request) result(data []byte, t op.DType, s ...int) {
 	r.out[r.nout].Set(data, t, s)
 	r.nout++
@@ -362,7 +362,7 @@ func (r *request) result(data []byte, t op.DType, s ...int) {
 	}
 }
 
-// mistake returns what the checks found: an overlap only where the lengths are right.
+// mistake returns the error of the checks. It reports an overlap only if the lengths are right.
 func (r *request) mistake() error {
 	if r.err != nil {
 		return r.err
@@ -394,8 +394,7 @@ func (r *request) validate() error {
 			return err
 		}
 	}
-	// The types are what the methods' signatures say, but the activation is the
-	// caller's.
+	// The method signatures fix the types, but the caller chooses the activation.
 	if _, err := r.o.Types(&r.a, types); err != nil {
 		return err
 	}
@@ -454,7 +453,7 @@ func (d *Device) begin(ctx context.Context, r *request) *Pending {
 	}
 	o := r.o
 	p := d.pick(o, &r.a, r.in[:r.nin], r.out[:r.nout]).Start(ctx, o, &r.a, r.in[:r.nin], r.out[:r.nout])
-	in := append([]engine.Host(nil), r.in[:r.nin]...) // without what they hold
+	in := append([]engine.Host(nil), r.in[:r.nin]...) // without their contents
 	for i := range in {
 		in[i].Data = nil
 	}
@@ -479,7 +478,7 @@ func rows(o *op.Operation, a op.Attrs, dst []byte, t op.DType, x, y []float32, r
 	}
 	r.result(dst, t, len(dst)/4)
 	if cols == 0 {
-		r.rules() // some reductions of nothing are defined, some are not
+		r.rules() // some reductions of empty arrays are defined, and some are not
 	}
 	return r
 }

@@ -22,7 +22,7 @@ type Config struct {
 	NormEpsilon  float32
 	Causal       bool // tokens see only those before them
 
-	AttentionScale   float32 // of the scores; 0 stands for 1/sqrt(KeyLength)
+	AttentionScale   float32 // of the scores; 0 means 1/sqrt(KeyLength)
 	AttentionSoftcap float32 // 0 for none
 	LogitSoftcap     float32 // 0 for none
 	LogitScale       float32 // factor of logits, 0 for none

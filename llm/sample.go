@@ -22,7 +22,7 @@ type Sampling struct {
 	Mask func(generated []int32, logits []float32) error
 
 	// RepeatPenalty, of 1 or more, divides the logits above 0 of tokens that occur among the last
-	// ones, and multiplies the others; 0 stands for 1. FrequencyPenalty is
+	// ones, and multiplies the others; 0 means 1. FrequencyPenalty is
 	// subtracted as often as they occur, PresencePenalty once.
 	RepeatPenalty, FrequencyPenalty, PresencePenalty float32
 	// PenaltyLast is how many of the last tokens of the session penalties look at: 64

@@ -112,13 +112,12 @@ func casts(a *Attrs, in []DType) ([]DType, error) {
 	return []DType{to}, nil
 }
 
-// unsupported returns an ErrUnsupported that says what is.
+// unsupported returns an ErrUnsupported with a formatted reason.
 func unsupported(format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, ErrUnsupported)...)
 }
 
-// same takes one type, of which ok holds, for all operands that are present
-// and gives it.
+// same requires one type for all present operands, which ok must accept, and returns the type.
 func same(in []DType, ok func(DType) bool) ([]DType, error) {
 	t := in[0]
 	for _, d := range in {
@@ -176,8 +175,8 @@ var (
 		of{tol: Tolerance{ULP: 6, Abs: subnormal}, special: "NaN stays NaN; at -Inf NaN."})
 
 	Gelu = elementwise(1, "gelu", "x times the normal distribution function, by erf",
-		// Not (1+erf(x/sqrt 2))/2, which cancels for negative x, nor by erfc,
-		// whose value at -10 moves by 100 units when x/sqrt 2 is rounded.
+		// Not (1+erf(x/sqrt 2))/2, which cancels for negative x. Not with erfc either: at -10,
+		// rounding x/sqrt 2 changes its value by 100 units in the last place.
 		x.Mul(x.NormCDF()),
 		of{tol: Tolerance{ULP: 10, Abs: 1e-37}, special: "NaN stays NaN; at -Inf NaN."})
 
@@ -253,7 +252,8 @@ var (
 
 	Square = elementwise(1, "square", "x times x", x.Square(), of{types: numbers, special: "NaN stays NaN."})
 
-	// Two units, and what is left of them just below 1, where 1.0000001 is a little more than two units off.
+	// Two units in the last place, and a little more, because just below 1 the result 1.0000001 is slightly more than
+	// two units off.
 	Sin = elementwise(1, "sin", "the sine of x radians", x.Sin(), of{tol: ulp(2.5), special: "NaN at NaN and ±Inf; -0 stays -0."})
 	Cos = elementwise(1, "cos", "the cosine of x radians", x.Cos(), of{tol: ulp(2.5), special: "NaN at NaN and ±Inf."})
 	Erf = elementwise(1, "erf", "the Gauss error function", x.Erf(), of{tol: ulp(3), special: "NaN stays NaN; ±1 at ±Inf; -0 stays -0."})
@@ -286,8 +286,7 @@ var (
 	Axpy = elementwise(2, "axpy", "a·x + y", parameter(0).Fma(x, y),
 		of{tol: Tolerance{ULP: 1, Mag: 1}, mag: parameter(0).Mul(x).Abs(), // a device may round the product
 			params: []Param{{Name: "a", Doc: "the factor of x", Required: true}}, special: "IEEE 754; where a·x is beyond the range and a·x + y is not, the result is not defined."})
-	// Written so that it neither overflows between finite numbers nor misses
-	// x at 0 and y at 1.
+	// This form does not overflow between finite numbers, and gives exactly x at 0 and y at 1.
 	Lerp = elementwise(2, "lerp", "x + t·(y-x), exactly x at t = 0 and y at t = 1",
 		parameter(0).Fma(y, parameter(0).Neg().Fma(x, x)),
 		of{tol: Tolerance{ULP: 1, Mag: 2}, mag: parameter(0).Mul(x).Abs().Add(x.Abs()).Add(parameter(0).Mul(y).Abs()),
@@ -314,7 +313,7 @@ var (
 
 // LeakyReluOpts are the parameters of [LeakyRelu].
 type LeakyReluOpts struct {
-	Slope float32 // factor of negative x; 0 stands for 0.01
+	Slope float32 // factor of negative x; 0 means 0.01
 }
 
 // Attrs returns the parameters in the form that graphs carry.
@@ -322,7 +321,7 @@ func (o LeakyReluOpts) Attrs() Attrs { return Floats(written(o.Slope, LeakyRelu.
 
 // EluOpts are the parameters of [Elu].
 type EluOpts struct {
-	Alpha float32 // magnitude of the limit at -Inf; 0 stands for 1
+	Alpha float32 // magnitude of the limit at -Inf; 0 means 1
 }
 
 // Attrs returns the parameters in the form that graphs carry.
@@ -330,7 +329,7 @@ func (o EluOpts) Attrs() Attrs { return Floats(written(o.Alpha, Elu.params[0].De
 
 // CeluOpts are the parameters of [Celu].
 type CeluOpts struct {
-	Alpha float32 // magnitude of the limit at -Inf; 0 stands for 1
+	Alpha float32 // magnitude of the limit at -Inf; 0 means 1
 }
 
 // Attrs returns the parameters in the form that graphs carry.

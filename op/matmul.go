@@ -8,7 +8,7 @@ type MatMulOpts struct {
 	TransB    bool       // b is stored [n k], not [k n]
 	TF32      bool       // float32 elements of a and b may be rounded to 11 significant bits, for speed
 	Act       *Operation // elementwise operation of one operand applied to the result; nil for none
-	ActParams Attrs      // its parameters; the zero value stands for its defaults
+	ActParams Attrs      // its parameters; the zero value means its defaults
 }
 
 // Attrs returns the parameters in the form that graphs carry.
@@ -44,11 +44,11 @@ func integer(b bool) int {
 var (
 	// MatMul multiplies matrices, one pair or many. [MatMulOf] reads the sizes.
 	//
-	// TF32 is the type of NVIDIA's tensor cores for float32: its range, and 11
-	// significant bits of 24. With [MatMulOpts].TF32 an element of a or b may become
-	// one of the two such numbers next to it, infinity for one beyond 0x1.ff8p127, or
-	// for a signalling NaN of which they have no bit; sums stay float32. Devices that
-	// gain nothing by it ignore it.
+	// TF32 is the type of NVIDIA's tensor cores for float32: its range, and 11 significant bits of
+	// 24. With [MatMulOpts].TF32 a device may round an element of a or b to one of the two adjacent
+	// TF32 numbers. An element beyond 0x1.ff8p127 may become infinity, and so may a signalling NaN
+	// whose payload TF32 drops; sums stay float32. Devices that are not faster with TF32 ignore the
+	// option.
 	MatMul = add(&Operation{name: "matmul", class: Shaped, doc: "the product of two matrices, of many pairs, or of many with one",
 		formula: "act(Σ_k a[..., i, k] * b[..., k, j] + bias[j])", inputs: []string{"a", "b", "bias"}, arity: [2]int{2, 3},
 		shapes:  "a [... m k] and b [... k n] with the same leading extents, or b [k n] for all; bias [n]; gives [... m n]",
@@ -183,7 +183,7 @@ func tf32Slack(x, y float64) float64 {
 	const step, least, most = 0x1p-10 / epsilon, 0x1p-136 / epsilon, 0x1.ff8p127
 	x, y = math.Abs(x), math.Abs(y)
 	if math.IsInf(x, 0) || math.IsInf(y, 0) {
-		return 0 // nothing is rounded that counts
+		return 0 // no rounding that counts
 	}
 	if x > most || y > most {
 		return math.Inf(1)

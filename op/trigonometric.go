@@ -7,7 +7,7 @@ import "math"
 var (
 	Tan = elementwise(1, "tan", "the tangent of x radians", x.Sin().Div(x.Cos()),
 		of{formula: "sin(x) / cos(x)", tol: ulp(6), special: "NaN at NaN and ±Inf; -0 stays -0."})
-	// By the arc tangent of the other side: 1-x and 1+x lose nothing near ±1.
+	// Uses the arc tangent of the other side: 1-x and 1+x do not cancel near ±1.
 	Asin = elementwise(1, "asin", "the arc sine in radians", x.Div(one.Sub(x).Mul(one.Add(x)).Sqrt()).Atan(),
 		of{formula: "asin(x)", tol: ulp(5), special: "NaN for |x| > 1; -0 stays -0."})
 	Acos = elementwise(1, "acos", "the arc cosine in radians", Const(2).Mul(one.Sub(x).Div(one.Add(x)).Sqrt().Atan()),

@@ -42,7 +42,7 @@ type tables struct {
 	memory [opStoreCluster - opLoadParam + 1][3 * numKinds]word
 	// names has operands, by number and tag, as they are written behind others: a
 	// comma, a space and up to five bytes, and in the highest byte how many these
-	// are in all. 0 stands for no operand, other for one that has no entry. The tag
+	// are in all. 0 means no operand, other for one that has no entry. The tag
 	// is the lower part of the index: kernels have few numbers and many tags.
 	names    [16 * maxName]uint64
 	specials [numSpecials]word

@@ -17,7 +17,7 @@ import (
 // pixels outside of the image are zeros, and as such enter the sum. Y must not
 // overlap the others.
 //
-// Sums are float32. A stride, dilation or number of groups of 0 stands for 1.
+// Sums are float32. A stride, dilation or number of groups of 0 means 1.
 type Conv2D struct {
 	N, C, H, W int
 	O, KH, KW  int

@@ -43,7 +43,7 @@ type int8Tiles struct {
 	tiles []int8TileFunc
 }
 
-// int8Kernels are the kernels of a level; the zero value stands for plain Go.
+// int8Kernels are the kernels of a level; the zero value means plain Go.
 type int8Kernels struct {
 	round  int8RoundFunc
 	pack   int8PackFunc

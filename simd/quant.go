@@ -17,7 +17,7 @@ type (
 	dotBlocksFunc func(x, sums *float32, src *byte, blocks int) float32
 )
 
-// quantKernels are the kernels of one format; nil stands for plain Go.
+// quantKernels are the kernels of one format; nil means plain Go.
 type quantKernels struct {
 	dequantize dequantizeFunc
 	dot        dotBlocksFunc

@@ -37,7 +37,7 @@ const (
 // the last place of Gamma, which is what the rounding of the mean means.
 type RowOp struct {
 	Kind RowKind
-	// Gamma and Beta scale and shift the results of the norms; nil stands for
+	// Gamma and Beta scale and shift the results of the norms; nil means
 	// ones and zeros.
 	Gamma, Beta []float32
 	Eps         float32

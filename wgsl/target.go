@@ -49,7 +49,7 @@ const (
 	Dot4
 )
 
-// Limits are the limits of an adapter. A limit of 0 stands for that of [DefaultLimits].
+// Limits are the limits of an adapter. A limit of 0 means that of [DefaultLimits].
 type Limits struct {
 	Invocations    uint32    // lanes of a workgroup
 	Size           [3]uint32 // lanes of a workgroup along each axis

@@ -15,7 +15,7 @@ var ErrProgram = ir.ErrProgram
 // ErrLaunch is wrapped by errors about a launch that does not fit its kernel.
 var ErrLaunch = errors.New("launch does not fit the kernel")
 
-// Limits bound what a kernel may ask for. A field that is 0 stands for the
+// Limits bound what a kernel may ask for. A field that is 0 means the
 // default.
 type Limits struct {
 	Lanes    int // of a workgroup; 1024

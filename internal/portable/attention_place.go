@@ -70,7 +70,7 @@ func readsAttention(at int, s op.Shape, l *op.Layout) bool {
 }
 
 // attentionPlaced specialises a kernel for rows that do not follow each other; the zero
-// value stands for rows that do. What is 0 and what is 1 costs nothing then.
+// value means rows that do. What is 0 and what is 1 costs nothing then.
 type attentionPlaced struct {
 	Laid       bool
 	KVHeads    int // of one of the batch; 0 if there is one

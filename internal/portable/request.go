@@ -37,7 +37,7 @@ type Request struct {
 	// InPlace says that the first operand of an update or a scatter is where the result is.
 	InPlace bool
 	Target  Target
-	// Variant names the variant to use, which must fit; "" stands for the one
+	// Variant names the variant to use, which must fit; "" means the one
 	// that Tuning names and else the first of [Variants] that fits.
 	Variant string
 	Tuning  Tuning

@@ -1,6 +1,6 @@
 package portable
 
-// Target is what a device can do. A field that is 0 stands for what every
+// Target is what a device can do. A field that is 0 means what every
 // device can do.
 type Target struct {
 	Lanes   int // of a workgroup; 256

@@ -83,7 +83,7 @@ type Input struct {
 	Now  time.Time // for strftime_now; zero is the time of the call
 }
 
-// Limits bound what a template may use. A field that is 0 stands for the default.
+// Limits bound what a template may use. A field that is 0 means the default.
 type Limits struct {
 	Steps  int // of work; 5 million
 	Memory int // bytes of all values that it makes, 256 MiB

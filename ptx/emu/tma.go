@@ -431,7 +431,7 @@ func (w *warp) bulkStore(in *inst, mask uint32) bool {
 }
 
 // wait ends the copies from shared memory of the lanes of mask but for those of
-// the last n groups; -1 stands for all.
+// the last n groups; -1 means all.
 func (g *bulkGroups) wait(w *warp, mask uint32, n int) {
 	kept := g.list[:0]
 	for _, c := range g.list {
