@@ -14,13 +14,13 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// Limits of the format, and what this package takes at most.
+// Limits of the format, and limits of this package.
 const (
 	magic            = "GGUF"
 	maxName          = 65535   // bytes of a key or a tensor's name
 	maxDims          = 4       // of a tensor
 	defaultAlignment = 32      // of tensors in the file
-	maxAlignment     = 1 << 20 // by choice: more would be padding for nothing
+	maxAlignment     = 1 << 20 // a limit of this package: a larger alignment would only add padding
 	maxHeader        = 1 << 30 // bytes before the tensors, by choice
 
 	minKeyValue = 8 + 4 + 1     // bytes of the shortest key with a value
@@ -30,7 +30,7 @@ const (
 	keyArchitecture = "general.architecture"
 )
 
-// header is what stands before the tensors of one file.
+// header is the part of a file before its tensors.
 type header struct {
 	version   uint32
 	order     binary.ByteOrder
@@ -122,7 +122,7 @@ func (p *parser) little(s string) string {
 	return string(b)
 }
 
-// text returns the next string, whose length is at most most.
+// text returns the next string, which must have at most the given length.
 func (p *parser) text(field string, most uint64) (string, error) {
 	at := p.at
 	n, err := p.integer(8, field+" length")
@@ -358,7 +358,7 @@ func (p *parser) skipTexts(n int) int {
 	return n
 }
 
-// alignmentOf returns the alignment of tensors, whose key stands at a byte.
+// alignmentOf returns the alignment of tensors. at is the byte offset of its key.
 func alignmentOf(m *Metadata, at int64) (int64, error) {
 	v, ok := m.Get(keyAlignment)
 	if !ok {
@@ -402,8 +402,8 @@ func (t *Tensor) field(i int) string {
 	return fmt.Sprintf("tensor %d (%q)", i, shortened(t.Name))
 }
 
-// info reads the description of a tensor. offset becomes the byte at which its
-// offset stands.
+// info reads the description of a tensor. It sets offset to the position of the tensor's offset in
+// the file.
 func (p *parser) info(t *Tensor, i int, offset *int) error {
 	field := "tensor " + strconv.Itoa(i)
 	var err error
@@ -474,15 +474,15 @@ func sizeOf(f block.Format, dims []int64) (int64, error) {
 	return size, nil
 }
 
-// times multiplies n by m and reports whether an int64 holds every product, that
-// of the sizes before a 0 too.
+// times multiplies n by m and reports whether every product fits an int64, including the product of
+// the sizes before a 0.
 func times(n *int64, m int64) bool {
 	hi, lo := bits.Mul64(uint64(*n), uint64(m))
 	*n = int64(lo)
 	return hi == 0 && lo <= math.MaxInt64
 }
 
-// places checks that tensors lie in the file and apart.
+// places checks that tensors are inside the file and do not overlap.
 func (p *parser) places(h *header, offsets []int) error {
 	room := p.size - h.data
 	order := make([]int, len(h.tensors))

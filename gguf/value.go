@@ -115,7 +115,7 @@ func NewArray[T Scalar](xs []T) Value {
 	return v
 }
 
-// append appends what a file holds of the value.
+// append appends the value in the encoding of the file.
 func (v Value) append(b []byte) []byte {
 	switch v.kind {
 	case String:
@@ -129,7 +129,7 @@ func (v Value) append(b []byte) []byte {
 	return append(b, all[:kinds[v.kind].size]...)
 }
 
-// number returns the value of a kind with a size whose bytes these are.
+// number decodes a number of a kind with a fixed size.
 func number(k Kind, b string) Value {
 	var bits uint64
 	for i := len(b) - 1; i >= 0; i-- {
@@ -194,7 +194,7 @@ func (v Value) Float() (x float64, ok bool) {
 	return float64(v.bits), v.integer()
 }
 
-// All returns the elements of an array in order; nothing for other kinds.
+// All returns the elements of an array in order; it yields nothing for other kinds.
 func (v Value) All() iter.Seq2[int, Value] {
 	return func(yield func(int, Value) bool) {
 		data, size := v.data, kinds[v.elem].size
@@ -287,8 +287,7 @@ func asInteger[T Scalar](v Value) (x T, ok bool) {
 	return y.(T), true
 }
 
-// String returns the value as text: strings as they are, of arrays the first
-// eight elements.
+// String returns the value as text: a string unchanged, and the first eight elements of an array.
 func (v Value) String() string {
 	switch {
 	case v.kind == String:

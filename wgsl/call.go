@@ -2,8 +2,8 @@ package wgsl
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// function prints what is a call of a function that the text brings with it, or
-// of a built-in one where that will do.
+// function prints a call: of a function that is added to the text, or of a built-in function if
+// that is accurate enough.
 func (w *printer) function(in *ir.Instr, info *codeInfo) {
 	builtIn := w.t.has(Dot4)
 	switch in.Code {
@@ -12,7 +12,7 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 		if !builtIn {
 			f := fn(fnFmaAny)
 			if w.composing {
-				f = fnFma // what the expansions multiply does not overflow
+				f = fnFma // the products of the expansions do not overflow
 			}
 			w.need(f, in.Width)
 			w.args(in)
@@ -101,7 +101,7 @@ func (w *printer) function(in *ir.Instr, info *codeInfo) {
 		}
 		builtIn = w.t.Consumer == Tint
 	case ir.UnpackHalf:
-		builtIn = !w.t.Unfused // that of software
+		builtIn = !w.t.Unfused // the variant for software drivers
 	default:
 		if builtIn {
 			w.needs |= Dot4

@@ -114,7 +114,7 @@ func (c *config) sizes() (s sizes, err error) {
 	return s, err
 }
 
-// metadata returns what the file says of the model, but for the tokenizer.
+// metadata returns the metadata of the model without the tokenizer.
 func (c *config) metadata(o Options) (*gguf.Metadata, error) {
 	m := &gguf.Metadata{}
 	s, err := c.sizes()

@@ -188,8 +188,8 @@ var preTokenizers = map[string]string{
 	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:      "qwen2",
 }
 
-// splitting describes a pre-tokenizer in a line: its regular expressions, "digits" where each digit
-// stands alone, "bytes" where the expression of GPT-2 splits.
+// splitting describes a pre-tokenizer in a line: its regular expressions, "digits" if each digit is
+// a separate token, "bytes" if GPT-2's expression splits.
 func splitting(raw json.RawMessage) string {
 	var p struct {
 		Type       string
