@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// result says what a pass returns.
+// result selects the results of a pass.
 type result int
 
 const (
@@ -251,8 +251,8 @@ func (r *recorder) feedForward(x batch.Value, l *layer) batch.Value {
 	return r.linear(h, l.down)
 }
 
-// experts lets all experts work and weighs what they return; those that the router did not
-// choose have the weight 0.
+// experts computes all experts and weights their results; the weight is 0 for experts that the
+// router did not choose.
 func (r *recorder) experts(x batch.Value, l *layer) batch.Value {
 	c, n := &r.m.config, r.passShape.tokens()
 	p := r.Softmax(r.linear(x, l.router))

@@ -14,7 +14,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// weights are the tensors of a model on a device. What is absent is nil.
+// weights are the tensors of a model on a device. Absent tensors are nil.
 type weights struct {
 	embedding, positions, types *device.Buffer
 	embeddingNorm               norm
@@ -28,7 +28,7 @@ type weights struct {
 // linear is a matrix [out in], and a bias.
 type linear struct{ w, bias *device.Buffer }
 
-// norm is the factors of a norm, and what it adds.
+// norm has the factors of a norm, and its bias.
 type norm struct{ weight, bias *device.Buffer }
 
 // layer is the weights of one layer.
@@ -45,7 +45,7 @@ type layer struct {
 	gate, up, down linear
 	ffnOutNorm     norm
 
-	router linear // to the experts, whose matrices are one below the other, down side by side
+	router linear // of the experts, whose matrices are stacked; the down matrices are side by side
 }
 
 // loader brings tensors of a file to a device. The first mistake sticks.
@@ -153,8 +153,8 @@ func (l *loader) linear(name string, optional bool, out, in int) linear {
 	return linear{l.matrix(t, out, in, nil), l.vector(name+".bias", true, out)}
 }
 
-// experts loads the matrices [out in] of all experts: one below the other, or with beside
-// as one matrix whose rows are those of all experts in succession.
+// experts loads the matrices [out in] of all experts: stacked, or with beside as one matrix whose
+// rows are the rows of all experts concatenated.
 func (l *loader) experts(name string, beside bool, n, out, in int) linear {
 	t := l.find(name+".weight", false, n, out, in)
 	if t == nil || l.err != nil {
@@ -303,8 +303,8 @@ func (l *loader) load(c *Config, arch *architecture) *weights {
 	return w
 }
 
-// unused fails if a layer has a tensor that was not loaded: then it computes something that
-// this package does not know. What follows from the metadata may be left over.
+// unused returns an error if a layer has a tensor that was not loaded, because the layer then needs
+// an unsupported computation. Tensors that follow from the metadata may be unused.
 func (l *loader) unused() {
 	for t := range l.f.Tensors() {
 		if gguf.Layer(t.Name) >= 0 && !l.used[t.Name] && !strings.Contains(t.Name, "rope_freqs") && !strings.Contains(t.Name, "rot_embd") {

@@ -85,7 +85,7 @@ func sizeOf(f *gguf.File) (n int64) {
 	return n
 }
 
-// fresh returns an error if a file is there and must not be replaced.
+// fresh returns an error if a file exists and must not be replaced.
 func fresh(path string, force bool, inputs ...string) error {
 	out, err := os.Stat(path)
 	if err != nil {

@@ -140,7 +140,7 @@ func (c *ggufVerifyCmd) Run(a *app) error {
 	return nil
 }
 
-// verify checks one file. The error is that of an interrupt.
+// verify checks one file. It returns an error only for an interrupt.
 func verify(a *app, path string) (fileReport, error) {
 	v := fileReport{File: path, Problems: []string{}}
 	f, err := openModel(path)

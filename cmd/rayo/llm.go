@@ -170,7 +170,7 @@ func (c *runCmd) rules() (*grammar.Grammar, error) {
 	return nil, nil
 }
 
-// show writes a text as it comes, and the speed.
+// show writes a text piece by piece, and the speed.
 func (c *runCmd) show(a *app, pieces iter.Seq2[assistant.Piece, error]) error {
 	start := time.Now()
 	var first time.Time
@@ -195,8 +195,8 @@ func (c *runCmd) show(a *app, pieces iter.Seq2[assistant.Piece, error]) error {
 	return nil
 }
 
-// converse reads messages until the input ends. On a terminal, an interrupt ends the answer that is under way, and
-// the conversation where there is none.
+// converse reads messages until the input ends. On a terminal, an interrupt ends the running answer, or the
+// conversation if no answer is running.
 func (c *runCmd) converse(a *app, as *assistant.Assistant, sampling llm.Sampling) error {
 	conversation := as.NewConversation(c.System)
 	conversation.Sampling = sampling
@@ -223,7 +223,7 @@ func (c *runCmd) converse(a *app, as *assistant.Assistant, sampling llm.Sampling
 	return ctx.Err()
 }
 
-// answer writes an answer as it comes, until an interrupt.
+// answer writes an answer piece by piece, until an interrupt.
 func answer(ctx context.Context, out io.Writer, c *assistant.Conversation, text string) error {
 	inner, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()

@@ -1,4 +1,4 @@
-// Command rayo shows what this machine can compute with, and how fast.
+// Command rayo shows the devices of this machine and their speed, and runs models.
 //
 //	rayo devices        the devices found, those refused, and why
 //	rayo ops [name]     the catalogue of operations
@@ -53,7 +53,7 @@ const description = `Numeric work on whatever this machine has.
 RAYO_DEVICE=cpu:0 chooses a device, RAYO_THREADS=2 bounds the CPU's threads, and
 RAYO_SIMD=avx2 or generic its instructions.`
 
-// app is what a subcommand works with.
+// app is the environment of a subcommand.
 type app struct {
 	ctx      context.Context
 	out, err io.Writer

@@ -19,7 +19,7 @@ import (
 type argument struct {
 	text   string
 	typ    string // of the elements, or of the number
-	bare   bool   // a number without a type: that of the parameter, where it is known
+	bare   bool   // a number without a type gets the type of the parameter, if it is known
 	array  bool
 	n      int
 	data   []byte // of an array that has contents, else nil
@@ -150,8 +150,8 @@ func (a *argument) as(typ string) error {
 	types := []string{typ}
 	switch size, number := typ[1:], typ[:1]; {
 	case size != "32" && size != "64":
-		return nil // the launch says what it has against it
-	case number == "u": // which stands for either where a compiler wrote it
+		return nil // the launch reports the error
+	case number == "u": // a compiler writes b32 or b64 for integers and floats
 		types = []string{typ, "s" + size}
 	case number == "b":
 		types = []string{"u" + size, "s" + size, "f" + size}

@@ -160,7 +160,7 @@ func (c *ptxRunCmd) results(a *app, args []*argument, read func(i int, b []byte)
 	return w.Flush()
 }
 
-// counts shows what a launch did.
+// counts prints the instruction counts of a launch.
 func (c *ptxRunCmd) counts(a *app, s *emu.Stats) {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\ninstructions\t%d of threads, %d of warps\n", s.Threads, s.Warps)

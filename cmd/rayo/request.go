@@ -12,7 +12,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// kernelRequest says for what a kernel is wanted.
+// kernelRequest has the arguments for which a kernel is chosen.
 type kernelRequest struct {
 	Sizes   string `placeholder:"SIZES" help:"Shapes of the operands, such as 1024x4096,4096; typical ones by default."`
 	Type    string `placeholder:"TYPE" help:"Element type: f32, f16 or bf16; for matmul_q the type of the weights, such as q4_k."`

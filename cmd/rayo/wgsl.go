@@ -19,8 +19,8 @@ type wgslCmd struct {
 	Check wgslCheckCmd `cmd:"" help:"List the bindings of a WGSL file or a kernel, and compile it with naga and tint."`
 }
 
-// wgslTarget is what a kernel is printed for: by default what every adapter
-// allows, and the features that most have.
+// wgslTarget has the features and limits for which a kernel is printed: by default the minimum
+// limits of all adapters, and the features that most adapters have.
 type wgslTarget struct {
 	Consumer string   `default:"naga" enum:"naga,tint,naga-go" help:"The WGSL compiler to print for: naga (wgpu), tint (browsers), naga-go (builds without cgo)."`
 	Features []string `default:"f16,subgroups" placeholder:"LIST" help:"Features of the device: f16, subgroups, dot4, or none; f16,subgroups by default."`
@@ -33,8 +33,8 @@ type wgslTarget struct {
 // wgslFeatures are the names of features on a command line.
 var wgslFeatures = map[string]wgsl.Feature{"f16": wgsl.Half, "subgroups": wgsl.Subgroups, "dot4": wgsl.Dot4, "none": 0}
 
-// targets returns what the kernels of the portable library are chosen for, and
-// what they are printed for.
+// targets returns the target for which kernels of the portable library are chosen, and the target
+// for which they are printed.
 func (t *wgslTarget) targets(a *app) (portable.Target, wgsl.Target, error) {
 	if t.Device != "" {
 		if err := t.adapter(a); err != nil {
@@ -91,7 +91,7 @@ func (t *wgslTarget) adapter(a *app) error {
 	return nil
 }
 
-// wgslRequest says for what a kernel is wanted.
+// wgslRequest has the arguments for which a kernel is chosen.
 type wgslRequest struct {
 	kernelRequest `embed:""`
 	Rows          int `placeholder:"N" help:"Number of rows of the first operand of a row operation, instead of sizes."`
@@ -101,7 +101,7 @@ type wgslRequest struct {
 // printed is a kernel and its text.
 type printed struct {
 	name string
-	what string // for people: what it is, and how it is launched
+	what string // for people: its description and its launch
 	text wgsl.Shader
 }
 
@@ -258,7 +258,7 @@ func (c *wgslShowCmd) Run(a *app) error {
 	return nil
 }
 
-// describeBinding writes what a variable of a text is.
+// describeBinding prints a variable of a text.
 func describeBinding(v *wgsl.Variable) string {
 	access := "read"
 	if v.Access == wgsl.ReadWrite {
@@ -267,7 +267,7 @@ func describeBinding(v *wgsl.Variable) string {
 	return fmt.Sprintf("@group(%d) @binding(%d) %s: %v, %s", v.Group, v.Binding, v.Name, v.Type, access)
 }
 
-// interfaceOf returns what a user's text wants, a line each.
+// interfaceOf returns the requirements of a user's text, one for each line.
 func interfaceOf(i *wgsl.Interface) []string {
 	s := []string{fmt.Sprintf("%s: workgroups of %d x %d x %d lanes, %d bytes of workgroup memory", i.Entry, i.Local[0], i.Local[1], i.Local[2], i.SharedBytes)}
 	for n := range i.Buffers {

@@ -78,8 +78,8 @@ func (m *machine) dict(x dictExpr, s *scope) value {
 	return d
 }
 
-// attribute returns x.name or x[key]: of the two what a value has itself comes first for a dot,
-// an item for brackets.
+// attribute returns x.name or x[key]. A dot prefers the value's own attributes, brackets prefer its
+// items.
 func (m *machine) attribute(v, k value, dot bool) value {
 	if u, ok := v.(undefined); ok {
 		m.fail("%s has no %s", m.named(u), m.text(k))

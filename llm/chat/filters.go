@@ -240,11 +240,11 @@ func mapped(m *machine, v value, a *arguments) value {
 	return out
 }
 
-// selected keeps the items of which a test, of an attribute or of the item, says so.
+// selected keeps the items for which a test, of an attribute or of the item, is true.
 func selected(attribute, keep bool) filterFunc {
 	return func(m *machine, v value, a *arguments) value {
 		if !truth(v) {
-			return list(nil) // also of none
+			return list(nil) // also without a test
 		}
 		pos := a.pos
 		var by value
