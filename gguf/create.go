@@ -40,9 +40,8 @@ func SplitAt(bytes int64) CreateOption {
 	return func(o *createOptions) { o.split = bytes }
 }
 
-// Create begins a file. Its bytes go to temporary files in the same folder,
-// which get their names when Close has written all; Abort removes them. A nil meta
-// stands for no metadata.
+// Create starts a new file. It writes to temporary files in the same folder, which Close renames
+// when everything is written; Abort removes them. A nil meta means no metadata.
 //
 //	w, err := gguf.Create(path, meta, tensors)
 //	if err != nil { ... }

@@ -22,11 +22,10 @@ type Options struct {
 	Cache int
 	// Sessions is how many sessions can be full at once, if Cache is 0; one where it is 0.
 	Sessions int
-	// CacheType is the type of keys and values in the cache: op.F32, which the zero value
-	// stands for, op.F16, which takes half the memory, or op.Q8_0, which takes little more than a
-	// quarter: numbers of 8 bits with a factor for 32 of them. Attention reads the first two as they are. Of the
-	// third, each pass makes f32 of as many tokens as a session can have, so that Context should be
-	// no larger than needed.
+	// CacheType is the type of keys and values in the cache: op.F32 (the default), op.F16, which takes half the
+	// memory, or op.Q8_0, 8-bit numbers with a factor for each 32, which takes little more than a quarter.
+	// Attention reads F32 and F16 directly. With Q8_0, each pass converts Context tokens to f32, so Context
+	// should be no larger than needed.
 	CacheType op.DType
 	// Chunk is how many tokens of a prompt one pass takes; 256 where it is 0. More need
 	// more memory for temporaries.

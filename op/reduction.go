@@ -23,8 +23,8 @@ type VarOpts struct {
 	// DDof is subtracted from the number of elements in the divisor: 0 gives the variance of the
 	// elements, 1 the unbiased estimate of the population's variance.
 	DDof int
-	// Along are the axes along which batches reduce: see [Axes]. The zero value
-	// stands for all, without KeepDims.
+	// Along are the axes along which batches reduce: see [Axes]. The zero value means all axes,
+	// without KeepDims.
 	Along Along
 }
 

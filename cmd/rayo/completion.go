@@ -42,7 +42,7 @@ func places(n *kong.Node, path string) []place {
 	}
 	for _, v := range n.Positional {
 		for _, e := range v.EnumSlice() {
-			if e != "" { // completes file names if no words are listed
+			if e != "" { // an argument without an enumeration has one empty value
 				p.words = append(p.words, word{e, ""})
 			}
 		}

@@ -151,7 +151,7 @@ func (a *argument) as(typ string) error {
 	switch size, number := typ[1:], typ[:1]; {
 	case size != "32" && size != "64":
 		return nil // the launch reports the error
-	case number == "u": // a compiler writes b32 or b64 for integers and floats
+	case number == "u": // compilers also write u for signed integers
 		types = []string{typ, "s" + size}
 	case number == "b":
 		types = []string{"u" + size, "s" + size, "f" + size}
