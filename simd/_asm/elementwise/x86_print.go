@@ -211,7 +211,7 @@ func (f *x86File) constant(v *value, r int) {
 
 var x86Pointers = map[string]string{"dst": "DI", "x": "SI", "y": "DX", "z": "CX"}
 
-// loopPart stands for the mask of code that works on whole vectors.
+// loopPart represents the mask in code for whole vectors.
 const loopPart = -1
 
 // print writes instructions. maskReg is the vector register that holds the
@@ -258,10 +258,8 @@ func (f *x86File) print(code []*instruction, maskReg, frame int) {
 		switch op {
 		case "load":
 			if (f.ahead || f.stream) && !rest {
-				// The next block, which may be looked at as a whole before
-				// this code sees it; and kernels that write around the caches
-				// read from memory, across the pages at which processors stop
-				// fetching by themselves.
+				// Prefetches of the next block, and of memory for kernels with non-temporal stores,
+				// across the page boundaries at which hardware prefetching stops.
 				fmt.Fprintf(w, "\tPREFETCHT0 %d(%s)(AX*4)\n", 4*blockLength+4*f.lanes()*in.copy, x86Pointers[in.mem])
 			}
 			switch {

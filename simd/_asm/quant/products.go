@@ -9,11 +9,11 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// multiplyAdd writes what adds up products of bytes four and four: those of raw and of the integers at
-// x. With VNNI that is one instruction, which adds to what correct loads; with AVX2 the products of
-// neighbours are added up as 16 bits first. No sum of two is beyond these: x is at most
-// 127, and unsigned codes are below 64 and signed ones are made positive, at most 128, by
-// moving their signs to x; 2·127·128 is 32512.
+// multiplyAdd writes the sums of four products of bytes of raw and of the integers at x. With VNNI it
+// is one instruction, which adds to the correction that correct loads; with AVX2 two adjacent products
+// are first added as 16-bit integers. These sums do not overflow: x is at most 127, and unsigned codes
+// are below 64 and signed ones are made positive, at most 128, by moving their signs to x; 2·127·128
+// is 32512.
 func (c *coder) multiplyAdd(raw, size reg.VecVirtual, x Mem, corrections Op) reg.VecVirtual {
 	t := c.YMM()
 	if c.vnni {
@@ -43,8 +43,8 @@ func words(n int) (b [32]byte) {
 	return b
 }
 
-// int8Offset returns what the unsigned bytes that are multiplied exceed the levels by: the
-// corrections take the products of that away.
+// int8Offset returns the difference between the unsigned bytes that are multiplied and the levels:
+// the corrections subtract its products.
 func (c *coder) int8Offset() int {
 	switch {
 	case c.signed() && c.vnni:
@@ -143,7 +143,7 @@ func (g *gen) int8Dot(f block.Format, rows int) {
 	g.RET()
 }
 
-// spareRegisters are those that accumulators and constants share: the others hold what a run is made of.
+// spareRegisters are shared by accumulators and constants: the others hold the data of a run.
 const spareRegisters = 10
 
 // draft returns operands for a draft: of the same kinds.
@@ -283,7 +283,7 @@ func (c *coder) advance(o *operands) {
 	}
 }
 
-// levels8 writes the function that takes blocks apart: levels, and the factors of 16.
+// levels8 writes the function that decodes blocks: to levels, and one factor for 16 of them.
 func (g *gen) levels8(f block.Format) {
 	name := fmt.Sprintf("int8Levels%v%s", f, g.name)
 	g.function(name, "func(levels *int8, scales, biases *float32, src *byte, blocks int)", name+" is an int8LevelsFunc of "+f.String()+".")
@@ -308,7 +308,7 @@ func (g *gen) levels8(f block.Format) {
 
 type unpacked struct{ levels, scales, biases reg.GPVirtual }
 
-// apart writes the levels and factors of a super.
+// apart writes the levels and factors of a super-block.
 func (c *coder) apart(o *unpacked) {
 	put := func(v []reg.VecVirtual, to reg.GPVirtual) {
 		for i, s := range v {
