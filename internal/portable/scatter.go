@@ -9,10 +9,9 @@ import (
 
 func init() { register(&family{plan: planScatter, variants: sortSchedules.names()}, op.Scatter) }
 
-// The rows that ids name are sorted, those of one row in the order of ids. Then each
-// element of the result finds the first of its row by a binary search and takes what is
-// there, one after the other: no two lanes write one element, and every run gives the
-// same bits.
+// A scatter sorts the row indices in ids stably. Then each element of the result finds the first
+// update of its row by binary search and applies the updates of the row in order: no two lanes
+// write one element, and every run gives the same bits.
 
 const scatterLanes = 256
 
@@ -43,8 +42,9 @@ var scatterKeys = newMaker("scatter_keys", func(b *kernel.Builder, p *scatterPar
 // scatterFew is the most ids for which a set in place looks for equal ids among all others.
 const scatterFew = 4096
 
-// scatterSets makes one element of v a lane, for sets in place: what is not named is not
-// touched, so that the time does not depend on the size of x. Of equal ids the last writes.
+// scatterSets uses one lane for each element of v, for in-place updates: it does not access
+// elements that ids do not name, so the time does not depend on the size of x. Of equal ids the
+// last one writes.
 var scatterSets = newMaker("scatter_set", func(b *kernel.Builder, p *scatterParams, s scatterSpec, _ *epilogue) {
 	b.LocalSize(scatterLanes, 1, 1)
 	ids, v := kernel.Input[kernel.I32](b, "ids"), inputBits(b, "v", s.Type)
@@ -70,7 +70,7 @@ var scatterSets = newMaker("scatter_set", func(b *kernel.Builder, p *scatterPara
 	})
 })
 
-// combine returns what becomes of an element and what is there, as bits.
+// combine returns the combination of an element and the old one, as bits.
 func (s scatterSpec) combine(x, v kernel.U32) kernel.U32 {
 	if s.Reduce == op.ScatterSet {
 		return v
