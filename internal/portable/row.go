@@ -38,8 +38,8 @@ type rowSchedule struct {
 	Ragged bool
 }
 
-// rowSchedules lists lane groups from the smallest. most limits the elements of a row that a lane
-// holds, because of its registers, and preferred is a smaller limit.
+// rowSchedules lists lane groups from the smallest, with the limits of the elements of a row that a
+// lane holds in registers.
 var rowSchedules = rowTable()
 
 func rowTable() (vs table[rowsOf, rowSchedule]) {

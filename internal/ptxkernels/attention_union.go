@@ -2,8 +2,8 @@ package ptxkernels
 
 import "github.com/rayo-go/rayo/ptx"
 
-// attentionUnion is what a warp has that went through a part of the keys only:
-// those of a split, or of a side.
+// attentionUnion has the partial results of a warp that processed only a part of the keys: the keys
+// of a split, or of a side.
 type attentionUnion struct {
 	s             attentionMMA
 	k             *ptx.Kernel
@@ -15,7 +15,7 @@ type attentionUnion struct {
 	of            *attentionHead
 	first         ptx.U32
 	hidden        ptx.U32             // keys below were multiplied
-	split         ptx.U32             // rows of parts before those of the head
+	split         ptx.U32             // rows of parts before the head
 	parts, shares ptx.Global[ptx.F32] // of splits: sums that are not divided yet; the greatest score and the sum of weights
 }
 

@@ -55,7 +55,7 @@ func (s attentionWgmma) registers() (copying, multiplying int) {
 // attentionWork is a tile of queries.
 type attentionWork struct {
 	head, first ptx.U32
-	n, full     ptx.U32 // tiles of keys that it sees, and those that all its rows see whole
+	n, full     ptx.U32 // tiles of keys that it sees, and tiles that all its rows see completely
 }
 
 func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
@@ -104,9 +104,9 @@ func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
 	})
 	k.Sync()
 
-	// Each runs body for the tiles of this block, whose numbers next returns. Heads
-	// are taken together whose keys and values fit into L2, and of these first the
-	// tiles that see most, so that the last ones are small.
+	// Each runs body for the tiles of this block, whose numbers next returns. Heads whose keys and
+	// values fit into L2 are processed together, and among these first the tiles with the most
+	// visible keys, so that the last ones are small.
 	total := tiles.Mul(heads)
 	p.each = func(next func() ptx.U32, body func(w *attentionWork)) {
 		k.Loop(func() {
@@ -140,8 +140,8 @@ func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
 				ptx.TensorLoad(to.Offset(i*rows*sliceWords), m, bar, at...)
 			}
 		}
-		// One warp brings queries and keys, another values, so that neither waits
-		// for room for the other.
+		// One warp loads queries and keys, another loads values, so that neither waits for buffers
+		// of the other.
 		for i, m := range []ptx.TensorMap{mk, mv} {
 			k.If(t.Eq(ptx.N(32*i)), func() {
 				to, full, empty := ks, p.fullK, p.emptyK
@@ -154,9 +154,9 @@ func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {
 					grid := k.Special(ptx.NctaidX)
 					work := ptx.NewVar(k, k.Special(ptx.CtaidX))
 					next = func() ptx.U32 {
-						// The first tile is that of the block's number. Where tiles take
-						// equally long each block knows its others; else who asks first
-						// gets the next.
+						// The first tile is the tile with the block's number. If tiles take equally
+						// long, each block can compute its other tiles; otherwise the first block
+						// that asks gets the next tile.
 						k.If(round.Get().Gt(ptx.U(0)), func() {
 							if !s.Causal {
 								ptx.AddTo(work, grid)

@@ -6,9 +6,9 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// The ways below are those that were the fastest of many on an H200. What counts
-// is how many bytes a multiprocessor has under way: enough blocks of it at the same
-// time, or one that reads the next row while it has this one.
+// The schedules below were the fastest of many on an H200. The speed depends on the bytes in flight
+// in a multiprocessor: it needs enough resident blocks, or blocks that prefetch the next row while
+// they process this one.
 
 // planRows plans an operation on rows.
 func planRows(r *portable.Request, d *Device) (*Plan, error) {
@@ -56,8 +56,8 @@ const (
 func isNorm(o *op.Operation) bool    { return o == op.LayerNorm || o == op.RMSNorm }
 func isSoftmax(o *op.Operation) bool { return o == op.Softmax || o == op.LogSoftmax }
 
-// by returns the way in which so many lanes have a row of n vectors in registers, of which
-// there are enough for so many blocks.
+// by returns the schedule in which the given number of lanes hold a row of n vectors in registers,
+// with enough registers for the given number of blocks.
 func (w rowSchedule) by(lanes, blocks, n int) rowSchedule {
 	w.Lanes, w.Groups, w.Blocks, w.Registers = lanes, max(1, 128/lanes), blocks, (n-1)/lanes+1
 	return w
@@ -102,7 +102,7 @@ func chooseRowSchedule(o *op.Operation, t op.DType, cols, weights int, d *Device
 			w.Lanes *= 2
 		}
 		w.Groups = 128 / w.Lanes
-	case n <= 40 && (weights > 1 || soft): // of a warp much would have nothing
+	case n <= 40 && (weights > 1 || soft): // much of a warp would be idle
 		w.Lanes, w.Groups = 16, 8
 	case n <= 32*resident+1:
 		w.Lanes, w.Groups = 32, 4
@@ -154,10 +154,10 @@ func enoughThreads(registers int) int {
 	return 768
 }
 
-// pairSchedules are the lengths of rows of 16-bit elements that begin anywhere and are
-// multiplied by so many weights, above one and up to another, for which it is the
-// fastest to move two elements at once: the weights are where they are, and L1 has them for
-// all rows, where those that are laid out for each place of a vector come from L2.
+// pairSchedules are the lengths of rows of 16-bit elements that begin anywhere and are multiplied
+// by so many weights, above one and up to another, for which loading two elements at once is the
+// fastest: the weights are read in place, and L1 has them for all rows, while weights that are
+// shifted for each offset of a vector come from L2.
 var pairSchedules = []struct{ weights, above, limit, lanes, blocks int }{
 	{2, 1008, 1400, 32, 6},
 	{2, 3328, 4097, 128, 8},
@@ -186,9 +186,9 @@ func (w rowSchedule) pairs(cols, weights int) (rowSchedule, bool) {
 	return w, false
 }
 
-// halves returns the way for rows of n vectors of 16-bit elements, so many of which
-// make 32 registers. As in memory they need half of these, and to make float32 of them
-// twice or three times costs less than to have fewer blocks, but for exponentials.
+// halves returns the schedule for rows of n vectors of 16-bit elements, counted in units of 32
+// registers. In their 16-bit form they need half of the registers, and converting them to float32
+// two or three times costs less than having fewer blocks, except for exponentials.
 func (w rowSchedule) halves(o *op.Operation, n, resident, weights int, d *Device) rowSchedule {
 	norm, soft := isNorm(o), isSoftmax(o)
 	anywhere := w.Load == ptx.Cached
@@ -202,7 +202,7 @@ func (w rowSchedule) halves(o *op.Operation, n, resident, weights int, d *Device
 		}
 	}
 	switch {
-	case soft && !anywhere && n > 16 && n <= 8*3: // of more lanes many would have nothing
+	case soft && !anywhere && n > 16 && n <= 8*3: // with more lanes many would be idle
 		w.Lanes, w.Groups = 8, 16
 	case soft && !anywhere && n > 32 && n <= 16*3:
 		w.Lanes, w.Groups = 16, 8

@@ -37,7 +37,7 @@ type odometer struct {
 	l       *op.Layout
 	digits  [op.MaxRank]int
 	off     int // of digit Lo of the last factor
-	outside int // factors whose digit is outside of their window
+	outside int // factors with a digit outside of their window
 }
 
 // start goes to element pos and returns the digit of the last factor.
@@ -96,7 +96,7 @@ func (o *odometer) runs(most int) int {
 	return min(f.N-o.digits[k], most)
 }
 
-// skip goes on by n runs, of which runs allowed one more.
+// skip advances by n runs; runs also allows one more.
 func (o *odometer) skip(n int) {
 	k := o.l.Rank - 2
 	o.digits[k] += n
@@ -154,8 +154,7 @@ func fetch[T uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 // shortRun is the elements up to which runs are copied in one loop over many of them.
 const shortRun = 16
 
-// runs writes runs of n elements, which are a stride apart, to dst; from one run to the
-// next there is a step.
+// runs writes runs of n elements with the given stride to dst; consecutive runs are a step apart.
 func runs[T uint16 | uint32](dst []T, src *T, n, stride, step int) {
 	if n == 2 {
 		for i := 0; i+1 < len(dst); i += 2 {
@@ -175,7 +174,7 @@ func element[T any](base *T, i int) *T {
 	return (*T)(unsafe.Add(unsafe.Pointer(base), i*int(unsafe.Sizeof(*base))))
 }
 
-// copyStrided writes elements that are a stride apart to dst, which is not empty.
+// copyStrided writes elements with the given stride to dst, which must not be empty.
 func copyStrided[T uint16 | uint32](dst []T, src *T, stride int) {
 	switch stride {
 	case 0:

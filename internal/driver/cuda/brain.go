@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Kernels of the library do not read bfloat16: what they read is converted
-// before, and what they write after.
+// Kernels of the library do not support bfloat16: their operands are converted before, and their
+// results after.
 
 // StorageType implements [driver.Arrays].
 func (e *preparer) StorageType(o driver.Operand) op.DType {
@@ -27,8 +27,8 @@ func (e *preparer) Widen(dst, src arrayRef, o driver.Operand) error {
 	return e.convert(dst, src, o.N, false)
 }
 
-// widenHalf adds the conversion of n elements of f16, which kernels read as they are:
-// for what takes them as float32.
+// widenHalf adds the conversion of n elements of f16 for consumers that need float32; kernels read
+// f16 directly.
 func (e *preparer) widenHalf(dst, src arrayRef, n int) error {
 	if n == 0 {
 		return nil
