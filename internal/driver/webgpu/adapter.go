@@ -31,8 +31,7 @@ var Substitute gpu.Host
 
 // Open opens an adapter.
 //
-// The error wraps [driver.ErrNoDevice] where there is no such adapter, and says
-// what there is.
+// The error wraps [driver.ErrNoDevice] if there is no such adapter, and lists the adapters.
 func Open(ctx context.Context, c Choice) (driver.Device, error) {
 	h := Substitute
 	if h == nil {
