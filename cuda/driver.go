@@ -24,7 +24,7 @@ func (shared) call(f *frame) { f.Call() }
 // loadShared loads the first library that is found of names.
 func loadShared(names []string) (library, error) {
 	if len(names) == 0 {
-		return nil, fmt.Errorf("there is none for %s", runtime.GOOS)
+		return nil, fmt.Errorf("NVIDIA has no driver for %s", runtime.GOOS)
 	}
 	l, err := dl.Open(names...)
 	if err != nil {

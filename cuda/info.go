@@ -93,7 +93,7 @@ func (d *driver) devices() ([]Info, error) {
 	}
 	n := f.int(0)
 	if n == 0 {
-		return nil, fmt.Errorf("cuda: %w: the driver sees none", ErrNoDevice)
+		return nil, fmt.Errorf("cuda: %w: the driver found no devices", ErrNoDevice)
 	}
 	var all []Info
 	var errs []error

@@ -61,7 +61,7 @@ func share(a, b []float32) (some, all bool) {
 // being x.
 func inPlace(o *op.Operation, i int, dst, x []float32) error {
 	if some, all := share(dst, x); some && !all {
-		return fmt.Errorf("dst is a part of %s, or reaches into it: it may be %[1]s as a whole or share nothing: %w", o.Inputs()[i], ErrOverlap)
+		return fmt.Errorf("dst overlaps %s partially: dst must be %[1]s itself or share no memory with it: %w", o.Inputs()[i], ErrOverlap)
 	}
 	return nil
 }

@@ -419,7 +419,7 @@ func Fits(p *ir.Program, i int, t op.DType, n int) error {
 	b := &p.Bindings[i]
 	if p.Text != nil && p.Text.Layouts[i].Mixed {
 		if t != op.F32 && t != op.I32 && t != op.U32 {
-			return fmt.Errorf("%v array for structures that mix types, which want elements of four bytes: %w", t, ErrUnsupported)
+			return fmt.Errorf("%v array for structures that mix types: give elements of four bytes: %w", t, ErrUnsupported)
 		}
 		return sized(&p.Text.Layouts[i], t, n)
 	}

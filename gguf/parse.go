@@ -248,7 +248,7 @@ func (p *parser) kind(field string) (Kind, error) {
 	if k := Kind(n); k.valid() {
 		return k, nil
 	}
-	return 0, fail(field, at, ErrFormat, "%d is no type of a value", n)
+	return 0, fail(field, at, ErrFormat, "%d is not a value type", n)
 }
 
 func (p *parser) value(field string) (Value, error) {
@@ -366,7 +366,7 @@ func alignmentOf(m *Metadata, at int64) (int64, error) {
 	}
 	a, ok := v.Uint()
 	if !ok || a == 0 || a > maxAlignment || a&(a-1) != 0 {
-		return 0, fail(strconv.Quote(keyAlignment), int(at), ErrFormat, "%v of type %v is no power of two up to %d", v, v.kind, maxAlignment)
+		return 0, fail(strconv.Quote(keyAlignment), int(at), ErrFormat, "%v of type %v is not a power of two up to %d", v, v.kind, maxAlignment)
 	}
 	return int64(a), nil
 }
@@ -436,7 +436,7 @@ func (p *parser) info(t *Tensor, i int, offset *int) error {
 		return err
 	}
 	if t.Type = block.ByID(uint32(id)); t.Type == block.Invalid {
-		return fail(t.field(i)+" type", typeAt, ErrFormat, "%d is no type of a tensor", id)
+		return fail(t.field(i)+" type", typeAt, ErrFormat, "%d is not a tensor type", id)
 	}
 	if t.size, err = sizeOf(t.Type, t.Dims); err != nil {
 		return fail(t.field(i)+" dimensions", at, err, "%v of %v", t.Dims, t.Type)
@@ -490,7 +490,7 @@ func (p *parser) places(h *header, offsets []int) error {
 		order[i] = i
 		switch {
 		case t.offset%h.alignment != 0:
-			return fail(t.field(i)+" offset", offsets[i], ErrFormat, "%d is no multiple of the alignment %d", t.offset, h.alignment)
+			return fail(t.field(i)+" offset", offsets[i], ErrFormat, "%d is not a multiple of the alignment %d", t.offset, h.alignment)
 		case t.offset > room || t.size > room-t.offset:
 			return fail(t.field(i)+" offset", offsets[i], ErrTruncated, "%d bytes from %d on, the file has %d for tensors", t.size, t.offset, room)
 		}

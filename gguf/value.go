@@ -220,13 +220,13 @@ func (v Value) All() iter.Seq2[int, Value] {
 // error is ErrValue for other kinds, and for an element that does not fit.
 func Slice[T Scalar](v Value) ([]T, error) {
 	if v.kind != Array {
-		return nil, fmt.Errorf("gguf: %w: %v is no array", ErrValue, v.kind)
+		return nil, fmt.Errorf("gguf: %w: %v is not an array", ErrValue, v.kind)
 	}
 	xs := make([]T, 0, v.n)
 	for i, e := range v.All() {
 		x, ok := as[T](e)
 		if !ok {
-			return nil, fmt.Errorf("gguf: %w: element %d, %v of type %v, is no %T", ErrValue, i, e, e.kind, x)
+			return nil, fmt.Errorf("gguf: %w: element %d, %v of type %v, is not a %T", ErrValue, i, e, e.kind, x)
 		}
 		xs = append(xs, x)
 	}

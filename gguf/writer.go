@@ -24,7 +24,7 @@ func (t *Tensor) Info() TensorInfo { return TensorInfo{t.Name, t.Type, t.Dims} }
 // rows that are not whole blocks, ErrLimit for more than an int64 counts.
 func (t TensorInfo) Size() (int64, error) {
 	if !t.Type.Valid() {
-		return 0, fmt.Errorf("gguf: tensor %q: %w: %v is no type", t.Name, ErrFormat, t.Type)
+		return 0, fmt.Errorf("gguf: tensor %q: %w: %v is not a type", t.Name, ErrFormat, t.Type)
 	}
 	for _, d := range t.Dims {
 		if d < 0 {

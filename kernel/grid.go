@@ -103,7 +103,7 @@ func (s Size) ErrFor(local [3]uint32) error {
 	if err := s.Err(); err != nil || s.local == 0 || s.local == lanes(local) {
 		return err
 	}
-	return fmt.Errorf("%w: it is for workgroups of %d lanes, and those of the kernel have %d", ErrGrid, s.local, lanes(local))
+	return fmt.Errorf("%w: the grid is for workgroups of %d lanes, and the kernel's have %d", ErrGrid, s.local, lanes(local))
 }
 
 // CheckGrid returns why the kernel cannot be launched over s, or nil: the size

@@ -15,8 +15,8 @@ import (
 
 type ggufInspectCmd struct {
 	File string `arg:"" help:"A GGUF file, or any part of a split one."`
-	JSON bool   `name:"json" help:"Write JSON, with all metadata but the elements of long arrays."`
-	All  bool   `help:"With --json: the elements of long arrays too."`
+	JSON bool   `name:"json" help:"Write JSON, with all metadata except the elements of long arrays."`
+	All  bool   `help:"With --json: print the elements of long arrays too."`
 }
 
 // share is a part of a model's bytes.

@@ -96,7 +96,7 @@ type runCmd struct {
 	samplingFlags `embed:""`
 	Prompt        string `short:"p" help:"Answer this prompt and exit; without it, start a conversation."`
 	System        string `help:"System message at the start of a conversation."`
-	Raw           bool   `help:"Continue the prompt as it is, without the model's chat template."`
+	Raw           bool   `help:"Continue the prompt without applying the model's chat template."`
 	Schema        string `type:"existingfile" help:"A file with a JSON schema that the answer follows."`
 	Grammar       string `type:"existingfile" help:"A file with a grammar in GBNF that the answer follows."`
 	Draft         string `type:"existingfile" help:"A GGUF file of a smaller model with the same tokens. It guesses tokens, and the model checks them in one pass. The answer is the same."`
@@ -153,7 +153,7 @@ func (c *runCmd) Run(a *app) error {
 func (c *runCmd) rules() (*grammar.Grammar, error) {
 	switch {
 	case c.Schema != "" && c.Grammar != "":
-		return nil, errors.New("--schema and --grammar: want one of them")
+		return nil, errors.New("--schema and --grammar exclude each other: give one of them")
 	case c.Schema != "":
 		b, err := os.ReadFile(c.Schema)
 		if err != nil {

@@ -162,7 +162,7 @@ func (a *argument) as(typ string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("argument %q is no %s, which the kernel's parameter is", a.text, typ)
+	return fmt.Errorf("argument %q is not a %s, the type of the kernel's parameter", a.text, typ)
 }
 
 // asParameters is as for all arguments of a kernel.
@@ -198,26 +198,26 @@ func parseElement(typ, s string) (uint64, error) {
 	case 'u':
 		v, err := strconv.ParseUint(s, 0, bits)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no %s", s, typ)
+			return 0, fmt.Errorf("%q is not a valid %s", s, typ)
 		}
 		return v, nil
 	case 's':
 		v, err := strconv.ParseInt(s, 0, bits)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no %s", s, typ)
+			return 0, fmt.Errorf("%q is not a valid %s", s, typ)
 		}
 		return uint64(v), nil
 	}
 	if typ == "b32" {
 		v, err := strconv.ParseUint(s, 0, 32)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no %s", s, typ)
+			return 0, fmt.Errorf("%q is not a valid %s", s, typ)
 		}
 		return v, nil
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no %s", s, typ)
+		return 0, fmt.Errorf("%q is not a valid %s", s, typ)
 	}
 	return floatElement(typ, v), nil
 }

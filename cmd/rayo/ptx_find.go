@@ -39,7 +39,7 @@ func (r *ptxRequest) find(name string, target ptx.Target) ([]shown, error) {
 				return []shown{{s, what, func(m *ptx.Module) error { m.Kernel(s, x.Build); return m.Err() }}}, nil
 			}
 		}
-		return nil, fmt.Errorf("there is no sample %q; rayo ptx list lists them", s)
+		return nil, fmt.Errorf("unknown sample %q; rayo ptx list lists the samples", s)
 	}
 	req, err := r.named(name, libraryTarget, "rayo ptx list")
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *ptxRequest) find(name string, target ptx.Target) ([]shown, error) {
 	}
 	p, err := r.portable(req)
 	if err != nil && refused != nil {
-		return nil, fmt.Errorf("neither in PTX (%v) nor portably: %w", refused, err)
+		return nil, fmt.Errorf("there is no native kernel (%v) and no portable one: %w", refused, err)
 	}
 	if err != nil {
 		return nil, err

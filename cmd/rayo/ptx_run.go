@@ -24,7 +24,7 @@ type ptxRunCmd struct {
 	Order  string   `enum:"ascending,descending,shuffled" default:"ascending" placeholder:"ORDER" help:"Order of blocks and warps: ascending, descending, shuffled."`
 	Seed   uint64   `default:"1" placeholder:"N" help:"Seed of random arrays and of the shuffled order."`
 	Steps  int64    `placeholder:"N" help:"Stop after this many warp instructions; 268435456 by default."`
-	GPU    bool     `name:"gpu" help:"Run on the first NVIDIA GPU instead of in the emulator. A GPU checks nothing."`
+	GPU    bool     `name:"gpu" help:"Run on the first NVIDIA GPU instead of in the emulator. A GPU does not check accesses."`
 }
 
 func (c *ptxRunCmd) Run(a *app) error {

@@ -55,7 +55,7 @@ func (t *wgslTarget) targets(a *app) (portable.Target, wgsl.Target, error) {
 	for _, name := range t.Features {
 		f, ok := wgslFeatures[name]
 		if !ok {
-			return portable.Target{}, w, fmt.Errorf("no feature is called %q: there are f16, subgroups and dot4, or none", name)
+			return portable.Target{}, w, fmt.Errorf("unknown feature %q: give f16, subgroups or dot4, or none", name)
 		}
 		w.Features |= f
 	}
@@ -165,7 +165,7 @@ func (r *wgslRequest) print(a *app, name string, t *wgslTarget) ([]printed, erro
 		all = append(all, printed{name, what, text})
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s is no work for a kernel", name)
+		return nil, fmt.Errorf("%s needs no kernel", name)
 	}
 	return all, nil
 }

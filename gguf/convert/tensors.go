@@ -62,7 +62,7 @@ func (c *config) tensors(w *weights, o Options) ([]tensor, error) {
 		list = append(list, t)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("there are no tensors: %w", ErrTensor)
+		return nil, fmt.Errorf("the folder has no tensors: %w", ErrTensor)
 	}
 	return c.factors(list, s)
 }

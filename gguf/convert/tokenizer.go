@@ -83,7 +83,7 @@ func addTokenizer(m *gguf.Metadata, folder fs.FS, c *config) error {
 func (j *tokenizerJSON) vocabulary(c *config) (*vocabulary, error) {
 	v := &vocabulary{}
 	if err := json.Unmarshal(j.Model.Vocab, &v.ids); err != nil {
-		return nil, fmt.Errorf("a model of type %q whose vocabulary is no map of tokens to numbers: %w", j.Model.Type, ErrTokenizer)
+		return nil, fmt.Errorf("the vocabulary of a model of type %q is not a map of tokens to numbers: %w", j.Model.Type, ErrTokenizer)
 	}
 	n, err := c.count(0, "vocab_size")
 	if err != nil {

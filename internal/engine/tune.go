@@ -65,7 +65,7 @@ func (e *Engine) Tune(ctx context.Context, o *op.Operation, a *op.Attrs, types [
 		return t, err
 	}
 	if !dev.Portable(r) {
-		return t, fmt.Errorf("%v has a kernel of its own for %v: %w", e.name, o, driver.ErrUnsupported)
+		return t, fmt.Errorf("%v uses a native kernel for %v: %w", e.name, o, driver.ErrUnsupported)
 	}
 	key := portable.Key(r)
 	for _, name := range portable.Variants(o) {

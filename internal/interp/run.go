@@ -233,7 +233,7 @@ func (k *Kernel) newLaunch(ctx context.Context, r *Launch) (*launch, error) {
 	l.params = make([]uint32, len(p.Uniforms))
 	for i, u := range p.Uniforms {
 		if uint64(u.Offset)+4 > uint64(len(r.Params)) {
-			return nil, fail("%w: parameter %s lies behind the %d bytes of parameters", ErrLaunch, u.Name, len(r.Params))
+			return nil, fail("%w: parameter %s is beyond the %d bytes of parameters", ErrLaunch, u.Name, len(r.Params))
 		}
 		l.params[i] = binary.LittleEndian.Uint32(r.Params[u.Offset:])
 	}
@@ -249,7 +249,7 @@ func newView(b *ir.Binding, mem []byte) (v view, err error) {
 	}
 	element := size * int(b.Width)
 	if len(mem)%size != 0 {
-		return v, fmt.Errorf("%w: buffer %s has %d bytes, which is no multiple of %d", ErrLaunch, b.Name, len(mem), size)
+		return v, fmt.Errorf("%w: buffer %s has %d bytes, which is not a multiple of %d", ErrLaunch, b.Name, len(mem), size)
 	}
 	n := len(mem) / element
 	if uint64(n) > math.MaxUint32 {

@@ -102,7 +102,7 @@ func (d *Device) bindable(kinds []BindingKind, ranges []Range, i int) error {
 		return fmt.Errorf("%d bytes at %d of a buffer of %d: %w", r.Bytes, r.Off, r.Buffer.bytes, ErrInvalid)
 	}
 	if r.Off%max(align, 4) != 0 {
-		return fmt.Errorf("offset %d is no multiple of %d: %w", r.Off, align, ErrInvalid)
+		return fmt.Errorf("offset %d is not a multiple of %d: %w", r.Off, align, ErrInvalid)
 	}
 	if roundUp(r.Bytes) > limit {
 		return fmt.Errorf("%d bytes, of %d: %w", r.Bytes, limit, ErrLimit)

@@ -392,5 +392,5 @@ func (c *Command) span(d *Device, b *Buffer, off int64) error {
 	if c.Src != nil && (c.From+c.Bytes == c.Src.bytes || c.Dst != nil && c.To+c.Bytes == c.Dst.bytes) && off+roundUp(c.Bytes) <= b.room() {
 		return nil
 	}
-	return fmt.Errorf("%d bytes are no multiple of 4: %w", c.Bytes, ErrInvalid)
+	return fmt.Errorf("%d bytes are not a multiple of 4: %w", c.Bytes, ErrInvalid)
 }

@@ -279,7 +279,7 @@ func (d *Device) watch(serial uint64) error {
 // giveUp loses a device that does not answer.
 func (d *Device) giveUp() {
 	d.stuck.Store(true)
-	d.lose(fmt.Errorf("nothing has been completed for %v", d.patience()))
+	d.lose(fmt.Errorf("the device has completed nothing for %v", d.patience()))
 }
 
 // drain waits until no submission is under way. It reports false if the device

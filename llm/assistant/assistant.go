@@ -148,7 +148,7 @@ func (a *Assistant) Encode(r *Request) ([]int32, error) {
 	case r.Chat == nil:
 		return a.tokens.Encode(r.Prompt, tokenizer.Options{AddSpecial: true}), nil
 	case r.Prompt != "":
-		return nil, fmt.Errorf("assistant: a prompt and messages, want one of them: %w", ErrRequest)
+		return nil, fmt.Errorf("assistant: a prompt and messages exclude each other, give one of them: %w", ErrRequest)
 	case len(r.Chat.Messages) == 0:
 		return nil, fmt.Errorf("assistant: no messages: %w", ErrRequest)
 	case a.template == nil:

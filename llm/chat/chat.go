@@ -30,7 +30,7 @@ var (
 	ErrRun    = errors.New("the template cannot go on")
 	ErrRaised = errors.New("the template refuses the input") // by raise_exception
 	ErrLimit  = errors.New("too large")
-	ErrInput  = errors.New("the input is no value that templates have")
+	ErrInput  = errors.New("the input is not a value of a type that templates support")
 )
 
 // Error says in which line of a template something is wrong.

@@ -49,7 +49,7 @@ func (d *device) behind(m driver.Memory, off int64) (int64, error) {
 	case off < 0 || a.id == 0:
 		return -1, nil
 	case off%4 != 0:
-		return 0, fmt.Errorf("an array from byte %d of a buffer on, which is no multiple of four: %w", off, driver.ErrUnsupported)
+		return 0, fmt.Errorf("an array begins at byte %d of a buffer, which is not a multiple of four: %w", off, driver.ErrUnsupported)
 	}
 	return a.bytes - off, nil
 }

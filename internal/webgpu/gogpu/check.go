@@ -66,7 +66,7 @@ var others = map[uint32][]shape{
 
 // mismatch says that a value has another type than where it is put.
 func (m *module) mismatch(in instr) error {
-	return fmt.Errorf("a value of another type than what it is used as (SPIR-V instruction %d)", in.op)
+	return fmt.Errorf("a value is used with another type than its own (SPIR-V instruction %d)", in.op)
 }
 
 // check validates an instruction of a function. It rejects unknown instructions, because drivers do
@@ -151,7 +151,7 @@ func (m *module) check(in instr) error {
 			}
 			n := m.elements(t)
 			if c := m.def[index]; c.op == opConstant && n > 0 && c.args[2] >= n {
-				return fmt.Errorf("index %d of what has %d elements", c.args[2], n)
+				return fmt.Errorf("index %d into %d elements", c.args[2], n)
 			}
 			if t = m.element(t, index); t == 0 {
 				return m.mismatch(in)
@@ -308,7 +308,7 @@ func (m *module) writes(pointer uint32) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("it writes to what is for reading")
+	return fmt.Errorf("it writes to read-only memory")
 }
 
 // atomic judges an operation on a word in memory.

@@ -20,7 +20,7 @@ func examine(s *webgpu.Shader, m *ir.Module) error {
 		}
 	}
 	if entry < 0 {
-		return fmt.Errorf("there is no entry point %q for computing", s.Entry)
+		return fmt.Errorf("there is no compute entry point %q", s.Entry)
 	}
 	if s.Trusted {
 		return nil

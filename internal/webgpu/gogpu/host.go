@@ -101,7 +101,7 @@ func (h *host) list() error {
 	runtime.KeepAlive(name)
 	runtime.KeepAlive(names)
 	if r == vk.ErrorIncompatibleDriver {
-		return fmt.Errorf("%w: there is no driver of Vulkan", webgpu.ErrNoAdapter)
+		return fmt.Errorf("%w: there is no Vulkan driver", webgpu.ErrNoAdapter)
 	}
 	if r != vk.Success || instance == 0 {
 		return fmt.Errorf("%w: Vulkan does not start: %w", webgpu.ErrNoAdapter, failure(r))
@@ -218,7 +218,7 @@ func (h *host) describe(p vk.PhysicalDevice) (physical, error) {
 		}
 	}
 	if d.family == n {
-		return physical{}, fmt.Errorf("%s computes nothing", name)
+		return physical{}, fmt.Errorf("%s has no compute queue", name)
 	}
 	var memory vk.PhysicalDeviceMemoryProperties
 	h.cmds.GetPhysicalDeviceMemoryProperties(p, &memory)

@@ -94,7 +94,7 @@ func (d *device) NewPipeline(s *webgpu.Shader) (webgpu.HostPipeline, error) {
 		return nil, fmt.Errorf("%s: the driver takes no such kernel: %w", s.Label, d.fail(r))
 	}
 	if p.handle == 0 { // some drivers of Intel say so
-		return nil, fmt.Errorf("%s: the driver makes nothing of it: %w", s.Label, webgpu.ErrUnsupported)
+		return nil, fmt.Errorf("%s: the driver did not compile it: %w", s.Label, webgpu.ErrUnsupported)
 	}
 	d.keep(p)
 	return p, nil

@@ -116,7 +116,7 @@ type instr struct {
 	args []uint32
 }
 
-var errFormat = errors.New("the compiler wrote SPIR-V that is none")
+var errFormat = errors.New("the compiler wrote invalid SPIR-V")
 
 // rewrite judges SPIR-V and makes it what WGSL says. Workgroup arrays are set to zero in loops,
 // not by one store each, of which drivers make as many instructions as there are
@@ -447,7 +447,7 @@ func (m *module) input(in instr) error {
 	b, ok := m.builtIn[in.args[1]]
 	p := m.def[in.args[0]]
 	if n := inputs[b]; !ok || n == 0 || p.op != opTypePointer || m.shape(p.args[2]) != (shape{'i', n}) {
-		return errors.New("a parameter of the entry point that is no built-in value of kernels")
+		return errors.New("a parameter of the entry point is not a built-in value of kernels")
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func gpu() (js.Value, error) {
 		}
 	}
 	if secure := js.Global().Get("isSecureContext"); secure.Type() == js.TypeBoolean && !secure.Bool() {
-		return js.Undefined(), fmt.Errorf("pages have navigator.gpu when they come by https or from localhost, and this one does not: %w", webgpu.ErrNoAdapter)
+		return js.Undefined(), fmt.Errorf("navigator.gpu exists only in pages from https or localhost, and this page is from neither: %w", webgpu.ErrNoAdapter)
 	}
 	return js.Undefined(), fmt.Errorf("%s has no navigator.gpu: %w", engine(), webgpu.ErrNoAdapter)
 }
@@ -133,7 +133,7 @@ func list(ctx context.Context) ([]found, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%s offers no GPU, as where there is none, or its driver is on a list of bad ones: %w", engine(), webgpu.ErrNoAdapter)
+		return nil, fmt.Errorf("%s offers no GPU: there is none, or the browser blocks its driver: %w", engine(), webgpu.ErrNoAdapter)
 	}
 	return list, nil
 }

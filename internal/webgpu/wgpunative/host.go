@@ -80,7 +80,7 @@ func (h *host) list() {
 	}
 	h.adapters = h.adapters[:r.number]
 	if len(h.adapters) == 0 {
-		h.err = fmt.Errorf("there is no driver of Vulkan, Metal or D3D12 with a device: %w", webgpu.ErrNoAdapter)
+		h.err = fmt.Errorf("there is no Vulkan, Metal or D3D12 driver with a device: %w", webgpu.ErrNoAdapter)
 		return
 	}
 	for _, a := range h.adapters {
