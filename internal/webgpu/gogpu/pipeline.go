@@ -199,8 +199,7 @@ func (s *pools) take(g *group, l *layout) error {
 	return s.from(p, g, l)
 }
 
-// from takes a set from a pool with room for it. Drivers need not say themselves
-// that there is none.
+// from takes a set from a pool with room for it. Drivers need not report a full pool themselves.
 func (s *pools) from(p *pool, g *group, l *layout) error {
 	if p.groups == poolGroups {
 		return webgpu.ErrOutOfMemory

@@ -56,7 +56,7 @@ func engine() string {
 	return "an unknown engine"
 }
 
-// gpu returns navigator.gpu, or why there is none.
+// gpu returns navigator.gpu, or the reason why it does not exist.
 func gpu() (js.Value, error) {
 	navigator := js.Global().Get("navigator")
 	if navigator.Type() == js.TypeObject {
@@ -148,7 +148,7 @@ func known(list []found, a *webgpu.Adapter) bool {
 	return false
 }
 
-// number returns a limit, 0 where there is none of that name.
+// number returns a limit, 0 if the name does not exist.
 func number(limits js.Value, name string) int64 {
 	if v := limits.Get(name); v.Type() == js.TypeNumber {
 		return int64(min(v.Float(), 1<<53))
@@ -188,7 +188,7 @@ func has(adapter js.Value, feature string) bool {
 	return adapter.Get("features").Call("has", feature).Bool()
 }
 
-// vendors are the numbers of those whose number something depends on.
+// vendors are the vendor numbers on which decisions depend.
 var vendors = map[string]uint32{"nvidia": webgpu.NVIDIA, "apple": webgpu.Apple}
 
 // describe says what an adapter is.
