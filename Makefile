@@ -18,8 +18,8 @@ PACKAGES    := bash .ci/packages.sh
 # The browser build gives a program its arguments and environment in 4 KiB.
 NODE_EXEC    = $(CURDIR)/.ci/node_exec.sh
 
-# What no instruction set has a say in, and make test has tested on this one: planted defects,
-# texts, cases and graphs that are judged without a device.
+# Tests whose results do not depend on the instruction set. `make test` runs them once on this
+# machine: planted defects, texts, cases, and graphs that are checked without a device.
 anywhere = Mutants|Shaders|GraphsAre|GraphsNotice|CasesAre|NearTexts|TestLibrary
 
 .DEFAULT_GOAL := help
@@ -46,8 +46,9 @@ kernels: ## check the portable kernels in the interpreter, and compile them with
 # What compares numbers, on one goroutine: the race detector makes it slow and finds nothing in it.
 settled = /^mistakes$$|TransformerCopies|TestDraft|TestInt8$$|TestLibrary|Portable|ONNX|NumPy|Quotients|WebGPU(Loops|LongRows|Flows|Windows|Extremes|Halves|ManyHalves|ManyRows|Cut|Bare|Miscompiled)|DeepExpressions|CUDAEmulatedNumbers|Mutations|Golden|Variants|Reference$$|DamagedModels|HalfCache|Steady|RandomSizes|^TestReal
 
-# go test vets what it tests, and make vet all of it and by more rules: where it
-# would vet once more for other settings, which takes longer than some of the tests, -vet=off.
+# go test vets the packages that it tests, and make vet vets all packages with more rules. -vet=off
+# is for test runs that would only vet the same packages again under other settings, which takes
+# longer than some of the tests.
 .PHONY: race
 race: ## test the concurrent packages under the race detector
 	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -skip "$(settled)" -timeout 20m $$($(PACKAGES) concurrent) && \
@@ -65,9 +66,9 @@ wazero: ## test the WebAssembly kernels in wazero against float64 references
 client: ## test the language model server with OpenAI's client
 	cd llm/serve/openai && $(GO) test $(TIMEOUT) ./...
 
-# go test does not see RAYO_SIMD, which is read before a test starts: without
-# -count=1 it would repeat the results of another level from its cache. The emulated
-# GPU, those that software plays and the interpreter are the same at each level.
+# go test does not see RAYO_SIMD, which a process reads before a test starts: without -count=1 it
+# would reuse cached results of another level. The emulated GPU, the software GPUs and the
+# interpreter do not depend on the level.
 levels: same = $(anywhere)|CUDA|WebGPU|Portable
 .PHONY: levels
 levels: ## test native code on each narrower instruction set, and without assembly

@@ -18,8 +18,8 @@ build() {
 	done
 }
 
-# fuzz runs a target. Where the time is over in the middle of an input, a target may call
-# that a failure, which says nothing else and keeps no input: then it runs again.
+# fuzz runs a target. Go sometimes reports a failure if the time ends in the middle of an input; it
+# then prints no other message and keeps no input. In this case fuzz runs the target again.
 fuzz() {
 	for _ in 1 2 3; do
 		(cd "$p" && "$program" -test.run '^$' -test.fuzz "^$1\$" -test.fuzztime "$2" -test.fuzzcachedir "$cache/$path") 2>&1 | tee "$dir/log" && return

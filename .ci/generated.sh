@@ -1,6 +1,6 @@
 #!/bin/bash
-# generated.sh COMMAND... runs the command, which remakes the generated files,
-# and fails if the tree differs from what it was before.
+# generated.sh COMMAND... runs the command, which regenerates the generated files, and fails if the
+# tree has changed.
 set -euo pipefail
 state() { git status --porcelain --untracked-files=all; git diff; }
 before=$(state)

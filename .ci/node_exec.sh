@@ -1,7 +1,7 @@
 #!/bin/bash
-# node_exec.sh PROGRAM.wasm ARGUMENTS... runs a js/wasm program under Node.js.
-# Go's launcher refuses an environment of more than a few KiB, so only what the
-# tests look at is passed on.
+# node_exec.sh PROGRAM.wasm ARGUMENTS... runs a js/wasm program under Node.js. Go's launcher refuses
+# an environment of more than a few KiB, so the script passes on only the variables that the tests
+# read.
 keep=()
 for v in RAYO_SEED RAYO_DAWN NODE_OPTIONS VK_DRIVER_FILES VK_ICD_FILENAMES; do
 	[ -z "${!v-}" ] || keep+=("$v=${!v}")

@@ -1,9 +1,8 @@
 #!/bin/bash
-# swiftshader.sh prints the path of the description of SwiftShader, a Vulkan driver
-# that is software, as VK_DRIVER_FILES takes it. It is the second opinion beside
-# Mesa's lavapipe. Where there is none yet, it is taken out of the package of
-# Debian that ships it with a browser: two files, and nothing is installed. With
-# --found it only looks, and fails where there is none.
+# swiftshader.sh prints the path of the manifest of SwiftShader, a software Vulkan driver, for use
+# in VK_DRIVER_FILES. Tests use it as a second driver beside Mesa's lavapipe. If SwiftShader is
+# missing, the script extracts its two files from the Debian package of a browser that ships it, and
+# installs nothing. With --found the script only searches, and fails if SwiftShader is missing.
 set -euo pipefail
 name=vk_swiftshader_icd.json
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rayo-ci/swiftshader

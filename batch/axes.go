@@ -81,7 +81,7 @@ func (b *Batch) asRows(o *op.Operation, along []op.Along, x Value) (rows Value, 
 func (b *Batch) rows(x Value, axes, others []int) Value {
 	s := x.Shape()
 	if s == nil {
-		return x // not a value of this recording: what follows says so
+		return x // not a value of this recording: the check that follows reports it
 	}
 	order := append(slices.Clone(others), axes...)
 	if !slices.IsSorted(order) {
@@ -100,8 +100,7 @@ func (b *Batch) rows(x Value, axes, others []int) Value {
 	return b.Reshape(x, append(shape, n)...)
 }
 
-// product records a product of matrices whose leading extents spread over each
-// other by NumPy's rule.
+// product records a product of matrices whose leading extents broadcast by NumPy's rule.
 func (b *Batch) product(o *op.Operation, a op.Attrs, in ...Value) Value {
 	in = given(o, in)
 	if b.err != nil || !b.own(in[0]) || !b.own(in[1]) {

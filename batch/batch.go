@@ -146,8 +146,8 @@ func caller() string {
 	}
 }
 
-// unusable reports whether nothing more can be recorded: after a mistake, or in
-// a batch that New did not make for a device of Open.
+// unusable reports whether nothing more can be recorded: after a mistake, or in a batch that New
+// did not make for a device from Open.
 func (b *Batch) unusable() bool {
 	if b.err == nil && b.eng == nil {
 		b.fail(fmt.Errorf("the batch was not made by New with an open device: %w", device.ErrNoDevice))
@@ -324,8 +324,8 @@ func (b *Batch) Const(v float32, shape ...int) Value {
 // one is a scalar that spreads.
 const maxConst = 1 << 20
 
-// Use records an operand that lives on the device, as it is at this place in
-// the recording: before the stores that follow, after those that precede.
+// Use records an operand that is a buffer on the device. Its contents are those at this point of
+// the recording: after the stores recorded before, and before later ones.
 func (b *Batch) Use(buf *device.Buffer) Value {
 	if b.unusable() {
 		return Value{}

@@ -50,8 +50,8 @@ func (b *Batch) scalar(t op.DType, v float64) Value {
 // whole returns an element of i32.
 func (b *Batch) whole(v int) Value { return b.scalar(op.I32, float64(v)) }
 
-// table returns an operand of type t whose element i is f(i). It is a constant of the
-// plan if it is small.
+// table returns an operand of type t with the elements f(0), f(1), and so on. It is a constant of
+// the plan if it is small.
 func (b *Batch) table(t op.DType, s op.Shape, f func(i int) float64) Value {
 	if b.unusable() {
 		return Value{}

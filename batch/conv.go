@@ -37,13 +37,12 @@ func (b *Batch) convolving(name string, x, w, bias Value, opts []op.ConvOpts) (o
 
 // Conv returns the correlation of x [n c ...] with the windows w [o c/groups ...], plus
 // bias [o]. Neural networks call it convolution. The result is [n o ...]. x has one, two or
-// three spatial axes. The zero Value stands for no bias.
+// three spatial axes. The zero Value means no bias.
 //
 //	y := b.Conv(signal, w, batch.Value{}, op.ConvOpts{Same: op.SameUpper})
 //
-// Other ranks or channels, a window larger than the padded axis, or an option out of range
-// is [op.ErrShape], which Execute or Compile returns. The accuracy is that of
-// [Batch.Conv2D].
+// Other ranks or channels, a window larger than the padded axis, or an option out of range is
+// [op.ErrShape], which Execute or Compile returns. The accuracy is as for [Batch.Conv2D].
 func (b *Batch) Conv(x, w, bias Value, opts ...op.ConvOpts) Value {
 	o, list := b.convolving("conv", x, w, bias, opts)
 	if list == nil {
@@ -74,8 +73,8 @@ func (b *Batch) conv2D(x, w, bias Value, list []window, groups int) Value {
 	return b.Conv2D(x, w, bias, o)
 }
 
-// conv3D makes the first spatial axis part of the others: its windows become images of
-// their own, whose channels are the elements of a window.
+// conv3D merges the first spatial axis into the others: its windows become separate images, whose
+// channels are the elements of a window.
 func (b *Batch) conv3D(x, w, bias Value, list []window, groups int) Value {
 	s, t, depth := x.Shape(), w.Shape(), &list[0]
 	padded := b.padded(x, list[:1], 0)
@@ -96,7 +95,7 @@ func (b *Batch) conv3D(x, w, bias Value, list []window, groups int) Value {
 // products at the places that a [Batch.Conv] of the result, with the same options, would
 // read for that element. A spatial axis of d elements gets stride·(d-1) + dilation·(k-1) +
 // 1 + OutPad elements less the padding, and stride·d with Same. The result is [n o ...].
-// The zero Value stands for no bias.
+// The zero Value means no bias.
 //
 //	twice := b.ConvTranspose(x, w, batch.Value{}, op.ConvOpts{Stride: []int{2}}) // with windows of 2
 //
@@ -149,8 +148,8 @@ func sizes(list []window) []int {
 	return s
 }
 
-// transposed returns how the windows of a transposed convolution, one for each element of
-// the spatial extents, move over its result, or what is wrong.
+// transposed returns how the windows of a transposed convolution, one for each element of the
+// spatial extents, move over its result, or an error.
 func transposed(spatial, size []int, o *op.ConvOpts) ([]window, string) {
 	n := len(spatial)
 	stride, pad, dilation, more := spread(o.Stride, n, 1), spread(o.Pad, n, 0), spread(o.Dilation, n, 1), spread(o.OutPad, n, 0)
@@ -188,9 +187,9 @@ func transposed(spatial, size []int, o *op.ConvOpts) ([]window, string) {
 	return list, ""
 }
 
-// overlapAdd returns arrays [n c ...] with the sums of the windows x [n c k... o...] that lie
-// on each element: windows have k elements and begin at o places. The places of a phase,
-// which are a stride apart, are computed together, and the phases are put side by side.
+// overlapAdd returns arrays [n c ...] with the sums of the windows x [n c k... o...] that cover
+// each element: windows have k elements and begin at o places. It computes the places of one phase,
+// which are a stride apart, together, and interleaves the phases.
 func (b *Batch) overlapAdd(x Value, list []window) Value {
 	if b.err == nil && extent(x.Shape()) == 0 {
 		return b.Reshape(x, slices.Concat(x.Shape()[:2], sizes(list))...)
@@ -223,8 +222,8 @@ func (b *Batch) overlapAdd(x Value, list []window) Value {
 	return x
 }
 
-// interleave returns an axis whose elements are those of so many values in turn. A value
-// that is not given is zeros; the first is given.
+// interleave returns an axis with the elements of the given values in turn. A value that is not
+// given counts as zeros; the first must be given.
 func (b *Batch) interleave(axis, values int, given map[int]Value) Value {
 	if values == 1 || b.err != nil {
 		return given[0]

@@ -41,7 +41,7 @@ func (b *Batch) Tril(x Value, offset int) Value { return b.triangle(x, offset, (
 // Less than two extents are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Triu(x Value, offset int) Value { return b.triangle(x, offset, (*Batch).GreaterEqual) }
 
-// triangle returns the elements of x whose diagonal is in a relation to the offset.
+// triangle returns the elements of x on the diagonals for which the relation to the offset holds.
 func (b *Batch) triangle(x Value, offset int, keeps func(b *Batch, d, k Value) Value) Value {
 	rows, cols, err := b.matrix(x)
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 //	b.Einsum("ii", x)                      // the trace
 //	b.Einsum("bi,ijk,bk->bj", x, w, y)     // a bilinear form
 //
-// An ellipsis stands for all axes without a letter. The ellipses of several operands are
-// aligned at the end and broadcast. A letter has the same extent in all operands. A letter
-// that occurs twice in an operand takes its diagonal.
+// An ellipsis means all axes without a letter. The ellipses of several operands are aligned at the
+// end and broadcast. A letter has the same extent in all operands. A letter that occurs twice in an
+// operand takes its diagonal.
 //
 // Einsum multiplies more than two operands in pairs, in the order of the fewest
 // multiplications. It finds this order by dynamic programming for up to ten operands and by
@@ -65,7 +65,7 @@ func (b *Batch) Einsum(spec string, xs ...Value) Value {
 	return b.Permute(y.v, order...)
 }
 
-// A label is a letter of a spec, or an axis that an ellipsis stands for.
+// A label is a letter of a spec, or an axis covered by an ellipsis.
 type label uint8
 
 const (
@@ -97,7 +97,7 @@ func labelSet(ls []label) (set uint64) {
 	return set
 }
 
-// alone takes diagonals of a term, and sums over the labels that nothing else has.
+// alone takes diagonals of a term, and sums over the labels that no other term and no result has.
 func (e *einsum) alone(t *term) {
 	b := e.b
 	for i := 0; i < len(t.labels); i++ {
@@ -188,8 +188,8 @@ func (e *einsum) order(c *contraction, y term) {
 	}
 }
 
-// spread returns the value of t with its axes in the order of labels, and an extent
-// of 1 for those that it lacks.
+// spread returns the value of t with its axes in the order of labels; a label that t lacks gets an
+// axis of extent 1.
 func (e *einsum) spread(t term, labels []label) Value {
 	var order, s []int
 	for _, l := range labels {
@@ -204,8 +204,8 @@ func (e *einsum) spread(t term, labels []label) Value {
 	return e.b.Reshape(e.permuted(t.v, order), s...)
 }
 
-// grouped returns the value of t as matrices: the labels of each group are one axis,
-// and those of the batch the axes before them, if there are any.
+// grouped returns the value of t as matrices: it merges the labels of each group into one axis; the
+// labels of the batch become the leading axes.
 func (e *einsum) grouped(t term, batch, rows, cols []label) Value {
 	var order, s []int
 	for _, l := range slices.Concat(batch, rows, cols) {
@@ -215,7 +215,7 @@ func (e *einsum) grouped(t term, batch, rows, cols []label) Value {
 	return e.b.Reshape(e.permuted(t.v, order), s...)
 }
 
-// permuted is Permute but for an order that changes nothing.
+// permuted is Permute, without a node for an order that changes nothing.
 func (e *einsum) permuted(v Value, order []int) Value {
 	if slices.IsSorted(order) {
 		return v

@@ -8,8 +8,8 @@ import (
 // mostPlanned is the number of operands up to which the best order is searched.
 const mostPlanned = 10
 
-// contracted multiplies the terms that share labels, and returns what is left: terms
-// without a label in common, the smallest first.
+// contracted multiplies the terms that share labels, and returns the remaining terms, which have no
+// label in common, the smallest first.
 func (e *einsum) contracted() []term {
 	if len(e.terms) < 3 {
 		return e.terms
@@ -62,8 +62,8 @@ type costing struct {
 	ok          bool
 }
 
-// best multiplies terms in the order of the fewest multiplications, found by dynamic
-// programming over connected sets; of equal ones that of the smallest temporaries.
+// best multiplies terms in the order of the fewest multiplications, found by dynamic programming
+// over connected sets; among equal orders it prefers the smallest temporaries.
 func (e *einsum) best(ts []term) term {
 	all := 1<<len(ts) - 1
 	inside := make([]uint64, all+1) // labels of a set of terms
@@ -103,7 +103,7 @@ func (e *einsum) best(ts []term) term {
 	return multiply(all)
 }
 
-// greedy multiplies the pair that makes the least of what it takes, again and again.
+// greedy repeatedly multiplies the pair with the smallest result.
 func (e *einsum) greedy(ts []term) term {
 	ts = slices.Clone(ts)
 	for len(ts) > 1 {

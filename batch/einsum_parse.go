@@ -11,9 +11,9 @@ import (
 // A part is the labels of one operand of a spec, or of its result, as written.
 type part struct {
 	at       int     // of its first byte in the spec
-	labels   []label // those of the ellipsis are put in by spelled
+	labels   []label // spelled inserts the labels of the ellipsis
 	places   []int   // of the labels in the spec
-	ellipsis int     // the label before which it stands, or -1
+	ellipsis int     // index of the label after it, or -1
 }
 
 // parse reads the spec and checks the operands.
@@ -78,8 +78,8 @@ func read(text string, at int) (part, error) {
 	return p, nil
 }
 
-// spelled returns the labels with those of n axes in the place of the ellipsis: the
-// last axis that one stands for has the label behind the letters.
+// spelled returns the labels with n axes in place of the ellipsis: the last of these axes has the
+// label after the largest letter.
 func (p *part) spelled(n int) []label {
 	if p.ellipsis < 0 {
 		return slices.Clone(p.labels)

@@ -56,7 +56,7 @@ func pending(c *driver.Completion, explain func(error) error) *device.Pending {
 // what names the batch in errors.
 func (b *Batch) what() string { return fmt.Sprintf("batch of %d nodes on %v", len(b.g.Nodes), b.dev) }
 
-// explain says what failed. The errors of contexts stay what they are.
+// explain adds the failed call to an error. It returns errors of contexts unchanged.
 func explain(err error, what string) error {
 	if err == nil || err == context.Canceled || err == context.DeadlineExceeded {
 		return err
@@ -100,8 +100,8 @@ func (b *Batch) prepare(ctx context.Context, outs []Value) (*engine.Plan, [][]by
 	return p, dst, nil
 }
 
-// outputs lists the outputs: named or not consumed, then kept, then those with
-// a destination of their own, which stand last.
+// outputs lists the outputs: named or not consumed, then kept, then outputs with a destination,
+// which are last.
 func (b *Batch) outputs(outs []Value) error {
 	places := make([][]byte, len(b.dsts))
 	for i := range b.dsts {
@@ -181,7 +181,7 @@ func (b *Batch) finish(dst [][]byte) {
 //   - [device.ErrUnsupported] if slices of T do not hold the element type of v.
 func Read[T Number](ctx context.Context, b *Batch, v Value) ([]T, error) {
 	if b.err != nil && (!b.ran || v.b == nil) {
-		return nil, b.err // v may be what came of the mistake
+		return nil, b.err // v may be invalid because of the mistake
 	}
 	if !b.own(v) {
 		return nil, b.foreign(v)

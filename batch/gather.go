@@ -68,7 +68,7 @@ func (b *Batch) GatherND(x, ids Value) Value {
 	return b.Gather(rows, places)
 }
 
-// oneAxis returns the axis that along names, or the one that stands for none.
+// oneAxis returns the single axis of along, or the default if along has none.
 func oneAxis(x Value, none int, along []op.Along) (int, error) {
 	o, err := op.OptionOf(along)
 	if err != nil || o == (op.Along{}) {

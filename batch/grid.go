@@ -126,7 +126,7 @@ func (g *sampler) taps(grid Value, n int) []tap {
 	return list
 }
 
-// within returns places as they are, or those outside moved to the end or mirrored there.
+// within returns places inside the image unchanged, and moves the others to the edge or mirrors them.
 func (g *sampler) within(x Value, n int, first, last float32) Value {
 	b := g.b
 	switch g.o.Outside {

@@ -65,8 +65,8 @@ func sameShapes(a, b *[op.MaxInputs]op.Shape) bool {
 	return true
 }
 
-// rules asks the operation. Its parameters are copies, so that those of infer
-// stay on the stack.
+// rules calls the operation's shape rule. It copies the parameters, so that infer's own stay on the
+// stack.
 func (b *Batch) rules(o *op.Operation, a op.Attrs, n uint8, types [op.MaxInputs]op.DType, shapes [op.MaxInputs]op.Shape) ([]op.DType, []op.Shape, error) {
 	t, err := o.Types(&a, types[:n])
 	if err != nil {

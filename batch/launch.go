@@ -41,10 +41,10 @@ func Out(t op.DType, shape ...int) Arg { return Arg{use: argOut, typ: t, shape: 
 // not change, and is one of the results of Launch.
 func InOut(v Value) Arg { return Arg{use: argInOut, v: v} }
 
-// Launch records a kernel over a grid of workgroups. params is the parameter
-// struct of the kernel or a pointer to it, nil if it has none; it is read now.
-// The results are the arrays of Out and InOut, in order. A batch that made a
-// mistake returns as many zero values.
+// Launch records a kernel over a grid of workgroups. params is the parameter struct of the kernel
+// or a pointer to it, or nil for a kernel without parameters; Launch reads it at once. The results
+// are the arrays of Out and InOut, in order. After a mistake in the batch, Launch returns as many
+// zero values.
 //
 // See [device.Kernel.Run] for the errors that Execute and Compile return.
 func (b *Batch) Launch(k *device.Kernel, grid kernel.Size, params any, args ...Arg) []Value {
@@ -121,8 +121,7 @@ func (b *Batch) launch(out []Value, k *device.Kernel, grid kernel.Size, params a
 	return b.err
 }
 
-// argument returns what a buffer holds before the kernel runs, and the form of
-// the array.
+// argument returns the contents of a buffer before the kernel runs, and the form of the array.
 func (b *Batch) argument(a *Arg, p *ir.Program, i int) (graph.ID, graph.Array, error) {
 	bind := &p.Bindings[i]
 	switch {

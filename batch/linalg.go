@@ -37,7 +37,7 @@ func (b *Batch) system(o *op.Operation, attrs op.Attrs, a, y Value) Value {
 	}
 	s, t := a.Shape(), y.Shape()
 	if len(s) < 2 || len(t) < 2 {
-		return b.apply(o, attrs, a, y) // which says what is wrong
+		return b.apply(o, attrs, a, y) // with the reason
 	}
 	a, y, err := b.alike(a, y)
 	if err != nil {
@@ -234,7 +234,7 @@ func (b *Batch) square(a Value) (n int, ok bool) {
 	if s := a.Shape(); b.own(a) && len(s) >= 2 && s[len(s)-1] == s[len(s)-2] {
 		return s[len(s)-1], true
 	}
-	b.apply(op.Cholesky, op.Attrs{}, a) // which says what is wrong
+	b.apply(op.Cholesky, op.Attrs{}, a) // with the reason
 	return 0, false
 }
 

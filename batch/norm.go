@@ -42,7 +42,7 @@ func (b *Batch) affine(x, scale, bias Value) Value {
 
 // BatchNorm returns (x - mean) / sqrt(variance + eps) · scale + bias for x [n c ...]. mean
 // and variance are the statistics from training. mean, variance, scale and bias have one
-// number for each channel. The zero Value stands for no scale or no bias.
+// number for each channel. The zero Value means no scale or no bias.
 //
 // Other shapes are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) BatchNorm(x, mean, variance, scale, bias Value, opts ...op.NormOpts) Value {
@@ -68,7 +68,7 @@ func (b *Batch) BatchNorm(x, mean, variance, scale, bias Value, opts ...op.NormO
 
 // GroupNorm splits the channels of x [n c ...] into groups and normalises each group by its
 // own mean and variance. It then multiplies by scale and adds bias, which have one number
-// for each channel. The zero Value stands for no scale or no bias. One group normalises all
+// for each channel. The zero Value means no scale or no bias. One group normalises all
 // channels together. With as many groups as channels it is [Batch.InstanceNorm].
 //
 // A number of channels that the groups do not divide, or another shape, is [op.ErrShape],
@@ -131,7 +131,7 @@ func (b *Batch) LocalResponseNorm(x Value, size int, opts ...op.LRNOpts) Value {
 	return b.Div(x, b.Pow(base, b.scalar(t, float64(or(o.Beta, 0.75)))))
 }
 
-// or returns the field v of an option struct, or what its 0 stands for.
+// or returns the field v of an option struct, or the default if v is 0.
 func or(v, otherwise float32) float32 {
 	switch v {
 	case 0:

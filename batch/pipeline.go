@@ -14,12 +14,11 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Pipeline computes a function over a stream of rows that need not fit into the memory of
-// the device or the host. It divides the stream into chunks of many rows. It reads one
-// chunk while the device computes another and the caller takes the results of a third.
-// Results come in the order of the rows. During the first chunks, the pipeline measures how
-// many rows a chunk should have and how many chunks should be under way, and it keeps what
-// it found for later runs.
+// Pipeline computes a function over a stream of rows that need not fit into the memory of the
+// device or the host. It divides the stream into chunks of many rows. It reads one chunk while the
+// device computes another and the caller takes the results of a third. Results come in the order of
+// the rows. During the first chunks, the pipeline measures how many rows a chunk should have and
+// how many chunks should be under way, and it keeps these numbers for later runs.
 //
 //	p, err := batch.NewPipeline[float32, float32](dev, func(b *batch.Batch, x batch.Value) batch.Value {
 //		return b.Sum(b.Relu(x))
@@ -41,20 +40,19 @@ type Pipeline[In, Out device.Element] struct {
 // PipelineOpts are the options of [NewPipeline]. The zero value suits streams of
 // single numbers.
 type PipelineOpts struct {
-	// Row are the extents of one row; none for a row of one element.
+	// Row has the extents of one row; empty for a row of one element.
 	Row []int
 	// Rows is the number of rows of each chunk but the last, 0 for one that is
 	// chosen by measurement. Where each chunk has one result, as a sum, a
 	// number makes the results the same in every run.
 	Rows int
-	// Memory bounds the bytes of the chunks under way, operands and results
-	// together, in the memory of the host; a device with memory of its own
-	// holds as much again, and its temporaries. 0 stands for 256 MiB. At
-	// least two chunks of one row are held.
+	// Memory bounds the bytes of the chunks under way, operands and results together, in host
+	// memory; a device with its own memory holds the same amount and its temporaries. 0 means 256
+	// MiB. A pipeline holds at least two chunks of one row.
 	Memory int64
 }
 
-// defaultMemory is the budget of a Pipeline that is given none.
+// defaultMemory is the budget of a Pipeline without Memory.
 const defaultMemory = 256 << 20
 
 // NewPipeline returns a pipeline that computes f. f records the work on one chunk:
@@ -82,7 +80,7 @@ func NewPipeline[In, Out device.Element](dev *device.Device, f func(b *Batch, x 
 	}
 	p := &flow{dev: dev, opts: opts, in: device.TypeOf[In](), out: device.TypeOf[Out](), holds: device.Holds[Out], plans: make(map[int]*chunkPlan)}
 	p.size = p.in.Size()
-	var blank []In // stands for the chunks where they are recorded
+	var blank []In // represents the chunks in the recording
 	p.record = func(b *Batch, rows int) (Value, Value) {
 		n := rows * (p.row / p.size)
 		if len(blank) < n {
@@ -105,10 +103,10 @@ func NewPipeline[In, Out device.Element](dev *device.Device, f func(b *Batch, x 
 // is asked for the next one. An error that src yields ends the stream after the
 // results of the rows before it.
 //
-// Run returns the results of one chunk after the other. A slice of results is
-// valid until the next one is asked for. src runs in a goroutine of its own, ahead of
-// the results; when the loop over the results ends, by break too, src has ended, its yield
-// having returned false. After an error, which comes with a nil slice, there are no more results.
+// Run returns the results of one chunk after the other. A slice of results is valid until the next
+// iteration. src runs in its own goroutine, ahead of the results. When the loop over the results
+// ends, for example by break, yield returns false to src, and Run waits until src has returned. An
+// error comes with a nil slice and is the last result.
 //
 // # Errors
 //   - the error of src.
@@ -128,16 +126,16 @@ func (p *Pipeline[In, Out]) Run(ctx context.Context, src iter.Seq2[[]In, error])
 	})
 }
 
-// RunReader is [Pipeline.Run] over the elements that r delivers, in the byte order of
-// the machine, until [io.EOF]. Nothing stands between r and the memory of the chunks: a
-// [bufio.Reader] around a file makes it slower. When ctx is cancelled, RunReader
-// does not wait for a Read under way: r may be used elsewhere when that has returned.
+// RunReader is [Pipeline.Run] over the elements that r delivers, in the byte order of the machine,
+// until [io.EOF]. RunReader reads from r directly into the memory of the chunks, so a
+// [bufio.Reader] around a file makes it slower. When ctx is cancelled, RunReader does not wait for
+// a running Read: do not use r elsewhere until that Read has returned.
 func (p *Pipeline[In, Out]) RunReader(ctx context.Context, r io.Reader) iter.Seq2[[]Out, error] {
 	return results[Out](p.flow, ctx, func(run *running) error { return run.readFrom(r) })
 }
 
-// RunSlice is [Pipeline.Run] over an array in memory, which is not copied: the
-// elements must stay as they are until the loop over the results has ended.
+// RunSlice is [Pipeline.Run] over an array in memory, which is not copied: do not change the
+// elements until the loop over the results has ended.
 func (p *Pipeline[In, Out]) RunSlice(ctx context.Context, data []In) iter.Seq2[[]Out, error] {
 	return results[Out](p.flow, ctx, func(r *running) error {
 		r.lend(engine.Bytes(data))
@@ -145,9 +143,9 @@ func (p *Pipeline[In, Out]) RunSlice(ctx context.Context, data []In) iter.Seq2[[
 	})
 }
 
-// Copy computes over the elements of src and writes the results to dst, both in the byte
-// order of the machine, and returns the number of bytes written. It reads, computes and
-// writes at the same time. The errors are those of [Pipeline.RunReader] and of dst.
+// Copy computes over the elements of src and writes the results to dst, both in the byte order of
+// the machine, and returns the number of bytes written. It reads, computes and writes at the same
+// time. It returns the errors of [Pipeline.RunReader] and of dst.
 func (p *Pipeline[In, Out]) Copy(ctx context.Context, dst io.Writer, src io.Reader) (int64, error) {
 	var written int64
 	for out, err := range p.RunReader(ctx, src) {
@@ -167,9 +165,8 @@ func (p *Pipeline[In, Out]) Copy(ctx context.Context, dst io.Writer, src io.Read
 	return written, nil
 }
 
-// Close frees what the device holds for the pipeline, after the chunks that are being
-// computed. Runs under way and later ones end with [device.ErrClosed]. A second
-// Close does nothing.
+// Close frees the pipeline's device memory, after the chunks that are being computed. Running and
+// later runs end with [device.ErrClosed]. A second Close does nothing.
 func (p *Pipeline[In, Out]) Close() error {
 	if p.flow == nil {
 		return errNoPlan
@@ -193,7 +190,7 @@ type flow struct {
 
 	mu     sync.Mutex
 	plans  map[int]*chunkPlan // by rows
-	best   choice             // what a run has measured
+	best   choice             // the measurements of a run
 	closed bool
 }
 
@@ -262,8 +259,8 @@ func (p *flow) result(b *Batch, y Value) (int64, error) {
 	return int64(n) * int64(y.Type().Size()), err
 }
 
-// keptPlans bounds the plans that a pipeline keeps: those of the sizes on trial and
-// of a few last chunks.
+// keptPlans limits the plans that a pipeline keeps: plans for the chunk sizes that it measures, and
+// for a few last chunks.
 const keptPlans = 12
 
 // plan returns the plan for a number of rows.

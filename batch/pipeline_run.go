@@ -27,8 +27,8 @@ type running struct {
 	// depth counts the chunks that there are; the caller's goroutine owns it.
 	depth int
 
-	// err and panicked are why the stream ended before its time; done is closed
-	// when they stand.
+	// err and panicked are the reason for an early end of the stream; done is closed when they are
+	// set.
 	done     chan struct{}
 	err      error
 	panicked any
@@ -57,9 +57,9 @@ func results[Out device.Element](p *flow, ctx context.Context, read func(*runnin
 	}
 }
 
-// run computes over what read delivers and calls yield for each chunk, until it
-// returns false. Nothing of the device or of the caller is in use when it returns, but for
-// a read that a cancelled context left under way.
+// run computes over what read delivers and calls yield for each chunk, until it returns false. When
+// it returns, it uses nothing of the device or of the caller, except a read that a cancelled
+// context left running.
 func (p *flow) run(ctx context.Context, read func(*running) error, yield func(out []byte) bool) (err error) {
 	inner, cancel := context.WithCancel(ctx)
 	r := &running{p: p, ctx: inner, size: p.sizing(), done: make(chan struct{}),
@@ -92,8 +92,8 @@ func (p *flow) run(ctx context.Context, read func(*running) error, yield func(ou
 	return nil
 }
 
-// end waits until nothing uses the memory of the run, and returns why the stream ended
-// before its time. It does not wait for a read when the caller's context has ended.
+// end waits until no goroutine uses the memory of the run, and returns the reason for an early end
+// of the stream. It does not wait for a read after the caller's context has ended.
 func (r *running) end(ctx context.Context) error {
 	for c := range r.flight {
 		<-c.pend.Done()
@@ -130,7 +130,7 @@ func (r *running) recycle(c *chunk) {
 	r.deepen(want.depth)
 }
 
-// settle keeps what was measured for later runs.
+// settle keeps the measurements for later runs.
 func (r *running) settle() {
 	c, _ := r.size.next()
 	r.p.mu.Lock()
@@ -216,8 +216,8 @@ func (r *running) space() []byte {
 	return r.cur.mem[r.cur.got : r.cur.rows*r.p.row]
 }
 
-// room returns n bytes of memory: those of mem if they are enough, and not so many
-// that the budget would be spent on nothing.
+// room returns n bytes of memory: mem if it is large enough, but not so much larger that it would
+// waste the budget.
 func room(mem []byte, n int) ([]byte, error) {
 	if cap(mem) >= n && cap(mem)/4 <= n {
 		return mem[:n], nil

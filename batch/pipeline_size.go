@@ -21,14 +21,14 @@ const (
 
 	// A trial measures trialChunks chunks and no less than trialTime.
 	trialChunks, trialTime = 6, 2 * time.Millisecond
-	// A size is better if it is faster by better; after two that are not, none
-	// larger is tried.
+	// A size is better if it is faster by the factor better; after two sizes that are not, no
+	// larger one is tried.
 	better, misses = 1.05, 2
 )
 
-// sizing chooses by measurement among the numbers of rows of a list, then
-// between the depths. It climbs: each trial runs until enough chunks of it came
-// back, and as many more of it as are under way by then count for nothing.
+// sizing chooses by measurement among the numbers of rows of a list, then between the depths. It
+// tries increasing sizes: each trial runs until enough of its chunks have been measured; the chunks
+// of the trial that are still running then are not measured.
 type sizing struct {
 	mu      sync.Mutex
 	trials  []choice            // yet to come, the first one is on trial

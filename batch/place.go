@@ -34,11 +34,11 @@ func (b *Batch) Update(x Value, axis int, at, v Value) Value {
 	return b.apply(op.Update, op.UpdateOf(axis), x, at, v)
 }
 
-// StoreAt records that v is written into buf along an axis, starting at the index at, which
-// is one i32 operand. v has the extents of buf except along the axis. Elements of v that
-// would lie outside buf are dropped. If the device stores the element type as it is, only
-// the elements of v are written and the rest of buf is not touched. Stores happen in the
-// order in which they are recorded, also if nothing reads the result.
+// StoreAt records that v is written into buf along an axis, starting at the index at, which is one
+// i32 operand. v has the extents of buf except along the axis. Elements of v that would lie outside
+// buf are dropped. If the device stores the element type as it is, only the elements of v are
+// written and the rest of buf is not touched. Stores run in the order in which they are recorded,
+// even if no operation reads the result.
 //
 // Other extents are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) StoreAt(buf *device.Buffer, axis int, at, v Value) {

@@ -37,7 +37,7 @@ type planOut struct {
 	dst   []byte // of a recorded ReadInto
 }
 
-// planRun is what one run binds.
+// planRun has the bindings of one run.
 type planRun struct {
 	refs []engine.Ref
 	outs [][]byte
@@ -78,11 +78,10 @@ func (b *Batch) Compile(ctx context.Context, outs ...Value) (*Plan, error) {
 	return k, nil
 }
 
-// Close waits for the runs under way, those of RunAsync too, and frees what
-// the device holds for the plan. Runs that come later return
-// [device.ErrClosed]. Close may be called more than once and from any
-// goroutine; a plan that is dropped without it is closed by the garbage
-// collector, and all plans are when their device is.
+// Close waits for running runs, including those of RunAsync, and frees the plan's device memory.
+// Later runs return [device.ErrClosed]. Close may be called more than once and from any goroutine;
+// a plan that is dropped without it is closed by the garbage collector, and all plans are when
+// their device is.
 func (p *Plan) Close() error {
 	if p.p == nil {
 		return errNoPlan

@@ -55,10 +55,9 @@ func least(t op.DType) float32 {
 	return float32(math.Inf(-1))
 }
 
-// MaxPoolIndices returns the results of [Batch.MaxPool] and the indices of i32 where they
-// are in x, flattened to one row. If several elements are the greatest, the index is that
-// of the first. With NaN it is that of the first NaN. A window that is all padding has the
-// index -1.
+// MaxPoolIndices returns the results of [Batch.MaxPool] and their i32 indices in x, flattened to
+// one row. Of several equal greatest elements, the index is that of the first; with NaN it is the
+// index of the first NaN. A window that is all padding has the index -1.
 //
 //	y, at := b.MaxPoolIndices(x, []int{2})
 //	again := b.Gather(b.Reshape(x, -1, 1), at) // y with an axis of 1 at the end

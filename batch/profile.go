@@ -55,7 +55,7 @@ const (
 	Memory   Bound = "memory"   // the traffic with memory takes longest, and half of the time or more
 	Compute  Bound = "compute"  // the arithmetic does
 	Overhead Bound = "overhead" // both are less than a tenth of the time: the launch, latency or a slow kernel is more
-	Unknown  Bound = "unknown"  // neither is half of the time, and nothing says what is
+	Unknown  Bound = "unknown"  // each takes less than half of the time, so there is no single bottleneck
 )
 
 // A limit is reported to bound a step that reaches at least the first of these shares of
@@ -77,9 +77,9 @@ func percentiles(d []time.Duration) Times {
 // profileRuns is how often Profile runs a recording.
 const profileRuns = 30
 
-// Profile runs the recording 30 times, after a run that does not count, and
-// returns where the time goes. Results are those of the last run; stores
-// happen in every run. Like Execute, it ends the recording.
+// Profile runs the recording 30 times, after a run that is not measured, and returns the time of
+// each step. The results come from the last run; stores happen in every run. Like Execute, it ends
+// the recording.
 func (b *Batch) Profile(ctx context.Context, outs ...Value) (*Profile, error) {
 	p, dst, err := b.prepare(ctx, outs)
 	if err != nil {
@@ -271,7 +271,7 @@ type BaselineStep struct {
 	Time time.Duration
 }
 
-// Baseline returns what a later profile can be compared with.
+// Baseline returns the data with which a later profile can be compared.
 func (p *Profile) Baseline() *Baseline {
 	b := &Baseline{Device: p.Device, Total: p.Total.P50}
 	for i := range p.Steps {

@@ -8,10 +8,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Quantile returns the number below which a share q, from 0 to 1, of the elements along
-// axes is, or of all elements if no axes are given. Shapes are those of [Batch.Sum], the
-// type is that of x. It lies at the place q·(n-1) of the n elements in order, linearly
-// between the two neighbours; as numpy.quantile. The median is that of 0.5:
+// Quantile returns the q-quantile, q from 0 to 1, of the elements along axes, or of all elements if
+// no axes are given. It sorts the n elements and interpolates linearly at index q·(n-1), as
+// numpy.quantile. Shapes are as for [Batch.Sum]; the type is that of x. A q of 0.5 gives the
+// median:
 //
 //	median := b.Quantile(x, 0.5, op.Axes(-1))
 //
@@ -57,8 +57,8 @@ func (b *Batch) Quantile(x Value, q float64, along ...op.Along) Value {
 	return b.Cast(b.Reshape(y, shape...), x.Type())
 }
 
-// between returns what stands at a place of each row [... n] in order, linearly between
-// its neighbours, as f32, and NaN for a row with NaN.
+// between interpolates linearly at an index of each sorted row [... n], as f32, and returns NaN for
+// a row with NaN.
 func (b *Batch) between(rows Value, place float64) Value {
 	s := rows.Shape()
 	n := s[len(s)-1]

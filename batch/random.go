@@ -6,10 +6,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// The methods of this file make random numbers of a key, an array of u32 of shape
-// [2]: see [op.Key]. The key is an operand, so that a plan that is kept serves every
-// seed. The bits of an element follow from the key and its place alone: they are the
-// same on every device, and those of JAX.
+// The methods of this file compute random numbers from a key, a u32 array of shape [2]: see
+// [op.Key]. The key is an operand, so one plan serves every seed. The bits of an element depend
+// only on the key and the element's index: they are the same on every device, and the same as in
+// JAX.
 
 // Iota returns n consecutive numbers of u32. The first is start, one u32. They wrap at
 // 2^32.

@@ -28,7 +28,7 @@ type recurrence struct {
 // The operands are x [t n i] with t steps, w [d h i], r [d h h], bias [d 2h], and the first
 // state h [d n h]. The first half of bias is added to the product with w, the second half
 // to the product with r. d is the number of directions: 1, or 2 if the network also runs
-// backwards. The zero Value stands for a bias or a state of 0. The steps are unrolled.
+// backwards. The zero Value means a bias or a state of 0. The steps are unrolled.
 //
 // Other shapes, or no steps, are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) RNN(x, w, r, bias, h Value, opts ...op.RecurrentOpts) (y, last Value) {
@@ -70,7 +70,7 @@ func (b *Batch) GRU(x, w, r, bias, h Value, opts ...op.RecurrentOpts) (y, last V
 // [d 8h]. w, r and each half of bias have the input gate i first, then the output gate o,
 // the forget gate f, and the cell gate g. c [d n h] is the first cell. peephole [d 3h]
 // holds the weights of the cell in the gates i, o and f. Each step computes c' = f∘c + i∘g,
-// h' = o∘tanh(c'). The zero Value stands for an absent operand.
+// h' = o∘tanh(c'). The zero Value means an absent operand.
 //
 // The errors are those of RNN.
 func (b *Batch) LSTM(x, w, r, bias, h, c, peephole Value, opts ...op.RecurrentOpts) (y, last, lastCell Value) {
@@ -222,8 +222,8 @@ func (b *Batch) direction(k *recurrence, x Value, d int, next cell) (y, h, c Val
 	return b.Stack(0, all...), h, c
 }
 
-// before returns what is added to the products of x: both halves of the bias, without that
-// of the last gate that the reset gate multiplies.
+// before returns the summand of the products with x: both halves of the bias, without the bias of
+// the last gate that the reset gate multiplies.
 func (b *Batch) before(k *recurrence, d int) Value {
 	n := k.gates * k.width
 	halves := b.Split(b.row(k.bias, d), 0, n, n)

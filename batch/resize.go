@@ -51,7 +51,7 @@ func (b *Batch) Resize(x Value, size []int, opts ...op.ResizeOpts) Value {
 	return x
 }
 
-// resizings returns how the axes of shape s are resized, or what is wrong.
+// resizings returns how the axes of shape s are resized, or an error.
 func resizings(s op.Shape, size []int, o *op.ResizeOpts) ([]resizing, string) {
 	k := len(size)
 	if size == nil {
@@ -274,8 +274,8 @@ func keys(a, x float64) float64 {
 	return 0
 }
 
-// phases returns after how many places of an axis the weights recur, with elements at an
-// equal distance, as they do where the scale is a ratio of small numbers; 0 if they do not.
+// phases returns the period, in elements of an axis, after which the weights repeat, as they do if
+// the scale is a ratio of small numbers; 0 if they do not repeat.
 func phases(ids [][]int, weights [][]float64) int {
 	m := len(ids[0])
 	recur := func(p int) bool {
@@ -297,8 +297,8 @@ func phases(ids [][]int, weights [][]float64) int {
 	return 0
 }
 
-// polyphase is blend where weights recur after p places: these are computed apart, each
-// from slices and numbers, and put side by side.
+// polyphase is blend for weights that repeat after p elements: it computes each phase from strided
+// slices and constant weights, and interleaves the phases.
 func (b *Batch) polyphase(x Value, axis int, ids [][]int, weights [][]float64, p int) Value {
 	n, m := x.Shape()[axis], len(ids[0])
 	first, last := ids[0][0], ids[len(ids)-1][m-1]
@@ -353,8 +353,8 @@ func (b *Batch) blend(x Value, axis int, ids [][]int, weights [][]float64) Value
 	return sum
 }
 
-// pickAlong returns the elements of an axis that ids name. Where each is repeated as
-// often, or they are at equal distances, nothing is moved.
+// pickAlong returns the elements of an axis that ids name. If each is repeated equally often, or if
+// they have a constant stride, the result is a view.
 func (b *Batch) pickAlong(x Value, axis int, ids []int) Value {
 	s := slices.Clone(x.Shape())
 	n, m := s[axis], len(ids)

@@ -3,10 +3,9 @@ package batch
 // RopeInputs are the operands of [Batch.Rope] besides the elements. The zero Value
 // stands for an absent one.
 type RopeInputs struct {
-	// Positions, of i32, is [t]: where each row stands.
+	// Positions, of i32, is [t]: the position of each row.
 	Positions Value
-	// Frequencies, of f32, is [d/2]: the angle between one position and the next for each
-	// pair, in place of the powers of Theta. Models whose context was extended have such
-	// frequencies.
+	// Frequencies, of f32, is [d/2]: the angle between one position and the next for each pair, in
+	// place of the powers of Theta. Models with an extended context use such frequencies.
 	Frequencies Value
 }

@@ -2,7 +2,7 @@ package batch
 
 import "github.com/rayo-go/rayo/op"
 
-// scan records a scan of rows: of those that axes are, from either end.
+// scan records a scan along the given axes, from either end.
 func (b *Batch) scan(o *op.Operation, opts []op.ScanOpts, x Value) Value {
 	if len(opts) == 0 || b.err != nil {
 		return b.apply(o, op.Attrs{}, x)
@@ -35,8 +35,8 @@ func (b *Batch) scan(o *op.Operation, opts []op.ScanOpts, x Value) Value {
 	return back(y)
 }
 
-// later returns rows with each element one place later, the last one left out, and in
-// the first place what the scan gives for no elements.
+// later returns rows shifted by one element: the last element is dropped, and the first becomes the
+// scan's result for no elements.
 func (b *Batch) later(o *op.Operation, x Value) Value {
 	shape := x.Shape()
 	last := len(shape) - 1

@@ -8,10 +8,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// SearchSorted returns for each element of values where it goes into sorted [n], which
-// is in rising order: an i32 of the shape of values, from 0 to n. That is the number of
-// elements of sorted that are less, or with Right the number of those that are not
-// greater. As numpy.searchsorted; with the edges of bins as sorted it is torch.bucketize:
+// SearchSorted returns for each element of values the index at which to insert it into sorted [n],
+// which must be ascending. The result is an i32 from 0 to n in the shape of values: the number of
+// elements of sorted that are less than the element or, with Right, not greater. It is
+// numpy.searchsorted; with bin edges as sorted it is torch.bucketize:
 //
 //	i := b.SearchSorted(edges, x, op.SearchOpts{Right: true}) // edges[i-1] <= x < edges[i]
 //
@@ -20,9 +20,9 @@ import (
 //
 // The search halves n in a fixed number of steps, a gather each: 10 for 1,000 elements.
 //
-// A sorted of another number of axes than one is [op.ErrShape]; operands of different
-// types, or neither of floating types nor of i32 or u32, are [op.ErrUnsupported], which
-// Execute or Compile returns.
+// If sorted does not have exactly one axis, Execute or Compile returns [op.ErrShape]. If the
+// operands have different types, or a type that is not floating, i32 or u32, it returns
+// [op.ErrUnsupported].
 func (b *Batch) SearchSorted(sorted, values Value, opts ...op.SearchOpts) Value {
 	n, ok := b.flatSize("search_sorted", sorted, values)
 	if !ok {
@@ -68,11 +68,11 @@ func (b *Batch) sortsBefore(x, y Value) Value {
 //
 //	stop := b.IsIn(tokens, ends)
 //
-// NaN equals nothing, -0 equals 0. The values are sorted, and each element is searched
-// for in them, as by [Batch.SearchSorted].
+// NaN equals nothing, -0 equals 0. IsIn sorts the values and searches each element in them, as
+// [Batch.SearchSorted] does.
 //
-// Operands of different types, or neither of floating types nor of i32 or u32, are
-// [op.ErrUnsupported], which Execute or Compile returns.
+// If the operands have different types, or a type that is not floating, i32 or u32, Execute or
+// Compile returns [op.ErrUnsupported].
 func (b *Batch) IsIn(x, values Value) Value {
 	n, ok := b.flatSize("is_in", values, x)
 	if !ok {
@@ -149,7 +149,7 @@ func (b *Batch) Histogram(x Value, bins int, lo, hi float32) (counts, edges Valu
 		return (from*float64(bins-i) + to*float64(i)) / float64(bins)
 	})
 	x = b.Cast(x, op.F32)
-	// What is below lo comes to -1, NaN and what is above hi to bins: Bincount drops both.
+	// Elements below lo get the bin -1; NaN and elements above hi get the bin bins. Bincount drops both.
 	at := b.Sub(b.SearchSorted(edges, x, op.SearchOpts{Right: true}), b.scalar(op.I32, 1))
 	last := b.Equal(x, b.scalar(op.F32, to))
 	return b.Bincount(b.Where(last, b.scalar(op.I32, float64(bins-1)), at), bins), edges

@@ -34,17 +34,17 @@ func (b *Batch) NonZero(x Value) (indices, count Value) {
 	if len(s) == 1 {
 		return b.Reshape(flat, 1, n), count
 	}
-	// An extent of 0 divides nothing: there is no element.
+	// An extent of 0 cannot be divided by; there is no element.
 	steps := b.table(op.I32, op.Shape{len(s), 1}, func(i int) float64 { return float64(max(1, extent(s[i+1:]))) })
 	extents := b.table(op.I32, op.Shape{len(s), 1}, func(i int) float64 { return float64(max(1, s[i])) })
 	indices = b.Remainder(b.FloorDivide(flat, steps), extents)
 	return b.Where(b.Less(flat, b.scalar(op.I32, 0)), b.scalar(op.I32, -1), indices), count
 }
 
-// Compress returns the elements of x whose element of the mask is not 0, in row-major
-// order, and their number: values [n] of the type of x, where n is the number of elements
-// of x, and a count, an i32 of shape []. Values from the count on are 0. As
-// torch.masked_select and x[mask] of NumPy:
+// Compress returns the elements of x at which the mask is not 0, in row-major order, and their
+// number. values has shape [n] and the type of x, where n is the number of elements of x; elements
+// from the count on are 0. count is an i32 of shape []. It is torch.masked_select, or x[mask] in
+// NumPy:
 //
 //	positive, count := b.Compress(x, b.Greater(x, b.Const(0)))
 //
@@ -84,7 +84,7 @@ func (b *Batch) ranks(mask Value) (at, count Value) {
 	return b.Where(mask, before, b.scalar(op.I32, outside)), b.CountNonzero(mask)
 }
 
-// filled returns a value of the given type and extents whose elements are all v.
+// filled returns a value of the given type and extents with all elements v.
 func (b *Batch) filled(t op.DType, v float64, extents ...int) Value {
 	return b.Expand(b.scalar(t, v), extents...)
 }

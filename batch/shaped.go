@@ -53,7 +53,7 @@ func (b *Batch) chosen(x Value, k int, least bool) (values, indices Value) {
 	s := slices.Clone(x.Shape())
 	integers := x.Type() == op.I32 || x.Type() == op.U32
 	if !least && !integers || len(s) == 0 || k < 0 || k > s[len(s)-1] {
-		values = b.apply(op.TopK, op.TopKOpts{K: k}.Attrs(), x) // which says what is wrong
+		values = b.apply(op.TopK, op.TopKOpts{K: k}.Attrs(), x) // with the reason
 		return values, b.second(values)
 	}
 	values, indices = b.Sort(x, op.SortOpts{Descending: !least})

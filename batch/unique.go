@@ -9,7 +9,7 @@ import (
 // were compared; count says how many of Values, First and Counts are there.
 type Uniques struct {
 	Values  Value // in rising order, 0 from the count on
-	First   Value // i32 [n]: the index of the first of those that are equal, -1 from the count on
+	First   Value // i32 [n]: the index of the first of each group of equal elements, -1 from the count on
 	Inverse Value // i32: for each element its index in Values
 	Counts  Value // i32 [n]: how many are equal, 0 from the count on
 	Count   Value // i32 of shape []
@@ -94,7 +94,7 @@ func (b *Batch) uniqueRows(x Value) Uniques {
 		}
 	}
 	sorted := b.Gather(x, order)
-	// The first has none before it: it is compared with itself, and taken.
+	// The first element has no predecessor: it is compared with itself, and selected.
 	before := b.Slice(b.Concat(0, b.Slice(sorted, 0, 0, min(1, n), 1), sorted), 0, 0, n, 1)
 	starts := b.Or(b.Any(b.NotEqual(sorted, before), op.Axes(1)), b.Equal(b.index(n), b.scalar(op.I32, 0)))
 	at, count := b.ranks(starts)

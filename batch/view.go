@@ -8,12 +8,12 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// The methods of this file return views: values that show the elements of others
-// in another way. Nothing is moved until something reads them, and most
-// operations read them where they lie.
+// The methods of this file return views: values that share the elements of others in another shape
+// or order. No element is moved until an operation reads the view, and most operations read strided
+// views in place.
 
-// Reshape returns the elements of x in another shape; nothing is moved. One
-// extent may be -1 and follows from the others.
+// Reshape returns the elements of x in another shape, as a view. One extent may be -1: it is
+// computed from the others.
 //
 // A wrong number of elements is [op.ErrShape], which Execute or Compile
 // returns. docs/OPS.md#reshape.
@@ -68,8 +68,8 @@ func (b *Batch) Slice(x Value, axis, start, stop, step int) Value {
 	return b.apply(op.Slice, op.SliceTo(axis, start, stop, step), x)
 }
 
-// Flip returns x with the elements of the axes in the opposite order, of all axes
-// if none is named. Axes below 0 count from the end.
+// Flip returns x with the elements of the axes in the opposite order. Without axes it flips all
+// axes. Axes below 0 count from the end.
 //
 // An axis that x does not have is [op.ErrShape], which Execute or Compile
 // returns. docs/OPS.md#flip.
@@ -237,7 +237,7 @@ func (b *Batch) Stack(axis int, xs ...Value) Value {
 	return b.Concat(axis, rows...)
 }
 
-// viewed records a view whose parameters may be wrong.
+// viewed records a view whose parameters may be invalid.
 func (b *Batch) viewed(o *op.Operation, a op.Attrs, err error, x Value) Value {
 	if err != nil {
 		return b.failOp(o, err, []Value{x})

@@ -17,7 +17,7 @@ type window struct {
 	count                  int // windows
 }
 
-// extent returns the extent of a window with what it skips.
+// extent returns the extent of a window including the elements that dilation skips.
 func (w *window) extent() int { return (w.size-1)*w.dilation + 1 }
 
 // windowing is the parameters of windows that options of several kinds have.
@@ -38,8 +38,7 @@ func (b *Batch) windows(name string, x Value, o windowing) []window {
 	return list
 }
 
-// over returns how windows move along the axes of shape s but for the first two, or what
-// is wrong.
+// over returns how windows move along the axes of shape s except the first two, or an error.
 func (o *windowing) over(s op.Shape) ([]window, string) {
 	axes := len(s) - 2
 	if axes < 1 || axes > 3 {
@@ -83,7 +82,7 @@ func spread(list []int, n, otherwise int) []int {
 	return all
 }
 
-// place finds padding and number of the windows. It returns what is wrong.
+// place computes the padding and the number of windows, or returns an error.
 func (w *window) place(same op.Same, ceil bool) string {
 	const most = math.MaxInt32 / 4 // so that no sum of a few overflows 32 bits
 	if w.size < 1 || w.stride < 1 || w.dilation < 1 || w.before < 0 || w.after < 0 || w.n < 1 {
@@ -130,7 +129,7 @@ func (b *Batch) padded(x Value, list []window, value float32) Value {
 // fold combines the elements of windows of x along one axis after the other. Padding has
 // the given value.
 func (b *Batch) fold(x Value, list []window, value float32, f func(x, y Value) Value) Value {
-	for i := range list { // the last axis, whose elements are apart, when the fewest are left
+	for i := range list { // the last axis, in which elements are not adjacent, if the fewest elements are left
 		w := &list[i]
 		p := b.padded(x, list[i:i+1], value)
 		x = b.part(p, w, 0)

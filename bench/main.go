@@ -84,7 +84,7 @@ func run(o options) error {
 	if !o.report {
 		measured := cells(o.only, o.sizes)
 		if len(measured) == 0 {
-			return fmt.Errorf("no cell is called so; -only knows %s and the groups roofs, arrays, matmul, catalogue, own", strings.Join(arrayOps, ", "))
+			return fmt.Errorf("-only matches no cell; it accepts %s and the groups roofs, arrays, matmul, catalogue, own", strings.Join(arrayOps, ", "))
 		}
 		if err := res.describe(root, o.quick); err != nil {
 			return err

@@ -78,5 +78,5 @@ func (r *rayo) prepareBatch(c cell, dev *device.Device, dst, x []float32) (prepa
 			return err
 		}}}, nil)
 	}
-	return prepared{}, fmt.Errorf("there is no operation %s", c.Op)
+	return prepared{}, fmt.Errorf("unknown operation %s", c.Op)
 }

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// A cubinCache keeps compiled modules in a folder. A file holds a line that names
-// the format, the hash of the cubin, and the cubin: what was cut off, or changed,
-// is found and made anew.
+// A cubinCache keeps compiled modules in a folder. A file has a line that names the format, the
+// hash of the cubin, and the cubin. A truncated or changed file is detected by the hash, and its
+// module is compiled again.
 type cubinCache struct{ dir string }
 
 const (
@@ -26,8 +26,8 @@ const (
 	cubinBytes = 256 << 20
 )
 
-// openCubins returns the cache in the folder, or in one of the user if dir is
-// empty, or nil if there is no place for it.
+// openCubins returns the cache in dir, or in the user's cache folder if dir is empty. It returns
+// nil if the folder cannot be created.
 func openCubins(dir string) *cubinCache {
 	if dir == "" {
 		user, err := os.UserCacheDir()
@@ -72,14 +72,14 @@ func (c *cubinCache) get(key string) []byte {
 
 func (c *cubinCache) remove(key string) { _ = os.Remove(c.path(key)) }
 
-// put keeps a cubin. Other processes see all of it or nothing. There is nobody
-// to tell if it fails: the module is compiled again the next time.
+// put stores a cubin atomically: other processes see the whole file or none. It ignores errors,
+// because the module can be compiled again.
 func (c *cubinCache) put(key string, cubin []byte) {
 	t, err := os.CreateTemp(c.dir, "*.tmp")
 	if err != nil {
 		return
 	}
-	defer os.Remove(t.Name()) // does nothing once it has its name
+	defer os.Remove(t.Name()) // has no effect after the rename
 	sum := sha256.Sum256(cubin)
 	head := append([]byte(cubinFormat), sum[:]...)
 	head = binary.LittleEndian.AppendUint64(head, uint64(len(cubin)))

@@ -67,8 +67,8 @@ func WithCubinCache(dir string) Option {
 	return func(o *options) { o.cubins, o.noCache = dir, dir == "" }
 }
 
-// Open opens the device of an ordinal, the first of which is 0; [Devices] lists
-// them. The first use of a device takes a few hundred milliseconds.
+// Open opens the device with an ordinal, counted from 0; [Devices] lists them. The first use of a
+// device takes a few hundred milliseconds.
 //
 // # Errors
 //   - [ErrNoDriver] and [ErrDriverTooOld] if the driver cannot be used.
@@ -172,7 +172,7 @@ func (d *Device) Close() error {
 	return nil
 }
 
-// finish frees what is left, when nothing uses the device any more.
+// finish frees the remaining resources when no call uses the device any more.
 func (d *Device) finish() {
 	for p := range d.pools {
 		p.freeAll()
@@ -206,9 +206,9 @@ func (d *Device) leave() {
 	}
 }
 
-// adopt makes c a child of the device, which lives until orphan. The caller has
-// entered the guard, which the child holds from now on. If the device was closed
-// meanwhile the child is closed at once.
+// adopt makes c a child of the device, which lives until orphan. The caller has entered the guard;
+// the child keeps it entered. If the device has been closed in the meantime, the child is closed at
+// once.
 func (d *Device) adopt(c child) error {
 	d.mu.Lock()
 	if d.closing {

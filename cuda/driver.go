@@ -10,8 +10,7 @@ import (
 	"github.com/rayo-go/rayo/internal/dl"
 )
 
-// A library finds functions and calls them. It is a shared library, or what
-// stands in for one in tests.
+// A library finds functions and calls them. It is a shared library, or a fake one in tests.
 type library interface {
 	Symbol(name string) (uintptr, error)
 	call(f *frame)
@@ -25,7 +24,7 @@ func (shared) call(f *frame) { f.Call() }
 // loadShared loads the first library that is found of names.
 func loadShared(names []string) (library, error) {
 	if len(names) == 0 {
-		return nil, fmt.Errorf("there is none for %s", runtime.GOOS)
+		return nil, fmt.Errorf("NVIDIA has no driver for %s", runtime.GOOS)
 	}
 	l, err := dl.Open(names...)
 	if err != nil {
@@ -159,7 +158,7 @@ func (d *driver) callUnbound(f *frame, e entry) Code {
 	return f.code()
 }
 
-// errNotReady is what a query of unfinished work returns.
+// errNotReady is the result of a query of unfinished work.
 var errNotReady error = &Error{Call: "query", Code: codeNotReady, Name: "CUDA_ERROR_NOT_READY"}
 
 // fail returns the error for a result that is not success.
@@ -198,9 +197,8 @@ func DriverVersion() (Version, error) {
 	return system.version, nil
 }
 
-// Missing returns the names of the functions that this package calls and the
-// driver does not have. They are nearly all optional: what needs one says so
-// when it is used.
+// Missing returns the names of the functions that this package calls and the driver does not have.
+// Nearly all of them are optional: a method that needs a missing one returns an error.
 func Missing() ([]string, error) {
 	if err := system.use(); err != nil {
 		return nil, err

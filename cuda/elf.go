@@ -17,8 +17,8 @@ func checkCubin(b []byte) error {
 	}
 	const (
 		header  = 64 // bytes of the header of a file,
-		section = 64 // of that of a section,
-		segment = 56 // and of that of a segment
+		section = 64 // size of a section header,
+		segment = 56 // and of a program header
 		machine = 190
 		noBits  = 8 // the kind of a section that has no bytes
 	)

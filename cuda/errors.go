@@ -16,8 +16,8 @@ var (
 	// ErrNoDevice: there is a driver, and no device of that number.
 	ErrNoDevice = errors.New("no such CUDA device")
 
-	// ErrDriverTooOld: the driver lacks what is asked of it. The error is a
-	// [*VersionError], which says what it has and what it would need.
+	// ErrDriverTooOld: the driver lacks a function or feature. The error is a [*VersionError] with
+	// the driver's version and the required one.
 	ErrDriverTooOld = errors.New("the NVIDIA driver is too old")
 
 	// ErrMissingSymbol: the library of the driver does not export a function,
@@ -28,17 +28,16 @@ var (
 	// understand. Such an error wraps ErrDriverTooOld too.
 	ErrPTXTooNew = errors.New("the PTX version is too new for the driver")
 
-	// ErrBadImage: the driver refuses a module. The error holds what the
-	// compiler said.
+	// ErrBadImage: the driver refuses a module. The error contains the compiler's log.
 	ErrBadImage = errors.New("the module cannot be loaded")
 
 	// ErrOutOfMemory: the device, or the memory that can be locked on the host,
 	// is full.
 	ErrOutOfMemory = errors.New("out of memory")
 
-	// ErrDeviceLost: a kernel failed, or the device did. Nothing works until
-	// every [Device] of this GPU is closed and it is opened again, which not
-	// every failure allows within the process.
+	// ErrDeviceLost: a kernel failed, or the device did. All calls fail until every [Device] of
+	// this GPU is closed and the GPU is opened again. After some failures only a new process can
+	// open it.
 	ErrDeviceLost = errors.New("the device is lost")
 
 	// ErrIllegalAddress: a kernel read or wrote memory that is not its own.
@@ -106,7 +105,7 @@ const (
 	codeUnknown           Code = 999
 )
 
-// sticky reports whether the context can do nothing more after this code.
+// sticky reports whether the context is unusable after this code.
 func (c Code) sticky() bool {
 	switch c {
 	case codeDeinitialized, codeECC, codeNVLink, codeIllegalAddress, codeLaunchTimeout, codeContextDestroyed, codeAssert,
@@ -149,12 +148,11 @@ type Error struct {
 	Call   string // the function: "cuLaunchKernel"
 	Code   Code   // its result
 	Name   string // the name of the result: "CUDA_ERROR_INVALID_VALUE"
-	Text   string // what the driver says about it, in a few words
-	Detail string // what it was about: the kernel and its grid, the log of the compiler
+	Text   string // the driver's description of the error
+	Detail string // the context of the error: the kernel and its grid, or the compiler's log
 }
 
-// Error returns all that is known on one line, and the log of the compiler on
-// those that follow.
+// Error returns the description on one line, followed by the compiler's log.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("cuda: ")
@@ -180,8 +178,8 @@ func (e *Error) Unwrap() []error { return e.Code.causes() }
 // A VersionError says that the driver is too old for something. It wraps
 // [ErrDriverTooOld].
 type VersionError struct {
-	What       string  // what needs a newer driver
-	Have, Need Version // what the driver is, and what it would have to be
+	What       string  // the feature that needs a newer driver
+	Have, Need Version // the driver's version and the required one
 }
 
 // Error names the feature, the required version, and the version of the driver.
@@ -222,16 +220,16 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("cuda: %w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }
 
-// closed returns an error that wraps ErrClosed and names what is closed.
+// closed returns an error that wraps ErrClosed and names the closed object.
 func closed(what string) error { return fmt.Errorf("cuda: %s: %w", what, ErrClosed) }
 
-// foreign returns an error that wraps ErrForeign and names what it is about.
+// foreign returns an error that wraps ErrForeign and names the object.
 func foreign(what string) error { return fmt.Errorf("cuda: %s: %w", what, ErrForeign) }
 
 // errCapturingAlloc is the answer to an allocation that would become a part of
 // the graph that is recorded.
 var errCapturingAlloc = fmt.Errorf("cuda: Alloc: %w, and no memory of that size is kept: allocate before, or free some", ErrCapturing)
 
-// capturing returns an error that wraps ErrCapturing and names what is not
-// possible then.
+// capturing returns an error that wraps ErrCapturing and names the operation that is not possible
+// during a capture.
 func capturing(what string) error { return fmt.Errorf("cuda: %s: %w", what, ErrCapturing) }

@@ -20,8 +20,8 @@ type frame struct {
 	text   [256]byte // names
 }
 
-// launchFrame is what a launch points to besides. What every launch needs is
-// together: the driver leaves little in the first caches.
+// launchFrame has the other memory that a launch points to. The fields that every launch needs are
+// adjacent, because the driver evicts most of the program's data from the first-level caches.
 type launchFrame struct {
 	extra  [5]uintptr // CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, end
 	size   uint64
@@ -74,8 +74,8 @@ func at(addr uintptr, n int) []byte {
 	if addr == 0 || n <= 0 {
 		return nil
 	}
-	// The address is not one of Go's memory, so that the collector cannot have
-	// moved what it points to.
+	// The address is not in Go's memory, so the garbage collector cannot have moved the memory that
+	// it points to.
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), n)
 }
 
@@ -92,8 +92,8 @@ func cstring(addr uintptr) string {
 	return string(at(addr, n))
 }
 
-// onHeap returns a copy of text with a zero behind it. What a function returns
-// that is not inlined cannot lie on a stack, which moves as it grows.
+// onHeap returns a zero-terminated copy of text. The result of a function that is not inlined is on
+// the heap, not on a stack, which moves when it grows.
 //
 //go:noinline
 func onHeap[T string | []byte](text T) []byte {

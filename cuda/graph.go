@@ -6,10 +6,9 @@ import (
 	"sync"
 )
 
-// A Graph is work that was recorded from a stream and is launched as a whole,
-// which takes the host a small part of the time of its launches one by one. The
-// modules and the memory that it uses must live as long as it does. It is safe
-// for concurrent use.
+// A Graph is work that was recorded from a stream and is launched as a whole. Launching a graph
+// takes the host a small part of the time of the single launches. Keep the modules and the memory
+// that it uses until the graph is closed. It is safe for concurrent use.
 type Graph struct {
 	dev     *Device
 	guard   guard
@@ -26,8 +25,8 @@ var errNotCapturing = fmt.Errorf("cuda: %w: the stream is not being captured", E
 // returns it as a graph. Other streams take part if they wait for an event of
 // this one, and this one waits for theirs at the end.
 //
-// While it records the stream can neither be waited for nor copy from or to
-// memory of Go, and [Stream.Alloc] gives only memory that is kept.
+// While a stream is being recorded, it cannot be waited for and cannot copy from or to Go memory,
+// and [Stream.Alloc] gives only memory from the pool.
 func (s *Stream) Capture(record func() error) (*Graph, error) {
 	if err := s.beginCapture(); err != nil {
 		return nil, err
@@ -60,7 +59,7 @@ func (s *Stream) beginCapture() error {
 	if s.capturing.Load() {
 		return capturing("Capture")
 	}
-	const relaxed = 2 // other streams and threads may do what they like
+	const relaxed = 2 // other streams and threads are not restricted
 	f.Args[0], f.Args[1] = s.handle, relaxed
 	if err := s.call(f, cuStreamBeginCapture); err != nil {
 		return err
@@ -229,9 +228,9 @@ func (g *Graph) Upload(s *Stream) error {
 	return s.call(f, cuGraphUpload)
 }
 
-// SetKernel changes launch i of the graph, counted from 0 in the order of
-// recording, for launches of the graph from now on. A cluster or a cooperative
-// launch stays what it is; the sizes of the configuration count.
+// SetKernel changes launch i of the graph, counted from 0 in the order of recording, for launches
+// of the graph from now on. Only the sizes of the configuration are used: a cluster launch keeps
+// its clusters, and a cooperative launch stays cooperative.
 func (g *Graph) SetKernel(i int, fn *Function, c Config, params []byte) error {
 	if err := g.enter(nil); err != nil {
 		return err
@@ -264,9 +263,8 @@ func (g *Graph) SetKernel(i int, fn *Function, c Config, params []byte) error {
 // form.
 var ErrDifferent = errors.New("the graphs have different forms")
 
-// Update takes over the parameters of another graph that was recorded by the
-// same calls. The error wraps [ErrDifferent] if the other has another form; the
-// graph is what it was then.
+// Update takes over the parameters of another graph that was recorded by the same calls. The error
+// wraps [ErrDifferent] if the other has a different structure; the graph is then unchanged.
 func (g *Graph) Update(other *Graph) error {
 	if err := g.enter(nil); err != nil {
 		return err

@@ -2,9 +2,9 @@ package cuda
 
 import "sync/atomic"
 
-// A guard counts those who use a handle of the driver, so that Close, which may
-// come at any time from any goroutine, destroys the handle only after the last
-// of them, and nobody uses it after that. Its zero value is open.
+// A guard counts the running calls that use a driver handle. Close may be called at any time from
+// any goroutine; the guard makes sure that it destroys the handle only after the last of these
+// calls, and that no later call uses it. Its zero value is open.
 type guard struct{ state atomic.Int64 }
 
 const (
@@ -13,8 +13,7 @@ const (
 	guardCount  = guardDone - 1
 )
 
-// enter reports whether the handle may be used. Who gets true calls leave
-// afterwards.
+// enter reports whether the handle may be used. After true the caller must call leave.
 func (g *guard) enter() bool {
 	for {
 		s := g.state.Load()

@@ -80,9 +80,8 @@ func (h *HostMemory) Write(off int64, src []byte) error {
 	return nil
 }
 
-// Read copies from the memory, from off on, to dst: much at a time with several
-// threads, that leave nothing of it in their caches, for the device is about to
-// write it again.
+// Read copies from the memory, from offset off, to dst. Large copies use several threads. They
+// flush the memory from their caches, because the device will write it again.
 func (h *HostMemory) Read(dst []byte, off int64) error {
 	if err := h.enter(off, int64(len(dst))); err != nil {
 		return err

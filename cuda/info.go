@@ -8,7 +8,7 @@ import (
 // An Attribute is a property of a device that the driver numbers.
 type Attribute int32
 
-// Attributes, of which [Info] holds the most used.
+// Attributes. [Info] has the most common ones.
 const (
 	MaxThreadsPerBlock          Attribute = 1
 	MaxBlockX                   Attribute = 2
@@ -76,10 +76,9 @@ type Info struct {
 	MemoryPools   bool // it allocates in stream order
 }
 
-// Devices returns all devices that the driver sees, in the order of their
-// ordinals. Which these are the variable CUDA_VISIBLE_DEVICES decides, as for
-// every program that uses CUDA. The error wraps [ErrNoDriver], [ErrDriverTooOld]
-// or [ErrNoDevice] if there is none.
+// Devices returns all devices that the driver sees, in the order of their ordinals. The environment
+// variable CUDA_VISIBLE_DEVICES selects and orders them, as for every CUDA program. The error wraps
+// [ErrNoDriver], [ErrDriverTooOld] or [ErrNoDevice] if there is none.
 func Devices() ([]Info, error) { return system.devices() }
 
 func (d *driver) devices() ([]Info, error) {
@@ -94,7 +93,7 @@ func (d *driver) devices() ([]Info, error) {
 	}
 	n := f.int(0)
 	if n == 0 {
-		return nil, fmt.Errorf("cuda: %w: the driver sees none", ErrNoDevice)
+		return nil, fmt.Errorf("cuda: %w: the driver found no devices", ErrNoDevice)
 	}
 	var all []Info
 	var errs []error
@@ -130,8 +129,8 @@ func (d *driver) attribute(f *frame, dev int32, a Attribute) (int, error) {
 	return f.int(0), err
 }
 
-// info collects what Info holds. What it must know has to succeed; an attribute
-// that the driver does not know is 0.
+// info fills in Info. The calls for its required fields must succeed; an attribute that the driver
+// does not have is 0.
 func (d *driver) info(f *frame, ordinal int, dev int32) (Info, error) {
 	info := Info{Ordinal: ordinal, Driver: d.version}
 	addr, size := f.buffer()

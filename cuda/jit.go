@@ -9,8 +9,8 @@ import (
 // logSize is the room for each log of the compiler.
 const logSize = 16 << 10
 
-// A jit holds the options of a compilation, and what the compiler says. It lies
-// on the heap, and the driver writes into it.
+// A jit has the options of a compilation and the buffers for the compiler's logs. It must be on the
+// heap, because the driver writes into it.
 type jit struct {
 	options [8]uint32
 	values  [8]uintptr
@@ -62,12 +62,12 @@ func (j *jit) set(option uint32, v uintptr) {
 	j.count++
 }
 
-// arguments returns what the functions that compile take.
+// arguments returns the arguments of the driver's compile functions.
 func (j *jit) arguments() (count, options, values uintptr) {
 	return uintptr(j.count), addressOf(&j.options), addressOf(&j.values)
 }
 
-// log returns what the compiler said, and errors what it complained about.
+// log returns the compiler's information log, and errors its error log.
 func (j *jit) log() string    { return text(j.said[:]) }
 func (j *jit) errors() string { return text(j.faults[:]) }
 
@@ -146,7 +146,7 @@ func ownTarget(target string) uintptr {
 	return 0
 }
 
-// keep keeps what the driver was given reachable until here.
+// keep keeps the memory that the driver was given reachable until here.
 func keep(x any) { runtime.KeepAlive(x) }
 
 func addressOf[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }

@@ -69,8 +69,8 @@ const (
 	launchOverlap     = 6
 )
 
-// Launch puts a launch of fn into the stream. The parameters are those of the
-// kernel in memory, see [Params]; they are copied.
+// Launch launches fn in the stream. params are the kernel's parameters, see [Params]; they are
+// copied.
 //
 // # Errors
 //   - [ErrInvalid] if the parameters are fewer than the kernel has, or the
@@ -82,9 +82,9 @@ func (s *Stream) Launch(fn *Function, c Config, params []byte) error {
 	if s == nil || s.dev == nil {
 		return closed("stream")
 	}
-	// The driver leaves little of a program in the first caches, so that every line of
-	// code and of data counts here: what is usual is done in this function, with nothing
-	// deferred, and launch does what is not.
+	// The driver evicts most of the program from the first-level caches, so every cache line of
+	// code and data matters here: this function handles the usual case without defer, and launch
+	// handles the rest.
 	if fn == nil || fn.prim != s.prim || !fn.mod.guard.enter() {
 		return fn.enter(s.prim) // which says why
 	}
@@ -123,7 +123,7 @@ func (s *Stream) Launch(fn *Function, c Config, params []byte) error {
 	return err
 }
 
-// plain reports whether a launch has nothing that needs attributes.
+// plain reports whether a launch needs no attributes.
 func (c *Config) plain() bool {
 	return c.Cluster.X|c.Cluster.Y|c.Cluster.Z == 0 && !c.Cooperative && !c.Overlap
 }
@@ -158,8 +158,8 @@ func (s *Stream) launch(fn *Function, c *Config, params []byte) error {
 	return nil
 }
 
-// relaunch makes a launch that the driver has refused again, with the context bound: what
-// it answers then is what counts, see [primary.callAfter].
+// relaunch repeats a launch that the driver has refused, with the context bound. The result of this
+// call is final, see [primary.callAfter].
 func (s *Stream) relaunch(fn *Function, c *Config) error {
 	if err := s.prim.callBound(s.f, cuLaunchKernel, s.last.Load()); err != nil {
 		return explain(err, fn, c)
@@ -207,8 +207,8 @@ func (f *frame) pack(fn *Function, c *Config, params []byte) error {
 	return nil
 }
 
-// fits reports whether the parameters are copied as they are, into the room of a frame,
-// and the kernel may have its shared memory already.
+// fits reports whether the parameters can be copied without conversion into a frame, and the kernel
+// already may use its shared memory.
 func (f *frame) fits(fn *Function, c *Config, params []byte) bool {
 	return fn.moves == nil && len(params) >= fn.params && len(params) <= smallParams && c.Shared <= fn.shared.Load()
 }
@@ -273,8 +273,8 @@ func (l *launchFrame) address(params []byte) uintptr {
 	return uintptr(unsafe.Pointer(&l.extra[0]))
 }
 
-// explain adds to the error of a launch what was launched. An error that others
-// may have seen already stays as it is.
+// explain adds the launch to its error. It does not change an error that other goroutines may have
+// seen.
 func explain(err error, fn *Function, c *Config) error {
 	if e, ok := err.(*Error); ok && e.Code.sticky() {
 		return err

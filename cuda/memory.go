@@ -6,14 +6,13 @@ import (
 	"sync/atomic"
 )
 
-// A Ptr is an address in the memory of a device, or of memory of the host that
-// is mapped into the device. It is a number: what it points to lives as long as
-// the [Memory] or [HostMemory] that it was taken from.
+// A Ptr is an address in the memory of a device, or of memory of the host that is mapped into the
+// device. It is a number: it is valid as long as the [Memory] or [HostMemory] that it came from is
+// not freed.
 type Ptr uint64
 
-// Memory is memory of a device. The zero value is no memory. Copies of a Memory
-// are the same memory: after one is freed all are, and freeing again does
-// nothing.
+// Memory is memory of a device. The zero value has no memory. Copies of a Memory share the memory:
+// freeing one frees all, and freeing again does nothing.
 type Memory struct {
 	b   *block
 	gen uint64
@@ -55,8 +54,8 @@ func (m Memory) Free() error {
 // freed, so that a Memory knows whether it still owns the block.
 type block struct {
 	ptr        Ptr
-	size       int64 // what the driver gave
-	asked      int64 // what the present owner asked for
+	size       int64 // size of the driver's allocation
+	asked      int64 // size that the present owner requested
 	gen        atomic.Uint64
 	pool       *pool
 	prev, next *block // in the list of owned blocks of the pool
@@ -73,9 +72,9 @@ func (d *Device) Alloc(n int64) (Memory, error) {
 	return d.alloc(d.own, n)
 }
 
-// Alloc allocates n bytes for work that is put into this stream from now on, or
-// into streams that wait for it. The contents are arbitrary. What was freed
-// before is used again at once, without the driver.
+// Alloc allocates n bytes for work that is put into this stream from now on, or into streams that
+// wait for it. The contents are arbitrary. It reuses freed memory of the stream at once, without
+// calling the driver.
 func (s *Stream) Alloc(n int64) (Memory, error) {
 	if s == nil || s.dev == nil || !s.guard.enter() {
 		return Memory{}, closed("stream")

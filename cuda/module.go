@@ -28,9 +28,8 @@ type LoadOptions struct {
 	NoCache      bool // compile even if a compiled form is kept
 }
 
-// Load loads a module from PTX text, which the driver compiles for the device,
-// or from a cubin, which has to be for it. What is compiled is kept in a folder
-// of the user between processes; see [WithCubinCache].
+// Load loads a module from PTX text, which the driver compiles for the device, or from a cubinfor
+// this device. Compiled modules are cached in a folder of the user; see [WithCubinCache].
 //
 // Load only trusted modules: a cubin is machine code, and the driver does not
 // look at it closely. Text is checked by the driver's compiler.
@@ -95,8 +94,8 @@ func (d *Device) load(image []byte, o LoadOptions) (handle uintptr, log string, 
 			return handle, log, nil
 		}
 	}
-	// The linker knows less than the loader on some drivers, which also has the
-	// last word on what is wrong with the text.
+	// On some drivers the linker accepts fewer texts than the loader, so the loader's error is the
+	// one to report.
 	return d.loadImage(f, text, o)
 }
 
@@ -106,7 +105,7 @@ func checkText(text []byte) error {
 	case len(text) == 0:
 		return fmt.Errorf("cuda: %w: it is empty", ErrBadImage)
 	case bytes.IndexByte(text, 0) >= 0:
-		return fmt.Errorf("cuda: %w: it is neither a cubin nor text", ErrBadImage)
+		return fmt.Errorf("cuda: %w: the module is not a cubin and not PTX text", ErrBadImage)
 	case !bytes.Contains(text, []byte(".version")) || !bytes.Contains(text, []byte(".target")):
 		return fmt.Errorf("cuda: %w: PTX has a .version and a .target", ErrBadImage)
 	}
@@ -148,7 +147,7 @@ func (d *Device) loadImage(f *frame, image []byte, o LoadOptions) (handle uintpt
 	return f.ptr(0), j.log(), nil
 }
 
-// explainLoad adds to the error of a module what the compiler said.
+// explainLoad adds the compiler's log to the error of a module.
 func (d *Device) explainLoad(err error, image []byte, j *jit) error {
 	e, ok := err.(*Error)
 	if !ok || e.Code.sticky() {
@@ -170,8 +169,8 @@ func (d *Device) explainLoad(err error, image []byte, j *jit) error {
 	return e
 }
 
-// Log returns what the compiler said about the module: registers, spills and
-// warnings. It is empty for a module that was compiled before.
+// Log returns the compiler's messages about the module: registers, spills and warnings. It is empty
+// for a module from the cache.
 func (m *Module) Log() string {
 	if m == nil {
 		return ""
@@ -193,8 +192,8 @@ func (m *Module) leave() {
 	}
 }
 
-// Global returns the address and the size of a variable of the module. The error
-// wraps [ErrNotFound] if it has none of that name.
+// Global returns the address and the size of a variable of the module. The error wraps
+// [ErrNotFound] if the module has no variable of that name.
 func (m *Module) Global(name string) (Ptr, int64, error) {
 	if err := m.enter(); err != nil {
 		return 0, 0, err
@@ -212,8 +211,8 @@ func (m *Module) Global(name string) (Ptr, int64, error) {
 	return Ptr(f.Out[0]), int64(f.Out[1]), nil
 }
 
-// Function returns a kernel of the module. The error wraps [ErrNotFound] if it
-// has none of that name.
+// Function returns a kernel of the module. The error wraps [ErrNotFound] if the module has no
+// kernel of that name.
 func (m *Module) Function(name string) (*Function, error) {
 	if err := m.enter(); err != nil {
 		return nil, err
@@ -249,9 +248,8 @@ func named(err error, name string) error {
 	return err
 }
 
-// Close unloads the module. Kernels of it that are running, or recorded in a
-// graph, must not be: wait for them, and close the graph first. Closing again
-// does nothing.
+// Close unloads the module. Its kernels must not be running or recorded in a graph: wait for them,
+// and close the graph first. Closing again does nothing.
 func (m *Module) Close() error {
 	if m == nil || m.dev == nil {
 		return nil
@@ -334,7 +332,7 @@ func (fn *Function) describe(f *frame) error {
 	fn.attrs.PTX, fn.attrs.Binary = PTXVersion(ptx), Capability{binary / 10, binary % 10}
 	fn.shared.Store(uint32(max(0, defaultShared-fn.attrs.Shared)))
 
-	// The driver says where the parameters are one by one, until there are no more.
+	// The driver returns the position of one parameter for each call, and an error after the last one.
 	fn.params = 0
 	var moves []paramMove
 	for i := uintptr(0); ; i++ {
@@ -386,14 +384,14 @@ func (fn *Function) allowShared(n uint32) error {
 		return invalid("%d bytes of dynamic shared memory; the device has %d for this kernel", n, most)
 	}
 	return fn.set(funcMaxDynamicShared, uintptr(n), func() {
-		// Another goroutine may have asked for more meanwhile, and the driver has
-		// kept what came last: only what is certain may be remembered.
+		// Another goroutine may have requested more in the meantime, and the driver keeps the last
+		// request: record only the size that is certain.
 		fn.shared.Store(n)
 	})
 }
 
-// AllowLargeClusters lets clusters of the kernel have more than 8 blocks, up to
-// what the device can do, 16 on Hopper.
+// AllowLargeClusters allows clusters of the kernel with more than 8 blocks, up to the limit of the
+// device, which is 16 on Hopper.
 func (fn *Function) AllowLargeClusters() error {
 	if err := fn.enter(fn.primary()); err != nil {
 		return err

@@ -42,7 +42,7 @@ func (r Reading) MarshalJSON() ([]byte, error) {
 
 // A Sample is the state of a device at one moment.
 type Sample struct {
-	Index int    `json:"index"` // in the order of the management library, which is that of the bus
+	Index int    `json:"index"` // in the order of the management library, which is the order on the bus
 	Name  string `json:"name"`
 	UUID  string `json:"uuid"` // as in Info
 	PCI   string `json:"pci"`
@@ -76,7 +76,7 @@ type Monitor struct {
 
 	mu     sync.Mutex
 	closed bool
-	addr   map[string]uintptr // 0 for what the library lacks
+	addr   map[string]uintptr // 0 for missing functions
 }
 
 // monitorNames are the names of the management library.
@@ -155,9 +155,9 @@ func (m *Monitor) Driver() string {
 	return m.driver
 }
 
-// Read reads the state of all devices. It takes some 50 ms a device, most of
-// which is the traffic on the bus, that the library measures meanwhile. What
-// fails is unknown; an error means that no device can be read.
+// Read reads the state of all devices. It takes about 50 ms for each device, mostly because the
+// library measures the traffic on the bus during this time. A value that cannot be read is Unknown;
+// an error means that no device can be read.
 func (m *Monitor) Read() ([]Sample, error) {
 	if m == nil || m.lib == nil {
 		return nil, closed("monitor")
@@ -259,11 +259,11 @@ func (m *Monitor) sample(f *frame, index int, dev uintptr) Sample {
 	return s
 }
 
-// slowReasons are the bits of the reasons why clocks are low. A device that has
-// nothing to do, or whose clocks were set by its owner, is not slowed.
+// slowReasons has the bits of the reasons for low clocks that count as slowed. An idle device, or
+// one with clocks set by its owner, does not count.
 var slowReasons = [...]string{2: "power limit", 3: "hardware", 4: "in step with others", 5: "temperature", 6: "hardware temperature", 7: "power brake"}
 
-// Close gives the library back. Closing again does nothing.
+// Close unloads the library. Closing again does nothing.
 func (m *Monitor) Close() error {
 	if m == nil || m.lib == nil {
 		return nil

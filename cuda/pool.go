@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// A pool keeps blocks that were freed for the next allocation of about the same
-// size. Everything it holds is good in the order of its stream, so that nothing
-// has to be waited for. The pool of no stream keeps nothing.
+// A pool keeps blocks that were freed for the next allocation of about the same size. Its blocks
+// can be reused in the order of its stream, so allocations need not wait. A pool without a stream
+// keeps nothing.
 type pool struct {
 	dev    *Device
 	stream *Stream // nil for memory of no stream
@@ -22,10 +22,10 @@ type pool struct {
 	cached  int64
 }
 
-// Sizes are rounded up to four steps for each power of two, at least 256 bytes
-// apart, up to 8 MiB, and to 2 MiB beyond, which is what the driver counts in. A
-// block of a bin fits every request that rounds to it, and wastes at most a
-// fourth; of the large ones the smallest is taken that wastes no more than an eighth.
+// Sizes are rounded up to four steps for each power of two, at least 256 bytes apart, up to 8 MiB,
+// and to multiples of 2 MiB above, the driver's granularity. A block of a bin fits every request
+// that rounds to the bin's size, and wastes at most a fourth. Among the large blocks the pool takes
+// the smallest that fits and wastes at most an eighth.
 const (
 	grain     = 256
 	largest   = 8 << 20
@@ -136,7 +136,7 @@ func (p *pool) put(m Memory) {
 	}
 }
 
-// forget drops a pool that can hold nothing any more.
+// forget removes a pool that can hold no more blocks.
 func (d *Device) forget(p *pool) {
 	d.mu.Lock()
 	p.mu.Lock()
@@ -172,7 +172,7 @@ func (p *pool) giveBack(m Memory) bool {
 	return false
 }
 
-// disown takes a block out of the list of those that somebody owns.
+// disown removes a block from the list of blocks in use.
 func (p *pool) disown(b *block) {
 	if b.prev != nil {
 		b.prev.next = b.next
@@ -197,7 +197,7 @@ func (p *pool) free(f *frame, b *block) {
 	p.dev.prim.destroy(f, cuMemFree)
 }
 
-// trim gives back what is kept.
+// trim frees the cached blocks.
 func (p *pool) trim(f *frame) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,7 +206,7 @@ func (p *pool) trim(f *frame) {
 
 func (p *pool) empty(f *frame) {
 	if p.stream != nil && p.stream.capturing.Load() {
-		return // what is kept may be part of the graph
+		return // the cached blocks may be part of the graph
 	}
 	for i := range p.bins {
 		for _, b := range p.bins[i] {
@@ -221,8 +221,8 @@ func (p *pool) empty(f *frame) {
 	p.cached = 0
 }
 
-// retire gives back what is kept, for the stream is about to be destroyed. What
-// somebody owns goes back to the driver when it is freed.
+// retire frees the cached blocks, because the stream is about to be destroyed. Blocks in use are
+// returned to the driver when their owners free them.
 func (p *pool) retire(f *frame) {
 	p.mu.Lock()
 	p.stream.capturing.Store(false)

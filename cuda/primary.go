@@ -13,7 +13,7 @@ type primary struct {
 	lost    atomic.Pointer[Error]
 	ordinal int
 	dev     int32
-	pool    uintptr // the device's memory pool, or 0 if it has none
+	pool    uintptr // the device's memory pool, or 0 if it has no pool
 	info    Info
 	refs    int // guarded by drv.mu
 }
@@ -60,8 +60,8 @@ func (d *driver) retain(ordinal int, flags uintptr) (*primary, error) {
 	return p, nil
 }
 
-// keepMemory tells the pool of the device to keep what is freed: by itself it
-// gives all back to the system whenever a stream is waited for.
+// keepMemory tells the pool of the device to keep freed memory: by default the driver returns all
+// of it to the system at each wait for a stream.
 func (p *primary) keepMemory(f *frame) error {
 	if !p.info.MemoryPools {
 		return nil
@@ -101,7 +101,7 @@ func (p *primary) drop(f *frame) {
 		f.Args[0] = uintptr(p.dev)
 		_ = p.drv.call(f, cuDevicePrimaryCtxReset, 0)
 	} else if p.pool != 0 {
-		// What the pool keeps is of no use to others.
+		// Other contexts cannot use the memory that the pool keeps.
 		f.Args[0], f.Args[1] = p.pool, 0
 		_ = p.drv.call(f, cuMemPoolTrimTo, p.context)
 	}
@@ -113,14 +113,14 @@ func (p *primary) drop(f *frame) {
 // the context is of no use is what every call returns from then on.
 func (p *primary) call(f *frame, e entry) error { return p.callAfter(f, e, nil) }
 
-// callAfter is call in a stream whose last launch was of fn, which an error of a
-// kernel mentions: the driver says only that one has failed.
+// callAfter is call in a stream whose last launch was of fn. The error of a failed kernel mentions
+// fn, because the driver does not say which kernel failed.
 //
-// A function that is told a stream is called without a context first, as a stream
-// says whose it is, and binding costs as much as a short call. Where the driver
-// wants a context nonetheless, or that of something else in the process is in its
-// way, it refuses: only what it answers with the context bound is an error. The
-// context stays bound then, so that the first call will do from there on.
+// callAfter first calls a function with a stream argument without binding the context, because the
+// stream implies the context and binding costs as much as a short call. The driver refuses if it
+// needs a context nonetheless, or if another library's context is bound. Then callAfter repeats the
+// call with the context bound, and only an error of this call counts. The context stays bound, so
+// that later first calls succeed.
 func (p *primary) callAfter(f *frame, e entry, fn *Function) error {
 	if p.lost.Load() == nil && streamed[e] {
 		switch p.drv.callUnbound(f, e) {
@@ -156,6 +156,6 @@ func (p *primary) callBound(f *frame, e entry, fn *Function) error {
 	return failed
 }
 
-// destroy calls a function that gives something back. It is called for a lost
-// context too, and there is nobody to tell what it answers.
+// destroy calls a function that frees a resource. It is called for a lost context too, and ignores
+// errors.
 func (p *primary) destroy(f *frame, e entry) { _ = p.drv.call(f, e, p.context) }

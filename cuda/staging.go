@@ -9,12 +9,11 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// A ring is memory of the host through which copies between Go's memory and the
-// device go: the device cannot reach Go's memory by itself, and the driver's own
-// way of copying from it blocks and is half as fast. It has two halves, one of
-// which is filled while the other travels, and each is sent in chunks, so that
-// the bus does not wait for a whole half. It belongs to a stream, whose lock
-// guards it.
+// A ring is a staging buffer of locked host memory for copies between Go memory and the device. The
+// device cannot access Go memory directly, and the driver's own copy from pageable memory blocks
+// and is half as fast. The ring has two halves: one is filled while the other is transferred. Each
+// half is sent in chunks, so that the bus does not wait for a whole half. The lock of the stream to
+// which it belongs protects it.
 type ring struct {
 	addr   uintptr
 	ptr    Ptr
@@ -163,7 +162,7 @@ func (s *Stream) staging(f *frame) (*ring, error) {
 	return r, nil
 }
 
-// freeRing gives back what the ring has. Nothing may travel through it.
+// freeRing frees the ring's resources. No transfer may be using it.
 func (s *Stream) freeRing(f *frame, r *ring) {
 	for _, e := range r.events {
 		if e != 0 {
@@ -190,7 +189,7 @@ func (s *Stream) advance(f *frame, r *ring) error {
 	return s.arrived(f, r, r.at)
 }
 
-// arrived waits until what was sent through a half is at its place.
+// arrived waits until the transfers of a half are complete.
 func (s *Stream) arrived(f *frame, r *ring, half int) error {
 	if !r.sent[half] {
 		return nil
@@ -231,7 +230,7 @@ func (s *Stream) Upload(dst Ptr, src []byte) error {
 		if err := t.run(); err != nil {
 			return err
 		}
-		// Places for the next upload are kept apart by a line of the cache.
+		// The upload positions are a cache line apart.
 		r.filled = min((r.filled+n+63)&^63, halfSize)
 		src, dst = src[n:], dst+Ptr(n)
 	}
@@ -309,7 +308,7 @@ func (t *copyTask) take() error {
 	return nil
 }
 
-// settled notes that nothing travels any more.
+// settled records that no transfer is running.
 func (s *Stream) settled(r *ring, err error) error {
 	r.sent, r.filled = [2]bool{}, 0
 	return err

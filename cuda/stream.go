@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// A Stream is a queue of work: what is put into one stream runs in order, and
-// different streams run beside each other. It is safe for concurrent use; calls
-// from different goroutines are put into the queue one after the other.
+// A Stream is a queue of work. Work in one stream runs in order; work in different streams may run
+// concurrently. It is safe for concurrent use; calls from different goroutines are queued one after
+// the other.
 //
-// Calls that put work into a stream return when it is queued. What goes wrong
-// with a kernel is an error of a later call, usually the one that waits.
+// Calls that put work into a stream return when it is queued. The failure of a kernel is an error
+// of a later call, usually of the call that waits.
 type Stream struct {
 	dev    *Device
 	prim   *primary // of dev
@@ -21,10 +21,10 @@ type Stream struct {
 
 	mu        sync.Mutex               // for putting work into the queue
 	f         *frame                   // the call that does
-	last      atomic.Pointer[Function] // what was launched last
+	last      atomic.Pointer[Function] // the last launch
 	closed    bool
 	direct    uintptr // address of cuLaunchKernel, or 0 where a launch takes more than calling it
-	lib       library // of which it is
+	lib       library // its device
 	sync      bool    // see WithSynchronousLaunches
 	capturing atomic.Bool
 
@@ -33,9 +33,9 @@ type Stream struct {
 	ring  *ring // for copies from and to memory of Go
 }
 
-// NewStream makes a stream. Streams of lower priority numbers go first where
-// the device is busy: 0 is the usual priority, -1 and below are more urgent.
-// Numbers beyond what the device knows mean the nearest that it does.
+// NewStream makes a stream. If the device is busy, streams with lower priority numbers run first: 0
+// is the usual priority, -1 and below are more urgent. A number outside the device's range is
+// clamped.
 func (d *Device) NewStream(priority int) (*Stream, error) {
 	if d == nil || d.prim == nil || !d.guard.enter() {
 		return nil, closed("device")
@@ -46,7 +46,7 @@ func (d *Device) NewStream(priority int) (*Stream, error) {
 	err := d.prim.call(f, cuCtxGetStreamPriorityRange)
 	if err == nil {
 		priority = max(min(priority, f.int(0)), f.int(1))
-		const nonBlocking = 1 // nothing to do with the stream that has no handle
+		const nonBlocking = 1 // no call may use a stream without a handle
 		f.Args[0], f.Args[1], f.Args[2] = f.out(0), nonBlocking, uintptr(priority)
 		err = d.prim.call(f, cuStreamCreateWithPriority)
 	}
@@ -176,7 +176,7 @@ func (d *Device) await(ctx context.Context, f *frame, query, block entry, last *
 			}
 		}
 	}
-	// A pause is a small part of what was waited for already.
+	// Each pause is a small part of the time waited so far.
 	const shortest, longest, part = 20 * time.Microsecond, time.Millisecond, 16
 	timer := time.NewTimer(shortest)
 	defer timer.Stop()
@@ -208,9 +208,9 @@ func (s *Stream) Record(e *Event) error {
 	return s.call(f, cuEventRecord)
 }
 
-// After makes what is put into the stream from now on wait, on the device, for
-// the point that the event marks, in whatever stream of whatever device that is.
-// An event that was never recorded marks the past.
+// After makes the work that is submitted to the stream from now on wait, on the device, for the
+// recorded event, which may belong to another stream or device. An event that was never recorded
+// does not block.
 func (s *Stream) After(e *Event) error {
 	if err := e.enter(nil); err != nil {
 		return err
@@ -225,8 +225,8 @@ func (s *Stream) After(e *Event) error {
 	return s.call(f, cuStreamWaitEvent)
 }
 
-// Close makes the stream unusable. Work that is in it is finished by the device
-// nonetheless. Closing again does nothing.
+// Close makes the stream unusable. The device still finishes the stream's work. Closing again does
+// nothing.
 func (s *Stream) Close() error {
 	if s == nil || s.dev == nil {
 		return nil
@@ -240,7 +240,7 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// destroy gives back what the stream has, when nobody uses it any more.
+// destroy frees the stream's resources when no call uses it any more.
 func (s *Stream) destroy() {
 	f := newFrame()
 	defer f.release()

@@ -1,11 +1,10 @@
 package cuda
 
-// What passes between the processor and the device through memory of the host
-// passes once: a line that stays in the cache of some core has to be fetched from
-// there when the device reads it, or given up when it writes it, and the bus waits
-// for that, twice as long as for the data. So the lines that are written for the
-// device go past the caches, and those that were read are given up at once. That is
-// a third of the speed of one core: it pays where several copy.
+// Host memory for transfers between the processor and the device should not stay in the processor's
+// caches: the device must fetch a cached line from its core before it reads it, or invalidate it
+// before it writes it, and this takes the bus twice as long as the data itself. Copies for the
+// device therefore use non-temporal stores, and copies from it flush the lines that they have read.
+// This costs one core two thirds of its speed, so it pays only if several cores copy.
 
 // streamLeast is from how many bytes on that matters.
 const streamLeast = 4 << 10

@@ -190,8 +190,8 @@ var entries = [entryCount]struct {
 	cuGraphExecDestroy:             {"cuGraphExecDestroy", 0},
 }
 
-// streamed has the functions whose work is that of the stream, or the event, that
-// they are told: whatever context is current, they either do it or refuse.
+// streamed has the functions that work on the stream or event in their arguments: with any current
+// context they either work or return an error.
 var streamed = [entryCount]bool{
 	cuMemcpyHtoDAsync:   true,
 	cuMemcpyDtoHAsync:   true,

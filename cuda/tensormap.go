@@ -39,7 +39,7 @@ const (
 // Promotion says how much of the second cache a copy fills at once.
 type Promotion uint32
 
-// Sizes of what is fetched.
+// Sizes of L2 fetches.
 const (
 	NoPromotion Promotion = 0
 	Promote64   Promotion = 1
@@ -95,7 +95,7 @@ func (d *Device) TensorMap(t Tiled) (TensorMap, error) {
 	return m, err
 }
 
-// tensorArguments is what the arguments of the call point to.
+// tensorArguments has the memory to which the call's arguments point.
 type tensorArguments struct {
 	room   [128 + 64]byte
 	size   [5]uint64

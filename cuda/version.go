@@ -55,8 +55,8 @@ func (v Version) PTX() PTXVersion {
 	return 0
 }
 
-// driverFor returns the oldest driver that understands p, or 0 if this package
-// knows of none.
+// driverFor returns the oldest driver version that understands p, or 0 if this package does not
+// know one.
 func driverFor(p PTXVersion) Version {
 	var v Version
 	for _, l := range languages {

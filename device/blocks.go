@@ -8,10 +8,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// UploadBlocks copies quantised weights to the device, as they are: raw holds
-// the blocks of an array of quantised type t, as package block defines them and
-// GGUF files hold them. shape counts elements; rows, along the last axis, are
-// whole blocks.
+// UploadBlocks copies quantised weights to the device without unpacking them: raw holds the blocks
+// of an array of quantised type t, in the format of package block and of GGUF files. shape counts
+// elements; each row, along the last axis, must consist of whole blocks.
 //
 // # Errors
 //   - [ErrUnsupported] if t is not a quantised type.

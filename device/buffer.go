@@ -44,10 +44,10 @@ func Holds[T Element](d op.DType) bool {
 	return d == t || d == op.Bool && t == op.U32
 }
 
-// Buffer is an array that lives on a device until it is closed: weights, a
-// cache, state between batches. Batches read it with Use and write it with
-// Store. It is safe for concurrent use; submissions that share it take effect
-// one after the other if one of them writes. The zero Buffer is none: [ErrForeign].
+// Buffer is an array that lives on a device until it is closed: weights, a cache, state between
+// batches. Batches read it with Use and write it with Store. It is safe for concurrent use;
+// submissions that share it take effect one after the other if one of them writes. Methods that
+// take the zero Buffer return [ErrForeign].
 type Buffer struct {
 	dev *Device
 	buf *engine.Buffer
@@ -72,7 +72,7 @@ func (d *Device) NewBuffer(ctx context.Context, t op.DType, shape ...int) (*Buff
 	return buf, nil
 }
 
-// alloc and copying name what is no operation of the catalogue in errors.
+// alloc and copying are the operation names in errors of calls that are not operations of the catalogue.
 var (
 	alloc   = op.Unary("new buffer", func(x op.Expr) op.Expr { return x })
 	copying = op.Unary("copy", func(x op.Expr) op.Expr { return x })
@@ -180,7 +180,7 @@ func (b *Buffer) Device() *Device {
 	return b.dev
 }
 
-// Close gives the memory back as soon as nothing uses it. Later uses return
+// Close frees the memory as soon as no submission uses it. Later uses of the buffer return
 // ErrClosed; later calls of Close do nothing.
 func (b *Buffer) Close() error {
 	if err := b.made(); err != nil {

@@ -61,7 +61,7 @@ func share(a, b []float32) (some, all bool) {
 // being x.
 func inPlace(o *op.Operation, i int, dst, x []float32) error {
 	if some, all := share(dst, x); some && !all {
-		return fmt.Errorf("dst is a part of %s, or reaches into it: it may be %[1]s as a whole or share nothing: %w", o.Inputs()[i], ErrOverlap)
+		return fmt.Errorf("dst overlaps %s partially: dst must be %[1]s itself or share no memory with it: %w", o.Inputs()[i], ErrOverlap)
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func checkReduce(o *op.Operation, a *op.Attrs, x, y []float32) error {
 	if len(x) > 0 {
 		return nil
 	}
-	// Some reductions of nothing are defined, some are not.
+	// Some reductions of empty arrays are defined, and some are not.
 	_, arity := o.Arity()
 	own := *a // the caller's stays on its stack
 	_, err := o.Shapes(&own, []op.Shape{{0}, {0}}[:arity])
@@ -295,15 +295,15 @@ type request struct {
 	nin  int
 	out  [2]engine.Host
 	nout int
-	err  error // what the checks found
+	err  error // the result of the checks
 
-	overlap error // of results and operands, where nothing else is wrong
+	overlap error // of results and operands, if the checks found no other error
 
 	seen shapeCache // of o
 }
 
-// requests are those in reserve, by the number of their operation, so that each
-// finds what the rules said of earlier ones.
+// requests are the pooled requests, indexed by operation, so that each keeps the shape cache of
+// earlier calls of its operation.
 var requests = make([]sync.Pool, len(op.Catalogue()))
 
 // newRequest returns a request without operands.
@@ -348,8 +348,8 @@ func (r *request) optional(x []float32) {
 	r.floats(x, len(x))
 }
 
-// result adds a result, whose shape may follow from the rules, and checks that
-// it shares no memory with an operand, but for dst == x where that is allowed.
+// result adds a result, whose shape may follow from the rules, and checks that it shares no memory
+// with an operand. dst == x is allowed for some operations.
 func (r *request) result(data []byte, t op.DType, s ...int) {
 	r.out[r.nout].Set(data, t, s)
 	r.nout++
@@ -362,7 +362,7 @@ func (r *request) result(data []byte, t op.DType, s ...int) {
 	}
 }
 
-// mistake returns what the checks found: an overlap only where the lengths are right.
+// mistake returns the error of the checks. It reports an overlap only if the lengths are right.
 func (r *request) mistake() error {
 	if r.err != nil {
 		return r.err
@@ -460,7 +460,7 @@ func (d *Device) begin(ctx context.Context, r *request) *Pending {
 	}
 	o := r.o
 	p := d.pick(o, &r.a, r.in[:r.nin], r.out[:r.nout]).Start(ctx, o, &r.a, r.in[:r.nin], r.out[:r.nout])
-	in := append([]engine.Host(nil), r.in[:r.nin]...) // without what they hold
+	in := append([]engine.Host(nil), r.in[:r.nin]...) // without their contents
 	for i := range in {
 		in[i].Data = nil
 	}

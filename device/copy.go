@@ -10,10 +10,10 @@ import (
 	"github.com/rayo-go/rayo/internal/memory"
 )
 
-// Copy copies the contents of src to dst, which has its element type and its
-// number of elements, and returns when they are there. The buffers may live on
-// different devices: between two GPUs that can reach each other nothing passes
-// through the host; else the contents do, which takes as much memory there.
+// Copy copies the contents of src to dst, which has its element type and its number of elements,
+// and returns when the copy is complete. The buffers may be on different devices. Two GPUs with
+// peer access copy directly; otherwise the contents pass through host memory, and Copy allocates a
+// host buffer of their size.
 //
 // # Errors
 //   - [ErrShape] for different numbers of elements, [ErrUnsupported] for

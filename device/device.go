@@ -35,14 +35,14 @@ import (
 	"github.com/rayo-go/rayo/internal/engine"
 )
 
-// Device is an open device. It is safe for concurrent use by any number of
-// goroutines. The zero Device is none: its methods return [ErrNoDevice].
+// Device is an open device. It is safe for concurrent use by any number of goroutines. The methods
+// of the zero Device return [ErrNoDevice].
 type Device struct {
 	eng *engine.Engine
 	// pinned devices run everything themselves. Others may send a one-shot
 	// call to the CPU where that has been measured to be faster.
 	pinned  bool
-	route   *engine.Router // nil if pinned or there is nothing to choose
+	route   *engine.Router // nil if the device is pinned or there is no choice
 	refused []Refusal
 }
 
@@ -250,5 +250,5 @@ func (d *Device) engine() *engine.Engine {
 	return d.eng
 }
 
-// none is the engine of the zero Device.
+// none is the engine of the zero Device. Every call on it fails.
 var none = engine.None()

@@ -26,8 +26,8 @@ type Kernel struct {
 	source kernel.Source
 }
 
-// Kernel makes k ready to run on the device: a *[kernel.Kernel], which runs on
-// every device, or a text for those of one kind, as wgsl.Source is.
+// Kernel prepares k to run on the device. k is a *[kernel.Kernel], which runs on every device, or a
+// text for one kind of device, such as a wgsl.Source.
 //
 // # Errors
 //   - *[kernel.Error] for a mistake in a kernel, with the author's file and line; *wgsl.CompileError
@@ -163,13 +163,13 @@ func Out[T Element](x []T) Arg { return argOf(argOut, x) }
 // InOut is an array that the kernel updates.
 func InOut[T Element](x []T) Arg { return argOf(argInOut, x) }
 
-// Bind is an array that lives on the device: the kernel reads, fills or updates
-// it in place, as it declares. Nothing is copied.
+// Bind passes an array on the device. The kernel reads, fills or updates it in place, as its
+// declaration says. Nothing is copied.
 func Bind(b *Buffer) Arg { return Arg{use: argBuffer, buf: b} }
 
-// InStructs is an array of structures that the kernel reads: for texts, whose
-// buffers hold structures. Every field of T must be where the text has the member
-// of its name; fields called _ are padding.
+// InStructs passes an array of structures that the kernel reads, for texts whose buffers hold
+// structures. Every field of T must have the offset of the text's member with the same name; fields
+// named _ are padding.
 func InStructs[T any](x []T) Arg { return structsOf(argIn, x) }
 
 // OutStructs is an array of structures that the kernel fills: see [InStructs] and
@@ -179,8 +179,8 @@ func OutStructs[T any](x []T) Arg { return structsOf(argOut, x) }
 // InOutStructs is an array of structures that the kernel updates: see [InStructs].
 func InOutStructs[T any](x []T) Arg { return structsOf(argInOut, x) }
 
-// structsOf refers to the memory of x, of which nothing is known before the kernel
-// has looked at T.
+// structsOf refers to the memory of x. Its layout is unchecked until the kernel has compared T with
+// the declaration.
 func structsOf[T any](use argUse, x []T) Arg {
 	t := reflect.TypeFor[T]()
 	return Arg{data: unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), uintptr(len(x))*t.Size()), typ: op.U32, n: len(x), use: use, elem: t}
@@ -190,9 +190,8 @@ func argOf[T Element](use argUse, x []T) Arg {
 	return Arg{data: engine.Bytes(x), typ: TypeOf[T](), n: len(x), use: use}
 }
 
-// Run runs the kernel over a grid of workgroups and waits. params is the
-// parameter struct of the kernel or a pointer to it, nil if it has none; args
-// are its buffers in order.
+// Run runs the kernel over a grid of workgroups and waits. params is the parameter struct of the
+// kernel or a pointer to it, or nil for a kernel without parameters; args are its buffers in order.
 //
 // # Errors
 //   - [ErrShape] for the wrong number of arguments, an array whose length is no multiple of the
@@ -248,7 +247,7 @@ func shapesOf(args []Arg) []op.Shape {
 	return s
 }
 
-// launch is the graph of one launch and what its references stand for.
+// launch is the graph of one launch and the arguments that its references mean.
 type launch struct {
 	g    graph.Graph
 	refs []engine.Ref
@@ -415,7 +414,7 @@ func fits(p *ir.Program, i int, t op.DType, n int) error {
 	b := &p.Bindings[i]
 	if p.Text != nil && p.Text.Layouts[i].Mixed {
 		if t != op.F32 && t != op.I32 && t != op.U32 {
-			return fmt.Errorf("%v array for structures that mix types, which want elements of four bytes: %w", t, ErrUnsupported)
+			return fmt.Errorf("%v array for structures that mix types: give elements of four bytes: %w", t, ErrUnsupported)
 		}
 		return sized(&p.Text.Layouts[i], t, n)
 	}

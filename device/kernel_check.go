@@ -82,7 +82,7 @@ func init() {
 //
 // # Errors
 //
-// Those of Run but [ErrFault]: findings are the result, not an error.
+// The errors are those of Run except [ErrFault]: faults are findings, which are results and not errors.
 func (k *Kernel) Check(ctx context.Context, grid kernel.Size, params any, args ...Arg) ([]*Finding, error) {
 	args = slices.Clone(args)
 	found, err := k.check(ctx, grid, params, args)

@@ -89,10 +89,10 @@ func WithIndex(i int) Option {
 	}
 }
 
-// WithName chooses a device by a part of its name or of its driver's, in any case,
-// and pins it; WithIndex counts among those that are called so. Of WebGPU it also
-// opens software that plays a GPU, as Mesa's llvmpipe does: that is never
-// chosen otherwise but by its index, and "software" stands for any of it.
+// WithName chooses a device by a part of its name or of its driver's, ignoring case, and pins it;
+// WithIndex then counts only the devices whose name matches. It can also choose a software WebGPU
+// device, such as Mesa's llvmpipe; without WithName only its index selects one. The name "software"
+// matches every software device.
 func WithName(part string) Option {
 	return func(c *config) error {
 		c.name, c.pinned = part, c.pinned || part != ""
@@ -109,10 +109,9 @@ func WithThreads(n int) Option {
 	}
 }
 
-// WithPortableKernels makes the CPU compute what is not elementwise with the
-// portable kernels that GPUs run, in their interpreter, instead of its own: to
-// compare with, and to test the portable kernels. It is slow. Other devices take
-// no notice.
+// WithPortableKernels makes the CPU device run the portable kernels of GPUs in the interpreter,
+// instead of its own kernels, for all operations that are not elementwise. Tests use it to test the
+// portable kernels. It is slow. Other devices ignore it.
 func WithPortableKernels() Option {
 	return func(c *config) error {
 		c.cpu = cpu.OpenPortable
@@ -153,8 +152,8 @@ func (c *config) environment() error {
 	return nil
 }
 
-// named opens the first device that suits the name and the index of c, of those
-// that open returns by index.
+// named opens the first device that matches the name and the index in c, among the devices that
+// open returns by index.
 func (c *config) named(open func(i int) (driver.Device, error)) (driver.Device, error) {
 	if c.name == "" {
 		return open(c.index)

@@ -28,7 +28,7 @@ func (p *Pending) completion() *driver.Completion {
 	return p.p
 }
 
-// noCall is what the zero Pending waits for.
+// noCall is the call of the zero Pending: it is complete.
 var noCall = driver.Completed(fmt.Errorf("the zero Pending belongs to no call: %w", ErrForeign))
 
 // Wait waits for the end of the call and returns its error, or for ctx and

@@ -14,8 +14,8 @@ import (
 //
 //	x, err := device.ReadFloats(f, 1000*784)
 //
-// Fewer numbers are [io.ErrUnexpectedEOF], none at all [io.EOF]; a number below 0 or
-// beyond the address space is [ErrShape].
+// Fewer numbers give [io.ErrUnexpectedEOF], no numbers [io.EOF]; a number below 0 or beyond the
+// address space gives [ErrShape].
 func ReadFloats(r io.Reader, n int) ([]float32, error) {
 	if n < 0 || n > math.MaxInt/16 {
 		return nil, fmt.Errorf("read of %d floats: %w", n, op.ErrShape)

@@ -53,9 +53,9 @@ func small(of int) []float32 {
 	return x
 }
 
-// mixture is one elementwise operation of all that expressions consist of: the
-// functions expand into arithmetic on bits and integers, conversions, comparisons.
-// Each term has a weight of its own, so that no two mistakes make up for each other.
+// mixture is one elementwise operation that contains every kind of instruction of expressions:
+// arithmetic on bits and integers, to which the functions expand, conversions, comparisons. Each
+// term has a different weight, so that two errors do not cancel.
 var mixture = sync.OnceValue(func() *op.Operation {
 	return op.Binary("self-test", func(x, y op.Expr) op.Expr {
 		half, one, two := op.Const(0.5), op.Const(1), op.Const(2)

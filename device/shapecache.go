@@ -10,7 +10,7 @@ import (
 // and allocates nothing.
 type shapeEntry struct {
 	a       op.Attrs
-	nin     int // 0: none yet
+	nin     int // 0: empty
 	in      [op.MaxInputs]engine.Host
 	out     [2]engine.Host
 	inSize  [op.MaxInputs]int // bytes

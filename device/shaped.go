@@ -59,8 +59,8 @@ func matVec(y, a, x []float32, m, n int, opts []op.MatVecOpts) *request {
 	return r
 }
 
-// MatVec computes y[m] = A[m,n] · x[n]. With Trans the slice a holds [n,m].
-// Errors and accuracy are those of [Device.MatMul].
+// MatVec computes y[m] = A[m,n] · x[n]. With Trans the slice a holds [n,m]. Errors and accuracy are
+// as for [Device.MatMul].
 func (d *Device) MatVec(ctx context.Context, y, a, x []float32, m, n int, opts ...op.MatVecOpts) error {
 	return d.do(ctx, matVec(y, a, x, m, n, opts))
 }
@@ -186,7 +186,7 @@ func (d *Device) SortAsync(ctx context.Context, values []float32, indices []int3
 // AttentionSize is the extents of an attention.
 type AttentionSize struct {
 	Heads   int // of queries
-	KVHeads int // of keys and values; a divisor of Heads; 0 stands for Heads
+	KVHeads int // of keys and values; a divisor of Heads; 0 means Heads
 	Tq, Tk  int // queries, and keys, of each head
 	Dim     int // elements of a query, key or value
 }

@@ -14,9 +14,9 @@ import (
 // uploadPiece is how many bytes of a reader are copied at a time; a multiple of every element's size.
 const uploadPiece = 4 << 20
 
-// UploadFrom copies an array of type t to the device, whose elements r holds in row-major order, little-endian,
-// or as blocks if t is quantised: as the tensors of files are. It needs memory for two pieces of a few MiB: while
-// one is copied the next is read. Without a shape the array has one element.
+// UploadFrom copies an array of type t from r to the device. r delivers the elements in row-major order,
+// little-endian, or the blocks of a quantised type t, as model files store tensors. UploadFrom needs memory for
+// two pieces of a few MiB: it copies one while it reads the next. Without a shape the array has one element.
 //
 //	f, err := os.Open("weights.bin")
 //	...
@@ -51,7 +51,7 @@ func UploadFrom(ctx context.Context, d *Device, r io.Reader, t op.DType, shape .
 	return buf, nil
 }
 
-// piece is what was read at a time.
+// piece is one piece of the data.
 type piece struct {
 	data []byte
 	err  error

@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// FileWriter writes a file, or the parts of a split one. Close gives it the final
-// name: until then that name is free, or is that of the previous file.
+// FileWriter writes a file, or the parts of a split one. Close gives it the final name: until then
+// no file, or the previous file, has that name.
 type FileWriter struct {
 	parts []*outPart
 	now   int // the part that is written
@@ -34,15 +34,14 @@ type CreateOption func(*createOptions)
 
 type createOptions struct{ split int64 }
 
-// SplitAt has a file split into parts whose tensors have at most so many bytes
-// each, or one tensor that has more. The parts are named as [PartName] says.
+// SplitAt splits a file into parts. The tensors of a part have at most the given number of bytes,
+// unless the part has only one tensor. [PartName] returns the names of the parts.
 func SplitAt(bytes int64) CreateOption {
 	return func(o *createOptions) { o.split = bytes }
 }
 
-// Create begins a file. Its bytes go to temporary files in the same folder,
-// which get their names when Close has written all; Abort removes them. A nil meta
-// stands for no metadata.
+// Create starts a new file. It writes to temporary files in the same folder, which Close renames
+// when everything is written; Abort removes them. A nil meta means no metadata.
 //
 //	w, err := gguf.Create(path, meta, tensors)
 //	if err != nil { ... }
@@ -139,7 +138,7 @@ func (p *outPart) open() (err error) {
 	return err
 }
 
-// finish writes what is left of a part and closes it.
+// finish writes the end of a part and closes it.
 func (p *outPart) finish() error {
 	err := p.w.Close()
 	if err == nil {
@@ -194,7 +193,7 @@ func (f *FileWriter) Close() error {
 	if err := f.parts[f.now].finish(); err != nil {
 		return err
 	}
-	// The first part comes last: without it there is no model.
+	// The first part is renamed last: readers need it to find the model.
 	for i := len(f.parts) - 1; i >= 0; i-- {
 		p := f.parts[i]
 		if err := os.Rename(p.temp, p.path); err != nil {
@@ -205,7 +204,7 @@ func (f *FileWriter) Close() error {
 	return nil
 }
 
-// Abort removes what was written, unless Close has succeeded.
+// Abort removes the files written so far, unless Close has succeeded.
 func (f *FileWriter) Abort() {
 	f.done = true
 	for _, p := range f.parts {

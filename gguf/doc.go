@@ -12,10 +12,9 @@
 //
 // # Untrusted files
 //
-// A file is input of unknown origin. Opening one checks every count, length,
-// size and offset against the bytes that the file has before anything is
-// allocated, so that the memory used is at most a small multiple of the file's
-// size; what is wrong is a [FormatError] that names the field and its byte.
+// The package does not trust files. Open checks every count, length, size and offset against the
+// size of the file before it allocates memory, so it uses at most a small multiple of the file's
+// size. A malformed file gives a [FormatError] that names the field and its byte offset.
 //
 // Tensors are read with ReadAt into memory of the caller's: a file that another
 // process truncates meanwhile gives an error. With the option [Mapped] a tensor's

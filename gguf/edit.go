@@ -6,9 +6,8 @@ import (
 	"path/filepath"
 )
 
-// Edit changes the metadata of a file: change gets a copy of it, and what that
-// then is replaces the old. Tensors stay as they are. Of a split file it changes
-// the part of that name.
+// Edit changes the metadata of a file: change modifies a copy of it, and the result replaces the
+// old metadata. Tensors do not change. In a split file, Edit changes the part with the given name.
 //
 // Where the new metadata fits between the file's beginning and its first tensor,
 // only this is written, in one call. Otherwise a new file is written beside the
@@ -97,7 +96,7 @@ func (f *File) rewrite(path string, meta *Metadata) error {
 	return w.Close()
 }
 
-// createExact is Create for one part, whose keys are all kept.
+// createExact is Create for one part, and keeps all keys.
 func createExact(path string, meta *Metadata, tensors []TensorInfo) (*FileWriter, error) {
 	f := &FileWriter{parts: []*outPart{{path: path, meta: meta, tensors: tensors}}}
 	if err := f.parts[0].open(); err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The errors. Each comes wrapped with what it is about.
+// The errors. The package returns them wrapped, with details.
 var (
 	ErrFormat    = errors.New("malformed file")
 	ErrTruncated = errors.New("the file ends too early")
@@ -23,10 +23,10 @@ type FormatError struct {
 	File   string // the name that was opened, if there was one
 	Field  string // for example: tensor 3 ("blk.0.attn_q.weight"): offset
 	Offset int64  // of the field in the file
-	Err    error  // what is wrong; wraps one of the errors of the package
+	Err    error  // the cause; it wraps one of the errors of the package
 }
 
-// Error names the file, the field, its byte and what is wrong.
+// Error names the file, the field, its byte and the mistake.
 func (e *FormatError) Error() string {
 	file := ""
 	if e.File != "" {
@@ -35,5 +35,5 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("gguf: %s%s (byte %d): %v", file, e.Field, e.Offset, e.Err)
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *FormatError) Unwrap() error { return e.Err }

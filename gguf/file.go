@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 )
 
-// File is an open GGUF file, or all parts of one that is split. Its methods are
-// safe for concurrent use, Close apart.
+// File is an open GGUF file, or all parts of a split file. Its methods are safe for concurrent use,
+// except Close.
 type File struct {
 	header
 	parts  []*part
@@ -37,8 +37,8 @@ type options struct{ big, mapped bool }
 // Option changes how a file is opened.
 type Option func(*options)
 
-// BigEndian has big-endian files opened too. The bytes of their tensors are
-// turned as they are read, so there are no views of them.
+// BigEndian allows big-endian files too. Their tensors are byte-swapped when they are read, so they
+// have no views.
 func BigEndian() Option { return func(o *options) { o.big = true } }
 
 // Mapped has the file mapped into memory, for [Tensor.Bytes]. Opening fails where
@@ -46,16 +46,15 @@ func BigEndian() Option { return func(o *options) { o.big = true } }
 // is said at [Tensor.View].
 func Mapped() Option { return func(o *options) { o.mapped = true } }
 
-// Open opens a file, and the other parts of one that is split: these stand in the
-// same folder, their names are that of the first with other numbers. All errors
-// about the contents are [FormatError].
+// Open opens a file and, if it is split, its other parts: these are in the same folder, and their
+// names differ only in the number. Errors about the contents are of type [FormatError].
 func Open(path string, opts ...Option) (*File, error) {
 	o := choose(opts)
 	return openParts(path, o, func(path string) (*part, error) { return openPart(path, o) })
 }
 
-// OpenFS opens a file of a file system, whose files are [io.ReaderAt], as those
-// of [os.DirFS], [os.Root] and package embed are.
+// OpenFS opens a file of a file system. Its files must implement [io.ReaderAt], as the files of
+// [os.DirFS], [os.Root] and package embed do.
 func OpenFS(fsys fs.FS, name string, opts ...Option) (*File, error) {
 	o := choose(opts)
 	if o.mapped {
@@ -179,7 +178,7 @@ func (f *File) Version() int { return int(f.version) }
 // ByteOrder returns the byte order of the file.
 func (f *File) ByteOrder() binary.ByteOrder { return f.order }
 
-// Alignment returns what the places of tensors are multiples of.
+// Alignment returns the alignment of the tensors' offsets.
 func (f *File) Alignment() int { return int(f.alignment) }
 
 // Parts returns the number of files that the model is split into.

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// mapFile refuses: there are no mappings on this system.
+// mapFile returns an error: this system has no memory mapping.
 func mapFile(*os.File, int64) (view []byte, unmap func() error, err error) {
 	return nil, nil, errors.ErrUnsupported
 }

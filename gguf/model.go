@@ -44,10 +44,9 @@ func Layer(name string) int {
 	return n
 }
 
-// CheckModel looks for what a program that runs the model would stumble over:
-// sizes that contradict each other or the tensors, a vocabulary whose parts do
-// not go together, numbers out of their range. The error joins a [FormatError]
-// for each finding. It says nothing of what the metadata does not mention, and
+// CheckModel checks the metadata for errors that would break a program that runs the model: sizes
+// that contradict each other or the tensors, inconsistent parts of a vocabulary, numbers out of
+// range. The error joins a [FormatError] for each finding. It does not report missing metadata, and
 // reads no tensor: see [Tensor.Check].
 func (f *File) CheckModel() error {
 	c := modelCheck{f: f}
@@ -130,7 +129,7 @@ func (c *modelCheck) sizes() {
 	}
 }
 
-// heads checks what the sizes of attention have to do with each other.
+// heads checks that the sizes of attention are consistent.
 func (c *modelCheck) heads() {
 	_, heads, hasHeads := c.hyper("attention.head_count")
 	keyKV, kv, hasKV := c.hyper("attention.head_count_kv")
@@ -156,7 +155,7 @@ func (c *modelCheck) heads() {
 	}
 }
 
-// numbers checks the range of what is no count.
+// numbers checks the range of numbers that are not counts.
 func (c *modelCheck) numbers() {
 	for _, name := range []string{"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon", "rope.freq_base", "rope.scaling.factor"} {
 		v, ok := c.f.Hyper(name)
@@ -288,7 +287,7 @@ func (c *modelCheck) merges() {
 	}
 }
 
-// The kinds of tensors, by what they are for.
+// The kinds of tensors, by purpose.
 var tensorKinds = []struct {
 	name string
 	has  func(name string) bool
@@ -303,8 +302,8 @@ var tensorKinds = []struct {
 	{"output", func(s string) bool { return strings.HasPrefix(s, "output") }},
 }
 
-// KindOf says what a tensor of that name is for: norms, embeddings, experts,
-// attention, feed forward, output or other.
+// KindOf returns the kind of a tensor by its name: norms, embeddings, experts, attention, feed
+// forward, output or other.
 func KindOf(name string) string {
 	for _, k := range tensorKinds {
 		if k.has(name) {

@@ -14,13 +14,13 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// Limits of the format, and what this package takes at most.
+// Limits of the format, and limits of this package.
 const (
 	magic            = "GGUF"
 	maxName          = 65535   // bytes of a key or a tensor's name
 	maxDims          = 4       // of a tensor
 	defaultAlignment = 32      // of tensors in the file
-	maxAlignment     = 1 << 20 // by choice: more would be padding for nothing
+	maxAlignment     = 1 << 20 // a limit of this package: a larger alignment would only add padding
 	maxHeader        = 1 << 30 // bytes before the tensors, by choice
 
 	minKeyValue = 8 + 4 + 1     // bytes of the shortest key with a value
@@ -30,7 +30,7 @@ const (
 	keyArchitecture = "general.architecture"
 )
 
-// header is what stands before the tensors of one file.
+// header is the part of a file before its tensors.
 type header struct {
 	version   uint32
 	order     binary.ByteOrder
@@ -122,7 +122,7 @@ func (p *parser) little(s string) string {
 	return string(b)
 }
 
-// text returns the next string, whose length is at most most.
+// text returns the next string, which must have at most the given length.
 func (p *parser) text(field string, most uint64) (string, error) {
 	at := p.at
 	n, err := p.integer(8, field+" length")
@@ -248,7 +248,7 @@ func (p *parser) kind(field string) (Kind, error) {
 	if k := Kind(n); k.valid() {
 		return k, nil
 	}
-	return 0, fail(field, at, ErrFormat, "%d is no type of a value", n)
+	return 0, fail(field, at, ErrFormat, "%d is not a value type", n)
 }
 
 func (p *parser) value(field string) (Value, error) {
@@ -358,7 +358,7 @@ func (p *parser) skipTexts(n int) int {
 	return n
 }
 
-// alignmentOf returns the alignment of tensors, whose key stands at a byte.
+// alignmentOf returns the alignment of tensors. at is the byte offset of its key.
 func alignmentOf(m *Metadata, at int64) (int64, error) {
 	v, ok := m.Get(keyAlignment)
 	if !ok {
@@ -366,7 +366,7 @@ func alignmentOf(m *Metadata, at int64) (int64, error) {
 	}
 	a, ok := v.Uint()
 	if !ok || a == 0 || a > maxAlignment || a&(a-1) != 0 {
-		return 0, fail(strconv.Quote(keyAlignment), int(at), ErrFormat, "%v of type %v is no power of two up to %d", v, v.kind, maxAlignment)
+		return 0, fail(strconv.Quote(keyAlignment), int(at), ErrFormat, "%v of type %v is not a power of two up to %d", v, v.kind, maxAlignment)
 	}
 	return int64(a), nil
 }
@@ -402,8 +402,8 @@ func (t *Tensor) field(i int) string {
 	return fmt.Sprintf("tensor %d (%q)", i, shortened(t.Name))
 }
 
-// info reads the description of a tensor. offset becomes the byte at which its
-// offset stands.
+// info reads the description of a tensor. It sets offset to the position of the tensor's offset in
+// the file.
 func (p *parser) info(t *Tensor, i int, offset *int) error {
 	field := "tensor " + strconv.Itoa(i)
 	var err error
@@ -436,7 +436,7 @@ func (p *parser) info(t *Tensor, i int, offset *int) error {
 		return err
 	}
 	if t.Type = block.ByID(uint32(id)); t.Type == block.Invalid {
-		return fail(t.field(i)+" type", typeAt, ErrFormat, "%d is no type of a tensor", id)
+		return fail(t.field(i)+" type", typeAt, ErrFormat, "%d is not a tensor type", id)
 	}
 	if t.size, err = sizeOf(t.Type, t.Dims); err != nil {
 		return fail(t.field(i)+" dimensions", at, err, "%v of %v", t.Dims, t.Type)
@@ -474,15 +474,15 @@ func sizeOf(f block.Format, dims []int64) (int64, error) {
 	return size, nil
 }
 
-// times multiplies n by m and reports whether an int64 holds every product, that
-// of the sizes before a 0 too.
+// times multiplies n by m and reports whether every product fits an int64, including the product of
+// the sizes before a 0.
 func times(n *int64, m int64) bool {
 	hi, lo := bits.Mul64(uint64(*n), uint64(m))
 	*n = int64(lo)
 	return hi == 0 && lo <= math.MaxInt64
 }
 
-// places checks that tensors lie in the file and apart.
+// places checks that tensors are inside the file and do not overlap.
 func (p *parser) places(h *header, offsets []int) error {
 	room := p.size - h.data
 	order := make([]int, len(h.tensors))
@@ -490,7 +490,7 @@ func (p *parser) places(h *header, offsets []int) error {
 		order[i] = i
 		switch {
 		case t.offset%h.alignment != 0:
-			return fail(t.field(i)+" offset", offsets[i], ErrFormat, "%d is no multiple of the alignment %d", t.offset, h.alignment)
+			return fail(t.field(i)+" offset", offsets[i], ErrFormat, "%d is not a multiple of the alignment %d", t.offset, h.alignment)
 		case t.offset > room || t.size > room-t.offset:
 			return fail(t.field(i)+" offset", offsets[i], ErrTruncated, "%d bytes from %d on, the file has %d for tensors", t.size, t.offset, room)
 		}

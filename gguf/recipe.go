@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// Recipe says which type each tensor of a model gets: most the base, those that
-// matter more one with more bits.
+// Recipe chooses the type of each tensor of a model: most tensors get the base type, and more
+// important ones get a type with more bits.
 type Recipe struct {
 	Name     string
 	FileType uint32 // the number of general.file_type
@@ -156,8 +156,8 @@ func fit(f block.Format, row int64) block.Format {
 	return block.F16
 }
 
-// quantizable reports whether a tensor may lose bits: matrices, but those that
-// choose experts, norms and tables of positions and types.
+// quantizable reports whether a tensor may be quantised: matrices may, except those that choose
+// experts, norms, and tables of positions and types.
 func quantizable(t *Tensor) bool {
 	if len(t.Dims) < 2 || !strings.HasSuffix(t.Name, "weight") || KindOf(t.Name) == "norms" {
 		return false
@@ -170,8 +170,8 @@ func quantizable(t *Tensor) bool {
 	return t.Type.Elements() > 1 || t.Type == block.F32 || t.Type == block.F16 || t.Type == block.BF16 || t.Type == block.F64
 }
 
-// TypeFor returns the type that the recipe gives a tensor of a file. Pure leaves
-// out what has more bits than the base.
+// TypeFor returns the type that the recipe gives a tensor of a file. A pure recipe uses no type
+// with more bits than the base.
 func (r Recipe) TypeFor(f *File, t *Tensor, pure bool) block.Format {
 	if !quantizable(t) {
 		return t.Type
@@ -202,7 +202,7 @@ func (f *File) hyper(key string) (n uint64, ok bool) {
 	return min(n, 1<<20), ok
 }
 
-// role returns what a tensor is in its layer: attn_v of blk.3.attn_v.weight.
+// role returns the role of a tensor in its layer: attn_v for blk.3.attn_v.weight.
 func role(name string) string {
 	parts := strings.Split(name, ".")
 	if len(parts) < 4 {

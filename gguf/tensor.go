@@ -12,14 +12,13 @@ import (
 	"github.com/rayo-go/rayo/internal/blockdecode"
 )
 
-// Tensor is one array of a file: where it stands, and its bytes. It reads from
-// the file whenever it is asked, so it is of no use after the file was closed.
-// All methods are safe for concurrent use.
+// Tensor is one array of a file. Its methods read from the file at each call, so it must not be
+// used after the file is closed. All methods are safe for concurrent use.
 type Tensor struct {
 	Name string
 	Type block.Format
-	// Dims are the extents as the file has them: Dims[0] is the length of a row,
-	// whose elements are neighbours. None is one element.
+	// Dims are the extents in the order of the file: Dims[0] is the length of a row, and the
+	// elements of a row are adjacent. A tensor without Dims has one element.
 	Dims []int64
 
 	offset, size int64 // in the part of the file that has tensors
@@ -100,8 +99,8 @@ func (t *Tensor) read(b []byte, off int64) (int, error) {
 	return n, &FormatError{File: t.part.name, Field: fmt.Sprintf("tensor %q", shortened(t.Name)), Offset: t.Offset() + off + int64(n), Err: err}
 }
 
-// readSwapped reads whole blocks around what is asked for and reverses the words
-// in them.
+// readSwapped reads the whole blocks that contain the requested bytes and swaps the bytes of their
+// words.
 func (t *Tensor) readSwapped(b []byte, off int64) error {
 	l := t.Type.Layout()
 	size := int64(l.Bytes)
@@ -133,11 +132,10 @@ func reverseWords(b []byte, words []block.Word) {
 // Open returns a reader of the bytes of the tensor.
 func (t *Tensor) Open() *io.SectionReader { return io.NewSectionReader(t, 0, t.size) }
 
-// Bytes returns the bytes of the tensor as a view of the file, without reading
-// or copying anything: do not change them, and do not use them after Close. The
-// error is ErrNotMapped unless the file was opened with [Mapped] or by
-// [NewBytes], and ErrByteOrder for a big-endian file. If the file is truncated,
-// touching what is gone is a fault: see [Tensor.View].
+// Bytes returns the bytes of the tensor as a view of the file, without reading or copying anything:
+// do not change them, and do not use them after Close. The error is ErrNotMapped unless the file
+// was opened with [Mapped] or by [NewBytes], and ErrByteOrder for a big-endian file. If the file is
+// truncated, reading the missing part is a fault: see [Tensor.View].
 func (t *Tensor) Bytes() ([]byte, error) {
 	switch {
 	case t.part.closed.Load():
@@ -152,10 +150,9 @@ func (t *Tensor) Bytes() ([]byte, error) {
 	return t.part.view[t.Offset():][:t.size:t.size], nil
 }
 
-// View calls f with the bytes of the tensor: the view that Bytes returns, or,
-// where there is none, a copy. A fault in f because the file was truncated is an
-// ErrTruncated, provided that f touches the bytes in the goroutine that it is
-// called in.
+// View calls f with the bytes of the tensor: the view that Bytes returns, or a copy if there is no
+// view. If f faults because the file was truncated, View returns ErrTruncated, provided that f
+// reads the bytes in its own goroutine.
 func (t *Tensor) View(f func(b []byte) error) error {
 	b, err := t.Bytes()
 	if err == nil {

@@ -115,7 +115,7 @@ func NewArray[T Scalar](xs []T) Value {
 	return v
 }
 
-// append appends what a file holds of the value.
+// append appends the value in the encoding of the file.
 func (v Value) append(b []byte) []byte {
 	switch v.kind {
 	case String:
@@ -129,7 +129,7 @@ func (v Value) append(b []byte) []byte {
 	return append(b, all[:kinds[v.kind].size]...)
 }
 
-// number returns the value of a kind with a size whose bytes these are.
+// number decodes a number of a kind with a fixed size.
 func number(k Kind, b string) Value {
 	var bits uint64
 	for i := len(b) - 1; i >= 0; i-- {
@@ -194,7 +194,7 @@ func (v Value) Float() (x float64, ok bool) {
 	return float64(v.bits), v.integer()
 }
 
-// All returns the elements of an array in order; nothing for other kinds.
+// All returns the elements of an array in order; it yields nothing for other kinds.
 func (v Value) All() iter.Seq2[int, Value] {
 	return func(yield func(int, Value) bool) {
 		data, size := v.data, kinds[v.elem].size
@@ -220,13 +220,13 @@ func (v Value) All() iter.Seq2[int, Value] {
 // error is ErrValue for other kinds, and for an element that does not fit.
 func Slice[T Scalar](v Value) ([]T, error) {
 	if v.kind != Array {
-		return nil, fmt.Errorf("gguf: %w: %v is no array", ErrValue, v.kind)
+		return nil, fmt.Errorf("gguf: %w: %v is not an array", ErrValue, v.kind)
 	}
 	xs := make([]T, 0, v.n)
 	for i, e := range v.All() {
 		x, ok := as[T](e)
 		if !ok {
-			return nil, fmt.Errorf("gguf: %w: element %d, %v of type %v, is no %T", ErrValue, i, e, e.kind, x)
+			return nil, fmt.Errorf("gguf: %w: element %d, %v of type %v, is not a %T", ErrValue, i, e, e.kind, x)
 		}
 		xs = append(xs, x)
 	}
@@ -287,8 +287,7 @@ func asInteger[T Scalar](v Value) (x T, ok bool) {
 	return y.(T), true
 }
 
-// String returns the value as text: strings as they are, of arrays the first
-// eight elements.
+// String returns the value as text: a string unchanged, and the first eight elements of an array.
 func (v Value) String() string {
 	switch {
 	case v.kind == String:

@@ -24,7 +24,7 @@ func (t *Tensor) Info() TensorInfo { return TensorInfo{t.Name, t.Type, t.Dims} }
 // rows that are not whole blocks, ErrLimit for more than an int64 counts.
 func (t TensorInfo) Size() (int64, error) {
 	if !t.Type.Valid() {
-		return 0, fmt.Errorf("gguf: tensor %q: %w: %v is no type", t.Name, ErrFormat, t.Type)
+		return 0, fmt.Errorf("gguf: tensor %q: %w: %v is not a type", t.Name, ErrFormat, t.Type)
 	}
 	for _, d := range t.Dims {
 		if d < 0 {
@@ -51,9 +51,8 @@ type Writer struct {
 	err       error
 }
 
-// NewWriter writes what stands before the tensors, as a little-endian file of
-// version 3. The alignment of tensors is that of the metadata, or 32. A nil meta
-// stands for no metadata.
+// NewWriter writes the part of a little-endian version 3 file before the tensors. The alignment of
+// tensors is taken from the metadata; the default is 32. A nil meta stands for no metadata.
 func NewWriter(w io.Writer, meta *Metadata, tensors []TensorInfo) (*Writer, error) {
 	if meta == nil {
 		meta = new(Metadata)
@@ -139,8 +138,8 @@ func (f *Writer) pad() error {
 // errOrder is the error of tensors that are not written one after another.
 var errOrder = errors.New("tensors are written whole and in their order")
 
-// Tensor returns the writer of the next tensor, which is that of the given name:
-// all its bytes are to be written to it before the next call.
+// Tensor returns the writer of the next tensor, which must have the given name. Write all its bytes
+// before the next call of Tensor.
 func (f *Writer) Tensor(name string) (io.Writer, error) {
 	switch {
 	case f.err != nil:
@@ -157,7 +156,7 @@ func (f *Writer) Tensor(name string) (io.Writer, error) {
 
 type tensorWriter struct{ f *Writer }
 
-// Write writes bytes of the tensor, and what follows its last one.
+// Write writes bytes of the tensor, and the padding after its last byte.
 func (w tensorWriter) Write(b []byte) (int, error) {
 	f := w.f
 	if int64(len(b)) > f.left {

@@ -11,9 +11,9 @@ import (
 // Float holds the types on which [Apply] computes.
 type Float interface{ F32 | Vec2F | Vec4F }
 
-// Apply returns an elementwise operation of package op, built in or a user's,
-// of args: an activation after a product, say. a holds its float parameters; nil
-// stands for the defaults. Vectors are treated by component.
+// Apply returns an elementwise operation of package op, built in or a user's, of args, for example
+// an activation after a product. a holds its float parameters; nil stands for the defaults. Vectors
+// are treated by component.
 func Apply[T Float](b *Builder, o *op.Operation, a *op.Attrs, args ...T) T {
 	ds := make([]Dynamic, len(args))
 	for i, x := range args {
@@ -54,8 +54,8 @@ func (b *Builder) apply(o *op.Operation, a *op.Attrs, k kind, args []Dynamic) ha
 	return b.inline([]*ir.Node{root}, k.width(), args, params, math.NaN())[0].h
 }
 
-// Dynamic is a value whose type is known only while the kernel is built: what
-// expressions of any type are computed with.
+// Dynamic is a value whose type is known only while the kernel is built. Expressions of any type
+// compute with it.
 type Dynamic struct {
 	h handle
 	k kind

@@ -2,8 +2,8 @@ package kernel
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// Atomics is memory for atomic operations, a buffer or an array of a workgroup.
-// The operations are relaxed: they order nothing but themselves.
+// Atomics is memory for atomic operations, a buffer or an array of a workgroup. The operations are
+// relaxed: they do not order other memory accesses.
 type Atomics[T Integer] struct {
 	b    *Builder
 	slot uint32

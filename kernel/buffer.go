@@ -14,8 +14,8 @@ func Input[T Element](b *Builder, name string) Buffer[T] {
 	return bind[T](b, name, ir.ReadOnly)
 }
 
-// Output declares a buffer that the kernel only writes. What it does not write
-// keeps its value.
+// Output declares a buffer that the kernel only writes. Elements that it does not write keep their
+// value.
 func Output[T Element](b *Builder, name string) Buffer[T] {
 	return bind[T](b, name, ir.WriteOnly)
 }

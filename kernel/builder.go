@@ -35,7 +35,7 @@ type Builder struct {
 	verifier bool
 	budget   uint32
 	uniforms []ir.Uniform
-	params   unsafe.Pointer // the struct whose fields name the uniforms
+	params   unsafe.Pointer // the struct whose fields are the uniforms
 	paramLen uintptr
 
 	positions bool
@@ -53,9 +53,9 @@ type arena struct {
 	shared   []ir.Array
 	vars     []ir.Var
 	bytes    uint64 // of shared
-	// same finds instructions by what they compute: it holds the last one for
-	// each hash. An entry is believed only if the instruction is indeed equal
-	// and visible, so that entries of earlier programs do no harm.
+	// same is a table for common subexpression elimination: it holds the last instruction for each
+	// hash. An entry is used only if its instruction is equal and visible, so stale entries of
+	// earlier programs do no harm.
 	same [1 << sameBits]ir.Value
 }
 
@@ -98,8 +98,8 @@ var arenas = sync.Pool{New: func() any {
 // no room, so that every call takes the slow path and is ignored.
 var spent = &arena{}
 
-// nowhere is the builder of what no constructor made. The others stand for
-// values that cannot be, for want of a builder to tell at once.
+// nowhere is the builder of values that no constructor made. The other variables are invalid
+// values, which are returned when there is no builder to report an error at once.
 var (
 	nowhere = notMade("something that no constructor made")
 	unequal = notMade("a constant vector with unequal components: make one with Builder.Vec4F and its like")
@@ -135,7 +135,7 @@ func (b *Builder) release() {
 // abandoned is what ends a build function that goes on and on.
 type abandoned struct{}
 
-// fail records the first mistake. What follows is ignored.
+// fail records the first error; later ones are ignored.
 func (b *Builder) fail(format string, args ...any) handle { return b.failure(nil, format, args...) }
 
 func (b *Builder) failure(err error, format string, args ...any) handle {
@@ -216,8 +216,8 @@ func head(c ir.Code, k kind, flag uint8) uint32 {
 	return uint32(c) | uint32(k)<<8 | uint32(flag)<<24
 }
 
-// pure returns the instruction, which computes the same wherever it stands: an
-// equal one that is visible, or a new one. Its operands are a0, a1 and a2.
+// pure returns an instruction without side effects: an equal one that is visible here, or a new
+// one. Its operands are a0, a1 and a2.
 func (b *Builder) pure(head uint32, a0, a1, a2 ir.Value, imm uint32) ir.Value {
 	a := b.arena
 	if n := ir.Value(len(a.code)); a0 >= n || a1 >= n || a2 >= n {

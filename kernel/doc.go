@@ -20,12 +20,11 @@
 //
 // # Values
 //
-// [F32], [I32], [U32], [Bool], [F16] and the vectors [Vec2F] ... [Vec4B] are
-// values on the device. They are small handles of instructions and are passed by
-// value. Operands of different types do not compile. The zero value of each type is
-// the number 0 (or false); [F], [I], [U], [N], [B] and [H] make constants. Neither
-// needs a builder. Operations on constants are folded, and equal computations are
-// done once.
+// [F32], [I32], [U32], [Bool], [F16] and the vectors [Vec2F] ... [Vec4B] are values on the device.
+// They are small handles of instructions and are passed by value. The Go compiler rejects operands
+// of different types. The zero value of each type is the number 0 (or false); [F], [I], [U], [N],
+// [B] and [H] make constants. Zero values and constants need no builder. Operations on constants
+// are folded, and equal computations are done once.
 //
 // # Control flow
 //

@@ -15,7 +15,7 @@ type Error struct {
 	Kernel string   // its name
 	Pos    Position // of the author's code, zero if unknown
 	Msg    string
-	Err    error // a sentinel, or what the build function panicked with, or nil
+	Err    error // a sentinel, the value with which the build function panicked, or nil
 }
 
 // Position is a place in Go source.

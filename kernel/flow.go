@@ -7,10 +7,10 @@ type block struct {
 	at     ir.Value // its If, Else, For or Loop
 	head   ir.Value // the If of an Else, else at
 	unsure bool     // lanes may differ in whether they are in it
-	ended  ir.Value // the Break, Continue or Return after which nothing runs, or 0
+	ended  ir.Value // the Break, Continue or Return that ends the block, or 0
 }
 
-// Branch is an If whose Else may follow.
+// Branch is an If statement, to which Else may add a branch.
 type Branch struct {
 	b      *Builder
 	end    ir.Value // of the If, 0 if the condition was constant
@@ -151,8 +151,8 @@ func (b *Builder) Loop(body func()) {
 	b.close()
 }
 
-// Break leaves the innermost loop of the device; what follows in its block is
-// not reached.
+// Break leaves the innermost loop on the device; the statements after it in its block are
+// unreachable.
 func (b *Builder) Break() { b.leaveLoop(ir.Break, "Break") }
 
 // Continue goes on with the next turn of the innermost loop of the device.
@@ -187,7 +187,7 @@ func (b *Builder) terminate(id ir.Value) {
 	if last.ended == 0 {
 		last.ended = id
 	}
-	// Who jumps and who does not would have to be followed from here on.
+	// The analysis would have to track from here on which lanes jump.
 	b.verifier = b.verifier || last.unsure
 }
 
@@ -237,17 +237,15 @@ func (b *Builder) unsure(id ir.Value) bool {
 	return false
 }
 
-// together notes an instruction that all lanes must come to. Where only what is
-// plainly the same in all lanes decides whether they do, nothing is left to
-// prove; otherwise the program is judged when it is complete: see
-// Kernel.together.
+// together records an instruction that all lanes must reach. If only uniform values decide whether
+// they do, no proof is needed; otherwise the complete program is analysed: see Kernel.together.
 func (b *Builder) together() {
 	if b.err == nil {
 		b.verifier = b.verifier || b.blocks[len(b.blocks)-1].unsure
 	}
 }
 
-// cut drops what follows a statement after which nothing runs.
+// cut removes the unreachable statements after a jump.
 func (b *Builder) cut(after ir.Value) {
 	if after == 0 {
 		return

@@ -52,10 +52,10 @@ func GridOf(n int) Size {
 	return Size{n: [3]uint32{uint32(x), uint32(y), 1}, folded: y > 1}
 }
 
-// GridFor returns the grid for n lanes in workgroups of local: n/local rounded
-// up, folded as by [GridOf]. A kernel whose workgroups have another number of lanes is not
-// launched over it, since some of the n would be missing. [Kernel.GridFor] takes the number
-// from the kernel; where a lane does more than one element, use [GridOf].
+// GridFor returns the grid for n lanes in workgroups of local: n/local rounded up, folded as by
+// [GridOf]. A launch of a kernel with another workgroup size over this grid is an error, because it
+// would not cover all n lanes. [Kernel.GridFor] takes the size from the kernel; if a lane processes
+// more than one element, use [GridOf].
 func GridFor(n, local int) Size {
 	if n < 1 || local < 1 {
 		return Size{err: fmt.Errorf("%w: %d lanes in workgroups of %d", ErrGrid, n, local)}
@@ -103,7 +103,7 @@ func (s Size) ErrFor(local [3]uint32) error {
 	if err := s.Err(); err != nil || s.local == 0 || s.local == lanes(local) {
 		return err
 	}
-	return fmt.Errorf("%w: it is for workgroups of %d lanes, and those of the kernel have %d", ErrGrid, s.local, lanes(local))
+	return fmt.Errorf("%w: the grid is for workgroups of %d lanes, and the kernel's have %d", ErrGrid, s.local, lanes(local))
 }
 
 // CheckGrid returns why the kernel cannot be launched over s, or nil: the size

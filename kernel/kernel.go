@@ -34,11 +34,10 @@ type result struct {
 // that builds its own kernel would never end.
 const maxActive = 1000
 
-// New returns a kernel that build builds: P is the struct of its parameters,
-// whose fields are of type float32, int32 and uint32 (struct{} for none). build
-// is called when the program is first needed, and again to find the lines of
-// findings, perhaps by several goroutines at once: it must do the same each
-// time. Its p serves for the addresses of the fields only.
+// New returns the kernel that build builds. P is the struct of its parameters; its fields have the
+// types float32, int32 and uint32 (use struct{} for no parameters). rayo calls build when it first
+// needs the program, and again to find the lines of findings, possibly from several goroutines at
+// once, so build must be deterministic. Its p only provides the addresses of the fields.
 func New[P any](name string, build func(b *Builder, p *P)) *Kernel {
 	if build == nil {
 		return broken(name, "New with a nil function")
@@ -231,7 +230,7 @@ func (k *Kernel) String() string {
 	return p.String()
 }
 
-// finish checks what can be checked only at the end and returns the program.
+// finish makes the checks that need the complete program, and returns the program.
 func (b *Builder) finish() *ir.Program {
 	if b.err != nil {
 		return nil

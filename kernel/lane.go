@@ -158,9 +158,9 @@ func (b *Builder) SubgroupLane() U32 { return b.builtIn(ir.BuiltInSubgroupLane) 
 // (n+1)·size-1 are subgroup n.
 func (b *Builder) Subgroup() U32 { return b.builtIn(ir.BuiltInSubgroup) }
 
-// Barrier waits for all lanes of the workgroup; what they wrote to workgroup
-// memory and buffers is then visible to each other. All lanes must come to it:
-// a condition around it that may differ between lanes is a mistake.
+// Barrier waits for all lanes of the workgroup; their writes to workgroup memory and buffers are
+// then visible to each other. All lanes must reach it: a Barrier under a condition that may differ
+// between lanes is an error.
 func (b *Builder) Barrier() {
 	if b.ready() {
 		b.together()

@@ -21,8 +21,8 @@ type Launchable struct {
 	Params func(dst []byte, params any) ([]byte, error)
 	// Grid returns why the program cannot be launched over a grid, or nil.
 	Grid func(Size) error
-	// Elements, if not nil, returns why values of a Go type are not the elements of
-	// buffer i as they are, or nil.
+	// Elements, if not nil, returns an error if values of a Go type cannot be the elements of
+	// buffer i without conversion.
 	Elements func(i int, t reflect.Type) error
 	// Positions, if not nil, returns the program with positions in the author's
 	// Go source.

@@ -26,9 +26,9 @@ func (x Array[T]) At(i U32) T {
 // Set writes element i.
 func (x Array[T]) Set(i U32, v T) { x.b.owner().storeShared(x.slot, x.kind, handle(i), handle(v)) }
 
-// Uniform returns element i, where i is the same in every lane, and tells that
-// the value is: so that a condition made from it may stand around a Barrier. It
-// must be after one barrier and before another, in uniform control flow.
+// Uniform returns element i, which must be the same element in every lane, and marks the value as
+// uniform, so that a Barrier may be under a condition that depends on it. Call Uniform after one
+// barrier and before another, in uniform control flow.
 func (x Array[T]) Uniform(i U32) T {
 	return T(x.b.owner().loadShared(ir.UniformLoad, x.slot, x.kind, handle(i)))
 }

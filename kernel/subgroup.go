@@ -61,9 +61,9 @@ func SubgroupShuffle[T Scalar](b *Builder, x T, i U32) T {
 	return subgroup(b, ir.SubgroupShuffle, 0, x, handle(i), 0)
 }
 
-// SubgroupXor returns x of the lane of the subgroup whose number differs in the
-// bits of mask, a power of two below its size. On a subgroup that is not larger
-// the value is not defined, except that one lane gives x.
+// SubgroupXor returns x of the subgroup's lane whose number is this lane's number XOR mask. mask is
+// a power of two below the subgroup size. If the subgroup is not larger than mask, the value is
+// undefined; in a subgroup of one lane it is x.
 func SubgroupXor[T Scalar](b *Builder, x T, mask int) T {
 	if mask < 1 || mask > 64 || mask&(mask-1) != 0 {
 		return T(b.owner().fail("SubgroupXor by %d: it must be a power of two up to 64", mask))

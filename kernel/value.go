@@ -6,9 +6,9 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// handle is what every value is: an instruction of a builder, or a constant,
-// which belongs to none. All value types have it as their underlying type, so
-// that generic code converts between them.
+// handle is the representation of every value: an instruction of a builder, or a constant, which
+// belongs to no builder. All value types have it as their underlying type, so that generic code
+// converts between them.
 type handle struct {
 	b    *Builder // nil for a constant
 	id   ir.Value

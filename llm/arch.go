@@ -16,32 +16,31 @@ const (
 	halvedRope               // element i and that half of the turning ones further
 )
 
-// architecture is what one differs from llama in. Biases, norms of queries and keys, norms
-// behind a part, one matrix for queries, keys and values, an output of its own and experts
-// are recognised by their tensors.
+// architecture has the differences of an architecture from llama. Biases, norms of queries and
+// keys, norms after a block, one matrix for queries, keys and values, a separate output matrix, and
+// experts are recognised by their tensors.
 type architecture struct {
 	rope       ropeKind
 	activation *op.Operation // of the feed-forward part
-	// encoder says that tokens see each other, and that norms stand behind the sum with
-	// what came before: bert. layerNorm has norms subtract the mean.
+	// encoder means that all tokens attend to each other, and that norms come after the residual
+	// sum, as in bert. layerNorm means that norms subtract the mean.
 	encoder, layerNorm bool
 	// fused says that ffn_up has the rows of the gate first.
 	fused bool
 	// scaleEmbedding multiplies embeddings by the root of the width.
 	scaleEmbedding bool
-	// period, if not 0, has all layers but each period-th see a window, of window tokens
-	// where the file does not say; in these baseLocal, if not 0, is what the base of rope
-	// is by default.
+	// period, if not 0, means that all layers except each period-th use a sliding window; window is
+	// its default size. In these layers baseLocal, if not 0, is the default base of rope.
 	period, window int
 	baseLocal      float32
 	// ropeless, if not 0, has each ropeless-th layer know no positions.
 	ropeless                       int
-	attentionSoftcap, logitSoftcap float32 // where the file has none
+	attentionSoftcap, logitSoftcap float32 // default if the file has no value
 	// adjust changes what depends on the sizes.
 	adjust func(c *Config)
 }
 
-// architectures are those that can be run, by the name that files have.
+// architectures are the supported architectures, by their name in files.
 var architectures = map[string]*architecture{
 	"llama":      {rope: interleavedRope, activation: op.Silu},
 	"mistral":    {rope: interleavedRope, activation: op.Silu},

@@ -17,7 +17,7 @@ const PageSize = 64
 type cache struct {
 	keys, values []store // of each layer
 	pages        int
-	perSequence  int // pages that a sequence can have, with those of a last chunk
+	perSequence  int // maximum pages of a sequence, including the pages of a last chunk
 	config       *Config
 	reclaim      func() bool // see Options.Reclaim
 
@@ -59,11 +59,11 @@ func (k *cache) close() {
 	}
 }
 
-// floats reports whether attention reads pages as they are.
+// floats reports whether attention can read pages without conversion.
 func (k *cache) floats() bool { return k.keys[0].floats() }
 
-// attend records that keys and values [t width] of layer i go to their places, and the attention of q over
-// those of the sequences.
+// attend records that keys and values [t width] of layer i are stored in the cache, and the attention of q
+// over the keys and values of the sequences.
 func (k *cache) attend(r *recorder, i int, q, keys, values batch.Value, o op.AttentionOpts) batch.Value {
 	c := k.config
 	k.keys[i].put(r.Batch, r.places, keys)
@@ -81,8 +81,8 @@ func (k *cache) attend(r *recorder, i int, q, keys, values batch.Value, o op.Att
 	return r.Attention(q, heads(k.keys[i], c.KeyLength), heads(k.values[i], c.ValueLength), batch.AttentionInputs{Lengths: r.lengths}, o)
 }
 
-// take appends pages to those of a sequence until it has n, and reports whether there
-// were enough; if not, the sequence does not change.
+// take appends pages to a sequence until it has n, and reports whether there were enough; if not,
+// the sequence does not change.
 func (k *cache) take(pages []int32, n int) ([]int32, bool) {
 	for {
 		if more, ok := k.takeFree(pages, n); ok || k.reclaim == nil || !k.reclaim() {

@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/gguf"
 )
 
-// Config is what the metadata of a file say about a model.
+// Config is the configuration of a model in its file's metadata.
 type Config struct {
 	Architecture string
 	Layers       int
@@ -22,17 +22,17 @@ type Config struct {
 	NormEpsilon  float32
 	Causal       bool // tokens see only those before them
 
-	AttentionScale   float32 // of the scores; 0 stands for 1/sqrt(KeyLength)
-	AttentionSoftcap float32 // 0 for none
-	LogitSoftcap     float32 // 0 for none
-	LogitScale       float32 // factor of logits, 0 for none
-	EmbeddingScale   float32 // factor of embeddings, 1 for none
+	AttentionScale   float32 // of the scores; 0 means 1/sqrt(KeyLength)
+	AttentionSoftcap float32 // 0 if unused
+	LogitSoftcap     float32 // 0 if unused
+	LogitScale       float32 // factor of logits, 0 if unused
+	EmbeddingScale   float32 // factor of embeddings, 1 if unused
 
 	Window []int // of each layer: how many tokens a token sees, 0 for all
 
 	Rope Rope
 
-	Experts     int // 0 for none
+	Experts     int // 0 if unused
 	ExpertsUsed int // for one token
 
 	Pooling Pooling
@@ -49,10 +49,10 @@ type Rope struct {
 
 // Scaling says how the context was extended.
 type Scaling struct {
-	Type                  string // "linear", "yarn", "longrope", or "" for none
+	Type                  string // "linear", "yarn", "longrope", or "" if unused
 	Factor                float32
 	OriginalContext       int
-	AttentionFactor       float32 // 0 where the file has none
+	AttentionFactor       float32 // 0 if the file has no value
 	ExtFactor             float32 // of yarn
 	BetaFast, BetaSlow    float32 // of yarn
 	LocalLayersUnaffected bool    // layers with a window do not scale
@@ -74,7 +74,7 @@ const (
 	maxLayers     = 1024
 	maxWidth      = 1 << 20
 	maxVocabulary = 1 << 24
-	maxContext    = 1 << 24 // the positions that float32 tells apart
+	maxContext    = 1 << 24 // the largest range of positions that float32 represents exactly
 )
 
 // configReader reads keys of one architecture; the first mistake sticks.
@@ -147,11 +147,11 @@ func (r *configReader) positive(key string, missing float32) float32 {
 	return x
 }
 
-// unknown are keys that change what a model computes in ways that this package does not know.
+// unknown are keys that change a model's computation in ways that this package does not support.
 var unknown = []string{"attention.temperature_scale", "attention.clamp_kqv", "residual_scale", "embedding_scale", "expert_shared_count", "expert_shared_feed_forward_length",
 	"expert_weights_scale", "expert_group_count", "leading_dense_block_count", "use_parallel_residual", "attention.max_alibi_bias", "nextn_predict_layers"}
 
-// known fails if a key asks for what this package does not know.
+// known returns an error if a key requests an unsupported computation.
 func (r *configReader) known() {
 	for _, key := range unknown {
 		v, ok := r.f.Hyper(key)
@@ -167,7 +167,7 @@ func (r *configReader) known() {
 	}
 }
 
-// configOf reads what the metadata of a file say.
+// configOf reads the configuration from the metadata of a file.
 func configOf(f *gguf.File) (Config, *architecture, error) {
 	name := f.Architecture()
 	if name == "" {

@@ -23,9 +23,8 @@
 //
 // # Cache
 //
-// The keys and values of all sessions of a model lie in one pool of pages, whose size is
-// fixed when the model is opened. A session takes a page for every [PageSize] tokens.
-// [Session.Fork] shares pages, [Session.Rewind] gives them back. Sessions that begin with the
-// same tokens share full pages by themselves, also with sessions that were closed, until the
-// cache needs their pages.
+// The keys and values of all sessions of a model are in one pool of pages, whose size is fixed when
+// the model is opened. A session takes a page for every [PageSize] tokens. [Session.Fork] shares
+// pages, and [Session.Rewind] frees them. Sessions that begin with the same tokens share full pages
+// automatically. The pages of closed sessions stay shareable until the cache needs them.
 package llm

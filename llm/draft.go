@@ -8,9 +8,10 @@ import (
 // defaultDraftTokens is how many tokens a draft model guesses at a time.
 const defaultDraftTokens = 4
 
-// guess returns n tokens that the session expects behind tokens, each the most likely one, or fewer: none where
-// its model does not have a token, where it has no room, or where somebody else uses it. The session has the
-// tokens and the guesses but the last afterwards; what it had in common with them it does not compute again.
+// guess returns the n most likely tokens after tokens, one after the other, or fewer. It returns none if the
+// session's model lacks one of the tokens, if the session is full, or if another goroutine uses it. Afterwards
+// the session contains the tokens and all guesses except the last; it reuses the tokens that it already has in
+// common.
 func (s *Session) guess(ctx context.Context, tokens []int32, n int) ([]int32, error) {
 	if !s.mu.TryLock() {
 		return nil, nil

@@ -22,15 +22,15 @@ var (
 	ErrState = errors.New("not a saved session of this model")
 )
 
-// CapacityError reports tokens for which there is no room, in the session or in the cache
-// that all sessions of a model share. The session is as it was before.
+// CapacityError reports tokens that do not fit in the session, or in the cache that all sessions of
+// a model share. The session does not change.
 type CapacityError struct {
 	Tokens   int  // that the session would have
 	Capacity int  // that it may have
 	Shared   bool // the cache is full; other sessions hold the rest
 }
 
-// Error says what is full and what to do.
+// Error says which limit was reached and what to do.
 func (e *CapacityError) Error() string {
 	if e.Shared {
 		return fmt.Sprintf("no room for %d tokens: the cache is full, and this session can have %d: close or rewind sessions, or open the model with a larger Options.Cache", e.Tokens, e.Capacity)

@@ -7,14 +7,12 @@ import (
 	"slices"
 )
 
-// Generate appends tokens to the session and returns what follows, one token after the
-// other, as they are computed. They are appended to the session too. Without tokens it
-// goes on behind those of the session.
+// Generate appends tokens to the session and yields the tokens that the model generates after them,
+// which it also appends to the session. Without tokens it continues after the session's last token.
 //
-// It ends behind Sampling.MaxTokens tokens, behind one of Sampling.Stop or of
-// [Model.EndTokens], which has Stop set, or when the loop is left. After an error, which
-// comes with the zero Token, there are no more tokens. An end by ctx comes within one
-// token.
+// The sequence ends after Sampling.MaxTokens tokens, after a token of Sampling.Stop or of
+// [Model.EndTokens], which has Stop set, or when the loop is left. An error comes with the zero
+// Token and ends the sequence. When ctx is cancelled, it ends within one token.
 //
 // # Errors
 //   - those of [Session.Feed]: a [CapacityError] when the session is full.
@@ -80,8 +78,8 @@ func (g *generation) step(ctx context.Context) (Token, error) {
 	return t, nil
 }
 
-// choose computes what is expected behind the last token, and chooses one: among those that the device finds the most
-// likely, where they decide, or by all logits.
+// choose computes the logits after the last token, and chooses a token: from the most likely ones that the device
+// selects, if these suffice, or from all logits.
 func (g *generation) choose(ctx context.Context) (Token, error) {
 	s := g.s
 	known := s.done == len(s.tokens) && s.logits != nil

@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// result says what a pass returns.
+// result selects the results of a pass.
 type result int
 
 const (

@@ -19,8 +19,8 @@ const (
 	lookupLeast = 2
 )
 
-// logits computes the logits behind the last token, perhaps with guesses of what follows it,
-// unless a guess that was right has brought them.
+// logits computes the logits after the last token, possibly together with guesses of the next
+// tokens, unless a correct guess has already computed them.
 func (g *generation) logits(ctx context.Context) error {
 	if g.edits != g.s.edits {
 		g.draft = nil // somebody else has changed the session
@@ -31,15 +31,15 @@ func (g *generation) logits(ctx context.Context) error {
 	return nil
 }
 
-// reveal has the session expect what the pass has computed behind the guesses that are right.
+// reveal selects the logits that the pass computed after the correct guesses.
 func (g *generation) reveal() {
 	v := g.s.m.config.Vocabulary
 	g.s.advance(1)
 	g.s.logits = append(g.s.logits[:0], g.rows[g.right*v:][:v]...)
 }
 
-// guess computes the last token together with a draft, if that is the only one to be computed and
-// there are guesses and room, and otherwise what is not computed yet.
+// guess computes the last token together with a draft, if it is the only token to compute and there
+// are guesses and room; otherwise it computes the missing tokens.
 func (g *generation) guess(ctx context.Context) error {
 	s := g.s
 	if s.done != len(s.tokens)-1 {
@@ -73,7 +73,7 @@ func (g *generation) guess(ctx context.Context) error {
 	return nil
 }
 
-// most returns how many tokens are guessed at most, 0 where none are.
+// most returns the maximum number of guessed tokens, 0 for no guessing.
 func (g *generation) most() int {
 	o := &g.sampler.Sampling
 	if o.Draft == nil {
@@ -82,7 +82,7 @@ func (g *generation) most() int {
 	return max(o.Lookup, o.draftTokens())
 }
 
-// propose returns guesses of what follows: from the text, if it repeats itself, or else of the draft model.
+// propose returns guesses of the next tokens: from the text, if it repeats itself, or else from the draft model.
 func (g *generation) propose(ctx context.Context) ([]int32, error) {
 	s, o := g.s, &g.sampler.Sampling
 	room := s.m.context - len(s.tokens)
@@ -113,9 +113,9 @@ func (g *generation) confirm(id int32) {
 	}
 }
 
-// follow returns n tokens that stood behind an earlier place with the same last tokens, the
-// longest match first, then the latest; nil if there is none. What reaches the end goes on
-// with itself.
+// follow returns the n tokens that followed an earlier occurrence of the last tokens: it prefers
+// the longest match, then the latest; nil without a match. If the tokens reach the end of the text,
+// it continues with the guessed tokens.
 func follow(tokens []int32, n int) []int32 {
 	for match := lookupMost; match >= lookupLeast && n > 0; match-- {
 		for at := len(tokens) - match - 1; at >= 0; at-- {

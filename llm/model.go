@@ -14,19 +14,18 @@ import (
 
 // Options are how a model is opened. The zero value is the default.
 type Options struct {
-	// Context is how many tokens a session can have: 4096, or what the model was
-	// trained for if that is less, where it is 0.
+	// Context is the maximum number of tokens of a session. 0 means 4096, or the model's training
+	// context if that is shorter.
 	Context int
 	// Cache is how many tokens all sessions together can have; as many as Sessions can have
 	// where it is 0. It is rounded up to whole pages.
 	Cache int
 	// Sessions is how many sessions can be full at once, if Cache is 0; one where it is 0.
 	Sessions int
-	// CacheType is the type of keys and values in the cache: op.F32, which the zero value
-	// stands for, op.F16, which takes half the memory, or op.Q8_0, which takes little more than a
-	// quarter: numbers of 8 bits with a factor for 32 of them. Attention reads the first two as they are. Of the
-	// third, each pass makes f32 of as many tokens as a session can have, so that Context should be
-	// no larger than needed.
+	// CacheType is the type of keys and values in the cache: op.F32 (the default), op.F16, which takes half the
+	// memory, or op.Q8_0, 8-bit numbers with a factor for each 32, which takes little more than a quarter.
+	// Attention reads F32 and F16 directly. With Q8_0, each pass converts Context tokens to f32, so Context
+	// should be no larger than needed.
 	CacheType op.DType
 	// Chunk is how many tokens of a prompt one pass takes; 256 where it is 0. More need
 	// more memory for temporaries.
@@ -35,8 +34,8 @@ type Options struct {
 	// 8 bits, as [op.MatMulQOpts] says, where the device is faster so: logits are off by about as
 	// much as weights of 8 bits make them.
 	Exact bool
-	// Reclaim, if not nil, is called when a session needs memory of the cache and none is free. It may close
-	// sessions that nobody uses, and reports whether it has; it is called again until there is enough. It must not use
+	// Reclaim, if not nil, is called when a session needs memory of the cache and none is free. It may close unused
+	// sessions, and reports whether it closed one; it is called again until there is enough memory. It must not use
 	// the session that needs the memory.
 	Reclaim func() bool
 }
@@ -44,8 +43,8 @@ type Options struct {
 const (
 	defaultContext = 4096
 	defaultChunk   = 256
-	// fewTokens is the rows of the plan for few tokens, of which as many passes are made
-	// as cost less than one of a chunk.
+	// fewTokens is the number of rows of the plan for few tokens. A pass of this plan is repeated
+	// as long as the passes cost less than one pass of a chunk.
 	fewTokens = 16
 	// maxChunk bounds Options.Chunk.
 	maxChunk = 1 << 16
@@ -72,8 +71,7 @@ type Model struct {
 	moves  *pageMoves
 }
 
-// ropeTable is how the heads of layers turn, of those that see all tokens and of those with a
-// window.
+// ropeTable has the rope angles of the layers that see all tokens, and of the layers with a window.
 type ropeTable struct {
 	base        float32
 	frequencies *device.Buffer // nil for powers of the base
@@ -211,7 +209,7 @@ func endTokens(meta *gguf.Metadata, vocabulary int) []int32 {
 	return ends
 }
 
-// Config returns what the file says about the model.
+// Config returns the model's configuration from the file.
 func (m *Model) Config() Config {
 	c := m.config
 	c.Window = append([]int(nil), c.Window...)
@@ -228,9 +226,8 @@ func (m *Model) Context() int { return m.context }
 // [Session.Generate] stops at these too.
 func (m *Model) EndTokens() []int32 { return append([]int32(nil), m.ends...) }
 
-// Close waits for passes under way and frees what the device holds for the model and
-// all its sessions. Their methods return [ErrClosed] afterwards. A second Close does
-// nothing.
+// Close waits for running passes and frees the device memory of the model and all its sessions.
+// Their methods return [ErrClosed] afterwards. A second Close does nothing.
 func (m *Model) Close() error {
 	m.mu.Lock()
 	closed := m.closed
@@ -264,7 +261,7 @@ func (m *Model) begin() error {
 	return nil
 }
 
-// pass is a plan, and what a run of it binds.
+// pass is a plan, and the bindings of one run.
 type pass struct {
 	plan *batch.Plan
 	recorder
@@ -304,7 +301,7 @@ func (m *Model) pass(ctx context.Context, s passShape) (*pass, error) {
 	return p, nil
 }
 
-// run returns operands for one run: those of sequences that do nothing.
+// run returns operands for one run, in which unused sequences are inactive.
 func (p *pass) run() *passRun {
 	r, ok := p.free.Get().(*passRun)
 	if !ok {
@@ -342,7 +339,7 @@ func (r *passRun) set(p *pass, i int, tokens []int32, start int, pages []int32) 
 	}
 	r.last[0] = int32(len(tokens) - 1)
 	if k := p.m.cache; k != nil {
-		// The last row stands at the last key: rows without a token are counted.
+		// The last row is at the position of the last key: rows without a token are counted.
 		r.lengths[i] = int32(start + p.rows)
 		copy(r.table[i*k.perSequence:], pages)
 		if r.all != nil {

@@ -51,8 +51,8 @@ func (m *Model) pageMoves(ctx context.Context) (*pageMoves, error) {
 	return p, nil
 }
 
-// move compiles a plan that reads a page of the cache, or data, and writes a page, or
-// returns what it has read.
+// move compiles a plan that reads a page of the cache, or data, and writes a page, or returns the
+// page that it read.
 func (k *cache) move(ctx context.Context, dev *device.Device, reads, writes bool) (move, error) {
 	b := batch.New(dev)
 	rows := func() batch.Value { return batch.Upload(b, make([]int32, PageSize)) }

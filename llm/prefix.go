@@ -6,10 +6,10 @@ import "slices"
 // known by its tokens and the page before it. Pages that no session uses any more keep their
 // contents until the cache needs them, the one that was left first before the others.
 
-// prefix is what a full page holds. The whole of it is compared, so no two prefixes are taken
-// for each other.
+// prefix identifies the contents of a full page. It is compared completely, so different prefixes
+// are never confused.
 type prefix struct {
-	parent int64 // number of the prefix that ends before this page, 0 for none
+	parent int64 // number of the prefix that ends before this page, 0 for the first page
 	tokens [PageSize]int32
 }
 

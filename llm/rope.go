@@ -4,8 +4,8 @@ import "math"
 
 func reciprocalRoot(n int) float32 { return float32(1 / math.Sqrt(float64(n))) }
 
-// frequencies returns the angle between one position and the next for each pair, and the
-// factor of what is turned. factors, if not nil, divide the frequencies.
+// frequencies returns the angle between one position and the next for each pair, and the factor of
+// the rotated elements. factors, if not nil, divide the frequencies.
 func (r *Rope) frequencies(base float32, scaled bool, factors []float32) (f []float32, magnitude float32) {
 	n := r.Dimensions
 	f, magnitude = make([]float32, n/2), 1

@@ -8,9 +8,8 @@ import (
 	"slices"
 )
 
-// Sampling says how a token is chosen among those that the model expects, and when to
-// stop. The zero value takes the most likely one each time, until the model ends the text
-// or the session is full.
+// Sampling has the options for choosing each token and for ending the text. The zero value chooses
+// the most likely token each time, until the model ends the text or the session is full.
 //
 // Logits are changed and tokens left out in the order of the fields: bias, Mask,
 // penalties, TopK, Typical, TopP, MinP, Temperature.
@@ -22,7 +21,7 @@ type Sampling struct {
 	Mask func(generated []int32, logits []float32) error
 
 	// RepeatPenalty, of 1 or more, divides the logits above 0 of tokens that occur among the last
-	// ones, and multiplies the others; 0 stands for 1. FrequencyPenalty is
+	// ones, and multiplies the others; 0 means 1. FrequencyPenalty is
 	// subtracted as often as they occur, PresencePenalty once.
 	RepeatPenalty, FrequencyPenalty, PresencePenalty float32
 	// PenaltyLast is how many of the last tokens of the session penalties look at: 64
@@ -30,7 +29,7 @@ type Sampling struct {
 	PenaltyLast int
 
 	TopK    int     // leaves so many of the most likely tokens; 0 for all
-	Typical float32 // leaves tokens whose surprise is nearest to the expected one, of so much probability; 0 and 1 for all
+	Typical float32 // typical sampling: keeps the tokens whose surprise is nearest to the expected surprise, up to this total probability; 0 and 1 keep all
 	TopP    float32 // leaves the fewest of the most likely tokens of so much probability; 0 and 1 for all
 	MinP    float32 // leaves tokens of at least so much of the probability of the most likely one
 
@@ -39,23 +38,23 @@ type Sampling struct {
 	// Seed of the random numbers: the same seed gives the same tokens, on the same device.
 	Seed uint64
 
-	// LogProbs has tokens carry the logarithms of probabilities, of what the model
-	// expects before anything is changed, and TopLogProbs those of so many of the most
-	// likely tokens.
+	// LogProbs adds the log-probability to each token, computed before any other option applies.
+	// TopLogProbs adds the log-probabilities of that many most likely tokens.
 	LogProbs    bool
 	TopLogProbs int
 
-	// Lookup, if not 0, has so many tokens guessed and checked in one pass: those that
-	// followed where the last few tokens stood before. Tokens are the same as without,
-	// but for what the rounding of another kernel changes; texts that repeat their
-	// prompt, as summaries and changed code do, come sooner. At most 15.
+	// Lookup, if not 0, is the number of tokens that are guessed and checked in one pass (prompt
+	// lookup decoding): the tokens that followed an earlier occurrence of the last few tokens. The
+	// generated tokens are the same as without Lookup, except for the rounding of different
+	// kernels. Texts that repeat their prompt, such as summaries and edited code, are generated
+	// faster. The maximum is 15.
 	Lookup int
 
-	// Draft, if not nil, is a session of a smaller model with the same tokens, which guesses DraftTokens
-	// tokens at a time, 4 where that is 0, at most 15; they are checked in one pass. Where Lookup guesses too, it
-	// comes first. Tokens are the same as without, as they are with Lookup. The session takes the tokens of the one
-	// that generates, and forgets others that it has. It serves one text at a time: while it is used by another
-	// goroutine, nothing is guessed.
+	// Draft, if not nil, is a session of a smaller model with the same vocabulary. It guesses DraftTokens tokens at
+	// a time (0 means 4, the maximum is 15), which are checked in one pass. Guesses of Lookup have priority. The
+	// generated tokens are the same as without Draft, as for Lookup. The draft session takes over the tokens of the
+	// generating session and drops its other tokens. It serves one text at a time: while another goroutine uses it,
+	// there are no guesses.
 	//
 	//	small, err := llm.Open(ctx, dev, "small.gguf", llm.Options{})
 	//	...
@@ -64,7 +63,7 @@ type Sampling struct {
 	DraftTokens int
 
 	MaxTokens int     // 0 for no limit
-	Stop      []int32 // tokens that end the text besides those of the model
+	Stop      []int32 // tokens that end the text in addition to the model's own
 	IgnoreEnd bool    // do not stop at Model.EndTokens
 }
 
@@ -242,7 +241,7 @@ func (s *sampler) penalise(history []int32) {
 	}
 }
 
-// choose returns a token for the logits as they are now.
+// choose returns a token for the current logits.
 func (s *sampler) choose() (int32, error) {
 	best := argmax(s.logits)
 	if best < 0 {
@@ -339,7 +338,7 @@ func (s *sampler) topP() {
 	}
 }
 
-// typical keeps the candidates whose surprise is nearest to the expected one.
+// typical keeps the candidates whose surprise is nearest to the expected surprise.
 func (s *sampler) typical() {
 	s.weigh(1)
 	entropy := 0.0

@@ -15,7 +15,7 @@ import (
 // then for each page the rows of keys and of values of each layer, as f32.
 const stateMagic = "rayoLLM1"
 
-// identity tells models apart whose sessions do not fit each other: the sizes, not the
+// identity distinguishes models whose sessions are incompatible: it covers the sizes, not the
 // weights.
 func (m *Model) identity() uint64 {
 	c, h := &m.config, fnv.New64a()
@@ -59,8 +59,8 @@ func (s *Session) Save(ctx context.Context, w io.Writer) error {
 	return out.Flush()
 }
 
-// LoadSession reads a session that [Session.Save] wrote, of this model or of one with the same
-// sizes: with the weights of another model, what it expects next makes no sense.
+// LoadSession reads a session that [Session.Save] wrote, from this model or from a model with the
+// same sizes. With other weights the session's predictions are meaningless.
 //
 // # Errors
 //   - [ErrState] for data that is something else, or of a model of other sizes.

@@ -21,8 +21,8 @@ import (
 //		}()
 //	}
 //
-// A session of a scheduler gives the same tokens as one of the model, but for what the rounding
-// of other kernels changes.
+// A session of a scheduler gives the same tokens as a session of the model, except for the rounding
+// of different kernels.
 type Scheduler struct {
 	m    *Model
 	most int
@@ -51,11 +51,11 @@ func (m *Model) NewScheduler(n int) *Scheduler {
 	return &Scheduler{m: m, most: max(n, 1), wake: make(chan struct{}, 1)}
 }
 
-// NewSession returns a session whose tokens are computed with those of others.
+// NewSession returns a session whose tokens are computed together with those of other sessions.
 func (c *Scheduler) NewSession() *Session { return &Session{m: c.m, scheduler: c} }
 
-// Close has the scheduler take no more tokens: sessions return [ErrClosed]. Those that
-// wait are computed.
+// Close makes the scheduler reject new tokens: sessions return [ErrClosed]. Waiting tokens are
+// computed first.
 func (c *Scheduler) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -63,7 +63,7 @@ func (c *Scheduler) Close() error {
 	return nil
 }
 
-// decode computes the next token of s, whose lock is held.
+// decode computes the next token of s. The caller holds the lock of s.
 func (c *Scheduler) decode(ctx context.Context, s *Session, what result, y []float32) error {
 	r := &decodeRequest{s: s, what: what, y: y, done: make(chan error, 1)}
 	c.mu.Lock()
@@ -100,7 +100,7 @@ func (c *Scheduler) decode(ctx context.Context, s *Session, what result, y []flo
 	return ctx.Err()
 }
 
-// serve computes what waits until nothing does.
+// serve computes the waiting tokens until there are none.
 func (c *Scheduler) serve() {
 	for {
 		c.gather()

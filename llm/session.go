@@ -18,8 +18,8 @@ type Session struct {
 	tokens []int32
 	done   int // of the tokens that are in the cache
 	edits  int // how often tokens were appended or forgotten
-	// prefixes are the numbers of the full pages; private ones, which may hold anything,
-	// have none.
+	// prefixes are the numbers of the full pages; private pages, whose contents are arbitrary, have
+	// none.
 	prefixes []int64
 	private  bool
 	pages    []int32
@@ -71,8 +71,7 @@ func (s *Session) unuse() {
 	s.mu.Unlock()
 }
 
-// Feed appends tokens and computes what the model expects behind them, which
-// [Session.Logits] returns.
+// Feed appends tokens and computes the logits after them, which [Session.Logits] returns.
 //
 // # Errors
 //   - [ErrToken] for numbers that are no tokens, and for no tokens in a session without any.
@@ -90,8 +89,8 @@ func (s *Session) Feed(ctx context.Context, tokens []int32) error {
 	return s.catchUp(ctx)
 }
 
-// Logits returns what the model expects behind the last token, a number for each token of
-// the vocabulary, or nil before Feed and after Rewind.
+// Logits returns the logits after the last token, one for each token of the vocabulary, or nil
+// before Feed and after Rewind.
 func (s *Session) Logits() []float32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,10 +100,9 @@ func (s *Session) Logits() []float32 {
 	return append([]float32(nil), s.logits...)
 }
 
-// Evaluate appends tokens and calls each with the logits behind every one of them, in
-// order. It returns the error of each, which ends it; the tokens are appended then too.
-// The slice is valid during the call. Perplexities are computed so. The errors are those
-// of Feed.
+// Evaluate appends tokens and calls each with the logits after every one of them, in order, for
+// example to compute a perplexity. The slice is valid during the call. If each returns an error,
+// Evaluate returns it; the tokens are appended nevertheless. The other errors are those of Feed.
 func (s *Session) Evaluate(ctx context.Context, tokens []int32, each func(i int, logits []float32) error) error {
 	if err := s.use(); err != nil {
 		return err
@@ -173,7 +171,7 @@ func (s *Session) add(tokens []int32, adopt bool) error {
 	return nil
 }
 
-// catchUp computes what is not in the cache yet, and the logits behind the last token.
+// catchUp computes the tokens that are not in the cache yet, and the logits after the last token.
 func (s *Session) catchUp(ctx context.Context) error {
 	if s.done == len(s.tokens) && s.logits != nil {
 		return nil
@@ -190,7 +188,7 @@ func (s *Session) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// likely computes what is not in the cache yet, and the most likely tokens behind the last one.
+// likely computes the tokens that are not in the cache yet, and the most likely tokens after the last one.
 func (s *Session) likely(ctx context.Context, what result) ([]float32, error) {
 	s.done = min(s.done, len(s.tokens)-1)
 	s.logits = nil
@@ -229,7 +227,7 @@ func (s *Session) pass(ctx context.Context, what result, y []float32) (int, erro
 	return len(tokens), nil
 }
 
-// compute runs a pass over tokens that follow those that are done.
+// compute runs a pass over tokens after those that are already computed.
 func (s *Session) compute(ctx context.Context, shape passShape, tokens []int32, y []float32) error {
 	p, err := s.m.pass(ctx, shape)
 	if err != nil {
@@ -258,7 +256,7 @@ func (m *Model) rowsFor(tokens int, what result) int {
 	return m.chunk
 }
 
-// evaluatedLogits bounds the logits of a pass that returns those of all rows: 32 MiB.
+// evaluatedLogits limits the logits of a pass that returns them for all rows: 32 MiB.
 const evaluatedLogits = 8 << 20
 
 // evaluated returns the most rows of a pass that returns the logits of all.
@@ -266,7 +264,7 @@ func (m *Model) evaluated() int {
 	return max(min(fewTokens, m.chunk), min(m.chunk, evaluatedLogits/m.config.Vocabulary/fewTokens*fewTokens))
 }
 
-// own gives the session pages of its own for the next tokens, in place of shared ones.
+// own gives the session private pages for the next tokens, in place of shared ones.
 func (s *Session) own(ctx context.Context) error {
 	for i := s.done / PageSize; i < len(s.pages); i++ {
 		if s.m.cache.claim(s.pages[i]) {
@@ -336,7 +334,7 @@ func (s *Session) Fork() (*Session, error) {
 	return f, nil
 }
 
-// Close gives the memory of the session back to the cache. A second Close does nothing.
+// Close returns the session's memory to the cache. A second Close does nothing.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,7 +46,7 @@ func (s store) close() {
 	}
 }
 
-// floats reports whether attention reads the store as it is.
+// floats reports whether attention can read the store without conversion.
 func (s store) floats() bool { return s.factors == nil }
 
 // put records that rows [n width] go to their places.

@@ -13,7 +13,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// weights are the tensors of a model on a device. What is absent is nil.
+// weights are the tensors of a model on a device. Absent tensors are nil.
 type weights struct {
 	embedding, positions, types *device.Buffer
 	embeddingNorm               norm
@@ -27,7 +27,7 @@ type weights struct {
 // linear is a matrix [out in], and a bias.
 type linear struct{ w, bias *device.Buffer }
 
-// norm is the factors of a norm, and what it adds.
+// norm has the factors of a norm, and its bias.
 type norm struct{ weight, bias *device.Buffer }
 
 // layer is the weights of one layer.
@@ -277,8 +277,8 @@ func (l *loader) load(c *Config, arch *architecture) *weights {
 	return w
 }
 
-// unused fails if a layer has a tensor that was not loaded: then it computes something that
-// this package does not know. What follows from the metadata may be left over.
+// unused returns an error if a layer has a tensor that was not loaded, because the layer then needs
+// an unsupported computation. Tensors that follow from the metadata may be unused.
 func (l *loader) unused() {
 	for t := range l.f.Tensors() {
 		if gguf.Layer(t.Name) >= 0 && !l.used[t.Name] && !strings.Contains(t.Name, "rope_freqs") && !strings.Contains(t.Name, "rot_embd") {

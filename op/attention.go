@@ -4,19 +4,19 @@ import "math"
 
 // AttentionOpts are the parameters of [Attention].
 type AttentionOpts struct {
-	// Causal hides keys from queries that stand before them. The last query
-	// stands at the last key, of those that lengths says there are: with fewer
-	// queries than keys, the first keys are the past.
+	// Causal hides keys from queries at earlier positions. The last query is at the position of the
+	// last key that lengths includes: if there are fewer queries than keys, the first keys are the
+	// past.
 	Causal bool
-	Scale  float32 // factor of the scores; 0 stands for 1/sqrt(d)
+	Scale  float32 // factor of the scores; 0 means 1/sqrt(d)
 	// Softcap, if not 0, bounds the scores before masks: a score x becomes
 	// Softcap·tanh(x/Softcap).
 	Softcap float32
-	// Window, if not 0, hides keys that are Window or more keys away from where the
-	// query stands: with Causal a query sees its own key and the Window-1 before it.
+	// Window, if not 0, hides keys whose distance from the query is Window or more: with Causal a
+	// query sees its own key and the Window-1 keys before it.
 	Window int
-	// FromStart says that query i stands at key i, however many keys there are, as in
-	// ONNX. It matters with Causal and with Window.
+	// FromStart puts query i at the position of key i, whatever the number of keys, as in ONNX. It
+	// has an effect with Causal and with Window.
 	FromStart bool
 }
 
@@ -70,13 +70,12 @@ var defAttention = add(&Operation{name: "attention", class: Shaped, doc: "the sc
 type AttentionSizes struct {
 	Batch, Heads, KVHeads, Tq, Tk, D int
 	E                                int // elements of a value and of a result
-	// Lengths is how many lengths there are: none, one, or one for each of the
-	// batch.
+	// Lengths is the number of lengths: 0, 1, or one for each element of the batch.
 	Lengths int
 	Scale   float32
 
 	Causal, FromStart bool
-	Window            int // 0 for none
+	Window            int // 0 for no lengths
 	Softcap           float32
 	// Mask is the elements from one to the next along [b h tq tk], for a mask
 	// without gaps, 0 where it is repeated; Masked says that there is one.
@@ -86,8 +85,8 @@ type AttentionSizes struct {
 	Pages, Page int
 }
 
-// Plain reports whether only Causal, Scale and lengths say what is computed, over
-// heads of one width.
+// Plain reports whether the attention uses no options except Causal, Scale and lengths, and all
+// heads have one width.
 func (s *AttentionSizes) Plain() bool {
 	return s.Window == 0 && s.Softcap == 0 && !s.FromStart && !s.Masked && s.Page == 0 && s.D == s.E
 }
@@ -98,8 +97,7 @@ func (s AttentionSizes) Of(length int) AttentionSizes {
 	return s
 }
 
-// Seen returns how many keys query i sees, of those that no window hides: the first
-// ones.
+// Seen returns how many keys query i sees. They are the first keys; windows are ignored.
 func (s AttentionSizes) Seen(i int, causal bool) int {
 	if !causal {
 		return s.Tk
@@ -107,7 +105,7 @@ func (s AttentionSizes) Seen(i int, causal bool) int {
 	return max(0, min(s.Tk, s.stands(i)+1))
 }
 
-// stands returns the key at which query i stands, which may be outside.
+// stands returns the position of query i among the keys. It may be outside of them.
 func (s *AttentionSizes) stands(i int) int {
 	if s.FromStart {
 		return i
@@ -115,8 +113,7 @@ func (s *AttentionSizes) stands(i int) int {
 	return i + s.Tk - s.Tq
 }
 
-// Sight returns the keys from first to before end, those that query i sees unless a
-// mask hides them.
+// Sight returns the range of keys, first to end-1, that query i sees if no mask hides them.
 func (s AttentionSizes) Sight(i int) (first, end int) {
 	end = s.Seen(i, s.Causal)
 	if s.Window > 0 {

@@ -16,7 +16,7 @@ func (p *attentionPlaces) length(batch int) int {
 	return int(p.in[AttentionLengths].Data[batch%p.Lengths])
 }
 
-// row returns which row of keys and of values key j is, false if there is none.
+// row returns the row of key j in the keys and values, or false if the key is absent.
 func (p *attentionPlaces) row(batch, head, j int) (int, bool) {
 	if p.Page == 0 {
 		return (batch*p.KVHeads+head)*p.Tk + j, true
@@ -26,7 +26,7 @@ func (p *attentionPlaces) row(batch, head, j int) (int, bool) {
 	return (page*p.Page+j%p.Page)*p.KVHeads + head, page >= 0 && page < p.Pages
 }
 
-// added returns what the mask adds to a score, and false where it hides the key.
+// added returns the mask's summand for a score, or false if the mask hides the key.
 func (p *attentionPlaces) added(batch, head, i, j int) (float64, bool) {
 	if !p.Masked {
 		return 0, true
@@ -41,8 +41,8 @@ func (p *attentionPlaces) added(batch, head, i, j int) (float64, bool) {
 // attentionKey is a key that a query sees.
 type attentionKey struct {
 	row   int     // of the values
-	score float64 // with what the mask adds
-	slack float64 // what the score may be off by, in units of ε
+	score float64 // with the mask's summand
+	slack float64 // the error bound of the score, in units of ε
 }
 
 // seen appends the keys that query i of a head sees.
@@ -104,8 +104,8 @@ func (p *attentionPlaces) weigh(y *Array, r int, keys []attentionKey) {
 		m = max(m, k.score)
 	}
 	_, sum, share := shifted(scores)
-	// An error of δ in a score changes its weight by a factor of e**δ, and the sum of
-	// all by what they share.
+	// An error of δ in a score changes its weight by a factor of e**δ, and the sum of all weights
+	// by the average of their changes.
 	mean := 0.0
 	for i, k := range keys {
 		if w := math.Exp(scores[i]-m) / sum; w != 0 {

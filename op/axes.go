@@ -13,8 +13,8 @@ type Along struct {
 	bad  bool
 }
 
-// Axes returns the Along of the given axes. Axes below 0 count from the end. No axes stand
-// for all axes.
+// Axes returns the Along of the given axes. Axes below 0 count from the end. Without arguments it
+// means all axes.
 func Axes(axes ...int) Along {
 	a := Along{n: uint8(min(len(axes), MaxRank)), bad: len(axes) > MaxRank}
 	for i, x := range axes[:a.n] {

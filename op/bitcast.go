@@ -17,8 +17,8 @@ var (
 // words32 are the element types between which bits can be moved.
 var words32 = []DType{F32, I32, U32}
 
-// bitcast returns the operation that gives bits as a number of type to. It takes
-// the two other types: of its own there is nothing to do.
+// bitcast returns the operation that reinterprets bits as a number of type to. It accepts the two
+// other types; a cast to the operand's own type would do nothing.
 func bitcast(name string, to DType) *Operation {
 	var floats Expr
 	if to != F32 {

@@ -6,10 +6,10 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Range returns the function from ranges of the operands to the range of what
-// a device may answer in float32: of all values of the expression there,
-// widened by the operation's tolerance. The operation is elementwise, its
-// operands have the given types. The function is not safe for concurrent use.
+// Range returns the function from ranges of the operands to the range of the results that a device
+// may compute in float32. That is the range of the expression's values over the operands' ranges,
+// widened by the operation's tolerance. The operation must be elementwise, and its operands have
+// the given types. The function is not safe for concurrent use.
 func (o *Operation) Range(a *Attrs, types []DType) (func(in []ir.Interval) ir.Interval, error) {
 	e, err := o.Expression(a, types)
 	if err != nil {
@@ -60,8 +60,8 @@ func (t Tolerance) widen(v ir.Interval, mag float64, d DType) ir.Interval {
 		return v
 	}
 	if max(t.ULP, 0.5) == 0.5 && t.Mag == 0 && t.Abs == 0 {
-		// Correctly rounded: not beyond the neighbours of the ends, and what
-		// needs no rounding stays.
+		// A correctly rounded result is at most the next number beyond an end, and a number that
+		// needs no rounding does not change.
 		if u := ulpOf(v.Lo, d); v.Lo-v.Lo == 0 {
 			v.Lo = math.Floor(v.Lo/u) * u
 		}

@@ -25,8 +25,8 @@ var errZero = fmt.Errorf("the zero Operation computes nothing: %w", ErrUnsupport
 
 var catalogue []*Operation
 
-// The entries stand in several files and are initialized in the order of the
-// files' names; readers want the simple classes first.
+// The entries are in several files, and Go initializes them in the order of the file names; the
+// catalogue lists the simple classes first.
 func init() {
 	slices.SortStableFunc(catalogue, func(a, b *Operation) int { return int(a.class) - int(b.class) })
 	for i, o := range catalogue {

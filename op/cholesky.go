@@ -16,8 +16,8 @@ var defCholesky = add(&Operation{name: "cholesky", class: Shaped, doc: "the lowe
 		return elements(in[0]) * n / 3
 	}})
 
-// factorCholesky returns L and the least quotient of a pivot and its diagonal element,
-// which is not positive where there is no L.
+// factorCholesky returns L and the smallest quotient of a pivot and its diagonal element. The
+// quotient is not positive if the matrix has no factor L.
 func factorCholesky(a matrix) (l matrix, margin float64) {
 	l, margin = newMatrix(a.rows, a.rows), 1
 	for i := range a.rows {

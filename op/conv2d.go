@@ -4,12 +4,12 @@ import "math"
 
 // Conv2DOpts are the parameters of [Conv2D]. Pairs are vertical, horizontal.
 type Conv2DOpts struct {
-	Stride    [2]int     // step of the window; 0 stands for 1
+	Stride    [2]int     // step of the window; 0 means 1
 	Pad       [2]int     // zeros added on each side
-	Dilation  [2]int     // distance between the window's elements; 0 stands for 1
-	Groups    int        // parts into which the channels are split; 0 stands for 1
+	Dilation  [2]int     // distance between the window's elements; 0 means 1
+	Groups    int        // parts into which the channels are split; 0 means 1
 	Act       *Operation // elementwise operation of one operand applied to the result; nil for none
-	ActParams Attrs      // its parameters; the zero value stands for its defaults
+	ActParams Attrs      // its parameters; the zero value means its defaults
 }
 
 // Attrs returns the parameters in the form that graphs carry.
@@ -18,8 +18,7 @@ func (o Conv2DOpts) Attrs() Attrs {
 	return withAct(Attrs{I: [8]int{o.Stride[0], o.Stride[1], o.Pad[0], o.Pad[1], o.Dilation[0], o.Dilation[1], o.Groups}}, o.Act, o.ActParams)
 }
 
-// Conv2DOptsOf reads what [Conv2DOpts.Attrs] wrote; no zero is left that
-// stands for 1.
+// Conv2DOptsOf decodes the result of [Conv2DOpts.Attrs], and replaces zeros by the defaults.
 func Conv2DOptsOf(a *Attrs) Conv2DOpts {
 	act, params := a.Activation()
 	return Conv2DOpts{[2]int{a.I[0], a.I[1]}, [2]int{a.I[2], a.I[3]}, [2]int{a.I[4], a.I[5]}, a.I[6], act, params}.defaults()

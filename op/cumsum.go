@@ -26,7 +26,7 @@ var (
 		logCumsumExpRow, 4)
 )
 
-// scan enters a scan, whose rows of floats f computes; nil for what has no rounding.
+// scan returns the operation of a scan. f computes rows of floats; nil for a scan without rounding.
 func scan(o *Operation, f rowFunction, flops float64) *Operation {
 	o.inputs = operandNames[:1]
 	row(o, f, flops)
@@ -44,7 +44,7 @@ func scan(o *Operation, f rowFunction, flops float64) *Operation {
 // Scans reports whether the operation is a scan: a row operation by a fold.
 func (o *Operation) Scans() bool { return o.class == Row && o.fold != nil }
 
-// scanByFold is the reference of a scan whose results are exact.
+// scanByFold is the reference of a scan with exact results.
 func scanByFold(f *Fold, x, out *Array) {
 	_, cols := x.Shape.Rows()
 	e := f.evaluator()

@@ -23,7 +23,7 @@ func eighShape(_ *Attrs, in []Shape) ([]Shape, error) {
 	return []Shape{append(lead, n), slices.Clone(in[0])}, nil
 }
 
-// symmetric returns the symmetric matrix whose lower triangle is that of a.
+// symmetric returns the symmetric matrix with the lower triangle of a.
 func symmetric(a matrix) matrix {
 	x := a.clone()
 	for i := range a.rows {

@@ -112,13 +112,12 @@ func casts(a *Attrs, in []DType) ([]DType, error) {
 	return []DType{to}, nil
 }
 
-// unsupported returns an ErrUnsupported that says what is.
+// unsupported returns an ErrUnsupported with a formatted reason.
 func unsupported(format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, ErrUnsupported)...)
 }
 
-// same takes one type, of which ok holds, for all operands that are present
-// and gives it.
+// same requires one type for all present operands, which ok must accept, and returns the type.
 func same(in []DType, ok func(DType) bool) ([]DType, error) {
 	t := in[0]
 	for _, d := range in {
@@ -317,7 +316,7 @@ var (
 
 // LeakyReluOpts are the parameters of [LeakyRelu].
 type LeakyReluOpts struct {
-	Slope float32 // factor of negative x; 0 stands for 0.01
+	Slope float32 // factor of negative x; 0 means 0.01
 }
 
 // Attrs returns the parameters in the form that graphs carry.
@@ -325,7 +324,7 @@ func (o LeakyReluOpts) Attrs() Attrs { return Floats(written(o.Slope, LeakyRelu.
 
 // EluOpts are the parameters of [Elu].
 type EluOpts struct {
-	Alpha float32 // magnitude of the limit at -Inf; 0 stands for 1
+	Alpha float32 // magnitude of the limit at -Inf; 0 means 1
 }
 
 // Attrs returns the parameters in the form that graphs carry.
@@ -333,7 +332,7 @@ func (o EluOpts) Attrs() Attrs { return Floats(written(o.Alpha, Elu.params[0].De
 
 // CeluOpts are the parameters of [Celu].
 type CeluOpts struct {
-	Alpha float32 // magnitude of the limit at -Inf; 0 stands for 1
+	Alpha float32 // magnitude of the limit at -Inf; 0 means 1
 }
 
 // Attrs returns the parameters in the form that graphs carry.

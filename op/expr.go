@@ -7,10 +7,9 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Expr is a number in the expression of an elementwise operation: an operand,
-// a constant, or something computed from them. Its methods build larger
-// expressions; nothing is computed until a device runs the operation. The zero
-// Expr is not valid: an operation built from it reports an error.
+// Expr is a number in the expression of an elementwise operation: an operand, a constant, or a
+// function of them. Its methods build larger expressions; nothing is computed until a device runs
+// the operation. The zero Expr is not valid: an operation built from it reports an error.
 type Expr struct{ n *ir.Node }
 
 // Cond is a truth value in the expression of an elementwise operation.
@@ -174,9 +173,9 @@ const maxExpr = 4096
 //		return x.Div(x.Abs().Add(op.Const(1)))
 //	})
 //
-// The operation runs on every device, fuses like the built-in ones, and is
-// cached by what it computes, not by its name. A mistake (a nil f, an invalid
-// result) is reported by [Operation.Err] and by every use.
+// The operation runs on every device, fuses like the built-in ones, and is cached by its
+// expression, not by its name. A mistake (a nil f, an invalid result) is reported by
+// [Operation.Err] and by every use.
 func Unary(name string, f func(x Expr) Expr) *Operation {
 	if f == nil {
 		return broken(name, 1, "nil function")

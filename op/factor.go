@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// This file holds what the entries of linear algebra share. Their results are judged by
-// residuals, as the factors of a matrix are not unique in sign or order: the references
-// say of such elements that they are not defined, by an infinite Mag, and
-// [Operation.CheckResults] compares products of the factors with the operands.
+// This file has the common code of linear algebra. Results are checked by residuals, because the
+// factors of a matrix are not unique in sign or order: the references mark such elements as
+// undefined by an infinite Mag, and [Operation.CheckResults] compares products of the factors with
+// the operands.
 
 // float32s takes operands of f32 and gives so many results of f32.
 func float32s(results int) typeRule {
@@ -190,8 +190,8 @@ func (m matrix) allNaN() bool {
 // residuals is the multiple of n·ε·size that a residual may have.
 const residuals = 30
 
-// small returns an error if the difference of a matrix of order n from what it should
-// be is not small beside size.
+// small returns an error if diff, the difference between a matrix of order n and its expected
+// value, is not small relative to size.
 func small(what string, diff matrix, n int, size float64) error {
 	bound := residuals * float64(max(n, 1)) * epsilon * size
 	if d := diff.norm(); !(d <= bound+minNormal) {
@@ -208,10 +208,9 @@ func orthonormal(what string, q matrix) error {
 // A judgement compares results with matrix i of the operands.
 type judgement func(a *Attrs, in, out []*Array, i int) error
 
-// CheckResults returns an error if results are not what the operation gives for these
-// operands, in a way that [Operation.Check] cannot see element by element: factors of
-// a matrix must reproduce it, within 30·n·ε·‖A‖ in the norm of Frobenius. Other
-// operations have no such rule, and any results pass.
+// CheckResults checks properties of results that [Operation.Check] cannot check element by element,
+// and returns an error if they fail. Factors of a matrix must reproduce it, within 30·n·ε·‖A‖ in
+// the norm of Frobenius. Other operations have no such rule, and any results pass.
 func (o *Operation) CheckResults(a *Attrs, in, out []*Array) error {
 	if o.judge == nil || len(in[0].Data) == 0 {
 		return nil

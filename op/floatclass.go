@@ -1,6 +1,6 @@
 package op
 
-// What a number is, and its sign.
+// Classes of numbers, and their sign.
 var (
 	defIsNaN    = test("is_nan", "isnan", "whether x is NaN", x.Ne(x), "True for NaN alone.")
 	defIsInf    = test("is_inf", "isinf", "whether x is +Inf or -Inf", x.Abs().Eq(infinity), "False for NaN.")

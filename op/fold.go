@@ -15,7 +15,7 @@ import (
 type Fold struct {
 	Identity []*ir.Node // constants
 	Lift     []*ir.Node // over Arg 0, the element, and Arg 1, its index in the row, of type I32
-	Merge    []*ir.Node // over the numbers of the two states, those of the earlier one first
+	Merge    []*ir.Node // over the components of two states; the earlier state comes first
 	Finish   *ir.Node   // over the numbers of the state and, behind them, the count of elements, of type F32
 }
 
@@ -104,8 +104,8 @@ func nonzero(x Expr, to ir.Type) (is Expr) {
 	return x.Ne(x.like(0)).to(to)
 }
 
-// folded returns the fold whose state is one number: lift makes it of an element, merge
-// is of two, and finish makes the result of one and the count.
+// folded returns a fold with a state of one number: lift converts an element to a state, merge
+// combines two states, and finish computes the result from a state and the count.
 func folded(t ir.Type, identity Expr, lift func(x Expr) Expr, merge func(x, y Expr) Expr, finish func(s, n Expr) Expr) *Fold {
 	state := identity.n.Type
 	f := &Fold{
@@ -204,9 +204,8 @@ func foldArgMax(t ir.Type) *Fold {
 	return foldPlace(Expr.Gt, func(t ir.Type) Expr { least, _ := ends(t); return least })(t)
 }
 
-// foldLogSumExp: the state is the greatest element m and Σ e**(x-m). Where m is infinite
-// the exponents are those of the elements themselves, so that no infinity is subtracted
-// from another.
+// foldLogSumExp: the state is the greatest element m and Σ e**(x-m). If m is infinite, the elements
+// themselves are the exponents, so that no infinity is subtracted from another.
 func foldLogSumExp(t ir.Type) *Fold {
 	m, s := Expr{ir.NewArg(0, t)}, Expr{ir.NewArg(1, t)}
 	k, r := Expr{ir.NewArg(2, t)}, Expr{ir.NewArg(3, t)}

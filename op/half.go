@@ -92,9 +92,9 @@ func (d DType) Float64(memory []byte, i int) float64 {
 	return float64(bits)
 }
 
-// PutFloat64 stores v, as [DType.Round] gives it, as element i of an array of
-// type d in memory. It panics if the memory is too short, as an index does.
-// Elements of quantised types cannot be stored one by one: nothing is.
+// PutFloat64 stores v, as [DType.Round] gives it, as element i of an array of type d in memory. It
+// panics if the memory is too short, as an index does. For quantised types it stores nothing,
+// because their elements cannot be stored one by one.
 func (d DType) PutFloat64(memory []byte, i int, v float64) {
 	if d.Quantized() {
 		return

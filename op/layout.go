@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Layout says where the elements of a value lie in memory. The place of an
-// element in row-major order is a number whose digits, from the last factor to
-// the first, count to the extents of the factors; the element is at
+// Layout describes the position of a value's elements in memory. The row-major index of an element
+// is a number whose digits, from the last factor to the first, count to the extents of the factors;
+// the element is at
 //
 //	Off + Σ (digit-Lo)·Stride
 //
@@ -16,11 +16,10 @@ import (
 // outside of the memory: the element is Fill then, the bits of an element of
 // the value's type.
 //
-// A layout does not know the shape of the value, only the number of its
-// elements: to reshape a value leaves its layout as it is. Layouts are
-// canonical, so that equal ones compare equal: no factor has the extent 1,
-// neighbours that one factor can stand for are one, and what has no effect is
-// zero. The zero Layout is that of one element at the start of the memory.
+// A layout does not know the shape of the value, only the number of its elements: reshaping a value
+// does not change its layout. Layouts are canonical, so that equal ones compare equal: no factor
+// has the extent 1, adjacent factors are merged if one factor can express both, and fields without
+// effect are zero. The zero Layout describes one element at the start of the memory.
 //
 // For example, the transposed of a matrix of 2 rows and 3 columns has the
 // factors (N 3, Stride 1), (N 2, Stride 3).
@@ -51,7 +50,7 @@ func canonical(off int, fill uint32, fs []Factor) (Layout, bool) {
 		size *= f.N
 	}
 	for _, f := range fs {
-		if f.N > 0 && f.Hi <= f.Lo && size > 0 { // nothing of it is in memory
+		if f.N > 0 && f.Hi <= f.Lo && size > 0 { // no element is in memory
 			l := Layout{Fill: fill, Rank: 1}
 			l.F[0] = Factor{N: size}
 			return l, true
@@ -130,8 +129,7 @@ func (l *Layout) At(i int) (off int, in bool) {
 	return off, in
 }
 
-// Bounds returns the first element of the memory that the value has, and the
-// one behind the last: 0 and 0 if it has none.
+// Bounds returns the half-open range of memory elements that the value uses: 0, 0 if it uses none.
 func (l *Layout) Bounds() (first, end int) {
 	first, end = l.Off, l.Off+1
 	for _, f := range l.Factors() {
@@ -147,14 +145,14 @@ func (l *Layout) Bounds() (first, end int) {
 	return first, end
 }
 
-// BroadcastKind returns the name of the layout of a value that lies in n elements of
-// memory: one of those that need no index arithmetic, or Strided.
+// BroadcastKind returns the name of the layout of a value in n elements of memory: one of the kinds
+// that need no index arithmetic, or Strided.
 func (l *Layout) BroadcastKind(n int) BroadcastKind {
 	f := l.F
 	plain := func(i int) bool { return f[i].Lo == 0 && f[i].Hi == f[i].N && f[i].N == n && f[i].Stride == 1 }
 	same := func(i int) bool { return f[i].Lo == 0 && f[i].Hi == f[i].N && f[i].Stride == 0 }
 	switch {
-	case l.Size() == 0: // nothing is read
+	case l.Size() == 0: // no element is read
 		return [...]BroadcastKind{Full, Scalar, Tiled}[min(n, 2)]
 	case l.Off != 0:
 	case l.Rank == 0 && n == 1, l.Rank == 1 && plain(0):
@@ -169,9 +167,8 @@ func (l *Layout) BroadcastKind(n int) BroadcastKind {
 	return Strided
 }
 
-// Strides returns where a value of shape s begins and the elements from each place
-// of an axis to the next, or false if the axes have no such strides. It has none
-// for extents of 0.
+// Strides returns the first element of a value of shape s and the stride of each axis, or false if
+// an axis has no constant stride. It returns false for extents of 0.
 func (l *Layout) Strides(s Shape) (off int, strides []int, ok bool) {
 	a, ok := l.align(s)
 	if !ok || l.Windowed() || l.Size() == 0 {
@@ -190,9 +187,9 @@ func (l *Layout) Strides(s Shape) (off int, strides []int, ok bool) {
 	return l.Off, strides, true
 }
 
-// Columns reports whether the layout shows, as rows of cols elements, an array of
-// extents [outer cols inner] that is all of the memory, so that elements of a row stand
-// inner apart: what a permutation makes of an axis that was not the last one.
+// Columns reports whether the layout, as rows of cols elements, is a permutation of an array of
+// extents [outer cols inner] that fills the memory: consecutive elements of a row are inner
+// elements apart. Moving an axis to the end gives such a layout.
 func (l *Layout) Columns(rows, cols int) (outer, inner int, ok bool) {
 	if l.Off != 0 || l.Windowed() || rows <= 1 || cols <= 1 {
 		return 0, 0, false
@@ -242,8 +239,8 @@ func (l *Layout) Inverse(n int) (inverse Layout, ok bool) {
 // layout says so.
 func (l *Layout) Part(from, n int) (Layout, bool) { return l.slice(Shape{l.Size()}, 0, from, n, 1) }
 
-// Filled returns the layout with the number that Fill stands for in another
-// type, to which the memory has been converted.
+// Filled returns the layout with Fill converted to another type, for a memory that has been
+// converted to it.
 func (l *Layout) Filled(from, to DType) *Layout {
 	if from == to || !l.Windowed() {
 		return l
@@ -286,9 +283,8 @@ type aligned struct {
 	shape Shape
 }
 
-// align splits the factors of l so that each axis of s has its own, or returns
-// false where they cannot be: an axis begins in the middle of a factor whose
-// extent it does not divide.
+// align splits the factors of l so that each axis of s has its own factors. It returns false if an
+// axis begins in the middle of a factor and does not divide its extent.
 func (l *Layout) align(s Shape) (*aligned, bool) {
 	a := &aligned{off: l.Off, fill: l.Fill, shape: append(Shape{}, s...)}
 	if len(s) > MaxRank {
@@ -465,8 +461,8 @@ func (l *Layout) expand(s, over Shape) (Layout, bool) {
 	return b.layout()
 }
 
-// pad returns the layout with so many elements that are fill before and after
-// those of an axis.
+// pad returns the layout with the given numbers of fill elements before and after the elements of
+// an axis.
 func (l *Layout) pad(s Shape, axis, before, after int, fill uint32) (Layout, bool) {
 	a, ok := l.align(s)
 	if !ok || l.Windowed() && l.Fill != fill {
@@ -495,8 +491,8 @@ func (l *Layout) pad(s Shape, axis, before, after int, fill uint32) (Layout, boo
 	return a.layout()
 }
 
-// Over returns the layout of a value of shape s in memory of its own, spread
-// over a result of shape out by NumPy's rule, or an ErrShape.
+// Over returns the layout of a contiguous value of shape s that is broadcast to shape out by
+// NumPy's rule, or an ErrShape.
 func Over(s, out Shape) (Layout, error) {
 	n, err := s.Size()
 	if err != nil {

@@ -8,7 +8,7 @@ type MatMulOpts struct {
 	TransB    bool       // b is stored [n k], not [k n]
 	TF32      bool       // float32 elements of a and b may be rounded to 11 significant bits, for speed
 	Act       *Operation // elementwise operation of one operand applied to the result; nil for none
-	ActParams Attrs      // its parameters; the zero value stands for its defaults
+	ActParams Attrs      // its parameters; the zero value means its defaults
 }
 
 // Attrs returns the parameters in the form that graphs carry.
@@ -183,7 +183,7 @@ func tf32Slack(x, y float64) float64 {
 	const step, least, most = 0x1p-10 / epsilon, 0x1p-136 / epsilon, 0x1.ff8p127
 	x, y = math.Abs(x), math.Abs(y)
 	if math.IsInf(x, 0) || math.IsInf(y, 0) {
-		return 0 // nothing is rounded that counts
+		return 0 // no rounding that counts
 	}
 	if x > most || y > most {
 		return math.Inf(1)

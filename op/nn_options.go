@@ -12,33 +12,33 @@ type Same uint8
 // The values of [Same].
 const (
 	SameNone  Same = iota // the pads that are given
-	SameUpper             // an odd element of padding stands after the axis
-	SameLower             // an odd element of padding stands before the axis
+	SameUpper             // an odd element of padding comes after the axis
+	SameLower             // an odd element of padding comes before the axis
 )
 
 // PoolOpts are the parameters of pooling over windows.
 type PoolOpts struct {
-	Stride   []int   // from one window to the next; nil stands for the extents of the window
-	Pad      []int   // elements of padding before each axis; nil stands for 0
-	PadAfter []int   // elements of padding after each axis; nil stands for Pad
-	Dilation []int   // from one element of a window to the next; nil stands for 1
+	Stride   []int   // from one window to the next; nil means the extents of the window
+	Pad      []int   // elements of padding before each axis; nil means 0
+	PadAfter []int   // elements of padding after each axis; nil means Pad
+	Dilation []int   // from one element of a window to the next; nil means 1
 	Same     Same    // padding that follows from the stride, instead of Pad
 	Ceil     bool    // keep a last window that ends beyond the padding, if it begins before the padding after the axis
 	CountPad bool    // of averages: padding counts as elements of 0
-	P        float32 // of norms: the power; 0 stands for 2
+	P        float32 // of norms: the power; 0 means 2
 }
 
 // ConvOpts are the parameters of convolutions over one, two or three spatial axes.
 type ConvOpts struct {
-	Stride   []int // from one window to the next; nil stands for 1
-	Pad      []int // zeros before each axis; nil stands for 0
-	PadAfter []int // zeros after each axis; nil stands for Pad
-	Dilation []int // from one element of a window to the next; nil stands for 1
+	Stride   []int // from one window to the next; nil means 1
+	Pad      []int // zeros before each axis; nil means 0
+	PadAfter []int // zeros after each axis; nil means Pad
+	Dilation []int // from one element of a window to the next; nil means 1
 	Same     Same  // padding that follows from the stride, instead of Pad
-	Groups   int   // parts into which the channels are split; 0 stands for 1
-	// OutPad adds elements at the end of each axis of a transposed convolution. With a
-	// stride, convolutions of several extents give the same one, and OutPad chooses among
-	// them. nil stands for 0. Convolutions ignore it.
+	Groups   int   // parts into which the channels are split; 0 means 1
+	// OutPad adds elements at the end of each axis of a transposed convolution. With a stride,
+	// convolutions of inputs with different extents have the same output extent, and OutPad chooses
+	// among the input extents. nil means 0. Convolutions ignore it.
 	OutPad []int
 }
 
@@ -83,15 +83,15 @@ type ResizeOpts struct {
 	Mode           Interpolation
 	Coordinates    Coordinates
 	Rounding       Rounding     // of Nearest
-	CubicA         float32      // the coefficient of Cubic; 0 stands for -0.75
-	Scale          []float64    // one for each axis: of coordinates, and of the size if none is given; nil stands for m/n
+	CubicA         float32      // the coefficient of Cubic; 0 means -0.75
+	Scale          []float64    // one for each axis: of coordinates, and of the size if none is given; nil means m/n
 	Antialias      bool         // Linear and Cubic: widen the kernel where the axis gets smaller
 	ExcludeOutside bool         // Linear and Cubic: elements beyond the ends have no weight; by default the last element repeats
 	Region         [][2]float64 // of CropAndResize, one for each axis: its first and last place, of 0 to 1
 	Outside        float32      // of CropAndResize: the value of places outside the axis
 }
 
-// Outside says what a sample outside of an image is.
+// Outside is the value of samples outside of an image.
 type Outside uint8
 
 // The values of [Outside].
@@ -106,21 +106,21 @@ type GridSampleOpts struct {
 	Mode         Interpolation // Linear, Nearest or Cubic
 	Outside      Outside
 	AlignCorners bool    // -1 and 1 are the centres of the first and last elements, not their outer borders
-	CubicA       float32 // the coefficient of Cubic; 0 stands for -0.75
+	CubicA       float32 // the coefficient of Cubic; 0 means -0.75
 }
 
 // LRNOpts are the parameters of local response normalisation.
 type LRNOpts struct {
-	Alpha float32 // factor of the mean square; 0 stands for 1e-4
-	Beta  float32 // power; 0 stands for 0.75
-	Bias  float32 // added to the mean square; 0 stands for 1
+	Alpha float32 // factor of the mean square; 0 means 1e-4
+	Beta  float32 // power; 0 means 0.75
+	Bias  float32 // added to the mean square; 0 means 1
 }
 
 // NormalizeOpts are the parameters of division by a norm.
 type NormalizeOpts struct {
-	P     float32 // the norm: 1, 2, +Inf or another power; 0 stands for 2
-	Eps   float32 // the least divisor; 0 stands for 1e-12
-	Along Along   // axes of the norm; the zero value stands for the last
+	P     float32 // the norm: 1, 2, +Inf or another power; 0 means 2
+	Eps   float32 // the least divisor; 0 means 1e-12
+	Along Along   // axes of the norm; the zero value means the last axis
 }
 
 // Reduce says what becomes of the losses of elements.
@@ -136,8 +136,8 @@ const (
 // LossOpts are the parameters of losses.
 type LossOpts struct {
 	Reduce Reduce
-	Ignore []int   // of labels: those whose loss is 0, and which the mean does not count
-	Delta  float32 // of the Huber loss: where the parabola ends; 0 stands for 1
+	Ignore []int   // labels that are ignored: their loss is 0, and the mean does not count them
+	Delta  float32 // of the Huber loss: where the parabola ends; 0 means 1
 }
 
 // RecurrentOpts are the parameters of recurrent networks.
@@ -150,6 +150,6 @@ type RecurrentOpts struct {
 // QuantizeOpts are the parameters of quantisation.
 type QuantizeOpts struct {
 	Signed bool // to [-128, 127], not to [0, 255]
-	Bits   int  // of a quantised number, at most 16; 0 stands for 8
+	Bits   int  // of a quantised number, at most 16; 0 means 8
 	Axis   int  // along which scale and zero have one number for each element; below 0 from the end
 }

@@ -48,16 +48,16 @@ type Operation struct {
 	name    string
 	aliases []string
 	class   Class
-	doc     string // one sentence, what the operation returns
+	doc     string // one sentence about the result
 	formula string
 	special string // what happens at NaN, infinities, signed zero, and outside the domain
 	arity   [2]int // fewest and most operands
 	inputs  []string
 	outs    int
 	params  []Param
-	options string // name of the option struct, "" if there is none
+	options string // name of the option struct, "" if the operation has no options
 	shapes  string // the shape rule in words, "" where it follows from the class
-	key     string // what it computes, for caches
+	key     string // identifies the computation in caches
 	id      int    // place in the catalogue, -1 for a user's
 	plain   bool   // see Plain
 	err     error
@@ -65,8 +65,7 @@ type Operation struct {
 	parametric, fixed *Operation // see Parametric and Fixed
 
 	expr *ir.Node // elementwise: over Arg, typed F32 but for conditions
-	// typed are expressions over operands of a type of their own, by it: for that
-	// type they stand for expr.
+	// typed has expressions for operands of particular types, which replace expr for these types.
 	typed [ir.Bool + 1]*ir.Node
 	mag   *ir.Node  // elementwise: the magnitude that Tolerance.Mag refers to, or nil
 	types typeRule  // which element types it takes and gives
@@ -83,8 +82,8 @@ type Operation struct {
 // Attrs.F at the place of their order.
 type Param struct {
 	Name     string  // as in the formula and in Go, lower case: alpha, slope
-	Doc      string  // what it means
-	Default  float32 // what the zero option struct stands for
+	Doc      string  // its meaning
+	Default  float32 // the meaning of the zero option struct
 	Required bool    // it has no default and is an argument of the method
 }
 
@@ -104,10 +103,9 @@ type (
 type Array struct {
 	Shape Shape
 	Data  []float64
-	// Mag, if not nil, is for each element what the error of a sum is
-	// relative to: the magnitudes of its terms, each times the roundings that
-	// it may pass through. An infinite Mag says that the element is not
-	// defined.
+	// Mag, if not nil, is the scale of the error of each element of a sum: the magnitudes of its
+	// terms, each multiplied by the number of roundings that may affect it. An infinite Mag means
+	// that the element is undefined.
 	Mag []float64
 	// typ is the type of an operand, where a reference is computed.
 	typ DType
@@ -204,8 +202,7 @@ func (o *Operation) Key() string {
 	return o.name
 }
 
-// Err returns the mistake in a user's operation, or nil. The zero Operation
-// computes nothing, which is wrong too.
+// Err returns the mistake in a user's operation, or nil. The zero Operation is a mistake too.
 func (o *Operation) Err() error {
 	if o.outs == 0 {
 		return errZero
@@ -216,7 +213,7 @@ func (o *Operation) Err() error {
 // Tolerance returns the error bound of float32 results.
 func (o *Operation) Tolerance() Tolerance { return o.tol }
 
-// Defaults returns the parameters that an absent option struct stands for.
+// Defaults returns the parameters for a call without an option struct.
 func (o *Operation) Defaults() Attrs {
 	var a Attrs
 	for i, p := range o.params {

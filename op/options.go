@@ -2,9 +2,8 @@ package op
 
 import "math"
 
-// OptionOf returns the option struct of a call that takes at most one as its
-// variadic argument, the zero value, which stands for the defaults, if there
-// is none, and an ErrShape if there are several.
+// OptionOf returns the option struct of a call that takes at most one as its variadic argument.
+// Without one it returns the zero value, which means the defaults; several are an ErrShape.
 func OptionOf[T any](opts []T) (o T, err error) {
 	switch len(opts) {
 	case 0:
@@ -27,7 +26,7 @@ func AttrsOf[T interface{ Attrs() Attrs }](opts []T) Attrs {
 	return o.Attrs()
 }
 
-// Err returns what is wrong with the parameters whatever the operation, or nil.
+// Err returns an error for parameters that are invalid for every operation, or nil.
 func (a *Attrs) Err() error {
 	if a.given == 0 {
 		return nil
@@ -35,14 +34,13 @@ func (a *Attrs) Err() error {
 	return tooMany(a.given)
 }
 
-// Zero, in a float field of an option struct, stands for the number 0, where 0 itself
-// stands for the default:
+// Zero, in a float field of an option struct, means the number 0 if a field of 0 means the default:
 //
 //	err = dev.LeakyRelu(ctx, dst, x, op.LeakyReluOpts{Slope: op.Zero})
 const Zero float32 = math.SmallestNonzeroFloat32
 
-// written returns the field v of an option struct as Attrs carry it: [Zero] as -0,
-// because 0 stands for the default there too, as in the zero Attrs.
+// written encodes the field v of an option struct for Attrs: [Zero] becomes -0, because 0 means the
+// default there too, as in the zero Attrs.
 func written(v, otherwise float32) float32 {
 	switch v {
 	case 0:
@@ -53,7 +51,7 @@ func written(v, otherwise float32) float32 {
 	return v
 }
 
-// read returns float parameter i of Attrs, where 0 stands for another number.
+// read returns float parameter i of Attrs; 0 means the given default.
 func (a *Attrs) read(i int, otherwise float32) float32 {
 	switch v := a.Float(i); {
 	case a.F[i] == 0:

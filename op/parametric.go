@@ -12,7 +12,7 @@ import (
 // returns nil for other operations.
 func (o *Operation) Parametric() *Operation { return o.parametric }
 
-// Fixed returns the operation whose Parametric o is, or nil.
+// Fixed returns the operation of which o is the Parametric form, or nil.
 func (o *Operation) Fixed() *Operation { return o.fixed }
 
 // setParametric makes what Parametric returns, once.

@@ -9,7 +9,7 @@ import (
 // for a method of package batch that is composed of operations.
 type Peer struct {
 	Name               string   // of the operation; "" for a method
-	Method             string   // of package batch, for what is no operation
+	Method             string   // methods of package batch for entries that are not operations
 	NumPy, Torch, ONNX []string // without np., torch. and onnx.
 }
 
@@ -61,8 +61,8 @@ func PeersNamed(name string) []Peer {
 	return found
 }
 
-// operation and method make the table of peers: names are separated by spaces, those
-// of one library from the next by a bar.
+// operation and method make the table of names in other libraries: spaces separate names, and a bar
+// separates libraries.
 func operation(name, names string) Peer { return peer(Peer{Name: name}, names) }
 func method(name, names string) Peer    { return peer(Peer{Method: name}, names) }
 

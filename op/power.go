@@ -23,7 +23,7 @@ func wholePower(x, y Expr) Expr {
 	return Select(y.Lt(y.like(0)), inverse, result)
 }
 
-// bit returns the number whose bit i alone is set, of the type of y.
+// bit returns the number of y's type with only bit i set.
 func bit(y Expr, i int) float64 {
 	if y.n.Type == ir.I32 {
 		return float64(int32(1) << i)

@@ -79,10 +79,9 @@ func (d DType) element(memory []byte, i int) float64 {
 // maxBlock is the most elements of a block.
 const maxBlock = 256
 
-// Array returns the array of shape s and type d that memory begins with, in
-// float64, or an ErrShape. For a quantised type Mag holds the magnitudes of the
-// terms that the elements are made of, to which the error of what is computed
-// from them is relative.
+// Array returns the array of shape s and type d at the start of memory, in float64, or an ErrShape.
+// For a quantised type Mag has the magnitudes of the terms whose sum an element is; errors of
+// results computed from the elements are relative to them.
 func (d DType) Array(s Shape, memory []byte) (*Array, error) {
 	bytes, err := d.Bytes(s)
 	if err != nil {
@@ -115,7 +114,7 @@ func (d DType) Array(s Shape, memory []byte) (*Array, error) {
 		for j, e := range v[:k] {
 			a.Mag[i+j] = float64(e)
 			if e-e != 0 {
-				a.Mag[i+j] = math.Inf(1) // a damaged scale: nothing is defined
+				a.Mag[i+j] = math.Inf(1) // a damaged scale: the elements are undefined
 			}
 		}
 	}

@@ -5,9 +5,9 @@ import "math"
 // Int8Group is the number of neighbours of a row that [RoundInt8] gives one scale.
 const Int8Group = 32
 
-// leastInt8 is the magnitude below which [RoundInt8] takes numbers for 0: far below what the
-// results of a model depend on, and such that neither 127 divided by it nor the product of its
-// scale and that of a block leaves the range.
+// leastInt8 is the magnitude below which [RoundInt8] rounds numbers to 0. It is far below any
+// magnitude that matters in a model, and large enough that 127 divided by it does not overflow and
+// the product of its scale and a block's scale does not underflow.
 const leastInt8 = 0x1p-100
 
 // RoundInt8 rounds numbers to integers from -127 to 127 times a scale for each [Int8Group] of
@@ -67,9 +67,10 @@ func roundedInt8(x []float64, k int) (rounded, scales []float64) {
 	return rounded, scales
 }
 
-// lostInt8 returns, in units of ε, what x·w is off by at most beside the roundings of a sum, where x
-// was rounded to v with a scale: all of that if a device does not round, and what the product
-// of the scale and that of w loses as a subnormal number, which up to 127·127 multiply.
+// lostInt8 returns, in units of ε, a bound of the error of x·w in addition to the roundings of a
+// sum, if x was rounded to v with a scale. It includes the whole difference between x and v, because
+// a device may not round, and the rounding of the product of the two scales as a subnormal number,
+// times at most 127·127.
 func lostInt8(x, v, scale, w float64) float64 {
 	lost := math.Abs(x-v) * math.Abs(w) / epsilon
 	if p := math.Abs(scale * w); p > 0 && p < 128*minNormal {

@@ -4,12 +4,12 @@ import "math"
 
 // MatMulQOpts are the parameters of [MatMulQ].
 type MatMulQOpts struct {
-	// Int8 lets a be rounded to 8 bits, as [RoundInt8] does it, so that a device can multiply
-	// integers, which is faster on a CPU: each element of a is off by at most 1/254 of the greatest
-	// of its 32 neighbours. A device may leave a as it is.
+	// Int8 allows a device to round a to 8 bits as [RoundInt8] does, and to multiply integers,
+	// which is faster on a CPU. The error of each element of a is then at most 1/254 of the largest
+	// magnitude in its group of 32. A device may ignore Int8.
 	Int8      bool
 	Act       *Operation // elementwise operation of one operand applied to the result; nil for none
-	ActParams Attrs      // its parameters; the zero value stands for its defaults
+	ActParams Attrs      // its parameters; the zero value means its defaults
 }
 
 // Attrs returns the parameters in the form that graphs carry.
@@ -35,8 +35,8 @@ var defMatMulQ = add(&Operation{name: "matmul_q", class: Shaped, doc: "the produ
 		return 2 * float64(p.M) * float64(p.K) * float64(p.N)
 	}})
 
-// MatMulQOf returns the sizes of a [MatMulQ] over operands of the given shapes,
-// or an ErrShape. All rows of a are those of one matrix.
+// MatMulQOf returns the sizes of a [MatMulQ] over operands of the given shapes, or an ErrShape. All
+// rows of a form one matrix.
 func MatMulQOf(in []Shape) (Product, error) {
 	a, w := in[0], in[1]
 	if len(a) < 2 || len(w) != 2 {

@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Quotients rounded to whole numbers, and what they leave.
+// Quotients rounded to whole numbers, and their remainders.
 var (
 	defFloorDivide = elementwise(2, "floor_divide", "the greatest integer not above x / y", floorDivide(),
 		of{formula: "floor(x / y)", types: numbers, tol: ulp(1), whole: func(x, y Expr) Expr { return wholeDivide(x, y).floor().q },
@@ -25,7 +25,7 @@ func quotientTooLarge() Expr {
 	return Select(b.Gt(zero).And(a.Div(b).Ge(Const(0x1p23))), infinity, zero)
 }
 
-// fmod: the quotient may be one off after its rounding; what it leaves is exact.
+// fmod: the quotient may be off by one after its rounding; its remainder is exact.
 func fmod() Expr {
 	a, b := x.Abs(), y.Abs()
 	r := a.Div(b).Trunc().Neg().Fma(b, a)
@@ -42,8 +42,8 @@ func remainder() Expr {
 	return Select(r.Eq(zero), zero.CopySign(y), Select(opposite(r, y), r.Add(y), r))
 }
 
-// floorDivide: rounding, or an inexact division, may carry the quotient to the wrong
-// side of a whole number, which the sign of what is left tells.
+// floorDivide: rounding, or an inexact division, may move the quotient to the wrong side of a whole
+// number; the sign of the remainder shows this.
 func floorDivide() Expr {
 	q := x.Div(y).Floor()
 	r := q.Neg().Fma(y, x)
@@ -56,7 +56,7 @@ func floorDivide() Expr {
 	return Select(x.Abs().Eq(infinity).And(y.Ne(zero)), Const(math.NaN()), q)
 }
 
-// divided is a whole quotient and what it leaves.
+// divided is a whole quotient and its remainder.
 type divided struct {
 	q, r, y Expr
 	invalid bool
@@ -88,11 +88,11 @@ func wholeDivide(x, y Expr) divided {
 	return d
 }
 
-// signedDivide divides by way of float32, whose quotient is off by a few hundreds at
-// most; so is what is left, whose quotient is one off at most.
+// signedDivide divides in float32, whose quotient is off by at most a few hundred. It divides the
+// remainder again, which leaves a quotient that is off by at most one.
 func signedDivide(x, y Expr) (q, r Expr) {
 	least := x.like(math.MinInt32)
-	by := Select(y.Eq(least), y.like(1), y) // whose magnitude is no i32
+	by := Select(y.Eq(least), y.like(1), y) // its magnitude is not an i32
 	q, r = x.like(0), x
 	for range 2 {
 		part := Expr{ir.NewConvert(Expr{ir.NewConvert(r.n, ir.F32)}.Div(Expr{ir.NewConvert(by.n, ir.F32)}).n, ir.I32)}

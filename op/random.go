@@ -44,7 +44,7 @@ func (c *cipher[W]) threefry(k0, k1, x, y W) (W, W) {
 	return x, y
 }
 
-// ofWords is the arithmetic of numbers, ofExprs that of expressions.
+// ofWords does arithmetic on numbers, ofExprs on expressions.
 var (
 	ofWords = cipher[uint32]{
 		add:    func(a, b uint32) uint32 { return a + b },
@@ -88,7 +88,7 @@ func (k RandomKey) Split(n int) []RandomKey {
 	return keys
 }
 
-// FoldIn derives a key from k and a number, such as that of a step or a layer, as JAX's
+// FoldIn derives a key from k and a number, such as the number of a step or a layer, as JAX's
 // random.fold_in does.
 func (k RandomKey) FoldIn(n uint32) RandomKey { return k.at(uint64(n)) }
 

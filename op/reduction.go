@@ -57,7 +57,7 @@ type reduces struct {
 	options          string
 	types            typeRule
 	tol              Tolerance
-	nonempty         bool    // nothing has no result
+	nonempty         bool    // an empty slice has no result
 	fold             foldOf  // or nil
 	flops            float64 // for each element
 }
@@ -294,9 +294,9 @@ func reduceMean(_ *Attrs, x, _ []float64) (v, mag float64) {
 	return v / n, mag * Depth(len(x)) / n
 }
 
-// reduceVar: a device subtracts a mean that is itself off by a sum's error,
-// which enters squared. That bound tells the two passes from the difference
-// of the mean square and the squared mean, which cancels.
+// reduceVar: a device subtracts a mean that has a sum's error, and the square of this error is part
+// of the bound. The bound allows the two-pass formula, but not the difference of the mean square
+// and the squared mean, which cancels.
 func reduceVar(a *Attrs, x, _ []float64) (v, mag float64) {
 	n := float64(len(x))
 	mean, abs := sumOf(x, itself)
@@ -333,8 +333,8 @@ func reduceArgMax(_ *Attrs, x, _ []float64) (v, mag float64) {
 	return first(x, func(a, b float64) bool { return a > b }), 0
 }
 
-// first returns the place of the first element that none is better than; NaN
-// is better than any number.
+// first returns the index of the first element that no other is better than; NaN is better than any
+// number.
 func first(x []float64, better func(a, b float64) bool) float64 {
 	at := 0
 	for i, v := range x {

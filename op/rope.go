@@ -4,9 +4,9 @@ import "math"
 
 // RopeOpts are the parameters of [Rope].
 type RopeOpts struct {
-	Start       int     // position of the first row where there is no operand of positions
+	Start       int     // position of the first row if there is no operand of positions
 	Theta       float32 // base of the wavelengths; 10000 where it is 0
-	Interleaved bool    // pairs are neighbours, not d/2 apart
+	Interleaved bool    // pairs are adjacent elements; otherwise they are d/2 apart
 }
 
 // Attrs returns the parameters in the form that graphs carry.

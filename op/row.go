@@ -4,7 +4,7 @@ import "math"
 
 // NormOpts are the parameters of [LayerNorm] and [RMSNorm].
 type NormOpts struct {
-	Eps float32 // added to the variance or mean square; 0 stands for 1e-5
+	Eps float32 // added to the variance or mean square; 0 means 1e-5
 }
 
 // Attrs returns the parameters in the form that graphs carry.

@@ -19,7 +19,7 @@ var defScatter = add(&Operation{name: "scatter", class: Shaped, doc: "x, with th
 type ScatterReduce uint8
 
 const (
-	ScatterSet ScatterReduce = iota // the element takes the place of what is there
+	ScatterSet ScatterReduce = iota // the element replaces the old one
 	ScatterAdd                      // their sum
 	ScatterMul                      // their product
 	ScatterMin                      // the lesser
@@ -37,15 +37,15 @@ func (r ScatterReduce) String() string {
 
 // ScatterOpts are the parameters of the methods of package batch that scatter.
 type ScatterOpts struct {
-	Reduce ScatterReduce // what becomes of an element and what is there; the element if not given
+	Reduce ScatterReduce // how an element is combined with the old one; by default it replaces it
 	Along  Along         // the one axis; the first if not given
 }
 
 // Attrs returns the parameters in the form that graphs carry, without Along.
 func (o ScatterOpts) Attrs() Attrs { return ScatterOf(0, o.Reduce) }
 
-// ScatterOf returns the parameters of [Scatter]: the axis, which counts from the end
-// below 0, and what becomes of an element and what is there.
+// ScatterOf returns the parameters of [Scatter]: the axis, which counts from the end if negative,
+// and how an element is combined with the old one.
 func ScatterOf(axis int, r ScatterReduce) Attrs { return Attrs{I: [8]int{axis, int(r)}} }
 
 // ScatterReduceOf reads what [ScatterOf] wrote.
@@ -112,8 +112,8 @@ func scatterReference(a *Attrs, in, out []*Array) {
 	}
 }
 
-// folder takes elements one after the other into what is there, with the magnitude of
-// what is rounded.
+// folder combines elements one after the other with the old element, and adds up the magnitudes
+// that are rounded.
 type folder struct {
 	reduce     ScatterReduce
 	typ        DType

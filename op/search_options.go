@@ -7,13 +7,13 @@ type SearchOpts struct {
 
 // UniqueOpts are the parameters of Unique of package batch.
 type UniqueOpts struct {
-	Along Along // the one axis whose slices are compared; single elements if not given
+	Along Along // the axis whose slices are compared; by default single elements are compared
 }
 
 // TopOpts are the options of the method TopK of package batch.
 type TopOpts struct {
 	Smallest bool  // the least elements, from the least; otherwise the greatest
-	Along    Along // the one axis whose elements are chosen among; the last axis if not given
+	Along    Along // the axis along which elements are chosen; by default the last axis
 }
 
 // ScanOpts are the options of the running sums and the like of package batch: of Cumsum,
@@ -21,9 +21,8 @@ type TopOpts struct {
 type ScanOpts struct {
 	// Reverse combines each element with those after it, not with those before.
 	Reverse bool
-	// Exclusive leaves the element itself out: the first of each row, or with Reverse the
-	// last, becomes what no elements give: 0 for a sum, 1 for a product, the least number
-	// for a maximum.
+	// Exclusive leaves the element itself out: the first of each row, or with Reverse the last, is
+	// the result for no elements: 0 for a sum, 1 for a product, the least number for a maximum.
 	Exclusive bool
 	Along     Along // axes that are combined as one row; the last axis if not given
 }

@@ -42,7 +42,7 @@ func (s Shape) check() error {
 	return err
 }
 
-// mismatch returns an ErrShape that says what does not fit.
+// mismatch returns an ErrShape with a formatted reason.
 func mismatch(format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, ErrShape)...)
 }
@@ -99,8 +99,8 @@ const (
 	// Tiled: the operand has the trailing extents of the result and is
 	// repeated over the leading ones: a bias on every row.
 	Tiled
-	// Repeated: the operand has the leading extents, and ones after them;
-	// each element stands for a whole run of the result: a factor per row.
+	// Repeated: the operand has the leading extents of the result, followed by ones, so each
+	// element applies to a contiguous run of the result: a factor per row.
 	Repeated
 	// Strided: as a [Layout] says.
 	Strided

@@ -9,14 +9,14 @@ import (
 //
 //	|got - want| <= max(ULP, ½)·ulp(want) + Mag·ε·magnitude + Abs
 //
-// where ulp is that of float32, ε is 2^-23 and magnitude is [Array].Mag of the
-// reference, or 0. Half a unit in the last place of the result's type is added
-// if that is narrower than float32: arithmetic is float32 whatever the type
-// in memory. NaN must agree, -0 equals 0, and a result whose bound reaches the
-// range's end may be infinite. Integers and truth values must be equal.
+// where ulp is the unit in the last place of float32, ε is 2^-23 and magnitude is [Array].Mag of
+// the reference, or 0. Half a unit in the last place of the result's type is added if that is
+// narrower than float32: devices compute in float32 for every type in memory. NaN must agree, -0
+// equals 0, and a result whose bound reaches the range's end may be infinite. Integers and truth
+// values must be equal.
 type Tolerance struct {
 	ULP float64 // units in the last place of the true result
-	Mag float64 // units of ε·magnitude: for sums, whose error does not follow the result
+	Mag float64 // units of ε·magnitude: for sums, whose error is not proportional to the result
 	Abs float64 // absolute, for results near 0 of functions that cancel
 }
 
@@ -106,17 +106,17 @@ func (t Tolerance) Check(got, want, mag float64, d DType) error {
 	if math.Abs(got-want) <= b {
 		return nil
 	}
-	// An infinite result stands for a number beyond the type's range, which the bound must allow. It may
-	// have the other sign than the reference where the bound is wider than the range.
+	// An infinite result means a number beyond the type's range, which the bound must allow. Its sign
+	// may differ from the reference's if the bound is wider than the range.
 	if math.IsInf(got, 0) && math.Copysign(1, got)*want+b >= infinityOf(d) {
 		return nil
 	}
 	return fmt.Errorf("got %v, want %v: off by %.3g, the bound is %.3g", got, want, math.Abs(got-want), b)
 }
 
-// underflow returns, in units of ε, what a sum loses at most by its term t, a product, if
-// that is rounded before it is added: half the least subnormal number where it is subnormal,
-// which is more than ε of it. (Where it is not, Depth counts the rounding.)
+// underflow returns, in units of ε, the largest error that rounding the product t before adding it
+// causes in a sum: half the least subnormal number if t is subnormal, because that is more than
+// ε·t. (Otherwise Depth counts the rounding.)
 func underflow(t float64) float64 {
 	if t == 0 || math.Abs(t) >= minNormal {
 		return 0
@@ -124,10 +124,9 @@ func underflow(t float64) float64 {
 	return minULP / 2 / epsilon
 }
 
-// Depth returns what the magnitude of each term of a sum of n terms is
-// multiplied by in [Array].Mag: half the roundings that a term passes through
-// where float32 sums of at most 1024 terms are combined pairwise or in
-// float64. Half, because a rounding is off by at most ε/2.
+// Depth returns the factor of each term's magnitude in [Array].Mag for a sum of n terms: half the
+// number of roundings that affect a term if float32 sums of at most 1024 terms are combined
+// pairwise or in float64. Half, because a rounding is off by at most ε/2.
 func Depth(n int) float64 {
 	return float64(min(n, 1024))/2 + math.Log2(float64(max(n, 1)))/2 + 4
 }

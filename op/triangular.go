@@ -28,7 +28,7 @@ func SolveTriangularOptsOf(a *Attrs) SolveTriangularOpts {
 	return SolveTriangularOpts{a.I[0] != 0, a.I[1] != 0, a.I[2] != 0}
 }
 
-// of returns op(A): zeros where nothing is read, ones on the diagonal with Unit.
+// of returns op(A), with zeros in the triangle that is not read, and ones on the diagonal with Unit.
 func (o SolveTriangularOpts) of(a matrix) matrix {
 	t := newMatrix(a.rows, a.rows)
 	for i := range a.rows {
@@ -90,8 +90,8 @@ func triangularJudge(a *Attrs, in, out []*Array, i int) error {
 	return solves(t, in[1].matrixAt(i), out[0].matrixAt(i))
 }
 
-// solves returns an error if x is no solution of a·X = b. Nothing is asked where the
-// system has none, or one beyond the range of float32.
+// solves returns an error if x is no solution of a·X = b. It returns nil if the system has no
+// solution, or a solution beyond the range of float32.
 func solves(a, b, x matrix) error {
 	for i := range a.rows {
 		if a.rows > 0 && a.at(i, i) == 0 {

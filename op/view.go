@@ -110,8 +110,8 @@ func noFlops(*Attrs, []Shape, []Shape) float64 { return 0 }
 // layout l, both of the given shapes, or false where no layout says so.
 type viewOf func(l Layout, a *Attrs, in, out Shape, t DType) (Layout, bool)
 
-// View reports whether the result is the elements of the operand seen in
-// another way, so that nothing is computed: see [Operation.Layout].
+// View reports whether the operation only changes the layout of its operand and computes nothing:
+// see [Operation.Layout].
 func (o *Operation) View() bool { return o.view != nil }
 
 // Layout returns the layout of the result of a view, of shape out, for an
@@ -304,7 +304,7 @@ func flipShape(a *Attrs, in []Shape) ([]Shape, error) {
 }
 
 // ExpandTo returns the parameters of [Expand]: the shape of the result, in which
-// -1 stands for the extent of the operand.
+// -1 means the extent of the operand.
 func ExpandTo(s ...int) (Attrs, error) { return ReshapeTo(s...) }
 
 func expandShape(a *Attrs, in []Shape) ([]Shape, error) {
@@ -331,8 +331,8 @@ func expandShape(a *Attrs, in []Shape) ([]Shape, error) {
 	return []Shape{out}, in[0].spreads(out)
 }
 
-// PadOf returns the parameters of [Pad]: so many elements of a value before and
-// after those of an axis. An axis below 0 counts from the end.
+// PadOf returns the parameters of [Pad]: the numbers of fill elements before and after the elements
+// of an axis. An axis below 0 counts from the end.
 func PadOf(axis, before, after int, value float32) Attrs {
 	return Attrs{I: [8]int{axis, before, after}, F: [4]uint32{math.Float32bits(value)}}
 }
@@ -418,7 +418,7 @@ func ReshapeTo(s ...int) (Attrs, error) {
 		if d < -1 {
 			return a, mismatch("negative extent in %v", Shape(s))
 		}
-		// 0 says that there is no extent, so that the zero Attrs are a scalar.
+		// 0 means that there is no extent, so that the zero Attrs describe a scalar.
 		a.I[i] = d + 1
 		if d == -1 {
 			a.I[i] = -1

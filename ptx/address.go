@@ -190,8 +190,8 @@ func (p address) store1(v handle) {
 	k.put(p.storeCode(), memoryAux(p.how.kind(), 1), 0, p.v, val(p.off), x)
 }
 
-// beginStore begins a store of n elements, which are listed next. It returns nil
-// if there is to be none.
+// beginStore begins a store of n elements, which are appended next. It returns nil if the store is
+// invalid.
 func (p address) beginStore(n int) *Kernel {
 	k := p.live()
 	if !p.vector(k, n) {
@@ -260,8 +260,8 @@ func (p address) reduce(global, shared *[numKinds]code, v handle) {
 	}
 }
 
-// AtomicCompareExchange stores v at p if expect is there, where no other thread
-// comes between, and returns what was there before.
+// AtomicCompareExchange atomically stores v at p if the old value equals expect, and returns the
+// old value.
 func AtomicCompareExchange[T U32 | U64, P Global[T] | Shared[T]](p P, expect, v T) T {
 	return T(address(p).compareExchange(handle(expect), handle(v)))
 }

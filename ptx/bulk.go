@@ -31,20 +31,18 @@ func (t TensorMap) Prefetch() {
 	k.tensor(opPrefetchTensorMap, nil, t, nil, nil, TensorHint{})
 }
 
-// TensorHint says more about a copy. The zero value says nothing.
+// TensorHint has options of a tensor copy. The zero value is the default.
 type TensorHint struct {
-	// Blocks has a bit for each block of the cluster that is to get the tile, in
-	// the same place, and whose barrier in the same place is to count its bytes.
-	// If it is the constant 0, this block alone is.
+	// Blocks has a bit for each block of the cluster that receives the tile, at the same offset,
+	// and whose barrier at the same offset counts its bytes. The constant 0 means only this block.
 	Blocks U32
-	// Policy is what L2 does with the tile: see [Kernel.EvictFirst]. The constant
-	// 0 is none.
+	// Policy is the L2 policy of the tile: see [Kernel.EvictFirst]. The constant 0 means no policy.
 	Policy U64
 }
 
-// TensorLoad starts to copy the tile at these coordinates, the innermost first,
-// to shared memory, at a multiple of 128 bytes. What is outside the array arrives
-// as zeros. Its bytes count at bar. One thread does it. It needs sm_90.
+// TensorLoad starts to copy the tile at these coordinates, the innermost first, to shared memory,
+// at a multiple of 128 bytes. Elements outside the array are copied as zeros. bar counts the bytes.
+// One thread calls it. It needs sm_90.
 func TensorLoad[T Element](dst Shared[T], t TensorMap, bar MBarrier, at ...S32) {
 	TensorLoadHint(TensorHint{}, dst, t, bar, at...)
 }
@@ -71,16 +69,15 @@ func TensorPrefetch(t TensorMap, at ...S32) {
 	t.at.k.owner().tensor(opTensorPrefetch1, nil, t, nil, at, TensorHint{})
 }
 
-// TensorStore starts to copy a tile from shared memory to these coordinates. What
-// is outside the array is left out. What threads wrote before is copied after
-// [Kernel.FenceAsync] and a barrier; [Kernel.BulkCommit] and [Kernel.BulkWait]
-// tell when it is done. It needs sm_90.
+// TensorStore starts to copy a tile from shared memory to these coordinates. Elements outside the
+// array are not stored. For the copy to see earlier writes of threads, call [Kernel.FenceAsync] and
+// a barrier before it. Wait for it with [Kernel.BulkCommit] and [Kernel.BulkWait]. It needs sm_90.
 func TensorStore[T Element](t TensorMap, src Shared[T], at ...S32) {
 	a := address(src)
 	a.live().tensor(opTensorStore1, &a, t, nil, at, TensorHint{})
 }
 
-// TensorAdd is [TensorStore] that adds to what is there.
+// TensorAdd is [TensorStore] that adds to the old elements.
 func TensorAdd[T Element](t TensorMap, src Shared[T], at ...S32) {
 	a := address(src)
 	a.live().tensor(opTensorAdd1, &a, t, nil, at, TensorHint{})
@@ -89,8 +86,8 @@ func TensorAdd[T Element](t TensorMap, src Shared[T], at ...S32) {
 // tensorForms is how many instructions each dimension has.
 const tensorForms = opTensorLoad2 - opTensorLoad1
 
-// tensor appends an instruction on a tensor, o being that of one dimension. The
-// shared address is first in loads, and last in stores.
+// tensor appends an instruction on a tensor; o is its variant for one dimension. The shared address
+// comes first in loads, and last in stores.
 func (k *Kernel) tensor(o code, shared *address, t TensorMap, bar *address, at []S32, h TensorHint) {
 	if !k.open() {
 		return
@@ -157,8 +154,8 @@ func BulkLoad[T Element](dst Shared[T], src Global[T], bytes U32, bar MBarrier) 
 	BulkLoadHint(U64{}, dst, src, bytes, bar)
 }
 
-// BulkLoadHint is [BulkLoad] with what L2 does with the bytes: see
-// [Kernel.EvictFirst]. The constant 0 is none.
+// BulkLoadHint is [BulkLoad] with an L2 policy for the bytes: see [Kernel.EvictFirst]. The constant
+// 0 means no policy.
 func BulkLoadHint[T Element](policy U64, dst Shared[T], src Global[T], bytes U32, bar MBarrier) {
 	d, s := address(dst), address(src)
 	o := opBulkLoad
@@ -235,13 +232,13 @@ func (k *Kernel) groups(o code, n int) {
 	k.put(o, uint16(n), 0, 0, 0, 0)
 }
 
-// EvictFirst returns the policy of L2 for what is used once. It needs sm_80.
+// EvictFirst returns the L2 policy for data that are used once. It needs sm_80.
 func (k *Kernel) EvictFirst() U64 { return U64(k.owner().result(opPolicyEvictFirst, 0, 0, 0)) }
 
-// EvictLast returns the policy of L2 for what is used by many. It needs sm_80.
+// EvictLast returns the L2 policy for data that many blocks use. It needs sm_80.
 func (k *Kernel) EvictLast() U64 { return U64(k.owner().result(opPolicyEvictLast, 0, 0, 0)) }
 
-// Prefetch brings what is at p to L2.
+// Prefetch loads the data at p into L2.
 func Prefetch[T Element](p Global[T]) {
 	a := address(p)
 	k := a.live()

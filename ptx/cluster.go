@@ -17,8 +17,8 @@ func (k *Kernel) Cluster(x, y, z int) {
 	k.cluster = [3]uint32{uint32(x), uint32(y), uint32(z)}
 }
 
-// ClusterArrive counts for the barrier of the cluster, after what this thread
-// wrote; [Kernel.ClusterWait] follows. It needs sm_90.
+// ClusterArrive arrives at the barrier of the cluster and releases this thread's earlier writes;
+// [Kernel.ClusterWait] must follow. It needs sm_90.
 func (k *Kernel) ClusterArrive() { k.together(opClusterArrive) }
 
 // ClusterArriveRelaxed is [Kernel.ClusterArrive] that orders no accesses.
@@ -75,8 +75,8 @@ func (p Remote[T]) Store4(v [4]T) {
 	}
 }
 
-// WaitDependencies waits until the grids before this one, which the launch let it
-// overlap, are done and what they wrote is visible. It needs sm_90.
+// WaitDependencies waits until the earlier grids that the launch may overlap have finished and
+// their writes are visible. It needs sm_90.
 func (k *Kernel) WaitDependencies() { k.owner().put(opWaitDependencies, 0, 0, 0, 0, 0) }
 
 // LaunchDependents lets the grid after this one begin when all blocks have come

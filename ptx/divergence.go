@@ -4,9 +4,8 @@ package ptx
 // come to, and instructions of whole warps that not all lanes come to: those
 // under a condition, or after a branch, that is not the same for all of them.
 //
-// What cannot be known is believed: a number of a thread divided by 32 or shifted
-// by 5 is taken for one of its warp, and what is loaded from one address for the
-// same in all threads.
+// The analysis is optimistic where it cannot know: it takes the number of a thread divided by 32 or
+// shifted by 5 as uniform in a warp, and a load from one address as the same in all threads.
 var CheckBarriers = Pass{"barriers", checkBarriers}
 
 // variation is the largest group of threads in which a value is uniform.
@@ -18,13 +17,13 @@ const (
 	differs
 )
 
-// divergence is who differs where.
+// divergence has the set of threads between which values and control flow may differ.
 type divergence struct {
 	b      *body
 	reg    []variation // of registers
-	block  []variation // of blocks of instructions: who comes to them
+	block  []variation // of blocks of instructions: the threads that reach them
 	cause  []int32     // the branch that makes it so
-	marked []variation // what was done for the branch at the end of a block
+	marked []variation // the analysis of the branch at the end of a block is done
 }
 
 func (b *body) divergence() *divergence {
@@ -49,7 +48,7 @@ func (b *body) divergence() *divergence {
 					m := f.number(v)
 					t := s
 					if f.writes[m] > 1 || in.guard != 0 {
-						// Some threads keep what was there.
+						// Some threads keep the old value.
 						t = max(t, d.block[n], d.guard(in))
 					}
 					if t > d.reg[m] {
@@ -99,7 +98,7 @@ func (d *divergence) guard(in *instr) variation {
 	return d.reg[d.b.registerUse.number(classP.reg(uint32(in.guard&^guarded)>>1))]
 }
 
-// result returns how what the instruction computes differs.
+// result returns how the result of the instruction may differ between threads.
 func (d *divergence) result(in *instr, a *access) variation {
 	s := sameBlock
 	for _, v := range a.reads {
@@ -146,7 +145,7 @@ func checkBarriers(b *body) {
 				whom, limit = "the warp", sameWarp
 			case in.collective():
 				if m := in.members(); m != 0 && !(m.tag() == tagSigned && k.consts[m.n()] == 1<<32-1) {
-					continue // a mask that may say who comes
+					continue // a mask that may describe the participating threads
 				}
 				whom, limit = "the warp", sameWarp
 			default:

@@ -15,12 +15,11 @@
 //
 // # Values
 //
-// [U32], [S32], [B32], [F32], [F16], [F16x2], [Pred] and similar types are registers of a
-// thread. They are small handles and are passed by value. An operation that a type does
-// not have does not compile, and neither do operands of different types. The zero value
-// of each type is the number 0; [U], [S], [F] and similar functions make constants. A
-// value never changes; [Var] is a register that can change. Operations on constants and
-// operations without effect are folded.
+// [U32], [S32], [B32], [F32], [F16], [F16x2], [Pred] and similar types are registers of a thread.
+// They are small handles and are passed by value. The Go compiler rejects operations that a type
+// does not have, and operands of different types. The zero value of each type is the number 0; [U],
+// [S], [F] and similar functions make constants. A value never changes; [Var] is a register that
+// can change. Operations on constants and operations without effect are folded.
 //
 // # Control flow
 //

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// word is a text of at most 24 bytes, written by three stores, with the layout of
-// what follows it.
+// word is a text of at most 24 bytes, written by three stores, with the layout of the text after
+// it.
 type word struct {
 	w      [3]uint64
 	n      uint8
@@ -40,10 +40,9 @@ type tables struct {
 	ops [numCodes]word
 	// memory has loads and stores, with vector and type.
 	memory [opStoreCluster - opLoadParam + 1][3 * numKinds]word
-	// names has operands, by number and tag, as they are written behind others: a
-	// comma, a space and up to five bytes, and in the highest byte how many these
-	// are in all. 0 stands for no operand, other for one that has no entry. The tag
-	// is the lower part of the index: kernels have few numbers and many tags.
+	// names has the text of operands by number and tag: a comma, a space and up to five bytes, with
+	// the length in the highest byte. 0 means no operand, and other an operand without an entry.
+	// The tag is the lower part of the index, because kernels use few numbers and many tags.
 	names    [16 * maxName]uint64
 	specials [numSpecials]word
 	params   [numKinds]word   // how parameters are declared
@@ -53,7 +52,7 @@ type tables struct {
 // other is in entries that have no text.
 const other = 1 << 63
 
-// entry returns the entry of an operand whose number is below maxName.
+// entry returns the entry of an operand with a number below maxName.
 func (t *tables) entry(v val) uint64 { return t.names[place(v)] }
 
 func place(v val) uint32 { return bits.RotateLeft32(uint32(v), 32-tagShift) % (16 * maxName) }
@@ -61,7 +60,7 @@ func place(v val) uint32 { return bits.RotateLeft32(uint32(v), 32-tagShift) % (1
 // beyond has the bits that numbers have from maxName on.
 const beyond = payload &^ (maxName - 1)
 
-// name returns the entry of an operand, 0 if it has none.
+// name returns the entry of an operand, 0 if there is none.
 func (t *tables) name(v val) uint64 {
 	if v&beyond != 0 {
 		return 0
@@ -151,8 +150,8 @@ func (m *Module) PTX() (string, error) {
 	return string(b), err
 }
 
-// AppendPTX appends the text of the module to b. It allocates nothing if b has
-// room. After a mistake it returns b and the mistake.
+// AppendPTX appends the text of the module to b. It allocates nothing if b has room. After an error
+// in the module it returns b unchanged and the error.
 func (m *Module) AppendPTX(b []byte) ([]byte, error) {
 	if m.err != nil {
 		return b, m.err
@@ -285,9 +284,9 @@ func (k *Kernel) appendHead(b []byte, t *tables) []byte {
 	return b
 }
 
-// appendCode appends instructions. It writes behind the end of b, for which it
-// makes room once an instruction. What it calls for the frequent ones are
-// functions of their own, and small, so that they find room in registers.
+// appendCode appends instructions. It writes after the end of b, and makes room once for each
+// instruction. Frequent instructions have small separate functions, so that their values fit into
+// registers.
 func (k *Kernel) appendCode(b []byte, t *tables, code []instr) []byte {
 	i := len(b)
 	b = b[:cap(b)]

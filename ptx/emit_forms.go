@@ -20,7 +20,7 @@ const (
 // A name is rotated, not shifted, where its comma and space are left out: of a
 // shifted one the compiler stores the remaining bytes one by one.
 
-// bare writes an instruction that has no result, and one operand or none.
+// bare writes an instruction without a result, and with at most one operand.
 func (t *tables) bare(b []byte, w *word, in *instr) int {
 	if w.n == 0 || in.d|in.b|in.c != 0 || in.a&beyond != 0 {
 		return 0

@@ -25,8 +25,7 @@ func appendTriple(b []byte, v [3]uint32) []byte {
 	return append(b, '\n')
 }
 
-// guardText writes what comes before a conditional instruction to b[i:] and
-// returns where it ends.
+// guardText writes the guard of a conditional instruction to b[i:] and returns the index after it.
 func (k *Kernel) guardText(b []byte, i int, t *tables, g guard) int {
 	le.PutUint32(b[i:], '\t'|'@'<<8|'!'<<16)
 	i += 2 + int(g&1)
@@ -157,7 +156,7 @@ func (k *Kernel) appendOne(b []byte, t *tables, in *instr) []byte {
 	return append(b, ";\n"...)
 }
 
-// vectors holds what a load or store adds to its text for so many elements.
+// vectors has the text that a load or store of so many elements adds.
 var vectors = [5]string{1: "", 2: ".v2", 4: ".v4"}
 
 // appendOperands appends the operands of the layouts that appendCode leaves to it.

@@ -11,10 +11,10 @@ import (
 
 // Error is a mistake in a module.
 type Error struct {
-	Kernel string   // its name, "" if the mistake is in none
+	Kernel string   // its name, "" for an error outside of kernels
 	Pos    Position // of the author's code, zero if unknown
 	Msg    string
-	Err    error // a sentinel, or what the build function panicked with, or nil
+	Err    error // a sentinel, the value with which the build function panicked, or nil
 }
 
 // Position is a place in Go source.
@@ -93,8 +93,8 @@ func position(pc uintptr) Position {
 	}
 	frames := runtime.CallersFrames([]uintptr{pc})
 	for {
-		// Methods of the builder may be inlined into the author's function: then
-		// one counter stands for frames of both.
+		// Methods of the builder may be inlined into the author's function: then one program
+		// counter represents frames of both.
 		f, more := frames.Next()
 		if authorFrame(f) {
 			return Position{f.File, f.Line}

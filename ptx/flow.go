@@ -2,9 +2,9 @@ package ptx
 
 import "math"
 
-// loop is a loop whose body is being built.
+// loop is a loop while its body is built.
 type loop struct {
-	next, end   val  // labels; next is 0 if there is no place for it
+	next, end   val  // labels; next is 0 without a label
 	again, left bool // by branches to next and to end
 }
 

@@ -79,7 +79,7 @@ func fold1(o code, x handle) (handle, bool) {
 	return handle{}, false
 }
 
-// fold2 folds an instruction of which at least one operand is a constant.
+// fold2 folds an instruction with at least one constant operand.
 func fold2(o code, x, y handle) (handle, bool) {
 	d := &descs[o]
 	if d.fold == foldNone {
@@ -98,8 +98,8 @@ func fold2(o code, x, y handle) (handle, bool) {
 	}
 }
 
-// foldFloat folds what has one right answer, whatever the rounding mode of the
-// machine that builds: Go rounds to nearest even, as the instructions do.
+// foldFloat folds operations with a single correct result: Go rounds to nearest even, as the
+// instructions do.
 func foldFloat(f fold, kd kind, x, y handle) (handle, bool) {
 	if x.k != nil || y.k != nil {
 		// x*1 is x. x+0 is not, for x = -0.
@@ -223,8 +223,8 @@ func foldInts(f fold, kd kind, x, y handle) (handle, bool) {
 	return kd.trim(r), true
 }
 
-// simplify folds what does not depend on the operand that is not a constant, or
-// is that operand.
+// simplify folds instructions whose result does not depend on the variable operand, or is that
+// operand.
 func simplify(f fold, kd kind, x, y handle) (handle, bool) {
 	if x.k == nil {
 		switch f {

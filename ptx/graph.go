@@ -6,7 +6,7 @@ type graph struct {
 	k       *Kernel
 	blocks  []block
 	of      []int32 // the block of each instruction
-	order   []int32 // blocks that can be reached, each before those it leads to, loops apart
+	order   []int32 // reachable blocks in reverse postorder: each before its successors, except for loops
 	rank    []int32 // the place of each block in order, -1 if it cannot be reached
 	idom    []int32 // the last block that all paths to a block go through, -1 for the first
 	ipdom   []int32 // the first block that all paths from a block go through, -1 if that is the end
@@ -17,7 +17,7 @@ type graph struct {
 // thread or go elsewhere is the last of its block.
 type block struct {
 	begin, end int
-	next       [2]int32 // -1 for none
+	next       [2]int32 // -1 if absent
 	ends       bool     // the thread may end here
 	before     []int32
 }
@@ -106,8 +106,8 @@ func (g *graph) number() {
 	}
 }
 
-// postorder returns what can be reached from the roots in the order in which a
-// search leaves it. next returns the i-th neighbour, negative for none.
+// postorder returns the blocks reachable from the roots in postorder. next returns the i-th
+// neighbour, negative after the last.
 func postorder(n int, roots []int32, next func(b int32, i int) (int32, bool)) []int32 {
 	type visit struct {
 		b int32
@@ -140,9 +140,8 @@ func postorder(n int, roots []int32, next func(b int32, i int) (int32, bool)) []
 	return order
 }
 
-// dominators returns the immediate dominator of each block in order, the first of
-// which has none. (Cooper, Harvey and Kennedy: A Simple, Fast Dominance
-// Algorithm.)
+// dominators returns the immediate dominator of each block in order. The first block has none.
+// (Cooper, Harvey and Kennedy: A Simple, Fast Dominance Algorithm.)
 func dominators(order, rank []int32, before func(b int32) []int32) []int32 {
 	idom := make([]int32, len(rank))
 	for i := range idom {

@@ -10,7 +10,7 @@ type code uint16
 
 // desc is what an instruction is.
 type desc struct {
-	kinds   [4]kind // of the result and of the operands, 0 for none
+	kinds   [4]kind // of the result and of the operands, 0 if absent
 	layout  layout
 	fold    fold
 	version uint8 // of PTX that first has it, ten times
@@ -22,7 +22,7 @@ type desc struct {
 type layout uint8
 
 const (
-	layoutPlain     layout = iota // d, a, b, c as far as they are there
+	layoutPlain     layout = iota // d, a, b, c, if present
 	layoutName                    // d, a where a is a special register or a symbol
 	layoutAux                     // d, a, b, c, aux
 	layoutShuffle                 // d, a, b, aux, c
@@ -46,8 +46,8 @@ const (
 	layoutNone                    // does not exist
 )
 
-// instr is an instruction: 24 bytes without a pointer, so that the garbage
-// collector has nothing to look at.
+// instr is an instruction: 24 bytes without a pointer, so that the garbage collector does not scan
+// it.
 type instr struct {
 	op    code
 	aux   uint16
@@ -58,8 +58,8 @@ type instr struct {
 	c     val
 }
 
-// guard is the condition of an instruction: 0 for none, or guarded, the number
-// of a predicate, and in the lowest bit whether it must not hold.
+// guard is the condition of an instruction: 0 for no condition, or guarded, the number of a
+// predicate, and in the lowest bit whether the predicate is negated.
 type guard uint32
 
 const guarded guard = 1 << 31
@@ -148,8 +148,8 @@ type brief struct {
 	first val    // register 0 of the class
 }
 
-// The levels of instructions. The level of a kernel is levelPlain, and 0 if it
-// accepts none or notes where each comes from.
+// The levels of instructions. The level of a kernel is levelPlain, and 0 if it accepts no
+// instructions or records positions.
 const (
 	levelPlain  = 1 + iota // every target has it
 	levelTarget            // take a closer look
@@ -175,7 +175,7 @@ var briefs = func() (t [numCodes]brief) {
 // before excepted.
 const shuffleAll = 31
 
-// result appends an instruction and returns what it computes.
+// result appends an instruction and returns its result.
 func (k *Kernel) result(o code, a, b, c val) handle {
 	s := &briefs[o]
 	n := len(k.code)
@@ -192,7 +192,7 @@ func (k *Kernel) result(o code, a, b, c val) handle {
 	return handle{k, d, k.age}
 }
 
-// resultSlow is result for what is not plain.
+// resultSlow is result for instructions that are not plain.
 func (k *Kernel) resultSlow(o code, a, b, c val) handle {
 	if descs[o].target > k.target && !k.admit(o) {
 		return handle{k: k, c: k.age}
@@ -234,8 +234,8 @@ func op2(o code, x, y handle) handle {
 // How instructions take constants that do not make them fold.
 const (
 	takesNone     = iota
-	takesInteger  // from 2 on: none but products and quotients are simpler with them
-	takesMultiple // likewise, with powers of two apart
+	takesInteger  // from 2 on: only products and quotients simplify with these constants
+	takesMultiple // likewise, except powers of two
 	takesFloat    // but 1
 )
 
@@ -436,7 +436,7 @@ func (k *Kernel) misuse(x handle) val {
 	return 0
 }
 
-// name returns the instruction as it is written, without its operands.
+// name returns the name of the instruction as it is printed.
 func (d *desc) name() string {
 	name, _, _ := strings.Cut(strings.TrimSpace(d.text), " ")
 	return name

@@ -22,7 +22,7 @@ type Module struct {
 	least     uint8 // version of PTX that has the target
 	err       *Error
 
-	head        []byte // what a text in that version begins with
+	head        []byte // the beginning of a text in that version
 	headVersion uint8
 }
 
@@ -33,8 +33,8 @@ func NewModule(t Target) *Module {
 	return m
 }
 
-// Reset empties the module, which keeps its memory and its target: a module that
-// is used again allocates nothing.
+// Reset empties the module, which keeps its memory and its target: building into it again allocates
+// nothing.
 func (m *Module) Reset() {
 	m.n, m.err = 0, nil
 	if m.least == 0 {
@@ -50,9 +50,9 @@ func (m *Module) RecordPositions() { m.positions = true }
 // Target returns the target of the module.
 func (m *Module) Target() Target { return m.target }
 
-// Kernel adds a kernel: build is called once, and what it asks of the Kernel is
-// the code. The name begins with a letter or _ and has letters, digits and _. It
-// returns the kernel, which tells its parameters and its shared memory.
+// Kernel adds a kernel. It calls build once, and build calls methods of the Kernel to add
+// instructions. The name must begin with a letter or _ and may contain letters, digits and _. The
+// returned kernel describes its parameters and its shared memory.
 func (m *Module) Kernel(name string, build func(k *Kernel)) *Kernel {
 	var k *Kernel
 	if m.n < len(m.kernels) {
@@ -78,8 +78,8 @@ func (m *Module) Err() error {
 	return m.err
 }
 
-// Kernel is the code of one kernel. It is valid while its build function runs;
-// afterwards it only tells what it is.
+// Kernel is the code of one kernel. Instructions can be added only while its build function runs;
+// afterwards only its properties can be read.
 type Kernel struct {
 	m        *Module
 	name     string
@@ -97,16 +97,16 @@ type Kernel struct {
 	err      *Error
 
 	written uint32 // the age that text was written of
-	head    []byte // what comes before code,
+	head    []byte // the text before code,
 	headAge uint32 // at this age
 
 	state
 }
 
-// state is what a kernel begins with zeros of.
+// state is the part of a kernel that begins as zeros.
 type state struct {
 	regs    [numClasses]uint32
-	target  Target // 0 if nothing is accepted: see ready
+	target  Target // 0 if no instructions are accepted: see ready
 	version uint8
 	level   uint8 // what brief.level is compared with
 	guard   guard
@@ -122,7 +122,7 @@ type state struct {
 	extern   uint32 // alignment of the dynamic memory
 	truths   [2]val // predicates that never and always hold
 
-	changed  bool // the parameters are not those of the kernel before
+	changed  bool // the parameters differ from those of the previous kernel
 	depth    int
 	threads  [3]uint32 // see Block
 	cluster  [3]uint32
@@ -140,8 +140,7 @@ type param struct {
 	tail word   // ", [p_name];" and the end of the line
 }
 
-// layout returns the bytes of a parameter and those that its address is a
-// multiple of.
+// layout returns the size of a parameter and its alignment.
 func (p *param) layout() (size, align uint32) {
 	if p.kind == kNone {
 		return tensorMapBytes, tensorMapAlign
@@ -157,8 +156,8 @@ type sharedArray struct {
 	tail         word // ", s_name;" and the end of the line
 }
 
-// nowhere, unfolded and tooBig stand for kernels of values that have none. Nothing
-// is accepted by them, so that they are never written.
+// nowhere, unfolded and tooBig are placeholder kernels for values without a kernel. They accept no
+// instructions, so they are never written.
 var (
 	nowhere  = notMade("something that no kernel made")
 	unfolded = notMade("an operation on constants that is not computed while building: put one into a register with Reg")
@@ -227,7 +226,7 @@ func (k *Kernel) finish() {
 	k.building, k.target, k.level = false, 0, 0
 }
 
-// fail records the first mistake. What follows is ignored.
+// fail records the first error; later ones are ignored.
 func (k *Kernel) fail(format string, args ...any) { k.failure(nil, format, args...) }
 
 func (k *Kernel) failure(err error, format string, args ...any) {
@@ -264,7 +263,7 @@ func (k *Kernel) ready() bool {
 	return true
 }
 
-// Target returns the target of the kernel's module, 0 for a kernel of none.
+// Target returns the target of the kernel's module, 0 for a kernel without a module.
 func (k *Kernel) Target() Target {
 	if k = k.owner(); k.m == nil {
 		return 0
@@ -297,8 +296,8 @@ func (k *Kernel) Args() []Arg {
 	return args
 }
 
-// SharedBytes returns the bytes of shared memory that a block has without the
-// launch asking for them, and those that the launch has to ask for.
+// SharedBytes returns the bytes of static shared memory of a block, and the bytes of dynamic shared
+// memory that the launch must provide.
 func (k *Kernel) SharedBytes() (static, dynamic int) { return int(k.static), int(k.dynamic) }
 
 // MaxBlock promises that no block has more threads than x*y*z, which the

@@ -5,8 +5,8 @@ type Word interface {
 	U32 | S32 | B32 | F16x2 | BF16x2 | F32
 }
 
-// ShuffleXor returns x of the lane whose number differs by the bits of n. All
-// lanes of the warp come here.
+// ShuffleXor returns x of the lane whose number is this lane's number XOR n. All lanes of the warp
+// must execute it.
 func ShuffleXor[T Word](x T, n U32) T {
 	return T(shuffle(opShuffleXorU32, opShuffleXorF32, handle(x), handle(n), kindFor[T]()))
 }

@@ -1,9 +1,8 @@
 package ptx
 
-// LoadMatrix loads an 8 by 8 matrix of elements of 16 bits for a warp. Lane i of
-// the first 8 gives the address of row i, a multiple of 16 bytes; lane i gets two
-// elements of row i/4. With transpose it gets those of column i/4. It needs sm_75
-// and PTX 6.5.
+// LoadMatrix loads an 8 by 8 matrix of elements of 16 bits for a warp. Lane i of the first 8 gives
+// the address of row i, a multiple of 16 bytes; lane i gets two elements of row i/4. With transpose
+// it gets two elements of column i/4. It needs sm_75 and PTX 6.5.
 func LoadMatrix[T F16x2 | BF16x2 | B32](row Shared[T], transpose bool) T {
 	return T(address(row).matrix(opLoadMatrix1, opLoadMatrixTrans1, transpose, 1))
 }
@@ -78,7 +77,7 @@ func (p address) storeMatrix(plain, trans code, transpose bool, v ...handle) {
 	k.put(o, uint16(2+len(v)), 0, k.endList(), 0, 0)
 }
 
-// mma appends a product whose operands are listed.
+// mma appends a product with the given operands.
 func (k *Kernel) mma(o code, nd, na, nb int) {
 	k.put(o, uint16(nd|na<<4|nb<<8), 0, k.endList(), 0, 0)
 }
@@ -91,10 +90,9 @@ func (k *Kernel) listVar(x handle, kd kind) {
 	k.list(x, kd)
 }
 
-// CopyAsync starts to copy bytes, 4, 8 or 16 and at most those of 16 bytes, from
-// global to shared memory; both addresses are multiples of it. [Kernel.CopyWait]
-// tells when they are there. Copies of 16 bytes pass L1 by. It needs sm_80 and PTX
-// 7.0.
+// CopyAsync starts to copy 4, 8 or 16 bytes from global to shared memory; both addresses must be
+// multiples of this number. [Kernel.CopyWait] waits for the copies. Copies of 16 bytes bypass L1.
+// It needs sm_80 and PTX 7.0.
 func CopyAsync[T Element](dst Shared[T], src Global[T], bytes int) {
 	copyAsync(address(dst), address(src), bytes, handle{}, false)
 }

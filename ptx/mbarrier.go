@@ -1,9 +1,9 @@
 package ptx
 
-// MBarrier is a barrier in shared memory: 8 bytes that count the arrivals of
-// threads and the bytes that copies bring. Its phase is over when the arrivals it
-// was made for have come and all announced bytes too. The parity of a phase, 0 for
-// the first and then in turn, is what a wait names. It needs sm_80.
+// MBarrier is a barrier in shared memory: 8 bytes that count the arrivals of threads and the bytes
+// that copies bring. A phase is complete after the initial number of arrivals and all announced
+// bytes. A wait names the parity of the phase, which is 0 for the first phase and then alternates.
+// It needs sm_80.
 type MBarrier struct{ at address }
 
 // MBarrierAt returns the barrier at p.
@@ -12,7 +12,7 @@ func MBarrierAt(p Shared[U64]) MBarrier { return MBarrier{address(p)} }
 // At returns barrier i of an array.
 func (m MBarrier) At(i U32) MBarrier { return MBarrier{m.at.at(handle(i))} }
 
-// form appends an instruction whose text says where address and operands go.
+// form appends an instruction whose text has placeholders for the address and the operands.
 func (p *address) form(o code, operands ...handle) {
 	k := p.live()
 	if descs[o].target > k.target && !k.admit(o) {
@@ -49,11 +49,11 @@ func (m MBarrier) Init(count U32) { m.at.form(opMBarrierInit, handle(count)) }
 // Invalidate ends the barrier: its memory may be used for something else.
 func (m MBarrier) Invalidate() { m.at.form(opMBarrierInvalidate) }
 
-// Arrive counts an arrival, after what this thread wrote.
+// Arrive arrives at the barrier and releases this thread's earlier writes.
 func (m MBarrier) Arrive() { m.at.form(opMBarrierArrive) }
 
-// ArriveCopies counts an arrival when all copies that this thread started by
-// [CopyAsync] are there. The arrival is one of those of Init.
+// ArriveCopies arrives at the barrier when all copies that this thread started by [CopyAsync] are
+// complete. Init must count this arrival.
 func (m MBarrier) ArriveCopies() { m.at.form(opMBarrierArriveCopy) }
 
 // Expect announces bytes that copies bring in this phase. It needs sm_90.
@@ -62,9 +62,8 @@ func (m MBarrier) Expect(bytes U32) { m.at.form(opMBarrierExpect, handle(bytes))
 // ArriveExpect counts an arrival and announces bytes. It needs sm_90.
 func (m MBarrier) ArriveExpect(bytes U32) { m.at.form(opMBarrierArriveExpect, handle(bytes)) }
 
-// ArriveAt counts an arrival at the barrier in the same place of block rank of the
-// cluster, after what this thread wrote, which costs a fence for the whole device.
-// It needs sm_90.
+// ArriveAt arrives at the barrier at the same offset in block rank of the cluster and releases this
+// thread's earlier writes, which costs a device-wide fence. It needs sm_90.
 func (m MBarrier) ArriveAt(rank U32) { m.arriveAt(opMBarrierArriveRemote, rank) }
 
 // ArriveNear is [MBarrier.ArriveAt] that the other block does not see this thread's
@@ -108,8 +107,8 @@ func (m MBarrier) wait(o code, parity U32) Pred {
 	return Pred{k, d, k.age}
 }
 
-// Wait waits until the phase of this parity is over. What the arrivals came
-// after, and the bytes that were announced, are then visible.
+// Wait waits until the phase of this parity is complete. Writes before the arrivals, and the
+// announced bytes, are then visible.
 func (m MBarrier) Wait(parity U32) {
 	k := m.at.live()
 	if !k.open() {
@@ -131,8 +130,8 @@ func (m MBarrier) Wait(parity U32) {
 // copies and to the cluster. It needs sm_90.
 func (k *Kernel) FenceMBarrierInit() { k.owner().put(opFenceMBarrierInit, 0, 0, 0, 0, 0) }
 
-// FenceAsync orders the accesses of this thread before it and those of copies in
-// bulk and products of warpgroups after it. It needs sm_90.
+// FenceAsync orders this thread's earlier accesses before later bulk copies and products of
+// warpgroups. It needs sm_90.
 func (k *Kernel) FenceAsync() { k.owner().put(opFenceAsync, 0, 0, 0, 0, 0) }
 
 // FenceAsyncShared is [Kernel.FenceAsync] for shared memory alone.

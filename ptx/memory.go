@@ -45,17 +45,17 @@ type Hint uint8
 // The hints, in the order of the instructions that they choose.
 const (
 	Cached   Hint = iota // like any other
-	ReadOnly             // loads of what nothing writes while the kernel runs
+	ReadOnly             // loads of memory that does not change while the kernel runs
 	Stream               // used once: the first to leave the caches
 	L2Only               // not in L1, so that what other blocks write is seen
-	Once                 // loads as ReadOnly; neither loads nor stores take room in L1
+	Once                 // loads as ReadOnly; loads and stores do not allocate lines in L1
 	Volatile             // never kept, never merged
 	Ahead                // loads that bring 128 bytes to L2; needs sm_75
 	Ordered              // loads that acquire and stores that release, for the device
 	numHints
 )
 
-// Scalar holds what a parameter may be.
+// Scalar lists the types of parameters.
 type Scalar interface {
 	U32 | S32 | B32 | F16x2 | BF16x2 | U64 | S64 | F32 | F64
 }
@@ -65,10 +65,9 @@ func Param[T Scalar](k *Kernel, name string) T {
 	return T(k.owner().param(name, kindFor[T]()))
 }
 
-// GlobalParam declares the next parameter of the kernel: the address of
-// elements in the memory of the device. Launches pass generic addresses, which
-// are those of global memory wherever they point to it, so that nothing converts
-// them.
+// GlobalParam declares the next parameter of the kernel: the address of elements in the memory of
+// the device. Launches pass generic addresses. Generic addresses of global memory equal the global
+// addresses, so no conversion is needed.
 func GlobalParam[T Element](k *Kernel, name string) Global[T] {
 	k = k.owner()
 	g := newAddress(k, kindFor[T](), inGlobal)
@@ -85,7 +84,7 @@ func (k *Kernel) param(name string, kd kind) handle {
 	if n == cap(k.params) {
 		k.params = append(make([]param, 0, 2*n+8), k.params...)
 	}
-	// What was in the memory before is nearly always the same name.
+	// The reused memory nearly always has the same name.
 	next := &k.params[:n+1][n]
 	if next.hash == 0 || next.name != name {
 		hash := nameHash(name)
@@ -93,7 +92,7 @@ func (k *Kernel) param(name string, kd kind) handle {
 			k.fail("a parameter cannot be called %q", name)
 			return r
 		}
-		// What is behind was not compared with this name: it is none to rely on.
+		// The bytes after it were not compared, so they must not be used.
 		if k.changed = true; n+1 < cap(k.params) {
 			k.params[:n+2][n+1].hash = 0
 		}
@@ -122,9 +121,9 @@ func (k *Kernel) param(name string, kd kind) handle {
 	return r
 }
 
-// Align makes the arrays of shared memory that are declared from now on begin at
-// multiples of n bytes, a power of two up to 1024. At first that is 16; copies of
-// tensors want 128, and those that swizzle 1024.
+// Align makes the arrays of shared memory that are declared from now on begin at multiples of n
+// bytes, a power of two up to 1024. The default is 16; copies of tensors need 128, and swizzled
+// ones 1024.
 func (k *Kernel) Align(n int) {
 	k = k.owner()
 	if !k.ready() {
@@ -156,7 +155,7 @@ func (k *Kernel) sharedArray(name string, kd kind, n int) address {
 	if at == cap(k.shared) {
 		k.shared = append(make([]sharedArray, 0, 2*at+4), k.shared...)
 	}
-	// What was in the memory before is nearly always the same array.
+	// The reused memory nearly always has the same array.
 	next := &k.shared[:at+1][at]
 	if next.tail.n == 0 || next.name != name {
 		if nameHash(name) == 0 {
@@ -253,7 +252,7 @@ func (p Global[T]) Offset(n int) Global[T] {
 	return p
 }
 
-// Hint returns the same address, whose accesses use the caches as h says.
+// Hint returns the same address with the cache hint h.
 func (p Global[T]) Hint(h Hint) Global[T] { return Global[T](address(p).hinted(h)) }
 
 // Load returns the element.
@@ -313,8 +312,7 @@ func (p Shared[T]) Offset(n int) Shared[T] {
 	return p
 }
 
-// Hint returns the same address, whose accesses are as h says: Cached or
-// Volatile.
+// Hint returns the same address with accesses of kind h: Cached or Volatile.
 func (p Shared[T]) Hint(h Hint) Shared[T] { return Shared[T](address(p).hinted(h)) }
 
 // Load returns the element.

@@ -11,7 +11,7 @@ func appendReg(list []val, v val) []val {
 	return list
 }
 
-// of sets a to what the instruction reads, its condition included, and writes.
+// of sets a to the registers that the instruction reads, including its condition, and writes.
 func (a *access) of(k *Kernel, in *instr) {
 	r, w := a.reads[:0], a.writes[:0]
 	if in.guard != 0 {
@@ -80,8 +80,8 @@ func wgmmaInputs(in *instr) int {
 	return 2
 }
 
-// replaceReads puts by(v) for each register v that the instruction reads,
-// conditions and what is written too excepted.
+// replaceReads replaces each register v that the instruction reads by by(v), except conditions and
+// registers that are also written.
 func (k *Kernel) replaceReads(in *instr, by func(v val) val) {
 	change := func(v *val) {
 		if _, ok := v.class(); ok {
@@ -130,8 +130,8 @@ func (k *Kernel) replaceReads(in *instr, by func(v val) val) {
 	}
 }
 
-// pure reports whether the instruction does nothing but compute its result, the
-// same whenever it is run with the same operands.
+// pure reports whether the instruction has no side effects and always computes the same result from
+// the same operands.
 func (in *instr) pure() bool {
 	d := &descs[in.op]
 	switch d.layout {
@@ -145,7 +145,7 @@ func (in *instr) pure() bool {
 	return false
 }
 
-// droppable reports whether the instruction may go if nothing reads its result.
+// droppable reports whether the instruction may be removed if its result is unused.
 func (in *instr) droppable() bool {
 	if in.pure() {
 		return true

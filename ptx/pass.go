@@ -76,12 +76,12 @@ func (m *Module) Apply(passes ...Pass) error {
 // Verify applies all passes that find mistakes: see [Checks].
 func (m *Module) Verify() error { return m.Apply(Checks()...) }
 
-// Checks returns the passes that find mistakes and change nothing.
+// Checks returns the passes that find mistakes and do not change the code.
 func Checks() []Pass {
 	return []Pass{CheckFlow, CheckDefinitions, CheckBarriers, CheckWarpgroups, CheckTiles, CheckShared}
 }
 
-// body is a kernel that passes look at, with what they know of it.
+// body is a kernel with the analyses of the passes.
 type body struct {
 	k           *Kernel
 	g           *graph       // nil if it has to be found again
@@ -107,7 +107,7 @@ func (b *body) report(i int, format string, args ...any) {
 	b.found = append(b.found, finding{i, e})
 }
 
-// text returns instruction i as it is written.
+// text returns instruction i as it is printed.
 func (b *body) text(i int) string {
 	s := string(b.k.appendCode(make([]byte, 0, spare), names(), b.k.code[i:i+1]))
 	s = strings.TrimSpace(strings.ReplaceAll(s, "\t", " "))
@@ -177,7 +177,7 @@ func (f *registerUse) count(a *access, i int32) {
 	}
 }
 
-// changed forgets what was known before instructions changed.
+// changed discards the analyses after instructions changed.
 func (b *body) changed() { b.g, b.registerUse = nil, nil }
 
 // remove takes the instructions away for which gone holds.

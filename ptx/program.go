@@ -55,15 +55,14 @@ func (m *Module) Listing() (*Listing, error) {
 	return l, nil
 }
 
-// Instruction is what the builder knows of one instruction of PTX.
+// Instruction describes one instruction of PTX.
 type Instruction struct {
-	// Text is the name: "add.u32". Those of loads and stores end before the
-	// vector and the type.
+	// Text is the name: "add.u32". For loads and stores it excludes the vector and the type.
 	Text string
 	// Memory says that vector and type follow the name.
 	Memory bool
-	// Types names the types of the result and of the operands as they stand in
-	// the text, "" where there is none or where the text has a form of its own.
+	// Types has the printed type names of the result and of the operands, "" for an absent operand
+	// or one with its own form.
 	Types   [4]string
 	Version int // the first of PTX that has it, ten times
 	Target  Target

@@ -7,19 +7,19 @@ type Operand interface {
 	operand() (handle, kind)
 }
 
-// Raw appends an instruction that this package has no name for, without its
-// semicolon. Each $$ in the text stands for the next of the operands:
+// Raw appends an instruction that this package has no name for, without its semicolon. Each $$ in
+// the text is replaced by the next operand:
 //
 //	k.Raw("st.global.wt.u32 [$$], $$", address, x)
 //
-// Nothing is known of it: [Module.Verify] believes that it reads its operands.
-// What it needs is for [Kernel.Require] to say.
+// Its effects are unknown: [Module.Verify] assumes that it reads its operands. Declare its
+// requirements by [Kernel.Require].
 func (k *Kernel) Raw(text string, operands ...Operand) {
 	k.owner().raw(text, 0, operands)
 }
 
-// RawResult is [Kernel.Raw] for an instruction with a result, for which $= stands
-// in the text.
+// RawResult is [Kernel.Raw] for an instruction with a result; $= in the text is replaced by the
+// result.
 func RawResult[T Value](k *Kernel, text string, operands ...Operand) T {
 	k = k.owner()
 	if !k.ready() {

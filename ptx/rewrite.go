@@ -1,22 +1,21 @@
 package ptx
 
-// FuseMultiplyAdd makes one instruction of a product and the sum that alone uses
-// it. For floats the result is rounded once instead of twice, and so is not the
-// same: authors who want that write Fma where they can.
+// FuseMultiplyAdd fuses a product and a sum, if the sum is the product's only use. For floats the
+// result differs, because it is rounded once instead of twice: call Fma to fuse single operations.
 var FuseMultiplyAdd = Pass{"fuse multiply-add", fuseMultiplyAdd}
 
-// RemoveDead removes instructions whose results nothing reads.
+// RemoveDead removes instructions with unused results.
 var RemoveDead = Pass{"remove dead", removeDead}
 
-// ForwardMoves lets instructions read what a move copies instead of the copy.
+// ForwardMoves replaces copies by their sources (copy propagation).
 var ForwardMoves = Pass{"forward moves", forwardMoves}
 
-// ShareAddresses computes once what is computed again from the same registers,
-// such as the addresses of elements.
+// ShareAddresses removes repeated computations from the same registers, such as addresses (common
+// subexpression elimination).
 var ShareAddresses = Pass{"share addresses", shareAddresses}
 
-// Rewrites returns the passes that change instructions. None of them is applied
-// unless asked for: ptxas does the same, and better, as docs/measurements/experiments.md shows.
+// Rewrites returns the passes that change instructions. None runs by default: ptxas does the same
+// optimisations better, as docs/measurements/experiments.md shows.
 func Rewrites() []Pass { return []Pass{FuseMultiplyAdd, ForwardMoves, ShareAddresses, RemoveDead} }
 
 // once reports whether a register is written once, under no condition.
@@ -47,7 +46,7 @@ func (b *body) stays(v val, i, j int) bool {
 	return true
 }
 
-// fused holds what a product and a sum become.
+// fused has the fused instruction of a product and a sum.
 var fused = map[[2]code]code{
 	{opMulF32, opAddF32}: opFmaF32, {opMulF64, opAddF64}: opFmaF64,
 	{opMulF16, opAddF16}: opFmaF16, {opMulF16x2, opAddF16x2}: opFmaF16x2,
@@ -99,8 +98,8 @@ func removeDead(b *body) {
 	f := b.registers()
 	gone := make([]bool, len(k.code))
 	var a access
-	// Reads are counted, and those of what goes are taken back: an instruction
-	// whose results have no readers left goes too.
+	// Uses are counted, and removing an instruction decrements the counts of its operands, so that
+	// an instruction whose results become unused is removed too.
 	byWrite := map[int][]int{}
 	var list []int
 	for i := range k.code {
@@ -218,7 +217,7 @@ func shareAddresses(b *body) {
 	removeDead(b)
 }
 
-// computed returns what the instruction computes, if its operands do not change.
+// computed returns a key of the instruction's computation, if its operands do not change.
 func (b *body) computed(in *instr) (computed, bool) {
 	c := computed{op: in.op, aux: in.aux, a: in.a, b: in.b, c: in.c}
 	for i, v := range []*val{&c.a, &c.b, &c.c} {
@@ -226,7 +225,7 @@ func (b *body) computed(in *instr) (computed, bool) {
 			return c, false
 		}
 		switch v.tag() {
-		case tagSigned, tagBig, tagF32, tagF64: // numbers of a pool: by what they are
+		case tagSigned, tagBig, tagF32, tagF64: // numbers of a pool, by value
 			bits := b.k.consts[v.n()]
 			*v = tagged(v.tag(), 0)
 			switch i {

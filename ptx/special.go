@@ -3,9 +3,9 @@ package ptx
 // Special is a number that the device gives to each thread.
 type Special uint8
 
-// The special numbers: the place of the thread in its block, the size of the
-// block, the place of the block in the grid, the size of the grid, what concerns
-// the warp, and the cluster. Those of clusters need sm_90.
+// The special registers: the index of the thread in its block, the size of the block, the index of
+// the block in the grid, the size of the grid, and the registers of the warp and of the cluster.
+// Cluster registers need sm_90.
 const (
 	TidX Special = iota
 	TidY

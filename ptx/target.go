@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Target is the least compute capability that a module is made for: ten times
-// it, and 1 more for the variant a, whose code runs on that generation only.
+// Target is the minimum compute capability of a module: ten times the capability, plus 1 for the
+// variant a, whose code runs only on that generation.
 type Target uint16
 
 // The targets.
@@ -18,7 +18,7 @@ const (
 	SM87  Target = 870
 	SM89  Target = 890  // L4
 	SM90  Target = 900  // H100, H200
-	SM90a Target = 901  // likewise, with what no other generation has
+	SM90a Target = 901  // likewise, with features of this generation only
 	SM100 Target = 1000 // B200: the instructions of SM90, as in those below
 	SM103 Target = 1030 // B300
 	SM120 Target = 1200 // GeForce RTX 50
@@ -74,7 +74,7 @@ func (t Target) features() Target {
 	return t
 }
 
-// version returns the version that first has the target, 0 if it is none.
+// version returns the first PTX version with the target, 0 for an unknown target.
 func (t Target) version() uint8 {
 	for i := range targets {
 		if targets[i].target == t {

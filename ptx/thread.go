@@ -1,7 +1,7 @@
 package ptx
 
-// Elect returns whether this thread is the one that was chosen of its warp, all
-// of which comes here. It needs sm_90.
+// Elect returns whether this thread is the elected thread of its warp. All threads of the warp must
+// execute it. It needs sm_90.
 func (k *Kernel) Elect() Pred {
 	k = k.owner()
 	if descs[opElect].target > k.target && !k.admit(opElect) {

@@ -6,15 +6,15 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// handle is what every value is: a register of a kernel, or a constant, which
-// belongs to none. All types of value have it as their underlying type.
+// handle is what every value is: a register of a kernel, or a constant, which belongs to no kernel.
+// All value types have it as their underlying type.
 type handle struct {
 	k *Kernel // nil for a constant
 	v val     // the upper half of a constant of 64 bits
 	c uint32  // the age of the kernel; the (lower half of a) constant
 }
 
-// val is an operand: what it is in the upper 4 bits, and which in the others.
+// val is an operand: its tag in the upper 4 bits, and its number in the others.
 type val uint32
 
 const (
@@ -22,7 +22,7 @@ const (
 	payload  = 1<<tagShift - 1
 )
 
-// The tags of operands. Those of registers are their class plus 1.
+// The tags of operands. The tag of a register is its class plus 1.
 const (
 	tagSmall   val = 7 + iota // the number itself
 	tagSigned                 // consts, printed as a signed number
@@ -69,7 +69,7 @@ func (v val) class() (c class, ok bool) {
 // kind is a type of value.
 type kind uint8
 
-// kindInfo is what a kind is.
+// kindInfo describes a kind.
 type kindInfo struct {
 	name   string
 	suffix string // of loads and stores

@@ -7,7 +7,7 @@ type Var[T Value] struct {
 	kind kind
 }
 
-// NewVar returns a variable whose value is x.
+// NewVar returns a variable with the initial value x.
 func NewVar[T Value](k *Kernel, x T) Var[T] {
 	k = k.owner()
 	kd := kindFor[T]()
@@ -21,8 +21,7 @@ func (k *Kernel) variable(x handle, kd kind) handle {
 	return k.result(kinds[kd].mov, k.use(x, kd), 0, 0)
 }
 
-// Get returns the value that the variable has now, which stays what it is when
-// the variable changes.
+// Get returns the current value of the variable; the value does not change when the variable does.
 func (v Var[T]) Get() T {
 	k := v.h.k.owner()
 	return T(k.result(kinds[v.kind].mov, k.use(v.h, v.kind), 0, 0))

@@ -4,9 +4,8 @@ package ptx
 // leaves: a thread there never ends.
 var CheckFlow = Pass{"flow", checkFlow}
 
-// CheckDefinitions finds registers that are read before anything is written to
-// them, on some path. What is written under a condition ([Kernel.When]) may be
-// read under the same one.
+// CheckDefinitions finds registers that are read before they are written on some path. A register
+// that is written under a condition ([Kernel.When]) may be read under the same condition.
 var CheckDefinitions = Pass{"definitions", checkDefinitions}
 
 // CheckShared finds more shared memory than a block of the target can have.
@@ -143,8 +142,8 @@ func (b *body) writtenBefore(at int, v val) bool {
 	return true
 }
 
-// sharedOf holds the bytes of shared memory that a block may have. Later targets
-// have those of the last one that is not above them.
+// sharedOf has the maximum bytes of shared memory of a block. A target that is not listed has the
+// value of the last listed target below it.
 var sharedOf = []struct {
 	target Target
 	bytes  int

@@ -2,11 +2,10 @@ package ptx
 
 import "fmt"
 
-// CheckWarpgroups finds products of warpgroups whose accumulators were written
-// with no [Kernel.WgmmaFence] since, whose accumulators are used before
-// [Kernel.WgmmaWait] says they are there, and which are not committed. It finds
-// [Kernel.RaiseRegisters] and [Kernel.DropRegisters] in kernels whose blocks and
-// registers are not fixed, where ptxas ignores them.
+// CheckWarpgroups finds three defects of products of warpgroups: a missing [Kernel.WgmmaFence]
+// after a write to the accumulators, a use of the accumulators before [Kernel.WgmmaWait], and a
+// missing commit. It finds [Kernel.RaiseRegisters] and [Kernel.DropRegisters] in kernels whose
+// blocks and registers are not fixed, where ptxas ignores them.
 var CheckWarpgroups = Pass{"warpgroups", checkWarpgroups}
 
 // flight is which lists of accumulators are under way, a bit each.

@@ -23,11 +23,10 @@ const (
 // [NewTile].
 type Tile struct{ desc U64 }
 
-// NewTile describes the matrix at p, which begins at a multiple of 16 bytes. Its
-// core matrices have 8 rows of 16 bytes. leading and stride are bytes between
-// them, multiples of 16. For a matrix that is stored along the sum (K) and
-// swizzled, leading means nothing and stride is the bytes of 8 rows, 1024 for
-// Swizzle128. It needs sm_90a.
+// NewTile describes the matrix at p, which begins at a multiple of 16 bytes. Its core matrices have
+// 8 rows of 16 bytes. leading and stride are bytes between them, multiples of 16. For a K-major
+// swizzled matrix, leading is ignored and stride is the bytes of 8 rows, 1024 for Swizzle128. It
+// needs sm_90a.
 func NewTile[T Element](p Shared[T], swizzle Swizzle, leading, stride int) Tile {
 	a := address(p)
 	k := a.live()
@@ -65,11 +64,10 @@ func (t Tile) Bits() U64 { return t.desc }
 //	k.WgmmaCommit()
 //	k.WgmmaWait(0) // before acc is read
 //
-// The four warps of the group, the first of which has a number that is a
-// multiple of 4, come to each of these together. Thread t of the group has, with
-// w = t/32 and l = t%32, in accumulators 4j and 4j+1 row 16w + l/4 and columns
-// 8j + 2(l%4) and the next, and in 4j+2 and 4j+3 those 8 rows below. It needs
-// sm_90a.
+// All four warps of the group must execute these instructions together; the number of the first
+// warp must be a multiple of 4. Thread t of the group has, with w = t/32 and l = t%32, in
+// accumulators 4j and 4j+1 row 16w + l/4 and columns 8j + 2(l%4) and the next, and in 4j+2 and 4j+3
+// those 8 rows below. It needs sm_90a.
 type Wgmma struct {
 	Add              Pred // whether what D holds is added; the zero value replaces it
 	NegateA, NegateB bool
@@ -204,7 +202,7 @@ func (k *Kernel) registers(o code, n int) {
 	k.put(o, uint16(n), 0, 0, 0, 0)
 }
 
-// appendWgmma appends the columns and what follows them.
+// appendWgmma appends the columns and the operands after them.
 func (k *Kernel) appendWgmma(b []byte, in *instr) []byte {
 	text := descs[in.op].text
 	b = b[:len(b)-len(text)]

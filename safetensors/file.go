@@ -1,10 +1,8 @@
-// Package safetensors reads and writes safetensors files, in which models are
-// published before they are quantised: named arrays of plain numbers. Its
-// interface is that of package gguf.
+// Package safetensors reads and writes safetensors files, in which models are published before they
+// are quantised: named arrays of plain numbers. It has the interface of package gguf.
 //
-// A file is input of unknown origin: lengths, shapes and offsets are checked
-// against the bytes that the file has before anything is allocated, and what is
-// wrong is a [FormatError] that names the tensor.
+// The package does not trust files: it checks lengths, shapes and offsets against the size of the
+// file before it allocates memory. A malformed file gives a [FormatError] that names the tensor.
 package safetensors
 
 import (
@@ -20,7 +18,7 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// The errors. Each comes wrapped with what it is about.
+// The errors. The package returns them wrapped, with details.
 var (
 	ErrFormat    = errors.New("malformed file")
 	ErrTruncated = errors.New("the file ends too early")
@@ -35,12 +33,12 @@ type FormatError struct {
 	Err    error
 }
 
-// Error names the field, its byte and what is wrong.
+// Error names the field, its byte and the mistake.
 func (e *FormatError) Error() string {
 	return fmt.Sprintf("safetensors: %s (byte %d): %v", e.Field, e.Offset, e.Err)
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *FormatError) Unwrap() error { return e.Err }
 
 func fail(field string, at int64, err error, format string, args ...any) error {
@@ -61,21 +59,21 @@ var dtypes = map[DType]struct {
 	"I32": {4, block.I32}, "U32": {4, block.Invalid}, "F32": {4, block.F32}, "F64": {8, block.F64}, "I64": {8, block.I64}, "U64": {8, block.Invalid},
 }
 
-// Format returns the type as gguf names it, or block.Invalid if there is none.
+// Format returns the type in the terms of package gguf, or block.Invalid if gguf does not have it.
 func (d DType) Format() block.Format { return dtypes[d].format }
 
-// Size returns the bytes of a number, 0 for a type that is none.
+// Size returns the bytes of a number, 0 for an invalid type.
 func (d DType) Size() int { return dtypes[d].size }
 
 // TensorInfo describes a tensor.
 type TensorInfo struct {
 	Name  string
 	Type  DType
-	Shape []int64 // the last extent is that of neighbours
+	Shape []int64 // elements along the last extent are adjacent
 }
 
-// Elements returns the number of elements, Size the bytes. The error is ErrFormat
-// for a type that is none, a negative extent, and more than an int64 counts.
+// Elements returns the number of elements, Size the bytes. The error is ErrFormat for an invalid
+// type, a negative extent, or a number that overflows an int64.
 func (t TensorInfo) Elements() (int64, error) {
 	n, err := t.Size()
 	return n / int64(max(1, t.Type.Size())), err
@@ -136,8 +134,8 @@ func (t *Tensor) ReadAt(b []byte, off int64) (int, error) {
 // Open returns a reader of the bytes of the tensor.
 func (t *Tensor) Open() *io.SectionReader { return io.NewSectionReader(t, 0, t.size) }
 
-// Float32 writes len(dst) elements from element first on to dst. The error is
-// ErrType for types whose Format is invalid, ErrRange beyond the end.
+// Float32 reads len(dst) elements, beginning with element first, into dst. The error is ErrType for
+// a type without a Format, and ErrRange for elements beyond the end.
 func (t *Tensor) Float32(dst []float32, first int64) error {
 	f := t.Type.Format()
 	switch {

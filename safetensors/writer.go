@@ -89,8 +89,8 @@ func member(b *bytes.Buffer, key string, v any) error {
 	return nil
 }
 
-// Tensor returns the writer of the next tensor, which is that of the given name:
-// all its bytes, little-endian, are to be written to it before the next call.
+// Tensor returns the writer of the next tensor, which must have the given name. Write all its
+// bytes, little-endian, before the next call of Tensor.
 func (f *Writer) Tensor(name string) (io.Writer, error) {
 	if f.err != nil {
 		return nil, f.err

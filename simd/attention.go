@@ -31,8 +31,8 @@ type Attention struct {
 	ValueDim       int // 0 means Dim
 	Q, K, V, Dst   []float32
 	Halves
-	// Elements from one head to the next and from one row to the next. Those of an
-	// operand whose Row is 0 are without gaps.
+	// Distances in elements from one head to the next and from one row to the next. An operand with
+	// a Row of 0 is contiguous.
 	QHead, QRow, KHead, KRow, VHead, VRow, DstHead, DstRow int
 
 	Scale  float32 // 0 means 1/sqrt(Dim), -0 is the number 0
@@ -55,7 +55,7 @@ const (
 	dotQueries = 4
 )
 
-// strides fills in those of an operand without gaps.
+// strides sets the strides of a contiguous operand.
 func strides(head, row *int, rows, dim int) {
 	if *row == 0 {
 		*head, *row = rows*dim, dim
@@ -115,15 +115,15 @@ type attentionTask struct {
 	blocks int // of rows
 	splits int // stretches of keys
 
-	// With more than one stretch: the results of each, not yet divided, and
-	// what the softmax needs to join them.
+	// With more than one stretch: the results of each before the division, and the maxima and sums
+	// with which the softmax joins them.
 	partial []float32
 	tops    []float32 // maxima of the scores
 	sums    []float64 // sums of their exponentials
 	shown   []int     // keys that each query saw
 }
 
-// attentionScratch is what a part needs besides the operands.
+// attentionScratch is the temporary memory of a part.
 type attentionScratch struct {
 	q, scores []float32
 	k, v      []float32 // of halves
@@ -230,7 +230,7 @@ func (t *attentionTask) Part(i int) {
 	attentionScratches.Put(s)
 }
 
-// result returns where the result of a query is, of those of all heads.
+// result returns the position of a query's result among all heads.
 func (t *attentionTask) result(q int) []float32 {
 	return t.Dst[q/t.Queries*t.DstHead+q%t.Queries*t.DstRow:][:t.ValueDim]
 }
@@ -254,16 +254,15 @@ func (t *attentionTask) queries(q []float32, head, r0, n int) {
 	}
 }
 
-// attentionWeights is what the softmax of each row needs as further keys come, and
-// the sums of values, not yet divided.
+// attentionWeights has, for each row, the running maximum and sum of the softmax, and the weighted
+// sums of values before the division.
 type attentionWeights struct {
 	out, tops []float32
 	sums      []float64
 	shown     []int
 }
 
-// keys lets n rows from r0 on see the keys from j on, of which there are
-// count.
+// keys processes count keys from j on for n rows from r0 on.
 func (t *attentionTask) keys(s *attentionScratch, w *attentionWeights, head, r0, n, j, count int) {
 	kAt, vAt, is := t.places(head, j)
 	if !is {
@@ -313,8 +312,8 @@ func (t *attentionTask) keys(s *attentionScratch, w *attentionWeights, head, r0,
 	g.Run(nil)
 }
 
-// weigh makes weights of the scores of row r, and scales down what it has if a greater
-// one is among them.
+// weigh converts the scores of row r to weights, and scales down the earlier sums if there is a new
+// maximum.
 func (t *attentionTask) weigh(w *attentionWeights, r int, row []float32) {
 	top := max(w.tops[r], reducers.block[kindMax](&row[0], nil, len(row)))
 	from := top
@@ -348,7 +347,7 @@ func (t *attentionTask) addSeen(w *attentionWeights, scores, v []float32, vRow, 
 	}
 }
 
-// rowsOf returns so many rows from an element on, a stride apart.
+// rowsOf returns n rows, a stride apart, that begin at an element.
 func rowsOf(x []float32, at, rows, stride, dim int) []float32 {
 	if rows == 0 || dim == 0 {
 		return nil
@@ -391,7 +390,7 @@ func (t *attentionTask) join() {
 		for s := range t.splits {
 			f := shrink(float64(t.tops[s*queries+q]), top)
 			if f == 0 {
-				continue // no keys that count, and perhaps none at all
+				continue // no visible keys, and possibly no keys at all
 			}
 			sum += t.sums[s*queries+q] * f
 			w := float32(f)

@@ -9,7 +9,7 @@ import (
 // Halves are the keys and values of an [Attention] as numbers of 16 bits, in place of K
 // and V. They become float32 a block at a time.
 type Halves struct {
-	Half             op.DType // op.F16 or op.BF16, or the zero value for none
+	Half             op.DType // op.F16 or op.BF16, or the zero value for float32
 	KHalves, VHalves []uint16
 }
 
@@ -23,8 +23,8 @@ func (h *Halves) elements(x []float32, y []uint16) int {
 	return len(x)
 }
 
-// read returns rows of an operand from an element on, and the elements between them: those
-// of x as they are, those of y in scratch.
+// read returns rows of an operand from an element on, and their stride: rows of x in place, and
+// rows of y converted to scratch.
 func (h *Halves) read(scratch *[]float32, x []float32, y []uint16, at, rows, stride, dim int) ([]float32, int) {
 	if h.Half == op.InvalidType {
 		return rowsOf(x, at, rows, stride, dim), stride

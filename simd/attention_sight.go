@@ -5,17 +5,16 @@ import (
 	"math"
 )
 
-// Sight is which keys the queries of an [Attention] see, and where keys are. The zero
-// Sight hides none but what Causal does.
+// Sight describes which keys the queries of an [Attention] see, and how keys are stored. The zero
+// Sight hides only the keys that Causal hides.
 type Sight struct {
 	// Softcap, if not 0, bounds scores before the mask: x becomes
 	// Softcap·tanh(x/Softcap).
 	Softcap float32
-	// Window, if not 0, hides keys that are Window or more keys away from where
-	// the query stands.
+	// Window, if not 0, hides keys at a distance of Window or more from the query.
 	Window int
-	// FromStart says that query i stands at key i; else it stands at key
-	// i + Keys - Queries.
+	// FromStart puts query i at the position of key i; otherwise it is at the position of key i +
+	// Keys - Queries.
 	FromStart bool
 
 	// Add, if not nil, is added to the scores, and hides keys where it is -Inf. Show,
@@ -25,10 +24,9 @@ type Sight struct {
 	Show                       []uint32
 	MaskHead, MaskRow, MaskKey int
 
-	// Page, if not 0, is how many keys a page has, and Table which page the keys from
-	// each multiple of Page on are in. Pages begin KPage and VPage elements after
-	// each other; KHead, KRow, VHead and VRow count in one. What has a number outside
-	// of the Pages is hidden.
+	// Page, if not 0, is the number of keys in a page, and Table has the page of each run of Page
+	// keys. Consecutive pages are KPage and VPage elements apart; KHead, KRow, VHead and VRow are
+	// strides within a page. Keys on a page with a number outside of Pages are hidden.
 	Table        []int32
 	Page, Pages  int
 	KPage, VPage int

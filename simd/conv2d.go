@@ -17,7 +17,7 @@ import (
 // pixels outside of the image are zeros, and as such enter the sum. Y must not
 // overlap the others.
 //
-// Sums are float32. A stride, dilation or number of groups of 0 stands for 1.
+// Sums are float32. A stride, dilation or number of groups of 0 means 1.
 type Conv2D struct {
 	N, C, H, W int
 	O, KH, KW  int
@@ -64,9 +64,9 @@ func (c *Conv2D) defaults() {
 	}
 }
 
-// Run computes the convolution with the threads of p; a nil Pool is the
-// calling thread alone. It allocates nothing once its buffers are warm, and
-// panics if a size is out of range or a slice too short.
+// Run computes the convolution with the threads of p; a nil Pool uses only the calling thread. It
+// allocates nothing after its buffers have grown. It panics if a size is out of range or a slice
+// too short.
 func (c *Conv2D) Run(p *workers.Pool) {
 	j := gemmJobs.Get().(*gemmJob)
 	// The copy lives in the job: one on the stack would move to the heap.
@@ -88,7 +88,7 @@ func (c *Conv2D) Run(p *workers.Pool) {
 // an int, and products of two in an int64.
 const largestConv = 1 << 28
 
-// check panics on what does not fit.
+// check panics if sizes or lengths are invalid.
 func (c *Conv2D) check() {
 	for _, v := range [...]int{c.N, c.C, c.H, c.W, c.O, c.KH, c.KW, c.StrideH, c.StrideW, c.PadH, c.PadW, c.DilationH, c.DilationW, c.Groups} {
 		if v < 0 || v > largestConv {

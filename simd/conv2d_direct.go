@@ -6,14 +6,12 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// Convolutions with few windows, such as filters of images, are bound by
-// reading and writing the images: a matrix of pixels would be many
-// times as large. They are computed row by row. The rows of pixels that the
-// window lies on stand in a ring, with zeros around them; every row is
-// copied there once and then read from the first cache by all elements of the
-// window.
+// Convolutions with few windows, such as filters of images, are bound by reading and writing the
+// images: a matrix of pixels (im2col) would be many times as large. They are computed row by row. A
+// ring buffer has the rows of pixels that the window covers, padded with zeros; every row is copied
+// there once, and all elements of the window then read it from the first-level cache.
 
-// Limits of what is computed row by row.
+// Limits of the convolutions that are computed row by row.
 const (
 	directWindows = 4    // windows in a group; more share too little
 	directTaps    = 1024 // elements of a window with all its channels
@@ -29,8 +27,8 @@ func (c *Conv2D) direct() bool {
 // span returns how many rows of an image the window reaches over.
 func (c *Conv2D) span() int { return (c.KH-1)*c.DilationH + 1 }
 
-// pitch returns the distance between rows of the ring: an image with its
-// padding, and what a vector may read beyond it.
+// pitch returns the distance between rows of the ring: a padded row of the image, plus the elements
+// that a vector may read beyond it.
 func (c *Conv2D) pitch() int { return pad(c.W + 2*c.PadW) }
 
 // ringFloats returns the size of the ring: as many rows as the window
@@ -66,8 +64,8 @@ func (j *gemmJob) convPart(plane, band int) {
 	x := c.X[plane*channels*c.H*c.W:]
 	first := plane % c.Groups * windows
 
-	// Two rows at once share what they have in common: all of their pixels but
-	// the first row of the one and the last of the other.
+	// Computing two rows at once shares their loads: all of their pixels except the first row of
+	// the one and the last row of the other.
 	pairs := j.ks.convPair != nil && c.StrideH == 1 && c.DilationH == 1
 	together := 1
 	if pairs {
@@ -83,7 +81,7 @@ func (j *gemmJob) convPart(plane, band int) {
 	buf := sc.data
 	ring := buf[:ringSize]
 	clear(ring)
-	// The offsets stand behind the ring, which ends on a whole line.
+	// The offsets come after the ring, whose size is a multiple of a cache line.
 	offsets := unsafe.Slice((*int)(unsafe.Pointer(unsafe.SliceData(buf[ringSize:]))), taps+outer)
 	paired := buf[ringSize+perInt*(taps+outer):]
 	if pairs {

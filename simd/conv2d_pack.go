@@ -2,14 +2,12 @@ package simd
 
 import "unsafe"
 
-// packB gathers rows k0 to k1 and columns c0 to c1 of the matrix of pixels of
-// the channels x in panels. What lies between the last column and the end of
-// its panel is left as it is.
+// packB gathers rows k0 to k1 and columns c0 to c1 of the matrix of pixels of the channels x in
+// panels. It does not write the padding between the last column and the end of its panel.
 //
-// The rows of the image that these columns need are copied first, with the
-// zeros around them and, where the window steps over columns, with those
-// apart that it meets at the same time. From this band every element of
-// the window reads neighbouring pixels, whatever the stride.
+// The rows of the image that these columns need are copied first, padded with zeros; for a stride
+// above 1, columns are grouped by their phase. From this band every element of the window reads
+// neighbouring pixels, whatever the stride.
 func (c *Conv2D) packB(ks *gemmKernels, dst, x []float32, k0, k1, c0, c1 int) {
 	_, width := c.outSize()
 	window := c.KH * c.KW

@@ -7,10 +7,9 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// Cumsum sets each element of dst to the sum of that of x and those before it in
-// its row: rows of cols elements each, without gaps. dst may be x, and must not
-// overlap it otherwise. A nil Pool is the calling thread alone. It panics if a length
-// does not fit.
+// Cumsum sets each element of dst to the sum of that of x and those before it in its row: rows of
+// cols elements each, without gaps. dst may be x, and must not overlap it otherwise. A nil Pool
+// uses only the calling thread. It panics if a length is wrong.
 //
 // Sums are made in float32 within blocks of [ReduceBlock] elements and in float64
 // from block to block: they do not depend on the number of threads.
@@ -59,7 +58,7 @@ type cumsumTask struct {
 	// Of a long row, which is worked on alone:
 	row    int
 	before float64   // inTurn: the sum of the parts that are done
-	starts []float64 // of its blocks: their sums, then what comes before them
+	starts []float64 // of its blocks: their sums, then the sums before them
 }
 
 // cumsumWay says what a part is.
@@ -69,7 +68,7 @@ const (
 	wholeRows   cumsumWay = iota // rows
 	inTurn                       // blocks of a row, part after part
 	blockSums                    // the same in any order: their sums,
-	fromOffsets                  // and then from what comes before
+	fromOffsets                  // and then from the sums before
 )
 
 // parts returns the number of parts of a long row.
@@ -97,7 +96,7 @@ func (t *cumsumTask) long(p *workers.Pool, threads int) {
 		before += s
 	}
 	t.way = fromOffsets
-	p.Spread(t.parts(), true, t) // what a thread has read last is in its cache
+	p.Spread(t.parts(), true, t) // the elements that a thread has read last are in its cache
 }
 
 // Part implements workers.Task.
@@ -126,8 +125,8 @@ func (t *cumsumTask) Part(i int) {
 	}
 }
 
-// cumsumBlocks computes the running sums of x from before on, block after block, and
-// returns what comes before the next block.
+// cumsumBlocks computes the running sums of x, starting from before, block by block, and returns
+// the sum before the next block.
 func cumsumBlocks(dst, x []float32, before float64) float64 {
 	if len(x) <= ReduceBlock && before == 0 {
 		rowKernel.cumsum(&dst[0], &x[0], len(x), 0)

@@ -4,6 +4,6 @@ package simd
 
 import "unsafe"
 
-// hide returns where s begins, for all to see: kernels get addresses as numbers, and a
-// stack may move between then and the call. What they read and write is on the heap.
+// hide returns the address of s and makes s escape to the heap: kernels get addresses as numbers,
+// and a stack could move before the call.
 func hide(s []float32) *float32 { return unsafe.SliceData(s) }

@@ -36,8 +36,7 @@ func Gather[T uint8 | uint16 | uint32 | float32](p *workers.Pool, dst, x []T, id
 	pool.Put(t)
 }
 
-// What one thread takes for a row, for one of one element, and for an element, in
-// nanoseconds.
+// Nanoseconds that one thread takes for a row, for a row of one element, and for an element.
 const (
 	gatherRowNS = 10
 	gatherOneNS = 1

@@ -77,9 +77,9 @@ func (g *Gemm) Product(i int) Gemm {
 	return part
 }
 
-// Run computes the product with the threads of p; a nil Pool is the calling
-// thread alone. It allocates nothing once its buffers are warm, and
-// panics if a size is negative or a slice too short.
+// Run computes the product with the threads of p; a nil Pool uses only the calling thread. It
+// allocates nothing after its buffers have grown. It panics if a size is negative or a slice too
+// short.
 func (g *Gemm) Run(p *workers.Pool) {
 	d := *g
 	d.check()
@@ -89,7 +89,7 @@ func (g *Gemm) Run(p *workers.Pool) {
 	d.run(p)
 }
 
-// check fills in the defaults and panics on what does not fit.
+// check sets the defaults and panics if sizes or lengths are invalid.
 func (g *Gemm) check() {
 	if g.M < 0 || g.N < 0 || g.K < 0 || g.Batch < 0 {
 		panic(fmt.Sprintf("simd: Gemm of %dx%dx%d, batch of %d: negative size", g.M, g.K, g.N, g.Batch))
@@ -150,8 +150,7 @@ func last(name string, from []int, batch int) int {
 	return end
 }
 
-// fits panics unless have elements hold all that the three sizes and strides
-// reach. An empty matrix reaches nothing.
+// fits panics if the sizes and strides reach beyond have elements. An empty matrix reaches nothing.
 func fits(name string, have, batch, batchStride, rows, rowStride, cols, colStride int) {
 	if batchStride < 0 || rowStride < 0 || colStride < 0 {
 		panic(fmt.Sprintf("simd: %s has negative strides", name))

@@ -2,9 +2,8 @@ package simd
 
 import "unsafe"
 
-// gemmGeneric are the kernels in plain Go: what the assembly is compared with
-// and what machines without any run. The tile is as large as what compilers
-// keep in registers.
+// gemmGeneric are the kernels in plain Go: tests compare the assembly with them, and machines
+// without assembly run them. The tile fits into the registers that compilers use.
 var gemmGeneric = gemmKernels{
 	rows: 3, cols: 4,
 	tile:      []tileFunc{gemmTile1Generic, gemmTile2Generic, gemmTile3Generic},

@@ -2,9 +2,9 @@ package simd
 
 import "github.com/rayo-go/rayo/internal/workers"
 
-// parts returns into how many parts of about equal work the batch is cut:
-// several for every thread, in case one comes late, but none of less than a
-// few microseconds. It is 1 if threads do not pay.
+// parts returns the number of parts of about equal work into which the batch is divided: several
+// for every thread, in case one is late, but each takes at least a few microseconds. It is 1 if
+// threads do not pay.
 func (j *gemmJob) parts(p *workers.Pool) int {
 	g := &j.g
 	m, n, k := float64(g.M), float64(g.N), float64(g.K)
@@ -46,9 +46,8 @@ func (j *gemmJob) farParts(p *workers.Pool, parts int) int {
 
 // grid cuts C into parts along both dimensions.
 //
-// Much work starts with a wide strip of columns for every thread, whose
-// packed B serves all rows. What is left is cut smaller: threads end together
-// although one came late.
+// Much work starts with a wide strip of columns for every thread, whose packed B serves all rows.
+// The rest is divided into smaller parts, so that threads end together even if one is late.
 func (j *gemmJob) grid(p *workers.Pool) {
 	g, ks := &j.g, j.ks
 	j.mParts, j.nParts, j.strips, j.strip = 1, 1, 0, 0
@@ -65,7 +64,7 @@ func (j *gemmJob) grid(p *workers.Pool) {
 		panels -= t * j.strip
 		parts = 2 * t
 	}
-	packCost := 3.0 // of B in that of A, which is read and written by way of the first cache
+	packCost := 3.0 // of B relative to A, which is read and written through the first-level cache
 	switch {
 	case j.conv != nil:
 		packCost = 4 // gathered piece by piece

@@ -36,19 +36,18 @@ type gemmKernels struct {
 //		c[i*cs + j*4] = t[i][j], or += with add
 //		b += bp
 //
-// n is the number of columns in all. Strides are in bytes and A is
-// contiguous along k. bias may be nil. next, unless nil, is where rows ns bytes
-// apart lie that the caller will read soon: a hint.
+// n is the number of columns in all. Strides are in bytes and A is contiguous along k. bias may be
+// nil. next, unless nil, is a prefetch hint: the address of rows, ns bytes apart, that the caller
+// will read soon.
 type tileFunc func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool)
 
-// tilePackFunc is a tileFunc of the largest tile that also copies the rows of B
-// to panels, which follow one another in packed. What a panel narrower than
-// its row lacks is zero or left as it is.
+// tilePackFunc is a tileFunc of the largest tile that also copies the rows of B to panels, which
+// follow one another in packed. The padding of an incomplete panel becomes zero or is not written.
 type tilePackFunc func(a, b, c, bias, next *float32, as, bs, bp, cs, ns, k, n int, add bool, packed *float32)
 
-// braidFunc braids the rows of the largest tile, which are contiguous and ss
-// bytes apart: element j of row i goes to dst[j*lanes+i]. cols is a positive
-// multiple of 4. What lies between the columns is overwritten.
+// braidFunc braids the rows of the largest tile, which are contiguous and ss bytes apart: element j
+// of row i goes to dst[j*lanes+i]. cols is a positive multiple of 4. The padding between the
+// columns is overwritten.
 type braidFunc func(dst, src *float32, ss, cols int)
 
 // transposeFunc writes the transpose of a matrix of rows×cols elements that
@@ -66,9 +65,9 @@ type copyPanelsFunc func(dst, src *float32, ss, dp, k, panels int)
 //	y[i] = start + sum over t in 0..taps of weights[t] * x[offsets[t]/4 + i]
 type convRowFunc func(y, x *float32, offsets *int, weights *float32, start float32, taps, n int)
 
-// convPairFunc computes two rows of a convolution, ys bytes apart. The
-// first and the last outer offsets are of pixels of the one row and the other,
-// with a weight each; those between are of both, with two weights each.
+// convPairFunc computes two rows of a convolution, ys bytes apart. The first outer offsets belong
+// to pixels of only the one row, and the last ones to pixels of only the other, with one weight
+// each; the offsets between belong to pixels of both rows, with two weights each.
 type convPairFunc func(y, x *float32, ys int, offsets *int, weights *float32, start float32, outer, inner, n int)
 
 // convGatherFunc copies n neighbouring elements, at most a panel's width, from

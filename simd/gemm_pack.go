@@ -1,12 +1,11 @@
 package simd
 
-// pad is the row stride in floats of k contiguous elements in a packed A: a
-// whole and odd number of cache lines, as rows an even number apart share few
-// sets of the first cache.
+// pad is the row stride in floats of k contiguous elements in a packed A: an odd number of whole
+// cache lines, because rows an even number of lines apart share few sets of the first-level cache.
 func pad(k int) int { return ((k+15)/16 | 1) * 16 }
 
-// packA copies rows×k elements of A to dst, contiguous along k with rows
-// stride elements apart.
+// packA copies rows×k elements of A to dst; the elements along k are contiguous and rows are stride
+// elements apart.
 func (ks *gemmKernels) packA(dst []float32, stride int, a []float32, row, col, rows, k int) {
 	switch {
 	case col == 1:
@@ -27,8 +26,8 @@ func (ks *gemmKernels) packA(dst []float32, stride int, a []float32, row, col, r
 	}
 }
 
-// braid copies ks.rows×k elements of A to dst, where the elements of
-// a column follow one another and columns are ks.lanes apart.
+// braid copies ks.rows×k elements of A to dst, in which the elements of a column are adjacent and
+// columns are ks.lanes apart.
 func (ks *gemmKernels) braid(dst []float32, a []float32, row, col, k int) {
 	rows := ks.rows
 	if whole := k / 4 * 4; col == 1 && whole > 0 {

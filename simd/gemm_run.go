@@ -6,10 +6,9 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// A gemmJob is a product, or a batch of them, on its way through the pool of
-// workers. Every C is cut into a grid of parts that need nothing from each
-// other: threads meet only at the end, and what two parts pack twice is little
-// beside their products.
+// A gemmJob is a product, or a batch of products, that the worker pool computes. Every C is divided
+// into a grid of independent parts: threads synchronise only at the end, and packing some panels
+// twice costs little compared with the products.
 //
 // A part walks over blocks of B that fit in half of the second cache, once
 // packed, and for each block over the tiles of A, which stay in the first
@@ -20,7 +19,7 @@ type gemmJob struct {
 	form gemmForm
 
 	strips, strip  int // parts before the grid, and how many panels each has
-	mParts, nParts int // the grid of one C, or of what the strips leave
+	mParts, nParts int // the grid of one C, or of the rest after the strips
 	kSteps         int // blocks along K
 	nBlock         int // most panels in a block of B
 	kBlock         int // most elements along K in a block
@@ -30,8 +29,8 @@ type gemmJob struct {
 	far            bool // B is read once, where it lies, from outside the caches
 	streams        bool // C is written past the caches
 
-	// A convolution is a product whose B is made as it is packed, whose
-	// matrices A take turns, and whose bias belongs to the rows.
+	// A convolution is a product whose B is gathered while it is packed, with several matrices A,
+	// and with one bias for each row.
 	window  Conv2D
 	conv    *Conv2D // window, while its pixels are to be gathered
 	repeatA int
@@ -75,7 +74,7 @@ func (g *Gemm) run(p *workers.Pool) {
 	j.release()
 }
 
-// release gives the job back, without what it held of its user's.
+// release returns the job to the pool, without references to the caller's data.
 func (j *gemmJob) release() {
 	if j.vectors != nil {
 		j.vectors.free()

@@ -23,8 +23,8 @@ var (
 	scratchLarge sync.Pool
 )
 
-// scratchUsual is the size in floats of what is kept: blocks of B in half of
-// the second cache, and a tile of A. From a huge page on pages are huge.
+// scratchUsual is the size in floats of the memory that is kept: blocks of B in half of the
+// second-level cache, and a tile of A. Allocations of a huge page or more use huge pages.
 var scratchUsual = max(memory.Huge, memory.CPUCaches().L2)/4 + 1<<14
 
 // takeScratch returns a scratch of at least n floats.

@@ -26,7 +26,7 @@ func (j *gemmJob) planTiles(p *workers.Pool) {
 	panels := ceilDiv(g.N, ks.cols)
 	most := cache.L2 / 2 / (4 * ks.cols * max(1, j.kBlock))
 	if !j.packB {
-		// The rows of B and those of C, which come again, stay in the second cache.
+		// The rows of B and C, which are used again, stay in the second-level cache.
 		most = cache.L2 / 4 / (4 * ks.cols * max(g.M, farK))
 		if g.M > 2*ks.rows {
 			most = panels // B is small
@@ -56,9 +56,9 @@ const directB = 300 << 10
 // side by side.
 const farK = 24
 
-// C is written past the caches if the last one, of which streamC bytes may be had,
-// cannot hold most of it and K is at most streamK: with more, writing passes while
-// the sums are made.
+// C is written with non-temporal stores if most of it does not fit into streamC bytes of the
+// last-level cache and K is at most streamK: with a larger K, the computation hides the time of
+// writing.
 const streamK = 64
 
 var streamC = 64 << 20
@@ -67,15 +67,15 @@ var streamC = 64 << 20
 // to pay.
 const braidPanels = 8
 
-// aliases reports whether rows that are so many bytes apart would push each
-// other out of the first cache, whose ways repeat every 4096 bytes.
+// aliases reports whether rows so many bytes apart would evict each other from the first-level
+// cache, whose sets repeat every 4096 bytes.
 func aliases(stride int) bool {
 	d := stride % 4096
 	return min(d, 4096-d) < 64
 }
 
-// row returns where tile t begins. Kernels that are there for full tiles only
-// have all of that height but the last two, which share what is left.
+// row returns the first row of tile t. With kernels for full tiles only, all tiles have the full
+// height except the last two, which divide the remaining rows.
 func (j *gemmJob) row(t int) int {
 	m, h := j.g.M, j.ks.rows
 	tiles := ceilDiv(m, h)

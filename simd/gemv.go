@@ -2,17 +2,16 @@ package simd
 
 import "github.com/rayo-go/rayo/internal/memory"
 
-// Products with few rows or columns are bound by reading the large matrix
-// once. They neither pack it nor cut it into tiles; what they do not read
-// along is small.
+// Products with few rows or columns are bound by reading the large matrix once. They neither pack
+// it nor divide it into tiles; the other operands are small.
 
 // rowsUnit is the number of columns that parts of the form of rows are
 // multiples of.
 const rowsUnit = 64
 
-// rowsGoes is how many times the kernels for few rows may go over a B whose rows
-// alias, a piece after the other, instead of tiles: these go along farK rows side by
-// side, of which the first cache then has no more than it has ways.
+// rowsGoes is the maximum number of passes of the kernels for few rows over a B with aliasing rows,
+// piece by piece, instead of tiles: tiles read farK rows at a time, and the first-level cache holds
+// only as many aliasing rows as it has ways.
 var rowsGoes = mostRowsGoes()
 
 // farB is the size in bytes from which B comes from outside the caches whatever was
@@ -51,7 +50,7 @@ func (j *gemmJob) rowsPart(batch, pn int) {
 	const most = 4096
 	few, calls := len(j.ks.rowsFew), 128
 	width := most / min(g.M, few) / rowsUnit * rowsUnit
-	if g.M > few { // what is read of B stays in half of the second cache
+	if g.M > few { // the part of B that is read stays in half of the second-level cache
 		calls = max(1, min(calls, memory.CPUCaches().L2/2/(4*width)))
 	}
 	for c0 := first; c0 < end; c0 += width {
@@ -70,7 +69,7 @@ func (j *gemmJob) rowsPart(batch, pn int) {
 	}
 }
 
-// gatherRows copies rows×k elements to rows that are stride elements apart.
+// gatherRows copies rows×k elements to rows with the given stride.
 func gatherRows(dst []float32, stride int, src []float32, row, col, rows, k int) {
 	for i := range rows {
 		from, to := src[i*row:], dst[i*stride:][:k]
@@ -109,10 +108,10 @@ func (j *gemmJob) finish(c []float32, batch, i0, i1, c0, c1 int) {
 	}
 }
 
-// A dotsPlan has one matrix in the role of many rows, which are read where
-// they lie, and the other in the role of few vectors, which are packed.
+// A dotsPlan has one matrix as the many rows, which are read in place, and the other as the few
+// vectors, which are packed.
 type dotsPlan struct {
-	byRows   bool // the rows are those of A, else the columns of B
+	byRows   bool // the rows are the rows of A, or else the columns of B
 	rows, q  int
 	kBlock   int
 	chunk    int // vectors that the kernel takes at once
@@ -163,8 +162,8 @@ func (j *gemmJob) planDots() bool {
 	return true
 }
 
-// packVectors lays out q vectors, which begin v elements apart and whose
-// elements are e apart, in the order of the loops of dotsPart.
+// packVectors copies q vectors, v elements apart with an element stride of e, in the order of the
+// loops of dotsPart.
 func (j *gemmJob) packVectors(dst, src []float32, v, e int) {
 	d, lanes := &j.dots, j.ks.lanes
 	for k0 := 0; k0 < j.g.K; k0 += d.kBlock {

@@ -13,11 +13,10 @@ type (
 	int8RoundFunc func(q *int8, scales *float32, quads *int32, times int32, x *float32, groups int)
 	// int8LevelsFunc does what Levels of package block does to one block or more.
 	int8LevelsFunc func(levels *int8, scales, biases *float32, src *byte, blocks int)
-	// int8DotFunc writes the sums of the products of a fixed number of rows of integers and of
-	// one block or more. Rows of x are stride bytes apart, those of quads
-	// too, those of scales an eighth of that, those of sums as many floats as a row has groups.
-	// quads are sums of four integers of x, times minus what the unsigned codes exceed the
-	// levels by.
+	// int8DotFunc writes the sums of products of a fixed number of rows of integers and one or more
+	// blocks. Rows of x and of quads are stride bytes apart, rows of scales an eighth of that, and
+	// rows of sums as many floats as a row has groups. quads are sums of four integers of x, times
+	// the negated offset between unsigned codes and levels.
 	int8DotFunc func(dst *float32, x *int8, scales, sums *float32, quads *int32, stride int, src *byte, blocks int)
 	// int8ColumnsFunc writes the sums of the products of one row of integers and of count rows of
 	// blocks, of one block or more and row bytes each. The integers are as int8DotFunc has them.
@@ -34,8 +33,8 @@ type (
 // int8Dots are the products of a format: of one row and of four.
 type int8Dots struct {
 	one, four int8DotFunc
-	// signed says that codes are multiplied as signed bytes; others exceed the levels by as much
-	// as the least level is below 0, and those of signedOffset by 128.
+	// signed means that codes are multiplied as signed bytes. Other codes are levels minus the
+	// least level, and the codes of signedOffset are levels plus 128.
 	signed bool
 }
 
@@ -52,7 +51,7 @@ type int8Tiles struct {
 	tiles []int8TileFunc
 }
 
-// int8Kernels are the kernels of a level; the zero value stands for plain Go.
+// int8Kernels are the kernels of a level; the zero value means plain Go.
 type int8Kernels struct {
 	prepare func() // is called before kernels of formats with codebooks are
 	round   int8RoundFunc
@@ -167,8 +166,7 @@ func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
 // anyCode is the greatest code of tiles that take all bytes.
 const anyCode = 255
 
-// Scratch returns the words of memory for the rounded rows, and those that each call of
-// Columns needs beside.
+// Scratch returns the number of words of memory for the rounded rows, and for each call of Columns.
 func (p *Int8Product) Scratch() (shared, lane int) {
 	mk := p.M * p.K
 	shared = mk/4 + mk/op.Int8Group + mk/p.group
@@ -326,7 +324,7 @@ func (p *Int8Product) Columns(lane []float32, c []float32, w []byte, bias []floa
 	}
 }
 
-// dotColumns multiplies by blocks as they are.
+// dotColumns multiplies by encoded blocks.
 func (p *Int8Product) dotColumns(c []float32, w []byte, bias []float32, first, end int) {
 	row := p.K / p.format.Elements() * p.format.Bytes()
 	if n, _ := quantCall(p.format, p.K); p.M == 1 && n == p.K && n > 0 {

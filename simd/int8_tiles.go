@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// An int8Lane is what one goroutine takes blocks apart in: sixteen rows of as much as a tile has,
-// and these packed.
+// An int8Lane is the memory in which one goroutine decodes blocks: sixteen rows of the depth of a
+// tile, and their packed form.
 type int8Lane struct {
 	depth          int // elements of a row
 	levels         []int8
@@ -32,7 +32,7 @@ func (p *Int8Product) lane(memory []float32) int8Lane {
 	return l
 }
 
-// apart takes n elements of rows j to j+width of w apart, from element at on.
+// apart decodes n elements of rows j to j+width of w, from element at on.
 func (p *Int8Product) apart(l *int8Lane, w []byte, j, width, at, n int) {
 	row := p.K / p.format.Elements() * p.format.Bytes()
 	from, size := at/p.format.Elements()*p.format.Bytes(), n/p.format.Elements()*p.format.Bytes()

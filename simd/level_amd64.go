@@ -4,8 +4,8 @@ package simd
 
 import "github.com/klauspost/cpuid/v2"
 
-// machineLevels asks the processor and the operating system (which must save
-// the wide registers) what can run.
+// machineLevels asks the processor, and the operating system, which must save the wide registers,
+// which levels can run.
 func machineLevels() []Level {
 	var ls []Level
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C, cpuid.BMI2) {

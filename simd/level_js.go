@@ -25,8 +25,8 @@ func machineLevels() []Level {
 	return []Level{SIMD128}
 }
 
-// begin returns the call of a kernel, to be given arguments. What is stored in its
-// pointers is on the heap: a compiler that cannot see where it goes puts it there.
+// begin returns the call of a kernel, to be given arguments. Pointers stored in it escape to the
+// heap, because the compiler cannot see their use.
 func begin(place uint32) *frame.Call {
 	host.Call.Kernel = place
 	return host.Call

@@ -9,18 +9,17 @@ import (
 
 //go:generate go -C _asm run ./elementwise ..
 
-// MapFunc applies an elementwise kernel: dst[i] = f(x[i], y[i], z[i]) for each
-// i < n, with scalar parameters p. Lanes have 32 bits: float32, or int32,
-// uint32 and Bool (0 or 1) behind pointers of the same type. What the kernel
-// does not take may be nil. dst may be one of the operands, but must not
-// overlap one in another way. n may be 0.
+// MapFunc applies an elementwise kernel: dst[i] = f(x[i], y[i], z[i]) for each i < n, with scalar
+// parameters p. Lanes have 32 bits: float32, or int32, uint32 and Bool (0 or 1) behind pointers of
+// the same type. Unused arguments may be nil. dst may be one of the operands, but must not overlap
+// one partially. n may be 0.
 //
 // A kernel in assembly cannot be preempted: callers with more than some 65,536
 // elements call it several times.
 type MapFunc func(dst, x, y, z *float32, n int, p *float32)
 
-// Map returns the kernel of that name at the active level, or nil if there is
-// none. The names are
+// Map returns the kernel with a name at the active level, or nil if it does not exist. The names
+// are
 //
 //	relu, add, clip …         an elementwise operation of package op
 //	code.mul, code.expm1 …    one code of an expression
@@ -32,9 +31,8 @@ type MapFunc func(dst, x, y, z *float32, n int, p *float32)
 //	copy, fill                x, and p[0]
 func Map(name string) MapFunc { return MapAt(active, name) }
 
-// MapAt returns the kernel of that name at a level that the machine supports,
-// or nil if there is none. Where a level has no kernel of its own, it is that
-// of Generic.
+// MapAt returns the kernel with a name at a level that the machine supports, or nil if it does not
+// exist. For a level without its own kernel, it returns the Generic one.
 func MapAt(level Level, name string) MapFunc {
 	if f := mapLevel(level, name); f != nil {
 		return f
@@ -42,16 +40,15 @@ func MapAt(level Level, name string) MapFunc {
 	return mapGeneric(name)
 }
 
-// Stream returns the kernel of that name that writes around the caches at the
-// active level, or nil if there is none, as on levels without such stores. It
-// saves reading dst from memory, but whoever reads dst next waits for the
-// memory: use it for results that are larger than the caches and not an operand
-// too, and measure. What it wrote is in order with later stores only after
+// Stream returns the kernel with a name that uses non-temporal stores at the active level, or nil
+// if it does not exist, for example on levels without such stores. The kernel does not read dst
+// from memory, but the next reader of dst must: use it for results that are larger than the caches
+// and are not operands, and measure. Its stores are ordered before later stores only after
 // [StreamFence]. See [Map].
 func Stream(name string) MapFunc { return StreamAt(active, name) }
 
-// StreamFence ends a sequence of calls of [Stream] kernels: what they wrote is
-// visible to any thread that sees what the caller does afterwards.
+// StreamFence ends a sequence of calls of [Stream] kernels: their stores become visible before the
+// caller's later stores.
 func StreamFence() { streamFence() }
 
 // StreamAt is [Stream] at a level that the machine supports.
@@ -64,10 +61,9 @@ func MapNames() []string { return append([]string(nil), mapNames[:]...) }
 // thread from being preempted.
 const mapChunk = 1 << 16
 
-// apply runs a kernel over slices of the same length, of which it takes the
-// first arity operands. The slices do not escape, though f is not known: no
-// kernel keeps its arguments. It panics if the lengths differ, as an index
-// out of range does.
+// apply runs a kernel over slices of the same length, and uses the first arity operands. The slices
+// do not escape although f is an unknown function, because no kernel keeps its arguments. It panics
+// if the lengths differ, as an index out of range does.
 func apply(f MapFunc, dst, x, y, z []float32, arity int, p *float32) {
 	n := len(dst)
 	if len(x) != n || arity > 1 && len(y) != n || arity > 2 && len(z) != n {

@@ -10,7 +10,7 @@ func mapLevel(level Level, name string) MapFunc {
 	return nil
 }
 
-// streamLevel: there are no stores around the caches.
+// streamLevel returns nil: this level has no non-temporal stores.
 func streamLevel(Level, string) MapFunc { return nil }
 
 func streamFence() {}

@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// mapKernels keeps the functions that mapLevel has made, so that calls that look a kernel
-// up by name do not allocate. A nil function says that the module has none of that name.
+// mapKernels keeps the functions that mapLevel has made, so that looking up a kernel by name does
+// not allocate. A nil function means that the module has no kernel with the name.
 var mapKernels struct {
 	sync.Mutex
 	byName map[string]MapFunc
@@ -50,10 +50,10 @@ func newMapKernel(name string) MapFunc {
 	return kernel
 }
 
-// trigFunctions are what the kernels of that name are not for far from 0: see trig.
+// trigFunctions compute the elements far from 0, which the kernels of that name do not support: see trig.
 var trigFunctions = map[string]func(float64) float64{"sin": math.Sin, "cos": math.Cos, "tan": math.Tan}
 
-// streamLevel: there are no stores around the caches.
+// streamLevel returns nil: this level has no non-temporal stores.
 func streamLevel(Level, string) MapFunc { return nil }
 
 func streamFence() {}
@@ -73,8 +73,8 @@ func castAtPlace(place uint32) MapFunc {
 	}
 }
 
-// mapAtPlace returns the elementwise kernel whose loop has that place in the table, and
-// so many parameters. These may be on the stack, which moves: they are copied.
+// mapAtPlace returns the elementwise kernel whose loop has this index in the table, with the given
+// number of parameters. The parameters may be on the stack, which moves, so they are copied.
 func mapAtPlace(core uint32, params int) MapFunc {
 	return func(dst, x, y, z *float32, n int, p *float32) {
 		c := begin(placeMap)

@@ -5,7 +5,7 @@ package simd
 // mapLevel: every kernel is plain Go.
 func mapLevel(Level, string) MapFunc { return nil }
 
-// streamLevel: there are no stores around the caches.
+// streamLevel returns nil: this level has no non-temporal stores.
 func streamLevel(Level, string) MapFunc { return nil }
 
 func streamFence() {}

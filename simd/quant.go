@@ -9,15 +9,14 @@ import (
 //go:generate go -C _asm run ./quant ..
 
 type (
-	// dequantizeFunc makes blocks, of which there is one at least, float32:
-	// the same bits as package block.
+	// dequantizeFunc converts one or more blocks to float32, with the same bits as package block.
 	dequantizeFunc func(dst *float32, src *byte, blocks int)
-	// dotBlocksFunc returns the sum of the products of x and of blocks, of
-	// which there is one at least. sums are those of 32 numbers of x each.
+	// dotBlocksFunc returns the sum of the products of x and one or more blocks. sums are the sums
+	// of each 32 numbers of x.
 	dotBlocksFunc func(x, sums *float32, src *byte, blocks int) float32
 )
 
-// quantKernels are the kernels of one format; nil stands for plain Go.
+// quantKernels are the kernels of one format; nil means plain Go.
 type quantKernels struct {
 	dequantize dequantizeFunc
 	dot        dotBlocksFunc
@@ -25,7 +24,7 @@ type quantKernels struct {
 
 var activeQuant = quantKernelsOf(active)
 
-// quantKernelsFor returns the kernels of a format among those of a level.
+// quantKernelsFor returns the kernels of a format at a level.
 func quantKernelsFor(all []quantKernels, f block.Format) quantKernels {
 	if int(f) < len(all) {
 		return all[f]
@@ -40,8 +39,8 @@ func wholeBlocks(f block.Format, n, size int) {
 	}
 }
 
-// Dequantize writes the numbers that the blocks of src stand for to dst, as
-// [block.Format.Dequantize] does. It panics if the lengths do not go together.
+// Dequantize decodes the blocks of src to dst, as [block.Format.Dequantize] does. It panics if the
+// lengths do not match.
 func Dequantize(f block.Format, dst []float32, src []byte) {
 	wholeBlocks(f, len(dst), len(src))
 	if len(dst) == 0 {
@@ -61,9 +60,9 @@ func Dequantize(f block.Format, dst []float32, src []byte) {
 	}
 }
 
-// quantCall returns how many of n numbers a call of a kernel takes, and their
-// bytes. Nothing stops a goroutine in a kernel, so it is to be short; and no
-// lane of a sum has more than 1024 terms.
+// quantCall returns how many of n numbers one kernel call processes, and their bytes. A goroutine
+// cannot be preempted in a kernel, so calls must be short; and no lane of a sum may have more than
+// 1024 terms.
 func quantCall(f block.Format, n int) (numbers, bytes int) {
 	numbers = min(n, 32<<10)
 	return numbers, numbers / f.Elements() * f.Bytes()
@@ -90,13 +89,11 @@ func GroupSums(dst, x []float32) {
 	}
 }
 
-// DotBlocks returns the sum of the products of x and the numbers that the
-// blocks of src stand for, in float32. sums are the [GroupSums] of x. It panics
-// if the lengths do not go together.
+// DotBlocks returns the sum of the products of x and the decoded blocks of src, in float32. sums
+// are the [GroupSums] of x. It panics if the lengths do not match.
 //
-// Its error is that of a sum in float32, relative to the magnitudes that
-// [block.Format.Magnitudes] gives, not to the numbers: minima are multiplied
-// apart.
+// It has the error of a float32 sum, relative to the magnitudes that [block.Format.Magnitudes]
+// returns and not to the numbers, because minimums are multiplied separately.
 func DotBlocks(f block.Format, x, sums []float32, src []byte) float32 {
 	wholeBlocks(f, len(x), len(src))
 	if len(sums)*group != len(x) {

@@ -21,8 +21,7 @@ import (
 // NaN reaches every result. The extremes of -0 and +0 may be either.
 type Reduction uint8
 
-// The reductions of x, and for ReduceDot of x and y. What they give for no
-// elements stands behind.
+// The reductions of x, and for ReduceDot of x and y, with their results for no elements.
 const (
 	ReduceSum        Reduction = iota // sum; 0
 	ReduceSumAbs                      // sum of |x|, the L1 norm; 0
@@ -55,8 +54,8 @@ func (r Reduction) String() string {
 // as many, but for the last.
 const ReduceBlock = 8192
 
-// Partial is the reduction of some neighbouring elements, complete enough to
-// be joined with that of their neighbours. The zero Partial is that of none.
+// Partial is the reduction of some adjacent elements, with all state that is needed to combine it
+// with the Partial of the next elements. The zero Partial is the reduction of no elements.
 type Partial struct {
 	n     int     // elements
 	value float64 // sum or extreme; of a variance the mean
@@ -114,11 +113,10 @@ func (r Reduction) Block(x, y []float32, at int) Partial {
 // blocksAtOnce is how many blocks a kernel reduces in one call.
 const blocksAtOnce = uninterrupted / ReduceBlock
 
-// Blocks sets dst to what [Reduction.Block] gives for as many neighbouring
-// blocks, the first of which is at the start of x, and of y for ReduceDot, and
-// only the last of which may be shorter than ReduceBlock. It is faster than one
-// block after the other: a kernel that gets several begins the next while it adds up
-// the last.
+// Blocks sets dst to the results of [Reduction.Block] for adjacent blocks, the first of which is at
+// the start of x, and of y for ReduceDot, and only the last of which may be shorter than
+// ReduceBlock. It is faster than one block after the other: a kernel that gets several begins the
+// next while it adds up the last.
 func (r Reduction) Blocks(dst []Partial, x, y []float32, at int) {
 	k := r.kind()
 	if r != ReduceVar && r != ReduceArgMax && r != ReduceArgMin && len(dst) > 1 {
@@ -164,9 +162,9 @@ func deviations(x []float32, mean float64) (exact, m2 float64) {
 	return settle(x, m, s1, s2)
 }
 
-// settle returns the mean of x and the sum of the squared distances from it,
-// given the sums of the distances from m and of their squares. Distances from
-// a rounded mean sum up to what the rounding was, which corrects both.
+// settle returns the mean of x and the sum of the squared distances from it, given the sums of the
+// distances from m and of their squares. The sum of the distances from a rounded mean gives the
+// rounding error, which corrects both.
 func settle(x []float32, m, s1, s2 float32) (exact, m2 float64) {
 	if !finite(s2) {
 		return deviations64(x, float64(m))
@@ -223,9 +221,8 @@ func (r Reduction) JoinAll(a Partial, parts []Partial) Partial {
 	return a
 }
 
-// Value returns the result that p stands for. ddof is taken off the number of
-// elements that a variance divides by (never below 0), and means nothing to
-// the others. For an index see [Reduction.Index].
+// Value returns the result of p. ddof is subtracted from the number of elements in the divisor of a
+// variance (never below 0); other reductions ignore it. For an index see [Reduction.Index].
 func (r Reduction) Value(p Partial, ddof int) float32 {
 	n := float64(p.n)
 	switch r {
@@ -243,8 +240,7 @@ func (r Reduction) Value(p Partial, ddof int) float32 {
 	return float32(p.value)
 }
 
-// Index returns the index that p of ReduceArgMax or ReduceArgMin stands for,
-// or -1 if it is of no elements.
+// Index returns the index in a p of ReduceArgMax or ReduceArgMin, or -1 for no elements.
 func (r Reduction) Index(p Partial) int {
 	if p.n == 0 {
 		return -1

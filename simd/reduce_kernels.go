@@ -31,7 +31,7 @@ type reduceKernels struct {
 	// dotEach sets dst[i] to the sum of the products of row i of x and y, a
 	// single row: rows rows of cols elements.
 	dotEach func(dst, x, y *float32, rows, cols int)
-	// deviations returns the sum of x-m and that of its squares.
+	// deviations returns the sum of x-m and the sum of its squares.
 	deviations func(x *float32, n int, m float32) (s1, s2 float32)
 	// deviationsRows does that for each of many rows, with an m for each.
 	deviationsRows func(s1, s2, x, m *float32, rows, cols int)
@@ -53,8 +53,8 @@ func (k kind) doubtful(raw float32) bool {
 	return k <= kindDot && (!finite(raw) || k == kindSumSquares && raw < tiny)
 }
 
-// repair returns the sum of a block whose kernel made raw, in float64 if the
-// kernel overflowed or underflowed.
+// repair returns the sum of a block, in float64 if the kernel's result raw overflowed or
+// underflowed.
 func (k kind) repair(raw float32, x, y []float32) float64 {
 	if finite(raw) && (k != kindSumSquares || raw >= tiny || reducers.block[kindMaxAbs](&x[0], nil, len(x)) == 0) {
 		return float64(raw)

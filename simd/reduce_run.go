@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// What one thread takes in nanoseconds: what decides whether a split pays.
+// Nanoseconds that one thread takes: they decide whether a split pays.
 const (
 	cachedByteNS = 0.009 // for a byte from the second cache
 	remoteByteNS = 0.03  // for one from beyond
@@ -90,8 +90,8 @@ func Fold(p *workers.Pool, r Reduction, x, y []float32) Partial {
 	// Parts of a few blocks each, several for each thread.
 	t.group = max(1, blocks/(8*p.Threads()))
 	parts := (blocks + t.group - 1) / t.group
-	// The order of additions must not depend on the threads, so every block
-	// has a result of its own even though a part has many.
+	// The order of additions must not depend on the threads, so every block has its own result even
+	// though a part has many blocks.
 	if cap(t.partials) < blocks {
 		t.partials = make([]Partial, blocks)
 	}
@@ -103,8 +103,8 @@ func Fold(p *workers.Pool, r Reduction, x, y []float32) Partial {
 	return r.search(x, sum)
 }
 
-// search finds the index of an extreme of which the block is known: looking
-// for it in one block rather than in all is half of the work.
+// search finds the index of an extreme in a known block: searching one block instead of all halves
+// the work.
 func (r Reduction) search(x []float32, p Partial) Partial {
 	if (r == ReduceArgMax || r == ReduceArgMin) && p.n > 0 {
 		block := x[p.at:min(p.at+ReduceBlock, len(x))]

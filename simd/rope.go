@@ -32,9 +32,9 @@ type Rope struct {
 	// Frequencies, if not nil, are the angles between one position and the next for each
 	// pair, in place of the powers of Base.
 	Frequencies []float32
-	// XPosition and XInner are the elements of x from the vectors of one position to those of
-	// the next, and from one of them to the next, where there is one Outer. 0 means that
-	// vectors follow each other.
+	// XPosition and XInner are the distances in elements from the vectors of one position to the
+	// vectors of the next, and from one of these vectors to the next, if Outer is 1. 0 means that
+	// vectors are contiguous.
 	XPosition, XInner int
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// RowKind names what a [RowOp] computes.
+// RowKind is the kind of a [RowOp].
 type RowKind uint8
 
 // The kinds.
@@ -31,13 +31,12 @@ const (
 
 // A RowOp computes each row of a matrix from the same row of another.
 //
-// The error is a few units in the last place of the terms of the formula, for
-// a softmax besides that 2^-24·|x-max| of the result, which is what the
-// rounding of the difference means, and for a layer norm a few units in
-// the last place of Gamma, which is what the rounding of the mean means.
+// The error is a few units in the last place of the terms of the formula, plus, for a softmax,
+// 2^-24·|x-max| of the result from rounding the difference, and for a layer norm a few units in the
+// last place of Gamma from rounding the mean.
 type RowOp struct {
 	Kind RowKind
-	// Gamma and Beta scale and shift the results of the norms; nil stands for
+	// Gamma and Beta scale and shift the results of the norms; nil means
 	// ones and zeros.
 	Gamma, Beta []float32
 	Eps         float32
@@ -163,9 +162,8 @@ func (o *RowOp) chunk(s *chunk, dst, x []float32, n, cols int) {
 	rowKernel.affineRows(&dst[0], &from[0], gamma, beta, &s.msb[0], n, cols)
 }
 
-// Row computes one row in the calling thread: what a caller uses that has
-// work of its own to do on each row while it is in the cache. dst and x are of
-// one length; dst may be x.
+// Row computes one row in the calling thread. Use it to process a row further while it is in the
+// cache. dst and x must have one length; dst may be x.
 func (o *RowOp) Row(dst, x []float32) { o.Rows(nil, dst, x, 1, len(x)) }
 
 // rowTask is a RowOp on its way through the workers. Rows of more than one
@@ -278,9 +276,8 @@ func (o *RowOp) begin(dst, x []float32) Partial {
 	return Partial{n: n, value: float64(top), m2: float64(sum)}
 }
 
-// expFrom returns what the exponentials of a block with that maximum are
-// relative to. If it is -Inf they are zeros: the maximum of the row may be
-// finite.
+// expFrom returns the number relative to which the exponentials of a block with this maximum are
+// computed. For -Inf the exponentials are zeros: the maximum of the row may be finite.
 func expFrom(top float32) float32 {
 	if math.IsInf(float64(top), -1) {
 		return 0

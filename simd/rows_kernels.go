@@ -26,8 +26,8 @@ type rowKernels struct {
 	ropePairs func(dst, x, c, s *float32, n, count, stride int)
 	// cumsum sets dst[i] to before plus the sum of x[:i+1].
 	cumsum func(dst, x *float32, n int, before float32)
-	// fetch asks the caches for the first bytes of rows that are stride bytes
-	// apart, to be written soon; or nil.
+	// fetch prefetches the first bytes of rows, stride bytes apart, that will be written soon; or
+	// nil.
 	fetch func(p *float32, stride, rows, bytes int)
 }
 

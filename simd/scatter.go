@@ -65,7 +65,7 @@ func (s *Scatter[T]) Run(p *workers.Pool) {
 	p.Do(s.parts, s)
 }
 
-// Part computes what a part of all there is has.
+// Part computes one of all parts.
 func (s *Scatter[T]) Part(k int) {
 	at := func(n, k int) int { return int(int64(n) * int64(k) / int64(s.parts)) }
 	cut := func(n int) (int, int) { return at(n, k), at(n, k+1) }
@@ -89,7 +89,7 @@ func (s *Scatter[T]) Part(k int) {
 	}
 }
 
-// elements is for rows of one element, of which it takes those from lo on, before hi.
+// elements processes rows of one element: those from lo on and before hi.
 func (s *Scatter[T]) elements(dst, v []T, lo, hi int) {
 	extent := len(dst)
 	dst = dst[lo:hi]

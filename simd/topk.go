@@ -68,8 +68,7 @@ var (
 	keyss = sync.Pool{New: func() any { return new(keys) }}
 )
 
-// floatKey returns the key of v on which the order of the integers is that of TopK and
-// Sort.
+// floatKey returns an integer key of v with the order of TopK and Sort.
 func floatKey(v float32) uint32 {
 	b := math.Float32bits(v + 0) // -0 + 0 is +0
 	switch {
@@ -116,9 +115,8 @@ func (s *keys) reserve(n int) []uint64 {
 	return s.of[:n]
 }
 
-// heaped returns the k greatest keys of row in no order. It keeps them in a
-// heap with the least on top and passes over whole chunks that hold nothing
-// greater.
+// heaped returns the k greatest keys of row in no order. It keeps them in a heap with the least on
+// top and skips whole chunks without a greater element.
 func (s *keys) heaped(row []float32, k int) []uint64 {
 	h := s.reserve(k)
 	for i := range h {
@@ -176,7 +174,7 @@ func (s *keys) selected(row []float32, k int) []uint64 {
 	lo, hi := 0, len(a)
 	for rounds := 0; at > lo && hi-lo > 32; rounds++ {
 		if rounds == 64 {
-			break // an unlucky row: sort what is left of it
+			break // an unfavourable row: sort the rest
 		}
 		pivot := median(a[lo], a[lo+(hi-lo)/2], a[hi-1])
 		i, j := lo, hi-1
@@ -193,7 +191,7 @@ func (s *keys) selected(row []float32, k int) []uint64 {
 				j--
 			}
 		}
-		// lo..j <= pivot <= i..hi-1, and what is between equals it.
+		// lo..j <= pivot <= i..hi-1, and the elements between equal it.
 		switch {
 		case at <= j:
 			hi = j + 1

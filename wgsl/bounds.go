@@ -2,19 +2,18 @@ package wgsl
 
 import "github.com/rayo-go/rayo/kernel"
 
-// Drivers put functions in the place of their calls, and arrays that each lane has
-// into registers or what stands for them, element by element. Both take them minutes
-// and gigabytes for a text that is short, and nothing stops them. So these are bounds,
-// which are far from what anybody writes.
+// Drivers inline functions, and put private arrays into registers or spill slots, element by
+// element. For a short text this can take minutes and gigabytes, and cannot be interrupted. These
+// limits prevent it; they are far above the sizes of practical kernels.
 const (
 	// maxExpanded is tokens of the entry point with all functions in the place of their
 	// calls: lavapipe takes some ten seconds for so many.
 	maxExpanded = 1 << 19
-	// maxOwn is bytes of the variables of one function, or of those that are private.
-	// The language promises 8 KiB.
+	// maxOwn limits the bytes of the variables of one function, and of the private variables. The
+	// language guarantees 8 KiB.
 	maxOwn = 64 << 10
-	// maxUnknown is types of a function that are none, after which it is for compilers
-	// to say what they are: an error takes as long as the text is.
+	// maxUnknown limits the unknown types in a function. Beyond it, the check leaves errors to the
+	// compiler, so that its time stays linear in the text.
 	maxUnknown = 256
 )
 
@@ -50,9 +49,9 @@ func (u *usage) bounded(entry *decl) *CompileError {
 	return nil
 }
 
-// own returns how many bytes the variables of a declaration have, with some before them,
-// and where it becomes too much. It knows those of a type that stands there, and any
-// other value of a type that is too large by itself. What is no type is for others to say.
+// own returns the total bytes of the variables of a declaration and those before it, and the token
+// at which the limit is exceeded. It counts variables with a declared type, and any other value
+// whose type alone exceeds the limit. Other checks report invalid types.
 func (m *module) own(d *decl, sum uint64) (at int, n uint64) {
 	variable, unknown := d.kind == varDecl, 0
 	for i := d.at; i < d.hi && unknown < maxUnknown; i++ {
@@ -65,7 +64,7 @@ func (m *module) own(d *decl, sum uint64) (at int, n uint64) {
 			variable = true
 			continue
 		}
-		if t.text == "ptr" && m.toks[i+1].is("<") { // of what it points to, it has nothing
+		if t.text == "ptr" && m.toks[i+1].is("<") { // a pointer occupies no memory for its target
 			p := &parser{module: m, i: i + 1}
 			if p.skipList() == nil {
 				i = p.i - 1
@@ -94,8 +93,7 @@ func (m *module) own(d *decl, sum uint64) (at int, n uint64) {
 	return d.at, sum
 }
 
-// expanded returns how many tokens a function has, with those that it calls in the place
-// of their names.
+// expanded returns the number of tokens of a function after inlining all its calls.
 func (m *module) expanded(d *decl, known map[*decl]uint64) uint64 {
 	if n, ok := known[d]; ok {
 		return n

@@ -85,8 +85,8 @@ var reduceNames = [...]string{
 	ir.ReduceAdd: "subgroupAdd", ir.ReduceMin: "subgroupMin", ir.ReduceMax: "subgroupMax", ir.ReduceAnd: "subgroupAnd", ir.ReduceOr: "subgroupOr",
 }
 
-// subgroup prints an operation between the lanes of a subgroup, or what it is
-// among one lane.
+// subgroup prints an operation between the lanes of a subgroup, or its meaning for a subgroup of
+// one lane.
 func (w *printer) subgroup(in *ir.Instr) {
 	a := in.Args[0]
 	if !w.t.has(Subgroups) {
@@ -99,8 +99,7 @@ func (w *printer) subgroup(in *ir.Instr) {
 		return
 	}
 	w.needs |= Subgroups
-	// Truth values are passed between lanes as numbers, and so are vectors of
-	// them.
+	// Booleans are passed between lanes as numbers, and so are vectors of booleans.
 	asNumber := in.Type == ir.Bool && (in.Code != ir.SubgroupOp || in.Width > 1)
 	var name string
 	switch in.Code {

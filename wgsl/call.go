@@ -2,8 +2,8 @@ package wgsl
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// function prints what is a call of a function that the text brings with it, or
-// of a built-in one where that will do.
+// function prints a call: of a function that is added to the text, or of a built-in function if
+// that is accurate enough.
 func (w *printer) function(in *ir.Instr, info *codeInfo) {
 	switch in.Code {
 	case ir.Fma:

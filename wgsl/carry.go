@@ -6,13 +6,13 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// The greatest and the least of two are NaN where either is, but not by the language's
-// built-in functions, and to tell NaN takes longer than these. In a chain of them what
-// follows mostly keeps NaN: then the built-in ones are printed, the sizes of their
-// operands are added up beside the chain, as no sum of sizes is NaN unless one of them is,
-// and the end of the chain is NaN where the sum is.
+// Maximum and minimum must return NaN if an operand is NaN. WGSL's built-in functions do not
+// guarantee this, and testing for NaN takes longer than the functions. The results of a chain of
+// them are mostly used by operations that propagate NaN. In such a chain the printer uses the
+// built-in functions, and adds up the magnitudes of their operands beside the chain. The sum is NaN
+// exactly if an operand is, and then the end of the chain becomes NaN.
 
-// carried says what a value has to do with such a chain.
+// carried is the role of a value in such a chain.
 type carried uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 	longer                     // the end of a chain that has another one before
 )
 
-// sizeOf is an operand whose size is added for the end of a chain.
+// sizeOf is an operand whose magnitude is added for the end of a chain.
 type sizeOf struct{ end, operand ir.Value }
 
 // keepsNaN reports whether each NaN among the operands of a code makes the result NaN.
@@ -112,8 +112,8 @@ func (w *printer) carry() {
 	w.sources = w.sources[:0]
 }
 
-// sized returns what tells whether operand a of a greatest or least that ends there is
-// NaN, or 0 where nothing has to.
+// sized returns the value that is NaN if operand a, the result of a maximum or minimum that ends
+// there, should be NaN, or 0 if no such value is needed.
 func (w *printer) sized(a, end ir.Value) ir.Value {
 	for in := &w.p.Code[a]; (in.Code == ir.Neg || in.Code == ir.Abs) && w.ending[a] == end; in = &w.p.Code[a] {
 		a = in.Args[0]
@@ -149,7 +149,7 @@ func (w *printer) sound(v, end ir.Value, depth int) bool {
 	return false
 }
 
-// eachSource calls f for each operand of v whose size has not been added yet.
+// eachSource calls f for each operand of v whose magnitude has not been added yet.
 func (w *printer) eachSource(v ir.Value, f func(a ir.Value)) {
 	end := w.ending[v]
 	for _, a := range w.p.Code[v].Args[:2] {

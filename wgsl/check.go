@@ -1,16 +1,15 @@
 package wgsl
 
-// Check reports the mistakes of a text that need no types to be seen: syntax, names that
-// nothing declares or that are used before their declaration, declarations that use
-// themselves (constants, aliases, structures, functions), attributes and built-in values that do
-// not exist, and entry points that take something else than built-in values. It returns nil or a
-// [*CompileError] with line and column, which wraps [kernel.ErrLimit] if it is no mistake but too
-// large: a value of more than 64 KiB, which a lane would have to load. What Check accepts may still be
-// refused by a compiler, whose part are the types.
+// Check reports the mistakes of a text that can be found without type checking: syntax, names that are
+// undeclared or used before their declaration, declarations that use themselves (constants, aliases,
+// structures, functions), attributes and built-in values that do not exist, and entry points with
+// parameters that are not built-in values. It returns nil or a [*CompileError] with line and column.
+// The error wraps [kernel.ErrLimit] if the text is correct but too large, for example if a lane would
+// load a value of more than 64 KiB. A compiler, which checks types, may still reject a text that Check
+// accepts.
 //
-// Compilers written for texts of their own authors trust these things: one looks up a constant
-// that is defined by itself until its stack is full, and makes a kernel of a built-in value
-// that is none, with which a driver ends the process.
+// Some compilers assume correct texts: one overflows its stack on a constant that is defined by
+// itself, and accepts an unknown built-in value, with which a driver aborts the process.
 func Check(text string) error {
 	m, err := parse(text)
 	if err != nil {
@@ -28,7 +27,7 @@ type checker struct {
 	inside *decl // the declaration that is read
 	scopes []map[string]*local
 	depth  int
-	// lenient is set in lists whose names are not known here: formats of texels.
+	// lenient is set in lists whose names are not checked: texel formats.
 	lenient bool
 	// large is the first value that no lane has room for, in a text without mistakes.
 	large *CompileError
@@ -36,10 +35,10 @@ type checker struct {
 
 // local is a name of a function.
 type local struct {
-	pointer *Type // what it points to, if that is known and more than a lane may have
+	pointer *Type // the type that it points to, if it is known and too large for a lane
 }
 
-// use is a name of the module in a declaration: what it names, and its token.
+// use is a use of a module-scope name in a declaration: the name and its token.
 type use struct {
 	of *decl
 	at int
@@ -48,7 +47,7 @@ type use struct {
 // maxChecked is how deep blocks and expressions may nest.
 const maxChecked = 512
 
-// check reads the declarations of m. What is too large is an error if there is no other.
+// check reads the declarations of m. It reports a size limit only if there is no other error.
 func (m *module) check() error {
 	c := &checker{parser: parser{module: m}, uses: map[*decl][]use{}}
 	c.lists, c.closes = m.templates()
@@ -230,7 +229,7 @@ var builtIns = map[string]string{
 	"local_invocation_index": "u32", "subgroup_size": "u32", "subgroup_invocation_id": "u32", "subgroup_id": "u32", "num_subgroups": "u32",
 }
 
-// drawing are those of other stages.
+// drawing are the built-in values of other shader stages.
 var drawing = map[string]bool{
 	"vertex_index": true, "instance_index": true, "position": true, "front_facing": true, "frag_depth": true, "sample_index": true, "sample_mask": true,
 	"clip_distances": true, "primitive_index": true, "view_index": true,
@@ -254,7 +253,7 @@ func (c *checker) builtIn(a *attribute, typ int) *CompileError {
 	return nil
 }
 
-// Where attributes stand.
+// The positions of attributes.
 const (
 	onConstant = 1 << iota
 	onVariable
@@ -266,7 +265,7 @@ const (
 
 var onDeclaration = map[declKind]int{constDecl: 0, overrideDecl: onConstant, varDecl: onVariable, structDecl: 0, aliasDecl: 0, funcDecl: onFunction}
 
-// known lists the attributes: where they stand, and how many arguments they have.
+// known lists the attributes with their positions and numbers of arguments.
 var knownAttributes = map[string]struct{ on, least, most int }{
 	"align": {onMember, 1, 1}, "size": {onMember, 1, 1}, "binding": {onVariable, 1, 1}, "group": {onVariable, 1, 1}, "id": {onConstant, 1, 1},
 	"builtin": {onMember | onValue, 1, 1}, "location": {onMember | onValue, 1, 1}, "interpolate": {onMember | onValue, 1, 2},
@@ -274,7 +273,7 @@ var knownAttributes = map[string]struct{ on, least, most int }{
 	"fragment": {onFunction, 0, 0}, "workgroup_size": {onFunction, 1, 3}, "must_use": {onFunction, 0, 0}, "diagnostic": {onFunction | onBlock, 2, 2},
 }
 
-// words are the attributes whose arguments are words of their own, not expressions.
+// words are the attributes whose arguments are fixed words instead of expressions.
 var wordArguments = map[string]bool{"builtin": true, "interpolate": true, "diagnostic": true}
 
 // attributesOf checks the attributes of something.

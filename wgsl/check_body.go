@@ -23,7 +23,7 @@ func (c *checker) body() *CompileError {
 	return nil
 }
 
-// block reads a block with a scope of its own, and attributes before it.
+// block reads a block as a new scope, and the attributes before it.
 func (c *checker) block() *CompileError {
 	attrs, err := c.attributes()
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *checker) block() *CompileError {
 	return c.scoped(c.body)
 }
 
-// scoped reads something with a scope of its own.
+// scoped reads something in a new scope.
 func (c *checker) scoped(read func() *CompileError) *CompileError {
 	c.scopes = append(c.scopes, map[string]*local{})
 	err := read()
@@ -61,7 +61,7 @@ func (c *checker) declare() (*local, *CompileError) {
 	return scope[name], nil
 }
 
-// statements are those that begin with a word of the language.
+// statements are the statements that begin with a keyword.
 var statements map[string]func(c *checker) *CompileError
 
 func init() {
@@ -212,8 +212,8 @@ func (c *checker) choice() *CompileError {
 	return nil
 }
 
-// local reads a declaration of a name in a function, behind its first word. The name is
-// none of its own value.
+// local reads a declaration of a name in a function, after its keyword. The name is not visible in
+// its own value.
 func (c *checker) local() *CompileError {
 	kind := c.toks[c.i-1].text
 	if kind == "var" && c.tok().is("<") {
@@ -251,7 +251,7 @@ func (c *checker) local() *CompileError {
 	return c.expect(";")
 }
 
-// assignments are the operators that may stand before the = of an assignment.
+// assignments are the operators that may come before the = of an assignment.
 var assignments = []string{"<<", ">>", "+", "-", "*", "/", "%", "&", "|", "^", ""}
 
 // simple reads an assignment, an increment or a call, without a semicolon.
@@ -279,7 +279,7 @@ func (c *checker) simple() *CompileError {
 	return c.fail(at, "expected an assignment or a call, found %s", c.found())
 }
 
-// pairing are the operators with two operands; longer ones stand before their beginnings.
+// pairing are the operators with two operands; longer operators come before their prefixes.
 var pairing = []string{"&&", "||", "==", "!=", "<=", ">=", "<<", ">>", "<", ">", "+", "-", "*", "/", "%", "&", "|", "^"}
 
 // expression reads an expression. How tight operators bind does not matter to names. Its value
@@ -294,7 +294,7 @@ func (c *checker) expression() (place, *CompileError) {
 	return x, err
 }
 
-// path reads an expression of which nothing is loaded yet where it is one operand.
+// path reads an expression. If it is a single operand, its value is not loaded yet.
 func (c *checker) path() (place, *CompileError) {
 	if err := c.deeper(); err != nil {
 		return place{}, err
@@ -320,7 +320,7 @@ next:
 	return x, err
 }
 
-// operand reads an operand with what stands before and behind it.
+// operand reads an operand with its prefixes and suffixes.
 func (c *checker) operand() (x place, err *CompileError) {
 	if err := c.deeper(); err != nil {
 		return x, err
@@ -378,7 +378,7 @@ func (c *checker) parts(x place) (place, *CompileError) {
 	}
 }
 
-// name reads a name with its list of types, and where calls may stand its arguments.
+// name reads a name with its template list and, if calls are allowed here, its arguments.
 func (c *checker) name(calls bool) *CompileError {
 	if err := c.deeper(); err != nil {
 		return err
@@ -420,7 +420,7 @@ func (c *checker) name(calls bool) *CompileError {
 	return nil
 }
 
-// resolve finds what a name at token at is: of the function, of the module or of the language.
+// resolve finds the declaration of the name at token at: in the function, in the module or in the language.
 func (c *checker) resolve(name string, at int) *CompileError {
 	for _, s := range c.scopes {
 		if s[name] != nil {

@@ -1,9 +1,9 @@
 package wgsl
 
-// Values of types that nobody writes down are loaded too: let p = y[i] has all of a
-// structure. So the checker knows the types of variables of the module and what pointers
-// lead to, of paths from these, and of nothing else: what is made of values has a type that
-// stands in the text, or is small.
+// A text can load large values without naming their types: let p = y[i] loads a whole structure.
+// The checker therefore tracks the types of module variables, of pointer targets, and of paths from
+// them. Other expressions need no tracking: a value computed from values has a type that is named
+// in the text, or is small.
 
 // place is memory, or a pointer to it, with its type where that is known.
 type place struct {
@@ -11,7 +11,7 @@ type place struct {
 	pointer bool
 }
 
-// placeOf returns what a name is.
+// placeOf returns the meaning of a name.
 func (c *checker) placeOf(name string) place {
 	for i := len(c.scopes) - 1; i >= 0; i-- {
 		if l := c.scopes[i][name]; l != nil {
@@ -29,7 +29,7 @@ func (c *checker) placeOf(name string) place {
 	return place{typ: t}
 }
 
-// pointee returns what the pointer type at token i leads to, or nil for another type.
+// pointee returns the target type of the pointer type at token i, or nil for another type.
 func (c *checker) pointee(i int) *Type {
 	end, ok := c.lists[i+1]
 	if !ok || !c.toks[i].is("ptr") {

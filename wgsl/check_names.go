@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// keywords are the words that nothing is called.
+// keywords are the words that cannot be names.
 var keywords = wordSet(`alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let loop
 	override requires return struct switch true var while`)
 
@@ -53,9 +53,9 @@ func wordSet(words string) map[string]bool {
 	return m
 }
 
-// templates tells the lists of types in a text from comparisons, by the rules of the
-// language: a < behind a name begins a list if a > ends it before anything that no list
-// has. It returns the tokens of each < with those of its >, and the latter alone.
+// templates distinguishes template lists from comparisons by the rules of the language: a < after a
+// name begins a list if a > closes it before any token that cannot be in a list. It returns the
+// token of each < with the token of its >, and the set of the closing tokens.
 func (m *module) templates() (lists map[int]int, closes map[int]bool) {
 	lists, closes = map[int]int{}, map[int]bool{}
 	type pending struct{ at, depth int }

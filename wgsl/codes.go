@@ -2,9 +2,9 @@ package wgsl
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// class is how an expression binds: one bit each, so that a place can say with
-// a set which expressions may stand in it without parentheses. WGSL has no one
-// order of precedence: shifts and bit operations do not mix with anything.
+// class is how an expression binds: one bit each, so that a set describes the expressions that need
+// no parentheses in a place. WGSL has no total order of precedence: shifts and bit operations do
+// not mix with anything.
 type class uint16
 
 const (
@@ -21,8 +21,8 @@ const (
 	shift
 
 	anything class = 1<<iota - 1
-	// operand is what stands as an argument of a call or an index. A bare
-	// comparison does not: in f(a < b, c >> d) a compiler sees a template.
+	// operand is the class of arguments of calls and of indices. It excludes a bare comparison: in
+	// f(a < b, c >> d) a compiler sees a template.
 	operand   = anything &^ relation
 	tight     = primary | unary
 	summand   = tight | product
@@ -33,7 +33,7 @@ const (
 type form uint8
 
 const (
-	special  form = iota // in a way of its own: see expr.go and print.go
+	special  form = iota // printed by special code: see expr.go and print.go
 	infix                // a text b
 	prefix               // text a
 	call                 // text(a, b, c)
@@ -41,19 +41,19 @@ const (
 	composed             // a call of a function made from the expansion of the code
 )
 
-// codeInfo is what the printer knows of a code.
+// codeInfo describes a code to the printer.
 type codeInfo struct {
 	form  form
 	args  uint8
 	class class
-	left  class // what may stand on the left of an infix without parentheses
+	left  class // the classes that need no parentheses on the left of an infix operator
 	right class
 	text  string
 	fn    fn
 	// pure: the value depends on operands alone, so the instruction may be
 	// printed where it is used.
 	pure bool
-	// fixed: has an effect, or must run where it stands.
+	// fixed: has an effect, or must not be moved.
 	fixed bool
 }
 
@@ -164,8 +164,8 @@ var codeTable = [256]codeInfo{
 	ir.Return:         {fixed: true},
 }
 
-// traits is what the passes over a program look at, in one byte a code: the
-// number of operands, and whether the instruction is pure or fixed.
+// traits has the properties of a code that passes over a program read, in one byte: the number of
+// operands, and whether the instruction is pure or fixed.
 var traits = func() (t [256]uint8) {
 	for c := range t {
 		i := &codeTable[c]

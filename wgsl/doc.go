@@ -59,7 +59,7 @@
 //     does not promise it; devices do it if the size of the workgroup along x is a
 //     multiple of the subgroup size.
 //
-// For [NagaGo] the text avoids countLeadingZeros and countTrailingZeros, which that
-// compiler translates incorrectly. For both versions of naga it avoids the upper half of
-// pack2x16float, which Mesa's lavapipe 22.3 loses.
+// For [NagaGo] the text avoids countLeadingZeros and countTrailingZeros, which that compiler
+// translates incorrectly. For both versions of naga it avoids the upper half of pack2x16float,
+// because Mesa's lavapipe 22.3 drops it.
 package wgsl

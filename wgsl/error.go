@@ -18,7 +18,7 @@ func (e *CompileError) Error() string {
 	}
 	s := fmt.Sprintf("%s:%d:%d: %s", e.Label, e.Line, e.Column, e.Message)
 	if e.Text != "" && e.Column > 0 {
-		// Tabs stay tabs, so that the caret stands below its character.
+		// Tabs stay tabs, so that the caret is below its character.
 		var lead []rune
 		for _, r := range e.Text {
 			if len(lead) == e.Column-1 {

@@ -12,8 +12,7 @@ func (w *printer) name(v ir.Value) {
 	w.u(uint32(v))
 }
 
-// expr prints a value where only expressions of the classes stand without
-// parentheses.
+// expr prints a value for a place that accepts only the given classes without parentheses.
 func (w *printer) expr(v ir.Value, without class) {
 	x := &w.values[v]
 	if x.uses > 0 {
@@ -161,8 +160,8 @@ func (w *printer) narrowed(in *ir.Instr) {
 	w.s("))")
 }
 
-// narrow returns which of the functions of a code computes an instruction: 0 is that
-// of any operand.
+// narrow returns the index of the function that computes an instruction of a code: 0 is the
+// function for any operand.
 func (w *printer) narrow(in *ir.Instr) int {
 	if !w.t.Approximate || in.Type != ir.F32 || w.composing {
 		return 0
@@ -189,8 +188,8 @@ func (w *printer) args(in *ir.Instr) {
 	w.c(')')
 }
 
-// beginHalf begins the conversion of a result to half floats, for what is
-// computed in float32 only, and reports whether it did.
+// beginHalf begins the conversion to half floats of a result that is computed only in float32, and
+// reports whether it did.
 func (w *printer) beginHalf(in *ir.Instr) bool {
 	if in.Type != ir.F16 {
 		return false
@@ -221,9 +220,9 @@ func (w *printer) argsAs(in *ir.Instr, half bool) {
 	w.c(')')
 }
 
-// logical reports whether && and || are printed for an instruction on truth values, which
-// vectors do not have. Naga in Go makes branches and variables of them, with
-// which SwiftShader's compiler takes minutes.
+// logical reports whether && and || are printed for an instruction on booleans; vectors do not have
+// these operators. Naga in Go translates them to branches and variables, for which SwiftShader's
+// compiler takes minutes.
 func (w *printer) logical(in *ir.Instr) bool { return in.Width == 1 && w.t.Consumer != NagaGo }
 
 func (w *printer) infix(in *ir.Instr, info *codeInfo) {

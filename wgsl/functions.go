@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// fn is a function that texts bring with them where the language has none, or
-// none that can be relied on.
+// fn is a function that is added to texts because the language lacks it, or does not guarantee its
+// accuracy.
 type fn uint8
 
 const (
@@ -41,8 +41,8 @@ const (
 	numFns
 )
 
-// functions has their names and texts. $T, $I, $U and $B stand for numbers of
-// the width: f32 or vec4f; $N for the width's suffix of a name.
+// functions has their names and texts. $T, $I, $U and $B are replaced by the types of the width:
+// f32 or vec4f; $N by the width's suffix of a name.
 var functions = [numFns]struct {
 	name, text string
 	uses       fn // a function that it calls
@@ -53,7 +53,7 @@ var functions = [numFns]struct {
 	fnFromBits: {"from_bits", `fn from_bits$N(bits: $U) -> $T {
   return bitcast<$T>(bits);
 }`, 0},
-	// Compilers may assume that there is no NaN: x != x is false to them.
+	// Compilers may assume that there is no NaN: they may compile x != x to false.
 	fnIsNaN: {"is_nan", `fn is_nan$N(x: $T) -> $B {
   return (bitcast<$U>(x) & $U(0x7fffffffu)) > $U(0x7f800000u);
 }`, 0},
@@ -73,7 +73,7 @@ var functions = [numFns]struct {
 	fnMaxWith: {"max_with", `fn max_with$N(x: $T, constant: $T) -> $T {
   return select(max(x, constant), x, is_nan$N(x));
 }`, fnIsNaN},
-	// The lesser of the upper bound and what is greater of the lower one.
+	// The minimum of the upper bound and the maximum of x and the lower bound.
 	fnClip: {"clip", `fn clip$N(x: $T, lower: $T, upper: $T) -> $T {
   return select(min(max(x, lower), upper), x, is_nan$N(x));
 }`, fnIsNaN},
@@ -81,10 +81,10 @@ var functions = [numFns]struct {
 	fnKeepNaN: {"keep_nan", `fn keep_nan$N(x: $T, sizes: $T) -> $T {
   return select(x, sizes, bitcast<$U>(sizes) > $U(0x7f800000u));
 }`, 0},
-	// What rounding the product lost, from halves of the factors whose products
-	// are exact, and what rounding the sum lost. Where something overflows, s it is.
-	// The lower half of a factor below 2^-103 may be subnormal, which devices may take
-	// for 0: that is less than 2^-126 of the other factor.
+	// The rounding error of the product, from halves of the factors whose products are exact, plus
+	// the rounding error of the sum. If something overflows, the result is s. The lower half of a
+	// factor below 2^-103 may be subnormal, and devices may flush it to 0: the error is less than
+	// 2^-126 of the other factor.
 	fnFma: {"fma_split", `fn fma_split$N(x: $T, y: $T, z: $T) -> $T {
   let xh = bitcast<$T>(bitcast<$U>(x) & $U(0xfffff000u));
   let yh = bitcast<$T>(bitcast<$U>(y) & $U(0xfffff000u));
@@ -98,20 +98,20 @@ var functions = [numFns]struct {
   let exact = s + (lost + rest);
   return select(s, exact, (bitcast<$U>(exact) & $U(0x7fffffffu)) < $U(0x7f800000u));
 }`, 0},
-	// A factor that is less than 2^-60 of the other is multiplied by 2^48 and the other by
-	// 2^-48, which changes no product: both have their lower halves then, or it
-	// does not matter. Let the exponents be m and n, m < n-59. The lesser factor, unless it
-	// was 0 to the device, has at least 2^(48-126), so that its lower half is there, and at
-	// most 2^(127-59+48), which is no overflow. The greater has lost
-	// its lower half if n-48 < -103; then m < -114, and at most 2^-126 times 2^(m+49), less than
-	// 2^-191, is missing. Factors that are nearer to each other stay: if the lesser
-	// has lost its lower half, m < -103, the other is below 2^-41, and less than 2^-167 is missing.
-	// Where |y|·2^-60 itself is 0 to the device, n < -66: then so is a product with what has
-	// lost anything. Infinities stay infinite, and what multiplies one may become one.
+	// A factor that is less than 2^-60 of the other is multiplied by 2^48 and the other by 2^-48,
+	// which does not change the product: then both have their lower halves, or the loss does not
+	// matter. Let the exponents be m and n, m < n-59. The smaller factor, unless the device flushed
+	// it to 0, becomes at least 2^(48-126), so that its lower half is not flushed, and at most
+	// 2^(127-59+48), which does not overflow. The larger loses its lower half if n-48 < -103; then
+	// m < -114, and at most 2^-126 times 2^(m+49), less than 2^-191, is missing. Factors that are
+	// closer to each other are not scaled: if the smaller has lost its lower half, m < -103, the
+	// other is below 2^-41, and less than 2^-167 is missing. If the device flushes |y|·2^-60 to 0,
+	// then n < -66, and the device also flushes a product with a factor that has lost bits.
+	// Infinities stay infinite, and a factor of an infinity may become infinite.
 	//
-	// Where the sum is not finite: what the product of numbers overflows by, a
-	// sixteenth of the whole does not. The rest is told by bits, as compilers may
-	// assume that there are no infinities.
+	// If the sum is not finite: a product of finite numbers that overflows does not overflow when
+	// divided by 16. The other cases are tested by bits, because compilers may assume that there
+	// are no infinities.
 	fnFmaAny: {"fma_any", `fn fma_any$N(x: $T, y: $T, z: $T) -> $T {
   let infinite = $U(0x7f800000u);
   let size = $U(0x7fffffffu);

@@ -133,7 +133,7 @@ func (w *printer) functions(b []byte) []byte {
 	}
 	for _, c := range []ir.Code{ir.Sin, ir.Cos} {
 		if w.composed[c] != 0 {
-			w.composed[c] |= 1 // which those of vectors call
+			w.composed[c] |= 1 // the scalar versions that the vector versions call
 		}
 	}
 	called(func(k *composition, width int) {
@@ -159,8 +159,8 @@ func (w *printer) functions(b []byte) []byte {
 	return b
 }
 
-// exchangeFunction appends a compare and exchange that does not fail where the
-// element equals what is expected.
+// exchangeFunction appends a compare-and-exchange that does not fail spuriously if the element
+// equals the expected value.
 func (w *printer) exchangeFunction(b []byte, e *exchange) []byte {
 	var t, name string
 	if e.shared {

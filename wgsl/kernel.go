@@ -25,10 +25,9 @@ func Kernel(k *kernel.Kernel, t Target) (Shader, error) {
 	return s, err
 }
 
-// Position returns the place in the author's Go source that line n of the text,
-// counted from 1, comes from, or "" and 0 if the line stands for no instruction
-// or its place is not known. Where the kernel was built without positions it is
-// built again.
+// Position returns the place in the author's Go source that line n of the text, counted from 1,
+// comes from, or "" and 0 if the line has no instruction or an unknown position. If the kernel was
+// built without positions, it is built again.
 func (s *Shader) Position(n int) (file string, line int) {
 	v := s.Instruction(n)
 	if v == 0 {

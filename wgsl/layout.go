@@ -15,7 +15,7 @@ type Type struct {
 	Name   string  // of a structure or a scalar
 	Fields []Field // of a structure
 
-	Size   uint64 // bytes; of an array as long as its buffer those of no element
+	Size   uint64 // bytes; for a runtime-sized array the bytes without elements
 	Align  uint64
 	Stride uint64 // bytes from one element of an array, or column, to the next
 
@@ -26,7 +26,7 @@ type Type struct {
 	raised bool
 }
 
-// TypeKind says what a [Type] is made of.
+// TypeKind is the kind of a [Type].
 type TypeKind uint8
 
 // The kinds of types.
@@ -142,7 +142,7 @@ func errRaised(t *Type) error {
 	return fmt.Errorf("compilers disagree where %s lies within another type, as @align aligns it more than its members are: use @size", t.Name)
 }
 
-// member is a member of a structure with its attributes, 0 where it has none.
+// member is a member of a structure with its attributes; 0 means that an attribute is absent.
 type member struct {
 	name        string
 	typ         *Type

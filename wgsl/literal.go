@@ -54,7 +54,7 @@ func (w *printer) literal(in *ir.Instr) {
 		v := int32(in.Imm)
 		switch {
 		case v == math.MinInt32:
-			w.s("i32(-2147483648)") // 2147483648i, to be negated, is none
+			w.s("i32(-2147483648)") // 2147483648i, the operand of a negation, is not a valid literal
 		case v < 0:
 			w.c('-')
 			w.u(uint32(-v))

@@ -7,12 +7,13 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Functions whose built-in form has errors of many units (the language allows
-// exp 3+2|x| of them, sin an absolute 2^-11, tanh 1e-5) or none at all are
-// printed as functions that compute the expansion of package ir, which is within
-// a few units. Only inverseSqrt, with two, is used as it is.
+// The printer replaces built-in functions that may have large errors by functions that compute the
+// expansion of package ir, which is accurate to a few units in the last place. The language allows
+// an error of 3+2|x| units for exp, an absolute error of 2^-11 for sin, and 1e-5 for tanh, and some
+// functions have no stated accuracy. Only inverseSqrt, with an error of two units, is used
+// directly.
 
-// native reports what the language computes well enough.
+// native lists the functions that the language computes accurately enough.
 func native(c ir.Code) bool { return c == ir.Round || c == ir.Recip || c == ir.Rsqrt }
 
 // nativeNear is native for targets with Near.
@@ -23,11 +24,11 @@ func nativeNear(c ir.Code) bool {
 // composition is one such function for each width.
 type composition struct {
 	text [3]string
-	fns  [3][numFns]uint8 // what they call
+	fns  [3][numFns]uint8 // the functions that they call
 }
 
-// compositions has them: the one of any operand and, for targets with Near, those of
-// operands that are known to lie in a range, in the order of [ir.Narrows].
+// compositions has them: one for any operand and, for targets with Near, one for operands in each
+// known range, in the order of [ir.Narrows].
 func compositions(t *Target) map[ir.Code][]*composition {
 	switch {
 	case t.Unfused:
@@ -76,7 +77,7 @@ func composedCodes() []ir.Code {
 // most are the names of built-in ones.
 func composedName(c ir.Code) string { return c.String() + "_f" }
 
-// reductionName returns the name of one of the functions of a code: 0 is that of any
+// reductionName returns the name of one of the functions of a code: 0 is the function for any
 // operand.
 func reductionName(c ir.Code, mode int) string {
 	if mode == 0 {
@@ -122,9 +123,9 @@ func Rounds(p *ir.Program) bool {
 	return slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return in.Code == ir.RoundF16 })
 }
 
-// withoutAssociation has what looks at the rounding of a sum, (x+y)-x, look at the
-// sum times a 1 that is computed: Mesa's compiler and NVIDIA's take it for y
-// otherwise, and what the sum has lost for 0.
+// withoutAssociation multiplies a sum by a computed 1 in expressions that use its rounding, such as
+// (x+y)-x. Otherwise Mesa's and NVIDIA's compilers simplify the expression to y, and the rounding
+// error to 0.
 func withoutAssociation(n *ir.Node) *ir.Node {
 	same := func(a, b *ir.Node) bool {
 		return a == b || a.Code == ir.Const && b.Code == ir.Const && a.Type == b.Type && a.Value == b.Value
@@ -133,7 +134,7 @@ func withoutAssociation(n *ir.Node) *ir.Node {
 	of := func(n, x *ir.Node) bool {
 		return n.Code == ir.Add && (same(n.Args[0], x) || same(n.Args[1], x)) || n.Code == ir.Sub && same(n.Args[0], x)
 	}
-	// hidden returns a sum times the lesser of 1 and what has a high bit set.
+	// hidden returns a sum times the minimum of 1 and a number with a high bit set.
 	hidden := func(sum *ir.Node) *ir.Node {
 		bits := &ir.Node{Code: ir.Bitcast, Type: ir.U32, Args: [3]*ir.Node{sum}}
 		large := &ir.Node{Code: ir.Or, Type: ir.U32, Args: [3]*ir.Node{bits, ir.NewConst(1<<31, ir.U32)}}
@@ -157,10 +158,9 @@ func withoutAssociation(n *ir.Node) *ir.Node {
 	})
 }
 
-// withoutMagic replaces what the expansions do to round a number, adding 1.5·2^23
-// and subtracting it again or looking at the bits of the sum, by round. A compiler
-// that takes sums for associative, as those of Metal and Direct3D may, would
-// otherwise take the rounding away.
+// withoutMagic replaces the expansions' way to round a number by round. The expansions add 1.5·2^23
+// and subtract it again, or use the bits of the sum. A compiler that treats sums as associative, as
+// Metal's and Direct3D's may, would remove this rounding.
 func withoutMagic(n *ir.Node) *ir.Node {
 	magic := ir.ExpansionConstants().Magic
 	isMagic := func(n *ir.Node) bool { return n.Code == ir.Const && n.Value == magic }
@@ -182,8 +182,8 @@ func withoutMagic(n *ir.Node) *ir.Node {
 				return r
 			}
 		case n.Code == ir.Bitcast:
-			// Its bits are those of magic plus the integer, and the expansions
-			// shift those of magic out.
+			// Its bits are the bits of magic plus the integer, and the expansions shift the bits of
+			// magic out.
 			if r := rounded(n.Args[0]); r != nil {
 				return ir.NewConvert(r, ir.I32)
 			}
@@ -230,9 +230,8 @@ func compose(expansion *ir.Node, arity int, name string, t *Target) *composition
 	return k
 }
 
-// listing turns flattened nodes into instructions on numbers of a width. The
-// operands come first, as loads of variables that stand for them; first is
-// what follows them.
+// listing turns flattened nodes into instructions on numbers of a width. The operands come first,
+// as loads of placeholder variables; first is the index of the first instruction after them.
 func listing(list []*ir.Node, width uint8) (p *ir.Program, first int) {
 	p = &ir.Program{Name: "expansion", Local: [3]uint32{1, 1, 1}, Code: make([]ir.Instr, 1, len(list)+3)}
 	at := make(map[*ir.Node]ir.Value, len(list))

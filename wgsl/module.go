@@ -27,8 +27,8 @@ type decl struct {
 	at     int // token of the name
 	attrs  []attribute
 	lo, hi int // tokens behind the attributes, to the last one of the declaration
-	// list, typ and init are where the list of var<...>, the type and the
-	// initialiser begin, 0 for none.
+	// list, typ and init are the tokens at which the template list of var<...>, the type and the
+	// initialiser begin, or 0 if absent.
 	list, typ, init int
 
 	resolving bool // while it is resolved: to see cycles
@@ -58,7 +58,7 @@ type memberDecl struct {
 // attribute is @name or @name(args).
 type attribute struct {
 	name   string
-	lo, hi int // tokens of the arguments, without the parentheses; lo == hi for none
+	lo, hi int // tokens of the arguments, without the parentheses; lo == hi without arguments
 	at     int // token of the @
 	end    int // token behind it
 }
@@ -265,7 +265,7 @@ func (p *parser) attributes() ([]attribute, *CompileError) {
 	return as, nil
 }
 
-// skipGroup goes past a pair of brackets and what is between them.
+// skipGroup skips a pair of brackets and its contents.
 func (p *parser) skipGroup() *CompileError {
 	start := p.i
 	var open []string

@@ -2,8 +2,8 @@ package wgsl
 
 import "strings"
 
-// The words that the text uses for what the program does not name. Names of
-// the program that equal one of them get an underscore.
+// The names that the text uses for things without a name in the program. A name of the program that
+// equals one of them gets an underscore.
 const (
 	wordParams       = "params"
 	wordLocal        = "local"
@@ -24,8 +24,8 @@ const (
 	nameY     = 6
 )
 
-// taken has the words that a name may not be: those of the language, the
-// built-in functions that the printer calls, and its own.
+// taken has the words that are not allowed as names: the words of the language, the built-in
+// functions that the printer calls, and the printer's own names.
 var taken = func() map[string]bool {
 	m := make(map[string]bool)
 	for _, w := range strings.Fields(`
@@ -87,8 +87,8 @@ func (w *printer) member(s string) string {
 	return w.identify(s, "param")
 }
 
-// identify returns a name like s that the language allows and that is not used
-// yet, and notes that it is used now. other stands for an empty name.
+// identify returns a name like s that is valid and unused, and marks it as used. other replaces an
+// empty name.
 func (w *printer) identify(s, other string) string {
 	if !plain(s) || taken[s] {
 		s = spell(s, other)

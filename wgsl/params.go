@@ -14,7 +14,7 @@ import (
 // encoder carries Go values to the places that a type of WGSL has for them.
 type encoder struct {
 	name string
-	typ  *Type    // nil where there are no parameters
+	typ  *Type    // nil without parameters
 	made sync.Map // reflect.Type -> *encoding
 }
 
@@ -22,7 +22,7 @@ type encoder struct {
 type encoding struct {
 	moves []move
 	err   error
-	// inPlace says that nothing is carried: everything must be where it is to be.
+	// inPlace means that values are not copied: each must already have WGSL's offset.
 	inPlace bool
 }
 
@@ -78,8 +78,8 @@ func (e *encoder) of(t reflect.Type) *encoding {
 	return c
 }
 
-// plan adds the moves for a value of t at offset from, which is called path, to a
-// w at offset to. It returns what does not fit, or "".
+// plan adds the moves for a value of t at offset from, which is called path, to a w at offset to.
+// It returns a description of a mismatch, or "".
 func (c *encoding) plan(t reflect.Type, from uintptr, w *Type, to uintptr, path string) string {
 	mismatch := func() string {
 		if c.inPlace && fits(t, w.Name) {

@@ -17,7 +17,7 @@ import (
 // [ir.ErrProgram]; one that needs more than t has, one that wraps
 // [op.ErrUnsupported].
 //
-// A program that is a text of a user is that text: see [Source].
+// A program made from a user's text prints as that text: see [Source].
 func Print(p *ir.Program, t Target) (Shader, error) {
 	if p != nil && p.Text != nil {
 		return printText(p, &t)
@@ -88,8 +88,8 @@ type printer struct {
 	values []value
 	blocks []uint32 // the open blocks
 	scopes []scope  // of the variables
-	// pending are loads that are to be printed where they are used, unless
-	// something that may change what they load comes first.
+	// pending are loads that are printed at their use, unless an instruction that may change the
+	// loaded memory comes first.
 	pending []ir.Value
 
 	text // of the body
@@ -104,7 +104,7 @@ type printer struct {
 	composed  [256]uint16   // likewise, for each of the functions of a code
 	ranges    []ir.Interval // of the values, nil as long as nobody has asked
 	exchanges []exchange
-	// Of chains of greatest and least: empty where there are none.
+	// For chains of maximum and minimum: empty if there are none.
 	ending    []ir.Value
 	carries   []carried
 	sources   []sizeOf
@@ -197,8 +197,7 @@ func (w *printer) declareNames() {
 	}
 }
 
-// count finds how often each value is used by what has an effect, and so what
-// is not used at all.
+// count counts the uses of each value by instructions with effects; a count of 0 means dead code.
 func (w *printer) count() {
 	code := w.p.Code
 	values := w.values[:len(code)]
@@ -324,7 +323,7 @@ func (w *printer) let(v ir.Value) {
 	w.end(v)
 }
 
-// effect says what a statement may change.
+// effect describes the memory that a statement may change.
 type effect uint8
 
 const (

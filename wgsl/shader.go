@@ -12,12 +12,12 @@ type Shader struct {
 	Entry string // the name of the entry point
 
 	Bindings    []Access   // of the storage buffers
-	Params      int        // binding of the parameter block, -1 if there is none
+	Params      int        // binding of the parameter block, -1 without parameters
 	ParamBytes  int        // its size, a multiple of 16
 	Blocks      []ir.Block // the parts of it that are uniform buffers: all of it, or several
 	Local       [3]uint32
 	SharedBytes uint32
-	Needs       Feature // what the text uses of the target's features
+	Needs       Feature // the optional features of the target that the text uses
 
 	lines []ir.Value // the instruction that each line of Text prints, or 0
 	pos   []uintptr
@@ -34,8 +34,8 @@ const (
 	ReadWrite               // var<storage, read_write>
 )
 
-// Instruction returns the instruction of the program that line n of the text,
-// counted from 1, belongs to, or 0: what a message of a WGSL compiler is about.
+// Instruction returns the instruction of the program for line n of the text, counted from 1, or 0.
+// Use it to locate the message of a WGSL compiler.
 func (s *Shader) Instruction(line int) ir.Value {
 	if line < 1 || line > len(s.lines) {
 		return 0

@@ -34,35 +34,31 @@ import (
 //
 // # Buffers
 //
-// The buffers are the storage variables that the entry point uses, itself or by
-// a function that it calls, in the order of group and binding, whatever their
-// numbers are. One that is declared read is given by In, one that is declared
-// read_write by Out or InOut. Arrays of f32, i32, u32 and f16, of their vectors
-// and matrices, and of structures made of one of them take Go slices of that type
-// (a vec3 has a fourth component in memory, which nobody reads); structures that
-// mix types take any type of four bytes. InStructs, OutStructs and InOutStructs
-// take slices of a Go struct that has its fields where WGSL has them: what differs
-// is an error, with both offsets. A length must be a multiple of that of an element,
-// and not 0.
+// The buffers are the storage variables that the entry point or its callees use, in the order of
+// group and binding; the numbers need not be consecutive. Pass a variable that is declared read by
+// In, and a read_write variable by Out or InOut. Arrays of f32, i32, u32 and f16, of their vectors
+// and matrices, and of structures made of one of them take Go slices of that type (a vec3 has an
+// unused fourth component in memory); structures that mix types take any type of four bytes.
+// InStructs, OutStructs and InOutStructs take slices of a Go struct whose fields have WGSL's
+// offsets: a difference is an error with both offsets. The length of a slice must be a nonzero
+// multiple of the length of an element.
 //
 // # Parameters
 //
-// The uniform variables are the parameters. One alone is all of them; several are together as a
-// structure with each as a member, which Go has as a struct of structs. For a
-// structure Go has a struct with the same fields, in any order; a field is called
-// as the member, but for case and underscores (MaxSteps is max_steps), or as its
-// tag wgsl:"name" says. f32, i32 and u32 are float32, int32 and uint32, f16 is
-// [op.Float16]; vectors and arrays are Go arrays, matrices arrays of columns. The
-// values are carried to the offsets that WGSL has for them: Go needs no padding.
-// Members whose names begin with an underscore may be missing in Go and are 0, and
-// fields called _ stand for nothing.
+// The uniform variables are the parameters. A single variable corresponds to the whole parameter
+// struct; several variables correspond to its fields. A WGSL structure corresponds to a Go struct
+// with the same fields in any order; a field has the name of the member, ignoring case and
+// underscores (MaxSteps is max_steps), or as its tag wgsl:"name" says. f32, i32 and u32 are
+// float32, int32 and uint32, f16 is [op.Float16]; vectors and arrays are Go arrays, matrices arrays
+// of columns. The values are copied to WGSL's offsets, so the Go struct needs no padding. Members
+// whose names begin with an underscore may be missing in Go and are then 0; fields named _ are
+// ignored.
 //
-// # What a device adds
+// # Safety and features
 //
-// Nobody trusts the text: indices out of bounds touch no other buffer, and its
-// mistakes are a [*CompileError] with line and column. Overrides become constants
-// before it is compiled. "enable subgroups;" may be there or not: each compiler
-// gets what it wants.
+// rayo does not trust the text: indices out of bounds do not access other buffers, and mistakes
+// give a [*CompileError] with line and column. Overrides become constants before compilation. The
+// directive "enable subgroups;" is optional: rayo adds or removes it for each compiler.
 type Source struct {
 	Text string
 	// Name is used in messages; by default it is the name of the entry point.
@@ -80,7 +76,7 @@ type Interface struct {
 	Local       [3]uint32 // lanes of a workgroup along x, y and z
 	Buffers     []Variable
 	Uniforms    []Variable
-	Params      *Variable // the uniforms: one, or a structure of several; nil if there are none
+	Params      *Variable // the uniforms: one variable, or a structure of several; nil without uniforms
 	SharedBytes uint64    // workgroup memory
 	Needs       Feature
 }
@@ -111,7 +107,7 @@ type usage struct {
 	vars     []*decl // of Buffers
 	uniforms []*decl
 	edits    []edit
-	blank    map[*decl]bool // what is not in the edited text
+	blank    map[*decl]bool // names that are not in the edited text
 	unfolds  bool           // it looks at the number of workgroups, as grids that were folded need
 	declared []string
 }
@@ -124,7 +120,7 @@ type edit struct {
 
 func (s Source) name() string { return cmp.Or(s.Name, s.Entry, "wgsl") }
 
-// label says whose mistake it is.
+// label names the source of a mistake.
 func (s Source) label(err *CompileError) error {
 	err.Label = s.name()
 	return err
@@ -194,9 +190,9 @@ func (s Source) entry(m *module) (*decl, error) {
 	return found, nil
 }
 
-// others blanks the declarations that only other entry points use, and those that nobody
-// does: their bindings may be those of this one, and their overrides may have no values. Functions
-// that no entry point calls stay, for the compiler to read.
+// others blanks the declarations that this entry point does not use: their bindings may equal
+// bindings of this one, and their overrides may have no values. It keeps functions that no entry
+// point calls, so that the compiler checks them.
 func (u *usage) others(entry *decl, used map[*decl]bool) {
 	m := u.m
 	called := map[*decl]bool{}
@@ -348,7 +344,7 @@ func (m *module) literal(d *decl, v float64) (string, *CompileError) {
 	return fail()
 }
 
-// literalType returns the type of an override whose value is one word, or "".
+// literalType returns the type of an override whose value is a single token, or "".
 func literalType(word string) string {
 	switch {
 	case word == "true", word == "false":
@@ -397,7 +393,7 @@ func (u *usage) local(entry *decl) *CompileError {
 	return nil
 }
 
-// features finds what the text asks for.
+// features finds the features that the text enables.
 func (u *usage) features() {
 	for _, e := range u.m.enables {
 		for _, name := range e.names {
@@ -478,7 +474,7 @@ func (u *usage) grid(s kernel.Size) error {
 		"workgroup (x, y) of a folded grid is number x + y*num_workgroups.x", kernel.ErrGrid, kernel.MaxGroups, u.name)
 }
 
-// binding returns what the planner knows of a buffer.
+// binding returns the planner's description of a buffer.
 func binding(v *Variable) (ir.Binding, ir.Layout, error) {
 	b := ir.Binding{Name: v.Name, Type: ir.U32, Width: 1, Access: ir.ReadOnly}
 	if v.Access == ReadWrite {

@@ -11,8 +11,8 @@ import (
 // featureNames are the names of features, by the number of their bit.
 var featureNames = [...]string{"half floats", "subgroups"}
 
-// printText is Print for a program that is a text of a user: nothing is added to
-// it, and it is checked against what the target has.
+// printText is Print for a program that is a user's text: it adds nothing, and checks the text
+// against the features of the target.
 func printText(p *ir.Program, t *Target) (Shader, error) {
 	if p.Text.Language != ir.WGSL {
 		return Shader{}, fmt.Errorf("wgsl: %s is a text of %v: %w", p.Name, p.Text.Language, op.ErrUnsupported)
@@ -37,9 +37,9 @@ func printText(p *ir.Program, t *Target) (Shader, error) {
 	return s, nil
 }
 
-// directives returns a text with the directives that a consumer wants: nagas know
-// subgroups without one, and reject it. Lines stay where they are, and so do
-// columns but for those of the first line.
+// directives returns a text with the directives that a consumer wants: naga supports subgroups
+// without a directive and rejects the directive. Line numbers do not change, nor do columns except
+// in the first line.
 func directives(text string, needs Feature, c Consumer) string {
 	if needs&Subgroups == 0 {
 		return text

@@ -2,7 +2,7 @@ package wgsl
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// statement prints an instruction that stands where it is.
+// statement prints an instruction that is a statement.
 func (w *printer) statement(in *ir.Instr, v ir.Value) {
 	switch in.Code {
 	case ir.Else, ir.End:
@@ -212,9 +212,8 @@ func (w *printer) budget(v ir.Value) {
 	w.end(v)
 }
 
-// forLoop prints the head of a counted loop. A sum of counter and step that
-// overflows has to end it, which costs nothing where the bound is known to leave
-// room.
+// forLoop prints the head of a counted loop. The loop must end if counter + step overflows; this
+// needs no code if the bound is known to leave room.
 func (w *printer) forLoop(in *ir.Instr, v ir.Value) {
 	x := &w.values[v]
 	x.how, x.weight = asName, 1

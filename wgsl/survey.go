@@ -10,9 +10,9 @@ import (
 // maxNesting is how deep blocks may nest: compilers count too.
 const maxNesting = 64
 
-// value is what the printer knows of the value of an instruction.
+// value has the printer's data about the value of an instruction.
 type value struct {
-	block  uint32 // the instruction that opens the block it stands in, or 0
+	block  uint32 // the instruction that opens its block, or 0
 	uses   uint32 // how often it is still to be printed
 	weight uint8  // nodes of the expression that would be printed in its place
 	how    how
@@ -30,7 +30,7 @@ const (
 
 const (
 	crosses  uint8 = 1 << iota // used in a block inside its own
-	repeated                   // stands where it is evaluated again and again
+	repeated                   // is in a loop and evaluated repeatedly
 	computed                   // gets a name so that compilers do not take it for a constant
 	constant                   // compilers take its text for a constant
 	zero                       // a constant divisor that may be 0
@@ -38,8 +38,8 @@ const (
 	left                       // of a Loop: something in it leaves it
 )
 
-// survey notes of each value of a program that is well formed where it stands
-// and what its users want, and refuses what compilers would.
+// survey records the block and the requirements of the users of each value in a well-formed
+// program, and rejects programs that compilers would reject.
 func (w *printer) survey() error {
 	p := w.p
 	w.blocks = append(w.blocks[:0], 0)
@@ -94,9 +94,9 @@ func (w *printer) operand(a ir.Value, block uint32) uint8 {
 	return o.flags & constant
 }
 
-// constants decides what becomes of an instruction on constants, or on none.
-// Compilers compute it and reject what overflows or is not a number. An operand
-// that has a name is not constant to them.
+// constants decides how to print an instruction whose operands are constants, or that has no
+// operands. Compilers fold it, and reject an overflow or NaN. Compilers do not treat a named
+// operand as constant.
 func (w *printer) constants(in *ir.Instr, x *value) {
 	switch in.Code {
 	case ir.Param32, ir.Len:

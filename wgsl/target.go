@@ -8,20 +8,19 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Consumer is the compiler that reads the text. They agree on the language and
-// differ in what they want to be told and in what they get wrong.
+// Consumer is the compiler that reads the text. Compilers differ in the directives that they
+// require and in their defects.
 type Consumer uint8
 
 const (
 	// Naga is the compiler of wgpu and wgpu-native. It has subgroup operations
 	// without being asked and rejects the directive that asks for them.
 	Naga Consumer = iota
-	// Tint is the compiler of Dawn and Chromium. It wants each feature enabled
-	// in the text and checks that barriers stand in uniform control flow.
+	// Tint is the compiler of Dawn and Chromium. It wants each feature enabled in the text and
+	// checks that barriers are in uniform control flow.
 	Tint
-	// NagaGo is the translation of naga to Go, of gogpu. The text for it avoids
-	// what that gets wrong: countLeadingZeros and countTrailingZeros. It has no
-	// half floats.
+	// NagaGo is the translation of naga to Go, of gogpu. The text for it avoids functions that it
+	// translates incorrectly: countLeadingZeros and countTrailingZeros. It has no half floats.
 	NagaGo
 
 	numConsumers
@@ -49,7 +48,7 @@ const (
 	Dot4
 )
 
-// Limits are the limits of an adapter. A limit of 0 stands for that of [DefaultLimits].
+// Limits are the limits of an adapter. A limit of 0 means the value in [DefaultLimits].
 type Limits struct {
 	Invocations    uint32    // lanes of a workgroup
 	Size           [3]uint32 // lanes of a workgroup along each axis
@@ -65,7 +64,7 @@ var DefaultLimits = Limits{Invocations: 256, Size: [3]uint32{256, 256, 64}, Work
 type Target struct {
 	Consumer Consumer
 	Features Feature
-	// Limits of 0 stand for [DefaultLimits].
+	// Limits of 0 mean the values in [DefaultLimits].
 	Limits Limits
 	// Unfused says that the device's fma rounds the product, as Mesa's and SwiftShader's
 	// software does. Functions of the text would lose accuracy, so Fma is printed as a
@@ -167,8 +166,8 @@ func SharedBytes(p *ir.Program) uint64 {
 	return total
 }
 
-// elementBytes returns the size of a scalar or vector in memory, which is its
-// alignment too. What is no element counts as one of the largest.
+// elementBytes returns the size of a scalar or vector in memory, which is its alignment too. For
+// other types it returns the largest element size.
 func elementBytes(t ir.Type, width uint8) uint32 {
 	if width != 1 && width != 2 {
 		width = 4

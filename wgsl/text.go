@@ -20,8 +20,8 @@ type text struct {
 // room is the least that a buffer grows by.
 const room = 4096
 
-// grow makes room for n bytes more. What writes calls it rarely, and is inlined in
-// hundreds of places, whose code every page would have to load.
+// grow makes room for n more bytes. It is a separate function because its callers are inlined in
+// hundreds of places, and its code would make browser programs larger.
 //
 //go:noinline
 func (t *text) grow(n int) {

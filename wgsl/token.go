@@ -31,7 +31,7 @@ func (t *token) end() int { return t.at + len(t.text) }
 // maxText bounds the texts that are read.
 const maxText = 1 << 20
 
-// tokens splits a text. What is no WGSL becomes characters.
+// tokens splits a text. Invalid text becomes single characters.
 func tokens(text string) ([]token, *CompileError) {
 	if len(text) > maxText {
 		return nil, &CompileError{Message: "the text has more than 1 MiB"}

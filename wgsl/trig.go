@@ -13,9 +13,9 @@ import (
 func nearName(c ir.Code) string   { return c.String() + "_near_f" }
 func turnedName(c ir.Code) string { return c.String() + "_turned_f" }
 
-// trigText is the function of $C: $N is that of angles that are not large, $T the
-// other of the two functions, a quarter of a turn away. $S and $Q are the two for
-// whole turns and a quarter more, $M is the sign of the argument that counts.
+// trigText is the function of $C: $N is the function for angles that are not large, and $T the
+// other of the two functions, a quarter turn away. $S and $Q are the results for even and odd
+// quarter turns, and $M is the sign of the argument if it matters.
 const trigText = `
 fn $C(x: f32) -> f32 {
   let bits = bitcast<u32>(x);
@@ -30,8 +30,7 @@ fn $C(x: f32) -> f32 {
   return bitcast<f32>(bitcast<u32>(y) ^ ((turn & 2u) << 30u)$M);
 }`
 
-// composeTrig is compose for Sin and Cos. What is wider than a number is computed
-// number by number.
+// composeTrig is compose for Sin and Cos. It computes vectors component by component.
 func composeTrig(c ir.Code, t *Target) *composition {
 	other := ir.Sin + ir.Cos - c
 	near, turned := compose(expansion(c, t), 1, nearName(c), t), compose(expansion(other, t), 1, turnedName(c), t)
@@ -66,10 +65,10 @@ func composeTrig(c ir.Code, t *Target) *composition {
 // reduceText returns the function that returns which quarter of a turn |x| > 2**16
 // is nearest to, modulo 4, and the bits of the angle from there, for the bits of x.
 //
-// The bits of 2/pi that the exponent turns into whole turns do not matter: what
-// matters are 96 bits from a place on. Their product with the mantissa, of which 64
-// bits count, is the fraction of a turn. Its first bits times those of pi are exact, so
-// that of an angle that is not small only the last sum is rounded.
+// The bits of 2/pi that give whole turns do not matter: only 96 bits from a position that depends
+// on the exponent do. Their product with the mantissa gives the fraction of a turn; 64 of its bits
+// are used. The products of its leading bits with the leading bits of pi are exact, so for an angle
+// that is not small only the last sum is rounded.
 func reduceText() string {
 	var b strings.Builder
 	b.WriteString(`fn reduce_angle(bits: u32) -> vec2u {

@@ -3,10 +3,9 @@
 //
 //	GOOS=js GOARCH=wasm go test -exec chromexec ./...
 //
-// What the program writes is written, and its exit code is returned. WebGPU is that of
-// SwiftShader, also where there is a GPU, so that every machine computes the same. The
-// page has no files. Variables of the environment whose names begin with RAYO_ are the
-// program's.
+// It copies the program's output to its own and returns the program's exit code. The page uses
+// SwiftShader for WebGPU even if the machine has a GPU, so that every machine computes the same.
+// The page has no files. The program sees the environment variables that begin with RAYO_.
 package main
 
 import (
@@ -107,7 +106,7 @@ func run(program string, args []string) (int, error) {
 	}
 }
 
-// handler serves the page and what it asks for, and takes what the program writes.
+// handler serves the page and its files, and receives the program's output.
 func handler(program, glue string, args []string, exits chan<- int) http.Handler {
 	env := map[string]string{}
 	for _, v := range os.Environ() {

@@ -1,5 +1,5 @@
-// Command pagesize is the smallest program that computes something with rayo: what a
-// page has to load at least. page_size.sh holds its size.
+// Command pagesize is the smallest program that computes something with rayo. Its size is the
+// minimum that a page has to load; page_size.sh compares it with a limit.
 package main
 
 import (

@@ -57,7 +57,7 @@ type measured struct {
 	Bound string  `json:"bound,omitempty"` // memory or arithmetic: which limit that is; or unsupported
 }
 
-// validate returns what is wrong with the flags, and the cells that are wanted.
+// validate checks the flags, and returns the cells to measure.
 func (c *benchCmd) validate() (*regexp.Regexp, error) {
 	only, err := regexp.Compile(c.Only)
 	switch {
@@ -97,7 +97,7 @@ func (c *benchCmd) Run(a *app) error {
 	return c.show(a, r, err)
 }
 
-// show writes what was measured, also if err ended it, and returns err.
+// show writes the measurements, even after an error, and returns err.
 func (c *benchCmd) show(a *app, r *benchReport, err error) error {
 	if err != nil && len(r.Results) == 0 {
 		return err
@@ -108,7 +108,7 @@ func (c *benchCmd) show(a *app, r *benchReport, err error) error {
 	return errors.Join(err, r.write(a.out))
 }
 
-// measure measures cells. An error comes with what was measured before.
+// measure measures cells. With an error it returns the measurements made before it.
 func (c *benchCmd) measure(a *app, dev *device.Device, cells []cell) (*benchReport, error) {
 	bar := progress(a.err, len(cells)+1)
 	defer bar.Clear()
@@ -153,8 +153,7 @@ func openPinned(ctx context.Context, opts ...device.Option) (*device.Device, err
 	return device.Open(ctx, append(opts, device.Require(info.Kind), device.WithIndex(info.Index))...)
 }
 
-// progress returns a bar on w if that is a terminal, else one that shows
-// nothing.
+// progress returns a progress bar on w if w is a terminal, else one that prints nothing.
 func progress(w io.Writer, n int) *progressbar.ProgressBar {
 	return progressbar.NewOptions(n, progressbar.OptionSetWriter(w), progressbar.OptionSetVisibility(terminal(w)),
 		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30), progressbar.OptionSetPredictTime(false),

@@ -16,8 +16,8 @@ type cell struct {
 	resident *resident // in the place of prepare
 }
 
-// work is what is measured: a call, the least bytes that it must move, and its
-// arithmetic.
+// work is what a cell measures: a call, the minimum number of bytes that it must move, and its
+// arithmetic operations.
 type work struct {
 	run   func() error
 	bytes float64
@@ -25,9 +25,9 @@ type work struct {
 	reads bool // nearly all of the bytes are read
 }
 
-// cellsOf returns the cells of the table: calls on slices, and every operation over
-// arrays that stay on the device, but on a CPU for those that are there on slices, of
-// which nothing travels.
+// cellsOf returns the cells of the table: calls on slices, and every operation over arrays on the
+// device. On a CPU it omits the latter for operations that are measured on slices, because a CPU
+// device transfers nothing.
 func cellsOf(kind device.Kind, quick bool) []cell {
 	sizes := []int{10_000, 1_000_000, 10_000_000}
 	squares := []int{256, 512, 1024, 2048}

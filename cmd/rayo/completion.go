@@ -20,16 +20,16 @@ zsh:   source <(rayo completion zsh)         in ~/.zshrc, after compinit
 fish:  rayo completion fish | source         in config.fish`
 }
 
-// word is what may come next on a command line, and what it means.
+// word is a possible next word of a command line, and its meaning.
 type word struct{ text, help string }
 
-// place is a command of the line so far, "" for none, and what may follow it.
+// place is the command of the line so far, "" if there is none, and the words that may follow it.
 type place struct {
 	path  string // as "ptx show"
 	words []word
 }
 
-// places returns the commands with what may follow each, from the table of commands.
+// places returns the commands and the words that may follow each, from the table of commands.
 func places(n *kong.Node, path string) []place {
 	p := place{path: path}
 	var deeper []place
@@ -42,7 +42,7 @@ func places(n *kong.Node, path string) []place {
 	}
 	for _, v := range n.Positional {
 		for _, e := range v.EnumSlice() {
-			if e != "" { // as it is where nothing is listed
+			if e != "" { // an argument without an enumeration has one empty value
 				p.words = append(p.words, word{e, ""})
 			}
 		}

@@ -18,7 +18,7 @@ type devicesCmd struct {
 // machine is what rayo devices reports.
 type machine struct {
 	Open    string       `json:"open"`            // what device.Open returns, kind:index
-	Error   string       `json:"error,omitempty"` // or why it returns none
+	Error   string       `json:"error,omitempty"` // or the reason why it returns none
 	Devices []found      `json:"devices"`
 	Refused []refusal    `json:"refused"`
 	SIMD    simdReport   `json:"simd"`
@@ -68,7 +68,7 @@ func (c *devicesCmd) Run(a *app) error {
 	return nil
 }
 
-// look finds out what the machine has.
+// look collects the devices of the machine.
 func look(a *app) (*machine, error) {
 	infos, err := device.List(a.ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func look(a *app) (*machine, error) {
 	return m, nil
 }
 
-// reason is the error without what a list of kinds says anyway.
+// reason is the error without the text that the list of kinds repeats.
 func reason(err error, k device.Kind) string {
 	s := strings.TrimSuffix(err.Error(), ": "+device.ErrNoDevice.Error())
 	s = strings.TrimPrefix(s, device.ErrNoDevice.Error()+": ")

@@ -99,7 +99,7 @@ func (e *exact) reference(o *op.Operation, a op.Attrs, in ...value) *op.Array {
 	return out[0]
 }
 
-// bounded adds what o itself may be off to what comes from its operands.
+// bounded adds the operation's own tolerance to the error that comes from its operands.
 func bounded(o *op.Operation, y *op.Array, inherited []float64) value {
 	t := o.Tolerance()
 	v := value{y, make([]float64, len(y.Data))}
@@ -116,9 +116,8 @@ func bounded(o *op.Operation, y *op.Array, inherited []float64) value {
 	return v
 }
 
-// linear computes an operation that is linear in each of its two operands, of
-// which one is exact: an error of the other one passes through it with the
-// magnitudes of the exact one.
+// linear computes an operation that is linear in each of its two operands, one of them exact: it
+// multiplies the error of the other by the magnitudes of the exact operand.
 func (e *exact) linear(o *op.Operation, a op.Attrs, x, w value) value {
 	y := e.reference(o, a, x, w)
 	if x.bound == nil && w.bound == nil {

@@ -14,15 +14,15 @@ import (
 )
 
 type ggufCmd struct {
-	Inspect  ggufInspectCmd  `cmd:"" help:"Show what a model is: architecture, sizes, types, context, tokenizer, licence."`
+	Inspect  ggufInspectCmd  `cmd:"" help:"Show the properties of a model: architecture, sizes, types, context, tokenizer, licence."`
 	Ls       ggufLsCmd       `cmd:"" help:"List the tensors, or the metadata."`
 	Verify   ggufVerifyCmd   `cmd:"" help:"Check files: structure, metadata against tensors, numbers that are not finite."`
 	Set      ggufSetCmd      `cmd:"" help:"Set and remove metadata."`
 	Quantize ggufQuantizeCmd `cmd:"" help:"Write a model with weights of fewer bits."`
-	Convert  ggufConvertCmd  `cmd:"" help:"Make a GGUF file of a folder with safetensors files."`
+	Convert  ggufConvertCmd  `cmd:"" help:"Make a GGUF file from a folder with safetensors files."`
 	Split    ggufSplitCmd    `cmd:"" help:"Split a model into files of a size."`
 	Merge    ggufMergeCmd    `cmd:"" help:"Join the files of a model."`
-	Tokenize ggufTokenizeCmd `cmd:"" help:"Show which tokens of a model's vocabulary a text is."`
+	Tokenize ggufTokenizeCmd `cmd:"" help:"Show the tokens of a text in a model's vocabulary."`
 	Diff     ggufDiffCmd     `cmd:"" help:"Compare the metadata and the tensors of two models."`
 }
 
@@ -85,7 +85,7 @@ func sizeOf(f *gguf.File) (n int64) {
 	return n
 }
 
-// fresh returns an error if a file is there and must not be replaced.
+// fresh returns an error if a file exists and must not be replaced.
 func fresh(path string, force bool, inputs ...string) error {
 	out, err := os.Stat(path)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *ggufSetCmd) Run(a *app) error {
 func (c *ggufSetCmd) change(m *gguf.Metadata) error {
 	for _, key := range c.Remove {
 		if !m.Delete(key) {
-			return fmt.Errorf("there is no key %q", key)
+			return fmt.Errorf("the file has no key %q", key)
 		}
 	}
 	for _, kv := range c.Values {

@@ -14,8 +14,8 @@ import (
 type ggufConvertCmd struct {
 	Folder string `arg:"" help:"A folder with config.json and safetensors files."`
 	Out    string `arg:"" help:"The GGUF file to write."`
-	Type   string `help:"The type of matrices: f32, f16 or bf16; by default the one that they have."`
-	Name   string `help:"The model's name; by default that of the folder."`
+	Type   string `help:"The type of matrices: f32, f16 or bf16; by default their own type."`
+	Name   string `help:"The model's name; by default the name of the folder."`
 	Force  bool   `help:"Replace OUT if it exists."`
 }
 
@@ -23,7 +23,7 @@ func (c *ggufConvertCmd) Run(a *app) error {
 	types := map[string]block.Format{"": block.Invalid, "f32": block.F32, "f16": block.F16, "bf16": block.BF16}
 	typ, ok := types[strings.ToLower(c.Type)]
 	if !ok {
-		return fmt.Errorf("there is no type %s; there are f32, f16 and bf16, and rayo gguf quantize makes others of the result", c.Type)
+		return fmt.Errorf("unknown type %s: give f32, f16 or bf16, and use rayo gguf quantize on the result for other types", c.Type)
 	}
 	if err := fresh(c.Out, c.Force, c.Folder); err != nil {
 		return err

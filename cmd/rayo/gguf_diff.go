@@ -22,7 +22,7 @@ type change struct {
 	Name string  `json:"name"`
 	A    string  `json:"a,omitempty"`
 	B    string  `json:"b,omitempty"`
-	RMS  float64 `json:"rms,omitempty"` // of tensors: how far the numbers are apart, relative to those of A
+	RMS  float64 `json:"rms,omitempty"` // of tensors: the difference of the numbers relative to the numbers of A
 }
 
 func (c *ggufDiffCmd) Run(a *app) error {

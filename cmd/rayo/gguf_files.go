@@ -14,7 +14,7 @@ import (
 
 type ggufLsCmd struct {
 	File    string `arg:"" help:"A GGUF file, or any part of a split one."`
-	Pattern string `arg:"" optional:"" help:"Only names that match, as 'blk.0.*'."`
+	Pattern string `arg:"" optional:"" help:"Only names that match, such as 'blk.0.*'."`
 	Keys    bool   `help:"List the metadata instead of the tensors."`
 	JSON    bool   `name:"json" help:"Write JSON."`
 }
@@ -30,7 +30,7 @@ type tensorRow struct {
 
 func (c *ggufLsCmd) Run(a *app) error {
 	if _, err := path.Match(c.Pattern, ""); err != nil {
-		return fmt.Errorf("%q is no pattern: %w", c.Pattern, err)
+		return fmt.Errorf("%q is not a pattern: %w", c.Pattern, err)
 	}
 	f, err := openModel(c.File)
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *ggufVerifyCmd) Run(a *app) error {
 	return nil
 }
 
-// verify checks one file. The error is that of an interrupt.
+// verify checks one file. It returns an error only for an interrupt.
 func verify(a *app, path string) (fileReport, error) {
 	v := fileReport{File: path, Problems: []string{}}
 	f, err := openModel(path)
@@ -171,8 +171,8 @@ type ggufQuantizeCmd struct {
 	In    string `arg:"" help:"The model."`
 	Out   string `arg:"" help:"The file to write."`
 	Type  string `arg:"" help:"What to make: Q4_K_M, Q8_0, F16 and so on."`
-	Pure  bool   `help:"Give every matrix this type: none gets more bits."`
-	Force bool   `help:"Replace the file if it is there."`
+	Pure  bool   `help:"Give every matrix this type, instead of more bits for important ones."`
+	Force bool   `help:"Replace the file if it exists."`
 }
 
 func (c *ggufQuantizeCmd) Run(a *app) error {
@@ -184,7 +184,7 @@ func (c *ggufQuantizeCmd) Run(a *app) error {
 				names = append(names, r.Name)
 			}
 		}
-		return fmt.Errorf("there is no type %s; there are %s", c.Type, strings.Join(names, " "))
+		return fmt.Errorf("unknown type %s: give one of %s", c.Type, strings.Join(names, " "))
 	}
 	if err := fresh(c.Out, c.Force, c.In); err != nil {
 		return err
@@ -220,7 +220,7 @@ func wrote(a *app, path string, old *gguf.File, t time.Duration) error {
 type ggufSplitCmd struct {
 	In   string `arg:"" help:"The model."`
 	Out  string `arg:"" help:"The name of the parts: NAME gives NAME-00001-of-00003.gguf."`
-	Size string `default:"2G" help:"The most bytes of tensors in a part, as 500M or 2G; 2G by default."`
+	Size string `default:"2G" help:"Maximum bytes of tensors in a part, such as 500M or 2G; 2G by default."`
 }
 
 func (c *ggufSplitCmd) Run(a *app) error {
@@ -238,7 +238,7 @@ func parseSize(s string) (int64, error) {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	factor, ok := map[string]int64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[strings.ToUpper(unit)]
 	if err != nil || !ok || n <= 0 || n > 1<<40 {
-		return 0, fmt.Errorf("%q is no size: give 500M or 2G", s)
+		return 0, fmt.Errorf("%q is not a size: give for example 500M or 2G", s)
 	}
 	return n * factor, nil
 }
@@ -246,7 +246,7 @@ func parseSize(s string) (int64, error) {
 type ggufMergeCmd struct {
 	In    string `arg:"" help:"Any part of the model."`
 	Out   string `arg:"" help:"The file to write."`
-	Force bool   `help:"Replace the file if it is there."`
+	Force bool   `help:"Replace the file if it exists."`
 }
 
 func (c *ggufMergeCmd) Run(a *app) error { return copyModel(a, c.In, c.Out, c.Force, "merge") }

@@ -15,8 +15,8 @@ import (
 
 type ggufInspectCmd struct {
 	File string `arg:"" help:"A GGUF file, or any part of a split one."`
-	JSON bool   `name:"json" help:"Write JSON, with all metadata but the elements of long arrays."`
-	All  bool   `help:"With --json: the elements of long arrays too."`
+	JSON bool   `name:"json" help:"Write JSON, with all metadata except the elements of long arrays."`
+	All  bool   `help:"With --json: print the elements of long arrays too."`
 }
 
 // share is a part of a model's bytes.
@@ -113,8 +113,8 @@ func shares(f *gguf.File, name func(*gguf.Tensor) string) []share {
 	return all
 }
 
-// hyper returns a count of the architecture, 0 if there is none; of an array, the
-// first element.
+// hyper returns an integer hyperparameter of the architecture, 0 if absent; of an array, the first
+// element.
 func hyper(f *gguf.File, key string) int64 {
 	v, _ := f.Hyper(key)
 	for _, e := range v.All() {
@@ -139,8 +139,8 @@ func headSize(f *gguf.File) (key, value int64) {
 	return key, value
 }
 
-// cacheBytes returns what a token adds to the keys and values that a run keeps,
-// in numbers of 16 bits: a bound, since layers with a window keep fewer.
+// cacheBytes returns the bytes that one token adds to the key-value cache, in 16-bit numbers. It is
+// an upper bound, because layers with a window keep fewer tokens.
 func cacheBytes(f *gguf.File) int64 {
 	heads := hyper(f, "attention.head_count_kv")
 	if heads == 0 {

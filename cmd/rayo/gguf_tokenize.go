@@ -11,8 +11,8 @@ import (
 type ggufTokenizeCmd struct {
 	File    string `arg:"" help:"A GGUF file with a vocabulary."`
 	Text    string `arg:"" help:"The text."`
-	Special bool   `help:"Add the tokens that stand before and behind a text, and let <|im_start|> and the like stand for tokens."`
-	IDs     bool   `name:"ids" help:"Write the ids alone, in one line."`
+	Special bool   `help:"Add the tokens before and after a text, and encode the texts of control tokens, such as <|im_start|>, as these tokens."`
+	IDs     bool   `name:"ids" help:"Write only the ids, in one line."`
 }
 
 func (c *ggufTokenizeCmd) Run(a *app) error {

@@ -96,7 +96,7 @@ type runCmd struct {
 	samplingFlags `embed:""`
 	Prompt        string `short:"p" help:"Answer this prompt and exit; without it, start a conversation."`
 	System        string `help:"System message at the start of a conversation."`
-	Raw           bool   `help:"Continue the prompt as it is, without the model's chat template."`
+	Raw           bool   `help:"Continue the prompt without applying the model's chat template."`
 	Schema        string `type:"existingfile" help:"A file with a JSON schema that the answer follows."`
 	Grammar       string `type:"existingfile" help:"A file with a grammar in GBNF that the answer follows."`
 	Draft         string `type:"existingfile" help:"A GGUF file of a smaller model with the same tokens. It guesses tokens, and the model checks them in one pass. The answer is the same."`
@@ -153,7 +153,7 @@ func (c *runCmd) Run(a *app) error {
 func (c *runCmd) rules() (*grammar.Grammar, error) {
 	switch {
 	case c.Schema != "" && c.Grammar != "":
-		return nil, errors.New("--schema and --grammar: want one of them")
+		return nil, errors.New("--schema and --grammar exclude each other: give one of them")
 	case c.Schema != "":
 		b, err := os.ReadFile(c.Schema)
 		if err != nil {
@@ -170,7 +170,7 @@ func (c *runCmd) rules() (*grammar.Grammar, error) {
 	return nil, nil
 }
 
-// show writes a text as it comes, and the speed.
+// show writes a text piece by piece, and the speed.
 func (c *runCmd) show(a *app, pieces iter.Seq2[assistant.Piece, error]) error {
 	start := time.Now()
 	var first time.Time
@@ -195,8 +195,8 @@ func (c *runCmd) show(a *app, pieces iter.Seq2[assistant.Piece, error]) error {
 	return nil
 }
 
-// converse reads messages until the input ends. On a terminal, an interrupt ends the answer that is under way, and
-// the conversation where there is none.
+// converse reads messages until the input ends. On a terminal, an interrupt ends the running answer, or the
+// conversation if no answer is running.
 func (c *runCmd) converse(a *app, as *assistant.Assistant, sampling llm.Sampling) error {
 	conversation := as.NewConversation(c.System)
 	conversation.Sampling = sampling
@@ -223,7 +223,7 @@ func (c *runCmd) converse(a *app, as *assistant.Assistant, sampling llm.Sampling
 	return ctx.Err()
 }
 
-// answer writes an answer as it comes, until an interrupt.
+// answer writes an answer piece by piece, until an interrupt.
 func answer(ctx context.Context, out io.Writer, c *assistant.Conversation, text string) error {
 	inner, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()

@@ -1,4 +1,4 @@
-// Command rayo shows what this machine can compute with, and how fast.
+// Command rayo shows the devices of this machine and their speed, and runs models.
 //
 //	rayo devices        the devices found, those refused, and why
 //	rayo ops [name]     the catalogue of operations
@@ -30,14 +30,14 @@ import (
 
 // commandLine is the command line. A subcommand is a struct with a method Run.
 type commandLine struct {
-	Devices  devicesCmd  `cmd:"" help:"List the devices that were found, and why others were refused."`
+	Devices  devicesCmd  `cmd:"" help:"List the devices found, and the reasons why others were refused."`
 	Ops      opsCmd      `cmd:"" help:"List the operations, or show one in full."`
 	Bench    benchCmd    `cmd:"" help:"Measure operations on this machine, and compare them with the limits of memory and arithmetic."`
 	Tune     tuneCmd     `cmd:"" help:"Measure the kernel variants of each operation and store the fastest."`
 	Monitor  monitorCmd  `cmd:"" help:"Show utilisation, memory, power and clocks of NVIDIA devices."`
 	PTX      ptxCmd      `cmd:"" name:"ptx" help:"Show, check and run PTX, the assembly language of NVIDIA GPUs."`
 	WGSL     wgslCmd     `cmd:"" name:"wgsl" help:"Show and check kernels in WGSL, the shading language of WebGPU."`
-	GGUF     ggufCmd     `cmd:"" name:"gguf" help:"Look into models in GGUF files, check, change and quantize them."`
+	GGUF     ggufCmd     `cmd:"" name:"gguf" help:"Inspect, check, change and quantize models in GGUF files."`
 	Run      runCmd      `cmd:"" help:"Talk to a language model in a GGUF file."`
 	Serve    serveCmd    `cmd:"" help:"Serve a language model over HTTP, with OpenAI's interface and a page to chat."`
 	Embed    embedCmd    `cmd:"" help:"Write the embeddings of texts by a model, as JSON."`
@@ -53,7 +53,7 @@ const description = `Numeric work on whatever this machine has.
 RAYO_DEVICE=cpu:0 chooses a device, RAYO_THREADS=2 bounds the CPU's threads, and
 RAYO_SIMD=avx2 or generic its instructions.`
 
-// app is what a subcommand works with.
+// app is the environment of a subcommand.
 type app struct {
 	ctx      context.Context
 	out, err io.Writer

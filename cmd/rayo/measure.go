@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// median runs f once for nothing, then for about a third of a second, and
-// returns the median time.
+// median runs f once without measuring, then for about a third of a second, and returns the median
+// time.
 func median(a *app, f func() error) (time.Duration, error) {
 	return medianFor(a, 300*time.Millisecond, f)
 }

@@ -98,7 +98,7 @@ func with(r cuda.Reading, unit string) string {
 	return cuda.Reading(math.Round(float64(r)*10)/10).String() + " " + unit
 }
 
-// of returns a number and its limit, as far as they are known.
+// of returns a number and its limit, omitting unknown ones.
 func of(r, limit cuda.Reading, unit string) string {
 	if !r.Known() || !limit.Known() {
 		return with(r, unit)
@@ -106,7 +106,7 @@ func of(r, limit cuda.Reading, unit string) string {
 	return fmt.Sprintf("%.1f of %.1f %s", float64(r), float64(limit), unit)
 }
 
-// bar draws a share of a whole in eighths of columns, or nothing if it is unknown.
+// bar draws a fraction in eighths of columns, or nothing if it is unknown.
 func bar(share float64, width int) string {
 	if math.IsNaN(share) || math.IsInf(share, 0) {
 		return ""
@@ -119,7 +119,7 @@ func bar(share float64, width int) string {
 	return s + strings.Repeat("·", width-(eighths+7)/8)
 }
 
-// terminal reports whether what is written is seen at once.
+// terminal reports whether w is a terminal.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

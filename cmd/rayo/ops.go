@@ -77,7 +77,7 @@ func (c *opsCmd) show(a *app) error {
 		}
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("there is no operation %q%s; rayo ops lists them", c.Name, similar(name))
+		return fmt.Errorf("unknown operation %q%s; rayo ops lists the operations", c.Name, similar(name))
 	}
 	return nil
 }

@@ -20,9 +20,8 @@ import (
 //go:embed photo.jpg
 var photoJPEG []byte
 
-// recorder is what the pipeline is recorded with: a batch, whose values are on
-// a device, or the reference, whose values are in float64. The pipeline is
-// written once for both.
+// recorder is the interface with which the pipeline is recorded: a batch, whose values are on a
+// device, or the reference, whose values are in float64. So the pipeline is written once for both.
 type recorder[V any] interface {
 	Upload(data []float32, shape ...int) V
 	Reshape(x V, shape ...int) V
@@ -58,15 +57,14 @@ var (
 	glow = three(gaussian(13, 3.5)) // for each channel
 )
 
-// margin is what the windows of blur and edges together reach over the
+// margin is the number of pixels by which the windows of blur and edges together exceed the
 // borders.
 const margin = 3
 
-// neon records the pipeline: the luma of the photograph, smoothed; its edges,
-// coloured by their direction, with a glow around them; over the dimmed
-// photograph. Every step but the last is linear or a magnitude. padded is the photograph with a
-// margin: all that is uploaded is there before, so that recording computes nothing, and is at the same
-// place each time, so that a device need not look at it again.
+// neon records the pipeline: the luma of the photograph, smoothed; its edges, coloured by their
+// direction, with a glow around them; over the dimmed photograph. Every step except the last is linear
+// or a magnitude. padded is the photograph with a margin. All uploaded data exist before the recording
+// and keep their addresses, so that recording computes nothing and a device can reuse its transfers.
 func neon[V any](r recorder[V], p, padded picture) V {
 	h, w := p.h, p.w
 	var none V // no bias

@@ -93,8 +93,8 @@ func ways(o *op.Operation, target ptx.Target) (s []string) {
 	return s
 }
 
-// hardware returns what the choice of a native kernel depends on, as an H200 and
-// an A100 have it.
+// hardware returns the parameters of the device that decide the choice of a native kernel, with the
+// values of an H200 and an A100.
 func hardware(t ptx.Target) ptxkernels.Device {
 	return ptxkernels.Device{Target: t, Multiprocessors: 132, Shared: t.MaxShared()}
 }

@@ -19,7 +19,7 @@ import (
 type argument struct {
 	text   string
 	typ    string // of the elements, or of the number
-	bare   bool   // a number without a type: that of the parameter, where it is known
+	bare   bool   // a number without a type gets the type of the parameter, if it is known
 	array  bool
 	n      int
 	data   []byte // of an array that has contents, else nil
@@ -187,8 +187,8 @@ func (a *argument) as(typ string) error {
 	types := []string{typ}
 	switch size, number := typ[1:], typ[:1]; {
 	case size != "32" && size != "64":
-		return nil // the launch says what it has against it
-	case number == "u": // which stands for either where a compiler wrote it
+		return nil // the launch reports the error
+	case number == "u": // compilers also write u for signed integers
 		types = []string{typ, "s" + size}
 	case number == "b":
 		types = []string{"u" + size, "s" + size, "f" + size}
@@ -199,7 +199,7 @@ func (a *argument) as(typ string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("argument %q is no %s, which the kernel's parameter is", a.text, typ)
+	return fmt.Errorf("argument %q is not a %s, the type of the kernel's parameter", a.text, typ)
 }
 
 // asParameters is as for all arguments of a kernel.
@@ -235,26 +235,26 @@ func parseElement(typ, s string) (uint64, error) {
 	case 'u':
 		v, err := strconv.ParseUint(s, 0, bits)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no %s", s, typ)
+			return 0, fmt.Errorf("%q is not a valid %s", s, typ)
 		}
 		return v, nil
 	case 's':
 		v, err := strconv.ParseInt(s, 0, bits)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no %s", s, typ)
+			return 0, fmt.Errorf("%q is not a valid %s", s, typ)
 		}
 		return uint64(v), nil
 	}
 	if typ == "b32" {
 		v, err := strconv.ParseUint(s, 0, 32)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no %s", s, typ)
+			return 0, fmt.Errorf("%q is not a valid %s", s, typ)
 		}
 		return v, nil
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no %s", s, typ)
+		return 0, fmt.Errorf("%q is not a valid %s", s, typ)
 	}
 	return floatElement(typ, v), nil
 }

@@ -28,8 +28,8 @@ const maxSource = 64 << 20
 // errFound ends a command that found mistakes, which it has listed.
 var errFound = errors.New("there are mistakes")
 
-// Run has three look at the PTX, as far as they can: the checks of package ptx
-// at what is built here, the emulator's parser, and ptxas if it is installed.
+// Run checks the PTX in three ways, as far as possible: with the checks of package ptx for kernels
+// that are built here, with the emulator's parser, and with ptxas if it is installed.
 func (c *ptxCheckCmd) Run(a *app) error {
 	text, err := readText(c.Name)
 	mistakes := 0
@@ -116,7 +116,7 @@ var (
 	ptxasUsage    = regexp.MustCompile(`(?s)entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores.*?Used (\d+) registers`)
 )
 
-// assemble has ptxas assemble the text, and returns what it says of registers.
+// assemble runs ptxas on the text, and returns its report of registers.
 func assemble(a *app, text string) (string, error) {
 	path, err := exec.LookPath("ptxas")
 	if err != nil {

@@ -14,19 +14,19 @@ import (
 	"github.com/rayo-go/rayo/ptx/samples"
 )
 
-// ptxRequest says for what a kernel is wanted.
+// ptxRequest has the arguments for which a kernel is chosen.
 type ptxRequest struct {
 	kernelRequest `embed:""`
 	Portable      bool `help:"Show the portable kernel even if a native PTX kernel exists."`
 }
 
-// libraryTarget is what the portable library may use of an NVIDIA GPU.
+// libraryTarget has the features that the portable library may use on an NVIDIA GPU.
 var libraryTarget = portable.Target{Lanes: 1024, Shared: ptx.MaxStaticShared, Buffers: 60, Groups: 65535, Subgroups: true, F16: true}
 
 // shown is a kernel that can be put into a module.
 type shown struct {
 	name string
-	what string // for people: what it is, and how it is launched
+	what string // for people: its description and its launch
 	add  func(m *ptx.Module) error
 }
 
@@ -39,7 +39,7 @@ func (r *ptxRequest) find(name string, target ptx.Target) ([]shown, error) {
 				return []shown{{s, what, func(m *ptx.Module) error { m.Kernel(s, x.Build); return m.Err() }}}, nil
 			}
 		}
-		return nil, fmt.Errorf("there is no sample %q; rayo ptx list lists them", s)
+		return nil, fmt.Errorf("unknown sample %q; rayo ptx list lists the samples", s)
 	}
 	req, err := r.named(name, libraryTarget, "rayo ptx list")
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *ptxRequest) find(name string, target ptx.Target) ([]shown, error) {
 	}
 	p, err := r.portable(req)
 	if err != nil && refused != nil {
-		return nil, fmt.Errorf("neither in PTX (%v) nor portably: %w", refused, err)
+		return nil, fmt.Errorf("there is no native kernel (%v) and no portable one: %w", refused, err)
 	}
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ type ptxRunCmd struct {
 	Order  string   `enum:"ascending,descending,shuffled" default:"ascending" placeholder:"ORDER" help:"Order of blocks and warps: ascending, descending, shuffled."`
 	Seed   uint64   `default:"1" placeholder:"N" help:"Seed of random arrays and of the shuffled order."`
 	Steps  int64    `placeholder:"N" help:"Stop after this many warp instructions; 268435456 by default."`
-	GPU    bool     `name:"gpu" help:"Run on the first NVIDIA GPU instead of in the emulator. A GPU checks nothing."`
+	GPU    bool     `name:"gpu" help:"Run on the first NVIDIA GPU instead of in the emulator. A GPU does not check accesses."`
 }
 
 func (c *ptxRunCmd) Run(a *app) error {
@@ -160,7 +160,7 @@ func (c *ptxRunCmd) results(a *app, args []*argument, read func(i int, b []byte)
 	return w.Flush()
 }
 
-// counts shows what a launch did.
+// counts prints the instruction counts of a launch.
 func (c *ptxRunCmd) counts(a *app, s *emu.Stats) {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\ninstructions\t%d of threads, %d of warps\n", s.Threads, s.Warps)

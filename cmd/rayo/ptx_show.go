@@ -40,7 +40,7 @@ func (r *ptxRequest) module(name string, t ptxTarget, positions bool) (*ptx.Modu
 		return nil, nil, err
 	}
 	if len(all) == 0 {
-		return nil, nil, fmt.Errorf("%s is no work for a kernel", name)
+		return nil, nil, fmt.Errorf("%s needs no kernel", name)
 	}
 	m := ptx.NewModule(target)
 	if positions {

@@ -95,7 +95,7 @@ func TestPTXCommandLines(t *testing.T) {
 		{"wrong order", []string{"show", "relu+softmax"}, 1, `^$`, `softmax is not elementwise`},
 		{"no such variant", []string{"show", "softmax", "--variant=x"}, 1, `^$`, `variants: `},
 		{"wrong sizes", []string{"show", "matmul", "--sizes=3x4,5x6"}, 1, `^$`, `shape mismatch`},
-		{"no sizes", []string{"show", "matmul", "--sizes=3xq"}, 1, `^$`, `"3xq" is no size`},
+		{"no sizes", []string{"show", "matmul", "--sizes=3xq"}, 1, `^$`, `"3xq" is not a size`},
 		{"no such type", []string{"show", "relu", "--type=f17"}, 1, `^$`, `"f17"`},
 		{"target without the instruction", []string{"show", "sample/gemm_tensor", "--target=sm_70"}, 1, `^$`, `tensor\.go:\d+.*sm_80`},
 		{"check a file", []string{"check", softmax}, 0, `(?s)emulator  softmax, \d+ instructions.*ptxas     is not installed`, `^$`},

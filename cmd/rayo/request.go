@@ -12,7 +12,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// kernelRequest says for what a kernel is wanted.
+// kernelRequest has the arguments for which a kernel is chosen.
 type kernelRequest struct {
 	Sizes   string `placeholder:"SIZES" help:"Shapes of the operands, such as 1024x4096,4096; typical ones by default."`
 	Type    string `placeholder:"TYPE" help:"Element type: f32, f16 or bf16; for matmul_q the type of the weights, such as q4_k."`
@@ -67,7 +67,7 @@ func (r *kernelRequest) shapes(o *op.Operation) ([]op.Shape, error) {
 		for _, n := range strings.Split(s, "x") {
 			v, err := strconv.Atoi(strings.TrimSpace(n))
 			if err != nil || v < 0 {
-				return nil, fmt.Errorf("%q is no size: sizes are written as 1024x4096,4096", s)
+				return nil, fmt.Errorf("%q is not a size: write sizes as 1024x4096,4096", s)
 			}
 			shape = append(shape, v)
 		}
@@ -168,7 +168,7 @@ func (r *kernelRequest) fused(ops []*op.Operation, target portable.Target) (*por
 			return nil, err
 		}
 		if len(req.Out) != 1 {
-			return nil, fmt.Errorf("%v has %d results: nothing is fused behind it", ops[0], len(req.Out))
+			return nil, fmt.Errorf("%v has %d results: only an operation with one result can be fused with others", ops[0], len(req.Out))
 		}
 		shape, d = req.Out[0].Shape, req.Out[0].Type
 		ops = ops[1:]
@@ -248,7 +248,7 @@ func (r *kernelRequest) named(name string, target portable.Target, list string) 
 	for _, n := range strings.Split(strings.ToLower(name), "+") {
 		o := op.Lookup(n)
 		if o == nil {
-			return nil, fmt.Errorf("there is no operation %q%s; %s lists them", n, similar(n), list)
+			return nil, fmt.Errorf("unknown operation %q%s; %s lists the operations", n, similar(n), list)
 		}
 		ops = append(ops, o)
 	}

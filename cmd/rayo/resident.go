@@ -13,14 +13,13 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// What is measured resident is one operation over arrays that stay on the device,
-// recorded and timed by the device's own clock: on a GPU, where a call on slices is
-// mostly their transfer.
+// A resident cell measures one operation over arrays on the device with the device's own clock. On
+// a GPU, a call on slices would mostly measure the transfer.
 
 // resident is an operation over buffers.
 type resident struct{ opcase.Case }
 
-// residentCells returns what is measured of every operation.
+// residentCells returns the cells for every operation.
 func residentCells(sizes []int) (cells []cell) {
 	for _, o := range op.Catalogue() {
 		for i, n := range sizes {
@@ -91,8 +90,8 @@ func (r *resident) operand(ctx context.Context, dev *device.Device, i int, s op.
 	return dev.NewBuffer(ctx, r.Types[i], s...)
 }
 
-// measure measures the operation against the limits of the device: those of roof, or,
-// where it has none, what a copy and a product on the device reach.
+// measure measures the operation relative to the limits of the device: the limits in roof or, if it
+// has none, the speed of a copy and a product on the device.
 func (r *resident) measure(a *app, dev *device.Device, roof roofline.Roofline) (measured, error) {
 	m := measured{Op: r.Op.Name(), Size: r.Size + ", resident"}
 	b := batch.New(dev)

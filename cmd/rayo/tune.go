@@ -26,8 +26,7 @@ type tuneCase struct {
 	shapes []op.Shape
 }
 
-// tuneCases returns what is measured: each operation at sizes an order of
-// magnitude apart.
+// tuneCases returns the cases to measure: each operation at sizes an order of magnitude apart.
 func tuneCases() []tuneCase {
 	f, i := op.F32, op.I32
 	var cs []tuneCase
@@ -96,7 +95,7 @@ func (c *tuneCmd) Run(a *app) error {
 			continue
 		}
 		if err != nil {
-			w.Flush() // what was measured is stored
+			w.Flush() // the measurements were stored
 			return err
 		}
 		tuned++
@@ -127,7 +126,7 @@ func (c *tuneCmd) Run(a *app) error {
 	return err
 }
 
-// undo is the command that removes what this one stores.
+// undo is the command that removes the measurements that this one stores.
 func (c *tuneCmd) undo() string {
 	if c.Portable {
 		return "rayo tune --portable --forget"
@@ -135,7 +134,7 @@ func (c *tuneCmd) undo() string {
 	return "rayo tune --forget"
 }
 
-// forget removes what was stored for a device.
+// forget removes the stored measurements of a device.
 func (c *tuneCmd) forget(a *app, dev *device.Device) error {
 	if c.Op != "" {
 		return errors.New("--forget removes the choices of all operations: leave out --op")

@@ -15,7 +15,7 @@ type versionCmd struct {
 	JSON bool `name:"json" help:"Write JSON."`
 }
 
-// versionReport is what rayo version says. What the build does not know is "".
+// versionReport is the output of rayo version. Fields that the build does not know are "".
 type versionReport struct {
 	Version  string          `json:"version"`            // of the module
 	Revision string          `json:"revision,omitempty"` // of the version control system
@@ -25,7 +25,7 @@ type versionReport struct {
 	Target   string          `json:"target"` // system and processor
 	Cgo      bool            `json:"cgo"`
 	Tags     string          `json:"tags,omitempty"`
-	CUDA     string          `json:"cuda,omitempty"` // of the driver, and why there is none
+	CUDA     string          `json:"cuda,omitempty"` // of the driver, or the reason why there is none
 	NoCUDA   string          `json:"noCuda,omitempty"`
 	Devices  []versionDevice `json:"devices"`
 }
@@ -58,7 +58,7 @@ func (c *versionCmd) Run(a *app) error {
 	return r.write(a)
 }
 
-// built returns what a build says of itself; info may be nil.
+// built returns the version data of a build; info may be nil.
 func built(info *debug.BuildInfo) *versionReport {
 	r := &versionReport{Version: "unknown", Go: runtime.Version(), Target: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {

@@ -20,8 +20,8 @@ type wgslCmd struct {
 	Check wgslCheckCmd `cmd:"" help:"List the bindings of a WGSL file or a kernel, and compile it with naga and tint."`
 }
 
-// wgslTarget is what a kernel is printed for: by default what every adapter
-// allows, and the features that most have.
+// wgslTarget has the features and limits for which a kernel is printed: by default the minimum
+// limits of all adapters, and the features that most adapters have.
 type wgslTarget struct {
 	Consumer string   `default:"naga" enum:"naga,tint,naga-go" help:"The WGSL compiler to print for: naga (wgpu), tint (browsers), naga-go (builds without cgo)."`
 	Features []string `default:"f16,subgroups" placeholder:"LIST" help:"Features of the device: f16, subgroups, dot4, or none; f16,subgroups by default."`
@@ -34,8 +34,8 @@ type wgslTarget struct {
 // wgslFeatures are the names of features on a command line.
 var wgslFeatures = map[string]wgsl.Feature{"f16": wgsl.Half, "subgroups": wgsl.Subgroups, "dot4": wgsl.Dot4, "none": 0}
 
-// targets returns what the kernels of the portable library are chosen for, and
-// what they are printed for.
+// targets returns the target for which kernels of the portable library are chosen, and the target
+// for which they are printed.
 func (t *wgslTarget) targets(a *app) (portable.Target, wgsl.Target, error) {
 	if t.Device != "" {
 		if err := t.adapter(a); err != nil {
@@ -56,7 +56,7 @@ func (t *wgslTarget) targets(a *app) (portable.Target, wgsl.Target, error) {
 	for _, name := range t.Features {
 		f, ok := wgslFeatures[name]
 		if !ok {
-			return portable.Target{}, w, fmt.Errorf("no feature is called %q: there are f16, subgroups and dot4, or none", name)
+			return portable.Target{}, w, fmt.Errorf("unknown feature %q: give f16, subgroups or dot4, or none", name)
 		}
 		w.Features |= f
 	}
@@ -92,7 +92,7 @@ func (t *wgslTarget) adapter(a *app) error {
 	return nil
 }
 
-// wgslRequest says for what a kernel is wanted.
+// wgslRequest has the arguments for which a kernel is chosen.
 type wgslRequest struct {
 	kernelRequest `embed:""`
 	Rows          int `placeholder:"N" help:"Number of rows of the first operand of a row operation, instead of sizes."`
@@ -102,7 +102,7 @@ type wgslRequest struct {
 // printed is a kernel and its text.
 type printed struct {
 	name string
-	what string // for people: what it is, and how it is launched
+	what string // for people: its description and its launch
 	text wgsl.Shader
 }
 
@@ -166,7 +166,7 @@ func (r *wgslRequest) print(a *app, name string, t *wgslTarget) ([]printed, erro
 		all = append(all, printed{name, what, text})
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s is no work for a kernel", name)
+		return nil, fmt.Errorf("%s needs no kernel", name)
 	}
 	return all, nil
 }
@@ -259,7 +259,7 @@ func (c *wgslShowCmd) Run(a *app) error {
 	return nil
 }
 
-// describeBinding writes what a variable of a text is.
+// describeBinding prints a variable of a text.
 func describeBinding(v *wgsl.Variable) string {
 	access := "read"
 	if v.Access == wgsl.ReadWrite {
@@ -268,7 +268,7 @@ func describeBinding(v *wgsl.Variable) string {
 	return fmt.Sprintf("@group(%d) @binding(%d) %s: %v, %s", v.Group, v.Binding, v.Name, v.Type, access)
 }
 
-// interfaceOf returns what a user's text wants, a line each.
+// interfaceOf returns the requirements of a user's text, one for each line.
 func interfaceOf(i *wgsl.Interface) []string {
 	s := []string{fmt.Sprintf("%s: workgroups of %d x %d x %d lanes, %d bytes of workgroup memory", i.Entry, i.Local[0], i.Local[1], i.Local[2], i.SharedBytes)}
 	for n := range i.Buffers {

@@ -29,8 +29,8 @@ var wgslCompilers = []struct {
 	{wgsl.Tint, []string{"tint", "--format", "wgsl", "-o", os.DevNull}},
 }
 
-// Run says what a file binds and has the compilers that are installed judge it, or
-// the kernels of an operation as they are printed for each.
+// Run prints the bindings of a file and compiles it with the installed compilers. Without a file it
+// compiles the kernels of an operation, printed for each compiler.
 func (c *wgslCheckCmd) Run(a *app) error {
 	text, err := readText(c.Name)
 	file := err == nil
@@ -108,7 +108,7 @@ func (c *wgslCheckCmd) Run(a *app) error {
 	return nil
 }
 
-// judge has a command read a text, and returns what it says where it rejects it.
+// judge runs a compiler on a text, and returns its messages if it rejects the text.
 func judge(a *app, command []string, text string) (string, error) {
 	path, err := exec.LookPath(command[0])
 	if err != nil {

@@ -69,7 +69,7 @@ func TestWGSLCommandLines(t *testing.T) {
 		{"show with more memory", []string{"show", "matmul", "--lanes=1024", "--shared=49152"}, 0, `@compute`, `^$`},
 		{"no halves", []string{"show", "relu", "--type=f16", "--consumer=naga-go", "--sizes=3"}, 1, `^$`, `f16|half`},
 		{"no such adapter", []string{"show", "relu", "--device=4711"}, 1, `^$`, `no device`},
-		{"no such feature", []string{"show", "relu", "--features=f64"}, 1, `^$`, `no feature is called "f64"`},
+		{"no such feature", []string{"show", "relu", "--features=f64"}, 1, `^$`, `unknown feature "f64"`},
 		{"no such operation", []string{"show", "relu+conv"}, 1, `^$`, `no operation "conv" \(is it conv2d\?\); rayo wgsl list`},
 		{"no such variant", []string{"show", "softmax", "--variant=x"}, 1, `^$`, `variants: `},
 		{"fewer rows than none", []string{"show", "softmax", "--rows=-3"}, 1, `^$`, `--rows and --cols are positive`},

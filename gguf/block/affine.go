@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// line is what a search found for a group: the elements are near scale·q - min
-// for whole q.
+// line is the result of a search for a group: the elements are near scale·q - min for integers q.
 type line struct{ scale, min float64 }
 
 // lineSums are weighted sums over a group whose elements x have levels q.
@@ -18,8 +17,8 @@ func (t *lineSums) err(l line) float64 {
 	return float64(s*float64(s*t.qq)) + float64(m*float64(m*t.n)) - float64(2*s*t.qx) + float64(2*m*t.x) - float64(2*s*float64(m*t.q))
 }
 
-// best returns the line with the least error. Where minimums are not negative
-// and that one's is, it is 0.
+// best returns the line with the least error. If minimums must not be negative and the best line's
+// minimum is, its minimum is set to 0.
 func (t *lineSums) best(old line, positive bool) line {
 	d := float64(t.n*t.qq) - float64(t.q*t.q)
 	if d <= 0 {
@@ -148,9 +147,9 @@ func (w *work) affine(dst []byte, v, importance []float32) {
 	l.pack(dst, &w.best)
 }
 
-// lines makes small whole numbers of the scales and minimums of the groups. The
-// two factors of these follow from the greatest ones; then they are the best for
-// what was chosen, as long as that helps.
+// lines quantises the scales and minimums of the groups to small integers. Their two factors are
+// first derived from the greatest scale and minimum, and then fitted to the chosen integers, as
+// long as this reduces the error.
 func (w *work) lines(x, weights []float64, lines []line, limit float64) {
 	l := w.e.l
 	most := float64(uint32(1)<<l.Sub.Number.bits() - 1)

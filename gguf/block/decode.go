@@ -2,9 +2,9 @@ package block
 
 import "math"
 
-// What is derived from a description: see [Layout].
+// Code derived from a [Layout].
 
-// parts is a block taken apart.
+// parts has the fields of one block.
 type parts struct {
 	scale, bias  [16]uint32 // as the bytes have them
 	sub, subBias [16]uint32
@@ -29,18 +29,18 @@ func (l *Layout) numbers(p *parts, visit func(n Number, v []uint32)) {
 	}
 }
 
-// unpack takes a block apart. b has 8 bytes more.
+// unpack splits a block into its fields. b must have 8 extra bytes at the end.
 func (l *Layout) unpack(p *parts, b []byte) {
 	l.numbers(p, func(n Number, v []uint32) { n.unpack(v, b) })
 }
 
-// pack makes a block of what unpack took apart.
+// pack is the inverse of unpack.
 func (l *Layout) pack(b []byte, p *parts) {
 	clear(b)
 	l.numbers(p, func(n Number, v []uint32) { n.pack(b, v) })
 }
 
-// value returns the factor that v stands for.
+// value returns the factor that v encodes.
 func (n *Integer) value(v uint32) float32 {
 	i := int32(v)
 	if n.Signed {

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// loops are the decoders written for one format. They do what the decoder
-// derived from its description does, faster; TestLoopsAreLayouts compares them.
+// loops are hand-written decoders for single formats. They are faster than the decoder derived from
+// the description and give the same results; TestLoopsAreLayouts compares them.
 var loops = [len(layouts)]func(dst []float32, src []byte){
 	Q4_0: dequantizeQ4_0, Q4_1: dequantizeQ4_1, Q5_0: dequantizeQ5_0, Q5_1: dequantizeQ5_1, Q8_0: dequantizeQ8_0,
 	Q4_K: dequantizeQ4_K, Q5_K: dequantizeQ5_K, Q6_K: dequantizeQ6_K,
@@ -98,9 +98,8 @@ func dequantizeQ8_0(dst []float32, src []byte) {
 // block of Q4_K or Q5_K: 6 bits each.
 type groups struct{ scale, min [8]uint8 }
 
-// unpack reads them. The first four of each stand in the low bits of the first
-// eight bytes; the others have their low halves in the last four bytes and
-// their upper bits above the first ones.
+// unpack reads them. The first four of each are in the low bits of the first eight bytes. The low
+// halves of the others are in the last four bytes, and their upper bits are above the first ones.
 func (g *groups) unpack(b *[12]byte) {
 	for i := range 4 {
 		g.scale[i], g.min[i] = b[i]&63, b[i+4]&63
@@ -152,8 +151,8 @@ func dequantizeQ6_K(dst []float32, src []byte) {
 	for ; len(src) >= q6_KBytes; src, dst = src[q6_KBytes:], dst[superElements:] {
 		b := (*[q6_KBytes]byte)(src)
 		d := half(b[208:])
-		// Two halves of 128 elements: four runs of 32, of which two share their
-		// low bits' bytes and all four their high bits'.
+		// Two halves of 128 elements: each has four runs of 32. Two runs share the bytes of their
+		// low bits, and all four share the bytes of their high bits.
 		for n := range 2 {
 			low, high := (*[64]byte)(b[64*n:]), (*[32]byte)(b[128+32*n:])
 			scales, y := (*[8]byte)(b[192+8*n:]), (*[128]float32)(dst[128*n:])

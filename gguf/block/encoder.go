@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// encoder is what makes blocks of one format.
+// encoder converts numbers to blocks of one format.
 type encoder struct {
 	f    Format
 	l    *Layout
-	ones []float32 // importances where none are given
+	ones []float32 // default importances
 
-	// simple is the encoder without importances, and with them where there is no
-	// search.
+	// simple is the encoder without importances, and also with importances for a format that needs
+	// no search.
 	simple func(dst []byte, x []float32)
 	// search looks for the block of the least weighted squared error.
 	search func(w *work, dst []byte, x, weights []float32)
@@ -54,7 +54,7 @@ func newEncoder(f Format) *encoder {
 	case f.Scalar():
 		e.search = (*work).scalar
 	case f == Q8_0:
-		// Nothing is to be gained from 8 bits.
+		// With 8 bits a search gains nothing.
 	case l.Bias.Encoding != NoFloat:
 		e.search = (*work).affine
 	default:

@@ -1,11 +1,10 @@
-// Package block holds the block formats in which language models store their
-// weights: what the bytes of a block mean, and how numbers become blocks. The
-// layouts are those of ggml, byte for byte, as GGUF files hold them.
+// Package block implements the block formats in which language models store their weights: it
+// decodes blocks to numbers and encodes numbers as blocks. The layouts are the same as in ggml and
+// GGUF files, byte for byte.
 //
-// A block is a run of neighbours in one row that share a scale, or a scale and
-// a minimum, which are binary16. Rows are whole blocks: a matrix of n columns
-// has n/Elements blocks in each row, one after another, and nothing between
-// rows. All bytes are little-endian.
+// A block is a run of neighbours in one row that share a scale, or a scale and a minimum, which are
+// binary16. A row consists of whole blocks: a matrix of n columns has n/Elements consecutive blocks
+// in each row, without gaps between rows. All bytes are little-endian.
 package block
 
 import (
@@ -17,9 +16,9 @@ import (
 // Format is a block format.
 type Format uint8
 
-// The formats. Those ending in _K hold 256 elements as groups of 16 or 32,
-// whose own scales are small integers; those that begin with IQ take their
-// levels from codebooks. The last are single numbers, blocks of one element.
+// The formats. The formats ending in _K have 256 elements in groups of 16 or 32, and each group has
+// a small integer scale. The formats that begin with IQ take their levels from codebooks. The last
+// formats are single numbers, blocks of one element.
 const (
 	Invalid Format = iota
 	Q4_0           // 4 bits: q·d for q in -8 … 7
@@ -76,7 +75,7 @@ const (
 	maxBytes = q6_KBytes // of a block
 )
 
-// ErrFormat is the error of a Format that is none of the constants.
+// ErrFormat is the error for a Format that is not one of the constants.
 var ErrFormat = errors.New("not a block format")
 
 // SizeError is the error of a number of elements that is not a whole number
@@ -84,7 +83,7 @@ var ErrFormat = errors.New("not a block format")
 type SizeError struct {
 	Format   Format
 	Elements int
-	Bytes    int // what was given for them, or -1 if only Elements are wrong
+	Bytes    int // the number of bytes or importances given, or -1 if only Elements is wrong
 }
 
 // Error says which size is wrong.
@@ -95,9 +94,8 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("%v: %d elements are not blocks of %d", e.Format, e.Elements, e.Format.Elements())
 }
 
-// RangeError is the error of a block whose scale is not finite: it was damaged
-// in a file, or numbers that are not finite or too large for a binary16 scale
-// were to become a block.
+// RangeError reports a block whose scale is not finite. Decoding returns it for a damaged block;
+// encoding returns it for numbers that are not finite or too large for a binary16 scale.
 type RangeError struct {
 	Format Format
 	Block  int // its place
@@ -198,10 +196,9 @@ func (f Format) check(n, size int) error {
 	return err
 }
 
-// Dequantize writes the numbers that the blocks of src stand for to dst. dst
-// has the elements of all of src, which is whole blocks, or nothing is done
-// and the error is a [SizeError]. Scales that are not finite give numbers that
-// are not; [Format.Check] finds them.
+// Dequantize decodes the blocks of src to dst. src must consist of whole blocks, and dst must have
+// the number of their elements; otherwise Dequantize writes nothing and returns a [SizeError]. A
+// scale that is not finite gives numbers that are not finite; [Format.Check] finds such scales.
 func (f Format) Dequantize(dst []float32, src []byte) error {
 	if err := f.check(len(dst), len(src)); err != nil {
 		return err
@@ -219,11 +216,10 @@ func (f Format) dequantize(dst []float32, src []byte) {
 	layouts[f].dequantize(dst, src, false)
 }
 
-// Magnitudes writes what the numbers of src are made of to dst: the magnitude
-// of q·s for the formats without minima, that of q·s plus that of the minimum
-// for those with. The error of a sum over the numbers is relative to these
-// where each number is not made before it is used. Sizes are those of
-// [Format.Dequantize].
+// Magnitudes writes the magnitude of the terms of each number of src to dst: |q·s| for formats
+// without minimums, and |q·s| plus the magnitude of the minimum for formats with minimums. If a sum
+// over the numbers does not round each number first, its error is relative to these magnitudes.
+// Sizes are as for [Format.Dequantize].
 func (f Format) Magnitudes(dst []float32, src []byte) error {
 	if err := f.check(len(dst), len(src)); err != nil {
 		return err
@@ -239,9 +235,9 @@ func (f Format) Magnitudes(dst []float32, src []byte) error {
 	return nil
 }
 
-// Check returns a [RangeError] that names the first block of src whose numbers
-// may not be finite, since its scale is not or is too large, or a [SizeError] if
-// src is not whole blocks.
+// Check returns a [RangeError] that names the first block of src with a scale that is not finite or
+// is too large, so that its numbers may not be finite. It returns a [SizeError] if src does not
+// consist of whole blocks.
 func (f Format) Check(src []byte) error {
 	l := f.layout()
 	if l.Elements == 0 {
@@ -262,8 +258,8 @@ func (f Format) Check(src []byte) error {
 	return nil
 }
 
-// checkHalves returns the number of the first block whose binary16 at one of
-// these places is not finite, or -1.
+// checkHalves returns the index of the first block with a binary16 that is not finite at one of
+// these places, or -1.
 func checkHalves(src []byte, size int, at []int) int {
 	for i := 0; i < len(src); i += size {
 		for _, at := range at {

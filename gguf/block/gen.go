@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Gen writes grids.go: the codebooks of testdata/iq_grids.json, each level as its
-// place among those that occur, in two bits or three.
+// Gen writes grids.go: the codebooks of testdata/iq_grids.json, each level as its index among the
+// levels that occur, in two or three bits.
 package main
 
 import (

@@ -6,7 +6,7 @@ import "math"
 // alphabet.
 const nearbyRows = 12
 
-// points returns the number of points whose coordinates are of the alphabet.
+// points returns the number of points with coordinates from the alphabet.
 func (g *Grid) points() int {
 	n := 1
 	for range g.Width {
@@ -21,9 +21,9 @@ type nearRows struct {
 	exact bool // the first is the point
 }
 
-// rowsNear returns the rows nearest to the point whose coordinates are these
-// places in the alphabet: the number of the point is in this base. They are looked
-// for when a point is first asked for.
+// rowsNear returns the rows nearest to a point. The digits of the point's number, in the base of
+// the alphabet's size, are the indices of its coordinates in the alphabet. The rows are searched at
+// the first request for the point.
 func (g *Grid) rowsNear(point int) *nearRows {
 	g.once.Do(g.unpack)
 	if n := g.nearby[point].Load(); n != nil {
@@ -79,8 +79,8 @@ func (g *Grid) point(v *[8]float64) int {
 	return p
 }
 
-// find returns the row among those nearby whose weighted squared distance from
-// v, in units of the scale, is the least, and that distance.
+// find returns the row near v with the least weighted squared distance from v, in units of the
+// scale, and that distance.
 func (g *Grid) find(v, w *[8]float64) (row int, distance float64) {
 	distance = math.Inf(1)
 	near := g.rowsNear(g.point(v))
@@ -119,9 +119,8 @@ func (s *levelSet) assignRows(p *parts, at int, x, w []float64, scale float64) s
 	return t
 }
 
-// signs returns which of 8 elements are to be negative, one bit each. Where the
-// number of these is to be even and is not, the element whose sign costs least
-// gets the other one.
+// signs returns which of 8 elements are negative, one bit each. If the number of negative elements
+// must be even and is odd, it flips the sign that costs least.
 func (s *levelSet) signs(x, w []float64) (negative uint32) {
 	odd := false
 	least, at := math.Inf(1), 0

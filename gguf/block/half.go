@@ -46,6 +46,6 @@ func halfBits(v float32) uint16 {
 	case x < 0x38800000: // 2^-14: in units of 2^-24
 		return sign | uint16(math.RoundToEven(float64(math.Float32frombits(x))*0x1p24))
 	}
-	// The carry may reach the exponent, up to that of infinity.
+	// The carry may increment the exponent, up to the exponent of infinity.
 	return sign | uint16((x-112<<23+0xfff+x>>13&1)>>13)
 }

@@ -2,8 +2,7 @@ package block
 
 import "math"
 
-// Layout describes the bytes of a block and the numbers they stand for. Element
-// i of a block is
+// Layout describes the bytes of a block and how they encode numbers. Element i of a block is
 //
 //	y[i] = (scale · sub(i)) · level(i) + bias · subBias(i)
 //
@@ -23,7 +22,7 @@ type Layout struct {
 
 	Scale   Float   // the factor of the levels
 	Sub     Integer // small factors of the scale, each for a group of elements; may be absent
-	Bias    Float   // the factor of what is added; may be absent
+	Bias    Float   // the factor of the summand; may be absent
 	SubBias Integer // small factors of the bias; may be absent
 	Level   Level
 
@@ -36,9 +35,9 @@ type Layout struct {
 	Weighted bool
 }
 
-// Field says where the items of one field stand in a block: a strided layout
-// over bits. Item First+k, with k written in mixed radix, the digit of Steps[0]
-// varying fastest, has its least bit at
+// Field describes the positions of the items of one field in a block: a strided layout over bits.
+// Item First+k, with k written in mixed radix, the digit of Steps[0] varying fastest, has its least
+// bit at
 //
 //	At + Σ digit[j]·Steps[j].Stride
 //
@@ -55,8 +54,7 @@ type Field struct {
 	Ternary bool
 }
 
-// Step is one digit of a field's index: how many values it has, and how many
-// bits apart they are.
+// Step is one digit of a field's index: its number of values and their distance in bits.
 type Step struct{ Count, Stride int }
 
 // Items returns the number of items of the field.
@@ -90,7 +88,7 @@ func (n Number) bits() int {
 	return bits
 }
 
-// Encoding says which floating-point number an integer stands for.
+// Encoding is the floating-point format of an integer.
 type Encoding uint8
 
 // The encodings.
@@ -142,14 +140,13 @@ type Level struct {
 	Shift Number
 }
 
-// Word is Count numbers of Size bytes each, Stride bytes apart, the first at
-// byte At.
+// Word is Count numbers of Size bytes each, Stride bytes apart; the first is at byte At.
 type Word struct{ At, Size, Count, Stride int }
 
 // field returns a field of items of so many bits, starting at bit at.
 func field(bits, at int, steps ...Step) Field { return Field{Bits: bits, At: at, Steps: steps} }
 
-// up returns the field whose items are shifted left in their numbers.
+// up returns the field with items shifted left in their numbers.
 func (f Field) up(shift int) Field {
 	f.Shift = shift
 	return f
@@ -185,7 +182,7 @@ func (f *Field) unpack(dst []uint32, b []byte) {
 	})
 }
 
-// pack sets the items of the field, whose bits are 0, from the integers of src.
+// pack writes the integers of src to the items of the field. The bits of the items must be 0.
 // Ternary fields are packed by packTernary.
 func (f *Field) pack(b []byte, src []uint32) {
 	f.walk(len(f.Steps)-1, f.First, f.At, func(i, at, count, stride int) {
@@ -210,8 +207,7 @@ func (f *Field) pack(b []byte, src []uint32) {
 	}
 }
 
-// packTernary sets the bytes whose digits the field has: the least byte whose
-// digits are these.
+// packTernary sets the bytes that have the field's digits: to the least byte with these digits.
 func (f *Field) packTernary(b []byte, src []uint32) {
 	var sums [maxBytes]uint32
 	var used [maxBytes]bool
@@ -243,8 +239,8 @@ func word(b []byte) uint32 {
 	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
 }
 
-// walk calls run for each run of items along Steps[0]: the number of the first,
-// its bit, how many there are and how many bits apart.
+// walk calls run for each run of items along Steps[0]: with the index of the first, its bit, their
+// number and their distance in bits.
 func (f *Field) walk(step, item, at int, run func(item, at, count, stride int)) {
 	if step <= 0 {
 		if len(f.Steps) == 0 {
@@ -277,7 +273,7 @@ func (n Number) pack(b []byte, src []uint32) {
 	}
 }
 
-// float returns the number that bits stand for.
+// float returns the number that bits encode.
 func (e Encoding) float(bits uint32) float32 {
 	switch e {
 	case Binary16:
@@ -297,7 +293,7 @@ func (e Encoding) float(bits uint32) float32 {
 	return 1
 }
 
-// ue4m3 returns half of the number that 7 bits stand for.
+// ue4m3 returns half of the number that 7 bits encode.
 func ue4m3(bits uint32) float32 {
 	e, m := bits>>3&15, float32(bits&7)
 	switch {

@@ -11,9 +11,8 @@ var (
 	// chunks holds 64 levels of four bits in 32 bytes, and so on.
 	chunks = []Step{{32, 8}, {2, 4}, {4, 256}}
 
-	// The scales of Q4_K and Q5_K, 6 bits each, and their minimums. The low bits
-	// of the last four stand in the last four bytes, the upper bits of these
-	// above the first ones.
+	// The scales of Q4_K and Q5_K, 6 bits each, and their minimums. The low bits of the last four
+	// are in the last four bytes, and their upper bits are above the first four.
 	scales6 = Number{
 		field(4, 32, Step{4, 8}, Step{2, 64}),
 		field(2, 36, Step{4, 8}, Step{2, 2}).up(4),
@@ -30,7 +29,7 @@ var tableNL = []int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53
 // tableFP4 has twice the values of E2M1.
 var tableFP4 = []int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 
-// scalar returns the layout of a type whose blocks are single numbers.
+// scalar returns the layout of a type with blocks of one number.
 func scalar(name string, id uint32, bytes int, l Layout) Layout {
 	l.Name, l.ID, l.Elements, l.Bytes = name, id, 1, bytes
 	if bytes > 1 {

@@ -2,10 +2,10 @@ package block
 
 import "math"
 
-// levelSet finds the codes whose levels, times a scale, are nearest to numbers.
+// levelSet finds the codes with the levels, times a scale, nearest to given numbers.
 type levelSet struct {
 	l *Layout
-	// Levels in order and their codes; none with a grid.
+	// Levels in order and their codes; nil if the format has a grid.
 	levels []float64
 	codes  []uint32
 	// steps has the level and the code nearest to lo + i/2: levels are whole
@@ -102,9 +102,9 @@ func (a sums) scale() (s, gain float64) {
 	return s, s * a.xl
 }
 
-// assign returns the sums of the levels nearest to x with scale s, and writes
-// their codes, and signs and shifts if the format has any, to those of a group
-// whose first element is number at of the block, unless p is nil.
+// assign returns the sums of the levels nearest to x with scale s, and writes their codes, and
+// signs and shifts if the format has any, to the fields of the group that begins at element at of
+// the block, unless p is nil.
 func (s *levelSet) assign(p *parts, at int, x, w []float64, scale float64) sums {
 	if s.l.Level.Grid != nil {
 		return s.assignRows(p, at, x, w, scale)

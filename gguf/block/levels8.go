@@ -3,8 +3,8 @@ package block
 // LevelGroup is the number of elements for each factor that [Format.Levels] writes.
 const LevelGroup = 16
 
-// Levels writes the numbers that the blocks of src stand for as small integers and their
-// factors, so that products can be sums of integers: element i is
+// Levels decodes the blocks of src to small integers and factors, so that products can be integer
+// sums. Element i is
 //
 //	scales[i/16]·levels[i] + biases[i/16]
 //
@@ -52,8 +52,7 @@ func (f Format) Levels(levels []int8, scales, biases []float32, src []byte) erro
 // Biased reports whether something is added to the products of scales and levels.
 func (f Format) Biased() bool { return f.layout().Bias.Encoding != NoFloat }
 
-// Group returns the number of neighbouring elements that share a scale and what is added; 0
-// for Invalid.
+// Group returns the number of adjacent elements that share a scale and a summand; 0 for Invalid.
 func (f Format) Group() int {
 	l := f.layout()
 	return l.Elements / max(l.Scale.groups(&l.Sub), l.Bias.groups(&l.SubBias))

@@ -10,26 +10,24 @@ import (
 	"sync/atomic"
 )
 
-// ErrImportance is the error of a format that is made only with importances,
-// see [Format.QuantizeWeighted], and of importances that are none.
+// ErrImportance is the error for a format that needs importances, see [Format.QuantizeWeighted],
+// and for invalid importances.
 var ErrImportance = errors.New("importances")
 
-// Quantize writes the blocks that come near the numbers of src to dst: the
-// same bytes on every machine. dst has the size of all of src, which is whole
-// blocks, or nothing is done and the error is a [SizeError]. A [RangeError]
-// names the first block with numbers that are not finite or, at some 2^20 and
-// more, too large; what dst then holds is not defined. It uses all cores.
+// Quantize encodes the numbers of src as blocks in dst, with the same bytes on every machine. src
+// must consist of whole blocks and dst must have their size; otherwise Quantize writes nothing and
+// returns a [SizeError]. A [RangeError] names the first block with numbers that are not finite or
+// too large (about 2^20 and more); the contents of dst are then undefined. Quantize uses all cores.
 //
-// Formats whose Layout is Weighted give ErrImportance.
+// Formats with a Weighted Layout give ErrImportance.
 func (f Format) Quantize(dst []byte, src []float32) error {
 	return f.QuantizeWeighted(dst, src, nil)
 }
 
-// QuantizeWeighted is [Format.Quantize] with a weight for each column of a matrix:
-// the squared error of column c of each row counts importance[c] times. A usual
-// importance is the mean square of the inputs that the column is multiplied by.
-// The length of src is a multiple of that of importance, which is whole blocks. Importances are finite and not negative, else the error is
-// ErrImportance. Q8_0 and the scalars need none and ignore them.
+// QuantizeWeighted is [Format.Quantize] with a weight for each column of a matrix: it multiplies the squared error of column c by
+// importance[c]. A common importance is the mean square of the inputs that are multiplied by the column. The length of importance must be
+// a multiple of the block length, and the length of src a multiple of the length of importance. Importances must be finite and not
+// negative, otherwise the error is ErrImportance. Q8_0 and the scalar formats ignore them.
 func (f Format) QuantizeWeighted(dst []byte, src, importance []float32) error {
 	if err := f.check(len(src), len(dst)); err != nil {
 		return err
@@ -39,7 +37,7 @@ func (f Format) QuantizeWeighted(dst []byte, src, importance []float32) error {
 	}
 	e := encoderFor(f)
 	l := f.layout()
-	// A chunk is whole blocks, some 16 Ki elements: what one goroutine takes.
+	// A chunk has whole blocks with about 16 Ki elements: the unit of work of a goroutine.
 	const chunk = 1 << 14
 	chunks := (len(src) + chunk - 1) / chunk
 	var next, bad atomic.Int64
@@ -104,8 +102,8 @@ func (f Format) checkImportance(n int, importance []float32) error {
 	return nil
 }
 
-// encode makes blocks of x, of which the first is element at of a matrix, and
-// returns the number of the first that cannot be one, or -1.
+// encode encodes x, which begins at element at of a matrix, and returns the index of the first
+// block that cannot be encoded, or -1.
 func (w *work) encode(dst []byte, x, importance []float32, at int) int {
 	l := w.e.l
 	for i := 0; i < len(x); i += l.Elements {
@@ -136,8 +134,8 @@ func (w *work) encode(dst []byte, x, importance []float32, at int) int {
 // finite reports whether all numbers are.
 func finite(x []float32) bool { return topBits(x) < 0x7f800000 }
 
-// topBits returns the bits of the greatest magnitude: those of magnitudes are in
-// their order, and infinity and NaN come last.
+// topBits returns the bits of the greatest magnitude. The bits of magnitudes are ordered like the
+// magnitudes; infinity and NaN come last.
 func topBits(x []float32) uint32 {
 	var a, b, c, d uint32 // chains that do not wait for each other
 	for ; len(x) >= 4; x = x[4:] {
@@ -280,8 +278,8 @@ func quantizeRange(f Format) func(dst []byte, src []float32) {
 	}
 }
 
-// encodeScalar are the encoders of single numbers. An integer is the nearest
-// one, the even one of two; what it cannot hold is an overflow.
+// encodeScalar are the encoders of single numbers. An integer is rounded to nearest even; a number
+// outside of its range is an error.
 var encodeScalar = [len(layouts)]func(dst []byte, v float32) bool{
 	F32: func(b []byte, v float32) bool { binary.LittleEndian.PutUint32(b, math.Float32bits(v)); return true },
 	F16: func(b []byte, v float32) bool { putHalf(b, v); return true },

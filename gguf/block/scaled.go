@@ -2,14 +2,14 @@ package block
 
 import "math"
 
-// fit is what a search found for one group of elements.
+// fit is the result of a search for one group of elements.
 type fit struct{ scale float64 }
 
-// scaled makes blocks of the formats without a bias. First each group of
-// elements with a scale of its own gets the scale that explains most of it.
-// Where the scales are small factors of one, that one follows from the greatest,
-// the factors are chosen among those that come near, and then the one scale is
-// the best for what was chosen; that is done again as long as it helps.
+// scaled encodes blocks of the formats without a bias. First it finds the scale with the least
+// error for each group. If group scales are small integer factors of one block scale, it derives
+// the block scale from the greatest group scale, chooses the best factor near each group's scale,
+// and then computes the best block scale for the chosen codes. It repeats this as long as the error
+// decreases.
 func (w *work) scaled(dst []byte, v, importance []float32) {
 	l := w.e.l
 	x, weights := w.wide(v, importance)
@@ -67,8 +67,8 @@ func (s *levelSet) search(x, w []float64) fit {
 	return best
 }
 
-// units returns by which factors the one scale of a block is tried beside what
-// the greatest of its groups asks for: with many levels only that.
+// units returns the factors by which the block scale is varied from the value for its greatest
+// group: with many levels only the factor 1.
 func (s *levelSet) units() []float64 {
 	if len(s.levels) >= 8 {
 		return []float64{1}
@@ -98,7 +98,7 @@ func (s *levelSet) setFactors() {
 	}
 }
 
-// direct makes a block whose scales are stored as they are.
+// direct encodes a block with full-precision group scales.
 func (w *work) direct(x, weights []float64, n int) {
 	l, p := w.e.l, &w.p
 	each := len(x) / n
@@ -143,7 +143,7 @@ func (e Encoding) near(v float64) []uint32 {
 	return []uint32{uint32(halfBits(float32(v)))}
 }
 
-// factors makes a block whose groups have small factors of one scale.
+// factors encodes a block with group scales that are small factors of one scale.
 func (w *work) factors(x, weights []float64, n int) {
 	l := w.e.l
 	top := 0.0

@@ -13,11 +13,11 @@ import (
 type architecture struct {
 	name string // in GGUF
 	// names map tensors of safetensors files to those of GGUF. N is a layer and X is an expert; a name
-	// without a suffix stands for those with .weight and .bias.
+	// without a suffix means the names with .weight and .bias.
 	names [][2]string
 	// prefixes that a tensor's name may have.
 	prefixes []string
-	// ignored tensors are computed from others, or belong to what is not converted.
+	// ignored tensors are computed from other tensors, or belong to parts that are not converted.
 	ignored []string
 	// interleaved rotary embeddings: rows of queries and keys change places.
 	interleaved bool
@@ -25,7 +25,7 @@ type architecture struct {
 	shiftedNorms bool
 	// features choose the hyperparameters.
 	features feature
-	// fixed are numbers that config.json has, if it has them: the name in GGUF stands for them.
+	// fixed are numbers that are the same in config.json, if it has them; each is named by its key in GGUF.
 	fixed map[string]float64
 }
 
@@ -72,7 +72,7 @@ var expertNames = [][2]string{
 	{"model.layers.N.mlp.experts.X.down_proj", "blk.N.ffn_down_exps"},
 }
 
-// gemmaNames come before those of other decoders, which call another norm post_attention_layernorm.
+// gemmaNames come before the names of other decoders, which use post_attention_layernorm for a different norm.
 var gemmaNames = [][2]string{
 	{"model.layers.N.post_attention_layernorm", "blk.N.post_attention_norm"},
 	{"model.layers.N.pre_feedforward_layernorm", "blk.N.ffn_norm"},
@@ -150,7 +150,7 @@ type hyperparameter struct {
 
 func (h *hyperparameter) of(a *architecture) bool { return a.features&h.feature != 0 }
 
-// whole is a number of things that stands in config.json under one of the names; needed or not.
+// whole is an integer in config.json under one of the names; it may be required or optional.
 func whole(needed bool, keys ...string) func(*config, sizes) (any, bool, error) {
 	return func(c *config, _ sizes) (any, bool, error) {
 		if _, ok := c.get(keys...); !ok && !needed {
@@ -161,7 +161,7 @@ func whole(needed bool, keys ...string) func(*config, sizes) (any, bool, error) 
 	}
 }
 
-// fraction is a number that stands in config.json, or missing; NaN leaves it out.
+// fraction is a number in config.json with a default; a default of NaN omits the key.
 func fraction(missing float64, keys ...string) func(*config, sizes) (any, bool, error) {
 	return func(c *config, _ sizes) (any, bool, error) {
 		x, err := c.number(missing, keys...)

@@ -79,7 +79,7 @@ func (c *config) count(missing int, keys ...string) (int, error) {
 // need is count of a key that must be there.
 func (c *config) need(keys ...string) (int, error) {
 	if _, ok := c.get(keys...); !ok {
-		return 0, fmt.Errorf("config.json: there is no %s: %w", keys[0], ErrConfig)
+		return 0, fmt.Errorf("config.json has no %s: %w", keys[0], ErrConfig)
 	}
 	return c.count(1, keys...)
 }
@@ -114,7 +114,7 @@ func (c *config) sizes() (s sizes, err error) {
 	return s, err
 }
 
-// metadata returns what the file says of the model, but for the tokenizer.
+// metadata returns the metadata of the model without the tokenizer.
 func (c *config) metadata(o Options) (*gguf.Metadata, error) {
 	m := &gguf.Metadata{}
 	s, err := c.sizes()

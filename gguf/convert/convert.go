@@ -7,9 +7,9 @@
 // with [gguf.Quantize]. The architectures are llama (with mistral and mixtral), qwen2, qwen3,
 // qwen3_moe, smollm3, gemma2, gemma3, phi3, bert and nomic_bert.
 //
-// A folder is input of unknown origin: what is missing, of an unexpected type or of a
-// wrong shape is an error that wraps one of the package's and names the file, the key or the tensor. The result
-// gets its name when all of it is written.
+// The package does not trust a folder: a missing part, an unexpected type or a wrong shape is an error that
+// wraps one of the package's errors and names the file, the key or the tensor. The output file gets its name
+// when it is complete.
 package convert
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/rayo-go/rayo/safetensors"
 )
 
-// What a folder may lack. Errors of this package wrap one of these, or an error of the
-// file system, of package safetensors or of package gguf.
+// Errors for missing parts of a folder. Errors of this package wrap one of these, or an error of
+// the file system, of package safetensors or of package gguf.
 var (
 	ErrArchitecture = errors.New("unknown architecture")
 	ErrConfig       = errors.New("unusable configuration")

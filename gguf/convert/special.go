@@ -21,7 +21,7 @@ var specialTokens = []struct{ key, number, text string }{
 	{"cls_token_id", "", "cls_token"},
 }
 
-// addSpecial stores which tokens have a role, what is added to a text, and the chat template.
+// addSpecial stores the special tokens, the tokens that are added to a text, and the chat template.
 func addSpecial(m *gguf.Metadata, folder fs.FS, c *config, v *vocabulary) error {
 	var t map[string]any
 	if err := readJSON(folder, "tokenizer_config.json", &t); err != nil && !isMissing(err) {
@@ -59,7 +59,7 @@ func addSpecial(m *gguf.Metadata, folder fs.FS, c *config, v *vocabulary) error 
 	return err
 }
 
-// tokenText returns the text of a token, which stands alone or in an object.
+// tokenText returns the text of a token, which is a string or an object.
 func tokenText(v any) string {
 	if o, ok := v.(map[string]any); ok {
 		v = o["content"]
@@ -82,8 +82,8 @@ func (c *config) tokenNumber(key string) (int, bool) {
 	return int(id), err == nil && id >= 0 && id < maxTokens
 }
 
-// chatTemplate returns the template of chat_template.jinja, or else that of tokenizer_config.json,
-// where it may be one of several.
+// chatTemplate returns the template in chat_template.jinja, or else the one in
+// tokenizer_config.json, which may have several.
 func chatTemplate(folder fs.FS, t map[string]any) (string, error) {
 	f, err := folder.Open("chat_template.jinja")
 	if err == nil {

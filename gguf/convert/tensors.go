@@ -29,7 +29,7 @@ type part struct {
 	add    float32 // to each element
 }
 
-// tensors returns what is written, in the order of the names of the source.
+// tensors returns the tensors to write, in the order of the source's names.
 func (c *config) tensors(w *weights, o Options) ([]tensor, error) {
 	s, err := c.sizes()
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *config) tensors(w *weights, o Options) ([]tensor, error) {
 		list = append(list, t)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("there are no tensors: %w", ErrTensor)
+		return nil, fmt.Errorf("the folder has no tensors: %w", ErrTensor)
 	}
 	return c.factors(list, s)
 }
@@ -106,7 +106,7 @@ func (c *config) tensor(name string, from map[int]*safetensors.Tensor, s sizes, 
 	return t, nil
 }
 
-// interleavedHeads returns the number of heads whose rows change places in a tensor, or 0.
+// interleavedHeads returns the number of heads for which the rows of a tensor must be permuted, or 0.
 func (c *config) interleavedHeads(name string, s sizes) int {
 	switch {
 	case !c.arch.interleaved:

@@ -83,7 +83,7 @@ func addTokenizer(m *gguf.Metadata, folder fs.FS, c *config) error {
 func (j *tokenizerJSON) vocabulary(c *config) (*vocabulary, error) {
 	v := &vocabulary{}
 	if err := json.Unmarshal(j.Model.Vocab, &v.ids); err != nil {
-		return nil, fmt.Errorf("a model of type %q whose vocabulary is no map of tokens to numbers: %w", j.Model.Type, ErrTokenizer)
+		return nil, fmt.Errorf("the vocabulary of a model of type %q is not a map of tokens to numbers: %w", j.Model.Type, ErrTokenizer)
 	}
 	n, err := c.count(0, "vocab_size")
 	if err != nil {
@@ -188,8 +188,8 @@ var preTokenizers = map[string]string{
 	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:      "qwen2",
 }
 
-// splitting describes a pre-tokenizer in a line: its regular expressions, "digits" where each digit
-// stands alone, "bytes" where the expression of GPT-2 splits.
+// splitting describes a pre-tokenizer in a line: its regular expressions, "digits" if each digit is
+// a separate token, "bytes" if GPT-2's expression splits.
 func splitting(raw json.RawMessage) string {
 	var p struct {
 		Type       string

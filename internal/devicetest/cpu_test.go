@@ -58,7 +58,7 @@ func TestPortable(t *testing.T) {
 // TestConv2DAtRandom runs small convolutions at random.
 func TestConv2DAtRandom(t *testing.T) {
 	dev := start(t, cpu(0))
-	free := libertiesOf(t.Context(), dev)
+	free := deviationsOf(t.Context(), dev)
 	g := newGenerator(freshSeed(t))
 	n := 2000
 	if short() {

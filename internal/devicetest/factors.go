@@ -12,7 +12,7 @@ import (
 // graph of CUDA or recorded commands.
 func factors(t *testing.T, open Open) {
 	dev := start(t, open)
-	free := libertiesOf(t.Context(), dev)
+	free := deviationsOf(t.Context(), dev)
 	g := newGenerator(freshSeed(t))
 	for _, o := range op.Catalogue() {
 		if o.Parametric() == nil {

@@ -28,7 +28,7 @@ func fuzzAPI(t *testing.T, open Open, limit time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed, free, sc := freshSeed(t), libertiesOf(t.Context(), dev), scopeOf(t.Context(), dev, true)
+	seed, free, sc := freshSeed(t), deviationsOf(t.Context(), dev), scopeOf(t.Context(), dev, true)
 	n := uint64(0)
 	for end := time.Now().Add(limit); n == 0 || time.Now().Before(end); n++ {
 		// The length follows from the seed, so that the seed says all.

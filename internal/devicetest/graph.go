@@ -13,7 +13,7 @@ import (
 // the device that it uses and stores to, and kernels.
 type graph struct {
 	g       *generator
-	free    liberties // of the device
+	free    deviations // of the device
 	scope   scope
 	nodes   []node
 	buffers []Tensor // arrays on the device, as they are at first
@@ -67,7 +67,7 @@ var (
 )
 
 // newGraph makes a graph of n steps for a device.
-func newGraph(seed uint64, n int, free liberties, sc scope) (*graph, error) {
+func newGraph(seed uint64, n int, free deviations, sc scope) (*graph, error) {
 	r := &graph{g: newGenerator(seed), free: free, scope: sc, keeps: seed%2 == 0}
 	rows, cols := []int{1, 2, 3, 17, 64}[r.g.IntN(5)], []int{1, 5, 16, 33, 64, 130}[r.g.IntN(6)]
 	if sc.any && r.g.IntN(16) == 0 {

@@ -370,7 +370,7 @@ func graphs(t *testing.T, open Open) {
 		n = 60
 	}
 	t.Logf("%d graphs", n)
-	seed, free := freshSeed(t), libertiesOf(t.Context(), dev)
+	seed, free := freshSeed(t), deviationsOf(t.Context(), dev)
 	p, err := newPlayer(t.Context(), dev)
 	if err != nil {
 		t.Fatal(err)
@@ -410,7 +410,7 @@ func FuzzGraphs(f *testing.F, open Open) {
 		if seed%3 > 0 {
 			own = sc
 		}
-		r, err := newGraph(seed, int(n%64), liberties{}, own)
+		r, err := newGraph(seed, int(n%64), deviations{}, own)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ import (
 // result of node planted, if there is one, is what other makes of it.
 type simulated struct {
 	*rand.Rand
-	free    liberties // of which it takes that of flushing
+	free    deviations // of which it takes that of flushing
 	planted int
 	other   func(c *Case, y Tensor) Tensor
 }
@@ -136,7 +136,7 @@ func (d *simulated) users(c *Case, y *Tensor) error {
 	for _, x := range c.In {
 		in = append(in, exactly(x))
 	}
-	v, err := infer(c, in, liberties{})
+	v, err := infer(c, in, deviations{})
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func TestGraphsAreJust(t *testing.T) {
 	elements, undecided := 0, 0
 	seed := freshSeed(t)
 	for i := range n {
-		free := []liberties{{}, {flushes: true, slack: vanishing}}[i%2]
+		free := []deviations{{}, {flushes: true, slack: vanishing}}[i%2]
 		r, err := newGraph(seed+uint64(i), 4+i%44, free, scopes[i/2%len(scopes)])
 		if err != nil {
 			t.Fatal(err)
@@ -224,7 +224,7 @@ func TestGraphsFlush(t *testing.T) {
 			in = append(in, exactly(x))
 		}
 		for _, flushes := range []bool{false, true} {
-			free := liberties{flushes: flushes, slack: vanishing}
+			free := deviations{flushes: flushes, slack: vanishing}
 			v, err := infer(&c, in, free)
 			if err != nil {
 				t.Fatal(err)
@@ -301,7 +301,7 @@ func TestGraphsNotice(t *testing.T) {
 	for name, plant := range plants {
 		wrong, noticed, hidden := 0, 0, 0
 		for i := 0; wrong < enough && i < 100*enough; i++ {
-			r, err := newGraph(seed+uint64(i), 4+i%28, liberties{}, scopes[i%len(scopes)])
+			r, err := newGraph(seed+uint64(i), 4+i%28, deviations{}, scopes[i%len(scopes)])
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -60,7 +60,7 @@ func numpy(t *testing.T, open Open) {
 		t.Fatal(err)
 	}
 	dev := start(t, open)
-	free := libertiesOf(t.Context(), dev)
+	free := deviationsOf(t.Context(), dev)
 	var lacking []string
 	for _, tab := range tables {
 		name := tab.function

@@ -65,8 +65,8 @@ func (v *known) certain() bool {
 }
 
 // infer computes the ranges of the results of a case over known operands, on a
-// device with such liberties.
-func infer(c *Case, in []known, free liberties) ([]known, error) {
+// device with such deviations.
+func infer(c *Case, in []known, free deviations) ([]known, error) {
 	a := c.Attrs()
 	types, err := c.Op.Types(&a, c.Types())
 	if err != nil {
@@ -103,16 +103,16 @@ func infer(c *Case, in []known, free liberties) ([]known, error) {
 }
 
 // rounded reports whether each result, of type d, is the reference, rounded to the
-// nearest number, on a device with such liberties. A product in float32 that a sum
+// nearest number, on a device with such deviations. A product in float32 that a sum
 // consumes need not be rounded.
-func (c *Case) rounded(d op.DType, free liberties) bool {
+func (c *Case) rounded(d op.DType, free deviations) bool {
 	tol := c.Op.Tolerance()
-	return (d == op.F16 || d == op.BF16) && c.Op.ID() >= 0 && max(tol.ULP, 0.5) == 0.5 && tol.Mag == 0 && tol.Abs == 0 && free == liberties{finite: free.finite}
+	return (d == op.F16 || d == op.BF16) && c.Op.ID() >= 0 && max(tol.ULP, 0.5) == 0.5 && tol.Mag == 0 && tol.Abs == 0 && free == deviations{finite: free.finite}
 }
 
 // around returns the ranges of a result over operands that are certain:
 // what the tolerance of the operation leaves around the reference.
-func (c *Case) around(y *op.Array, d op.DType, free liberties) []ir.Interval {
+func (c *Case) around(y *op.Array, d op.DType, free deviations) []ir.Interval {
 	tol, exact, more := c.Op.Tolerance(), c.rounded(d, free), c.slack(free)
 	out := make([]ir.Interval, len(y.Data))
 	for i, v := range y.Data {
@@ -137,8 +137,8 @@ func (c *Case) around(y *op.Array, d op.DType, free liberties) []ir.Interval {
 	return out
 }
 
-// slack is what a device with liberties may be off by besides the tolerance.
-func (c *Case) slack(free liberties) op.Tolerance {
+// slack is what a device with deviations may be off by besides the tolerance.
+func (c *Case) slack(free deviations) op.Tolerance {
 	more := op.Tolerance{ULP: c.units(free)}
 	if free.flushes {
 		more.Abs = free.slack
@@ -147,7 +147,7 @@ func (c *Case) slack(free liberties) op.Tolerance {
 }
 
 // inferOne is infer for the first result, where some operands are not certain.
-func (c *Case) inferOne(in []known, center *op.Array, d op.DType, free liberties) (known, error) {
+func (c *Case) inferOne(in []known, center *op.Array, d op.DType, free deviations) (known, error) {
 	a := c.Attrs()
 	out := known{typ: d, shape: center.Shape, data: center.Data}
 	more := c.slack(free)

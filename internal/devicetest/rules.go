@@ -20,7 +20,7 @@ import (
 func aliasing(t *testing.T, open Open) {
 	dev := start(t, open)
 	ctx := t.Context()
-	free := libertiesOf(ctx, dev)
+	free := deviationsOf(ctx, dev)
 	lengths := []int{1, 7, 64, 65, 1000, 20011}
 	switch kind := dev.Info().Kind; {
 	case short() && kind == device.CUDA, // emulated

@@ -130,10 +130,10 @@ func operations(t *testing.T, open Open, types []op.DType, only func(*Case) bool
 // operationsOn is operations on several devices, each with another operation at a time.
 func operationsOn(t *testing.T, open Open, devices int, seed uint64, types []op.DType, only func(*Case) bool) {
 	devs := make(chan *device.Device, devices)
-	var free liberties
+	var free deviations
 	for range devices {
 		dev := start(t, open)
-		free = libertiesOf(t.Context(), dev)
+		free = deviationsOf(t.Context(), dev)
 		devs <- dev
 	}
 	var mu sync.Mutex
@@ -218,24 +218,24 @@ func hasMethod(o *op.Operation) bool {
 // run computes the case in every way and compares each result. It returns the
 // number of one-shot calls.
 //
-// free are the liberties of the device.
-func (c *Case) run(ctx context.Context, dev *device.Device, free liberties) (calls int, err error) {
+// free are the deviations of the device.
+func (c *Case) run(ctx context.Context, dev *device.Device, free deviations) (calls int, err error) {
 	return c.runIn(ctx, dev, free, true, true)
 }
 
 // runCalls is run without a batch.
-func (c *Case) runCalls(ctx context.Context, dev *device.Device, free liberties) error {
+func (c *Case) runCalls(ctx context.Context, dev *device.Device, free deviations) error {
 	_, err := c.runIn(ctx, dev, free, false, true)
 	return err
 }
 
 // runBatch is run in a batch alone.
-func (c *Case) runBatch(ctx context.Context, dev *device.Device, free liberties) error {
+func (c *Case) runBatch(ctx context.Context, dev *device.Device, free deviations) error {
 	_, err := c.runIn(ctx, dev, free, true, false)
 	return err
 }
 
-func (c *Case) runIn(ctx context.Context, dev *device.Device, free liberties, inBatch, alone bool) (calls int, err error) {
+func (c *Case) runIn(ctx context.Context, dev *device.Device, free deviations, inBatch, alone bool) (calls int, err error) {
 	want, types, err := c.Reference()
 	if err != nil {
 		return 0, fmt.Errorf("reference: %w", err)

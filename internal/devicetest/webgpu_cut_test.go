@@ -27,7 +27,7 @@ func smallBindings(t *testing.T) {
 func TestWebGPUCut(t *testing.T) {
 	smallBindings(t)
 	dev := start(t, openMasked)
-	free := libertiesOf(t.Context(), dev)
+	free := deviationsOf(t.Context(), dev)
 	g := newGenerator(freshSeed(t))
 	tried := 0
 	try := func(c Case) {
@@ -203,7 +203,7 @@ func (g *generator) cutRows(o *op.Operation, lengths []int, try func(c Case)) {
 func TestWebGPUCutHalves(t *testing.T) {
 	smallBindings(t)
 	dev := start(t, openMasked)
-	free := libertiesOf(t.Context(), dev)
+	free := deviationsOf(t.Context(), dev)
 	g := newGenerator(freshSeed(t))
 	half := func(s ...int) Tensor { return g.tensor(op.F16, s, g.tame) }
 	for i, c := range []Case{
@@ -299,7 +299,7 @@ func TestWebGPUUncut(t *testing.T) {
 		{Op: op.Conv2D, In: []Tensor{tensor(1, 1, 12, 12), tensor(1, 1, 2, 2)}},
 		{Op: op.Rope, In: []Tensor{tensor(1, 2, bound)}},
 	} {
-		_, err := c.run(t.Context(), dev, liberties{})
+		_, err := c.run(t.Context(), dev, deviations{})
 		if !errors.Is(err, device.ErrLimit) || !strings.Contains(err.Error(), "bytes") {
 			t.Errorf("%v: %v", &c, err)
 		}

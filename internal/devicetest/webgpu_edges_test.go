@@ -71,7 +71,7 @@ func TestWebGPUEmptyArrays(t *testing.T) {
 func TestWebGPUHalfRows(t *testing.T) {
 	smallBindings(t)
 	dev := start(t, openMasked)
-	free, g := libertiesOf(t.Context(), dev), newGenerator(freshSeed(t))
+	free, g := deviationsOf(t.Context(), dev), newGenerator(freshSeed(t))
 	half := func(s ...int) Tensor { return g.tensor(op.F16, s, g.tame) }
 	for _, c := range []Case{
 		{Op: op.TopK, Options: op.TopKOpts{K: 2}, In: []Tensor{half(3, 257)}},

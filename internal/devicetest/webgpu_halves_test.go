@@ -49,7 +49,7 @@ func (g *generator) halvesCases(d op.DType, n int) []Case {
 
 // storedAt computes a case over operands in device memory and stores its first result
 // at an element of a larger array in device memory, of which nothing else may change.
-func storedAt[T device.Element](t *testing.T, dev *device.Device, free liberties, c *Case, at int) error {
+func storedAt[T device.Element](t *testing.T, dev *device.Device, free deviations, c *Case, at int) error {
 	t.Helper()
 	ctx := t.Context()
 	want, types, err := c.Reference()
@@ -117,7 +117,7 @@ func storedAt[T device.Element](t *testing.T, dev *device.Device, free liberties
 // into a larger array, at its beginning, where arrays can be bound, and where they
 // cannot. From an odd element on nothing can be stored.
 func halves[T device.Element](t *testing.T, dev *device.Device) {
-	d, free := device.TypeOf[T](), libertiesOf(t.Context(), dev)
+	d, free := device.TypeOf[T](), deviationsOf(t.Context(), dev)
 	g := newGenerator(freshSeed(t))
 	lengths := oddLengths
 	if testutil.Raced { // of what one goroutine does a sample will do
@@ -154,8 +154,8 @@ func TestWebGPUHalves(t *testing.T) {
 		halves[op.Float16](t, dev)
 		halves[op.BFloat16](t, dev)
 		for _, n := range []int{1<<19 + 1, 1<<20 + 258} {
-			manyHalves[op.Float16](t, dev, libertiesOf(t.Context(), dev), n)
-			manyHalves[op.BFloat16](t, dev, libertiesOf(t.Context(), dev), n)
+			manyHalves[op.Float16](t, dev, deviationsOf(t.Context(), dev), n)
+			manyHalves[op.BFloat16](t, dev, deviationsOf(t.Context(), dev), n)
 		}
 		return
 	}
@@ -212,7 +212,7 @@ func TestWebGPUManyHalves(t *testing.T) {
 				},
 			})
 			dev := start(t, openMasked)
-			free := libertiesOf(t.Context(), dev)
+			free := deviationsOf(t.Context(), dev)
 			lengths := []int{1<<20 + 131, 1 << 19, 1<<19 + 1, 1<<19 + 127, 1<<20 + 258}
 			if testutil.Raced {
 				lengths = lengths[:1]
@@ -228,7 +228,7 @@ func TestWebGPUManyHalves(t *testing.T) {
 	}
 }
 
-func manyHalves[T device.Element](t *testing.T, dev *device.Device, free liberties, n int) {
+func manyHalves[T device.Element](t *testing.T, dev *device.Device, free deviations, n int) {
 	g, d := newGenerator(freshSeed(t)), device.TypeOf[T]()
 	for i, c := range []Case{
 		{Op: op.Abs, In: []Tensor{g.tensor(d, op.Shape{n}, g.wild)}},
@@ -260,7 +260,7 @@ func TestWebGPUHalvesOnHost(t *testing.T) {
 		},
 	})
 	dev := start(t, openMasked)
-	free := libertiesOf(t.Context(), dev)
+	free := deviationsOf(t.Context(), dev)
 	g := newGenerator(freshSeed(t))
 	for _, c := range g.halvesCases(op.F16, 129) {
 		if !slices.Contains(some, c.Op) {

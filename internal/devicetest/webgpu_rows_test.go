@@ -63,7 +63,7 @@ func TestWebGPUFlows(t *testing.T) {
 		cases = append(cases, c)
 	}
 	dev := start(t, open)
-	free := libertiesOf(t.Context(), dev)
+	free := deviationsOf(t.Context(), dev)
 	for i := range cases {
 		t.Run(fmt.Sprintf("%v/%v", cases[i].Op, cases[i].In[0].Shape), func(t *testing.T) {
 			if err := cases[i].runBatch(t.Context(), dev, free); err != nil {
@@ -78,7 +78,7 @@ func TestWebGPUFlows(t *testing.T) {
 func TestWebGPULongRows(t *testing.T) {
 	testutil.Need(t, "long")
 	dev := start(t, webGPU(t, "lavapipe"))
-	free := libertiesOf(t.Context(), dev)
+	free := deviationsOf(t.Context(), dev)
 	g := newGenerator(freshSeed(t))
 	type rows struct {
 		o     *op.Operation

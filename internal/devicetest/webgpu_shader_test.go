@@ -140,7 +140,7 @@ func TestWebGPUShaders(t *testing.T) {
 	seed := freshSeed(t)
 	var graphs []*graph
 	for i := range n {
-		g, err := newGraph(seed+uint64(i), 6+i%28, liberties{}, scope{})
+		g, err := newGraph(seed+uint64(i), 6+i%28, deviations{}, scope{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,7 @@ type Completion struct {
 	done chan struct{}
 	err  error // once done is closed
 
-	// MayWait, if not nil, is asked by Wait where the work is not over, and what it
-	// returns is returned.
+	// MayWait, if not nil, is called by Wait if the work is not complete; Wait returns its error.
 	MayWait func() error
 }
 

@@ -1,7 +1,6 @@
-// Package driver is the interface between planning and a device. A driver
-// allocates memory, makes a program executable, submits it and waits for it;
-// it plans nothing and checks nothing that the engine has checked. The CPU
-// implements it; it is made so that CUDA and WebGPU can.
+// Package driver is the interface between planning and a device. A driver allocates memory,
+// prepares programs for execution, submits them and waits for them. It does no planning, and relies
+// on the checks of the engine. The CPU, CUDA and WebGPU drivers implement it.
 //
 // How it maps:
 //
@@ -85,12 +84,11 @@ type Limits struct {
 	// OffsetAlign divides the offsets of slots in the arena, which are
 	// multiples of 256 anyway.
 	OffsetAlign int64
-	// SeparateBindings says that no buffer may be bound to one step for reading and for
-	// writing, as in WebGPU. The planner then cuts the arena into buffers of
-	// their own, Program.Cuts, so that what a step reads and what it writes
-	// lie in different ones, and copies what would come from the device memory
-	// that it goes to. Only a slot that a step both reads and writes remains:
-	// it is one binding.
+	// SeparateBindings means that a step must not bind a buffer both for reading and for writing,
+	// as in WebGPU. The planner then divides the arena into separate buffers, Program.Cuts, so that
+	// a step's operands and results are in different buffers, and it copies an operand that is in
+	// the same device memory as a result. Only a slot that a step both reads and writes is one
+	// binding.
 	SeparateBindings bool
 }
 
@@ -108,9 +106,8 @@ type Device interface {
 	Info() Info
 	Limits() Limits
 
-	// Fuses reports whether the device runs an elementwise program inside a
-	// step of operation o at that place. Where it says no, the planner makes
-	// a step of its own.
+	// Fuses reports whether the device runs an elementwise program inside a step of operation o at
+	// that place. If not, the planner makes a separate step.
 	Fuses(o *op.Operation, at Place) bool
 
 	// Alloc returns bytes of device memory, not cleared, or ErrOutOfMemory.
@@ -126,10 +123,9 @@ type Device interface {
 	Close() error
 }
 
-// Strided is what a device implements that says itself which operands it reads in
-// other orders than row by row; others read those of elementwise programs alone.
-// Reads reports whether the device reads operand at of operation o, of shape s,
-// where a layout says.
+// Strided is implemented by devices that read strided operands of operations; other devices read
+// only strided operands of elementwise programs. Reads reports whether the device reads operand at
+// of operation o, of shape s, in the given layout.
 type Strided interface {
 	Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool
 	// Writes reports whether the device puts the result of o, of shape s and type
@@ -141,7 +137,7 @@ type Strided interface {
 type Place uint8
 
 const (
-	// Prologue: on the elements of an operand as they are read.
+	// Prologue: on the elements of an operand when they are read.
 	Prologue Place = iota
 	// Epilogue: on the elements of the result before they are written.
 	Epilogue
@@ -151,11 +147,10 @@ const (
 // temporary memory serves one submission at a time, it keeps several or makes
 // the others wait.
 type Executable interface {
-	// Submit starts the program over the given external slots and returns a
-	// fence that is done when results are in place. All of it is one round
-	// trip: host operands are carried to the device and results back in the
-	// same submission. ext and what it refers to stay untouched by the caller
-	// until the fence is done.
+	// Submit starts the program over the given external slots and returns a fence that is done when
+	// the results are in place. One submission copies host operands to the device, computes, and
+	// copies results back. The caller must not use ext or the memory that it refers to until the
+	// fence is done.
 	//
 	// Submissions to one device that share device memory take effect in the
 	// order of their Submit calls.
@@ -180,8 +175,7 @@ type Submission struct {
 	Complete func(error)
 }
 
-// Binding is what an external slot stands for in one submission: host memory
-// or device memory.
+// Binding is the binding of an external slot in one submission: host memory or device memory.
 type Binding struct {
 	Host []byte // host memory, or nil
 	Mem  Memory // device memory
@@ -207,55 +201,52 @@ type Times struct {
 // Span is a start and an end.
 type Span struct{ Start, End time.Duration }
 
-// Compiler is what a device implements that can tell whether it can run a
-// kernel before there is work for it. The result is kept for Prepare.
+// Compiler is implemented by devices that can check whether they can run a kernel before it is
+// launched. The result is kept for Prepare.
 type Compiler interface {
 	Compile(ctx context.Context, p *ir.Program) error
 }
 
-// LossNotifier is what a device implements that can stop working while nothing is
-// asked of it. Lost returns a channel that is closed then. Calls of a lost
-// device return ErrDeviceLost, its fences end with it, and Close still frees
-// what there is.
+// LossNotifier is implemented by devices that can be lost at any time. Lost returns a channel that
+// is closed when the device is lost. Calls of a lost device return ErrDeviceLost, its fences end
+// with it, and Close still frees its resources.
 type LossNotifier interface {
 	Lost() <-chan struct{}
 }
 
-// SubmitCounter is what a device implements that counts what it gives to the driver of
-// the system. Submits returns how often that was work: once for most submissions,
-// more often for those that compute on the host in between or bring much.
+// SubmitCounter is implemented by devices that count their submissions to the system's driver.
+// Submits returns the count: one for most submissions, more for submissions that compute on the
+// host in between or have large transfers.
 type SubmitCounter interface {
 	Submits() int64
 }
 
-// Peer is what a device implements that can copy from the memory of another
-// without the host. CopyFrom copies the first n bytes of src, which is memory of
-// from, to dst: behind what was submitted to either device before and ahead of
-// what is submitted later. It returns when they are there, or ErrUnsupported if
-// that is not possible between the two.
+// Peer is implemented by devices that can copy directly from the memory of another device. CopyFrom
+// copies the first n bytes of src, which is memory of from, to dst: after the earlier submissions
+// to either device, and before later ones. It returns when the copy is complete, or ErrUnsupported
+// if the two devices cannot copy directly.
 type Peer interface {
 	CopyFrom(ctx context.Context, dst Memory, from Device, src Memory, n int64) error
 }
 
-// Tunable is what a device implements that runs portable kernels.
+// Tunable is implemented by devices that run portable kernels.
 type Tunable interface {
-	// Target is what the device can do.
+	// Target returns the features of the device.
 	Target() portable.Target
 	// Portable reports whether a portable kernel computes r, and not one of
 	// the device's own.
 	Portable(r *portable.Request) bool
-	// Tune makes the device prefer a variant for requests of a key, in what is
-	// prepared from now on.
+	// Tune makes the device prefer a variant for requests with a key, in programs that are prepared
+	// from now on.
 	Tune(key, variant string)
 	// Keep stores the preference for a key for later processes.
 	Keep(key string) error
 }
 
-// Immediate is what a device implements on which one step over host memory
-// costs less than preparing a program: the CPU. Run computes s over its
-// operands, which are all host memory, and returns when the results are in
-// place. The Slot of an operand is its place in ext. Run does not keep s or
-// anything that it refers to.
+// Immediate is implemented by devices on which one step over host memory costs less than preparing
+// a program: the CPU. Run computes s over its operands, which must all be host memory, and returns
+// when the results are in place. The Slot of an operand is its index in ext. Run does not keep
+// references to s.
 type Immediate interface {
 	Run(ctx context.Context, s *Step, ext []Binding) error
 }

@@ -2,14 +2,13 @@ package driver
 
 import "fmt"
 
-// Externals is what the steps of a program do with its external slots, by
-// [Slot].Ext.
+// Externals describes how the steps of a program use its external slots, by [Slot].Ext.
 type Externals struct {
 	Need    []int64 // bytes
 	Written []bool
 }
 
-// ExternalsOf returns those of a program.
+// ExternalsOf returns the Externals of a program.
 func ExternalsOf(p *Program) Externals {
 	x := Externals{make([]int64, p.Ext), make([]bool, p.Ext)}
 	for i := range p.Slots {
@@ -21,9 +20,9 @@ func ExternalsOf(p *Program) Externals {
 	return x
 }
 
-// Check guards against bindings that steps would read or write beyond. behind
-// returns how many bytes there are of memory of the device from an offset on, none
-// less than 0 if nothing may be there, and ErrForeign for memory of another.
+// Check returns an error for bindings that are too short for their steps. behind returns the number
+// of bytes of device memory after an offset, a negative number if the offset is outside, and
+// ErrForeign for memory of another device.
 func (x *Externals) Check(ext []Binding, behind func(m Memory, off int64) (int64, error)) error {
 	if len(ext) < len(x.Need) {
 		return fmt.Errorf("%d of %d operands are bound: %w", len(ext), len(x.Need), ErrShape)

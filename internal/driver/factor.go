@@ -61,7 +61,7 @@ func packed(x []float32, rows, cols int) linalg.Matrix {
 	return linalg.Matrix{Data: x, Rows: rows, Cols: cols, Stride: cols}
 }
 
-// settle makes results NaN where there are none.
+// settle sets results to NaN if the system has no solution.
 func settle(ok bool, out [][]float32) {
 	if ok {
 		return

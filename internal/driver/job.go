@@ -4,7 +4,7 @@ package driver
 // runs, and its fence.
 type Job struct {
 	Completion
-	// Submission is what is to run: a copy, as the caller may change his own when
+	// Submission is a copy of the arguments of Submit, because the caller may change them after
 	// Submit has returned.
 	Submission Submission
 }
@@ -23,7 +23,7 @@ func (j *Job) End(err error, g *RefBarrier) {
 	if f := j.Submission.Complete; f != nil {
 		f(err)
 	}
-	// What the caller lent is the caller's again.
+	// The caller may use its memory again.
 	j.Submission = Submission{}
 	g.Leave()
 	j.Complete(err)

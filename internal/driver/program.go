@@ -11,13 +11,12 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Program is a list of steps over slots of memory: what a device runs in one
-// submission.
+// Program is a list of steps over slots of memory, which a device runs in one submission.
 type Program struct {
 	Steps []Step
 	Slots []Slot
-	// Arena is the bytes of temporary memory; temporary slots are places in
-	// it, and slots whose lives do not overlap share places.
+	// Arena is the size of the temporary memory in bytes; temporary slots are offsets in it, and
+	// slots whose lifetimes do not overlap share memory.
 	Arena int64
 	// Cuts are the offsets, rising and without 0, at which the arena is cut
 	// into several buffers: see Limits.SeparateBindings. No slot lies across one.
@@ -36,7 +35,7 @@ type Slot struct {
 	Ext int
 	// Off is the place of a temporary in the arena, in bytes: a multiple of 256.
 	Off int64
-	// Data is the value of a constant slot (Ext and Off mean nothing then).
+	// Data is the value of a constant slot (Ext and Off are unused then).
 	Data []byte
 	// Written reports whether a step writes the slot.
 	Written bool
@@ -57,9 +56,9 @@ type Step struct {
 	// which is its operand 0 (spread Full), and from further operands.
 	Post *Fused
 	Out  []Operand
-	// Kernel, if not nil, is what the step runs; Op, Pre and Post are nil then.
-	// In are the arrays that it reads or updates and the block of its
-	// parameters, Out those that it writes or updates.
+	// Kernel, if not nil, is the kernel that the step runs; Op, Pre and Post are nil then. In are
+	// the arrays that it reads or updates and the block of its parameters, Out the arrays that it
+	// writes or updates.
 	Kernel *Kernel
 	// Dims are the shapes that Op sees: of its operands, then of its results.
 	Dims []op.Shape
@@ -85,10 +84,9 @@ type Operand struct {
 	Type      op.DType
 	Broadcast op.BroadcastKind // over the result of an elementwise program
 	N         int              // elements in memory
-	// Layout says where the elements are if Broadcast is Strided: those over the
-	// result of an elementwise program, those of the operand of an operation, or
-	// those of its result.
-	// It is not to be changed.
+	// Layout is the layout of the elements if Broadcast is Strided: of an operand of an elementwise
+	// program over the shape of its result, of an operand of an operation, or of its result. It is
+	// immutable.
 	Layout *op.Layout
 }
 
@@ -117,8 +115,8 @@ type Instr struct {
 	Attrs op.Attrs
 	// Args number the values: below len(In) an operand, then Body in order.
 	Args []int
-	// Type is that of the value. One of 16 bits is rounded, also where the value is
-	// not stored: see Rounds.
+	// Type is the type of the value. A 16-bit value is rounded even if it is not stored: see
+	// Rounds.
 	Type op.DType
 }
 
@@ -128,9 +126,9 @@ func (in *Instr) Rounds(types []op.DType) (bool, error) {
 	return in.Op.Rounds(&in.Attrs, types, in.Type)
 }
 
-// Expressions returns the program as one expression for each output, with
-// parameters replaced by constants: what a GPU kernel is printed from. Arg i is
-// operand i. The value of an output is not rounded to its type yet: storing it does.
+// Expressions returns the program as one expression for each output, with parameters replaced by
+// constants: from which GPU kernels are printed. Arg i is operand i. The value of an output is not
+// rounded to its type yet: the store rounds it.
 func (f *Fused) Expressions() ([]*ir.Node, error) {
 	return f.expressions(func(v float32) *ir.Node { return ir.NewConst(float64(v), ir.F32) })
 }
@@ -159,7 +157,7 @@ func (f *Fused) Parametric(most int) (exprs []*ir.Node, params []float32, err er
 
 // expressions is Expressions with what param makes of each parameter that counts.
 func (f *Fused) expressions(param func(v float32) *ir.Node) ([]*ir.Node, error) {
-	// The values as they are computed, and as instructions read them.
+	// The values before rounding, and the values that instructions read.
 	made, vals := make([]*ir.Node, 0, len(f.In)+len(f.Body)), make([]*ir.Node, 0, len(f.In)+len(f.Body))
 	types := make([]op.DType, 0, cap(vals))
 	for i, in := range f.In {

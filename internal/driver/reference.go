@@ -8,9 +8,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Reference computes a request that has no epilogue on the host, by the reference
-// of its operation in float64: right, and slow. in are the operands in memory, nil
-// for those that are absent, and out is memory for the results.
+// Reference computes a request without an epilogue on the host, with the float64 reference of its
+// operation, which is slow. in are the operands in memory, nil for absent ones, and out is memory
+// for the results.
 //
 // Linear algebra is computed as on the CPU instead, by one thread: its references take
 // too long for matrices of any size.

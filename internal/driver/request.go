@@ -10,8 +10,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Arrays is what the preparation of a step asks of a device that runs kernels of
-// a library. An A says where an array is.
+// Arrays is the interface of a device for preparing steps with library kernels. An A identifies an
+// array.
 type Arrays[A any] interface {
 	// At returns where an operand is, which has a slot.
 	At(o Operand) A
@@ -33,7 +33,7 @@ type Arrays[A any] interface {
 // widened before, and narrowed after.
 type Request[A any] struct {
 	portable.Request
-	From   []A // the operands, those of the epilogue behind them
+	From   []A // the operands, followed by the operands of the epilogue
 	To     []A // the results
 	narrow []narrowing[A]
 	made   portable.Array // the first result of the operation
@@ -180,9 +180,9 @@ func (r *Request[A]) With(a Arrays[A], post *Fused) (*Request[A], error) {
 	return &w, nil
 }
 
-// Unfused returns what With stands for where no kernel does both: the request of the
-// operation alone, whose result is a temporary, and the epilogue as a program, the
-// first operand of which is there.
+// Unfused splits With for an operation whose kernels cannot run the epilogue: it returns the
+// request of the operation, whose result is a temporary, and the epilogue as a program with this
+// temporary as first operand.
 func (r *Request[A]) Unfused(a Arrays[A], post *Fused) (*Request[A], *Fused, error) {
 	shape := r.made.Shape
 	n, err := shape.Size()
@@ -201,8 +201,8 @@ func (r *Request[A]) Unfused(a Arrays[A], post *Fused) (*Request[A], *Fused, err
 	return &alone, &f, nil
 }
 
-// Copied reports whether an elementwise program copies an operand into out as it is,
-// and from where. If first is not nil, it is where operand 0 is.
+// Copied reports whether an elementwise program copies an operand into out unchanged, and which. If
+// first is not nil, it is the array of operand 0.
 func Copied[A any](a Arrays[A], f *Fused, first *A, out []Operand) (src A, is bool) {
 	if len(f.Out) != 1 || f.Out[0] >= len(f.In) {
 		return src, false
@@ -226,8 +226,8 @@ func Scalars[A any](a Arrays[A], params []float32) []A {
 	return at
 }
 
-// Bound returns the arrays that the buffers of each stage of a plan are: operands
-// and results of its request, and temporaries and constants of its own.
+// Bound returns the arrays of the buffers of each stage of a plan: operands and results of its
+// request, and its own temporaries and constants.
 func Bound[A any](a Arrays[A], p *portable.Plan, from, to []A) [][]A {
 	temporary, constant := make([]A, len(p.Scratch)), make([]A, len(p.Constants))
 	for i, n := range p.Scratch {

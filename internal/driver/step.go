@@ -53,7 +53,7 @@ func (s *Step) Reshapes() bool {
 	return s.Op == op.Reshape && s.Post == nil && s.In[0].Slot >= 0 && s.In[0].Type == s.Out[0].Type
 }
 
-// Present returns a shape of no extents for nil, which is that of an absent array.
+// Present returns an empty shape for nil, which is the shape of an absent array.
 func Present(s op.Shape) op.Shape {
 	if s == nil {
 		return op.Shape{}

@@ -20,7 +20,7 @@ type Variants struct {
 	tuning atomic.Pointer[portable.Tuning] // nil until asked for
 }
 
-// Of returns what was measured on the device of an identity.
+// Of returns the measurements of the device with an identity.
 func (v *Variants) Of(identity string) portable.Tuning {
 	if t := v.tuning.Load(); t != nil {
 		return *t
@@ -61,7 +61,7 @@ func (v *Variants) Store(identity, key string) error {
 // VariantsFile returns where the variants of all devices are kept, "" if nowhere.
 func VariantsFile() string { return measured.Path(variants) }
 
-// ForgetVariants removes what is kept for the device of an identity, and returns how much that was.
+// ForgetVariants removes the measurements of the device with an identity, and returns their number.
 func ForgetVariants(identity string) (int, error) {
 	n := len(measured.Lines(variants, identity))
 	if n == 0 {

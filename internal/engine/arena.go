@@ -13,11 +13,10 @@ const arenaAlign = 256
 
 func alignTo(n, a int64) int64 { return (n + a - 1) / a * a }
 
-// placeTemporaries gives every temporary slot of p a place in one arena, so
-// that slots whose lives do not overlap share memory, and lets a step write
-// over an operand that nothing reads afterwards where that is safe. If the
-// device wants reads and writes apart the arena is cut into several. It returns
-// the bytes that the temporaries would take without sharing.
+// placeTemporaries gives every temporary slot of p an offset in one arena. Slots whose lifetimes do
+// not overlap share memory, and a step may overwrite an operand at its last use if that is safe. If
+// the device needs separate buffers for reads and writes, the arena is divided into several. It
+// returns the bytes that the temporaries would take without sharing.
 func placeTemporaries(p *driver.Program, lim driver.Limits) (unshared int64) {
 	align := int64(arenaAlign)
 	for lim.OffsetAlign > 0 && align%lim.OffsetAlign != 0 {
@@ -44,7 +43,7 @@ func placeTemporaries(p *driver.Program, lim driver.Limits) (unshared int64) {
 	free, size := make([][]span, parts), make([]int64, parts)
 	for i := range p.Steps {
 		step := &p.Steps[i]
-		taken := make(map[int]bool) // operands whose place went to an output
+		taken := make(map[int]bool) // operands whose memory became that of an output
 		for _, o := range step.Out {
 			if !temporary(o.Slot) || placed[o.Slot] {
 				continue
@@ -91,9 +90,9 @@ func placeTemporaries(p *driver.Program, lim driver.Limits) (unshared int64) {
 	return unshared
 }
 
-// separateParts numbers the temporary slots so that no step reads one and writes
-// another of the same number, nor writes two: a device that binds a buffer for
-// writing binds it once.
+// separateParts numbers the temporary slots so that no step reads one slot and writes another with
+// the same number, and no step writes two: a device that binds a buffer for writing can bind it
+// only once.
 func separateParts(p *driver.Program, temporary func(int) bool) (part []int, parts int) {
 	not := make(map[int][]int) // slots that another may not be with
 	for i := range p.Steps {

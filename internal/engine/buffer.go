@@ -65,7 +65,7 @@ func (e *Engine) NewBuffer(t op.DType, shape op.Shape) (*Buffer, error) {
 	return b, nil
 }
 
-// Engine returns the engine whose memory this is.
+// Engine returns the engine that owns the memory.
 func (b *Buffer) Engine() *Engine { return b.eng }
 
 // Type returns the element type.
@@ -77,8 +77,7 @@ func (b *Buffer) Shape() op.Shape { return b.shape }
 // Bytes returns the size in memory.
 func (b *Buffer) Bytes() int64 { return b.bytes }
 
-// Close gives the memory back once no submission uses it. Calls after the
-// first do nothing.
+// Close frees the memory once no submission uses it. Calls after the first do nothing.
 func (b *Buffer) Close() error {
 	if b.closed.CompareAndSwap(false, true) {
 		b.release()

@@ -1,7 +1,7 @@
-// Package engine stands between the public packages and a driver: it makes
-// programs of graphs, keeps them, gives memory out, counts, and sees to it
-// that nothing outlives its device. Every piece of work, one call or a batch
-// of thousands, reaches a device through it.
+// Package engine is the layer between the public packages and a driver. It compiles graphs to
+// programs, caches them, allocates memory, keeps statistics, and makes sure that nothing is used
+// after its device is closed. All work, from one call to a batch of thousands, reaches a device
+// through it.
 package engine
 
 import (
@@ -22,7 +22,7 @@ type Engine struct {
 	name string
 	lim  driver.Limits
 
-	// state counts what is under way, with closedBit once Close has begun.
+	// state counts running calls; closedBit is set once Close has begun.
 	state   atomic.Int64
 	drained chan struct{}
 	closed  chan struct{} // closed when Close has finished
@@ -62,8 +62,7 @@ func New(dev driver.Device) *Engine {
 	return e
 }
 
-// None returns an engine without a device, as that of the zero Device is: its calls
-// return ErrNoDevice.
+// None returns an engine without a device, for the zero Device: its calls return ErrNoDevice.
 func None() *Engine {
 	e := &Engine{name: "no device", closed: make(chan struct{})}
 	e.state.Store(closedBit)
@@ -111,8 +110,8 @@ func (e *Engine) enter() bool {
 
 func (e *Engine) exit() {
 	if e.state.Add(-1) == closedBit {
-		// The last of what was under way when Close began, or a call that
-		// came too late: whoever reaches zero first tells Close.
+		// The last running call when Close began, or a call that came too late: the first that
+		// reaches zero notifies Close.
 		select {
 		case e.drained <- struct{}{}:
 		default:
@@ -120,8 +119,8 @@ func (e *Engine) exit() {
 	}
 }
 
-// Err returns ErrNoDevice if there is no device, ErrDeviceLost once the device is lost, else ErrClosed once Close
-// has been called, else nil.
+// Err returns ErrNoDevice without a device, ErrDeviceLost after the device was lost, ErrClosed after Close, or
+// nil.
 func (e *Engine) Err() error {
 	switch {
 	case e.dev == nil:

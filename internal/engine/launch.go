@@ -65,8 +65,8 @@ func (l *lowerer) same(id graph.ID, slot int) bool {
 	return x.kind == extResident && x.ref == n.Ref && x.off == n.Off && n.Shape.Equal(s.Shape)
 }
 
-// before returns the node whose value the array that a kernel writes as v holds
-// before, or Absent if v is neither a result of a kernel nor an update.
+// before returns the node with the contents that the array v, which a kernel writes, had before, or
+// Absent if v is neither a result of a kernel nor an update.
 func (l *lowerer) before(v graph.ID) graph.ID {
 	n := &l.g.Nodes[l.g.Producer(v)]
 	if n.Kind == graph.Compute && inPlace(n.Op) {

@@ -31,7 +31,7 @@ func (e *Engine) watch(lost <-chan struct{}) {
 func (e *Engine) lose() {
 	if e.loss.flag.CompareAndSwap(false, true) {
 		close(e.loss.channel)
-		go e.Close() // which waits for what is under way, perhaps the caller
+		go e.Close() // it waits for running calls, and the caller may be one
 	}
 }
 

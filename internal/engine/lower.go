@@ -144,7 +144,7 @@ func (l *lowerer) writeThrough(writes writer) {
 			continue
 		}
 		if e := l.prog.Slots[c.Out[0].Slot].Ext; e >= 0 && l.ext[e].kind == extResident {
-			continue // what is between the two may read it
+			continue // a step between the two may read it
 		}
 		if to, ok := c.Post.In[0].Layout.Inverse(s.Out[0].N); ok && writes(s.Op, s.Dims[len(s.In)], s.Out[0].Type, &to) {
 			s.Out[0] = driver.Operand{Slot: c.Out[0].Slot, Type: s.Out[0].Type, N: s.Out[0].N, Broadcast: op.Strided, Layout: &to}
@@ -159,7 +159,7 @@ func (l *lowerer) writeThrough(writes writer) {
 	}
 }
 
-// detach copies what a step would read from the device memory that it writes.
+// detach copies operands of a step out of the device memory that the step writes.
 func (l *lowerer) detach() {
 	steps := l.prog.Steps
 	l.prog.Steps = nil
@@ -316,8 +316,7 @@ func (l *lowerer) results(n *graph.Node) ([]op.DType, []op.Shape, error) {
 	return t, s, err
 }
 
-// use returns the slot that holds the value of id, making one for what comes
-// from outside.
+// use returns the slot of the value of id, and creates one for an external value.
 func (l *lowerer) use(id graph.ID) int {
 	b := l.g.Base(id)
 	if l.slot[b] >= 0 {
@@ -422,7 +421,7 @@ func (l *lowerer) step(r *graph.Group, out []driver.Operand) error {
 		s.Post = l.fused(r.Post, r.Core, r.Outs)
 	}
 	if inPlace(s.Op) {
-		// It is made where the result goes, of what it holds before.
+		// It is computed in the memory of the result, from the old contents.
 		if x := l.g.Nodes[r.Core].In[0]; !l.same(x, out[0].Slot) {
 			if err := l.copy(x, out[0].Slot, l.g.Nodes[r.Core].Shape); err != nil {
 				return err
@@ -465,7 +464,7 @@ func transposed(s driver.Step) driver.Step {
 // operand 0.
 func (l *lowerer) fused(nodes []graph.ID, core graph.ID, outs []graph.ID) *driver.Fused {
 	f := &driver.Fused{Shape: l.g.Nodes[nodes[len(nodes)-1]].Shape}
-	value := make(map[graph.ID]int) // operands as they are, instructions from below 0
+	value := make(map[graph.ID]int) // operands as they are numbered, instructions from below 0
 	var body []graph.ID
 	copies := make(map[graph.ID]graph.ID) // what casts to the type that it has
 	for _, id := range nodes {
@@ -523,10 +522,10 @@ func (l *lowerer) movable(v graph.ID) bool {
 	return n.Kind == graph.Compute && n.Op.Results() == 1 || l.g.Nodes[l.g.Producer(v)].Kind == graph.Launch
 }
 
-// directStores finds the stores whose value the producing kernel may write
-// straight into device memory: the value runs between the same stores, nothing
-// else needs it later, and nothing reads the memory in between. It returns
-// the store for each such value, and the stores that need no step.
+// directStores finds the stores whose value the producing kernel may write directly into device
+// memory: no other store is between the two, no other node uses the value later, and no step reads
+// the memory in between. It returns the store for each such value, and the stores that need no
+// step.
 func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (direct map[graph.ID]graph.ID, skip map[graph.ID]bool) {
 	g := l.g
 	direct, skip = make(map[graph.ID]graph.ID), make(map[graph.ID]bool)
@@ -548,7 +547,7 @@ func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (d
 		case graph.Store:
 			stores++
 		case graph.Result:
-			continue // it reads nothing of what its step makes first
+			continue // it reads no value that its own step computes first
 		}
 		for _, in := range n.Inputs() {
 			if in != graph.Absent {
@@ -570,7 +569,7 @@ func (l *lowerer) directStores(groups []graph.Group, result map[graph.ID]int) (d
 			if int(r) > i || last[r] < epoch[v] {
 				return false // it is read when all is written, or before
 			}
-			// What a kernel updates in place may be read by that kernel.
+			// A kernel may read an array that it updates in place.
 			return consumers[r] > 1 || r != l.before(v) || epoch[r] != epoch[v] ||
 				g.Nodes[r].Off != n.Off || !g.Nodes[r].Shape.Equal(n.Shape)
 		}) {

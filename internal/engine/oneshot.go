@@ -13,8 +13,7 @@ import (
 // Host is an array in host memory: an operand or result of a one-shot call.
 // The zero Host is an absent optional operand.
 //
-// It holds its extents by value: calls of one operation then leave nothing to
-// the garbage collector.
+// It stores its extents by value, so that calls of an operation do not allocate.
 type Host struct {
 	Data []byte
 	Type op.DType
@@ -35,18 +34,18 @@ func (h *Host) Set(data []byte, t op.DType, s op.Shape) {
 	h.Reshape(s)
 }
 
-// Shape returns the extents; they are those of h itself.
+// Shape returns the extents; the slice aliases h.
 func (h *Host) Shape() op.Shape { return h.dims[:h.rank:h.rank] }
 
-// Reshape changes the extents, of which there are no more than op.MaxRank.
+// Reshape changes the extents; there must be at most op.MaxRank.
 func (h *Host) Reshape(s op.Shape) { h.rank = copy(h.dims[:], s) }
 
 // maxResults is the most results that an operation has.
 const maxResults = 2
 
-// A one-shot call is the graph of one node, planned by hand because there is
-// nothing to decide: a step over host memory. Calls are used again, and what is
-// the same in all of them is set once.
+// A one-shot call is the graph of one node. Its plan is fixed, because there is nothing to decide:
+// one step over host memory. Calls are pooled, and the fields that are the same in all calls are
+// set once.
 
 // mapCall is a call of an elementwise operation.
 type mapCall struct {
@@ -234,7 +233,7 @@ func (c *call) vector(i int, x []float32) {
 	c.bind(&c.in[i], i, Bytes(x), op.F32)
 }
 
-// run runs o over what is bound.
+// run runs o over the bound arrays.
 func (e *Engine) run(ctx context.Context, c *call, o *op.Operation, a *op.Attrs, in, out, slots int) error {
 	c.step.Op, c.step.Attrs, c.step.In, c.step.Out, c.step.Dims = o, *a, c.in[:in], c.out[:out], c.dims[:in+out]
 	e.submissions.Add(1)
@@ -254,8 +253,8 @@ func (e *Engine) Start(ctx context.Context, o *op.Operation, a *op.Attrs, in, ou
 	return p.Start(ctx, refs, outs)
 }
 
-// viaGraph is Start for who waits: it does not return, not even when ctx ends,
-// before the device leaves the memory alone.
+// viaGraph is Start for callers that wait: it does not return, even if ctx ends, before the device
+// has stopped using the memory.
 func (e *Engine) viaGraph(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) error {
 	p, refs, outs, err := e.oneNode(ctx, o, a, in, out)
 	if err != nil {
@@ -264,9 +263,8 @@ func (e *Engine) viaGraph(ctx context.Context, o *op.Operation, a *op.Attrs, in,
 	return p.Run(ctx, refs, outs, nil)
 }
 
-// oneNode returns the plan of one operation and what a run of it binds. The float
-// parameters of an elementwise operation are operands, so that calls that differ in
-// them have one plan.
+// oneNode returns the plan of one operation and the bindings of a run. The float parameters of an
+// elementwise operation are operands, so that calls that differ in them have one plan.
 func (e *Engine) oneNode(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) (p *Plan, refs []Ref, outs [][]byte, err error) {
 	o, a, in = parametric(o, a, in)
 	g, refs, outs := graphOf(o, a, in, out)

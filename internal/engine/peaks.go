@@ -18,9 +18,9 @@ type Peaks struct {
 	Flops     float64 // float32 operations per second in a large matrix product
 }
 
-// Peaks measures the limits of the device, once; later calls return what the
-// first found. It takes some tens of milliseconds on a CPU. Of a device with memory of
-// its own they are those of that memory, by its clock.
+// Peaks measures the limits of the device, once; later calls return the same results. It takes some
+// tens of milliseconds on a CPU. For a device with its own memory it measures that memory, with the
+// device's clock.
 func (e *Engine) Peaks(ctx context.Context) (Peaks, error) {
 	e.peaksMu.Lock()
 	defer e.peaksMu.Unlock()
@@ -57,8 +57,8 @@ func (e *Engine) Peaks(ctx context.Context) (Peaks, error) {
 	return p, nil
 }
 
-// onHost returns the least time of a few runs of an operation over host memory, whose
-// result has the shape of the first operand.
+// onHost returns the shortest time of a few runs of an operation over host memory. The result has
+// the shape of the first operand.
 func (e *Engine) onHost(ctx context.Context, o *op.Operation, a *op.Attrs, shapes ...op.Shape) (time.Duration, error) {
 	n, err := shapes[0].Size()
 	if err != nil {
@@ -125,10 +125,9 @@ func (e *Engine) onDevice(ctx context.Context, o *op.Operation, a *op.Attrs, sha
 	return max(best, 1), nil
 }
 
-// grow calls f with sizes from first to last, each times the one before, as
-// long as one call takes less than 10 ms: the largest size counts, but slow
-// machines are not kept busy for seconds, and what a device does not hold does not
-// count.
+// grow calls f with sizes from first to last, each a multiple of the one before, as long as one
+// call takes less than 10 ms. The largest size gives the result; slow machines stop early, and
+// sizes that do not fit in the device are ignored.
 func grow(first, last, times int, f func(n int) (time.Duration, error)) error {
 	for n := first; n <= last; n *= times {
 		took, err := f(n)

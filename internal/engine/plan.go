@@ -27,16 +27,15 @@ type Plan struct {
 	jobs    sync.Pool // of *job
 }
 
-// Ref is what a reference of a graph stands for in one run: host memory for
-// an input, a buffer for a resident.
+// Ref is the binding of a graph's reference in one run: host memory for an input, a buffer for a
+// resident.
 type Ref struct {
 	Host []byte
 	Buf  *Buffer
 }
 
-// Compile makes a plan of g, whose shapes and types are right. A plan that
-// was made for an equal graph is used again: it is everybody's, and never
-// closed.
+// Compile returns a plan of g, whose shapes and types must be valid. It reuses the plan of an equal
+// graph; such a plan is shared and never closed.
 func (e *Engine) Compile(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	return e.compile(ctx, func() (*Plan, error) {
 		hash := g.Hash()
@@ -70,10 +69,9 @@ func (e *Engine) compile(ctx context.Context, plan func() (*Plan, error)) (p *Pl
 	return plan()
 }
 
-// Close waits for the runs under way and frees what the device holds for a
-// plan of CompileOwn: temporary memory, kernels. Later runs are ErrClosed. It
-// may be called more than once and at any time; without it the garbage
-// collector does the same some time after the last reference is gone.
+// Close waits for running runs and frees the device's resources of a plan of CompileOwn: temporary
+// memory and kernels. Later runs return ErrClosed. It may be called more than once and at any time;
+// without it the garbage collector does the same some time after the last reference is gone.
 func (p *Plan) Close() { p.exec.end() }
 
 func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
@@ -127,8 +125,8 @@ func (e *Engine) plan(ctx context.Context, g *graph.Graph) (*Plan, error) {
 		return nil, e.checkLost(err)
 	}
 	p.exec = e.own(x)
-	// The cache forgets plans and users drop them: what the device holds for
-	// one goes when the last reference does, or with the engine.
+	// The cache evicts plans and users drop them: the device's resources of a plan are freed after
+	// its last reference, or with the engine.
 	runtime.AddCleanup(p, (*executable).end, p.exec)
 	return p, nil
 }
@@ -190,8 +188,7 @@ func (e *Engine) own(x driver.Executable) *executable {
 
 func (k *executable) end() {
 	k.once.Do(func() {
-		// In this order: Engine.Close must find, and wait for, what is not
-		// closed yet.
+		// In this order, because Engine.Close must find and wait for every open plan.
 		k.Close()
 		k.eng.mu.Lock()
 		delete(k.eng.execs, k)
@@ -223,7 +220,7 @@ func (p *Plan) job() *job {
 	return j
 }
 
-// bind checks what the caller brought and fills the bindings.
+// bind checks the caller's arguments and fills the bindings.
 func (j *job) bind(refs []Ref, outs [][]byte) error {
 	p := j.plan
 	if len(refs) < p.refs || len(outs) != p.outputs {
@@ -289,7 +286,7 @@ func Overlap(a, b []byte) bool {
 	return a0 < b0+uintptr(len(b)) && b0 < a0+uintptr(len(a))
 }
 
-// free gives the job back. Nothing of the caller stays reachable from it.
+// free returns the job to the pool, without references to the caller's memory.
 func (j *job) free() {
 	for i, b := range j.bufs {
 		b.release()
@@ -397,8 +394,8 @@ func (p *Plan) Program() *driver.Program { return p.prog }
 // Engine returns the engine that made the plan.
 func (p *Plan) Engine() *Engine { return p.eng }
 
-// String lists the steps with their fused expressions and slots, and what the
-// memory plan saves.
+// String lists the steps with their fused expressions and slots, and the memory that the plan
+// saves.
 func (p *Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "plan for %s: %d steps, %d slots, temporaries %d bytes", p.eng.name, len(p.prog.Steps), len(p.prog.Slots), p.prog.Arena)

@@ -12,12 +12,11 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Router chooses, for each one-shot call, the engine that has been measured to
-// be faster: a GPU, to which the operands have to travel, or the CPU. It
-// learns from the calls themselves: for each operation and order of magnitude of
-// its [Work] it tries each engine a few times, then stays with the faster one. What it
-// has learned is stored with the identities of both devices and is read back
-// by the next process.
+// Router chooses, for each one-shot call, the engine that has been measured to be faster: a GPU, to
+// which the operands have to be copied, or the CPU. It measures the calls themselves: for each
+// operation and order of magnitude of its [Work] it tries each engine a few times, and then uses
+// the faster one. It stores the measurements with the identities of both devices, and the next
+// process reads them.
 //
 // A Router is safe for concurrent use.
 type Router struct {
@@ -28,8 +27,8 @@ type Router struct {
 	dirty atomic.Bool
 }
 
-// Work is what the time of a call goes by: a product of one row reads as many bytes as
-// one of thousands, and does a thousandth of the arithmetic.
+// Work is the size of a call, which determines its time: a product of one row reads as many bytes
+// as a product of thousands of rows, but does a thousandth of the arithmetic.
 type Work struct {
 	Bytes int64   // of operands and results, each once
 	Flops float64 // see op.Operation.Flops
@@ -140,7 +139,7 @@ func (r *Router) cell(k routeKey) *routeCell {
 
 func (r *Router) identity() string { return r.cpu.info.Identity + "\t" + r.device.info.Identity }
 
-// Close stores what was learned, if it can, and closes the CPU's engine.
+// Close stores the measurements, if possible, and closes the CPU's engine.
 func (r *Router) Close() error {
 	if r.dirty.Load() {
 		r.store() // a file that cannot be written only means measuring again
@@ -148,8 +147,8 @@ func (r *Router) Close() error {
 	return r.cpu.Close()
 }
 
-// routes is the file of what was measured: operation, bits of bytes and of arithmetic,
-// and the two times, separated by tabs.
+// routes is the format of the measurements' file: operation, bits of bytes and of arithmetic, and
+// the two times, separated by tabs.
 const routes = "routes.txt"
 
 func (r *Router) load() {

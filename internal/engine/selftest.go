@@ -25,7 +25,7 @@ type selfTestResult struct {
 type selfTestCase struct {
 	attrs  op.Attrs
 	shapes []op.Shape
-	index  int // the operand that holds indices, below 3; 0 for none
+	index  int // the index operand, with indices below 3; 0 if there is none
 }
 
 var selfTestCases = map[*op.Operation]selfTestCase{
@@ -57,10 +57,9 @@ var selfTestCases = map[*op.Operation]selfTestCase{
 	op.SVD:             {shapes: []op.Shape{{2, 7, 5}}},
 }
 
-// untested reports whether o is used without a test: elementwise operations but for
-// conversions are tested as a family, when the device is opened, reshape moves
-// nothing, and an operation that has neither a probe nor a portable kernel is
-// computed by the reference itself.
+// untested reports whether o is used without a test: elementwise operations but for conversions are
+// tested together when the device is opened, reshape moves nothing, and the reference itself
+// computes an operation that has neither a probe nor a portable kernel.
 func untested(o *op.Operation) bool {
 	switch o.Class() {
 	case op.Elementwise:
@@ -80,8 +79,8 @@ const (
 	sizes = 6
 )
 
-// widths are the rows on which reductions and row operations are tested, one for
-// each size, and upTo the longest rows that each stands for.
+// widths are the row lengths with which reductions and row operations are tested, one for each size
+// class, and upTo the longest rows of each class.
 var (
 	widths = [sizes]int{13, 67, 700, 3000, 6000, 20000}
 	upTo   = [sizes - 1]int{16, 256, 1024, 4096, 8191}
@@ -119,8 +118,8 @@ func sizeOf(o *op.Operation, a *op.Attrs, in []op.Shape) int {
 	return usual
 }
 
-// selfTestOf returns the operation whose test stands for that of o: one kernel reads
-// all views that move elements.
+// selfTestOf returns the operation whose test covers o: one kernel reads all views that move
+// elements.
 func selfTestOf(o *op.Operation) *op.Operation {
 	if o.View() && o != op.Reshape && o != op.Transpose {
 		return op.Permute
@@ -128,10 +127,9 @@ func selfTestOf(o *op.Operation) *op.Operation {
 	return o
 }
 
-// selfTest tests the kernels of o for operands of a kind of size before their first
-// use on this device, but for those of [untested]: a small case against the
-// reference. A device that fails gives an ErrUnsupported for the operation, not
-// wrong results.
+// selfTest tests the kernels of o for a size class of operands before their first use on this
+// device, except operations that are [untested]: it compares a small case with the reference. A
+// device that fails gives an ErrUnsupported for the operation, not wrong results.
 func (e *Engine) selfTest(ctx context.Context, o *op.Operation, size int) error {
 	o = selfTestOf(o)
 	if untested(o) {
@@ -156,7 +154,7 @@ func (e *Engine) selfTest(ctx context.Context, o *op.Operation, size int) error 
 	case err == nil:
 		p.ok.Store(true)
 	case errors.Is(err, driver.ErrLimit):
-		return nil // the case is too large for the device: it shows nothing
+		return nil // the case is too large for the device, so nothing is tested
 	case errors.Is(err, errWrong):
 		p.err = err
 	}
@@ -204,7 +202,7 @@ func (c *selfTestCase) operand(o *op.Operation, i, size int) (*op.Array, Host, e
 			x.Data[k] = float64((k*5 + 3) % c.shapes[0][0])
 		}
 		if o == op.Cast && k%9 == 4 {
-			x.Data[k] *= 1 << 31 // beyond what is converted to
+			x.Data[k] *= 1 << 31 // outside the range of the result type
 		}
 	}
 	if factors := o.CheckedAsWhole() || o == op.Solve || o == op.SolveTriangular; factors && i == 0 {
@@ -226,8 +224,8 @@ func (c *selfTestCase) operand(o *op.Operation, i, size int) (*op.Array, Host, e
 	return x, h, nil
 }
 
-// quantised returns blocks of type t and the numbers that they stand for. The first half of the
-// blocks are those of x, the second half have random bytes.
+// quantised returns blocks of type t and their decoded numbers. The first half of the blocks encode
+// x; the second half have random bytes.
 func quantised(x *op.Array, t op.DType) (*op.Array, Host, error) {
 	n, err := t.Bytes(x.Shape)
 	if err != nil {
@@ -249,8 +247,8 @@ func quantised(x *op.Array, t op.DType) (*op.Array, Host, error) {
 	return held, HostOf(blocks, t, x.Shape), err
 }
 
-// anyBlocks fills blocks with bytes of all kinds whose scales are finite: levels, signs
-// and small scales that no quantiser chooses are among them.
+// anyBlocks fills blocks with arbitrary bytes and finite scales, including levels, signs and small
+// scales that no quantiser chooses.
 func anyBlocks(f block.Format, blocks []byte) {
 	state := uint32(1)
 	for ; len(blocks) > 0; blocks = blocks[f.Bytes():] {

@@ -14,7 +14,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Tuned is what was measured of the variants of one operation.
+// Tuned has the measurements of the variants of one operation.
 type Tuned struct {
 	Best  string
 	Times []VariantTime // in the order of preference without measurement
@@ -33,8 +33,8 @@ const (
 	tuneRuns = 3
 )
 
-// Target returns what the device can do of what portable kernels use; ok is false
-// for one that runs none.
+// Target returns the device's features for portable kernels; ok is false for a device that runs
+// none.
 func (e *Engine) Target() (t portable.Target, ok bool) {
 	if dev, ok := e.dev.(driver.Tunable); ok {
 		return dev.Target(), true
@@ -42,10 +42,10 @@ func (e *Engine) Target() (t portable.Target, ok bool) {
 	return t, false
 }
 
-// Tune measures the variants of a portable operation over operands of the given
-// types and shapes, makes the device prefer the fastest for such operands, and
-// stores that. It returns ErrUnsupported if the device computes the operation
-// with a kernel of its own, or if there is no choice.
+// Tune measures the variants of a portable operation over operands of the given types and shapes,
+// makes the device prefer the fastest for such operands, and stores this choice. It returns
+// ErrUnsupported if the device uses a native kernel for the operation, or if there is only one
+// variant.
 func (e *Engine) Tune(ctx context.Context, o *op.Operation, a *op.Attrs, types []op.DType, shapes []op.Shape) (t Tuned, err error) {
 	defer guard(&err)
 	if err := e.alive(ctx); err != nil {
@@ -65,7 +65,7 @@ func (e *Engine) Tune(ctx context.Context, o *op.Operation, a *op.Attrs, types [
 		return t, err
 	}
 	if !dev.Portable(r) {
-		return t, fmt.Errorf("%v has a kernel of its own for %v: %w", e.name, o, driver.ErrUnsupported)
+		return t, fmt.Errorf("%v uses a native kernel for %v: %w", e.name, o, driver.ErrUnsupported)
 	}
 	key := portable.Key(r)
 	for _, name := range portable.Variants(o) {
@@ -92,12 +92,12 @@ func (e *Engine) Tune(ctx context.Context, o *op.Operation, a *op.Attrs, types [
 		}
 	}
 	dev.Tune(key, t.Best)
-	e.plans.clear() // what was planned before is planned anew
+	e.plans.clear() // earlier plans are made again
 	return t, dev.Keep(key)
 }
 
-// single returns the graph of one operation over operands of its own, of random
-// numbers, and completes the request for it.
+// single returns the graph of one operation over new operands with random numbers, and completes
+// the request for it.
 func single(r *portable.Request, types []op.DType, shapes []op.Shape) (*graph.Graph, []Ref, [][]byte, error) {
 	ts, err := r.Op.Types(&r.Attrs, types)
 	if err != nil {

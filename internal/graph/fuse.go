@@ -10,8 +10,8 @@ type Group struct {
 	Root ID
 	// Core is the operation that is not elementwise, or Absent.
 	Core ID
-	// Pre are the elementwise nodes on operand i of Core, in order; the last
-	// one is the operand. Post are those that follow.
+	// Pre are the elementwise nodes on operand i of Core, in order; the last one is the operand.
+	// Post are the elementwise nodes after it.
 	Pre  [op.MaxInputs][]ID
 	Post []ID
 	// Outs are the values that leave the group, in order: the root, and
@@ -28,14 +28,14 @@ const (
 
 // zone is a place in a group where elementwise nodes go.
 type zone struct {
-	group int // index, -1 for none
+	group int // index, -1 if absent
 	place int // 0… for Pre, postZone, coreZone
 }
 
 const (
 	postZone = op.MaxInputs + iota
 	coreZone
-	ownZone // a store or a launch, with which nothing fuses
+	ownZone // a store or a launch, which does not fuse
 )
 
 var outside = zone{group: -1}
@@ -45,10 +45,9 @@ var outside = zone{group: -1}
 // an operation, arrays how many operands and results a kernel may have; 0 is
 // no bound but the one on operands.
 //
-// An elementwise node joins the group of its consumers if all of them are in
-// one place of one group and see it element for element. So no value is
-// computed twice, and no cycle can arise: nothing outside the group depends on
-// a node that joined.
+// An elementwise node joins the group of its consumers if all of them are in one place of one group
+// and read it element by element. Therefore no value is computed twice, and no cycle can arise,
+// because no node outside the group depends on a node that joined.
 func Fuse(g *Graph, prologue, epilogue func(*op.Operation) bool, arrays int) []Group {
 	f := fuser{g: g, maxArrays: arrays, zones: make([]zone, len(g.Nodes)), uses: make([][]use, len(g.Nodes)), output: make([]bool, len(g.Nodes)),
 		epoch: make([]int, len(g.Nodes)), written: g.written()}
@@ -110,8 +109,8 @@ type fuser struct {
 	written map[int32]bool
 	arrays  []map[ID]bool // operands of each group, from outside
 	outs    []int         // results of each group
-	// strided says of each group that what follows its core reads an operand in
-	// a layout without a name: no operation ends with that.
+	// strided reports, for each group, whether the nodes after its core read an operand in a
+	// strided layout: no operation supports that in an epilogue.
 	strided   []bool
 	maxArrays int // operands and results of a kernel, or 0
 }

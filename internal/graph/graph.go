@@ -1,8 +1,7 @@
-// Package graph holds recorded work as a list of immutable nodes in static
-// single assignment form, and the passes that improve it. A node's operands
-// are earlier nodes, so the order of the list is an order of evaluation. The
-// only effect is Store; stores keep their place in the list relative to the
-// nodes that read what they write.
+// Package graph holds recorded work as a list of immutable nodes in static single assignment form,
+// and the passes that improve it. A node's operands are earlier nodes, so the order of the list is
+// an order of evaluation. The only side effect is Store; stores keep their position in the list
+// relative to the nodes that read the stored memory.
 //
 // A pass is a value that turns a graph into another one. [Fuse] groups the
 // nodes of the result into kernels; package engine makes a program of the
@@ -18,10 +17,10 @@ import (
 // ID is the place of a node in its graph.
 type ID int32
 
-// Absent stands for an optional operand that is not there.
+// Absent means that an optional operand is absent.
 const Absent ID = -1
 
-// Kind says what a node is.
+// Kind is the kind of a node.
 type Kind uint8
 
 const (
@@ -29,8 +28,8 @@ const (
 	Compute Kind = iota
 	// Input is host memory that is bound when the graph runs: reference Ref.
 	Input
-	// Resident is device memory: reference Ref from byte Off on, as it is at
-	// this place in the list.
+	// Resident is device memory: reference Ref from byte Off on, with its contents at this point of
+	// the list.
 	Resident
 	// Constant is known now: Graph.Data[Ref].
 	Constant
@@ -131,8 +130,8 @@ func (g *Graph) rewrite(f func(out *Graph, old ID, n Node) (ID, error)) (*Graph,
 // View reports whether n is the elements of its operand seen in another way.
 func (n *Node) View() bool { return n.Kind == Compute && n.Op.View() }
 
-// Seen returns the node whose memory holds the value of id and where its
-// elements are there, or false where no layout says so.
+// Seen returns the node whose memory has the value of id, and the layout of the elements there, or
+// false if no layout describes them.
 func (g *Graph) Seen(id ID) (base ID, l op.Layout, ok bool) {
 	n := &g.Nodes[id]
 	if !n.View() {
@@ -146,15 +145,14 @@ func (g *Graph) Seen(id ID) (base ID, l op.Layout, ok bool) {
 	return base, l, ok
 }
 
-// Plain reports whether the value of id is the memory of its base as it is.
+// Plain reports whether the value of id is the whole memory of its base in order.
 func (g *Graph) Plain(id ID) bool {
 	base, l, ok := g.Seen(id)
 	size, err := g.Nodes[base].Shape.Size()
 	return ok && err == nil && l.BroadcastKind(size) == op.Full
 }
 
-// Base returns the node whose memory holds the value of id: itself, or what a
-// view looks at.
+// Base returns the node whose memory has the value of id: id itself, or the operand of a view.
 func (g *Graph) Base(id ID) ID {
 	for g.Nodes[id].View() {
 		id = g.Nodes[id].In[0]
@@ -162,8 +160,8 @@ func (g *Graph) Base(id ID) ID {
 	return id
 }
 
-// Producer returns the node whose step makes the value of id: itself, or what
-// id is a further result of.
+// Producer returns the node whose step computes the value of id: id itself, or the node whose
+// additional result id is.
 func (g *Graph) Producer(id ID) ID {
 	if n := &g.Nodes[id]; n.Kind == Result {
 		return n.In[0]

@@ -87,7 +87,7 @@ func sameOp(a, b *Node) bool {
 	return a.Attrs == b.Attrs
 }
 
-// Clone returns a copy that shares nothing that a recorder reuses.
+// Clone returns a copy that shares no memory with the recorder.
 func (g *Graph) Clone() *Graph {
 	c := &Graph{Nodes: append([]Node(nil), g.Nodes...), Outputs: append([]ID(nil), g.Outputs...), Data: append([][]byte(nil), g.Data...),
 		Launches: append([]*Kernel(nil), g.Launches...)}

@@ -5,13 +5,12 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Kernel is what a Launch node runs: a program over a grid of workgroups.
+// Kernel is the kernel of a Launch node: a program over a grid of workgroups.
 //
-// Operand i of the node is the value of the program's binding i: what it reads,
-// or for a binding that it writes what the array holds before, which spreads to
-// the shape of the result. A program with uniforms has their block as one more
-// operand, an array of U32. The results are the bindings that the program
-// writes, in order; the node itself is the first of them.
+// Operand i of the node is the value of the program's binding i: an array that it reads, or the old
+// contents of an array that it writes, broadcast to the shape of the result. A program with
+// uniforms has their block as one more operand, an array of U32. The results are the bindings that
+// the program writes, in order; the node itself is the first of them.
 type Kernel struct {
 	// Program is compared by its address: equal programs come from one kernel.
 	Program *ir.Program
@@ -21,8 +20,8 @@ type Kernel struct {
 	Positions func() (*ir.Program, error)
 }
 
-// Nodes returns the node of the launch, which is to be node id of the graph and
-// runs its launch ref, and the nodes of its further results, which follow it.
+// Nodes returns the node of the launch, which must become node id of the graph and runs its launch
+// ref, followed by the nodes of its additional results.
 func (k *Kernel) Nodes(id ID, ref int32, in []ID) []Node {
 	ns := []Node{{Kind: Launch, Ref: ref, Type: k.Results[0].Type, Shape: k.Results[0].Shape, NIn: uint8(len(in))}}
 	copy(ns[0].In[:], in)

@@ -4,8 +4,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Simplify removes operations that change nothing: only identities that hold
-// for every value, NaN and signed zeros included.
+// Simplify removes operations that have no effect. It uses only identities that hold for every
+// value, including NaN and signed zeros.
 var Simplify = Pass{"simplify", func(g *Graph) (*Graph, error) {
 	return g.rewrite(func(out *Graph, _ ID, n Node) (ID, error) {
 		if n.Kind != Compute {
@@ -47,7 +47,7 @@ var Simplify = Pass{"simplify", func(g *Graph) (*Graph, error) {
 	})
 }}
 
-// maxFold bounds the elements of what is computed while planning.
+// maxFold limits the elements of values that are computed at planning time.
 const maxFold = 4096
 
 // Fold computes what depends on constants alone.
@@ -135,7 +135,7 @@ var CSE = Pass{"cse", func(g *Graph) (*Graph, error) {
 		case Resident:
 			key.shape = n.Shape.String()
 			if written[n.Ref] {
-				key.epoch = epoch // what it holds depends on where it is read
+				key.epoch = epoch // its contents depend on the position of the read
 			}
 		case Compute:
 			key.op = n.Op.Key()
@@ -166,7 +166,7 @@ func (g *Graph) written() map[int32]bool {
 	return s
 }
 
-// DCE drops what no output and no store needs.
+// DCE removes nodes that no output and no store needs.
 var DCE = Pass{"dce", func(g *Graph) (*Graph, error) {
 	live := make([]bool, len(g.Nodes))
 	for _, o := range g.Outputs {
@@ -193,8 +193,8 @@ var DCE = Pass{"dce", func(g *Graph) (*Graph, error) {
 	})
 }}
 
-// Snapshot copies device memory that is read after a store has changed it:
-// a value is what the memory held where the value was recorded.
+// Snapshot copies device memory that is read after a later store has changed it: a value is the
+// contents of the memory at the point where the value was recorded.
 var Snapshot = Pass{"snapshot", func(g *Graph) (*Graph, error) {
 	last := make(map[ID]int) // the last place at which each resident is read
 	use := func(id ID, at int) {

@@ -6,10 +6,9 @@ import "github.com/rayo-go/rayo/op"
 // shape s, where a layout says that its elements are.
 type Reader func(o *op.Operation, at int, s op.Shape, l *op.Layout) bool
 
-// Views returns the pass that copies what is seen in a layout that its
-// consumers do not read: what leaves the graph, goes to a store or a launch, or
-// is an operand of an operation for which reads says no. A copy is a cast to the type that the value has, so that
-// it fuses as any elementwise operation; devices can make it of every layout.
+// Views returns the pass that copies a view if its consumers cannot read its layout: outputs of the graph,
+// operands of stores and launches, and operands for which reads returns false. A copy is a cast to the value's
+// own type, so that it fuses like any elementwise operation; devices can copy every layout.
 func Views(reads Reader) Pass {
 	return Pass{"views", func(g *Graph) (*Graph, error) {
 		v := viewer{reads: reads, copies: make(map[ID]ID)}
@@ -31,7 +30,7 @@ type viewer struct {
 	copies map[ID]ID // of views
 }
 
-// copied returns the copy of a value, row by row in memory of its own.
+// copied returns a contiguous, row-major copy of a value.
 func (v *viewer) copied(out *Graph, id ID) ID {
 	if c, ok := v.copies[id]; ok {
 		return c
@@ -67,8 +66,8 @@ func (v *viewer) node(out *Graph, _ ID, n Node) (ID, error) {
 	return out.Add(n), nil
 }
 
-// view adds a view that has a layout: of a copy, if need be. One that shows the
-// memory as it is is what it looks at.
+// view adds a view with a layout, of a copy if necessary. A view that does not change the layout
+// becomes its operand.
 func (v *viewer) view(out *Graph, n Node) ID {
 	if n.Op == op.Pad && empty(out.Nodes[n.In[0]].Shape) && !empty(n.Shape) {
 		n = filled(out, n)
@@ -92,8 +91,8 @@ func empty(s op.Shape) bool {
 	return err == nil && n == 0
 }
 
-// filled returns the pad of an array without elements as the spread of a constant:
-// a kernel that reads padding loads some element too, and there is none.
+// filled returns the pad of an empty array as a broadcast constant: a kernel that reads padding
+// also loads an element, and an empty array has none.
 func filled(out *Graph, pad Node) Node {
 	data := make([]byte, pad.Type.Size())
 	pad.Type.PutFloat64(data, 0, float64(pad.Attrs.Float(0)))

@@ -15,10 +15,10 @@ func truth(b bool) uint32 {
 	return 0
 }
 
-// sumOf returns a*b + c in float64, where the product is exact and the sum off
-// by less than half a unit, and in the top bit of flag whether rounding it to
-// float32 may differ from rounding the exact sum: where it ends halfway between
-// two float32, or is so small that those are farther apart.
+// sumOf returns a*b + c in float64, where the product is exact and the sum off by less than half a
+// unit, and in the top bit of flag whether rounding it to float32 may differ from rounding the
+// exact sum: it is set if the sum is near the midpoint between two float32, or if the result is
+// subnormal.
 func sumOf(a, b, c float64) (s float64, flag uint64) {
 	s = a*b + c
 	u := math.Float64bits(s)
@@ -101,9 +101,9 @@ func dot4U8(a, b, c uint32) uint32 {
 	return c
 }
 
-// widen and narrow convert a block. They are apart from the arithmetic between
-// them because the instruction that converts keeps a part of its register and
-// so waits for what was there: lanes would no longer overlap.
+// widen and narrow convert a block. They are separate from the arithmetic between them because the
+// conversion instruction has a false dependency on its destination register, which would serialise
+// the lanes.
 
 func widen(z *[block]float64, a *[block]float32) {
 	z[0], z[1], z[2], z[3] = float64(a[0]), float64(a[1]), float64(a[2]), float64(a[3])

@@ -20,14 +20,13 @@ type Checks struct {
 	Schedules []Schedule // orders to try; nil is all
 	Seed      uint64     // of Shuffled
 
-	// Lockstep is how many lanes do an instruction before others do theirs, in
-	// whole subgroups. A race is one whether or not lanes happen to run in
-	// step, so this changes only what a wrong order leads to, and the time. 0
-	// is a fourth of the workgroup, within 4 and 32.
+	// Lockstep is the number of lanes that execute an instruction together, in whole subgroups.
+	// Races are found whether or not lanes run in step, so it changes only the consequences of a
+	// wrong order, and the time. 0 means a fourth of the workgroup, between 4 and 32.
 	Lockstep int
 
-	// Undefined marks bindings whose contents are undefined at first: reading
-	// what the kernel has not written is a finding. nil is none.
+	// Undefined marks bindings whose initial contents are undefined: reading an element that the
+	// kernel has not written is a finding. nil marks no bindings.
 	Undefined []bool
 
 	// Deterministic asks that every schedule leave the same in the buffers,
@@ -38,11 +37,10 @@ type Checks struct {
 	Max int // findings after which checking ends; 0 is 64
 }
 
-// Check runs the kernel under every schedule and every size of subgroups, each
-// time from the contents that the buffers have, and returns what it found, the
-// first finding of each kind and instruction, in the order of the program. The
-// buffers get the results of the first run. An error says that nothing, or not
-// everything, ran: it is that of [Kernel.Run], or of ctx.
+// Check runs the kernel under every schedule and every size of subgroups, each time from the
+// current contents of the buffers. It returns the first finding of each kind and instruction, in
+// the order of the program. The buffers get the results of the first run. An error means that
+// nothing, or not everything, ran: it is an error of [Kernel.Run], or of ctx.
 //
 // Launch.Subgroup, if it is not 0, is the only size tried. Launch.Runner is
 // not used: workgroups run one after the other.
@@ -170,7 +168,7 @@ type report struct {
 	list []*Finding
 }
 
-// sighting is what makes two findings the same.
+// sighting identifies equal findings.
 type sighting struct {
 	kind Kind
 	at   ir.Value
@@ -207,9 +205,9 @@ type checker struct {
 	rng      *rand.Rand
 	lanes    int
 
-	// The value of an instruction has a row of lanes for each component. exact is
-	// what an integer would be had nothing wrapped. A block more than the rows need
-	// lets the last lanes be computed as a whole block.
+	// The value of an instruction has a row of lanes for each component. exact has the value of an
+	// integer without wrapping. One more block than the rows need allows whole-block operations on
+	// the last lanes.
 	code  []decoded
 	vals  []uint32
 	exact []int64
@@ -251,8 +249,8 @@ func newChecker(k *Kernel, l *launch, c *Checks, s Schedule, rep *report) (*chec
 			shadow: newShadow(int(v.len)*int(b.Width), undefined, b.Access != ir.ReadOnly)})
 	}
 	vals, vars := ch.decode()
-	// What the interpreter shares between values that do not live at the same
-	// time has a place of its own here.
+	// Values that share a register in the interpreter because their lifetimes do not overlap have
+	// separate registers here.
 	if vals > maxChecked || vars > maxChecked {
 		return nil, fmt.Errorf("kernel %s: %w: %d values of lanes to check", p.Name, ErrLimit, vals+vars)
 	}
@@ -262,7 +260,7 @@ func newChecker(k *Kernel, l *launch, c *Checks, s Schedule, rep *report) (*chec
 	}
 	ch.vars, ch.varExact, ch.written = make([]uint32, vars), make([]int64, vars), make([]bool, vars)
 	ch.fill(false)
-	// A power of two times the size of subgroups, up to what a mask holds.
+	// A power of two times the subgroup size, up to the number of lanes of a mask.
 	step := max(l.subgroup, 1)
 	for want := lockstep(c.Lockstep, ch.lanes); step*2 <= want; step *= 2 {
 	}

@@ -27,7 +27,7 @@ type Kernel struct {
 	idle []*machine // to be used again
 }
 
-// source says what a register holds.
+// source describes the contents of a register.
 type source struct {
 	given
 	r  reg
@@ -56,7 +56,7 @@ func Compile(p *ir.Program, limits Limits) (*Kernel, error) {
 	if err := l.run(); err != nil {
 		return nil, err
 	}
-	// Uniform registers stand first: they are few and used often.
+	// Uniform registers come first: they are few and used often.
 	offset := func(r reg) int {
 		if r.uniform() {
 			return int(^r) * block
@@ -90,8 +90,8 @@ func Compile(p *ir.Program, limits Limits) (*Kernel, error) {
 // fewer, finding out what to do takes longer than doing it.
 const gangLanes = 64
 
-// independent reports whether the lanes of a workgroup have nothing in common,
-// so that several workgroups can run as one.
+// independent reports whether the lanes of a workgroup do not interact, so that several workgroups
+// can run as one.
 func independent(p *ir.Program) bool {
 	if len(p.Shared) > 0 || usesSubgroups(p) {
 		return false
@@ -104,7 +104,7 @@ func independent(p *ir.Program) bool {
 	return true
 }
 
-// Program returns what the kernel was compiled from.
+// Program returns the program from which the kernel was compiled.
 func (k *Kernel) Program() *ir.Program { return k.program }
 
 // Lanes returns the number of lanes of a workgroup.

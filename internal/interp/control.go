@@ -176,7 +176,7 @@ func (l *lowering) endIf(top *openBlock) {
 	l.pop(at)
 }
 
-// pop leaves the innermost block, whose end is op at.
+// pop leaves the innermost block, which ends at op at.
 func (l *lowering) pop(at int) {
 	l.blocks = l.blocks[:len(l.blocks)-1]
 	top := &l.blocks[len(l.blocks)-1]
@@ -228,7 +228,7 @@ func (l *lowering) endLoop(top *openBlock) {
 	}
 	l.land(at)
 	l.k.ops[top.at].jump = at + 1
-	// A loop that no lane enters, or after which none is left, is an exit too.
+	// A loop that no lane enters, or that all lanes have left, exits too.
 	l.blocks[len(l.blocks)-2].exits = append(l.blocks[len(l.blocks)-2].exits, top.at)
 	l.pop(at)
 }

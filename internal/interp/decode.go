@@ -2,7 +2,7 @@ package interp
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// decoded is an instruction with what the checker needs at each lane looked up.
+// decoded is an instruction with precomputed data that the checker needs for each lane.
 type decoded struct {
 	how    how
 	width  int
@@ -12,7 +12,7 @@ type decoded struct {
 	out    int    // where the row of the value is
 	plane  planeFunc
 	rounds bool // to half afterwards
-	whole  bool // the value is an integer, of which exact is kept
+	whole  bool // the value is an integer with an exact value
 	signed bool // it is an I32
 	region *region
 }
@@ -22,9 +22,9 @@ type how uint8
 
 const (
 	howControl  how = iota // in step itself
-	howNothing             // the value is there before the code runs
+	howNothing             // the value is computed before the code runs
 	howFunction            // by plane
-	howRename              // as howFunction, of which the plane function does nothing
+	howRename              // like howFunction, but its plane function does nothing
 	howVar                 // of variables
 	howOther               // lane by lane, in other
 	howAccess              // of memory
@@ -83,8 +83,8 @@ func (c *checker) decode() (vals, vars int) {
 	return vals, vars
 }
 
-// fill sets the values that are there before the code runs: those of a grid
-// once, those of a workgroup when it begins.
+// fill sets the values that are computed before the code runs: values of a grid once, values of a
+// workgroup at its start.
 func (c *checker) fill(group bool) {
 	for i := 1; i < len(c.p.Code); i++ {
 		in, d := &c.p.Code[i], &c.code[i]

@@ -7,39 +7,35 @@
 //
 // # How it runs
 //
-// A workgroup is run by one goroutine, all its lanes in step. Vectors are taken
-// apart; each component of a value is a register, a plane with 4 bytes for each
-// lane, and an instruction is one loop over planes. Registers are given out by
-// lifetime so that those of a workgroup stay in the first or second cache. What
-// is the same in all lanes (parameters, places in the grid, counters of loops
-// with uniform bounds, and what is computed or loaded by way of them) is
-// computed once. Arithmetic runs for lanes that are not active too, because
-// nobody sees their values; memory and variables have masks, which cost nothing
-// while all lanes are active. Consecutive elements are copied as a whole. Small
-// workgroups that have nothing in common run several at a time.
+// A workgroup is run by one goroutine, all its lanes in step. Vectors are taken apart; each
+// component of a value is a register, a plane with 4 bytes for each lane, and an instruction is one
+// loop over planes. Registers are allocated by lifetime so that the registers of a workgroup stay
+// in the first- or second-level cache. Uniform values (parameters, indices in the grid, counters of
+// loops with uniform bounds, and values computed or loaded from them) are computed once. Arithmetic
+// also runs for inactive lanes, because their results are not used; memory and variables use masks,
+// which cost nothing while all lanes are active. Consecutive elements are copied together. Small
+// workgroups whose lanes do not interact run several at a time.
 //
-// Results are those of package ir to the bit: every instruction rounds to
-// float32, Fma once, and those of F16 once more to half. Functions
-// (exp, tanh, erf and others) are computed in float64 and are within 0.6 units
-// of the last place. Counts of shifts are taken modulo 32. What a kernel reads
-// of variables and workgroup memory before it is written is 0. The lanes of an
-// instruction store in order, the highest last.
+// Results equal those of package ir bit for bit: every instruction rounds to float32, Fma once, and
+// those of F16 once more to half. Functions (exp, tanh, erf and others) are computed in float64 and
+// are within 0.6 units of the last place. Counts of shifts are taken modulo 32. Variables and
+// workgroup memory read as 0 before they are written. The lanes of an instruction store in order,
+// the highest last.
 //
 // # Memory
 //
-// Stores of a lane are seen by itself at once, by the other lanes of its
-// workgroup after a barrier, and by other workgroups after the launch. Atomic
-// operations on buffers are atomic between all workgroups and order nothing
-// else. Workgroups may run in any order and at the same time; kernels in which
-// one waits for another hang on some devices and end here, at best, by their
-// trip budget. Run shows a kernel with races one of its outcomes.
+// A lane sees its own stores at once, the other lanes of its workgroup see them after a barrier,
+// and other workgroups after the launch. Atomic operations on buffers are atomic between all
+// workgroups and do not order other accesses. Workgroups may run in any order and at the same time;
+// kernels in which one waits for another hang on some devices and end here, at best, by their trip
+// budget. Run shows a kernel with races one of its outcomes.
 //
 // Whatever the program, Run and Check touch only the buffers that they are
 // given, within their bounds, return when ctx ends, and never panic. An index
 // out of bounds, a loop beyond its budget, and a barrier or subgroup operation
 // that not all lanes reach end a launch with a [*Finding].
 //
-// # What the checker finds
+// # Findings of the checker
 //
 // Check runs the lanes of a workgroup a few at a time, in several orders and,
 // for kernels that use subgroups, with several sizes of them. It reports
@@ -59,15 +55,13 @@
 //   - [DivergentBarrier], [DivergentSubgroup], [NotUniform], [ShuffleRange].
 //   - [Budget], [CounterOverflow], [Aliased], and on request [OrderDependent].
 //
-// Races and reads are judged by what was accessed, not by the values that came
-// out: one run finds a race whatever the order of lanes. What it cannot see:
-// code that these operands do not reach, so launches in tests should have
-// awkward sizes; atomics that are used where order matters, unless
-// Checks.Deterministic shows it; dead code, which Run leaves out and Check
-// does not; and what hardware does beyond this model, such as flushing
-// subnormal numbers. Reading a buffer in one workgroup that another writes
-// through an atomic operation is not possible in a Program, as buffers are
-// atomic or not as a whole.
+// The checker finds races and uninitialised reads from accesses, not from values: one run finds a
+// race with any order of lanes. It cannot find defects in code that these operands do not reach, so
+// launches in tests should have awkward sizes; atomics that are used where order matters, unless
+// Checks.Deterministic shows it; dead code, which Run removes and Check does not; and effects of
+// hardware outside of this model, such as flushing subnormal numbers. Reading a buffer in one
+// workgroup that another writes through an atomic operation is not possible in a Program, as
+// buffers are atomic or not as a whole.
 //
 // Checking costs some 10 to 50 ns for each instruction and lane, and some 50
 // bytes for each component of memory that is touched.

@@ -7,14 +7,13 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Kind says what is wrong. It is an error itself, so that errors.Is finds it
-// in a [Finding].
+// Kind is the kind of a defect. It is an error itself, so that errors.Is finds it in a [Finding].
 type Kind uint8
 
 // The kinds of findings.
 const (
 	OutOfBounds       Kind = iota + 1 // an index beyond the end of a buffer or array
-	Race                              // two lanes use a place, one of them writes, and nothing orders them
+	Race                              // two lanes access an element, one of them writes, and the accesses are not ordered
 	Uninitialised                     // a read of what nobody has written
 	DivergentBarrier                  // a barrier that not all lanes of the workgroup reach
 	DivergentSubgroup                 // a subgroup operation that not all lanes of the workgroup reach
@@ -45,8 +44,8 @@ type Finding struct {
 	Kernel string
 	Value  ir.Value  // the instruction
 	Name   string    // the buffer, array or variable, if there is one
-	Index  int64     // the element, below 0 too where that is out of bounds; -1 if there is none
-	Lanes  [2]int32  // lanes in the workgroup: who did it and who else was part of it; -1 if none
+	Index  int64     // the element, possibly negative if it is out of bounds; -1 if there is none
+	Lanes  [2]int32  // lanes in the workgroup: the lane of the access and the lanes that took part in it; -1 if there is none
 	Group  [3]uint32 // the workgroup of the first lane
 	Other  ir.Value  // for a race, the instruction of the other lane, 0 if unknown
 	Note   string    // more in words

@@ -8,13 +8,12 @@ import (
 
 //go:generate go run gen.go
 
-// A laneFunc computes one lane of a value from the bits of its operands. It is
-// what a code means; a planeFunc is the same for many lanes.
+// A laneFunc computes one lane of a value from the bits of its operands. It defines a code; a
+// planeFunc is the same for many lanes.
 type laneFunc func(a, b, c, imm uint32) uint32
 
-// A planeFunc computes op.blocks blocks of lanes. The operands advance by their
-// strides: 0 for a value that is the same in all lanes, of which there is one
-// block only.
+// A planeFunc computes op.blocks blocks of lanes. The operands advance by their strides: 0 for a
+// uniform value, which has only one block.
 type planeFunc func(d, a, b, c unsafe.Pointer, o *op)
 
 type lanewise struct {

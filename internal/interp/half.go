@@ -6,11 +6,10 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// A half float is held as the float32 of the same value, in registers and in
-// workgroup memory; only buffers have the 16 bits. Arithmetic is that of
-// float32 with the result rounded once more, which for the four operations and
-// the square root is the same as rounding once: float32 has more than twice
-// the bits.
+// A half float is represented by the float32 of the same value, in registers and in workgroup
+// memory; only buffers have the 16 bits. Arithmetic is that of float32 with the result rounded once
+// more, which for the four operations and the square root is the same as rounding once: float32 has
+// more than twice the bits.
 
 func roundHalf(x float32) float32 { return ir.NearestHalf(float64(x)) }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// ErrLimit is wrapped by errors about what is larger than a [Limits] allows.
+// ErrLimit is wrapped by errors about kernels that exceed a [Limits].
 var ErrLimit = errors.New("beyond the limit")
 
 // ErrProgram is wrapped by errors about a program that is not well formed.
@@ -15,8 +15,7 @@ var ErrProgram = ir.ErrProgram
 // ErrLaunch is wrapped by errors about a launch that does not fit its kernel.
 var ErrLaunch = errors.New("launch does not fit the kernel")
 
-// Limits bound what a kernel may ask for. A field that is 0 stands for the
-// default.
+// Limits are the limits of a kernel. A field of 0 means the default.
 type Limits struct {
 	Lanes    int // of a workgroup; 1024
 	Shared   int // bytes of workgroup memory; 64 KiB

@@ -4,10 +4,10 @@ import "github.com/rayo-go/rayo/internal/ir"
 
 // liveness says how long values are needed.
 type liveness struct {
-	end  []ir.Value // the place of the last use; 0 if there is none
+	end  []ir.Value // the instruction of the last use; 0 if unused
 	uses []int32    // by instructions that are not dead themselves
-	// fused has for a product the sum that computes it too, being its only
-	// user, and product the reverse. The steps round as they do apart.
+	// fused has, for a product, the sum that also computes the product, because it is the product's
+	// only user; product is the reverse. The steps round as separate steps do.
 	fused, product []ir.Value
 	// stores lists the places of the stores to each variable, loads of the loads.
 	stores, loads [][]ir.Value
@@ -91,8 +91,8 @@ func fuses(p *ir.Program, product, sum *ir.Instr) bool {
 	return sum.Code == ir.Add && product.Width == sum.Width && product.Type == sum.Type && product.Type != ir.F16
 }
 
-// renames reports whether the components of an instruction's value are those
-// of its operands, bit for bit.
+// renames reports whether the components of an instruction's value are the components of its
+// operands, bit for bit.
 func renames(p *ir.Program, in *ir.Instr) bool {
 	switch in.Code {
 	case ir.Splat, ir.Compose, ir.Extract, ir.Bitcast:

@@ -6,8 +6,8 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// lowering turns a program into ops. Vectors are taken apart, so that taking
-// and putting together components costs nothing; each component is a register.
+// lowering compiles a program to ops. Each component of a vector is a register, so extracting and
+// combining components costs nothing.
 type lowering struct {
 	p    *ir.Program
 	u    *uniformity
@@ -32,7 +32,7 @@ type given struct {
 	imm  uint32
 }
 
-// openBlock is a block whose end has not come yet.
+// openBlock is a block that has not ended yet.
 type openBlock struct {
 	head    ir.Value
 	at      int   // the op of its head
@@ -268,7 +268,7 @@ func (l *lowering) value(v ir.Value, in *ir.Instr) {
 	case ir.LoadVar:
 		x := in.Imm
 		if !within(l.l.stores[x], v, l.l.end[v]) {
-			// Nothing overwrites the variable while the value is needed.
+			// The variable is not overwritten while the value is needed.
 			*out = l.vars[x]
 			return
 		}

@@ -9,9 +9,8 @@ import (
 
 func trailing(w uint64) int { return bits.TrailingZeros64(w) }
 
-// machine is what one goroutine runs workgroups on: a register file, workgroup
-// memory and masks. It is used again and again, so that running allocates
-// nothing.
+// machine is the memory on which one goroutine runs workgroups: a register file, workgroup memory
+// and masks. It is reused, so that running does not allocate.
 type machine struct {
 	k      *Kernel
 	regs   []uint32
@@ -82,7 +81,7 @@ func (m *machine) fill(at int, v uint32) {
 	}
 }
 
-// prepare sets what is the same for all workgroups of a launch.
+// prepare sets the values that are the same for all workgroups of a launch.
 func (m *machine) prepare(l *launch) {
 	m.launch, m.views = l, l.views
 	if m.subgroup != l.subgroup {
@@ -101,7 +100,7 @@ func (m *machine) prepare(l *launch) {
 	}
 }
 
-// settle sets what is the same for all launches with one size of subgroups.
+// settle sets the values that are the same for all launches with one subgroup size.
 func (m *machine) settle() {
 	local, subgroup := m.k.program.Local, uint32(m.subgroup)
 	for _, g := range m.k.given {
@@ -135,7 +134,7 @@ func laneBuiltIn(flag uint8, lane uint32, local [3]uint32, subgroup uint32) uint
 	return lane
 }
 
-// enter sets what a workgroup, or a gang of them from this one on, starts with.
+// enter sets the initial values of a workgroup, or of a gang of workgroups that begins with this one.
 func (m *machine) enter(group [3]uint32) {
 	m.group = group
 	for _, g := range m.k.given {
@@ -156,7 +155,7 @@ func (m *machine) enter(group [3]uint32) {
 		}
 		clear(m.regs[v.at:][:n])
 	}
-	// What a kernel reads too early is the same each time.
+	// Uninitialised reads give the same values each time.
 	for _, s := range m.shared {
 		clear(s)
 	}
@@ -473,7 +472,7 @@ func (o *op) laneMask(k int) int {
 // beyond reports an index out of bounds at a lane.
 func (m *machine) beyond(o *op, lane int) *Finding {
 	f := m.fault(OutOfBounds, o, lane)
-	// It is not known whether the index has a sign: what is 2^31 or more is taken for less than 0.
+	// The signedness of the index is unknown: a value of 2^31 or more is taken as negative.
 	f.Index = int64(int32(m.regs[int(o.arg[0]/4)+max(lane, 0)]))
 	return f
 }

@@ -29,8 +29,8 @@ func (m mask) take(n mask) {
 	}
 }
 
-// where sets m to the lanes of which the condition, a plane of ones and zeros
-// with the given number of blocks, holds.
+// where sets m to the lanes for which the condition holds; the condition is a plane of ones and
+// zeros with the given number of blocks.
 func (m mask) where(cond unsafe.Pointer, blocks int) {
 	for i := range m {
 		var w uint64

@@ -15,8 +15,8 @@ func (m *machine) words(a *access) ([]uint32, uint32) {
 	return v.words, v.len
 }
 
-// load reads an element a lane. It returns the first lane whose index is out
-// of bounds, and false, if there is one.
+// load reads an element for each lane. It returns the first lane with an index out of bounds, and
+// false, if there is one.
 func (m *machine) load(o *op) (int, bool) {
 	a := o.mem
 	index := m.plane(o.arg[0])
@@ -112,8 +112,7 @@ func (m *machine) loadOne(o *op) (int, bool) {
 	return 0, true
 }
 
-// row returns the first of consecutive indices, and whether all are in bounds
-// and none wraps around.
+// row returns the first of consecutive indices, and whether all are in bounds without wrapping.
 func (m *machine) row(o *op, n uint32) (int, bool) {
 	x := m.regs[o.arg[0]/4]
 	return int(x), uint64(x)+uint64(m.k.lanes) <= uint64(n)

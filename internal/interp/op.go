@@ -59,7 +59,7 @@ type op struct {
 	value  ir.Value
 }
 
-// access is what a memory op touches.
+// access describes the memory access of an op.
 type access struct {
 	shared bool
 	slot   int // of the binding or workgroup array

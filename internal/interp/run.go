@@ -43,9 +43,9 @@ func (g Goroutines) Run(n int, part func(i int)) {
 	wg.Wait()
 }
 
-// Launch is a grid of workgroups and what they work on.
+// Launch is a grid of workgroups with their buffers and parameters.
 type Launch struct {
-	Grid [3]uint32 // workgroups along x, y and z; none may be 0
+	Grid [3]uint32 // workgroups along x, y and z; all must be positive
 
 	// Buffers has the memory of each binding, as many bytes as a multiple of
 	// its elements, aligned to 4 bytes (2 for F16) and in the byte order of
@@ -57,7 +57,7 @@ type Launch struct {
 	Runner   Runner // nil runs everything on the caller's goroutine
 }
 
-// defaultBudget is that of programs which state none.
+// defaultBudget is the loop limit of programs without one.
 const defaultBudget = 1 << 20
 
 // defaultSubgroup is the size on most hardware.
@@ -87,14 +87,13 @@ func (l *launch) stopped(turns uint32) bool {
 	return l.stop.Load()
 }
 
-// interrupted is the finding of a workgroup that was stopped: none of its own.
+// interrupted is the finding of a workgroup that was stopped because of another.
 func (l *launch) interrupted() *Finding { return &Finding{} }
 
-// Run runs the kernel. It returns a [*Finding] if a workgroup did what it must
-// not (an index out of bounds, a loop beyond its budget, a barrier that some
-// lanes do not reach), the error of ctx if that was cancelled, or an error that
-// wraps [ErrLaunch] or [ErrLimit], in which case nothing ran. After another
-// error the contents of the buffers that the kernel writes are undefined.
+// Run runs the kernel. It returns a [*Finding] for a defect (an index out of bounds, a loop that
+// exceeds its limit, a barrier that some lanes do not reach), the error of ctx if ctx was
+// cancelled, or an error that wraps [ErrLaunch] or [ErrLimit], in which case nothing ran. After
+// another error the contents of the buffers that the kernel writes are undefined.
 //
 // Several launches of a kernel may run at the same time.
 func (k *Kernel) Run(ctx context.Context, r Launch) error {
@@ -115,7 +114,7 @@ func (k *Kernel) Run(ctx context.Context, r Launch) error {
 	if r.Runner == nil {
 		l.part(0, groups)
 	} else {
-		// More parts than processors, so that those which end early find more.
+		// More parts than processors, so that a processor that finishes early gets another part.
 		parts := min(groups, 64)
 		r.Runner.Run(int(parts), func(i int) {
 			n, rest := groups/parts, groups%parts
@@ -234,15 +233,15 @@ func (k *Kernel) newLaunch(ctx context.Context, r *Launch) (*launch, error) {
 	l.params = make([]uint32, len(p.Uniforms))
 	for i, u := range p.Uniforms {
 		if uint64(u.Offset)+4 > uint64(len(r.Params)) {
-			return nil, fail("%w: parameter %s lies behind the %d bytes of parameters", ErrLaunch, u.Name, len(r.Params))
+			return nil, fail("%w: parameter %s is beyond the %d bytes of parameters", ErrLaunch, u.Name, len(r.Params))
 		}
 		l.params[i] = binary.LittleEndian.Uint32(r.Params[u.Offset:])
 	}
 	return l, nil
 }
 
-// newView looks at the memory of a binding as its elements. What does not fill a last
-// vector is none, as on devices.
+// newView views the memory of a binding as its elements. An incomplete last vector does not count,
+// as on devices.
 func newView(b *ir.Binding, mem []byte) (v view, err error) {
 	size := 4
 	if b.Type == ir.F16 {
@@ -250,7 +249,7 @@ func newView(b *ir.Binding, mem []byte) (v view, err error) {
 	}
 	element := size * int(b.Width)
 	if len(mem)%size != 0 {
-		return v, fmt.Errorf("%w: buffer %s has %d bytes, which is no multiple of %d", ErrLaunch, b.Name, len(mem), size)
+		return v, fmt.Errorf("%w: buffer %s has %d bytes, which is not a multiple of %d", ErrLaunch, b.Name, len(mem), size)
 	}
 	n := len(mem) / element
 	if uint64(n) > math.MaxUint32 {

@@ -2,8 +2,8 @@ package interp
 
 import "github.com/rayo-go/rayo/internal/ir"
 
-// who is an access: a lane of a workgroup between two barriers. The zero value
-// is nobody.
+// who identifies an access: a lane of a workgroup between two barriers. The zero value means no
+// access.
 type who struct {
 	group uint32 // from 1
 	epoch uint32
@@ -12,7 +12,7 @@ type who struct {
 	bulk  bool // an atomic update, which others may do too
 }
 
-// unordered reports whether nothing orders access b, now, after access a.
+// unordered reports whether access b, now, is not ordered after access a.
 func (a *who) unordered(b *who) bool {
 	if a.group == 0 {
 		return false
@@ -23,10 +23,10 @@ func (a *who) unordered(b *who) bool {
 	return a.lane != b.lane && a.epoch == b.epoch
 }
 
-// cell is what is known of one component in memory. The last write and two
-// reads by different lanes are enough: whoever writes next is unordered with
-// one of the two if with any, because a workgroup's accesses before its last
-// barrier, and all others of a lane, are ordered before those after.
+// cell has the recorded accesses of one component in memory. The last write and two reads by
+// different lanes suffice: if the next write is unordered with any read, it is unordered with one
+// of these two, because a workgroup's accesses before its last barrier, and all others of a lane,
+// are ordered before those after.
 type cell struct {
 	write  who
 	reads  [2]who

@@ -228,7 +228,7 @@ func (c *checker) function(w *warp, in *ir.Instr, d *decoded) {
 	for k := range d.width {
 		var x [3]int
 		for j := range x {
-			n := min(j, d.n-1) // the last for those that are not there
+			n := min(j, d.n-1) // the last element, for missing ones
 			x[j] = d.arg[n] + k*d.step[n] + w.from
 		}
 		out := d.out + k*c.lanes + w.from
@@ -255,8 +255,8 @@ func (c *checker) function(w *warp, in *ir.Instr, d *decoded) {
 	}
 }
 
-// exactly computes what the integers y of an instruction would be if none had
-// wrapped. The rows of its operands are at x.
+// exactly computes the exact values of the integers y of an instruction, without wrapping. The rows
+// of its operands are at x.
 func (c *checker) exactly(in *ir.Instr, d *decoded, e []int64, y []uint32, x [3]int) {
 	n := len(e)
 	y = y[:n]
@@ -302,7 +302,7 @@ func (c *checker) exactly(in *ir.Instr, d *decoded, e []int64, y []uint32, x [3]
 	}
 }
 
-// rename copies a value; an integer that stays one keeps what it should be.
+// rename copies a value; a copied integer keeps its exact value.
 func (c *checker) rename(w *warp, in *ir.Instr, d *decoded) {
 	keeps := d.whole && c.p.Code[in.Args[0]].Type.Integer()
 	for k := range d.width {

@@ -1,6 +1,6 @@
 package interp
 
-// exchange runs a subgroup operation, of which all lanes are active.
+// exchange runs a subgroup operation, in which all lanes are active.
 func (m *machine) exchange(o *op) {
 	d, a := m.plane(o.d), m.plane(o.arg[0])
 	for from := 0; from < len(a); from += m.subgroup {

@@ -9,8 +9,8 @@ import "math"
 
 const magic = 3 << 51 // adding it to a float64 rounds to an integer, which is then in the low bits
 
-// exp returns e**x for any x of which the result is to be rounded to float32
-// or added to numbers that are not tiny.
+// exp returns e**x for any x. The result must be rounded to float32 or added to numbers that are
+// not tiny.
 func exp(x float64) float64 {
 	if !(x > -200) {
 		if x != x {

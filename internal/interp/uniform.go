@@ -6,14 +6,13 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// uniformity says what is the same in all lanes that run.
+// uniformity describes which values are the same in all running lanes.
 type uniformity struct {
 	value []bool // by instruction: all active lanes have the same value
 	vars  []bool // by variable
-	// partial marks stores to variables that some lanes may pass by and yet see
-	// the variable later: in an If of which lanes disagree, or in a loop that
-	// some leave before others, if the block in which the variable lives goes
-	// on. Lanes that returned count for nothing.
+	// partial marks stores that some lanes may skip although they see the variable later: in an If
+	// whose condition differs between lanes, or in a loop that some lanes leave early, if the
+	// variable's block continues. Lanes that returned are ignored.
 	partial []bool
 	home    []home // by variable
 }
@@ -26,9 +25,9 @@ type home struct {
 	ok    bool
 }
 
-// analyse finds what is uniform. It begins with the belief that every variable
-// is and takes back what is refuted until nothing changes. In a gang, several
-// workgroups along x run as one.
+// analyse finds what is uniform. It starts with the assumption that every variable is uniform, and
+// removes refuted assumptions until nothing changes. In a gang, several workgroups along x run as
+// one.
 func analyse(p *ir.Program, gang bool) *uniformity {
 	n := len(p.Code)
 	u := &uniformity{make([]bool, n), make([]bool, len(p.Vars)), make([]bool, n), homes(p)}

@@ -6,9 +6,8 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// verify checks a program and that it stays within the limits. What follows
-// relies on it, so that no program, however wrong, makes the interpreter panic
-// or touch foreign memory.
+// verify checks a program and that it stays within the limits. The later phases rely on these
+// checks: an invalid program must not make the interpreter panic or access other memory.
 func verify(p *ir.Program, lim Limits) error {
 	if p == nil {
 		return ir.Verify(p)

@@ -177,7 +177,7 @@ func Retype(root *Node, t Type) (*Node, error) {
 				return n
 			}
 			if n.Value != math.Trunc(n.Value) || math.IsInf(n.Value, 0) {
-				first = fmt.Errorf("ir: constant %v is no %v", n.Value, t)
+				first = fmt.Errorf("ir: constant %v is not a %v", n.Value, t)
 				return n
 			}
 			return NewConst(n.Value, t)

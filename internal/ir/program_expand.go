@@ -3,7 +3,7 @@ package ir
 // ExpandMath returns p with every function that a target does not have replaced
 // by arithmetic, as [Lower] does for expressions: the same arithmetic with the
 // same errors, on vectors by component, and on half floats in float32, rounded
-// once. native is as for Lower; nil stands for none. p, which must be well
+// once. native is as for Lower; nil means none. p, which must be well
 // formed, is not changed, and returned if there is nothing to replace.
 func ExpandMath(p *Program, native func(Code) bool) *Program {
 	e := expander{p: p, native: native}

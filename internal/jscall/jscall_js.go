@@ -9,7 +9,7 @@ import (
 
 // ErrWait: the caller is a function of Go that JavaScript has called. The event loop
 // stands still until it returns, so that what it waited for would never come.
-var ErrWait = errors.New("this call waits for the event loop of JavaScript, which waits for this js.FuncOf function to return: call it in a goroutine of its own, go func() { ... }()")
+var ErrWait = errors.New("this call waits for the event loop of JavaScript, which waits for this js.FuncOf function to return: call it in a new goroutine, go func() { ... }()")
 
 // handler is the function of syscall/js that calls functions of js.FuncOf.
 const handler = "syscall/js.handleEvent"

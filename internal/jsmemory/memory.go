@@ -11,7 +11,7 @@ import (
 
 // ErrNotFound: the memory is not where Go's wasm_exec.js keeps it, or what is there is not
 // the memory of this program.
-var ErrNotFound = errors.New("the memory of this program is not to be found in JavaScript: wasm_exec.js is not that of this Go")
+var ErrNotFound = errors.New("the memory of this program was not found in JavaScript: wasm_exec.js does not match this Go version")
 
 var once = sync.OnceValues(func() (js.Value, error) {
 	for _, get := range []func() js.Value{fromWrapper, fromReference} {

@@ -97,7 +97,7 @@ func (p *Pool) Get(size int) (Block, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p.opts.Limit > 0 && size > p.opts.Limit-l.s.Live {
-		return Block{}, fmt.Errorf("%d bytes beside %d in use exceed the limit of %d: %w", size, l.s.Live, p.opts.Limit, ErrOutOfMemory)
+		return Block{}, fmt.Errorf("%d bytes in addition to %d in use exceed the limit of %d: %w", size, l.s.Live, p.opts.Limit, ErrOutOfMemory)
 	}
 	c, rounded := class(size)
 	var h *handle

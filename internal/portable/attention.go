@@ -25,9 +25,8 @@ func (t *attentionTile) bytes() int {
 	return 16*(t.Rows*(t.Slice/4+1)+t.Keys*(t.Slice/4+1)+t.Rows*(t.Keys/4+1)) + 4*t.Rows*t.Side
 }
 
-// load brings a slice of n rows into workgroup memory, whose rows are pitch elements apart.
-// element says whether there is an element in a row and a column, and reads it; others
-// become zeros.
+// load loads n rows into workgroup memory with a row pitch in elements. element reports whether an
+// element exists at a row and a column, and reads it; other elements become zeros.
 func (t *attentionTile) load(b *kernel.Builder, to kernel.Array[kernel.F32], pitch, n int, element func(row, column kernel.U32) (is kernel.Bool, read func() kernel.F32)) {
 	for k := 0; k < n*t.Slice; k += b.Lanes() {
 		i := b.Lane().Add(kernel.U(uint32(k)))
@@ -92,10 +91,10 @@ type attentionParams struct {
 	Scale                     float32
 }
 
-// attentions computes attention in one pass over the keys, with the greatest
-// score and the sum of weights so far: when a greater score comes, what has been
-// added up is scaled down. The queries of all heads that share a head of keys
-// are rows of one matrix, so that a single query of many heads fills a tile.
+// attentions computes attention in one pass over the keys, with a running maximum and sum of
+// weights: a greater score scales the sums down (online softmax). The queries of all heads that
+// share a head of keys form the rows of one matrix, so that a single query of many heads fills a
+// tile.
 var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParams, s attentionSpec, e *epilogue) {
 	b.LocalSize(s.Side, s.Rows, 1)
 	q, keys, values := input(b, "q", s.Type), input(b, "k", s.Type), input(b, "v", s.Type)
@@ -119,8 +118,7 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 		v := visibility(s.Causal, first, last, tq, length(head, tk))
 		seen, end := v.of(row.Min(last)), v.end // keys of the query, and of any of the tile
 		lie := s.rows(head, rows, first, tq, tk, d, 1)
-		// load brings a slice of so many rows into workgroup memory, zeros for
-		// what is not there.
+		// load loads rows into workgroup memory; missing elements become zeros.
 		load := func(to kernel.Array[kernel.F32], pitch, n int, x func(kernel.U32) kernel.F32, row rowStart, left, at kernel.U32) {
 			s.load(b, to, pitch, n, func(r, c kernel.U32) (kernel.Bool, func() kernel.F32) {
 				return r.Lt(left).And(at.Add(c).Lt(d)), func() kernel.F32 { return x(row(r).Add(at).Add(c)) }

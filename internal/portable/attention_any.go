@@ -12,7 +12,7 @@ import (
 type anyAttentionSpec struct {
 	attentionTile
 	Query, Keys16 op.DType // types of queries, and of keys and values
-	Mask          op.DType // InvalidType for none
+	Mask          op.DType // InvalidType if absent
 	Lengths, Many bool     // lengths are an operand, one for each of the batch
 	Softcap       bool
 	Paged         bool
@@ -39,7 +39,7 @@ type anyAttentionParams struct {
 	MBatch, MHead, MQ, MKV uint32
 }
 
-// anyAttention is what the parts of the kernel share.
+// anyAttention has the values that the parts of the kernel share.
 type anyAttention struct {
 	b     *kernel.Builder
 	p     *anyAttentionParams
@@ -165,8 +165,8 @@ var anyAttentions = newMaker("attention_any", func(b *kernel.Builder, p *anyAtte
 		lx, ly := b.LocalX(), b.LocalY()
 		last := first.Add(u(s.Rows - 1)).Min(rows.Sub(u(1)))
 		row := first.Add(ly).Min(last)
-		// The keys that any query of the tile sees: queries of one head see those
-		// between what the first and what the last of them does.
+		// The keys that any query of the tile sees: for queries of one head, the keys between the
+		// first that the first query sees and the last that the last query sees.
 		one := first.Div(a.tq).Eq(last.Div(a.tq))
 		begin, _ := a.sight(kernel.Select(one, first.Mod(a.tq), kernel.U(0)))
 		_, end := a.sight(kernel.Select(one, last.Mod(a.tq), a.tq.Sub(u(1))))

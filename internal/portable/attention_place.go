@@ -69,8 +69,8 @@ func readsAttention(at int, s op.Shape, l *op.Layout) bool {
 	return ok && inRows(axes, strides)
 }
 
-// attentionPlaced specialises a kernel for rows that do not follow each other; the zero
-// value stands for rows that do. What is 0 and what is 1 costs nothing then.
+// attentionPlaced specialises a kernel for rows that are not contiguous; the zero value means
+// contiguous rows. Strides of 0 and 1 need no code.
 type attentionPlaced struct {
 	Laid       bool
 	KVHeads    int // of one of the batch; 0 if there is one

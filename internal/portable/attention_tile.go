@@ -4,9 +4,9 @@ package portable
 
 import "github.com/rayo-go/rayo/kernel"
 
-// tiledAttentions is [attentions] for tiles of many queries: a lane works on
-// several of them and on four keys of each run of 4·Side, so that what it reads
-// from workgroup memory, in vectors, serves for many products.
+// tiledAttentions is [attentions] for tiles of many queries: a lane computes several queries and
+// four keys of each run of 4·Side, so that each vector that it reads from workgroup memory is used
+// in many products.
 var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attentionParams, s attentionSpec, e *epilogue) {
 	down := s.Rows / s.Each // lanes along y
 	b.LocalSize(s.Side, down, 1)
@@ -42,8 +42,8 @@ var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attention
 		}
 		units := d.Div(u(s.Unit)) // of a row
 		lie := s.rows(head, rows, first, tq, tk, units, s.Unit)
-		// load brings columns from at on of so many rows into workgroup memory, row
-		// source(r) to place r, zeros for what is not there.
+		// load loads columns from at on of the given rows into workgroup memory, row source(r) to
+		// row r; missing elements become zeros.
 		load := func(to kernel.Array[kernel.Vec4F], n int, x units4, source func(r kernel.U32) kernel.U32, row rowStart, left, at kernel.U32) {
 			for k := 0; k < n*wide; k += b.Lanes() {
 				i := b.Lane().Add(u(k))
@@ -222,8 +222,8 @@ var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attention
 	})
 })
 
-// units4 reads four columns from one on of the row that begins at a unit: zeros for
-// what is beyond the end of it, and unless is holds.
+// units4 reads four columns of a row that begins at a unit: zeros for columns beyond its end, and
+// if is does not hold.
 type units4 func(row, column kernel.U32, is kernel.Bool) kernel.Vec4F
 
 // vectors returns what reads vectors of rows of d elements that x reads in units.
@@ -248,8 +248,8 @@ type sight struct {
 	all kernel.U32                      // up to which all do; or less
 }
 
-// visibility returns what the queries first to last see, of which each tq are those of
-// one head, over tk keys.
+// visibility returns the keys that the queries first to last see; each tq queries belong to one
+// head, and there are tk keys.
 func visibility(causal bool, first, last, tq, tk kernel.U32) sight {
 	if !causal {
 		return sight{func(kernel.U32) kernel.U32 { return tk }, tk, tk}

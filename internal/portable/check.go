@@ -15,9 +15,9 @@ import (
 // lanes of the last workgroups count beyond the end.
 const maxElements = math.MaxInt32
 
-// For returns the launches that compute r. The error wraps [op.ErrShape] where
-// op says so, and [op.ErrUnsupported] where there is no portable kernel for the
-// operation, its element types, its sizes or the target.
+// For returns the launches that compute r. The error wraps [op.ErrShape] if op rejects the shapes,
+// and [op.ErrUnsupported] if there is no portable kernel for the operation, its element types, its
+// sizes or the target.
 func For(r *Request) (*Plan, error) {
 	q, err := check(r)
 	if err != nil {
@@ -56,7 +56,7 @@ func (q *request) name() string {
 	return q.Op.Name()
 }
 
-// plan makes the plan: of nothing to write, none.
+// plan makes the plan; it is empty if there is nothing to write.
 func (q *request) plan() (*Plan, error) {
 	for i := range q.Out {
 		if size(q.Out[i].Shape) > 0 {
@@ -148,7 +148,7 @@ func (q *request) checkLayouts() error {
 	return nil
 }
 
-// checkOut compares what is to be written with what the operation gives.
+// checkOut compares the arrays to write with the results of the operation.
 func (q *request) checkOut() error {
 	want := make([]Array, 0, 4)
 	if q.Op != nil {

@@ -36,7 +36,7 @@ type concatParams struct {
 type concatSpec struct {
 	Type  op.DType
 	Width int
-	// Laid says that what is moved lies as Layout says, in memory of whole vectors.
+	// Laid means that the moved arrays have the strided Layout, in memory of whole vectors.
 	Laid   bool
 	Layout op.Layout
 }

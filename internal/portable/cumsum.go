@@ -28,8 +28,8 @@ type cumsumSpec struct {
 // cumsumInRegisters is how many neighbouring elements a lane adds up itself.
 const cumsumInRegisters = 4
 
-// cumsums adds up along pieces of rows, from what was summed before: of a row in
-// parts, those are the sums of the parts before.
+// cumsums computes running sums of pieces of rows, starting from given sums: for a row in parts,
+// these are the sums of the parts before.
 var cumsums = newMaker("cumsum", func(b *kernel.Builder, p *reduceParams, s cumsumSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	x := input(b, "x", s.Type)

@@ -7,12 +7,11 @@
 // literals that its kernels are specialised by, each with the sizes and devices
 // that it is for. Adding an operation is adding a file.
 //
-// # What the kernels keep
+// # Guarantees of the kernels
 //
-// Results do not depend on how many workgroups a device runs at once, nor on
-// which ends first: sums are made in an order that follows from the sizes, the
-// variant and the subgroup size alone. They meet the tolerances of package op.
-// NaN and infinities are told by their bits where an operation gives them a
-// meaning, as compilers for GPUs may assume that there are none. Grids may have
-// any number of workgroups: beyond 65,535 they are folded into two dimensions.
+// Results do not depend on the number or order of running workgroups: the order of a sum depends
+// only on the sizes, the variant and the subgroup size. Results meet the tolerances of package op.
+// Kernels test for NaN and infinities by their bits, because compilers for GPUs may assume that
+// there are none. Grids may have any number of workgroups: beyond 65,535 they are folded into two
+// dimensions.
 package portable

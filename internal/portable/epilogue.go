@@ -12,7 +12,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// epilogue is what a kernel applies to its first result: the activation of the
+// epilogue is the computation on a kernel's first result before the store: the activation of the
 // operation, then the program of the request.
 type epilogue struct {
 	in    []Operand  // Arg i+1
@@ -39,10 +39,9 @@ func (q *request) fuse() error {
 	return nil
 }
 
-// Finish returns what is to be computed from the first result of an operation
-// before it is stored, for who computes the result in another way than this
-// package: the activation of the attributes, then Post. It is nil where the result
-// is stored as it is.
+// Finish returns the computation on the first result of an operation before it is stored, for
+// callers that compute the result without this package: the activation of the attributes, then
+// Post. It is nil if the result is stored unchanged.
 func Finish(r *Request) (*Epilogue, error) {
 	made, results, err := r.Results()
 	if err != nil {
@@ -55,8 +54,7 @@ func Finish(r *Request) (*Epilogue, error) {
 	return finish(r, made, n)
 }
 
-// finish is Finish of an operation whose results have the types and whose first
-// has n elements.
+// finish is Finish of an operation with the given result types, whose first result has n elements.
 func finish(r *Request, types []op.DType, n int) (*Epilogue, error) {
 	act, attrs := r.Attrs.Activation()
 	if act == nil && r.Post == nil {
@@ -164,8 +162,8 @@ func (e *epilogue) resultOf(b *kernel.Builder, t op.DType, width int) func(i ker
 	}
 }
 
-// bits is like result for values that pass unchanged: what it returns takes
-// their bits, as [inputBits] gives them.
+// bits is like result for values that are stored unchanged: the returned function takes their bits,
+// as [inputBits] returns them.
 func (e *epilogue) bits(b *kernel.Builder, t op.DType) func(i, v kernel.U32) {
 	if e == nil && t != op.F16 {
 		return kernel.Output[kernel.U32](b, "out").Set
@@ -185,9 +183,8 @@ func (e *epilogue) bits(b *kernel.Builder, t op.DType) func(i, v kernel.U32) {
 	}
 }
 
-// result4 is like result for vectors of four elements: what it returns takes the
-// number of the vector. Operands of e are those that [epilogue.vectors] or
-// [alignedOperands] allows.
+// result4 is like result for vectors of four elements: the returned function takes the index of the
+// vector. Operands of e must be those that [epilogue.vectors] or [alignedOperands] allows.
 func (e *epilogue) result4(b *kernel.Builder, t op.DType) func(i kernel.U32, v kernel.Dynamic) {
 	return e.resultOf(b, t, 4)
 }
@@ -209,8 +206,8 @@ func (e *epilogue) vectors(n int) bool {
 	return n%4 == 0
 }
 
-// units is result for results that are written in units of one or four elements:
-// what it returns writes unit i.
+// units is result for results in units of one or four elements: the returned function writes unit
+// i.
 func (e *epilogue) units(b *kernel.Builder, t op.DType, unit int) func(i kernel.U32, vs []kernel.F32) {
 	if unit == 1 {
 		put := e.result(b, t)

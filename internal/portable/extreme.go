@@ -24,7 +24,7 @@ var extremes = newMaker("reduce_extreme", func(b *kernel.Builder, p *reduceParam
 	c := pieceOf(b, p, t, s.Split)
 	st := c.units(t, &s)
 	best := kernel.NewVar(b, "best", kernel.U(0))
-	// What stands in the place of a unit that is not there changes nothing.
+	// A missing unit gets a neutral value.
 	st.each(s.Unit, func(at []kernel.U32, _ []kernel.Bool) { best.Set(best.Get().Max(keys(at))) })
 	k := t.max(best.Get())
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() {
@@ -45,9 +45,8 @@ var extremes = newMaker("reduce_extreme", func(b *kernel.Builder, p *reduceParam
 	})
 })
 
-// keys declares the operand of which the greatest key is sought and returns what
-// gives that of some units. It is 0 only for norm_linf, where that is the number
-// 0.
+// keys declares the operand whose greatest key is sought, and returns a function that reads the
+// keys of some units. The key is 0 only for norm_linf, where it is the number 0.
 func (s *reduceSpec) keys(b *kernel.Builder) func(at []kernel.U32) kernel.U32 {
 	if s.Pieces {
 		x := kernel.Input[kernel.U32](b, "keys")

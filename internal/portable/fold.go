@@ -15,8 +15,8 @@ func init() {
 // A reduction by a fold of package op: its expressions are the body of one kernel, which
 // folds rows, or columns, or pieces of them, and merges the states of lanes.
 
-// foldOf is an array [outer cols inner] whose middle axis is reduced: of columns, the
-// lanes of a workgroup take neighbouring ones.
+// foldOf is an array [outer cols inner] whose middle axis is reduced; adjacent lanes of a workgroup
+// take adjacent columns.
 type foldOf struct{ Outer, Cols, Inner int }
 
 func (m foldOf) rows() int { return m.Outer * m.Inner }
@@ -113,8 +113,8 @@ var folds = newMaker("fold", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 	b.If(is.And(t.lane.Eq(kernel.U(0))), func() { put(t.number, state) })
 })
 
-// foldRange folds elements from, from+lane group, ... below to, in turns; each has a
-// state of its own: an error grows with the longer of the two chains.
+// foldRange folds elements from, from+lane group, ... below to, alternately into two states: the
+// error grows with the longer of the two chains.
 func foldRange(b *kernel.Builder, f *op.Fold, s foldSpec, from, to kernel.U32, read func(i kernel.U32) []kernel.Dynamic) []kernel.Dynamic {
 	step := f.Step()
 	if s.Pieces {

@@ -39,7 +39,7 @@ type gatherSpec struct {
 	Lead  bool // there is more than one table
 }
 
-// missing is what stands for elements that are not there.
+// missing is the value of missing elements.
 func (s gatherSpec) missing() kernel.U32 {
 	if s.Type.Float() {
 		return kernel.U(nanBits)

@@ -57,7 +57,7 @@ const (
 	useSums use = 1 << iota
 	useKeys
 	useWords
-	useOdd = iota // by this many bits further stand the second halves
+	useOdd = iota // distance of the second halves
 )
 
 // newLaneGroup sets the local size and returns the lane group of the lane. Teams count
@@ -169,15 +169,15 @@ func combine[T kernel.F32 | kernel.U32](t *laneGroup, array func() kernel.Array[
 	return chain(n, f, func(i int) T { return s.At(first.Add(kernel.U(uint32(i)))) })
 }
 
-// group reduces over some lanes, each of which gets the result.
+// group reduces over a group of lanes; each of them gets the result.
 type group struct {
 	sum func(x kernel.F32) kernel.F32
 	max func(x kernel.U32) kernel.U32
 }
 
-// merge reduces words over the lane group by f, which does so over any group of lanes and may
-// reduce one word after the other. Where the size of subgroups is known the words are
-// those of subgroups first and lanes wait for each other once.
+// merge reduces words over the lane group by f, which reduces over any group of lanes, possibly one
+// word after the other. If the subgroup size is known, it first reduces each subgroup, so that
+// lanes wait for each other once.
 func (t *laneGroup) merge(words []kernel.U32, f func(g group, words []kernel.U32) []kernel.U32) []kernel.U32 {
 	n := t.GroupLanes / max(t.Size, 1)
 	if t.Size == 0 || t.Groups > 1 || n <= 1 || n > min(t.Size, maxSubgroups) {
@@ -235,8 +235,7 @@ func chain[T any](n int, f func(a, b T) T, at func(i int) T) T {
 	return r
 }
 
-// again says that the lanes may still be reading what was shared last: at the
-// beginning of a loop.
+// again marks that lanes may still be reading the last shared values: at the beginning of a loop.
 func (t *laneGroup) again() { t.read = (useSums | useKeys | useWords) * (1 + 1<<useOdd) }
 
 // wait waits until an array may be written.

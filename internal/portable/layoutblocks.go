@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A layoutReader reads single elements of blocks as their description says: the
-// decoder of formats for which none is written by hand.
+// A layoutReader decodes single elements of blocks from their description, for formats without a
+// hand-written decoder.
 type layoutReader struct{ quantised }
 
 // hasGrid reports whether kernels take the codebook of a type as an array behind the
@@ -136,7 +136,7 @@ func lookUp(table []int8, code kernel.U32) kernel.U32 {
 	return word.Shr(code.And(u(3)).Shl(u(3)))
 }
 
-// decodeFloat returns the number that bits stand for.
+// decodeFloat returns the number that bits encode.
 func decodeFloat(e block.Encoding, bits kernel.U32) kernel.F32 {
 	u := kernel.U
 	switch e {
@@ -219,7 +219,7 @@ func (x layoutReader) bits(at, shift kernel.U32, count int) kernel.U32 {
 	if count == 1 {
 		return low
 	}
-	// What a word lacks is in the next one, which is read only then.
+	// The remaining bits of a field are in the next word, which is read only if necessary.
 	crosses := from.Add(u(uint32(count))).Gt(u(32))
 	next := x.one(i.Add(kernel.Select(crosses, u(1), u(0))))
 	high := next.Shl(u(32).Sub(from).And(u(31)))

@@ -18,16 +18,16 @@ func init() {
 	register(&family{plan: planReshape, variants: mapSchedules.names()}, op.Reshape)
 }
 
-// mapOf is what decides how an elementwise program is run: the elements of the
-// result, and those that every period and run is a multiple of.
+// mapOf has the properties that decide how an elementwise program runs: the number of elements of
+// the result, and a common divisor of all periods and runs.
 type mapOf struct {
 	N       int
 	Aligned bool // to vectors of four
 }
 
-// mapSchedule is how many elements are read at once, how many times a lane does, the lanes
-// of a workgroup, whether each time has a branch of its own, and whether vectors whose
-// elements are not large have one: see moderate.
+// mapSchedule is the schedule of an elementwise kernel: elements in a vector, vectors for each
+// lane, lanes of a workgroup, whether each vector has its own branch, and whether there is a branch
+// for vectors of moderate elements: see moderate.
 type mapSchedule struct {
 	Width, Each, Lanes int
 	Branches, Guarded  bool
@@ -205,8 +205,8 @@ func guards(e *epilogue) bool {
 	return floats > 0 && saves > floats+1
 }
 
-// moderate returns what is less than moderateSize only where the sizes of all floating-point
-// operands of a width are: their sum.
+// moderate returns the sum of the magnitudes of all floating-point operands of a width: it is less
+// than moderateSize only if all of them are.
 func moderate(b *kernel.Builder, e *epilogue, width int, args [][]kernel.Dynamic) kernel.F32 {
 	var vectors []kernel.Vec4F
 	var singles []kernel.F32
@@ -267,7 +267,7 @@ func planMap(q *request) (*Plan, error) {
 func planReshape(q *request) (*Plan, error) {
 	x := Operand{Type: q.In[0].Type, N: size(q.shapes[0])}
 	if q.epilogue == nil && x.Type != op.F16 {
-		// Bits are copied, so that each NaN stays what it is.
+		// Bits are copied, so that NaN payloads do not change.
 		x.Type = op.U32
 		q.Out = []Array{{Type: op.U32, Shape: q.Out[0].Shape}}
 	}
@@ -279,7 +279,7 @@ func planReshape(q *request) (*Plan, error) {
 func launchMap(q *request, operands []Operand, exprs []*ir.Node) (*Plan, error) {
 	e := &epilogue{in: operands, exprs: exprs}
 	if f := q.epilogue; f != nil {
-		// The operands of the epilogue come behind those of the operation.
+		// The operands of the epilogue come after the operands of the operation.
 		args := append([]*ir.Node(nil), exprs...)
 		for i, in := range f.in {
 			args = append(args, ir.NewArg(len(operands)+i, irhook.Register(uint8(in.Type))))

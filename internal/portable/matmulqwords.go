@@ -6,9 +6,8 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// rowsTimesWords gives each lane group some rows of w, whose blocks it reads by words:
-// what is made of a word is for all rows of a, and what is read of a for all rows
-// of w.
+// rowsTimesWords gives each lane group some rows of w and reads their blocks by words: each decoded
+// word is used for all rows of a, and each loaded element of a for all rows of w.
 func rowsTimesWords(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kernel.U32) {
 	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
 	t := newLaneGroup(b, s.groupLayout)

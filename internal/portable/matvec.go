@@ -189,8 +189,7 @@ func inputRuns(b *kernel.Builder, name string, t op.DType, run int) func(i kerne
 	return func(i kernel.U32) []kernel.F32 { return spread(at(i)) }
 }
 
-// runOf returns the longest run for arrays of a type whose extents are multiples
-// of n.
+// runOf returns the longest run for arrays of a type with extents that are multiples of n.
 func runOf(t op.DType, n int) int {
 	switch {
 	case n%8 == 0 && t == op.F16:

@@ -35,8 +35,8 @@ func input(b *kernel.Builder, name string, t op.DType) func(i kernel.U32) kernel
 	return kernel.Input[kernel.F32](b, name).At
 }
 
-// inputBits declares an operand of four bytes an element, or of half floats, and
-// returns what reads its bits: those of the float32 for half floats.
+// inputBits declares an operand of four bytes per element, or of half floats, and returns a
+// function that reads its bits: for half floats the bits of the float32.
 func inputBits(b *kernel.Builder, name string, t op.DType) func(i kernel.U32) kernel.U32 {
 	if t == op.F16 {
 		x := kernel.Input[kernel.F16](b, name)
@@ -45,7 +45,7 @@ func inputBits(b *kernel.Builder, name string, t op.DType) func(i kernel.U32) ke
 	return kernel.Input[kernel.U32](b, name).At
 }
 
-// source is an operand whose type is known only while a kernel is built.
+// source is an operand with a type known only while a kernel is built.
 type source struct {
 	at func(i kernel.U32) kernel.Dynamic
 	n  kernel.U32 // elements
@@ -87,7 +87,7 @@ func (x source) spread(s op.BroadcastKind, n kernel.U32) source {
 	return source{at, n}
 }
 
-// sink is a result whose type is known only while a kernel is built.
+// sink is a result with a type known only while a kernel is built.
 type sink struct {
 	set func(i kernel.U32, v kernel.Dynamic)
 	n   kernel.U32 // elements

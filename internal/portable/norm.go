@@ -18,7 +18,7 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 	ws := s.weights(b, p, "gamma", "beta")
 	ps := s.partials(b, p)
 	if s.Split {
-		b.PreferRegisters() // of a part that is read before what is known is
+		b.PreferRegisters() // of a part that is read before the combined partials are known
 	}
 	put := s.output(b, e)
 	ps.lookBack(t, p, &s, x, func() { layerNormed(b, t, p, &s, x, ws, ps, put) })
@@ -56,9 +56,10 @@ func layerNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ra
 	})
 }
 
-// moments returns the mean of a row of count elements, or of a part of one, that is kept
-// or of which some are, and the sum of the squares of the distances from it. A lane takes
-// distances from the mean of what it keeps, so that nobody waits before all is read.
+// moments returns the mean of a row of count elements, or of a part of one, and the sum of the
+// squares of the distances from it. All or some of the elements are register-resident. A lane takes
+// distances from the mean of its own resident elements, so that no lane waits before all elements
+// are read.
 func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 	unit := kernel.U(uint32(r.unit))
 	share, held, taken := count.Recip(), r.resident[:len(r.at)*r.unit], kernel.U(0)
@@ -115,14 +116,13 @@ func (r *row) moments(count kernel.F32) (mean, squares kernel.F32) {
 	return mean, squares
 }
 
-// readMoments is moments where nothing is kept, of so many units.
+// readMoments is moments for rows that are not resident, of the given units.
 func (r *row) readMoments(n kernel.U32, count kernel.F32) (mean, squares kernel.F32) {
 	centre, squares, off := momentsOf(&r.stridedRange, r.unit, r.units, n.Mul(kernel.U(uint32(r.unit))))
 	return centre.Add(off), squares.Sub(off.Mul(off.Mul(count)))
 }
 
-// addMoments returns the mean of what lanes know the mean of, and the sum of the squares of
-// the distances from it, from those of the lanes.
+// addMoments combines the lanes' means and sums of squared distances.
 func (t *laneGroup) addMoments(count, mean, squares kernel.F32) (m, q kernel.F32) {
 	all := t.merge([]kernel.U32{count.AsU32(), mean.AsU32(), squares.AsU32()}, func(g group, words []kernel.U32) []kernel.U32 {
 		n, x := words[0].AsF32(), words[1].AsF32()
@@ -176,9 +176,9 @@ func (r *row) squares() kernel.F32 {
 	return sum
 }
 
-// weights are those of a row: each gives unit j of them, which belongs to number k of
-// the units that the lane keeps, or to none of them for -1. Behind the units that are
-// kept stands the lane's element of an edge.
+// weights has the weights of a row: each returns unit j of the weights, for the lane's resident
+// unit k, or for no resident unit if k is -1. After the resident units comes the lane's element of
+// a ragged end.
 type weights []func(k int, j kernel.U32) []kernel.F32
 
 // weights declares the weights of those names, operands 1 and 2: nil for one that is
@@ -210,9 +210,9 @@ func (s *rowSpec) weights(b *kernel.Builder, p *rowParams, names ...string) []*r
 	return ws
 }
 
-// weighted returns the row of a lane group and its weights. If these are to be read early,
-// they are read before it, at places that do not depend on it but for its edges, or those
-// of a part behind the part.
+// weighted returns the row of a lane group and its weights. If the weights are read early, they are
+// read before the row; their positions do not depend on the row except at its ragged ends. The
+// weights of a part are read after the part.
 func weighted(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ws []*raggedInput) (r *row, w weights) {
 	switch {
 	case s.Split:
@@ -279,8 +279,8 @@ func (s *rowSpec) read(b *kernel.Builder, t *laneGroup, p *rowParams, r *row, in
 	return ws
 }
 
-// affine returns f of xs, unit j of a row and number k of those that are kept, times
-// gamma plus beta where there are these.
+// affine returns f of xs, unit j of a row and the lane's resident unit k, times gamma plus beta if
+// these are given.
 func (w weights) affine(xs []kernel.F32, k int, j kernel.U32, f func(x kernel.F32) kernel.F32) []kernel.F32 {
 	ys := make([]kernel.F32, len(xs))
 	for i, x := range xs {

@@ -24,13 +24,12 @@ func keyOf(u kernel.U32) kernel.U32 {
 	return kernel.Select(isNaN(u), kernel.U(nanKey), key)
 }
 
-// orderOf is keyOf where -0 may be less than 0, and what is no number anything:
-// with less to compute.
+// orderOf is keyOf with cheaper rules: -0 may be less than 0, and the key of NaN is arbitrary.
 func orderOf(u kernel.U32) kernel.U32 {
 	return u.Xor(u.I32().Shr(kernel.U(31)).U32().Or(kernel.U(0x80000000)))
 }
 
-// numberOf returns the float32 whose key is k.
+// numberOf returns the float32 with key k.
 func numberOf(k kernel.U32) kernel.F32 {
 	positive := k.Ge(kernel.U(0x80000000))
 	u := kernel.Select(positive, k.And(kernel.U(0x7fffffff)), k.Not())

@@ -33,8 +33,8 @@ func formOf(terms bool, beside int) panelForm {
 	return lineScalars
 }
 
-// strided reports whether the four lines of a quad are not neighbours, but as far
-// apart as a panel has quads: then neighbouring lanes read neighbouring elements.
+// strided reports whether the four lines of a quad are not adjacent, but as far apart as a panel
+// has quads: then adjacent lanes read adjacent elements.
 func (f panelForm) strided() bool { return f == lineScalars || f == gathered }
 
 // A panel is one operand's part of a step in workgroup memory: depth terms of
@@ -46,8 +46,8 @@ type panel struct {
 	first, loaders int // lanes first to first+crew-1 bring it
 	half           bool
 
-	// What reads an element or a vector in memory; by get, an element of which
-	// the place is known with the unit's line and term.
+	// Readers of an element or a vector in memory; get reads an element at a known position, given
+	// the unit's line and term.
 	f1    func(i kernel.U32) kernel.F32
 	f4    func(i kernel.U32) kernel.Vec4F
 	h1    func(i kernel.U32) kernel.F16
@@ -59,16 +59,15 @@ type panel struct {
 	pitch kernel.U32   // from one line or term in memory to the next
 }
 
-// A panelUnit is what a lane reads at once: for four lines a term, or four of
-// them.
+// A panelUnit is the unit of a lane's loads: one or four terms of four lines.
 type panelUnit struct {
-	line [4]kernel.U32 // numbers of the lines, none beyond the last
+	line [4]kernel.U32 // numbers of the lines, at most the last
 	term kernel.U32    // the first, from the beginning of the step
 	slot int           // of the first term, from the first unit's
 }
 
-// newPanel declares an operand. Those that are gathered are declared by whoever
-// knows where they are.
+// newPanel declares an operand. Gathered operands are declared by the code that computes their
+// positions.
 func newPanel(b *kernel.Builder, name string, t op.DType, form panelForm, lines, depth, first, loaders int) *panel {
 	x := &panel{b: b, form: form, lines: lines, depth: depth, first: first, loaders: loaders, half: t == op.F16 && form != gathered}
 	vectors := form == lineVectors || form == termVectors
@@ -86,7 +85,7 @@ func newPanel(b *kernel.Builder, name string, t op.DType, form panelForm, lines,
 	return x
 }
 
-// newBlockPanel declares a quantised operand, whose terms are side by side.
+// newBlockPanel declares a quantised operand with adjacent terms.
 func newBlockPanel(b *kernel.Builder, name string, t op.DType, lines, depth, first, loaders int) *panel {
 	return &panel{b: b, form: termVectors, lines: lines, depth: depth, first: first, loaders: loaders, f4: inputBlocks(b, name, t).quad}
 }
@@ -110,8 +109,8 @@ func (x *panel) perUnit() int {
 	return 1
 }
 
-// iterations is how many units a lane of the layout brings; where they do not come out
-// even, the last lanes bring none.
+// iterations is the number of units that a lane of the layout loads; if they do not divide evenly,
+// the last lanes load none.
 func (x *panel) iterations() int { return max(1, x.lines*x.depth/4/x.perUnit()/x.loaders) }
 
 // registers is the vectors that a lane reads for a step.
@@ -132,8 +131,8 @@ func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
 	}
 	x.pitch, origin = pitch.Shr(scale), origin.Shr(scale)
 	quads, last := x.lines/4, count.Sub(u(1))
-	// Units are numbered along what is side by side in memory. All of a lane have
-	// the same place in it, and are some times jump apart in the other direction.
+	// Units are numbered along the contiguous direction. All units of a lane have the same position
+	// in it, and multiples of jump in the other direction.
 	by := quads
 	switch x.form {
 	case termVectors:
@@ -166,7 +165,7 @@ func (x *panel) start(origin, from, line, count, pitch kernel.U32) {
 		switch x.form {
 		case gathered:
 			x.from = append(x.from, from.Add(e.term))
-		case lineVectors: // the four lines are all there, or none of them
+		case lineVectors: // all four lines exist, or none of them
 			x.from = append(x.from, origin.Add(e.term.Mul(x.pitch)).Add(e.line[0].Shr(u(2))))
 		case lineScalars:
 			for _, l := range e.line {
@@ -234,8 +233,8 @@ func (x *panel) working(f func()) {
 	}
 }
 
-// load reads what the lane brings of a step, from places. If have is not nil, the
-// terms of the step from it on are zeros.
+// load reads the lane's part of a step from places. If have is not nil, the terms of the step from
+// it on are zeros.
 func (x *panel) load(to staged, places []kernel.U32, have *kernel.U32) {
 	x.working(func() {
 		for i := range x.units {

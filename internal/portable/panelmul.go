@@ -7,10 +7,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A panelTile is how a large product is cut. A workgroup makes Rows × Cols of the
-// result and walks the terms in steps of Depth. A lane has Own × Wide of the
-// result, in quads of four by four, and groups of 32 lanes stand LaneRows by
-// 32/LaneRows.
+// A panelTile is the tile configuration of a large product. A workgroup computes Rows × Cols of the
+// result and iterates over the terms in steps of Depth. A lane computes Own × Wide of the result,
+// in quads of four by four, and groups of 32 lanes are arranged LaneRows by 32/LaneRows.
 //
 // The next step comes from memory into registers while a step is multiplied.
 // Workgroup memory holds Stages steps: with two of them one barrier a step is enough.
@@ -38,8 +37,7 @@ var (
 // runs reports whether a device has the lanes and the workgroup memory.
 func (t panelTile) runs(d *Target) bool { return d.Lanes >= t.lanes() && d.Shared >= t.shared() }
 
-// loaders returns the first lanes of those that bring the operands, and how many
-// bring each.
+// loaders returns the first lanes that load each operand, and the number of lanes that load it.
 func (t panelTile) loaders() (a, b, each int) {
 	if t.Split {
 		return 0, t.lanes() / 2, t.lanes() / 2
@@ -100,7 +98,7 @@ func (t panelTile) multiply(b *kernel.Builder, pa, pb *panel, p panelSteps) *pan
 		} else {
 			stage.Set(u(1).Sub(stage.Get()))
 		}
-		// After the last step this keeps what is there already.
+		// After the last step this keeps the old values.
 		r.store(sa, sb, now())
 		b.Barrier()
 	})
@@ -158,7 +156,7 @@ func (t panelTile) newReader(b *kernel.Builder, pa, pb *panel, first kernel.U32)
 	return r
 }
 
-// either runs fa on the lanes that bring a, and fb on those that bring b.
+// either runs fa on the lanes that load a, and fb on the lanes that load b.
 func (r *panelReader) either(fa, fb func()) {
 	if r.Split {
 		r.b.If(r.first, fa).Else(fb)
@@ -195,7 +193,7 @@ func (r *panelReader) advance(terms kernel.U32) {
 	move(r.placeB, r.pb.ahead(terms))
 }
 
-// store puts what was read into workgroup memory.
+// store writes the loaded values to workgroup memory.
 func (r *panelReader) store(sa, sb kernel.Array[kernel.Vec4F], stage kernel.U32) {
 	r.either(func() { r.pa.store(sa, stage.Mul(kernel.U(uint32(r.pa.size()))).Add(r.slotA), r.toA) },
 		func() { r.pb.store(sb, stage.Mul(kernel.U(uint32(r.pb.size()))).Add(r.slotB), r.toB) })
@@ -223,16 +221,16 @@ func (s *panelSums) step(sa, sb kernel.Array[kernel.Vec4F], stage kernel.U32) {
 	}
 }
 
-// panelAside is where sums are between the launches of a product: a float32
-// adds up no more than exactTerms one after the other, so that the terms of a long sum are
-// divided among launches, each of which adds what those before it have put aside.
+// panelAside is the memory for partial sums between the launches of a product: a float32 adds at
+// most exactTerms terms one after the other, so the terms of a long sum are divided among launches,
+// each of which adds the partial sums of the launches before.
 type panelAside struct {
 	at        kernel.Buffer[kernel.Vec4F]
 	add, keep kernel.Bool // there is something; the sums are not complete
 }
 
-// then adds what is aside, and calls finish where the sums are complete. Without
-// an aside they are.
+// then adds the partial sums, and calls finish if the sums are complete. Without partial sums they
+// are.
 func (s *panelSums) then(aside *panelAside, finish func()) {
 	if aside == nil {
 		finish()
@@ -308,8 +306,8 @@ func lanePlace(lane kernel.U32, rows int) (row, col kernel.U32) {
 	return lane.Div(u(uint32(32 / rows))), lane.Mod(u(uint32(32 / rows)))
 }
 
-// tilesOf is how the tiles of a result lie in the grid: bands of rows of tiles,
-// column by column, so that workgroups that run together share what they read.
+// tilesOf is the order of the tiles of a result in the grid: bands of rows of tiles, column by
+// column, so that workgroups that run at the same time share operands.
 type tilesOf struct{ across, down kernel.U32 }
 
 // band is the rows of tiles in a band.
@@ -325,9 +323,9 @@ func (t tilesOf) place(number kernel.U32) (row, col kernel.U32) {
 	return top.Add(in.Mod(height)), in.Div(height)
 }
 
-// part returns what a part of a launch adds up: its first term and its steps. Steps
-// are counted from 0; the first of all has *first terms, and the others are whole. The
-// launch begins at step begin, and each part takes *each, up to *steps.
+// part returns the terms that a part of a launch adds: its first term and its steps. Steps are
+// counted from 0; the first step has *first terms, and the others are full. The launch begins at
+// step begin, and each part takes *each, up to *steps.
 func (t panelTile) part(b *kernel.Builder, part kernel.U32, steps, first *uint32, begin kernel.U32, each *uint32) (from kernel.U32, p panelSteps) {
 	depth := kernel.U(uint32(t.Depth))
 	at := begin.Add(part.Mul(b.U32(each)))
@@ -436,8 +434,8 @@ const (
 // maxPartialElements bounds the elements of the sums of parts that are kept at once.
 const maxPartialElements = 1 << 26
 
-// launchPanels makes the plan with panels of one size. Products with one matrix
-// on the right are one, of the rows of all, where these stand below each other.
+// launchPanels makes the plan with panels of one size. Products with the same right matrix are one
+// product with all rows, if their left matrices are contiguous.
 //
 // A float32 adds up no more than exactTerms one after the other: longer sums are made
 // in parts, which a second kernel adds up. (To add to what an earlier launch has left is
@@ -482,7 +480,7 @@ func launchPanels(q *request, pr op.Product, o op.MatMulOpts, t panelTile, name 
 	parts = (steps-1)/each + 1
 	s.Part, s.Bias, s.WideC = true, false, pr.N%4 == 0
 	params.Each, params.Parts = u(each), u(parts)
-	// One product at a time, or some rows of it, if there is no room for more.
+	// One product at a time, or some of its rows, if there is not enough memory for more.
 	products, rows := pr.Batch, pr.M
 	if n := maxPartialElements / parts / pr.N / pr.M; n < products {
 		products = max(1, n)

@@ -22,8 +22,7 @@ type partParams struct {
 	First    uint32 // place of the first in the result
 }
 
-// addedParts adds up the parts of each element of a result, which stand one array
-// behind the other.
+// addedParts adds the parts of each element of a result; the parts are consecutive arrays.
 var addedParts = newMaker("add_parts", func(b *kernel.Builder, p *partParams, s partSpec, e *epilogue) {
 	b.LocalSize(partLanes, 1, 1)
 	i, n := b.Index(), b.U32(&p.N)

@@ -20,8 +20,8 @@ type placeParams struct {
 	Part   uint32 // rows that are moved between two of them
 }
 
-// placed returns, for vector i of those that are moved, the outer place and the
-// row of it, and what is left within the row.
+// placed returns, for vector i of the moved vectors, its outer index, its row, and the remainder
+// within the row.
 func placed(b *kernel.Builder, p *placeParams, i kernel.U32) (outer, row, rest kernel.U32) {
 	inner, part := b.U32(&p.Inner), b.U32(&p.Part)
 	row = i.Div(inner)
@@ -56,8 +56,7 @@ var updates = newMaker("update", func(b *kernel.Builder, p *placeParams, s conca
 	})
 })
 
-// places returns the sizes of a request, the width of what is moved, and its
-// parameters.
+// places returns the sizes of a request, the width of the moved vectors, and its parameters.
 func (q *request) places() (op.Placed, int, string, placeParams, error) {
 	var shapes []op.Shape
 	for _, x := range q.In {

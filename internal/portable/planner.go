@@ -77,9 +77,8 @@ func (q *request) inputs() []Ref {
 	return rs
 }
 
-// outputs returns what the buffers are that [epilogue.result] declares, and
-// those of further results: the arrays to write, then the operands of the
-// epilogue.
+// outputs returns the buffers that [epilogue.result] declares, and the buffers of additional
+// results: the arrays to write, then the operands of the epilogue.
 func (q *request) outputs() []Ref {
 	var rs []Ref
 	for i := range q.Out {
@@ -102,7 +101,7 @@ type maker[P any, S comparable] struct {
 
 	mu    sync.Mutex
 	fused map[fusion[S]]*kernel.Kernel
-	older map[fusion[S]]*kernel.Kernel // those before, of which the ones in use come back
+	older map[fusion[S]]*kernel.Kernel // the previous generation, whose used kernels return
 }
 
 type fusion[S comparable] struct {
@@ -110,8 +109,8 @@ type fusion[S comparable] struct {
 	key string
 }
 
-// maxFused bounds the kernels with epilogues that a maker keeps: it forgets those
-// that were not asked for while half as many others were.
+// maxFused limits the kernels with epilogues that a maker keeps: it drops kernels that were not
+// requested while half as many others were.
 const maxFused = 256
 
 func newMaker[P any, S comparable](name string, build func(b *kernel.Builder, p *P, s S, e *epilogue)) *maker[P, S] {
@@ -119,7 +118,7 @@ func newMaker[P any, S comparable](name string, build func(b *kernel.Builder, p 
 		plain: kernel.NewFamily(name, func(b *kernel.Builder, p *P, s S) { build(b, p, s, nil) })}
 }
 
-// of returns the kernel for s that applies e, which is nil for none.
+// of returns the kernel for s that applies e; e is nil for no epilogue.
 func (m *maker[P, S]) of(s S, e *epilogue) *kernel.Kernel {
 	if e == nil {
 		return m.plain.Of(s)

@@ -34,8 +34,8 @@ type fourOf struct {
 	least *kernel.F32 // nil for 0
 }
 
-// foursOf find elements j to j+3 of the block at byte at, where j is a multiple of
-// four. The layouts are those of package block; fields of blocks begin at even bytes.
+// foursOf decodes elements j to j+3 of the block at byte at; j must be a multiple of four. The
+// layouts are those of package block; fields of blocks begin at even bytes.
 var foursOf = map[block.Format]func(x quantised, at, j kernel.U32) fourOf{
 	block.Q4_0: quantised.q4_0,
 	block.Q5_0: quantised.q5_0,
@@ -45,7 +45,7 @@ var foursOf = map[block.Format]func(x quantised, at, j kernel.U32) fourOf{
 	block.Q6_K: quantised.q6K,
 }
 
-// four returns what makes elements i to i+3 of the array, where i is a multiple of
+// four returns a function that decodes elements i to i+3 of the array; i must be a multiple of
 // four.
 func (x quantised) four(i kernel.U32) fourOf {
 	n := kernel.U(uint32(x.format.Elements()))
@@ -66,7 +66,7 @@ func (x quantised) element(i kernel.U32) kernel.F32 {
 	return v
 }
 
-// quad returns elements 4i to 4i+3 of the array, whose format is one of foursOf.
+// quad returns elements 4i to 4i+3 of the array, whose format is in foursOf.
 func (x quantised) quad(i kernel.U32) kernel.Vec4F {
 	f := x.four(i.Shl(kernel.U(2)))
 	v := x.whole(f.bytes, f.less).Mul(f.scale.Splat4())

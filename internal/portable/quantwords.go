@@ -97,8 +97,8 @@ func nibbles(w kernel.U32, high bool) kernel.U32 {
 // ones makes the lowest bit of each byte the fifth.
 func ones(w kernel.U32) kernel.U32 { return w.And(kernel.U(0x01010101)).Shl(kernel.U(4)) }
 
-// fifths makes the lowest four bits the fifth of four bytes: copies of them stand seven
-// bits apart, and each byte keeps another bit.
+// fifths moves the lowest four bits to the fifth bits of four bytes: it makes copies seven bits
+// apart, and each byte keeps a different bit.
 func fifths(w kernel.U32) kernel.U32 {
 	return ones(w.And(kernel.U(15)).Mul(kernel.U(1 | 1<<7 | 1<<14 | 1<<21)))
 }

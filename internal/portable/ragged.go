@@ -28,13 +28,13 @@ const (
 // raggedEnd is the element of the ragged head or tail that a lane takes.
 type raggedEnd struct {
 	from, to kernel.U32  // the vectors of the row: from the first to before the last
-	at       kernel.U32  // the element, in the array; the first of the row where there is none
+	at       kernel.U32  // the element, in the array; the first of the row if the element is missing
 	is       kernel.Bool // whether there is one
 }
 
-// raggedEndOf returns the edge of a lane of the row that has cols elements from start on. The
-// edge behind has four elements at least: weights for a vector stand in two then,
-// wherever they begin.
+// raggedEndOf returns a lane's part of the ragged ends of the row with cols elements from start on.
+// The ragged tail has at least four elements, so that the weights for a vector are always in two
+// vectors.
 func raggedEndOf(lane, start, cols kernel.U32) raggedEnd {
 	four, eight, two := kernel.U(4), kernel.U(sector), kernel.U(sector/4)
 	end := start.Add(cols)
@@ -49,7 +49,7 @@ func raggedEndOf(lane, start, cols kernel.U32) raggedEnd {
 // alignedUnits returns how many vectors a row of cols elements has at most.
 func alignedUnits(cols int) int { return (cols - 4) / sector * (sector / 4) }
 
-// shifted reads vectors that begin so many elements behind those of x.
+// shifted reads vectors that begin the given number of elements after the vectors of x.
 func (x units) shifted(by kernel.U32) units {
 	whole := by.Div(kernel.U(4))
 	two, one := by.And(kernel.U(2)).Ne(kernel.U(0)), by.And(kernel.U(1)).Ne(kernel.U(0))
@@ -129,8 +129,8 @@ var shiftedWeights = newMaker("shifted_weights", func(b *kernel.Builder, p *shif
 	})
 })
 
-// raggedWeights returns what a kernel is bound to for weights, each both in vectors and in
-// single elements, and adds the launch that lays them out where that is not all.
+// raggedWeights returns the bindings of a kernel for weights, both in vectors and in single
+// elements, and adds the launch that shifts the weights if necessary.
 func (s *rowSpec) raggedWeights(p *planner, weights []Ref, cols int) (bind []Ref) {
 	n := len(weights)
 	switch {

@@ -77,9 +77,9 @@ func worthSplitting(m rowsOf) bool {
 	return m.Cols > longestRow || m.Cols >= 2*minPart && m.Rows < 256
 }
 
-// parts returns how many parts a row of cols elements has, up to most, and their length:
-// the last part may be shorter. Others are multiples of what a lane group reads at once, as
-// what is left is read by one unit a lane after the other.
+// parts returns how many parts a row of cols elements has, up to most, and their length: the last
+// part may be shorter. Other parts are multiples of the elements that a lane group reads at once,
+// because a lane reads the rest one unit at a time.
 func parts(cols, limit int) (n, length int) {
 	length = ((cols-1)/limit/minPart + 1) * minPart
 	return (cols-1)/length + 1, length
@@ -89,9 +89,9 @@ func parts(cols, limit int) (n, length int) {
 type reduceParams struct {
 	Rows  uint32
 	Cols  uint32  // elements of a row, or pieces
-	Part  uint32  // of these, what a team reduces
+	Part  uint32  // elements that a lane group reduces
 	Count float32 // elements of the whole row
-	Free  float32 // of these, those that the variance is divided by
+	Free  float32 // elements in the divisor of the variance
 	// Of the pieces that are reduced, the elements of each and of the last.
 	Length, Tail float32
 }
@@ -110,8 +110,8 @@ type reduceSpec struct {
 // whole reports whether the kernel gives the result, not pieces of it.
 func (s *reduceSpec) whole() bool { return !s.Split }
 
-// piece is what a lane group reduces: elements From to To of the operand, which become
-// element Number of the result.
+// piece is the work of a lane group: it reduces elements From to To of the operand to element
+// Number of the result.
 type piece struct {
 	Number, From, To kernel.U32
 	Row              kernel.U32  // the first element of the row
@@ -119,8 +119,7 @@ type piece struct {
 	end              kernel.U32  // of something to read in any case
 }
 
-// units returns the units of a piece. A lane group that has nothing to do reads
-// something all the same.
+// units returns the units of a piece. A lane group without a piece reads valid memory nevertheless.
 func (c piece) units(t *laneGroup, s *reduceSpec) *stridedRange {
 	unit := kernel.U(uint32(s.Unit))
 	return &stridedRange{t: t, first: c.From.Div(unit), last: c.end.Div(unit), Each: s.Each, filled: s.filled}
@@ -155,9 +154,8 @@ func pieceOf(b *kernel.Builder, p *reduceParams, t *laneGroup, split bool) piece
 	return piece{Number: t.number, From: from, To: kernel.Select(is, to, from), Row: start, Is: is, end: to}
 }
 
-// reduceFamily returns the family of reductions whose kernels m makes: their
-// pieces consist of as many numbers as states says. empty is the result of no
-// elements.
+// reduceFamily returns the family of reductions with kernels from m: their partials have the number
+// of components in states. empty is the result of no elements.
 func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec]) *family {
 	return &family{variants: append(reduceSchedules.names(), foldSchedules.names()...), plan: func(q *request) (*Plan, error) {
 		if !q.In[0].Type.Float() || q.Inner > 0 || foldSchedules.has(q.Variant) {

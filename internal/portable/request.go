@@ -26,18 +26,18 @@ type Request struct {
 	Op    *op.Operation
 	Attrs op.Attrs
 	In    []Array // the operands of Op
-	// Post, if not nil, computes what is stored from the first result of Op.
+	// Post, if not nil, computes the stored results from the first result of Op.
 	Post *Epilogue
-	// Out are the arrays to write: the results of Op, or those of Post in the
-	// place of the first.
+	// Out are the arrays to write: the results of Op, with the results of Post in place of the
+	// first.
 	Out []Array
-	// Inner, if not 0, says of the operand of a reduction along rows that the elements of
-	// a row stand so many apart: see [op.Layout.Columns].
+	// Inner, if not 0, means that consecutive elements of a row of a reduction's operand are this
+	// many elements apart: see [op.Layout.Columns].
 	Inner int
 	// InPlace says that the first operand of an update or a scatter is where the result is.
 	InPlace bool
 	Target  Target
-	// Variant names the variant to use, which must fit; "" stands for the one
+	// Variant names the variant to use, which must fit; "" means the one
 	// that Tuning names and else the first of [Variants] that fits.
 	Variant string
 	Tuning  Tuning
@@ -80,10 +80,10 @@ type Operand struct {
 // Plan is the launches that compute a request, one after the other: a stage sees
 // what those before it have written.
 type Plan struct {
-	Scratch   []int64  // bytes of each temporary; nothing is known of what it holds at first
+	Scratch   []int64  // bytes of each temporary; its initial contents are undefined
 	Constants [][]byte // arrays that stages read, in the byte order of the machine
-	Stages    []Stage  // none if there is nothing to compute
-	Variant   string   // what was chosen, "" where there is no choice
+	Stages    []Stage  // empty if there is nothing to compute
+	Variant   string   // the chosen variant, "" if there is only one
 }
 
 // Stage is one launch.
@@ -91,9 +91,9 @@ type Stage struct {
 	Kernel *kernel.Kernel
 	Grid   [3]uint32
 	Params []byte
-	// Bind says what each buffer of the kernel is: exactly its bytes, as
-	// kernels ask how long a buffer is. Results overlap neither operands nor
-	// each other.
+	// Bind is the binding of each buffer of the kernel. It must have exactly the bytes of the
+	// array, because kernels use the length of a buffer. Results overlap neither operands nor each
+	// other.
 	Bind []Ref
 }
 
@@ -103,7 +103,7 @@ type Ref struct {
 	Index int
 }
 
-// RefKind says among what a [Ref] counts.
+// RefKind is the list that a [Ref] indexes.
 type RefKind uint8
 
 // The arrays that stages use.

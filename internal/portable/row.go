@@ -27,9 +27,9 @@ type rowSchedule struct {
 	// Split assigns a part of a row to each lane group.
 	Split bool
 	// LookBack, if it is not 0, uses a single launch with look-back: the number of MiB of rows
-	// whose partials are computed, besides those of the row itself, before the result of its
-	// first part. It should be about what the workgroups of a large GPU process at a time, so
-	// that nobody waits, and small enough for the caches to keep a part until it is read again.
+	// whose partials are computed, besides those of the row itself, before the result of its first
+	// part. It should be about the amount that the workgroups of a large GPU process at a time, so
+	// that no lane waits, and small enough that a part stays in the caches until it is read again.
 	LookBack int
 	// Early says that weights are read with the elements and not with the results, which
 	// takes registers and leaves one wait less.
@@ -38,8 +38,8 @@ type rowSchedule struct {
 	Ragged bool
 }
 
-// rowSchedules lists lane groups from the smallest. What a lane holds of a row is bounded by
-// its registers, and preferred is less.
+// rowSchedules lists lane groups from the smallest, with the limits of the elements of a row that a
+// lane holds in registers.
 var rowSchedules = rowTable()
 
 func rowTable() (vs table[rowsOf, rowSchedule]) {
@@ -75,7 +75,7 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 	inRegisters(512, 32)
 	inRegisters(1024, 32)
 	add("loop", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}})
-	// More than so much would leave a lane too few registers for what it reads twice.
+	// More elements would leave a lane too few registers for the values that it reads twice.
 	add("kept1024", rowSchedule{groupLayout: groupLayout{GroupLanes: 1024, Groups: 1}, InRegisters: true, MaxResident: 16})
 	add("kept256", rowSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, InRegisters: true, MaxResident: 12})
 	lookBack := func(lanes, ahead int) {
@@ -89,14 +89,14 @@ func rowTable() (vs table[rowsOf, rowSchedule]) {
 	return vs
 }
 
-// good reports whether the schedule is the best of those that fit. The numbers are from an
-// H200; weights is the number of operands besides the rows.
+// good reports whether the schedule is the best of those that fit. The limits were measured on an
+// H200; weights is the number of operands in addition to the rows.
 func (w *rowSchedule) good(m rowsOf, weights int, t *Target) bool {
 	w.take(&m)
 	long := m.Cols > maxEach*t.Lanes
 	if w.Ragged && !long {
-		// What the launches beside take has to be gained: with single elements it is the
-		// weights that take long, until lanes hold many.
+		// The gain must exceed the cost of the additional launches: with single elements the
+		// weights take long, until lanes hold many.
 		minimum := 6 << 10
 		if weights == 0 {
 			minimum = 16 << 10
@@ -168,7 +168,7 @@ func (w *rowSchedule) elements(m rowsOf) int {
 	return ((m.units()-1)/w.GroupLanes + 1) * max(m.Unit, 1)
 }
 
-// take sets what is read at once of rows.
+// take sets the number of elements that are read at once from rows.
 func (w *rowSchedule) take(m *rowsOf) {
 	if w.Ragged {
 		m.Unit = 4
@@ -203,15 +203,15 @@ type rowSpec struct {
 	filled
 	// Shifted says that an earlier launch has laid weights out for misaligned rows.
 	Shifted  bool
-	Rest     bool     // rows are longer than what is kept
+	Rest     bool     // rows are longer than the resident part
 	InShared int      // units that a lane keeps in workgroup memory, beside Each
 	Part     partKind // the partials, if rows have parts
-	Parts    bool     // which is what is made
+	Parts    bool     // the kernel is built for this case
 	Joined   bool     // an earlier launch has combined the partials of each row
 	Back     bool     // the last part comes first
 }
 
-// rowFamily returns the family of row operations whose kernels m makes.
+// rowFamily returns the family of row operations with kernels from m.
 func rowFamily(m *maker[rowParams, rowSpec]) *family {
 	return &family{variants: rowSchedules.names(), plan: func(q *request) (*Plan, error) {
 		a := rowsOf{}
@@ -309,8 +309,8 @@ func (s *rowSpec) split(p *planner, q *request, a rowsOf, params *rowParams, in 
 	return parts, pieces
 }
 
-// row is the row of a lane group, or its part of one. A lane group that has none reads the
-// first one and writes nothing.
+// row is the row of a lane group, or its part of one. A lane group without a row reads the first
+// one and writes nothing.
 type row struct {
 	stridedRange
 	is    kernel.Bool
@@ -321,11 +321,11 @@ type row struct {
 	resident []kernel.F32  // the lane's elements, if they are kept
 	at       []kernel.U32  // the units that they are
 	there    []kernel.Bool // which of these are there
-	rest     *stridedRange // what is not kept of the row, if a part is
+	rest     *stridedRange // the part of the row that is not resident, if any
 	ragged   *raggedEnd    // after the resident units, if rows are ragged
 	number   kernel.U32    // of the row
 	// Of a part of a row.
-	piece  kernel.U32    // what is known of the part
+	piece  kernel.U32    // the partials of the part
 	pieces [2]kernel.U32 // of the row: from the first to before the last
 	parted
 }
@@ -340,7 +340,7 @@ type parted struct {
 // isPart reports whether it is a part of a row.
 func (r *row) isPart() bool { return r.extent != nil }
 
-// isFirst and isLast report whether a part is that one of the row.
+// isFirst and isLast report whether a part is the first or the last of the row.
 func (r *row) isFirst(piece kernel.U32) kernel.Bool { return piece.Eq(r.pieces[0]) }
 func (r *row) isLast(piece kernel.U32) kernel.Bool {
 	return piece.Add(kernel.U(1)).Eq(r.pieces[1])
@@ -368,10 +368,10 @@ func placeRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragge
 	if s.Ragged {
 		e := raggedEndOf(t.lane, r.start, cols)
 		r.begin, r.first, r.last, r.ragged = e.from, e.from, e.to, &e
-		b.PreferRegisters() // of what is held, and vectors of weights
+		b.PreferRegisters() // of resident elements, and vectors of weights
 	}
 	if s.Rest {
-		b.PreferRegisters() // of what is kept, and what is read beside it
+		b.PreferRegisters() // of resident elements, and the weights that are read with them
 		r.rest = &stridedRange{t: t, first: r.first.Add(kernel.U(uint32(s.Each * s.GroupLanes))), last: r.last}
 		if s.InShared > 0 {
 			r.rest.shared = &inShared{row: r, n: s.InShared, x: kernel.Shared[kernel.Vec4F](b, "stored", s.InShared*s.GroupLanes)}
@@ -389,7 +389,7 @@ func placePart(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragg
 	r.is = t.number.Lt(all)
 	r.piece = t.number
 	if s.Back {
-		// The last part first, as what has been read last may still be in a cache.
+		// The last part first, because the elements that were read last may still be in a cache.
 		r.piece = all.Sub(one).Sub(r.piece)
 	}
 	r.piece = kernel.Select(r.is, r.piece, zero)
@@ -441,12 +441,12 @@ func (r *row) raggedElement() kernel.F32 {
 	if !r.isPart() {
 		return r.single(r.ragged.at)
 	}
-	v := kernel.NewVar(r.t.b, "edge", r.resident[0]) // it counts among what may be greatest
+	v := kernel.NewVar(r.t.b, "edge", r.resident[0]) // it is a candidate for the maximum
 	r.t.b.If(r.isFirst(r.piece).Or(r.isLast(r.piece)), func() { v.Set(r.single(r.ragged.at)) })
 	return v.Get()
 }
 
-// only returns what was made of the held elements, with 0 in the place of what is not there.
+// only replaces results of missing elements by 0.
 func (r *row) only(vs []kernel.F32) []kernel.F32 {
 	out := make([]kernel.F32, len(vs))
 	for i, v := range vs {
@@ -455,8 +455,8 @@ func (r *row) only(vs []kernel.F32) []kernel.F32 {
 	return out
 }
 
-// write computes the result from the elements: f makes that of a unit at the place j
-// of the row, which is number k of those that the lane keeps, or none of them for -1.
+// write computes the result from the elements: f computes the result of a unit at position j of the
+// row, which is the lane's resident unit k, or not resident if k is -1.
 func (r *row) write(put func(i kernel.U32, vs []kernel.F32), f func(k int, j kernel.U32, xs []kernel.F32) []kernel.F32) {
 	b := r.t.b
 	each := func(k int, i kernel.U32, xs []kernel.F32) { put(i, f(k, i.Sub(r.begin), xs)) }

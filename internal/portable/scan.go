@@ -12,8 +12,8 @@ func init() {
 	register(&family{variants: scanSchedules.names(), plan: planScan}, op.Cumprod, op.Cummax, op.Cummin, op.LogCumsumExp)
 }
 
-// A scan by a fold of package op: a lane group scans a row, or a part of one after what the
-// parts before it were folded to.
+// A scan by a fold of package op: a lane group scans a row, or a part of a row that starts from the
+// folded state of the parts before it.
 var scanSchedules = table[foldOf, foldSchedule]{
 	{"scan8", func(m foldOf, t *Target) bool { return m.Cols <= 16 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 8, Groups: 16}}},
 	{"scan32", func(m foldOf, t *Target) bool { return m.Cols <= 128 }, foldSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}}},
@@ -82,8 +82,8 @@ func (t *laneGroup) shareStates(f *op.Fold) (shared []kernel.Array[kernel.U32]) 
 	return shared
 }
 
-// scanStates merges the state of each lane of a lane group with those of the lanes before it,
-// and returns that and the state of all lanes. Between two uses there is a barrier.
+// scanStates merges the state of each lane of a lane group with the states of the lanes before it,
+// and returns the result and the state of all lanes. There must be a barrier between two uses.
 func (t *laneGroup) scanStates(f *op.Fold, shared []kernel.Array[kernel.U32], state []kernel.Dynamic) (upTo, whole []kernel.Dynamic) {
 	b, me := t.b, t.b.LocalX()
 	own := newStateVars(b, "upto", f)

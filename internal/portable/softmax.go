@@ -60,7 +60,7 @@ func softmaxed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x ragg
 func (t *laneGroup) addExponentials(key kernel.U32, sum kernel.F32) (kernel.U32, kernel.F32) {
 	all := t.merge([]kernel.U32{key, sum.AsU32()}, func(g group, words []kernel.U32) []kernel.U32 {
 		k := g.max(words[0])
-		// Who has -Inf alone adds nothing to what has something else.
+		// A lane with only -Inf adds nothing to a lane with other elements.
 		greatest := numberOf(k.Max(kernel.U(lowestKey)))
 		sum := g.sum(words[1].AsF32().Mul(numberOf(words[0]).Sub(greatest).Exp()))
 		return []kernel.U32{k, sum.AsU32()}
@@ -91,9 +91,8 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 		}
 		return k, sum
 	}
-	// The greatest so far; when a greater one comes, what has been added up is
-	// scaled down. Beginning with a number, not with -Inf: there is a difference to
-	// it.
+	// The running maximum: a greater element scales the sum down. It begins with a finite number
+	// instead of -Inf, so that the difference is defined.
 	best := kernel.NewVar(b, "best", kernel.U(lowestKey))
 	total := kernel.NewVar(b, "total", kernel.F(0))
 	all := &r.stridedRange
@@ -123,7 +122,7 @@ func (r *row) exponentials(keep bool) (k kernel.U32, sum kernel.F32) {
 		}
 	}
 	sum = t.sum(mine)
-	// Nothing is e**-Inf: if all are, so is the greatest.
+	// The exponential of -Inf is 0: if all elements are -Inf, so is the maximum.
 	return kernel.Select(sum.Eq(kernel.F(0)), kernel.U(ninfKey), k), sum
 }
 

@@ -39,7 +39,7 @@ func (w sortSchedule) can(_ sortOf, t *Target) bool { return !w.Radix || t.Votes
 type sortSpec struct {
 	Type       op.DType
 	Descending bool
-	Merged     bool // runs are merged: what is written are keys and columns
+	Merged     bool // runs are merged: keys and columns are written
 	sortSchedule
 }
 
@@ -89,7 +89,7 @@ var sortRuns = newMaker("sort_runs", func(b *kernel.Builder, p *sortParams, s so
 		}
 	}
 	each(func(i kernel.U32) {
-		// What is not there comes last: no column is so great.
+		// Missing elements come last: no column is as large.
 		key, col := kernel.NewVar(b, "key", kernel.U(1<<32-1)), kernel.NewVar(b, "col", kernel.U(1<<32-1))
 		b.If(i.Lt(size), func() {
 			key.Set(s.key(x(row.Add(at).Add(i))))
@@ -177,7 +177,7 @@ var sortMerge = newMaker("sort_merge", func(b *kernel.Builder, p *mergeParams, s
 		start := kernel.Select(second, first, first.Add(run).Min(n))
 		end := start.Add(run).Min(n)
 		key := keys.At(g)
-		// Of equal keys those of the first run come first.
+		// Of equal keys, those of the first run come first.
 		low, high := kernel.NewVar(b, "low", start), kernel.NewVar(b, "high", end)
 		b.While(func() kernel.Bool { return low.Get().Lt(high.Get()) }, func() {
 			middle := low.Get().Add(high.Get()).Shr(kernel.U(1))

@@ -64,8 +64,8 @@ type walk struct {
 	f    []op.Factor
 }
 
-// at returns where element i is, and whether it is in memory. What is not is at
-// the start of it.
+// at returns the position of element i, and whether it is in memory. The position of an element
+// that is not in memory is 0.
 func (w *walk) at(i kernel.U32) (kernel.U32, kernel.Bool) {
 	var sum kernel.U32
 	var in kernel.Bool
@@ -151,10 +151,9 @@ func (w *walk) filled(b *kernel.Builder, v kernel.Dynamic, in kernel.Bool, bits 
 	return kernel.Dyn(kernel.Select(in, kernel.As[kernel.F32](b, v), fill))
 }
 
-// inVectors returns the layout of vectors of four elements of an operand, whose
-// last factor is that of vectors: with the stride 1 the elements of one are
-// neighbours at a multiple of four. It is false where a vector has elements of
-// two runs or of both sides of a window.
+// inVectors returns the layout of vectors of four elements of an operand. Its last factor counts
+// vectors: with stride 1 the elements of a vector are adjacent and begin at a multiple of four. It
+// returns false if a vector would have elements of two runs, or of both sides of a window.
 func inVectors(in *Operand) (w walk, stride int, ok bool) {
 	l := in.Layout
 	if l.Rank == 0 {
@@ -205,7 +204,7 @@ func stridedVectors(b *kernel.Builder, name string, in Operand, n kernel.U32) so
 		step := uint32(in.Layout.F[in.Layout.Rank-1].Stride)
 		var v [4]kernel.Dynamic
 		for k := range v {
-			// What is not in memory is read at its start.
+			// Elements that are not in memory are read at its start.
 			to := at.Add(kernel.U(step * uint32(k)))
 			if w.fill {
 				to = kernel.Select(is, to, kernel.U(0))

@@ -77,8 +77,8 @@ func unrolled(unit int) int {
 	return unroll
 }
 
-// each runs f over the lane's units, some at a time: at is where they are. Where is
-// does not hold there is none, and the first unit of the range is read instead.
+// each runs f over the lane's units, several at a time: at has their positions. If is does not
+// hold, the unit is missing, and the first unit of the range is read instead.
 func (s *stridedRange) each(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	b, from := s.t.b, s.first.Add(s.t.lane)
 	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.GroupLanes)) }
@@ -116,8 +116,8 @@ func (s *stridedRange) each(unit int, f func(at []kernel.U32, is []kernel.Bool))
 	b.ForStep(whole.Add(s.t.lane), s.last, lanes(1), func(i kernel.U32) { f(run(i, 1)) })
 }
 
-// back is each of many units from the last to the first, as what has been read last
-// may still be in a cache.
+// back is each with many units, from the last to the first, because the elements that were read
+// last may still be in a cache.
 func (s *stridedRange) back(unit int, f func(at []kernel.U32, is []kernel.Bool)) {
 	b, n := s.t.b, unrolled(unit)
 	lanes := func(n int) kernel.U32 { return kernel.U(uint32(n * s.t.GroupLanes)) }
@@ -184,7 +184,7 @@ func (k *inShared) place(i int) kernel.U32 {
 	return k.row.t.lane.Add(kernel.U(uint32(i * k.row.t.GroupLanes)))
 }
 
-// instead has f read vector i of those that are kept from at, in their order.
+// instead makes f read vector i of the resident vectors from at, in order.
 func (k *inShared) instead(at func(i int) []kernel.F32, f func()) {
 	before, i := k.row.units, 0
 	k.row.units = func(kernel.U32) []kernel.F32 {
@@ -208,7 +208,7 @@ func (x units) read(at []kernel.U32) (vs []kernel.F32) {
 	return vs
 }
 
-// only returns the elements of units, with neutral in the place of what is not there.
+// only returns the elements of units, with neutral in place of missing ones.
 func only(vs []kernel.F32, is []kernel.Bool, neutral kernel.F32) []kernel.F32 {
 	unit := len(vs) / len(is)
 	out := make([]kernel.F32, len(vs))

@@ -14,7 +14,7 @@ func init() {
 	register(reduceFamily(1, float32(math.NaN()), sums), op.Mean)
 }
 
-// sums reduces to sums of terms, and what follows from them.
+// sums implements reductions to sums of terms, and results derived from sums.
 var sums = newMaker("reduce_sum", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
@@ -83,8 +83,7 @@ func (s *reduceSpec) result(b *kernel.Builder, t op.DType, e *epilogue) func(i k
 	return e.result(b, resultOf(t, s.Type))
 }
 
-// resultOf returns the type of a result in memory, which is that of the operand
-// if it is a float.
+// resultOf returns the type of a result in memory: the type of the operand if it is a float.
 func resultOf(t, operand op.DType) op.DType {
 	if t == op.F32 {
 		return operand

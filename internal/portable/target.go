@@ -1,7 +1,6 @@
 package portable
 
-// Target is what a device can do. A field that is 0 stands for what every
-// device can do.
+// Target has the features of a device. A field of 0 means the minimum that every device has.
 type Target struct {
 	Lanes   int // of a workgroup; 256
 	Shared  int // bytes of workgroup memory; 16 KiB
@@ -26,8 +25,8 @@ type Target struct {
 	// MapMuch is from how many instructions an element of an elementwise program with
 	// functions takes lanes have several vectors; 120.
 	MapMuch int
-	// MapBranches says that several vectors of a lane have a branch each: compilers that
-	// see one branch for all mix what they compute, for which some have no registers.
+	// MapBranches means that each of a lane's vectors has its own branch: with one branch for all,
+	// compilers interleave their computations, and some run out of registers.
 	MapBranches bool
 	// MapGuarded says that a greatest or least of two numbers takes much longer where one
 	// may be NaN: vectors of elements that are not large are computed without.

@@ -114,7 +114,7 @@ type tile struct {
 	narrow      kernel.Array[kernel.F32]
 	at          func(i kernel.U32) kernel.F32
 	at4         func(i kernel.U32) kernel.Vec4F // nil unless rows are vectors
-	// get, if not nil, is what reads an element of what is no plain matrix.
+	// get, if not nil, reads an element of an operand that is not a plain matrix.
 	get func(line, term kernel.U32) kernel.F32
 
 	origin, first, lines, terms kernel.U32
@@ -143,8 +143,8 @@ func (x *tile) start(origin, first, lines, terms kernel.U32) {
 	x.origin, x.first, x.lines, x.terms = origin, first, lines, terms
 }
 
-// load brings the depth terms from at on into the tile; zeros stand for what is
-// beyond the matrix. Neighbouring lanes read neighbouring elements.
+// load loads the depth terms from at on into the tile; elements beyond the matrix are zeros.
+// Adjacent lanes read adjacent elements.
 func (x *tile) load(at kernel.U32) {
 	b, unit := x.b, 1
 	if x.at4 != nil {

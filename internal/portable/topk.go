@@ -59,13 +59,13 @@ var topKs = newMaker("topk", func(b *kernel.Builder, p *topKParams, s topKSpec, 
 	}
 })
 
-// search finds the k greatest elements of a row one after the other: of those
-// that come after the last one found, the greatest.
+// search finds the k greatest elements of a row one after the other: in each step, the greatest of
+// the elements that come after the last one found.
 func search(r *searched, k kernel.U32, put func(i, j kernel.U32)) {
 	const none = 1<<31 - 1
 	b, t := r.b, r.t
 	last := kernel.NewVar(b, "last", kernel.U(nanKey))
-	at := kernel.NewVar(b, "at", kernel.U(none)) // of the last one; none is before all
+	at := kernel.NewVar(b, "at", kernel.U(none)) // of the last one; every element comes after the initial value
 	// Each turn has two reductions, so that the next one begins with the half of
 	// workgroup memory that nobody reads any more.
 	b.For(kernel.U(0), k, func(i kernel.U32) {
@@ -146,7 +146,7 @@ func planTopK(q *request) (*Plan, error) {
 	return p.done(name)
 }
 
-// searched is the row of a lane group, or none, in which elements are sought.
+// searched is the row of a lane group, or no row, in which elements are sought.
 type searched struct {
 	b     *kernel.Builder
 	t     *laneGroup
@@ -171,7 +171,7 @@ func newSearched(t *laneGroup, rows, cols kernel.U32, held int, x func(i kernel.
 	return r
 }
 
-// place returns where in the row element k of those that the lane holds is.
+// place returns the position in the row of element k of the lane's elements.
 func (r *searched) place(k int) kernel.U32 { return r.t.lane.Add(kernel.U(uint32(k * r.t.GroupLanes))) }
 
 // each runs f for the lane's elements: j is the place in the row.

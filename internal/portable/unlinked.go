@@ -8,9 +8,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A page without WebGPU has no use for portable kernels of operations but for
-// device.WithPortableKernels, for which every page would have to load them: it has none,
-// and the references of the operations are computed then.
+// A page without WebGPU needs portable kernels of operations only for device.WithPortableKernels,
+// and they would make every page larger. So they are left out, and the references compute the
+// operations.
 
 var errUnlinked = fmt.Errorf("no portable kernels in a page without WebGPU: %w", op.ErrUnsupported)
 

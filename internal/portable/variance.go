@@ -11,10 +11,9 @@ import (
 
 func init() { register(reduceFamily(3, float32(math.NaN()), variances), op.Var) }
 
-// variances reduces to sums of squares of distances from a centre, which is near
-// the mean. The mean of the distances is made too: from the true mean it would be
-// 0, and what it is says how far the centre is off. A piece is its centre, its
-// squares and what it is off.
+// variances reduces to sums of squares of distances from a centre near the mean. It also computes
+// the mean of the distances, which is the difference between the true mean and the centre. A
+// partial has the centre, the squares and this difference.
 var variances = newMaker("reduce_var", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	m := s.moments(b, p)
@@ -38,8 +37,8 @@ var variances = newMaker("reduce_var", func(b *kernel.Builder, p *reduceParams, 
 			put[2](c.Number, kernel.Dyn(off))
 			return
 		}
-		// Where the squares overflow, those of what they are off may too. Of infinite
-		// elements both are no number.
+		// If the squares overflow, the squared differences may overflow too. For infinite elements
+		// both are NaN.
 		v := squares.Sub(off.Mul(off.Mul(b.F32(&p.Count))))
 		v = kernel.Select(squares.AsU32().Eq(kernel.U(infBits)).And(notFinite(off).Not()), squares, v)
 		put[0](c.Number, kernel.Dyn(v.Div(b.F32(&p.Free))))
@@ -61,9 +60,8 @@ func (s *reduceSpec) moments(b *kernel.Builder, p *reduceParams) func(c piece, s
 	}
 }
 
-// momentsOf returns the moments of a range of x that has count elements. A row that
-// is held has the mean as its centre, as well as one pass tells; another that of
-// the units with which it begins.
+// momentsOf returns the moments of a range of x with count elements. A resident row uses the mean
+// of one pass as its centre; other rows use the mean of the units with which they begin.
 func momentsOf(st *stridedRange, unit int, x units, count kernel.U32) (centre, squares, off kernel.F32) {
 	t, share := st.t, count.F32().Recip()
 	about := func(vs []kernel.F32, is []kernel.Bool) []kernel.F32 {

@@ -11,8 +11,8 @@ type family struct {
 	quantised bool // takes operands of quantised types
 }
 
-// families are what the files of this package have entered. Under nil stand
-// elementwise programs, which are all elementwise operations.
+// families are the registered families of this package. The key nil is for elementwise programs,
+// which implement all elementwise operations.
 var families = map[*op.Operation]*family{}
 
 // register enters the kernels of operations.
@@ -30,7 +30,7 @@ func familyOf(o *op.Operation) *family {
 	return families[nil]
 }
 
-// Has reports whether o has portable kernels. What they take, [For] says.
+// Has reports whether o has portable kernels. [For] reports which requests they support.
 func Has(o *op.Operation) bool { return familyOf(o) != nil }
 
 // Variants returns the names of the ways to compute o, in the order in which
@@ -43,8 +43,7 @@ func Variants(o *op.Operation) []string {
 	return nil
 }
 
-// A variant is one way to compute what the sizes M say, by kernels specialised
-// by S.
+// A variant is one way to compute a request with the sizes M, by kernels specialised by S.
 type variant[M, S any] struct {
 	name string
 	fits func(m M, t *Target) bool

@@ -9,8 +9,8 @@ import (
 
 func number(bits uint32) float32 { return math.Float32frombits(bits) }
 
-// operation computes one component from those of the operands. Operands that
-// the code does not take are the number 0.
+// operation computes one component from the components of the operands. Unused operands are the
+// number 0.
 type operation func(g *lowering, a, b, c ptx.U32) ptx.U32
 
 // register returns x in a register if it is a constant: an instruction of
@@ -186,7 +186,7 @@ func operations(c ir.Code, t ir.Type) operation {
 	return words[c]
 }
 
-// compute lowers an instruction whose components are computed one by one.
+// compute lowers an instruction that is computed component by component.
 func (g *lowering) compute(in *ir.Instr, out *value) {
 	from := g.p.Code[in.Args[0]].Type
 	switch in.Code {

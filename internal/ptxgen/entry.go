@@ -15,7 +15,7 @@ type Entry struct {
 	Static  int       // and that it has anyway
 	// Aligned has, for each buffer, what its address must be a multiple of.
 	Aligned []int
-	// Lengths lists the buffers whose lengths are parameters.
+	// Lengths lists the buffers with lengths as parameters.
 	Lengths        []int
 	Checked        bool // see Options
 	ParamsInMemory bool // likewise
@@ -28,12 +28,11 @@ type Entry struct {
 // before a launch.
 const FaultBytes = 16
 
-// Fault says what a checked kernel did that it must not do. Of several faults
-// one is recorded.
+// Fault describes a fault of a checked kernel. Only one of several faults is recorded.
 type Fault struct {
 	At    ir.Value // the instruction: an access out of bounds, or a loop beyond its budget
 	Index uint32   // of the access
-	Len   uint32   // elements of what was accessed
+	Len   uint32   // elements of the accessed array
 }
 
 // FaultOf reads the record of a launch; ok reports whether there was a fault.
@@ -77,8 +76,8 @@ func (e *Entry) Args(dst []byte, fault uint64, buffers []uint64, lengths []uint3
 		return dst
 	}
 	for _, u := range e.uniforms {
-		// Parameters are in the byte order of the machine, which is that of the
-		// device: CUDA knows no other hosts.
+		// Parameters have the byte order of the host, which is also the device's: CUDA supports no
+		// other hosts.
 		dst = append(dst, params[u.Offset:u.Offset+4]...)
 	}
 	return dst
@@ -126,7 +125,7 @@ func (g *lowering) params(e *Entry) {
 	e.uniforms, e.bindings = p.Uniforms, len(p.Bindings)
 }
 
-// alignment returns what the address of a buffer must be a multiple of.
+// alignment returns the required alignment of a buffer's address.
 func (g *lowering) alignment(b *ir.Binding) int {
 	n := 4
 	if b.Type == ir.F16 {

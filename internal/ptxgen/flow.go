@@ -48,8 +48,8 @@ func (g *lowering) leave(in *ir.Instr) {
 	}
 }
 
-// budget returns what ends a loop that is not known to end when it has turned as
-// often as it may: it stands where a turn begins.
+// budget returns the code that ends a loop, which is not known to terminate, when it reaches the
+// iteration limit: it comes at the beginning of an iteration.
 func (g *lowering) budget(v ir.Value, in *ir.Instr) func(end ptx.Label) {
 	if in.Flag == ir.Bounded {
 		return func(ptx.Label) {}

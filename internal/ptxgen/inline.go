@@ -5,9 +5,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Expressions are elementwise expressions that kernels written with package ptx
-// compute on values of their own: an activation on what a product is. They are
-// lowered as programs are, by the same code.
+// Expressions are elementwise expressions on values of kernels that are written with package ptx,
+// for example an activation on a product. The same code lowers them as programs.
 type Expressions struct {
 	list []*ir.Node
 	at   []int
@@ -36,10 +35,9 @@ func (x *Expressions) Len() int {
 	return n
 }
 
-// Inline writes the instructions that compute the expressions where the kernel
-// is being built, and returns the values. Operand i is args[i]. What the types
-// are the expressions say: each value is the handle of its type, F32, S32, U32 or
-// Pred, as a U32.
+// Inline writes the instructions that compute the expressions where the kernel is being built, and
+// returns the values. Operand i is args[i]. The expressions define the types: each value is the
+// handle of its type, F32, S32, U32 or Pred, as a U32.
 func (x *Expressions) Inline(k *ptx.Kernel, args ...ptx.U32) []ptx.U32 {
 	g := &lowering{k: k, target: k.Target()}
 	values := g.expressions(x.list, args)

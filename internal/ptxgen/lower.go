@@ -11,19 +11,19 @@ import (
 
 // Options change how a program is lowered.
 type Options struct {
-	// Checked compares every index with the length of what it is an index of:
-	// a load out of bounds gives 0, a store does nothing, and both are recorded
-	// (see [Fault]), as is a loop that reaches its budget.
+	// Checked compares every index with the length of its array: a load out of bounds gives 0, a
+	// store does nothing, and both are recorded (see [Fault]), as is a loop that reaches its
+	// iteration limit.
 	Checked bool
 	// Scalar accesses vectors by component, so that buffers need be aligned to
 	// their components only.
 	Scalar bool
-	// Coherent reads every buffer as one that the kernel may write: buffers
-	// that are only read may then be the same memory as one that is written, where
-	// a lane reads nothing that another lane writes.
+	// Coherent reads every buffer as if the kernel could write it: a buffer that is only read may
+	// then be the same memory as one that is written, if no lane reads an element that another lane
+	// writes.
 	Coherent bool
-	// ParamsInMemory reads the parameters from memory, so that what is recorded with the address
-	// serves other parameters too: see [Entry.Args].
+	// ParamsInMemory reads the parameters from memory, so that a recorded launch, which has only
+	// their address, can be used with other parameters: see [Entry.Args].
 	ParamsInMemory bool
 }
 
@@ -35,10 +35,10 @@ const maxParams = 500
 // each may have the 255 registers that an instruction can name.
 const preferredLanes = 256
 
-// Lower adds p to the module as a kernel of that name, which begins with a letter
-// and has letters, digits and _. What the target or PTX has no room for gives an
-// error that wraps [op.ErrUnsupported]; a program that is not well formed one
-// that wraps [ir.ErrProgram].
+// Lower adds p to the module as a kernel with the given name, which must begin with a letter and
+// have only letters, digits and _. A program that exceeds the limits of the target or of PTX gives
+// an error that wraps [op.ErrUnsupported]; an invalid program gives an error that wraps
+// [ir.ErrProgram].
 func Lower(m *ptx.Module, name string, p *ir.Program, o Options) (*Entry, error) {
 	if err := ir.Verify(p); err != nil {
 		return nil, err
@@ -89,9 +89,9 @@ func Lower(m *ptx.Module, name string, p *ir.Program, o Options) (*Entry, error)
 	return e, nil
 }
 
-// Follow begins a kernel that may be launched while the one before it still runs,
-// where targets know that: it waits for what that one writes, and lets the next
-// one come as far. It stands before all other instructions.
+// Follow begins a kernel with programmatic dependent launch, if the target supports it: the kernel
+// may start while the previous one still runs, waits for its results, and allows the next kernel to
+// start. It must come before all other instructions.
 func Follow(k *ptx.Kernel) {
 	if Overlaps(k.Target()) {
 		k.WaitDependencies()

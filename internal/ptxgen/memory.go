@@ -183,7 +183,7 @@ func (g *lowering) guard(v ir.Value, i, n ptx.U32, access func()) {
 	g.k.IfElse(register[ptx.U32](g, i).Lt(n), access, func() { g.note(v, i, n) })
 }
 
-// note keeps what the first fault of a lane is.
+// note records the first fault of a lane.
 func (g *lowering) note(v ir.Value, i, n ptx.U32) {
 	at := g.faultAt.Get()
 	first := at.Eq(ptx.U(0))
@@ -204,7 +204,7 @@ func (g *lowering) report() {
 	})
 }
 
-// atomic lowers an atomic operation and returns what was there before.
+// atomic lowers an atomic operation and returns the old value.
 func (g *lowering) atomic(v ir.Value, in *ir.Instr) ptx.U32 {
 	i, x, y := g.comp(in.Args[0], 0), g.comp(in.Args[1], 0), g.comp(in.Args[2], 0)
 	if in.Flag == ir.AtomicLoad {

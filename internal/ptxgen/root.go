@@ -2,11 +2,10 @@ package ptxgen
 
 import "github.com/rayo-go/rayo/ptx"
 
-// The square root is what the instruction sqrt.rn gives, bit for bit, without the
-// branch that it becomes: branches keep neighbouring elements from being computed at
-// the same time.
+// The square root equals the result of the instruction sqrt.rn bit for bit, without the branch in
+// its expansion: branches prevent adjacent elements from being computed at the same time.
 
-// rootScale brings what is below rootMin to where nothing is lost.
+// rootScale scales numbers below rootMin so that no bits are lost.
 const (
 	rootMin   = 0x1p-96
 	rootScale = 0x1p96 // the square of a power of 2
@@ -15,7 +14,7 @@ const (
 // squareRoot returns the square root of a, correctly rounded.
 func squareRoot(g *lowering, a, _, _ ptx.U32) ptx.U32 {
 	x := ptx.NewVar(g.k, register[ptx.F32](g, a))
-	tiny := x.Get().Lt(ptx.F(rootMin)) // 0 and what is negative among it
+	tiny := x.Get().Lt(ptx.F(rootMin)) // including 0 and negative numbers
 	g.k.When(tiny, func() { x.Set(x.Live().Mul(ptx.F(rootScale))) })
 	y, half, root := rootOf(x.Live())
 	// The inverse of the root of 0 and infinity is one of the two, and only they are

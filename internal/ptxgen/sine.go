@@ -8,9 +8,9 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// The expansions of Sin and Cos hold up to ir.TrigLimit. Beyond it a branch takes
-// multiples of a quarter turn off in integers, with as many digits of 2/pi as
-// matter, and the expansions compute what is left.
+// The expansions of Sin and Cos hold up to ir.TrigLimit. Beyond it a branch subtracts multiples of
+// a quarter turn in integers, with enough digits of 2/pi, and the expansions compute the sine of
+// the rest.
 
 // sine returns the sine or cosine of x.
 func (g *lowering) sine(c ir.Code, x ptx.U32) ptx.U32 {

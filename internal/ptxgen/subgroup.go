@@ -55,8 +55,8 @@ func (g *lowering) asWord(t ir.Type, x ptx.U32, f func(x ptx.U32) ptx.U32) ptx.U
 	return f(register[ptx.U32](g, x))
 }
 
-// fetch is asWord for what comes from another lane: where that is not there,
-// the lane keeps its own.
+// fetch is asWord for a value from another lane: if that lane does not exist, the lane keeps its
+// own value.
 func (g *lowering) fetch(t ir.Type, x, from ptx.U32, f func(x ptx.U32) ptx.U32) ptx.U32 {
 	y := g.asWord(t, x, f)
 	if g.whole() {
@@ -85,7 +85,7 @@ func (g *lowering) reduce(flag uint8, t ir.Type, x ptx.U32) ptx.U32 {
 		x = y
 	}
 	if !g.whole() {
-		// Lane 0 has them all: what the other lanes lack went to it on another way.
+		// Lane 0 has them all: it received the other lanes' elements in another way.
 		x = g.asWord(wide, x, func(x ptx.U32) ptx.U32 { return ptx.ShuffleIndex(x, ptx.U(0)) })
 	}
 	return g.narrow(t, x)
@@ -139,7 +139,7 @@ func (g *lowering) scan(t ir.Type, x ptx.U32) ptx.U32 {
 	if wide == ir.F32 {
 		zero = ptx.U32(ptx.F(0))
 	}
-	// What comes before, then the sums of 1, 2, 4 ... lanes up to this one.
+	// The prefix, then the sums of 1, 2, 4 ... lanes up to this one.
 	x = g.choose(wide, ptx.U32(lane.Ge(ptx.U(1))), up(x, 1), zero)
 	for n := uint32(1); n < warp; n *= 2 {
 		x = g.choose(wide, ptx.U32(lane.Ge(ptx.U(n))), add(g, x, up(x, n), zero), x)

@@ -11,9 +11,8 @@ import (
 
 func init() { register(planAttention, op.Attention) }
 
-// attentionCut says how the queries of an attention are rows of matrices: those of
-// one head of queries, or, packed, those of all heads that share a head of keys,
-// which lie one after the other.
+// attentionCut describes how queries become rows of matrices: the rows of one head of queries, or,
+// packed, the rows of all heads that share a head of keys, which are contiguous.
 type attentionCut struct {
 	op.AttentionSizes
 	causal  bool
@@ -37,7 +36,7 @@ func (c *attentionCut) pack(packed bool) {
 	}
 }
 
-// padded returns what a head has in the tiles of the kernels, 0 if none has room.
+// padded returns the width of a head in the tiles of the kernels, 0 if it is too large.
 func (c *attentionCut) padded() int {
 	for _, n := range []int{64, 128, 256} {
 		if c.D <= n {
@@ -69,7 +68,7 @@ func planAttention(r *portable.Request, d *Device) (*Plan, error) {
 		return nil, unsupported("attention of %v", c.typ)
 	case s.D*c.typ.Size()%16 != 0 || c.padded() == 0: // rows are copied in pieces of 16 bytes
 		return nil, unsupported("heads of %d elements", s.D)
-	case !(s.Scale > 0) || math.IsInf(float64(s.Scale), 0): // the greatest score is that of the greatest product
+	case !(s.Scale > 0) || math.IsInf(float64(s.Scale), 0): // the greatest score belongs to the greatest product
 		return nil, unsupported("a scale of %v", s.Scale)
 	}
 	if c.to, err = finish(r, s.D); err != nil {
@@ -178,7 +177,7 @@ func (c *attentionCut) wgmma(d *Device) (attentionWgmma, bool) {
 	if c.typ == op.F32 || !c.mapped() {
 		return s, false
 	}
-	// With more queries than keys some see none, which no loop of tiles is for.
+	// If there are more queries than keys, some queries see no keys, which the loops over tiles do not support.
 	return s, d.Target == ptx.SM90a && s.shared() <= d.Shared && c.Tk > 0 && (!c.causal || c.Tq <= c.Tk)
 }
 
@@ -215,7 +214,7 @@ func (c *attentionCut) planWgmma(d *Device, s attentionWgmma) *Plan {
 	args = append(args, word(uint32(tiles)), word(uint32(c.heads)), word(uint32(together)))
 	args = append(args, c.to.args()...)
 	blocks, zero := min(tiles*c.heads, d.Multiprocessors), -1
-	if s.Causal && blocks < tiles*c.heads { // who is done counts who gets the next tile
+	if s.Causal && blocks < tiles*c.heads { // counts the blocks that have finished, to assign the next tile
 		zero = 0
 	}
 	return &Plan{Variant: "wgmma", Scratch: []int64{4}, Stages: []Stage{{Kernel: attentionKernel(s, c.to, "attention_wgmma", ptx.SM90a, s.threads(), s.build),
@@ -225,7 +224,7 @@ func (c *attentionCut) planWgmma(d *Device, s attentionWgmma) *Plan {
 // attentionKernels holds a *Kernel for each specialisation.
 var attentionKernels sync.Map
 
-// attentionSpec is what the code of a kernel depends on.
+// attentionSpec has the parameters for which a kernel is specialised.
 type attentionSpec struct {
 	kernel any // attentionMMA, attentionWgmma or attentionMerge
 	key    string

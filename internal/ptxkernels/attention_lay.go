@@ -9,8 +9,8 @@ import (
 // attentionResult counts the result among the arrays of an attention, behind q, k and v.
 const attentionResult = op.AttentionV + 1
 
-// attentionStrided says whether rows of q, k and v, and those of the result, are found by
-// strides, which are parameters. Else they follow each other.
+// attentionStrided says whether rows of q, k and v, and of the result, have strides, which are
+// parameters. Otherwise rows are contiguous.
 type attentionStrided struct{ Operands, Result bool }
 
 // of reports whether it holds for an array.
@@ -27,7 +27,7 @@ type attentionSteps struct{ batch, matrix, row, head ptx.U32 }
 
 // attentionHead is where the rows of a matrix begin.
 type attentionHead struct {
-	q, kv ptx.U32 // rows before those of the head
+	q, kv ptx.U32 // rows before the head
 	start [4]ptx.U32
 }
 
@@ -118,7 +118,7 @@ func (c *attentionCut) operand(i int) Arg {
 	return a
 }
 
-// mapped reports whether tensor maps describe the operands: none is repeated.
+// mapped reports whether tensor maps can describe the operands: none of them may be broadcast.
 func (c *attentionCut) mapped() bool {
 	for _, p := range c.places[:attentionResult] {
 		if c.strided.Operands && (p.Batch == 0 || p.Head == 0 || p.Row == 0) {

@@ -73,8 +73,8 @@ func finishRow(k *ptx.Kernel, head int, causal bool, a *attentionArgs, e *merged
 	k.IfElse(broken.Get().Eq(ptx.U(0)), store, func() { w.repair(of, row, seen) })
 }
 
-// attentionMerge is the second stage of attention whose keys were divided among
-// blocks: a warp has a row.
+// attentionMerge is the second stage of split-K attention, whose keys were divided among blocks:
+// one warp merges each row.
 type attentionMerge struct {
 	Type           op.DType
 	Causal, Packed bool

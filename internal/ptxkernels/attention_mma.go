@@ -5,14 +5,12 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// attentionMMA is attention by the products of warps, for sm_80 and later. It
-// goes through the keys once (Dao: FlashAttention-2): a block has the queries of
-// 16 rows for each of Rows warps, in registers, and a tile of keys and values in
-// shared memory while the copies of the next are under way. What has been summed
-// up is scaled down when a greater score comes.
+// attentionMMA is attention by the products of warps, for sm_80 and later. It goes through the keys
+// once (Dao: FlashAttention-2): a block has the queries of 16 rows for each of Rows warps, in
+// registers, and a tile of keys and values in shared memory while the next tile is copied. A
+// greater score scales the sums down (online softmax).
 //
-// Sides warps share the rows and divide the keys of a tile among them, for rows so
-// few that nothing else is to divide.
+// Sides warps share the rows and divide the keys of a tile, if there are too few rows to divide.
 type attentionMMA struct {
 	Type           op.DType
 	Causal         bool
@@ -47,9 +45,8 @@ type attentionProducts interface {
 	values(tile ptx.Shared[ptx.B32], row ptx.U32, weights [][4]ptx.F32, sums [][4]ptx.Var[ptx.F32])
 }
 
-// build writes the kernel. The layouts are those of mma.m16n8k16 in the PTX
-// manual: a lane has of a product of 16 by 8 the rows lane/4 and 8 below, and the
-// columns 2(lane%4) and the next.
+// build writes the kernel. The layouts are those of mma.m16n8k16 in the PTX manual: of a product of
+// 16 by 8, a lane has the rows lane/4 and lane/4 + 8, and the columns 2(lane%4) and the next.
 func (s attentionMMA) build(k *ptx.Kernel, to *epilogue) {
 	k.Block(s.threads(), 1, 1)
 	c := &attentionWarps{s: s, k: k}

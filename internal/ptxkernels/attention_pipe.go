@@ -86,8 +86,8 @@ func (p *attentionPipe) multiplyValues(weights [][4]ptx.B32, stage ptx.U32) {
 	p.k.WgmmaCommit()
 }
 
-// registerWeights returns the weights as operands: what a product of 64 by 16 has in
-// a lane is in the order of what that of 64 by 8 columns has left there.
+// registerWeights returns the weights as register operands: the accumulator layout of a product of
+// 64 by 8 columns has the order that the operand layout of 64 by 16 needs.
 func (p *attentionPipe) registerWeights() [][4]ptx.B32 {
 	x := make([][4]ptx.B32, p.s.Keys/16)
 	for c := range x {
@@ -98,7 +98,7 @@ func (p *attentionPipe) registerWeights() [][4]ptx.B32 {
 	return x
 }
 
-// mask hides those of the scores of the tile at key from on that rows do not see.
+// mask hides the scores of the tile that begins at key from that the rows do not see.
 func (p *attentionPipe) mask(from ptx.U32) {
 	first := from.Add(p.lane.And(ptx.U(3)).Mul(ptx.U(2)))
 	for i := range 2 {

@@ -13,9 +13,8 @@ func (s attentionMMA) pitch() int {
 	return s.Head / 2
 }
 
-// piece returns at which word of its row the piece c of 16 bytes is. Those of
-// 16-bit types are permuted by the row modulo 8, so that no column of a matrix
-// meets a bank twice.
+// piece returns the word of a row at which the 16-byte piece c begins. The pieces of 16-bit types
+// are permuted by the row modulo 8, so that the rows of a matrix have no bank conflicts.
 func (s attentionMMA) piece(c, row ptx.U32) ptx.U32 {
 	if s.Type != op.F32 {
 		c = c.Xor(row)
@@ -23,10 +22,9 @@ func (s attentionMMA) piece(c, row ptx.U32) ptx.U32 {
 	return c.Mul(ptx.U(4))
 }
 
-// matrixLane is what a lane tells ldmatrix, for four matrices of 8 rows of 16
-// bytes: which of them, and the row. Where matrices are the halves of a row, those
-// of operands that are summed along their rows (keys) have the second beside the
-// first; the others, queries and values, which are transposed, below it.
+// matrixLane is the address that a lane gives ldmatrix, for four matrices of 8 rows of 16 bytes:
+// the matrix and the row. For operands that are summed along their rows (keys), the second matrix
+// is beside the first; for queries, and for values, which are transposed, it is below the first.
 type matrixLane struct {
 	row, low, high ptx.U32
 }
@@ -105,9 +103,9 @@ func (p *halfProducts) values(tile ptx.Shared[ptx.B32], row ptx.U32, weights [][
 	}
 }
 
-// singleProducts multiplies float32 by m16n8k8 of TF32, which has 11 bits of the
-// 24: each operand is the sum of two such numbers, and three of the four products
-// count. What is left out is at most 2**-20 of a product, a few roundings.
+// singleProducts multiplies float32 by m16n8k8 of TF32, which has 11 of the 24 bits: each operand
+// is the sum of two TF32 numbers, and three of the four products are added. The omitted product is
+// at most 2**-20 of the result, a few roundings.
 type singleProducts struct {
 	s       attentionMMA
 	k       *ptx.Kernel
@@ -121,10 +119,10 @@ func newSingleProducts(s attentionMMA, k *ptx.Kernel, qs ptx.Shared[ptx.B32], sl
 	return p
 }
 
-// split returns the two parts of a number: the nearest number of TF32, halves away
-// from 0, and the rest, of which products ignore the bits that they do not take.
-// cvt.rna.tf32 would be five instructions here, as it minds NaN. A NaN that
-// overflows in the first part is still there in the second.
+// split returns the two parts of a number: the nearest TF32 number, with halves rounded away from
+// 0, and the rest, whose lowest bits the products ignore. cvt.rna.tf32 would take five instructions
+// here, because it handles NaN. A NaN that overflows in the first part is still a NaN in the
+// second.
 func split(x ptx.F32) (high, low ptx.B32) {
 	const ignored = 1<<13 - 1
 	high = x.Bits().U32().Add(ptx.U((ignored + 1) / 2)).And(ptx.U(^uint32(ignored))).B32()

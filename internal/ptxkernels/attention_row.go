@@ -107,7 +107,7 @@ func (a *attentionArgs) byRows(k *ptx.Kernel, head int) *attentionRow {
 	return w
 }
 
-// load returns what the lane has of a row of operand n.
+// load returns the lane's elements of a row of operand n.
 func (w *attentionRow) load(n int, row attentionLine) [][2]ptx.F32 {
 	x := make([][2]ptx.F32, len(w.at))
 	for i := range x {
@@ -117,9 +117,9 @@ func (w *attentionRow) load(n int, row attentionLine) [][2]ptx.F32 {
 	return x
 }
 
-// broken reports whether a row that has a NaN may owe it to what it does not see:
-// tensor cores multiply such values by a weight of 0, which is NaN where the value
-// is not finite. Those of the keys from seen to hidden were multiplied.
+// broken reports whether a NaN in a row may come from hidden keys: tensor cores multiply their
+// values by a weight of 0, which gives NaN if the value is not finite. The keys from seen to hidden
+// were multiplied.
 func (w *attentionRow) broken(of *attentionHead, seen, hidden ptx.U32) ptx.Pred {
 	bad := ptx.NewVar(w.k, ptx.F(0)) // NaN if there is something that is not finite
 	w.k.For(seen, hidden, ptx.U(1), func(key ptx.U32) {
@@ -131,8 +131,8 @@ func (w *attentionRow) broken(of *attentionHead, seen, hidden ptx.U32) ptx.Pred 
 	return bad.Get().IsNaN(bad.Get()).Any(ptx.AllLanes)
 }
 
-// repair computes and stores a row without what it does not see. It is slow, and
-// never needed where all values are finite.
+// repair computes and stores a row without the hidden keys. It is slow, and not needed if all
+// values are finite.
 func (w *attentionRow) repair(of *attentionHead, row, seen ptx.U32) {
 	k, a := w.k, w.a
 	x := w.load(op.AttentionQ, a.line(op.AttentionQ, of, row))

@@ -2,8 +2,8 @@ package ptxkernels
 
 import "github.com/rayo-go/rayo/ptx"
 
-// attentionUnion is what a warp has that went through a part of the keys only:
-// those of a split, or of a side.
+// attentionUnion has the partial results of a warp that processed only a part of the keys: the keys
+// of a split, or of a side.
 type attentionUnion struct {
 	*attentionWarps
 	limit [2]ptx.F32 // of each row the greatest score, times scale, to base 2

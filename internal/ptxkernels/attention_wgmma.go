@@ -55,7 +55,7 @@ func (s attentionWgmma) registers() (copying, multiplying int) {
 // attentionWork is a tile of queries.
 type attentionWork struct {
 	head, first ptx.U32
-	n, full     ptx.U32 // tiles of keys that it sees, and those that all its rows see whole
+	n, full     ptx.U32 // tiles of keys that it sees, and tiles that all its rows see completely
 }
 
 func (s attentionWgmma) build(k *ptx.Kernel, to *epilogue) {

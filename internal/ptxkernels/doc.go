@@ -2,11 +2,11 @@
 // can do and the portable kernels of package portable cannot say or do not say fast
 // enough: tensor cores, copies by the hardware, rows that stay in registers.
 //
-// [For] takes the request that [portable.For] takes and returns the launches that
-// compute it. Where it has none, or none that is faster, its error wraps
-// [op.ErrUnsupported], and the portable kernel is the one to use.
+// [For] takes the same request as [portable.For] and returns the launches that compute it. If there
+// are none, or none that is faster than the portable kernel, its error wraps [op.ErrUnsupported];
+// use the portable kernel then.
 //
-// Each file has one family of operations and registers it: what sizes it takes,
-// which variant it chooses on which device, and the code. Tests run every variant
-// in the emulator, with its checks on, against the reference of op.
+// Each file registers one family of operations: the supported sizes, the choice of a variant for a
+// device, and the code. Tests run every variant in the emulator, with its checks on, and compare
+// with the reference of package op.
 package ptxkernels

@@ -12,23 +12,23 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// epilogue is what a kernel does with the float32 values of its first result: the
-// activation of the operation, then the program of the request, then the stores.
-// Kernels are specialised by its key; its arrays and sizes are parameters:
+// epilogue is the computation on the float32 values of a kernel's first result: the activation of
+// the operation, then the program of the request, then the stores. Kernels are specialised by its
+// key; its arrays and sizes are parameters:
 //
 //	e, err := finish(r, n)                        // when planning, rows of n elements
 //	spec.key = e.key                              // the kernel is another one for another key
 //	Args: append(args, e.args()...)
 //	s := e.sink(k)                                // when building, behind the other parameters
 //	s.set(i, v)                                   // element i of the result, or i, i+1 ... of several values
-//	s.setRow(row, column, i, v)                   // likewise where row and column are known, which divides nothing
+//	s.setRow(row, column, i, v)                   // likewise with known row and column, which needs no division
 type epilogue struct {
 	key   string // equal keys, equal code
 	out   []op.DType
 	in    []extra
-	exprs *ptxgen.Expressions // nil where the value is stored as it is
-	first int                 // place of its operands among those of the request
-	alone bool                // there is no value: the operands are all that is read
+	exprs *ptxgen.Expressions // nil if the value is stored unchanged
+	first int                 // index of its operands among those of the request
+	alone bool                // there is no value: the operands are the only input
 }
 
 // extra is an operand of an epilogue.
@@ -47,7 +47,7 @@ const (
 	lieScalar        // one element for all
 	liePeriodic      // repeated: size is its period
 	lieColumn        // likewise, and the period is a row: one element for each column
-	lieStretched     // each element stands for a run: size is its length
+	lieStretched     // each element applies to a run of this size
 	lieRow           // likewise, and the run is a row: one element for each row
 )
 
@@ -62,8 +62,8 @@ func finish(r *portable.Request, columns int) (*epilogue, error) {
 	return newEpilogue(r, p, columns)
 }
 
-// newEpilogue returns the epilogue that stores what p makes of the first result,
-// or without an operation of its operands; a nil p stores the result as it is.
+// newEpilogue returns the epilogue that stores the results of p, computed from the first result, or
+// for a request without an operation only from its operands. A nil p stores the result unchanged.
 func newEpilogue(r *portable.Request, p *portable.Epilogue, columns int) (*epilogue, error) {
 	e := &epilogue{first: len(r.In), alone: r.Op == nil}
 	var key strings.Builder
@@ -149,8 +149,8 @@ type sink struct {
 	sizes []ptx.U32
 }
 
-// sink declares the results, and what the epilogue reads, as the next parameters
-// of the kernel.
+// sink declares the results, and the operands of the epilogue, as the next parameters of the
+// kernel.
 func (e *epilogue) sink(k *ptx.Kernel) *sink {
 	s := &sink{epilogue: e, k: k}
 	for i := range e.out {
@@ -184,8 +184,7 @@ type spot struct {
 // Of 2, 4 or 8 values i is a multiple of that; then a store is one access, or two.
 func (s *sink) set(i ptx.U32, v ...ptx.F32) { s.put(spot{i: i}, v) }
 
-// setRow is set for element i that stands in that row and column. All values are
-// of one row.
+// setRow is set for element i with the given row and column. All values are in one row.
 func (s *sink) setRow(row, column, i ptx.U32, v ...ptx.F32) {
 	s.put(spot{i: i, row: row, column: column, located: true}, v)
 }
@@ -218,7 +217,7 @@ func (s *sink) keep(at spot, results [][]ptx.U32) {
 // values returns the results of each value.
 func (s *sink) values(at spot, v []ptx.F32) [][]ptx.U32 { return s.results(s.operands(at, v)) }
 
-// operands returns what the results of each value are computed from.
+// operands returns the operands of each value.
 func (s *sink) operands(at spot, v []ptx.F32) [][]ptx.U32 {
 	args := make([][]ptx.U32, len(v))
 	for e := range args {
@@ -264,7 +263,7 @@ func (s *sink) load(j int, at spot, n int) []ptx.U32 {
 	var y []ptx.U32
 	for e := 0; e < n; e += together {
 		i := at.i.Add(ptx.N(e + at.plus))
-		one := true // stands for all
+		one := true // the same for all
 		switch {
 		case x.lie == lieScalar:
 			i = ptx.U(0)
@@ -289,8 +288,7 @@ func (s *sink) load(j int, at spot, n int) []ptx.U32 {
 	return y
 }
 
-// loadElements loads n elements of type t, together if they are 2, 4 or 8, as what
-// is computed with.
+// loadElements loads n elements of type t, in one access if n is 2, 4 or 8, and converts them.
 func loadElements(t op.DType, p ptx.Global[ptx.U32], i ptx.U32, n int) []ptx.U32 {
 	return loadFurther(t, p, i, 0, n)
 }

@@ -20,11 +20,11 @@ type halfProduct struct {
 	Type           op.DType
 	TransA, TransB bool
 	Bias           bool
-	after          *epilogue // nil if sums, with the bias, are stored as they are
+	after          *epilogue // nil if sums, with the bias, are stored unchanged
 }
 
-// maxTF32 is the longest sum of products of TF32: tensor cores cut what they add to
-// a sum, which the operation's tolerance takes for so long.
+// maxTF32 is the longest sum of TF32 products: tensor cores truncate what they add to a sum, which
+// the operation's tolerance allows up to this length.
 const maxTF32 = 1 << 16
 
 // planHalfMatMul answers requests for products of f16 and bf16, and of f32 that may
@@ -60,7 +60,7 @@ func planHalfMatMul(r *portable.Request, d *Device) (*Plan, error) {
 	case d.Target == ptx.SM90a:
 		plan, err := p.warpgroups(d)
 		if errors.Is(err, op.ErrUnsupported) && t == op.F32 {
-			return p.warps(d) // which turns nothing
+			return p.warps(d) // it does not transpose
 		}
 		return plan, err
 	case d.Target >= ptx.SM80:
@@ -173,7 +173,7 @@ func (p *halfProduct) aligned(plan *Plan, copyA, copyB, turn bool) (a, b matrix,
 // kernelCache keeps a kernel for each specification.
 type kernelCache[S comparable] struct{ m sync.Map }
 
-// of returns the kernel for s, which build makes if there is none yet.
+// of returns the kernel for s; build makes it if it does not exist yet.
 func (c *kernelCache[S]) of(s S, build func() *Kernel) *Kernel {
 	if k, ok := c.m.Load(s); ok {
 		return k.(*Kernel)

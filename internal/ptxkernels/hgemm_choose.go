@@ -64,9 +64,9 @@ const (
 	wgmmaMemory = 3.4e6 // bytes that are copied or gathered, written ones included
 )
 
-// wgmmaSpeed is what it does with elements of 2 or of 4 bytes.
+// wgmmaSpeed is the speed for elements of 2 or of 4 bytes.
 type wgmmaSpeed struct {
-	rate   float64 // operations of a multiprocessor, those of 4 bytes counted twice
+	rate   float64 // operations of a multiprocessor; operations on 4-byte elements count twice
 	tile   float64 // time to begin and end a tile
 	cache  float64 // bytes that all multiprocessors get from L2
 	across float64 // times as long take rows that begin within a line of the cache
@@ -142,8 +142,7 @@ func (p *halfProduct) best(d *Device) (wgmmaSchedule, float64) {
 			best, minimum = w, t
 		}
 	})
-	// Rows of A that lie one after the other can be cut, and nothing that follows
-	// may ask which row it is.
+	// Contiguous rows of A can be divided, if no epilogue depends on the row.
 	if p.Batch > 1 || p.TransA || p.after != nil || best.parts > 1 {
 		return best, minimum
 	}
@@ -199,7 +198,7 @@ func (p *halfProduct) schedules(d *Device, f func(w wgmmaSchedule, cost float64)
 				alongA, alongB := p.alongs(&w)
 				v := s.of(p.Type, alongA, alongB)
 				down, across := v.tiles(p.M, p.N)
-				// Parts keep blocks busy that had nothing to do.
+				// Splitting K keeps blocks busy that would be idle.
 				if v.check() != nil || v.bytes() > d.Shared || n > 1 && p.Batch*down*across*v.Cluster*n > 2*d.Multiprocessors {
 					continue
 				}
@@ -210,14 +209,13 @@ func (p *halfProduct) schedules(d *Device, f func(w wgmmaSchedule, cost float64)
 	}
 }
 
-// mayCopy reports whether an operand may be copied, or may stay where it is. Rows must
-// begin at multiples of 16 bytes; a copy of those that begin at lines of the cache
-// gains nothing, unless it turns them.
+// mayCopy reports whether an operand may be copied, or may be read in place. Rows must begin at
+// multiples of 16 bytes; copying rows that begin at cache lines gains nothing, unless the copy
+// transposes them.
 func (p *halfProduct) mayCopy(m matrix, copies bool) bool {
 	row := m.inner * m.bytes
 	if !copies {
-		// Rows of the result that begin anywhere are stored slowly by what has A in
-		// registers.
+		// Kernels with A in registers store unaligned rows of the result slowly.
 		return row%16 == 0 && (p.Type != op.F32 || m.along || p.N%4 == 0)
 	}
 	return row%(2*wgmmaLine) != 0 || p.Type == op.F32 && !m.along

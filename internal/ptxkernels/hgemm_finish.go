@@ -16,7 +16,7 @@ type finisher struct {
 	after      *sink
 }
 
-// newFinisher declares what it needs as the next parameters.
+// newFinisher declares its arrays and sizes as the next parameters.
 func newFinisher(k *ptx.Kernel, t op.DType, bias bool, e *epilogue, rows, cols ptx.U32, odd bool) finisher {
 	f := finisher{k: k, t: t, rows: rows, cols: cols, odd: odd}
 	if bias {

@@ -8,9 +8,9 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// mmaSpec is a product by the tensor cores of single warps (sm_80), of floats in
-// TF32: a block computes Rows x Cols, of which each warp has High x Wide in registers.
-// Copies that do not wait bring tiles through a ring of stages.
+// mmaSpec is a product by the tensor cores of single warps (sm_80), of floats in TF32: a block
+// computes Rows x Cols, and each warp has High x Wide of it in registers. Asynchronous copies load
+// tiles into a ring of stages.
 type mmaSpec struct {
 	Type           op.DType
 	TransA, TransB bool // as in op.MatMulOpts
@@ -18,8 +18,8 @@ type mmaSpec struct {
 	High, Wide     int // multiples of 16
 	Stages         int
 	Bias           bool
-	// Key is that of the epilogue, "" for none; Direct says that its own stores
-	// write the results. Odd says that rows of the result begin at odd elements.
+	// Key is the key of the epilogue, "" for none; Direct means that its own stores write the
+	// results. Odd means that rows of the result begin at odd elements.
 	Key         string
 	Direct, Odd bool
 }
@@ -41,7 +41,7 @@ func (s *mmaSpec) String() string {
 
 var mmaKernels kernelCache[mmaSpec]
 
-// kernel returns the kernel, whose epilogue is e, nil for none.
+// kernel returns the kernel with epilogue e; e is nil for none.
 func (s mmaSpec) kernel(e *epilogue) *Kernel {
 	return mmaKernels.of(s, func() *Kernel {
 		name := s.Type.String()
@@ -88,12 +88,12 @@ func (t *mmaTile) words() int {
 // turns matrices of 16-bit elements only.
 func (t *mmaTile) single() bool { return t.s.Type == op.F32 && !t.along }
 
-// pitch is the words from line to line of such a tile: what the lanes of a warp read
-// at once, eight neighbours in each of four lines, is in different banks.
+// pitch is the distance in words from line to line of such a tile: the words that the lanes of a
+// warp read at once, eight neighbours in each of four lines, are in different banks.
 func (t *mmaTile) pitch() int { return t.side + 8 }
 
-// place returns where a piece is, in words: pieces are permuted so that those of
-// eight lines in one place are in eight different groups of banks.
+// place returns the position of a piece, in words: pieces are permuted so that the pieces of eight
+// lines at one position are in eight different groups of banks.
 func (t *mmaTile) place(line, piece ptx.U32) ptx.U32 {
 	if t.single() {
 		return line.MulAdd(ptx.N(t.pitch()), piece.Mul(ptx.U(4)))
@@ -105,17 +105,17 @@ func (t *mmaTile) place(line, piece ptx.U32) ptx.U32 {
 	return line.MulAdd(ptx.N(t.line()), piece.Xor(turn)).Mul(ptx.U(4))
 }
 
-// pieceOf is what a thread copies in each step.
+// pieceOf is the piece that a thread copies in each step.
 type pieceOf struct {
 	has  ptx.Pred // not all threads have as many
 	all  bool     // but they have this one
 	from ptx.U32  // element of the first step
 	to   ptx.U32  // word of the stage
-	left ptx.U32  // along the sum: where it ends, else bytes; 0 for none
+	left ptx.U32  // the end along K, or else bytes; 0 if unused
 	z    ptx.U32  // place along the sum in the first step
 }
 
-// pieces returns what the thread copies.
+// pieces returns the pieces that the thread copies.
 func (t *mmaTile) pieces(tid ptx.U32) (all []pieceOf) {
 	n, each := t.line()*t.lines(), ptx.N(t.s.piece())
 	for e := 0; e < n; e += t.s.threads() {
@@ -210,11 +210,10 @@ func (t *mmaTile) load(stage ptx.U32, lane ptx.U32, x ptx.U32, z int, across boo
 	return v
 }
 
-// toTF32 returns a number whose upper 19 bits, which are all that products of TF32
-// look at, are one of the two numbers of TF32 beside x: what is added is a third to
-// two thirds of the distance between them, so that cutting off the rest leaves at
-// most that. Rounding to the nearest would be five instructions, or take what NaN
-// the hardware makes for 0.
+// toTF32 returns a number whose upper 19 bits, the only bits that TF32 products use, are one of the
+// two TF32 numbers next to x. It adds a third to two thirds of their distance, so that truncation
+// leaves at most that error. Rounding to nearest would take five instructions, or would convert the
+// hardware's NaN to 0.
 func toTF32(x ptx.B32) ptx.B32 {
 	f := x.Float()
 	return f.Fma(ptx.F(0x1p-10/3), f).Bits()
@@ -288,7 +287,7 @@ func (s mmaSpec) build(k *ptx.Kernel, e *epilogue) {
 	stage := ptx.NewVar(k, ptx.U(0))
 	k.Count(steps, func(step ptx.U32) {
 		k.CopyWait(s.Stages - 2)
-		k.Sync() // the tiles are there, and nobody reads those of the step before
+		k.Sync() // the tiles are loaded, and no warp reads the tiles of the step before
 		now := stage.Get()
 		before := ptx.Select(now.Eq(ptx.U(0)), ptx.N(s.Stages-1), now.Sub(ptx.U(1)))
 		bring(before, step.Add(ptx.N(s.Stages-1)))
@@ -347,7 +346,7 @@ var mmaTiles = []struct {
 	{mmaSpec{Rows: 64, Cols: 64, High: 32, Wide: 32, Stages: 4}, 0.7},
 }
 
-// warps plans a product for sm_80 and what came after it.
+// warps plans a product for sm_80 and later.
 func (p *halfProduct) warps(d *Device) (*Plan, error) {
 	best, minimum := 0, math.Inf(1)
 	for i, s := range mmaTiles {
@@ -392,7 +391,7 @@ func (p *halfProduct) direct() bool {
 	return p.after != nil && (len(p.after.out) != 1 || p.after.out[0] != p.Type)
 }
 
-// finishing returns the arguments with those of a finisher.
+// finishing returns the arguments followed by the arguments of a finisher.
 func (p *halfProduct) finishing(args []Arg) []Arg {
 	if p.Bias {
 		args = append(args, input(2))

@@ -4,9 +4,9 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// padSpec is a copy of matrices of 16-bit elements whose rows begin anywhere to
-// rows that begin at multiples of 16 bytes, which tensor maps want. What lies
-// behind a row there is not written, and nothing reads it.
+// padSpec copies matrices of 16-bit elements with unaligned rows to rows that begin at multiples of
+// 16 bytes, which tensor maps need. It does not write the padding after a row, and no kernel reads
+// it.
 type padSpec struct {
 	Odd   bool // rows have an odd number of elements
 	Whole bool // or a multiple of padEach

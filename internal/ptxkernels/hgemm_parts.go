@@ -5,8 +5,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// gatherSpec is the end of a product whose sums were made in parts: they are
-// added in order, and the bias and the epilogue follow.
+// gatherSpec is the last stage of a split-K product: it adds the partial sums in order, and applies
+// the bias and the epilogue.
 type gatherSpec struct {
 	Type      op.DType
 	Bias, Odd bool

@@ -25,8 +25,8 @@ func (g *wgmmaCode) newStorer(group ptx.U32) *storer {
 	lane, warp := k.Special(ptx.LaneID), g.tid.Shr(ptx.U(5)).And(ptx.U(3))
 	o := &storer{g: g, row: warp.Mul(ptx.U(16)).S32(), first: lane.Eq(ptx.U(0))}
 	o.mine = g.cs.At(group.MulAdd(ptx.U(4), warp).Mul(ptx.N(storing * storeRows * storeCols)))
-	// Lane i gives row i%8 of matrix i/8: matrices 0 and 1 are 8 columns of rows
-	// 0-7 and 8-15, 2 and 3 the next 8 columns. The swizzle is that of the map.
+	// Lane i gives row i%8 of matrix i/8: matrices 0 and 1 are 8 columns of rows 0-7 and 8-15, 2
+	// and 3 the next 8 columns. The swizzle is the same as in the tensor map.
 	low := lane.And(ptx.U(7))
 	row := lane.And(ptx.U(8)).Add(low)
 	x := lane.Shr(ptx.U(4)).Xor(low)

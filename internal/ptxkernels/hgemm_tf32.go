@@ -8,7 +8,7 @@ import "github.com/rayo-go/rayo/ptx"
 type registerOperand struct {
 	g    *wgmmaCode
 	high int // products of 64 rows side by side
-	// from is what the lane reads of stage 0: places l%4 along the sum, and 4 more.
+	// from has the lane's reads of stage 0: positions l%4 along K, and 4 more.
 	from [2]ptx.Shared[ptx.B32]
 	row  ptx.U32 // of the block's, the lane's first
 }
@@ -156,9 +156,9 @@ func (o *singles) put(n, row, col ptx.U32, a, b ptx.F32) {
 	}
 }
 
-// scatter stores columns of product j, of which sums returns what the lane has in the
-// b-th eight: through shared memory, so that the lanes have neighbours of a row that
-// begins anywhere. Stores of two floats each take three times as long there.
+// scatter stores columns of product j; sums returns the lane's sums in the b-th eight columns. It
+// stores through shared memory, so that the lanes get adjacent elements of a row with any
+// alignment. Direct stores of two floats take three times as long for unaligned rows.
 func (o *singles) scatter(j int, row, col, n ptx.U32, sums func(b, h int) (x, y ptx.F32)) {
 	g, k := o.g, o.g.k
 	row = row.Add(o.warp).Add(ptx.N(64 * j))

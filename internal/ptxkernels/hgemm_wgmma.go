@@ -9,19 +9,18 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// wgmmaSpec is a product by warpgroups (sm_90a): a persistent grid whose blocks
-// have one warp that brings tiles by tensor maps through a ring of stages, and
-// Groups warpgroups that multiply them. What a block computes at once is
-// Rows x Cols; a warpgroup has Rows/Groups rows of it, in registers.
+// wgmmaSpec is a product by warpgroups (sm_90a): a persistent grid whose blocks have one producer
+// warp, which loads tiles by tensor maps into a ring of stages, and Groups consumer warpgroups,
+// which multiply them. A block computes a tile of Rows x Cols; a warpgroup has Rows/Groups rows of
+// it in registers.
 //
-// Of floats tensor cores read nothing from shared memory that does not go along the
-// sum: B does, and A that does not goes through registers. Where only A goes along
-// the sum the kernel is Turned.
+// For float32, tensor cores read only K-major operands from shared memory. B is K-major; an A that
+// is not goes through registers. If only A is K-major, the kernel is Turned.
 type wgmmaSpec struct {
 	Type           op.DType
 	TransA, TransB bool // as in op.MatMulOpts
-	// Turned says that A is the second operand and B the first, both transposed,
-	// and so is what a block computes.
+	// Turned means that A is the second operand and B the first, both transposed; the computed tile
+	// is transposed too.
 	Turned         bool
 	Rows, Cols     int
 	Groups, Stages int
@@ -32,8 +31,8 @@ type wgmmaSpec struct {
 	// bytes: then threads store it, not copies. They always do with floats.
 	Loose bool
 	Bias  bool
-	// Key is that of the epilogue, "" for none; Direct says that its own stores
-	// write the results.
+	// Key is the key of the epilogue, "" for none; Direct means that its own stores write the
+	// results.
 	Key    string
 	Direct bool
 	// Split says that a tile is a part of the sum only, which is stored as floats.
@@ -88,7 +87,7 @@ func (s *wgmmaSpec) tiles(rows, cols int) (down, across int) {
 
 var wgmmaKernels kernelCache[wgmmaSpec]
 
-// kernel returns the kernel, whose epilogue is e, nil for none.
+// kernel returns the kernel with epilogue e; e is nil for none.
 func (s wgmmaSpec) kernel(e *epilogue) *Kernel {
 	return wgmmaKernels.of(s, func() *Kernel {
 		name := s.Type.String()
@@ -104,8 +103,7 @@ func (s wgmmaSpec) kernel(e *epilogue) *Kernel {
 	})
 }
 
-// plan is the launch of the kernel for a product whose operands are laid out as
-// tensor maps want them.
+// plan is the launch of the kernel for a product with operands in a layout for tensor maps.
 func (s wgmmaSpec) plan(p *halfProduct, a, b, c matrix, parts int, d *Device) *Stage {
 	down, across := s.tiles(p.M, p.N)
 	tiles := p.Batch * down * across * parts
@@ -156,9 +154,8 @@ func (s wgmmaSpec) of(t op.DType, alongA, alongB bool) wgmmaSpec {
 // copies reports whether copies store the result.
 func (s *wgmmaSpec) copies() bool { return !s.Loose && !s.Direct && !s.Split && s.Type != op.F32 }
 
-// copiesA returns how many copies bring what a stage has of A, and how many of its
-// rows each brings: of A stored along the sum all, otherwise what a line of 128
-// bytes has.
+// copiesA returns how many copies load a stage of A, and how many of its rows each loads: all rows
+// if A is K-major, otherwise the rows of a line of 128 bytes.
 func (s *wgmmaSpec) copiesA() (n, side int) {
 	if s.TransA {
 		return s.Rows / s.depth(), s.depth()
@@ -175,8 +172,8 @@ func (s *wgmmaSpec) copiesB() (n, side int) {
 	return ceilDiv(part, s.depth()), s.depth()
 }
 
-// brought is the bytes that the copies of a stage bring to a block, those of its
-// neighbours included.
+// brought is the number of bytes that the copies of a stage load into a block, including copies of
+// its neighbours.
 func (s *wgmmaSpec) brought() int {
 	na, sideA := s.copiesA()
 	nb, sideB := s.copiesB()
@@ -219,7 +216,7 @@ func (r *ring) next() {
 	r.phase.Set(r.phase.Get().Xor(ptx.Select(last, ptx.U(1), ptx.U(0))))
 }
 
-// wgmmaCode is what the parts of the kernel share while it is built.
+// wgmmaCode has the values that the parts of the kernel share while it is built.
 type wgmmaCode struct {
 	*wgmmaSpec
 	k           *ptx.Kernel
@@ -338,10 +335,9 @@ func (g *wgmmaCode) part(n ptx.S32) (matrix ptx.S32, from, steps ptx.U32) {
 	return i.S32(), from, g.per.Min(g.steps.Sub(from))
 }
 
-// bandTile returns the place of tile t, and the number of its matrix. Matrices are
-// down tiles high and across tiles wide. Blocks that run together lie close, so
-// that what they read is in L2: tiles are numbered down a band of high tiles,
-// then across it.
+// bandTile returns the place of tile t, and the number of its matrix. Matrices are down tiles high
+// and across tiles wide. Blocks that run at the same time have adjacent tiles, so that their
+// operands are in L2: tiles are numbered down a band of high tiles, then across it.
 func bandTile(t, down, across, high ptx.U32) (row, col, n ptx.U32) {
 	each := down.Mul(across)
 	n = t.Div(each)
@@ -479,7 +475,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 				for d := range wgmmaLine / 16 {
 					resident.product(acc, at, d, b.Advance(ptx.N(d*stepB)), schedule(d))
 					k.WgmmaCommit()
-					k.WgmmaWait(1) // those of 32 bytes before
+					k.WgmmaWait(1) // the 32 bytes before
 					if d == 0 {
 						release(before.Get(), more)
 					}
@@ -493,7 +489,7 @@ func (g *wgmmaCode) multiply(group ptx.U32) {
 					}
 				}
 				k.WgmmaCommit()
-				k.WgmmaWait(1) // those of the step before
+				k.WgmmaWait(1) // the step before
 				release(before.Get(), more)
 			}
 			before.Set(at)

@@ -7,8 +7,7 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Config returns how a stage is launched whose kernel asks for bytes of shared
-// memory.
+// Config returns the launch configuration of a stage whose kernel needs bytes of shared memory.
 func (s *Stage) Config(shared int) cuda.Config {
 	dim := func(d [3]uint32) cuda.Dim { return cuda.Dim{X: d[0], Y: d[1], Z: d[2]} }
 	c := cuda.Config{Grid: dim(s.Grid), Block: dim(s.Kernel.Block), Shared: uint32(shared)}
@@ -27,9 +26,8 @@ func (a *Arrays) address(x *Arg) cuda.Ptr {
 	return a[x.Array.Kind][x.Array.Index] + cuda.Ptr(x.Off)
 }
 
-// AppendArgs appends the arguments of a launch to p, which begins with them, and
-// returns that. tensorMap returns the tensor map of argument i, whose array begins
-// at the address.
+// AppendArgs appends the arguments of a launch to p. tensorMap returns the tensor map of argument
+// i, whose array begins at the address.
 func (s *Stage) AppendArgs(p cuda.Params, a *Arrays, tensorMap func(i int, at cuda.Ptr) (cuda.TensorMap, error)) (cuda.Params, error) {
 	for i := range s.Args {
 		x := &s.Args[i]

@@ -9,11 +9,10 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Elementwise programs are limited by the memory, and the portable kernels are as
-// fast as that where elements have four bytes and little is computed. Those of two
-// bytes are read here as they are, eight with one access; and where something is
-// computed a thread has several vectors, so that finding them costs less of its
-// time, and loads of some are on their way while others are computed with.
+// Memory bandwidth limits elementwise programs, and the portable kernels reach it for elements of
+// four bytes and little arithmetic. The kernels here read elements of two bytes directly, eight
+// with one access. If there is more arithmetic, a thread processes several vectors, so that address
+// computations cost less and loads overlap with arithmetic.
 
 const (
 	mapThreads  = 128
@@ -142,9 +141,9 @@ func mapKernel(s mapSpec, e *epilogue) *Kernel {
 	return k
 }
 
-// buildMap has blocks with whole vectors for all threads and turns, and, behind the
-// elements that these have, some with a vector or an element for each thread. Those
-// come first: what they wait for is over when the others are.
+// buildMap has blocks with whole vectors for all threads and iterations and, after the elements of
+// these, blocks with one vector or element for each thread. The latter come first in the code,
+// because their latency is then hidden.
 func buildMap(k *ptx.Kernel, spec mapSpec, e *epilogue) {
 	k.Block(mapThreads, 1, 1)
 	n := ptx.Param[ptx.U32](k, "n")
@@ -156,8 +155,8 @@ func buildMap(k *ptx.Kernel, spec mapSpec, e *epilogue) {
 	early := k.Special(ptx.NctaidX).Sub(whole)
 	k.IfElse(block.Ge(early), func() {
 		first := block.Sub(early).MulAdd(ptx.N(spec.block()), tid.Mul(ptx.N(spec.wide)))
-		// All loads stand before the first store, which for all the compiler knows
-		// may change what they read.
+		// All loads come before the first store, because the compiler must assume that a store
+		// changes the loaded memory.
 		read := make([][][]ptx.U32, spec.turns)
 		for t := range read {
 			read[t] = s.operands(spot{i: first, plus: t * turn}, none)

@@ -16,7 +16,7 @@ func (s rowSpec) norm(k *ptx.Kernel, fin *epilogue) {
 	t.run(x, y, 0, func(resident []*residentRow) { t.norm(resident, y, eps, gamma, beta) })
 }
 
-// norm is what a team does with rows that it holds.
+// norm is the computation of a team on register-resident rows.
 func (t *rowGroup) norm(resident []*residentRow, y *sink, eps ptx.F32, gamma, beta func(r *residentRow, p int) []ptx.F32) {
 	s := t.s
 	var mean, squares []ptx.F32
@@ -44,14 +44,13 @@ func (t *rowGroup) norm(resident []*residentRow, y *sink, eps ptx.F32, gamma, be
 	}
 }
 
-// fenced reports whether an exact quotient, which has a branch, shall keep what loads
-// weights behind it. Else the assembler takes some of that before, which helps if there
-// are registers for it.
+// fenced reports whether loads of weights must stay after an exact quotient, which has a branch.
+// Otherwise the assembler moves some of them before it, which helps if there are enough registers.
 func (s *rowSpec) fenced() bool {
 	return s.choosesWeights() || s.Weights != 0 && !s.Misaligned && (s.Type != op.F32 || s.Lanes <= 32)
 }
 
-// normalise stores a row whose mean and scale are known.
+// normalise stores a row with known mean and scale.
 func (r *residentRow) normalise(y *sink, mean, scale ptx.F32, gamma, beta func(r *residentRow, p int) []ptx.F32) {
 	r.each(0, func(p int, v []ptx.F32) []ptx.F32 {
 		var g, b []ptx.F32
@@ -78,8 +77,8 @@ func (r *residentRow) normalise(y *sink, mean, scale ptx.F32, gamma, beta func(r
 	})
 }
 
-// moments returns the means of what is held of rows, and the sums of the squares
-// of the distances from them: of rms_norm, from 0.
+// moments returns the means of the resident elements of rows, and the sums of the squares of the
+// distances from them; for rms_norm, from 0.
 func (t *rowGroup) moments(resident []*residentRow) (mean, squares []ptx.F32) {
 	s := t.s
 	mean, squares = make([]ptx.F32, len(resident)), make([]ptx.F32, len(resident))
@@ -111,7 +110,7 @@ func (t *rowGroup) moments(resident []*residentRow) (mean, squares []ptx.F32) {
 	return mean, t.reduce(squares, ptx.F32.Add)
 }
 
-// foldSquares returns the sum of squares, of which four follow one another.
+// foldSquares returns the sum of squares in four independent chains.
 func foldSquares(v []ptx.F32) ptx.F32 {
 	if len(v) > 4 {
 		return foldSquares(v[:len(v)/2]).Add(foldSquares(v[len(v)/2:]))
@@ -127,9 +126,8 @@ func foldSquares(v []ptx.F32) ptx.F32 {
 // quotients and roots, and the tolerance of a sum has room for it.
 func reciprocalOf(n ptx.U32) ptx.F32 { return n.F32().RcpApproxFlush() }
 
-// variance computes the variances of rows, which are held, so that the squares
-// are about a mean that is there: what follows the mean as it grows is not as
-// exact where it is far from 0.
+// variance computes the variances of resident rows from distances to the final mean: a running mean
+// would be less exact for rows with a mean far from 0.
 func (s rowSpec) variance(k *ptx.Kernel, fin *epilogue) {
 	x, y := ptx.GlobalParam[ptx.B32](k, "x"), fin.sink(k)
 	rows, cols := ptx.Param[ptx.U32](k, "rows"), ptx.Param[ptx.U32](k, "cols")

@@ -13,17 +13,17 @@ import (
 // Plan is the launches that compute a request, one after the other: a stage sees
 // what those before it have written.
 type Plan struct {
-	Scratch []int64 // bytes of each temporary; nothing is known of what it holds at first
-	// Zeros is bytes of each of some more temporaries, behind those: they hold zeros when
-	// the plan runs for the first time, and what it leaves there when it runs again.
+	Scratch []int64 // bytes of each temporary; its initial contents are undefined
+	// Zeros has the bytes of more temporaries, after those: they contain zeros at the first run of
+	// the plan, and keep their contents between runs.
 	Zeros   []int64
 	Stages  []Stage
-	Variant string // what was chosen: "warp", "wgmma128x256"
-	// Anywhere, if there is one, is the plan for arrays whose addresses are multiples of
-	// their elements only: with the same arrays and without temporaries.
+	Variant string // the chosen variant: "warp", "wgmma128x256"
+	// Anywhere, if not nil, is the plan for arrays whose addresses are only multiples of their
+	// element size. It has the same arrays and no temporaries.
 	Anywhere *Plan
-	// InPlace says that result 0 may be the memory of operand 0: nothing of it is
-	// read after another thread may have written there.
+	// InPlace means that result 0 may be the memory of operand 0: no thread reads an element after
+	// another thread may have written it.
 	InPlace bool
 }
 
@@ -36,15 +36,15 @@ type Stage struct {
 	Zero int
 }
 
-// Kernel is the code of a launch, specialised: the same pointer stands for the
-// same code, for as long as the process runs.
+// Kernel is the specialised code of a launch: the same pointer means the same code, for as long as
+// the process runs.
 type Kernel struct {
 	Name    string     // an identifier of PTX
 	Target  ptx.Target // the least that it runs on
 	Block   [3]uint32  // threads
-	Cluster uint32     // blocks of a cluster, along x; 0 for none
-	// Build writes the code; the memory that blocks share is what the ptx.Kernel
-	// says then. It depends on nothing but the module's target.
+	Cluster uint32     // blocks of a cluster, along x; 0 without clusters
+	// Build writes the code; the ptx.Kernel then has the bytes of shared memory. It depends only on
+	// the module's target.
 	Build func(k *ptx.Kernel)
 }
 
@@ -82,11 +82,11 @@ type Tiles struct {
 	Lines bool
 }
 
-// aligned is what the address of every array of a plan is a multiple of. Who
-// binds memory that is not uses [Plan.Anywhere], copies, or the portable kernels.
+// aligned is the alignment of every array of a plan. For memory with a smaller alignment use
+// [Plan.Anywhere], copies, or the portable kernels.
 const aligned = 16
 
-// Alignment is what the address of every array must be a multiple of.
+// Alignment is the required alignment of the address of every array.
 func Alignment() int { return aligned }
 
 // ptr, word and float make arguments.
@@ -98,7 +98,7 @@ func output(i int) Arg  { return ptr(portable.OutputRef, i) }
 func scratch(i int) Arg { return ptr(portable.ScratchRef, i) }
 func word(v uint32) Arg { return Arg{Kind: Word, Bits: uint64(v)} }
 
-// Device is what the choice of a variant depends on.
+// Device has the properties that decide the choice of a variant.
 type Device struct {
 	Target          ptx.Target
 	Multiprocessors int
@@ -123,9 +123,9 @@ func register(p planner, ops ...*op.Operation) {
 // Has reports whether there are kernels for the operation on some device.
 func Has(o *op.Operation) bool { return families[o] != nil }
 
-// For returns the launches that compute r on the device. The error wraps
-// [op.ErrShape] where op says so, and [op.ErrUnsupported] where there is no
-// kernel for the operation, its element types, its sizes or the device.
+// For returns the launches that compute r on the device. The error wraps [op.ErrShape] if op
+// rejects the shapes, and [op.ErrUnsupported] if there is no kernel for the operation, its element
+// types, its sizes or the device.
 func For(r *portable.Request, d Device) (*Plan, error) {
 	if r.Op == nil {
 		return planMap(r)

@@ -6,15 +6,14 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Blocks are multiplied by tensor cores, whose products of bf16 are exact: the
-// small integers of a block are bf16 as they are, and a float is the sum of three
-// bf16. What the integers of 16 or 32 weights make with the activations is then
-// multiplied by the scale of these weights, in floats. So nothing is rounded that
-// the product of floats would not round.
+// Tensor cores multiply blocks; their products of bf16 are exact. The small integers of a block are
+// exact in bf16, and a float is the sum of three bf16. The dot product of the integers of 16 or 32
+// weights with the activations is then multiplied by the scale of these weights, in float32.
+// Therefore there is no rounding that a float32 product would not have.
 //
-// Lane 4g+t of a warp has rows g and g+8 of the 16 that the warp multiplies, and
-// of each 16 weights along a row four neighbours. Which four is free, as long as
-// the activations are in the same order: lanes take what is near in memory.
+// Lane 4g+t of a warp has rows g and g+8 of the warp's 16 rows, and four elements of each 16
+// weights along a row. Which four is arbitrary if the activations have the same order: lanes take
+// elements that are adjacent in memory.
 
 // blockDecoder is how the weights of a format are read.
 type blockDecoder struct {
@@ -61,11 +60,11 @@ type blockLane struct {
 	k       *ptx.Kernel
 	weights int
 	row     []ptx.Shared[ptx.U8] // the blocks
-	mine    []ptx.Shared[ptx.U8] // likewise, at what is this lane's of 16 bytes (32 unless split)
+	mine    []ptx.Shared[ptx.U8] // likewise, at the lane's offset in 16 bytes (32 unless split)
 	only    []int                // the blocks of 32 weights that are multiplied; nil for all
 	quad    ptx.U32              // t, 0 to 3
-	// Of each tile of columns, pieces of activations whose products belong to the
-	// same sum: a lane's 16 bytes of 32 weights, each 64 bytes on.
+	// For each tile of columns, pieces of activations whose products belong to the same sum: a
+	// lane's 16 bytes of 32 weights, each 64 bytes apart.
 	x [][]ptx.Shared[ptx.B32]
 	// Likewise of sums of 32 activations, a lane's 4 bytes of 8 of them.
 	sums  [][]ptx.Shared[ptx.B32]
@@ -108,7 +107,7 @@ func (c *blockLane) bf16s(bytes ptx.B32, base float32) [2]ptx.BF16x2 {
 	return y
 }
 
-// rowWeights is what a lane has of 32 weights of a row: four in each of two steps.
+// rowWeights has a lane's part of 32 weights of a row: four in each of two steps.
 type rowWeights [2][2]ptx.BF16x2
 
 // apply multiplies a part of 32 weights, and adds it to the total with a scale for
@@ -150,8 +149,8 @@ func newSum(k *ptx.Kernel) (s [4]ptx.Var[ptx.F32]) {
 	return s
 }
 
-// small multiplies blocks of 32 weights less base whose 16 bytes of nibbles are at
-// off: the low ones are the first 16.
+// small multiplies blocks of 32 weights minus base with 16 bytes of nibbles at off: the low nibbles
+// are the first 16.
 func (c *blockLane) small(off int, base float32, bytes func(c *blockLane, r, at int, high bool) ptx.B32) {
 	size := off + 16
 	for _, b := range c.blocks() {
@@ -192,9 +191,8 @@ func (c *blockLane) fives(r, at int, high bool) ptx.B32 {
 	return nibbleBytes(c.word(r, at+6), high).Or(spread)
 }
 
-// q8_0 multiplies blocks of 32 bytes. A bf16 holds 128 + v for v below 128 only:
-// bit 7 of a byte, which is worth -128, is subtracted as that of another bf16,
-// where it makes 256 of 128.
+// q8_0 multiplies blocks of 32 bytes. A bf16 holds 128 + v exactly only for v below 128: bit 7 of a
+// byte, which has the value -128, is subtracted as a second bf16, in which it changes 128 to 256.
 func (c *blockLane) q8_0() {
 	const size = 34
 	for _, b := range c.blocks() {
@@ -220,8 +218,8 @@ func byteFloat(w ptx.B32, i int) ptx.F32 {
 	return w.Permute(ptx.B(0x4b000000), ptx.U(0x7440|uint32(i))).Float()
 }
 
-// kHeader is what is before the quants of a Q4_K or Q5_K: eight parts of 32 weights
-// have a scale and a minimum of six bits each.
+// kHeader is the part before the quants of a Q4_K or Q5_K: eight groups of 32 weights have a scale
+// and a minimum of six bits each.
 type kHeader struct {
 	d, dmin      ptx.F32
 	scales, mins [2]ptx.B32 // bytes of the first four parts, and of the others
@@ -238,7 +236,7 @@ func (c *blockLane) header(r int) (y kHeader) {
 	return y
 }
 
-// headers returns those of all rows.
+// headers returns the headers of all rows.
 func (c *blockLane) headers() []kHeader {
 	h := make([]kHeader, len(c.row))
 	for r := range h {
@@ -300,8 +298,8 @@ func (c *blockLane) q45K(five bool) {
 	c.subtract(h, c.total)
 }
 
-// subtract subtracts the minima from a total. They are multiplied with the sums
-// of 32 activations; lane t has those of parts 2t and 2t+1.
+// subtract subtracts the minimums from a total. They are multiplied with the sums of 32
+// activations; lane t has the sums of groups 2t and 2t+1.
 func (c *blockLane) subtract(h []kHeader, from [][][4]ptx.Var[ptx.F32]) {
 	late := c.quad.Ge(ptx.U(2))
 	sel := ptx.Select(c.quad.And(ptx.U(1)).Ne(ptx.U(0)), ptx.U(0x4342), ptx.U(0x4140))

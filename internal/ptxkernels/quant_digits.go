@@ -6,14 +6,11 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// A row of activations, or each of a few, can also be multiplied by the tensor cores for signed
-// bytes, which take the integers of blocks with hardly any conversion. 256
-// activations are fixed-point numbers of 64 bits then, of the same scale, and
-// these are eight signed digits to the base 256, one for each column that an mma
-// has; or 48 bits and six digits, where there is no room. Sums of digits are integers and exact. What makes this the product of
-// floats is that the fixed-point numbers are equal to the activations: where they
-// are not, because the magnitudes of 256 neighbours are too far apart or not
-// finite, the kernel uses bf16.
+// The tensor cores for signed bytes can also multiply one row of activations, or a few rows; they take the integers of blocks
+// with little conversion. 256 activations become fixed-point numbers of 64 bits with a common scale, and each number is eight
+// signed digits in base 256, one for each column of an mma; or six digits of 48 bits if there is not enough shared memory. Sums
+// of digits are exact integers. The result equals a float32 product if the fixed-point numbers equal the activations. If they
+// do not, because the magnitudes of 256 activations are too different or not finite, the kernel uses bf16.
 
 const (
 	digits     = 8
@@ -38,7 +35,7 @@ func (s *quantFewSpec) digitCode() *digitDecoder {
 	return code
 }
 
-// evenParts is digitDecoder.apart of blocks of 32 weights.
+// evenParts is digitDecoder.apart for blocks of 32 weights.
 func evenParts(_, part ptx.U32) ptx.Pred { return part.And(ptx.U(1)).Eq(ptx.U(0)) }
 
 // misalignedLane is how a lane has four of 16 bytes with as few loads as it takes. Where
@@ -48,11 +45,11 @@ func evenParts(_, part ptx.U32) ptx.Pred { return part.And(ptx.U(1)).Eq(ptx.U(0)
 type misalignedLane struct {
 	at  []ptx.Shared[ptx.U8] // of each row: 2 bytes behind the lane's first word of 16 bytes there
 	sel ptx.U32
-	off int // of the row, as far as it is known
+	off int // the known properties of the row
 	had map[[2]int]ptx.B32
-	// far is at, in lane 3 16 bytes further: what there is behind a block that may be a
-	// row's last, which is one from end on, is not read by the others, which do not need
-	// it. nil where something is there.
+	// far is at, plus 16 bytes in lane 3. The other lanes do not need the bytes after a block, and
+	// must not read them if the block is the last of a row, at end or later. It is nil if there are
+	// always bytes after a block.
 	far []ptx.Shared[ptx.U8]
 	end int
 }
@@ -123,17 +120,17 @@ const topBits = 0x80808080
 // digitLane is a lane at a group of blocks, in digits.
 type digitLane struct {
 	*blockLane
-	units []ptx.F32               // what 1 in the first column stands for, of each row of activations
+	units []ptx.F32               // the value of 1 in the first column, for each row of activations
 	less  [][][4]ptx.Var[ptx.F32] // what minima subtract
-	// flip is topBits in a register of which the assembler does not know what it
-	// holds: an instruction on three operands has room for one constant, and it
-	// would make two of those that have two.
+	// flip is topBits in a register whose contents are unknown to the assembler: an instruction
+	// with three operands has room for one constant, and the assembler would split an instruction
+	// with two constants into two.
 	flip       ptx.B32
-	misaligned *misalignedLane // nil for digitDecoder without apart
+	misaligned *misalignedLane // nil for a digitDecoder without apart
 }
 
-// digitPlace returns the byte of a column where four activations from place 4*i
-// of a group on lie: a lane has those of two parts of 32 next to each other.
+// digitPlace returns the byte of a column at which four activations from position 4*i of a group
+// are: a lane has the activations of two groups of 32 next to each other.
 func digitPlace(i ptx.U32, split bool) ptx.U32 {
 	part, four := i.Shr(ptx.U(3)), i.And(ptx.U(7))
 	lane, step := four.Shr(ptx.U(1)), four.And(ptx.U(1))
@@ -143,9 +140,8 @@ func digitPlace(i ptx.U32, split bool) ptx.U32 {
 	return part.Shr(ptx.U(1)).Shl(ptx.U(6)).Add(lane.Shl(ptx.U(4))).Add(part.And(ptx.U(1)).Shl(ptx.U(3))).Add(step.Shl(ptx.U(2)))
 }
 
-// splitDigits returns the digits of four activations, those of each column in a
-// register, and whether they are all there is. up is the power of 2 that makes
-// numbers below 2**30 of all in the group.
+// splitDigits returns the digits of four activations, one register for each column, and whether
+// they are exact. up is the power of 2 that scales all activations of the group below 2**30.
 func splitDigits(x [4]ptx.F32, up ptx.F32, n int) (columns []ptx.B32, exact ptx.Pred) {
 	var words [2][4]ptx.B32
 	for i, v := range x {

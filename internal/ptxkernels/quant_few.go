@@ -8,10 +8,9 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// quantFewSpec is a product of a few rows with a quantised matrix, which it reads
-// once: a persistent grid, in which a warp multiplies 16 rows of the matrix at a
-// time. Each warp has a ring of stages in shared memory that it alone fills and
-// reads; the activations lie there as bf16, three for each.
+// quantFewSpec is a product of a few rows with a quantised matrix, which it reads once: a
+// persistent grid, in which a warp multiplies 16 rows of the matrix at a time. Each warp fills and
+// reads its own ring of stages in shared memory; the activations are there as bf16, three for each.
 type quantFewSpec struct {
 	Type, Blocks op.DType
 	M            int  // rows of activations
@@ -83,13 +82,13 @@ func (s *quantFewSpec) xPitch() int { return ceilDiv(2*s.Room, 128)*128 + 64 }
 // digitPitch is likewise for digits.
 func (s *quantFewSpec) digitPitch() int { return ceilDiv(s.Room, 128)*128 + 64 }
 
-// xBytes is what the activations take.
+// xBytes is the size of the activations.
 func (s *quantFewSpec) xBytes() int {
 	return s.M * max(pieces*s.xPitch(), s.Digits*s.digitPitch())
 }
 
-// unitBytes is what the scales of groups take, and that there are any that digits
-// do not suffice for.
+// unitBytes is the size of the scales of groups, and of the flags for groups that digits cannot
+// represent.
 func (s *quantFewSpec) unitBytes() int {
 	if s.Digits == 0 {
 		return 0
@@ -100,9 +99,9 @@ func (s *quantFewSpec) unitBytes() int {
 // sumPitch is the bytes from one piece of the sums of 32 activations to the next.
 func (s *quantFewSpec) sumPitch() int { return ceilDiv(s.Room/16, 32)*32 + 16 }
 
-// rowPitch is the bytes from one row of a stage to the next. A row begins as many
-// bytes after a multiple of 16 as it does in the matrix. Rows are apart so that
-// eight of them, or four with 8 bytes a lane, are in different banks.
+// rowPitch is the bytes from one row of a stage to the next. A row has the same offset from a
+// multiple of 16 as in the matrix. The pitch puts eight rows, or four with 8 bytes for each lane,
+// into different banks.
 func (s *quantFewSpec) rowPitch() int {
 	_, bytes := blockGroup(s.Blocks, s.Whole)
 	if s.Ring {
@@ -145,7 +144,7 @@ const boxRows = 8
 // tileable reports whether a stage is no wider than a tile may be.
 func (s *quantFewSpec) tileable() bool { return s.rowPitch() <= 1024 }
 
-// partBytes is what a warp has computed of 16 rows.
+// partBytes is the size of a warp's results for 16 rows.
 func (s *quantFewSpec) partBytes() int { return 4 * partPitch * tileCols * s.tiles() }
 
 // partsBytes is the room for these.

@@ -4,7 +4,7 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// quantFewCode is what the parts of the kernel share while it is built.
+// quantFewCode has the values that the parts of the kernel share while it is built.
 type quantFewCode struct {
 	*quantFewSpec
 	k                *ptx.Kernel
@@ -19,7 +19,7 @@ type quantFewCode struct {
 	chunks           ptx.U32  // stages along a row
 	full             ptx.U32  // rows that are divided evenly: 16 at a time for each team
 	step             ptx.U32  // from 16 rows of a team to the next
-	rest, restEnd    ptx.U32  // the rows behind these that the team has; nowhere if there are none
+	rest, restEnd    ptx.U32  // the team's next rows after these; nowhere if there are none
 	late             ptx.Pred // rows of the block begin 2 bytes behind a multiple of 4, if some do: see shifted
 	lane             ptx.U32
 	ring             ptx.Shared[ptx.U8] // of this warp
@@ -115,7 +115,7 @@ func (c *quantFewCode) parameters(e *epilogue) (block, blocks, share ptx.U32) {
 	return block, blocks, share
 }
 
-// threads is those of a block.
+// threads is the number of threads of a block.
 func (s *quantFewSpec) threads() int {
 	if s.Ring {
 		return 32 * (s.Warps + s.Fill + 1)
@@ -239,7 +239,7 @@ func (c *quantFewCode) load(stage ptx.U32) {
 		c.next(w)
 	})
 	if !c.Tensor && !c.Bulk {
-		k.CopyCommit() // of nothing too: stages are counted
+		k.CopyCommit() // empty copies too, because stages are counted
 	}
 }
 
@@ -256,9 +256,8 @@ func (c *quantFewCode) loadTiles(stage ptx.U32) {
 	})
 }
 
-// loadRows copies 16 bytes at multiples of 16, two lanes each row in turn. What is
-// copied before a row's stage and behind it is not read; nothing is copied from
-// behind the matrix.
+// loadRows copies 16 bytes at multiples of 16, two lanes each row in turn. The bytes copied before
+// and after a row's stage are not read; no bytes after the matrix are copied.
 func (c *quantFewCode) loadRows(stage ptx.U32) {
 	k, w := c.k, &c.loading
 	line, half := c.lane.Shr(ptx.U(1)), c.lane.And(ptx.U(1)).Shl(ptx.U(4))

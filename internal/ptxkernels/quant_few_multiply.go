@@ -19,7 +19,7 @@ func (c *quantFewCode) prepare(tid ptx.U32) {
 				v[e] = ptx.NewVar(k, ptx.F(0))
 			}
 			there := in
-			if c.Short { // what is behind the row is 0
+			if c.Short { // the bytes after the row are 0
 				there = c.before.MulAdd(ptx.N(c.weights/4), i).Lt(c.blocks.Shl(ptx.U(3)))
 			}
 			k.If(there, func() {
@@ -194,8 +194,8 @@ func (c *digitRow) sum(group ptx.U32, x *[2][4]ptx.F32) {
 	})
 }
 
-// pieceBits returns n floats with the bits of a bf16 each whose sum is x, where it
-// is normal and has no more bits: 24 in three.
+// pieceBits returns n floats, each with the bits of a bf16, whose sum is x if x is normal and has
+// at most that many bits: 24 in three.
 func pieceBits(x ptx.F32, n int) []ptx.B32 {
 	y := make([]ptx.B32, n)
 	for p := range y {
@@ -379,8 +379,8 @@ func clearTotals(total [][][4]ptx.Var[ptx.F32]) {
 	}
 }
 
-// weigh multiplies sums in digits by what the columns are worth, and adds what
-// minima take away: columns 2t and 2t+1 are those of lane t.
+// weigh multiplies sums of digits by the values of the columns, and subtracts the minimums: lane t
+// has columns 2t and 2t+1.
 func (c *quantFewCode) weigh(totals, less [][][4]ptx.Var[ptx.F32]) {
 	quad := c.lane.And(ptx.U(3))
 	// 256**-2t: exponents are in units of 2**23.
@@ -403,9 +403,9 @@ func (c *quantFewCode) weigh(totals, less [][][4]ptx.Var[ptx.F32]) {
 	}
 }
 
-// fewParts is what the warps of a team have of the same rows, and their columns, and
-// adds it up. Those of a team do that in turn, each for several times 16 rows: none
-// waits for the others more often.
+// fewParts has the partial results of the warps of a team for the same rows and columns, and adds
+// them. The warps of a team take turns to do this, each for several times 16 rows, which reduces
+// the number of waits.
 type fewParts struct {
 	*quantFewCode
 	at      ptx.Shared[ptx.F32] // parts of this turn: times 16 rows, warps, columns, rows

@@ -8,11 +8,11 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// quantManySpec is a product of many rows with a quantised matrix. A first launch
-// splits the activations into bf16, in the order in which lanes take them; in the
-// second one warp of each block brings these and blocks of the matrix, and the
-// others multiply them, 32 rows of the matrix and Cols rows of activations each.
-// What has few such tiles is cut along the sum, and a third launch adds the parts.
+// quantManySpec is a product of many rows with a quantised matrix. A first launch splits the
+// activations into bf16, in the order in which lanes read them. In the second launch one warp of
+// each block loads them and blocks of the matrix, and the other warps multiply them, 32 rows of the
+// matrix and Cols rows of activations each. A product with few such tiles is split along K, and a
+// third launch adds the parts.
 type quantManySpec struct {
 	Type, Blocks       op.DType
 	WarpRows, WarpCols int // warps of a block down the matrix, and across the activations
@@ -52,7 +52,7 @@ func (s *quantManySpec) pieces() int {
 	return pieces
 }
 
-// few is the kernel for few rows whose stages of the matrix are like those here.
+// few is the kernel for few rows with the same stages of the matrix.
 func (s *quantManySpec) few() *quantFewSpec {
 	return &quantFewSpec{Blocks: s.Blocks, Whole: true, Groups: 1, Tensor: s.Tensor}
 }
@@ -77,8 +77,8 @@ func (s *quantManySpec) warps() int      { return s.WarpRows * s.WarpCols }
 // small reports whether a multiprocessor has two blocks, of a few warps.
 func (s *quantManySpec) small() bool { return s.warps() <= 4 }
 
-// threads is those of the warps that multiply, and of one warp that brings stages;
-// or of a warpgroup, since registers move between warpgroups only.
+// threads is the number of threads of the warps that multiply and of one warp that loads stages; or
+// of a whole warpgroup that loads, because registers can only be moved between warpgroups.
 func (s *quantManySpec) threads() int {
 	if s.small() {
 		return 32 * (s.warps() + 1)
@@ -226,7 +226,7 @@ func (s quantSplitSpec) build(k *ptx.Kernel) {
 		v[e] = ptx.NewVar(k, ptx.F(0))
 	}
 	k.If(in.And(row.Lt(m)), func() {
-		// The result has at most 2**31 elements, and so has a.
+		// The result has at most 2**31 elements, and so does a.
 		for e, x := range loadElements(s.Type, a, row.MulAdd(depth, i.Shl(ptx.U(2))), 4) {
 			v[e].Set(ptx.F32(x))
 		}
@@ -295,7 +295,7 @@ func (s *quantAddSpec) build(k *ptx.Kernel, e *epilogue) {
 	})
 }
 
-// quantManyCode is what the parts of the kernel share while it is built.
+// quantManyCode has the values that the parts of the kernel share while it is built.
 type quantManyCode struct {
 	*quantManySpec
 	k              *ptx.Kernel
@@ -437,7 +437,7 @@ func (c *quantManyCode) produce() {
 }
 
 // bringRows copies a group of each row, in all lanes: 16 bytes at multiples of 16. The last row may end
-// before the last 16 bytes do: what is left is copied by stores.
+// within the last 16 bytes: the rest is copied by stores.
 func (c *quantManyCode) bringRows(to ptx.Shared[ptx.U8], from ptx.U32, full ptx.MBarrier) {
 	k := c.k
 	each := c.quantManySpec.rows() / 32
@@ -472,7 +472,7 @@ func (c *quantManyCode) rowAt(line ptx.U32) ptx.U32 {
 	return c.row.Add(line).Min(c.rows.Sub(ptx.U(1))).Mul(c.groups.Mul(ptx.N(c.bytes)))
 }
 
-// consume multiplies what is brought, in one of the other warps.
+// consume multiplies the loaded stages, in the other warps.
 func (c *quantManyCode) consume(warp ptx.U32, put func(row, m ptx.U32, v ptx.F32)) {
 	k := c.k
 	w, x := newRing(k, c.Stages), newRing(k, c.XStages)

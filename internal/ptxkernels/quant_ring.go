@@ -14,10 +14,10 @@ import (
 // its stages, which are 16 rows high and as wide as all warps multiply together; more
 // warps fill them. Stages of short rows are whole and higher, and one copy fills them.
 //
-// Multiprocessors read at different speeds, by a fifth: those of a cluster of them
-// share its way to the second cache, and clusters are not equally large. So blocks
-// claim tiles of rows from a counter, which one more warp does ahead of those that
-// fill. It counts to how many claims there are, all told, and is 0 again then.
+// The read speeds of multiprocessors differ by up to a fifth: the multiprocessors of a GPC share
+// its connection to L2, and GPCs differ in size. Therefore blocks claim tiles of rows from a
+// counter; an extra warp claims them ahead of the warps that fill stages. The last claim resets the
+// counter to 0.
 
 const (
 	// ringFill is the warps that fill stages: each starts a copy in about 150 cycles,
@@ -58,8 +58,8 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 	if groups < 7 {
 		return nil, unsupported("%d rows of %d activations", p.M, p.K)
 	}
-	// Where there is no room for four stages, five of Q6_K, several blocks share rows if
-	// their parts are equal. Otherwise three will do, and fewer digits.
+	// If there is not enough memory for four stages (five of Q6_K), several blocks share rows if
+	// their parts are equal. Otherwise the kernel uses three stages, and fewer digits.
 	type schedule struct {
 		digits   []int
 		lowest   int // stages
@@ -160,7 +160,7 @@ func (s *quantFewSpec) whole(groups int, d *Device) bool {
 	return false
 }
 
-// crowd is how many rows of those that lanes read at once are in the same bank at most.
+// crowd is the largest number of rows in the same bank among the rows that lanes read at once.
 func (s *quantFewSpec) crowd() int {
 	rows, words := 8, 4
 	if !blockDecoders[s.Blocks.Block()].split {
@@ -199,8 +199,8 @@ func ringRows(blocks op.DType, groups int) int {
 // or Q4_0. 80 are two parts of full stages.
 func longRow(groups int) bool { return groups > 64 && groups != 80 }
 
-// divide chooses the warps of a block, and what they have of rows of so many groups at a
-// time: it returns how many stages are not too many.
+// divide chooses the warps of a block, and their parts of rows with the given number of groups at a
+// time: it returns the maximum number of stages.
 func (s *quantFewSpec) divide(groups int) int {
 	part, largest := s.part(groups), ringStages
 	s.Warps, s.Width = 8, min(part, 8)
@@ -244,13 +244,12 @@ const ringClaim = 60 << 10
 // claimed is how many rows that is, of so many bytes each.
 func (s *quantFewSpec) claimed(row int) int { return ceilDiv(ringClaim, s.high()*row) * s.high() }
 
-// tiled returns how rows of a matrix are cut for so many blocks that have the same
-// part of them: full rows in claims of Claim rows, and the others in those of share
-// rows, at most a tile.
+// tiled returns how the rows of a matrix are divided among blocks with equal parts: full rows in
+// claims of Claim rows, and the others in claims of share rows, at most a tile.
 func (s *quantFewSpec) tiled(n, blocks int) (full, share int) {
 	rows, round := ceilDiv(n, s.RowStride), s.Claim*blocks
 	full = rows / round * round
-	if full > 0 && rows-full < boxRows*blocks { // not tiles of next to nothing
+	if full > 0 && rows-full < boxRows*blocks { // avoid tiny tiles
 		full -= round
 	}
 	share = ceilDiv(rows-full, ceilDiv(rows-full, s.high()*blocks)*blocks)

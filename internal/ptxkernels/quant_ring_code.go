@@ -11,12 +11,12 @@ import (
 // its stages, which are 16 rows high and as wide as all warps multiply together; more
 // warps fill them. Stages of short rows are whole and higher, and one copy fills them.
 //
-// Multiprocessors read at different speeds, by a fifth: those of a cluster of them
-// share its way to the second cache, and clusters are not equally large. So blocks
-// claim tiles of rows from a counter, which one more warp does ahead of those that
-// fill. It counts to how many claims there are, all told, and is 0 again then.
+// The read speeds of multiprocessors differ by up to a fifth: the multiprocessors of a GPC share
+// its connection to L2, and GPCs differ in size. Therefore blocks claim tiles of rows from a
+// counter; an extra warp claims them ahead of the warps that fill stages. The last claim resets the
+// counter to 0.
 
-// ringCode is what the parts of the kernel share while it is built.
+// ringCode has the values that the parts of the kernel share while it is built.
 type ringCode struct {
 	*quantFewCode
 	free        ptx.MBarrier        // of each stage: all warps are done with it
@@ -117,7 +117,7 @@ func (c *ringCode) tile(n ptx.U32) (row, end ptx.U32) {
 	return row.MulAdd(spread, c.odd), end.MulAdd(spread, c.odd).Min(c.rows)
 }
 
-// claim is what one thread does that claims tiles: the next when the last has been
+// claim is the loop of the thread that claims tiles: it claims the next one when the last has been
 // taken.
 func (c *ringCode) claim() {
 	k, phase := c.k, ptx.NewVar(c.k, ptx.U(1))
@@ -145,8 +145,8 @@ func (c *ringCode) step() {
 	c.stage.Set(ptx.Select(last, ptx.U(0), n))
 }
 
-// fill is what the warps do that fill the stages, each some lines of all. One lane
-// does, and nothing that it does depends on which: that makes copies cheap to start.
+// fill is the loop of the warps that fill the stages, each some lines of all. One lane starts the
+// copies, and the code does not depend on the lane, which makes starting a copy cheap.
 func (c *ringCode) fill(first ptx.U32, member int) {
 	k, lines := c.k, c.high()/c.Fill
 	from, to := c.tile(first)
@@ -171,7 +171,7 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 			begin = nil
 		}
 		for i := range begin {
-			// Of lines behind the last no more than next to nothing is copied, of the first:
+			// For lines after the last one it copies only a few bytes of the first line, because
 			// branches would take longer.
 			line := row.Get().Add(ptx.N((member*lines + i) * c.RowStride))
 			there[i] = line.Lt(end)
@@ -219,12 +219,11 @@ func (c *ringCode) fill(first ptx.U32, member int) {
 	k.If(one, func() { c.filled.At(c.stage.Get()).Arrive() })
 }
 
-// copyRow copies what is between places in the matrix, from multiples of 16 bytes
-// to multiples of 16: it returns how many bytes count at the barrier, and what starts
-// the copy. Nothing is copied from behind the matrix: where it ends within 16 bytes,
-// these are copied for themselves.
+// copyRow copies the bytes between two positions in the matrix, rounded to multiples of 16: it
+// returns the bytes that the barrier counts, and a function that starts the copy. No bytes after
+// the matrix are copied: if it ends within 16 bytes, these are copied separately.
 func (c *quantFewCode) copyRow(bar ptx.MBarrier, dst ptx.Shared[ptx.U8], from, length ptx.U32) (bytes ptx.U32, start func()) {
-	if c.bytes%16 == 0 && !c.Short { // and so is where it begins
+	if c.bytes%16 == 0 && !c.Short { // and so does its beginning
 		return length, func() { ptx.BulkLoadHint(c.once, dst, c.w.At(from), length, bar) }
 	}
 	to := from.Add(length)
@@ -241,7 +240,7 @@ func (c *quantFewCode) copyRow(bar ptx.MBarrier, dst ptx.Shared[ptx.U8], from, l
 	return bytes, func() { ptx.BulkLoadHint(c.once, dst, c.w.At(first), bytes, bar) }
 }
 
-// multiply is what a warp does that multiplies.
+// multiply is the loop of a warp that multiplies.
 func (c *ringCode) multiply(inDigits bool, warp ptx.U32, parts ptx.Shared[ptx.F32], tileRows ptx.Shared[ptx.U32]) {
 	k := c.k
 	l := c.newLanes(inDigits)
@@ -404,8 +403,7 @@ func (l *ringLanes) group(lines [2]ptx.U32, n ptx.U32, before int) {
 	})
 }
 
-// blocks multiplies blocks of a group, all or those which are only so far behind an
-// even one.
+// blocks multiplies blocks of a group: all, or only those at a given distance after an even one.
 func (l *ringLanes) blocks(lines [2]ptx.U32, n, from ptx.U32, before int, only []int) {
 	c := l.c
 	for r := range lines {

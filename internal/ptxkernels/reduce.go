@@ -10,11 +10,10 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// A reduction is rows that become an element each; of a whole array, one row. A
-// row has a team of threads, which take vectors in turn, or, where there are few
-// long rows, several blocks: each leaves what it found, and the last one to be
-// done puts it together, in the order of the blocks, so that the result is the
-// same each time.
+// A reduction maps each row to an element; a whole array is one row. A team of threads reduces a
+// row, each thread every n-th vector. Few long rows are divided among several blocks: each stores a
+// partial, and the last block to finish combines the partials in the order of the blocks, so that
+// the result is deterministic.
 
 // reduceSchedule is how a reduction is divided.
 type reduceSchedule struct {
@@ -22,7 +21,7 @@ type reduceSchedule struct {
 	Lanes int
 	// Groups are the rows of a block.
 	Groups int
-	// Width is how many elements a thread reads at once: 1, or those of 16 bytes.
+	// Width is the number of elements that a thread reads at once: 1, or as many as fit in 16 bytes.
 	Width int
 	// Batch is how many times it reads before anything is waited for.
 	Batch int
@@ -76,8 +75,8 @@ func init() {
 	register(planReduce, op.Sum, op.Dot, op.Mean, op.Var, op.Min, op.Max, op.ArgMin, op.ArgMax, op.NormL1, op.NormL2, op.NormLinf)
 }
 
-// rowSizes returns the rows of an operation and their length: those of a
-// reduction of all elements are one.
+// rowSizes returns the number of rows of an operation and their length: a reduction of all elements
+// has one row.
 func rowSizes(r *portable.Request) (rows, cols int) {
 	if r.Op.Class() != op.Reduction || r.Attrs.I[0] == op.AlongRows {
 		return r.In[0].Shape.Rows()
@@ -245,9 +244,9 @@ type reducer struct {
 	combined  int // how often blocks have combined
 }
 
-// elements adds to acc what the thread has of part number part of the row that
-// begins at start: of the vectors that the parts share evenly, and at the ends the
-// elements that are not of a vector.
+// elements adds to acc the thread's elements of part number part of the row that begins at start:
+// of the vectors, which the parts share evenly, and at the ragged ends of the elements outside of
+// vectors.
 func (r *reducer) elements(arrays []ptx.Global[ptx.B32], acc *reduceState, start, cols, part, parts ptx.U32) {
 	s, k := r.s, r.k
 	width := ptx.N(s.Width)
@@ -296,7 +295,7 @@ func (r *reducer) elements(arrays []ptx.Global[ptx.B32], acc *reduceState, start
 	}
 }
 
-// batch loads the vectors at and, Lanes each further, those that in says.
+// batch loads the vectors at at and Lanes apart, if in allows them.
 func (r *reducer) batch(x ptx.Global[ptx.B32], at ptx.U32, in []ptx.Pred) [][]ptx.F32 {
 	s, k := r.s, r.k
 	neutral := s.neutral()

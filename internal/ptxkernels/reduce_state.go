@@ -6,9 +6,9 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// The state of a reduction is what is known of some of the elements: a number,
-// sum or extreme; the greatest and its place; or how many there are, their mean
-// and the sum of the squares of their distances from it.
+// The state of a reduction is the partial of some elements: a number (a sum or an extreme); the
+// greatest element and its index; or the number of elements, their mean and the sum of the squares
+// of their distances from it.
 
 // reduceState is the state of a thread.
 type reduceState struct{ words []ptx.Var[ptx.B32] }
@@ -60,7 +60,7 @@ func (r *reduceState) set(v []ptx.B32) {
 	}
 }
 
-// neutral returns the number that changes nothing where it is an element.
+// neutral returns the element that does not change the result.
 func (s *reduceSpec) neutral() float32 {
 	switch s.Op {
 	case "max", "argmax":
@@ -71,7 +71,7 @@ func (s *reduceSpec) neutral() float32 {
 	return 0
 }
 
-// start returns the result of no elements: of argmin that of the negated ones.
+// start returns the state of no elements; for argmin, of the negated elements.
 func (s *reduceSpec) start() float32 {
 	if s.Op == "argmin" {
 		return -s.neutral()
@@ -119,9 +119,8 @@ func mergeMoments(a, b []ptx.B32) []ptx.B32 {
 	return []ptx.B32{n.Bits(), mean.Bits(), squares.Bits()}
 }
 
-// add adds vectors of elements to acc: of each operand those of which in says that
-// they are there, and the first is. Their places begin with at and are stride
-// apart.
+// add adds vectors of elements to acc: of each operand the vectors for which in holds; the first
+// always exists. Their indices begin with at and are stride apart.
 func (s *reduceSpec) add(acc *reduceState, operands [][][]ptx.F32, in []ptx.Pred, at ptx.U32, stride int) {
 	var x, y []ptx.F32 // all of them
 	for b := range in {
@@ -165,13 +164,13 @@ func dotRow(x, y []ptx.F32) ptx.F32 {
 	return foldRow(p, ptx.F32.Add)
 }
 
-// addMoments adds vectors of which the first is there.
+// addMoments adds vectors; the first always exists.
 func (s *reduceSpec) addMoments(acc *reduceState, v [][]ptx.F32, in []ptx.Pred) {
 	width := float32(len(v[0]))
 	count, sum := ptx.F(width), foldRow(v[0], ptx.F32.Add)
 	for b := 1; b < len(in); b++ {
 		count = count.Add(ptx.Select(in[b], ptx.F(width), ptx.F(0)))
-		sum = sum.Add(foldRow(v[b], ptx.F32.Add)) // of what is not there, 0
+		sum = sum.Add(foldRow(v[b], ptx.F32.Add)) // missing elements are 0
 	}
 	share := ptx.F(1 / width)
 	if len(in) > 1 {
@@ -199,7 +198,7 @@ func (s *reduceSpec) addPlaces(acc *reduceState, v [][]ptx.F32, at ptx.U32, stri
 				v[b][e] = v[b][e].Neg()
 			}
 		}
-		// Now -0 is 0, and there is one NaN: what is not greater has the same bits.
+		// Now -0 is 0, and all NaN have the same bits: an element that is not greater is equal.
 		largest := foldRow(v[b], ptx.F32.MaxNaN).Add(ptx.F(0))
 		next := best.Float().MaxNaN(largest).Bits()
 		place = ptx.Select(next.U32().Eq(best.U32()), place, at.Add(ptx.N(b*stride)).B32())
@@ -211,7 +210,7 @@ func (s *reduceSpec) addPlaces(acc *reduceState, v [][]ptx.F32, at ptx.U32, stri
 // place returns where in a row the element is which a state says is greatest:
 // it is in the vector that begins at its place, or that single element.
 func (s *reduceSpec) place(k *ptx.Kernel, v []ptx.B32, x ptx.Global[ptx.B32], row, cols ptx.U32) ptx.U32 {
-	// Where none is greater than -Inf the first one is as great.
+	// If no element is greater than -Inf, the first one is the maximum.
 	from := v[1].U32()
 	from = ptx.Select(from.Eq(ptx.U(nowhereYet)), ptx.U(0), from)
 	best, place := v[0].Float(), ptx.NewVar(k, from)

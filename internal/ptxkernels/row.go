@@ -24,30 +24,29 @@ type rowSchedule struct {
 	// Groups are the rows that a block has at the same time, and Rows how many of
 	// them each team has.
 	Groups, Rows int
-	// Width is how many elements a thread moves at once: 1, or those of 4, 8 or 16
-	// bytes; of less than 16 there are none in shared memory, and they begin
-	// anywhere only where they are two.
+	// Width is the number of elements that a thread loads at once: 1, or as many as fit in 4, 8 or
+	// 16 bytes. Only 16 bytes are supported with shared memory, and misaligned rows with less than
+	// 16 bytes only for two elements.
 	Width int
 	// Registers and Shared are how many times that a thread holds of a row.
 	Registers, Shared int
-	// Ring is how many slots of shared memory a thread has, if blocks go from row
-	// to row: those that stay, and, up to Registers more, for what comes early. It
-	// is 0 if each block has one row.
+	// Ring is the number of shared-memory slots of a thread, if blocks iterate over rows: the
+	// resident ones and, up to Registers more, the prefetched ones. It is 0 if each block has one
+	// row.
 	Ring int
 	// AlignedWeights says that weights are in memory once for each place of a vector where rows
 	// begin, as they then lie.
 	AlignedWeights bool
-	// Staged says that rows come and go through shared memory, all of a block
-	// together, which are a multiple of 8. Width is 1 then, and there is no
-	// epilogue.
+	// Staged means that rows are loaded and stored through shared memory, all rows of a block
+	// together; their number is a multiple of 8. Width is 1 then, and there is no epilogue.
 	Staged bool
 	// Packed says that registers hold elements as memory does, two of 16 bits in
 	// one.
 	Packed bool
-	// Load and Save are how the caches are used for what comes and what goes.
+	// Load and Save are the cache hints of loads and stores.
 	Load, Save ptx.Hint
-	// Ahead says that rows are brought to L2 which blocks have that start when
-	// those that are running now end.
+	// Ahead means that blocks prefetch into L2 the rows of the blocks that start when the running
+	// ones end.
 	Ahead bool
 	// Blocks is for how many on a multiprocessor there must be registers, 0 for
 	// as the assembler likes.
@@ -71,7 +70,7 @@ func (w rowSchedule) resident() int {
 	return max(1, 65536/(registers*w.threads()))
 }
 
-// name tells the ways apart.
+// name identifies the schedules.
 func (w rowSchedule) name() string {
 	s := fmt.Sprintf("%dx%dx%d-%dw%d", w.Lanes, w.Groups, w.Rows, w.Registers, w.Width)
 	if w.Shared > 0 {
@@ -103,16 +102,16 @@ type rowSpec struct {
 	Op   string
 	Type op.DType
 	rowSchedule
-	// Misaligned says that rows may begin anywhere: what is moved at once begins
-	// before the row then, and elements of other rows are left out.
+	// Misaligned means that rows may have any alignment: vectors begin before the row then, and
+	// elements of other rows are masked out.
 	Misaligned bool
 	// Parts says whether blocks have rows or parts of them, and which of the work
 	// they do.
 	Parts rowParts
 	// Cluster is how many blocks have the parts of a row if they are a cluster.
 	Cluster int
-	// Whole is how many times all threads move what is wholly of the row, but for
-	// elements of the row before.
+	// Whole is the number of iterations in which all threads load vectors inside the row, except
+	// for elements of the row before.
 	Whole   int
 	Weights int    // a bit for each operand beside x
 	Key     string // of the epilogue

@@ -6,9 +6,9 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// The ways below are those that were the fastest of many on an H200. What counts
-// is how many bytes a multiprocessor has under way: enough blocks of it at the same
-// time, or one that reads the next row while it has this one.
+// The schedules below were the fastest of many on an H200. The speed depends on the bytes in flight
+// in a multiprocessor: it needs enough resident blocks, or blocks that prefetch the next row while
+// they process this one.
 
 // planRows plans an operation on rows.
 func planRows(r *portable.Request, d *Device) (*Plan, error) {
@@ -101,10 +101,10 @@ func chooseRowSchedule(o *op.Operation, t op.DType, cols, weights int, d *Device
 	return w.stream(n, resident, d)
 }
 
-// pairSchedules are the lengths of rows of 16-bit elements that begin anywhere and are
-// multiplied by so many weights, above one and up to another, for which it is the
-// fastest to move two elements at once: the weights are where they are, and L1 has them for
-// all rows, where those that are laid out for each place of a vector come from L2.
+// pairSchedules are the lengths of rows of 16-bit elements that begin anywhere and are multiplied
+// by so many weights, above one and up to another, for which loading two elements at once is the
+// fastest: the weights are read in place, and L1 has them for all rows, while weights that are
+// shifted for each offset of a vector come from L2.
 var pairSchedules = []struct{ weights, above, limit, lanes, blocks int }{
 	{2, 1008, 1400, 32, 6},
 	{2, 3328, 4097, 128, 8},

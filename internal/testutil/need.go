@@ -49,7 +49,7 @@ var things = map[string]func() error{
 	},
 	"long": func() error {
 		if testing.Short() {
-			return errors.New("-short leaves out what takes long")
+			return errors.New("-short skips long tests")
 		}
 		return nil
 	},

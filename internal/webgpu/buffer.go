@@ -14,8 +14,8 @@ type Buffer struct {
 	usage Usage
 }
 
-// memory is a buffer of the host, in use or kept for the next one who needs its
-// size. Device.mu guards all of it.
+// memory is a buffer of the host, in use or cached for the next allocation of its size. Device.mu
+// guards all of it.
 type memory struct {
 	host    HostBuffer
 	id      uint64
@@ -31,10 +31,9 @@ type memory struct {
 // number of bytes that is not negative will do. The error wraps [ErrLimit] or
 // [ErrOutOfMemory].
 //
-// Input is Storage to which operands come from the host, and Output is Storage from
-// which results go there: where it can, [Device.Run] does without the copies. They
-// are for what is small, or what kernels read and write once, as each access may
-// cross the bus. Above some megabytes they are plain Storage.
+// Input is Storage for operands from the host, and Output is Storage for results for the host: if
+// possible, [Device.Run] avoids the copies. Use them for small arrays, or arrays that kernels
+// access once, because each access may cross the bus. Above some megabytes they are plain Storage.
 func (d *Device) NewBuffer(bytes int64, u Usage) (*Buffer, error) {
 	if u > Output || u == Upload || u == Readback || bytes < 0 {
 		return nil, fmt.Errorf("%d bytes for usage %d: %w", bytes, u, ErrInvalid)
@@ -67,7 +66,7 @@ func (d *Device) take(bytes int64, u Usage) (*memory, error) {
 	}
 	host, err := d.host.NewBuffer(size, u)
 	if errors.Is(err, ErrOutOfMemory) {
-		// What is kept for later may be what is missing now.
+		// The memory that is cached may be the memory that is missing.
 		d.mu.Lock()
 		d.memory.shrink(0)
 		d.mu.Unlock()
@@ -84,14 +83,14 @@ func (d *Device) take(bytes int64, u Usage) (*memory, error) {
 // Bytes returns the size that was asked for.
 func (b *Buffer) Bytes() int64 { return b.bytes }
 
-// room is the size of what may be bound and copied.
+// room is the size that can be bound and copied.
 func (b *Buffer) room() int64 { return roundUp(b.bytes) }
 
-// roundUp returns the multiple of 4 that n bytes take up. None take up 4.
+// roundUp rounds n bytes up to a multiple of 4, and 0 to 4.
 func roundUp(n int64) int64 { return (max(n, 1) + 3) &^ 3 }
 
-// Free gives the memory back. Groups and submissions that use it keep it until
-// they are done; nothing else may use it any more.
+// Free frees the memory. Groups and submissions that use it keep it until they are done; it must
+// not be used otherwise.
 func (b *Buffer) Free() {
 	if b == nil {
 		return

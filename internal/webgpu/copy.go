@@ -8,7 +8,7 @@ const (
 	copyParallel = 256 << 10 // from here on more than one core pays
 )
 
-// copies copies bytes with as many threads as it is worth. Both are of one length.
+// copies copies bytes with as many threads as pay. dst and src must have the same length.
 func (d *Device) copies(dst, src []byte) {
 	if len(src) < copyParallel {
 		copy(dst, src)

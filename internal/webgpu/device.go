@@ -11,9 +11,8 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-// Patience is how long a device may complete nothing after somebody who waited
-// for it has given up, or while Close waits, before it counts as lost. For software
-// it is six times that.
+// Patience is the time after which a device that completes nothing counts as lost, measured from
+// when a wait was cancelled, or from when Close began to wait. For software it is six times that.
 var Patience = 10 * time.Second
 
 // Device is an open device. It is safe for concurrent use.
@@ -34,13 +33,13 @@ type Device struct {
 	closing  atomic.Bool
 	lost     chan struct{}
 	lostOnce sync.Once
-	stuck    atomic.Bool // it does not answer: nothing is asked of it any more
+	stuck    atomic.Bool // the device does not respond: it gets no more calls
 	lostErr  error       // once lost is closed
 
 	queue queue
 	wait  waiting
 
-	// mu guards what is kept for the next use, and who uses what.
+	// mu guards the cached objects and the use counts.
 	mu        sync.Mutex
 	memory    memoryPool
 	pipelines pipelines
@@ -51,8 +50,8 @@ type Device struct {
 	copyThreadPool *workers.Pool
 }
 
-// Open opens an adapter of a host. The error wraps [ErrNoAdapter] where there is
-// none, and says why.
+// Open opens an adapter of a host. The error wraps [ErrNoAdapter] if there is none, and gives the
+// reason.
 func Open(ctx context.Context, h Host, index int) (*Device, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -72,7 +71,7 @@ func Open(ctx context.Context, h Host, index int) (*Device, error) {
 	return d, nil
 }
 
-// Adapter says what the device is and what it can do.
+// Adapter returns the device's name, limits and features.
 func (d *Device) Adapter() *Adapter { return &d.adapter }
 
 // Lost returns a channel that is closed when the device has stopped working.
@@ -132,15 +131,15 @@ func (d *Device) patience() time.Duration {
 	return Patience
 }
 
-// Stats counts what a device has done.
+// Stats has the counters of a device.
 type Stats struct {
-	Submits     uint64 // submissions to the host: one for a round trip whose operands fit a chunk
+	Submits     uint64 // submissions to the host: one for a submission whose operands fit into a chunk
 	Dispatches  uint64
 	Compiled    uint64 // pipelines
 	Grouped     uint64 // groups that were not there yet
 	Uploaded    uint64 // bytes
 	Downloaded  uint64
-	Buffers     int64 // in use, those that are kept for later not among them
+	Buffers     int64 // in use, without cached ones
 	BufferBytes int64
 	IdleBytes   int64 // memory that is kept for later
 	StageBytes  int64 // memory through which bytes go between host and device
@@ -168,14 +167,14 @@ func (d *Device) Stats() Stats {
 	}
 }
 
-// Close frees everything. It waits for what is under way, but not for ever: a
-// device that completes nothing for [Patience] is lost and let go. Submissions
-// that begin meanwhile end with [ErrClosed].
+// Close frees everything. It waits for running submissions, but not forever: a device that
+// completes nothing for [Patience] is lost and abandoned. Submissions that begin in the meantime
+// end with [ErrClosed].
 func (d *Device) Close() error {
 	if d.closing.Swap(true) {
 		return nil
 	}
-	hung := !d.drain() // then the host is asked for nothing any more: it might not return
+	hung := !d.drain() // do not call the host any more: it might not return
 	free := make(chan struct{})
 	go func() {
 		defer close(free)
@@ -199,7 +198,7 @@ func (d *Device) Close() error {
 	return nil
 }
 
-// release frees what the device still has.
+// release frees the device's remaining resources.
 func (d *Device) release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

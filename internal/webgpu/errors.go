@@ -2,13 +2,12 @@ package webgpu
 
 import "errors"
 
-// The errors of this package wrap one of these, or are a [*CompileError] or that
-// of a context.
+// The errors of this package wrap one of these, or are a [*CompileError] or the error of a context.
 var (
-	// ErrNoAdapter: there is no driver, or no adapter of that number.
+	// ErrNoAdapter: there is no driver, or no adapter with that number.
 	ErrNoAdapter = errors.New("no WebGPU adapter")
 
-	// ErrLimit: a size is beyond what the device can do. The error says which.
+	// ErrLimit: a size exceeds a limit of the device. The error names the limit.
 	ErrLimit = errors.New("beyond a limit of the device")
 
 	// ErrOutOfMemory: the device is full, or the host's memory that it reaches.

@@ -25,9 +25,9 @@ type binding struct {
 	host     HostGroup
 	k        *compiled
 	mems     []*memory
-	mappable []*memory     // those of mems that are Input or Output
+	mappable []*memory     // the memories among mems that are Input or Output
 	refs     int           // Groups, submissions under way
-	idle     *list.Element // among those that nobody uses
+	idle     *list.Element // in the list of unused groups
 }
 
 // Bind binds ranges to the bindings of a pipeline, in order. Off is a multiple of
@@ -35,7 +35,7 @@ type binding struct {
 // bytes are 4), for which every buffer has room at its end. A buffer that the
 // kernel writes is bound once.
 //
-// Bind is quick for what was bound like that not long ago.
+// Bind is fast for memory that was bound in the same way recently.
 func (d *Device) Bind(p *Pipeline, r []Range) (*Group, error) {
 	if p == nil {
 		return nil, fmt.Errorf("no pipeline: %w", ErrInvalid)
@@ -102,7 +102,7 @@ func (d *Device) bindable(kinds []BindingKind, ranges []Range, i int) error {
 		return fmt.Errorf("%d bytes at %d of a buffer of %d: %w", r.Bytes, r.Off, r.Buffer.bytes, ErrInvalid)
 	}
 	if r.Off%max(align, 4) != 0 {
-		return fmt.Errorf("offset %d is no multiple of %d: %w", r.Off, align, ErrInvalid)
+		return fmt.Errorf("offset %d is not a multiple of %d: %w", r.Off, align, ErrInvalid)
 	}
 	if roundUp(r.Bytes) > limit {
 		return fmt.Errorf("%d bytes, of %d: %w", r.Bytes, limit, ErrLimit)
@@ -149,7 +149,7 @@ func (g *Group) Free() {
 	d.dropGroup(b)
 }
 
-// holdGroup counts a use of b, and for the first one a use of what it refers to.
+// holdGroup counts a use of b, and for the first use also uses of the memory that it refers to.
 func (d *Device) holdGroup(b *binding) {
 	if b.refs++; b.refs > 1 {
 		return
@@ -179,7 +179,7 @@ func (d *Device) dropGroup(b *binding) {
 	d.pipelines.drop(b.k)
 }
 
-// groups are those of a device. Device.mu guards them.
+// groups are the groups of a device. Device.mu guards them.
 type groups struct {
 	all  map[string]*binding
 	idle list.List // of *binding, the one that was used last in front

@@ -2,10 +2,9 @@
 // implement it: adapters, buffers, compute pipelines, and submissions that bring
 // operands, run kernels and bring results back in one round trip.
 //
-// A [Host] is such a library: as thin as can be, with nothing checked. A [Device]
-// is what drivers use: it checks whatever a library would answer with an abort, a
-// hang or a wrong result, and it keeps staging memory, pipelines and groups for
-// the next use. Nothing that reaches a host can end the process.
+// A [Host] is a thin wrapper of such a library, without checks. Drivers use a [Device]: it rejects
+// calls that would make a library abort, hang or compute a wrong result, and it caches staging
+// memory, pipelines and groups. Therefore no call of a Device can end the process.
 package webgpu
 
 import (
@@ -20,8 +19,8 @@ import (
 type Host interface {
 	// Name returns the name and version of the library.
 	Name() string
-	// Adapters lists the adapters, in the order of the library, those of
-	// software among them. The error says what is missing where there are none.
+	// Adapters lists the adapters in the order of the library, including software adapters. If
+	// there are none, the error says what is missing.
 	Adapters(ctx context.Context) ([]Adapter, error)
 	// Open opens the adapter of that place in the list, with all that it offers
 	// of limits and of the features that rayo uses.
@@ -31,7 +30,7 @@ type Host interface {
 // HostDevice is an open device of a host. Its methods are safe for concurrent use,
 // do not wait, and take what [Device] has checked.
 type HostDevice interface {
-	// Adapter says what the device has been opened with.
+	// Adapter describes the opened adapter.
 	Adapter() *Adapter
 
 	// NewBuffer returns size bytes, a multiple of 4 and not 0. They begin with
@@ -43,24 +42,24 @@ type HostDevice interface {
 	// NewGroup binds ranges to the bindings of the pipeline, in their order.
 	NewGroup(p HostPipeline, r []HostRange) (HostGroup, error)
 
-	// Submit runs commands, one after the other, and then maps remap. Tickets rise
-	// from one submission to the next, and none is 0.
+	// Submit runs commands, one after the other, and then maps remap. Tickets increase with each
+	// submission, and are never 0.
 	Submit(c []HostCommand, remap []HostBuffer) (serial uint64, err error)
 	// Poll returns the number of the last submission that is complete, with its
 	// buffers mapped.
 	Poll() (done uint64, err error)
 	// Lost returns a channel that is closed when the device has stopped working.
 	Lost() <-chan struct{}
-	// Close frees what is left. Nothing is under way.
+	// Close frees the remaining resources. No work may be running.
 	Close()
 }
 
 // Repeater is a HostDevice that encodes commands anew for each submission, and can do so
 // beforehand.
 type Repeater interface {
-	// Again is called while the submission of that serial is under way, by who is
-	// about to wait for it: all that it uses is there until Again returns. The host
-	// may get ready for the same commands to be submitted once more.
+	// Again is called while the submission of that serial is under way, by the goroutine that is
+	// about to wait for it; the objects that it uses live until Again returns. The host may prepare
+	// to submit the same commands again.
 	Again(serial uint64)
 }
 
@@ -88,7 +87,7 @@ type HostBuffer interface {
 	Mapped() []byte
 	// Unmap gives the bytes to the device.
 	Unmap()
-	// Release frees the buffer, which nothing uses.
+	// Release frees the buffer, which must not be in use.
 	Release()
 }
 
@@ -117,7 +116,7 @@ type HostCommand struct {
 	Mark     uint32     // Stamp: its number, from 0
 }
 
-// CommandKind says what a command does.
+// CommandKind is the kind of a command.
 type CommandKind uint8
 
 // The commands. Each sees what those before it have written.
@@ -129,7 +128,7 @@ const (
 	Stamps               // write the first Bytes noted times of this submission to Dst at To, in units of Tick, 8 bytes each
 )
 
-// Usage is what a buffer is for.
+// Usage is the usage of a buffer.
 type Usage uint8
 
 // The usages. Storage is what kernels read and write and what copies go between;
@@ -141,9 +140,9 @@ const (
 	Uniform
 	Upload
 	Readback
-	// Input and Output are Storage that is mapped too, where Adapter.Mappable says
-	// so: kernels read what the host has written, and the host what kernels have.
-	// Input begins mapped, as Upload does, Output not.
+	// Input and Output are mapped Storage, if Adapter.Mappable is set: kernels read what the host
+	// has written, and the host reads the results of kernels. Input begins mapped, like Upload;
+	// Output does not.
 	Input
 	Output
 )
@@ -156,11 +155,11 @@ type Adapter struct {
 	Type   AdapterType
 	Vendor uint32 // PCI numbers, 0 where they are not known
 	Device uint32
-	// Target is what texts are printed for: its features are those that the
-	// device has.
+	// Target describes the compiler for which texts are printed: its features are the features of
+	// the device.
 	Target wgsl.Target
-	// Clocks says that Stamp works, and Tick how many nanoseconds a unit of the
-	// times is that Stamps writes.
+	// Clocks means that Stamp works, and Tick is the number of nanoseconds of a unit of the times
+	// that Stamps writes.
 	Clocks bool
 	Tick   float64
 	// Mappable says that there are buffers for Input and Output.
@@ -177,7 +176,7 @@ const (
 // AdapterType says what an adapter is made of.
 type AdapterType uint8
 
-// The types of adapters, those that are taken first in front.
+// The types of adapters, in the order of preference.
 const (
 	Discrete AdapterType = iota
 	Integrated
@@ -214,8 +213,8 @@ type Shader struct {
 	// that the text declares, for the limits to be checked: compilers do not.
 	Lanes  [3]uint32
 	Shared uint64
-	// Trusted says that the text keeps within its buffers and ends: then nothing
-	// is added to it that would make sure.
+	// Trusted means that the text terminates and stays within its buffers: no checks are added to
+	// it.
 	Trusted bool
 }
 

@@ -25,11 +25,11 @@ type compiled struct {
 	ready    chan struct{} // closed when host or err is there
 	err      error
 	refs     int           // Pipelines, groups in use
-	idle     *list.Element // among those that nobody uses
+	idle     *list.Element // in the list of unused pipelines
 	groups   map[*binding]bool
 }
 
-// shaderKey is what makes a shader another.
+// shaderKey identifies a shader.
 type shaderKey struct {
 	text, entry, bindings string
 	trusted               bool
@@ -165,7 +165,7 @@ func (p *Pipeline) Free() {
 	p.k = nil
 }
 
-// pipelines are those of a device. Device.mu guards them.
+// pipelines are the pipelines of a device. Device.mu guards them.
 type pipelines struct {
 	all  map[shaderKey]*compiled
 	idle list.List // of *compiled, the one that was used last in front

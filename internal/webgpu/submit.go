@@ -9,16 +9,15 @@ import (
 // Src is, else a clear of Dst, or nothing at all.
 type Command struct {
 	Group    *Group
-	Grid     [3]uint32 // workgroups; nothing happens where one of them is 0
+	Grid     [3]uint32 // workgroups; the dispatch does nothing if one of them is 0
 	Src, Dst *Buffer
 	From, To int64 // multiples of 4
 	Bytes    int64 // a multiple of 4, or up to the end of one of the buffers
 	Stamp    bool  // note the time after it
 }
 
-// Transfer is bytes that go from the host to a buffer, or come from there. Any
-// number will do; up to three bytes behind those that are brought to a buffer may
-// be written too.
+// Transfer copies bytes from the host to a buffer, or back. Their number is arbitrary; a copy to a
+// buffer may also write up to three bytes after them.
 type Transfer struct {
 	Host   []byte
 	Buffer *Buffer
@@ -38,12 +37,12 @@ type Submission struct {
 	Stamps *[]uint64
 }
 
-// Submit starts a submission. The host memory of Uploads is free again when it
-// returns; that of Downloads belongs to the submission until the fence is done.
-// The rest of s is the caller's again, buffers and groups may be freed.
+// Submit starts a submission. The caller may reuse the host memory of Uploads when it returns; the
+// submission uses the memory of Downloads until the fence is done. The caller may reuse the rest of
+// s, and free buffers and groups.
 //
-// All of a submission is done before anything of the next one that Submit is
-// called for, and nothing of another comes between its parts.
+// A submission is complete before the next one starts, and the parts of different submissions are
+// not interleaved.
 //
 // If complete is not nil it is called once, just before the fence is done, but
 // not if Submit returns an error. It must not block.
@@ -63,8 +62,8 @@ func (d *Device) Submit(ctx context.Context, s *Submission, complete func(error)
 	return f, nil
 }
 
-// Run is Submit and Wait, by the shortest way. When ctx ends it returns at once,
-// and nothing touches the memory of Downloads any more; the commands still run.
+// Run is Submit followed by Wait, by the shortest path. When ctx ends it returns at once, and the
+// memory of Downloads is no longer accessed; the commands still run.
 func (d *Device) Run(ctx context.Context, s *Submission) error {
 	w, err := d.start(ctx, s, true)
 	if err != nil {
@@ -113,15 +112,15 @@ func (d *Device) start(ctx context.Context, s *Submission, waits bool) (*work, e
 
 // queue is where submissions enter the host, each as a whole.
 type queue struct {
-	turn     chan struct{} // has whose turn it is
+	turn     chan struct{} // holds the submission whose turn it is
 	last     uint64        // the serial of the last submission
 	commands []HostCommand
 	remap    []HostBuffer
 }
 
-// enter waits for the turn of a submission, and, where software plays the GPU, for the last
-// one: lavapipe lets nobody submit while it computes, and who were in there would hear
-// of no context, and keep those out who ask how far it has got.
+// enter waits for the turn of a submission and, with a software GPU, for the end of the last one:
+// lavapipe blocks submissions while it computes, and a goroutine blocked there could not be
+// cancelled, and would block queries of the progress.
 func (q *queue) enter(ctx context.Context, d *Device) error {
 	select {
 	case q.turn <- struct{}{}:
@@ -143,7 +142,7 @@ func (q *queue) enter(ctx context.Context, d *Device) error {
 
 func (q *queue) leave() { <-q.turn }
 
-// submit sends what has been gathered to the host.
+// submit sends the collected commands to the host.
 func (q *queue) submit(w *work) error {
 	if len(q.commands) == 0 {
 		return nil
@@ -236,7 +235,7 @@ func (w *work) put(ctx context.Context) (err error) {
 	}
 }
 
-// hold checks a submission, and keeps what it uses until it is done.
+// hold checks a submission, and keeps the objects that it uses until it is done.
 func (w *work) hold(s *Submission, waits bool) error {
 	d := w.d
 	d.mu.Lock()
@@ -392,5 +391,5 @@ func (c *Command) span(d *Device, b *Buffer, off int64) error {
 	if c.Src != nil && (c.From+c.Bytes == c.Src.bytes || c.Dst != nil && c.To+c.Bytes == c.Dst.bytes) && off+roundUp(c.Bytes) <= b.room() {
 		return nil
 	}
-	return fmt.Errorf("%d bytes are no multiple of 4: %w", c.Bytes, ErrInvalid)
+	return fmt.Errorf("%d bytes are not a multiple of 4: %w", c.Bytes, ErrInvalid)
 }

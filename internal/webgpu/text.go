@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Compilers of WGSL descend into a text, and then into what they have made of it,
-// by functions that call themselves. A text that nests deeply enough takes all of
-// the stack of the thread, and with it the process. So these are the bounds of
-// texts that nobody vouches for; by hand nobody comes near them.
+// WGSL compilers parse a text, and process its syntax tree, by recursive functions. A deeply nested
+// text overflows the stack of the thread and ends the process. These are the limits of untrusted
+// texts; hand-written texts do not come near them.
 const (
 	maxText    = 4 << 20 // bytes
 	maxNesting = 256     // brackets

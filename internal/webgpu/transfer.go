@@ -6,8 +6,8 @@ import "context"
 // begins on a line of the cache.
 func alignUp(n int64) int64 { return (n + 63) &^ 63 }
 
-// maxAhead is how many stages one submission has in each direction: those that
-// need more wait for the first of them.
+// maxAhead is the number of stages that one submission may use in each direction: if it needs more,
+// it waits for the first of them.
 const maxAhead = 16
 
 // span is a transfer: bytes of the host, and where they are on the device.
@@ -23,7 +23,7 @@ type upload struct {
 	at    int64 // within the first of list
 	left  int64
 	stage *stage
-	noted int // stages of the work whose serial is known
+	noted int // stages of the work with this serial
 }
 
 func newUpload(list []span) upload { return upload{list: list, left: aligned(list)} }
@@ -138,7 +138,7 @@ type download struct {
 
 func newDownload(list []span) download { return download{list: list, left: aligned(list)} }
 
-// reserve takes the stage for what comes next, if anything does.
+// reserve takes the stage for the next transfer, if there is one.
 func (o *download) reserve(w *work) error {
 	stamps := int64(0)
 	if w.stamps != nil && len(w.downs) == 0 {

@@ -12,11 +12,10 @@ import (
 	"github.com/rayo-go/rayo/internal/jscall"
 )
 
-// waiting is how goroutines wait for the device: the host is asked again and again
-// whether it has got further, at first without a pause, as most submissions take
-// less time than a thread takes to wake up. Of those that wait longer one asks and
-// wakes the others. Nobody ever blocks in the host: some hosts then block
-// submissions too, and none would return from a device that hangs.
+// waiting implements waits for the device: goroutines poll the host, at first without a pause,
+// because most submissions take less time than a thread takes to wake up. During longer waits one
+// goroutine polls and wakes the others. No goroutine blocks in the host: some hosts then block
+// submissions too, and a call would never return from a device that hangs.
 type waiting struct {
 	asking  sync.Mutex // whoever asks the host
 	reached atomic.Uint64
@@ -25,7 +24,7 @@ type waiting struct {
 	leader bool
 	list   []*waiter
 
-	failures []failure // of submissions of a Remote, those of late
+	failures []failure // of recent submissions of a Remote
 }
 
 // failure is why a submission has failed.
@@ -140,14 +139,14 @@ func (w *waiting) leave(me *waiter) {
 	}
 }
 
-// promote tells one of those that wait to ask. w.mu is held.
+// promote makes one of the waiting goroutines poll. w.mu is held.
 func (w *waiting) promote() {
 	if len(w.list) > 0 {
 		w.list[0].rouse()
 	}
 }
 
-// rouse wakes the waiter, who looks by itself whether there is a reason.
+// rouse wakes the waiter, which checks its condition itself.
 func (o *waiter) rouse() {
 	select {
 	case o.wake <- struct{}{}:
@@ -155,7 +154,7 @@ func (o *waiter) rouse() {
 	}
 }
 
-// rouse wakes those whose submissions are complete. w.mu is held.
+// rouse wakes the goroutines whose submissions are complete. w.mu is held.
 func (w *waiting) rouse(reached uint64) {
 	for _, o := range w.list {
 		if o.serial <= reached {
@@ -164,7 +163,7 @@ func (w *waiting) rouse(reached uint64) {
 	}
 }
 
-// notified is what a Remote calls: see Notify.
+// notified is called by a Remote: see Notify.
 func (d *Device) notified(serial uint64, err error) {
 	w := &d.wait
 	w.mu.Lock()
@@ -221,7 +220,7 @@ func (w *waiting) failed(serial uint64) error {
 	return nil
 }
 
-// lead asks until the submission is complete, and wakes others whose is.
+// lead polls until the submission is complete, and wakes the goroutines of other completed submissions.
 func (d *Device) lead(ctx context.Context, serial uint64) error {
 	w := &d.wait
 	defer func() {
@@ -279,7 +278,7 @@ func (d *Device) watch(serial uint64) error {
 // giveUp loses a device that does not answer.
 func (d *Device) giveUp() {
 	d.stuck.Store(true)
-	d.lose(fmt.Errorf("nothing has been completed for %v", d.patience()))
+	d.lose(fmt.Errorf("the device has completed nothing for %v", d.patience()))
 }
 
 // drain waits until no submission is under way. It reports false if the device

@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// work is a submission under way: what it uses, and what is to be done when it
-// has run.
+// work is a running submission: the objects that it uses, and the actions after it has run.
 type work struct {
 	d      *Device
 	serial uint64 // of its last part
@@ -19,8 +18,8 @@ type work struct {
 	copies   []HostCommand // from the stage that is being filled
 
 	in, out             []span    // what passes through stages
-	mappedIn, mappedOut []span    // and what does not
-	mappable            []*memory // Input and Output among what is used, some more than once
+	mappedIn, mappedOut []span    // and the objects that do not
+	mappable            []*memory // Input and Output among the used buffers, possibly several times
 	owned               []*memory // of mappable
 	done                chan struct{}
 
@@ -137,8 +136,7 @@ func (d *Device) read(b HostBuffer, off int64, to []byte) error {
 	return nil
 }
 
-// finish gives back what the submission has used. All of it has run, or the device
-// is lost.
+// finish releases the objects of the submission, which has run, or whose device is lost.
 func (w *work) finish() {
 	d := w.d
 	lost := d.failed() != nil
@@ -187,7 +185,7 @@ func (w *work) abandon() {
 	}()
 }
 
-// free gives back what has no more than references, and w itself.
+// free frees objects without references, and w itself.
 func (w *work) free() {
 	d := w.d
 	d.mu.Lock()

@@ -44,7 +44,7 @@ type Options struct {
 	Parallel int
 	// Template is the chat template; the one of the file where it is empty.
 	Template string
-	// Limits bound what the template may use.
+	// Limits are the limits of the template.
 	Limits chat.Limits
 }
 
@@ -62,8 +62,8 @@ type Assistant struct {
 	vocabulary func() *grammar.Vocabulary
 }
 
-// Open loads a model from a GGUF file. See [llm.Open] for errors; those of the tokenizer and of
-// the template wrap an error of package tokenizer or chat.
+// Open loads a model from a GGUF file. See [llm.Open] for errors; errors of the tokenizer and the
+// template wrap an error of package tokenizer or chat.
 func Open(ctx context.Context, dev *device.Device, path string, o Options) (*Assistant, error) {
 	f, err := gguf.Open(path)
 	if err != nil {
@@ -107,7 +107,7 @@ func Load(ctx context.Context, dev *device.Device, f *gguf.File, o Options) (*As
 	return a, nil
 }
 
-// newVocabulary returns the texts of all tokens, as grammars read them: those that control a model have none.
+// newVocabulary returns the texts of all tokens for grammars; control tokens have no text.
 func (a *Assistant) newVocabulary() *grammar.Vocabulary {
 	texts := make([][]byte, a.model.Config().Vocabulary)
 	for i := range min(len(texts), a.tokens.Size()) {
@@ -130,8 +130,8 @@ func (a *Assistant) Template() *chat.Template { return a.template }
 // Name returns the model's name by the file, or "".
 func (a *Assistant) Name() string { return a.name }
 
-// Close waits for passes under way and frees the model. What generates ends with
-// [llm.ErrClosed]. A second Close does nothing.
+// Close waits for running passes and frees the model. Running generations end with [llm.ErrClosed].
+// A second Close does nothing.
 func (a *Assistant) Close() error {
 	a.prefixes.close()
 	return errors.Join(a.scheduler.Close(), a.model.Close())
@@ -148,7 +148,7 @@ func (a *Assistant) Encode(r *Request) ([]int32, error) {
 	case r.Chat == nil:
 		return a.tokens.Encode(r.Prompt, tokenizer.Options{AddSpecial: true}), nil
 	case r.Prompt != "":
-		return nil, fmt.Errorf("assistant: a prompt and messages, want one of them: %w", ErrRequest)
+		return nil, fmt.Errorf("assistant: a prompt and messages exclude each other, give one of them: %w", ErrRequest)
 	case len(r.Chat.Messages) == 0:
 		return nil, fmt.Errorf("assistant: no messages: %w", ErrRequest)
 	case a.template == nil:

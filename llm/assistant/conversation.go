@@ -12,7 +12,7 @@ import (
 
 // Conversation is a chat with a model. It belongs to one goroutine.
 type Conversation struct {
-	// Messages are what was said until now. They may be changed between calls of Say.
+	// Messages are the messages so far. They may be changed between calls of Say.
 	Messages []chat.Message
 	// Sampling says how answers are chosen.
 	Sampling llm.Sampling
@@ -20,8 +20,8 @@ type Conversation struct {
 	a *Assistant
 }
 
-// NewConversation returns a conversation that begins with a message of the system, or with none
-// where that is empty.
+// NewConversation returns a conversation that begins with a system message, or without one if
+// system is empty.
 func (a *Assistant) NewConversation(system string) *Conversation {
 	c := &Conversation{a: a}
 	if system != "" {
@@ -30,8 +30,8 @@ func (a *Assistant) NewConversation(system string) *Conversation {
 	return c
 }
 
-// Request returns the request of a message of the user behind those of the conversation, for
-// [Assistant.Generate]. It changes nothing.
+// Request returns the request for the next message of the user, after the messages of the
+// conversation, for [Assistant.Generate]. It does not change the conversation.
 func (c *Conversation) Request(text string) Request {
 	messages := append(slices.Clone(c.Messages), chat.Message{Role: "user", Content: text})
 	return Request{Chat: &chat.Input{Messages: messages}, Sampling: c.Sampling}

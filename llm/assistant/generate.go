@@ -14,7 +14,7 @@ import (
 	"github.com/rayo-go/rayo/llm/tokenizer"
 )
 
-// Request is what a text is generated from.
+// Request has the prompt and the options of a generation.
 type Request struct {
 	Prompt string      // the beginning of the text, or
 	Chat   *chat.Input // messages for the chat template, which ends where the assistant's answer begins
@@ -30,7 +30,7 @@ type Request struct {
 // Finish is why a text ended.
 type Finish string
 
-// The reasons. The values are those of OpenAI's interface.
+// The reasons. The values are the same as in OpenAI's interface.
 const (
 	Stopped   Finish = "stop"   // the model ended the text, a string of Stop came, or the grammar is complete
 	Truncated Finish = "length" // there are MaxTokens tokens, or the context is full
@@ -39,11 +39,11 @@ const (
 // Usage counts tokens.
 type Usage struct {
 	Prompt    int // of the prompt
-	Cached    int // of these, those that were computed for an earlier request
+	Cached    int // the number of these that were computed for an earlier request
 	Generated int
 }
 
-// Piece is a part of a text, as it comes.
+// Piece is a part of a generated text.
 type Piece struct {
 	Text   string      // whole characters; may be empty
 	Tokens []llm.Token // chosen since the last piece; the text of the last of them may come with the next piece
@@ -51,8 +51,8 @@ type Piece struct {
 	Usage  Usage       // until now
 }
 
-// Generate returns the text that follows a prompt, piece by piece. The last piece has Finish set. After an error, which
-// comes with the zero Piece, there are no more. An end by ctx comes within a token.
+// Generate returns the text that follows a prompt, piece by piece. The last piece has Finish set. An error comes with
+// the zero Piece and ends the sequence. When ctx is cancelled, the sequence ends within one token.
 //
 // # Errors
 //   - [ErrRequest], [ErrNoTemplate], and those of package chat for a request that is wrong.
@@ -141,7 +141,8 @@ func (g *generation) finish(p Piece, why Finish, yield func(Piece, error) bool) 
 	return nil
 }
 
-// text takes new text and returns what is surely part of the result, and whether a string of Stop ends it there.
+// text appends new text and returns the part that is certainly in the result, and whether a string of Stop ends the
+// result there.
 func (g *generation) text(new string) (string, bool) {
 	g.pending += new
 	first := -1
@@ -169,7 +170,7 @@ func (g *generation) text(new string) (string, bool) {
 	return text, false
 }
 
-// mask leaves the tokens that the grammar allows: those that end the text where it may end.
+// mask allows the tokens that the grammar accepts, and the tokens that end the text if it may end here.
 func (g *generation) mask(generated []int32, logits []float32) error {
 	if f := g.r.Sampling.Mask; f != nil {
 		if err := f(generated, logits); err != nil {

@@ -111,7 +111,7 @@ func (p *prefixes) drop() bool {
 	return true
 }
 
-// close closes all sessions, and those that are kept later.
+// close closes all sessions, including sessions that are kept later.
 func (p *prefixes) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,13 +8,13 @@
 //		AddGenerationPrompt: true,
 //	}, chat.Limits{})
 //
-// Templates are programs in Jinja, written by whoever published the model. They run in an
-// interpreter of this package that knows no files, no network and no values of Go, and that counts
-// steps, memory and output against [Limits]; the Jinja packages for Go count none of these, so
-// none of them is used. Of Jinja there is what templates of models use: for, if, set, macro, call,
-// filter, with, raw, generation, break and continue, the usual filters and tests, methods of strings
-// and mappings, namespace, range, raise_exception and strftime_now. White space is treated as
-// Hugging Face's transformers does: trim_blocks and lstrip_blocks are on.
+// Templates are Jinja programs written by the publisher of the model. This package interprets them
+// without access to files, the network or Go values, and limits steps, memory and output by
+// [Limits]; the Jinja packages for Go do not have such limits. It supports the subset of Jinja that
+// models use: for, if, set, macro, call, filter, with, raw, generation, break and continue, the
+// usual filters and tests, methods of strings and mappings, namespace, range, raise_exception and
+// strftime_now. White space is treated as Hugging Face's transformers does: trim_blocks and
+// lstrip_blocks are on.
 package chat
 
 import (
@@ -24,13 +24,13 @@ import (
 	"time"
 )
 
-// The errors. Each comes wrapped with what it is about, most in an [Error].
+// The errors. The package returns them wrapped, mostly in an [Error].
 var (
 	ErrSyntax = errors.New("the template is malformed")
 	ErrRun    = errors.New("the template cannot go on")
 	ErrRaised = errors.New("the template refuses the input") // by raise_exception
 	ErrLimit  = errors.New("too large")
-	ErrInput  = errors.New("the input is no value that templates have")
+	ErrInput  = errors.New("the input is not a value of a type that templates support")
 )
 
 // Error says in which line of a template something is wrong.
@@ -39,19 +39,19 @@ type Error struct {
 	Err  error // wraps one of the errors of the package
 }
 
-// Error returns the line and what is wrong.
+// Error returns the line and the mistake.
 func (e *Error) Error() string {
 	return fmt.Sprintf("chat: line %d of the template: %v", e.Line, e.Err)
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Message is one message of a conversation.
 type Message struct {
 	Role       string // system, user, assistant, tool
 	Content    string
-	Reasoning  string     // what the assistant thought; templates see reasoning_content
+	Reasoning  string     // the assistant's reasoning; templates see it as reasoning_content
 	ToolCalls  []ToolCall // of the assistant
 	ToolCallID string     // of the call that a message of a tool answers
 	Name       string     // of the tool
@@ -71,7 +71,7 @@ type Tool struct {
 	Parameters  json.RawMessage // a JSON schema, or empty
 }
 
-// Input is what a template makes text of.
+// Input is the input of a template.
 type Input struct {
 	Messages            []Message
 	Tools               []Tool
@@ -83,7 +83,7 @@ type Input struct {
 	Now  time.Time // for strftime_now; zero is the time of the call
 }
 
-// Limits bound what a template may use. A field that is 0 stands for the default.
+// Limits are the limits of a template. A field of 0 means the default.
 type Limits struct {
 	Steps  int // of work; 5 million
 	Memory int // bytes of all values that it makes, 256 MiB

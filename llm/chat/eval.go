@@ -45,7 +45,7 @@ func (m *machine) eval(x expr, s *scope) value {
 		m.line = x.pos()
 		is := tests[x.name]
 		if is == nil {
-			m.raise(ErrSyntax, "there is no test %q", x.name)
+			m.raise(ErrSyntax, "unknown test %q", x.name)
 		}
 		return is(m, v, a) != x.not
 	case unary:
@@ -71,15 +71,15 @@ func (m *machine) dict(x dictExpr, s *scope) value {
 	for i := range x.keys {
 		k := m.eval(x.keys[i], s)
 		if !isKey(k) {
-			m.fail("%s is no key", m.named(k))
+			m.fail("%s cannot be a key", m.named(k))
 		}
 		d.set(key(k), m.eval(x.values[i], s))
 	}
 	return d
 }
 
-// attribute returns x.name or x[key]: of the two what a value has itself comes first for a dot,
-// an item for brackets.
+// attribute returns x.name or x[key]. A dot prefers the value's own attributes, brackets prefer its
+// items.
 func (m *machine) attribute(v, k value, dot bool) value {
 	if u, ok := v.(undefined); ok {
 		m.fail("%s has no %s", m.named(u), m.text(k))
@@ -409,7 +409,7 @@ func (m *machine) integers(op string, x, y int64) value {
 		r, overflow = int64(f), math.Abs(f) >= 1<<53
 	}
 	if overflow {
-		m.fail("%d %s %d is no integer of 64 bits", x, op, y)
+		m.fail("%d %s %d overflows a 64-bit integer", x, op, y)
 	}
 	return r
 }

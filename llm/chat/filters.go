@@ -216,7 +216,7 @@ func mapped(m *machine, v value, a *arguments) value {
 	if by == nil {
 		name, _ := a.take(0, "", nil).(string)
 		if f = filters[name]; f == nil {
-			m.fail("map: there is no filter %q", name)
+			m.fail("map: unknown filter %q", name)
 		}
 		rest = &arguments{pos: a.pos[1:], names: a.names, named: a.named}
 	}
@@ -240,11 +240,11 @@ func mapped(m *machine, v value, a *arguments) value {
 	return out
 }
 
-// selected keeps the items of which a test, of an attribute or of the item, says so.
+// selected keeps the items for which a test, of an attribute or of the item, is true.
 func selected(attribute, keep bool) filterFunc {
 	return func(m *machine, v value, a *arguments) value {
 		if !truth(v) {
-			return list(nil) // also of none
+			return list(nil) // also without a test
 		}
 		pos := a.pos
 		var by value
@@ -259,7 +259,7 @@ func selected(attribute, keep bool) filterFunc {
 		if len(pos) > 0 {
 			name, _ := pos[0].(string)
 			if is = tests[name]; is == nil {
-				m.fail("there is no test %q", name)
+				m.fail("unknown test %q", name)
 			}
 			rest.pos = pos[1:]
 		}
@@ -361,7 +361,7 @@ func indent(m *machine, v value, a *arguments) value {
 func abs(m *machine, v value, _ *arguments) value {
 	f, ok := number(v)
 	if !ok {
-		m.fail("%s is no number", m.named(v))
+		m.fail("%s is not a number", m.named(v))
 	}
 	if f < 0 {
 		return m.unary("-", v)
@@ -397,7 +397,7 @@ func round(m *machine, v value, a *arguments) value {
 	f, ok := number(v)
 	digits, isInt := integer(a.take(0, "precision", int64(0)))
 	if !ok || !isInt {
-		m.fail("%s is no number", m.named(v))
+		m.fail("%s is not a number", m.named(v))
 	}
 	scale := math.Pow(10, float64(digits))
 	switch m.text(a.take(1, "method", "common")) {

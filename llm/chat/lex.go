@@ -95,7 +95,7 @@ func (l *lexer) keep(text string, block bool, mark byte) string {
 		return strings.TrimRightFunc(text, unicode.IsSpace)
 	}
 	if block && mark != '+' {
-		// A tag that stands alone in its line takes the white space before it.
+		// A tag alone on its line also removes the white space before it.
 		begin := strings.LastIndexByte(text, '\n') + 1
 		atStart := begin > 0 || l.pos == 0 || l.src[l.pos-1] == '\n'
 		if atStart && strings.Trim(text[begin:], " \t") == "" {
@@ -296,7 +296,7 @@ var (
 	hexEscapes = map[byte]int{'x': 2, 'u': 4, 'U': 8}
 )
 
-// unescape writes what stands behind a backslash and returns its length.
+// unescape decodes the escape sequence after a backslash and returns its length.
 func unescape(b *strings.Builder, s string) int {
 	if e, ok := simpleEscapes[s[0]]; ok {
 		b.WriteString(e)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// machine runs a template. What goes wrong is a panic with an *Error, which run recovers.
+// machine runs a template. Errors are panics with an *Error, which run recovers.
 type machine struct {
 	limits Limits
 	steps  int
@@ -181,7 +181,7 @@ func (m *machine) print(s string) {
 	m.out.WriteString(s)
 }
 
-// capture returns what a body prints.
+// capture returns the output of a body.
 func (m *machine) capture(body []stmt, s *scope) value {
 	out := m.out
 	m.out = new(strings.Builder)
@@ -265,7 +265,7 @@ func (m *machine) assign(s *scope, names []string, item value) {
 	}
 }
 
-// iterate returns the items of a value. Those of a mapping are its keys.
+// iterate returns the items of a value. The items of a mapping are its keys.
 func (m *machine) iterate(v value) list {
 	switch v := v.(type) {
 	case list:
@@ -375,7 +375,7 @@ func (m *machine) callMacro(fn *macro, a *arguments) value {
 	return text
 }
 
-// missing stands for an argument that was not given.
+// missing represents an argument that was not given.
 var missing value = &struct{ int }{}
 
 // newMachine returns a machine with the variables of the input.

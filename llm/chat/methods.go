@@ -332,7 +332,7 @@ func strftime(t time.Time, format string) string {
 	return b.String()
 }
 
-// loopAttribute returns what the variable loop has.
+// loopAttribute returns an attribute of the variable loop.
 func (m *machine) loopAttribute(l *loop, name string) value {
 	n, i := int64(len(l.items)), int64(l.i)
 	at := func(i int64) value {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// What a template may have.
+// Limits of a template's source.
 const (
 	maxSource = 1 << 20
 	maxNested = 500 // expressions and statements within one another
@@ -119,7 +119,7 @@ func (p *parser) enter() {
 
 func (p *parser) leave(n int) { p.depth -= n }
 
-// body parses statements up to a tag that is none, and one of the names that end it.
+// body parses statements up to a tag with one of the names that end it.
 func (p *parser) body() (body []stmt) {
 	p.enter()
 	defer p.leave(1)
@@ -148,7 +148,7 @@ func (p *parser) body() (body []stmt) {
 // forbidden are the statements of Jinja that need a loader.
 var forbidden = map[string]bool{"include": true, "import": true, "from": true, "extends": true, "block": true}
 
-// statements parse what follows the name of a statement.
+// statements parse the rest of a statement after its name.
 var statements map[string]func(p *parser, at line) stmt
 
 func init() {
@@ -248,7 +248,7 @@ func (p *parser) setStmt(at line) stmt {
 	return s
 }
 
-// filters parses filters without what they are of.
+// filters parses filters without their operand.
 func (p *parser) filters() (fs []*filter) {
 	for p.accept("|") {
 		fs = append(fs, p.filter(nil))
@@ -324,7 +324,7 @@ func (p *parser) withStmt(at line) stmt {
 	return s
 }
 
-// generation parses what marks the text of the model, which is output as it is.
+// generation parses the block that marks the model's own text; the block outputs its body.
 func (p *parser) generation(at line) stmt {
 	body, _ := p.closed(at, "endgeneration")
 	p.end("%}")

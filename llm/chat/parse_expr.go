@@ -136,7 +136,7 @@ func (p *parser) signed(filters bool) expr {
 	}
 }
 
-// postfix parses what follows an operand, or returns nil.
+// postfix parses a suffix of an operand, or returns nil.
 func (p *parser) postfix(x expr, filters bool) expr {
 	at := p.line()
 	switch {

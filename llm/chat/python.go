@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// pythonCalls returns the calls that a text is, such as [weather(city="Bonn", days=3)], with or
-// without the brackets. It reads them with the parser of templates, whose literals are Python's.
+// pythonCalls parses a text that consists of calls, such as [weather(city="Bonn", days=3)], with or
+// without the brackets. It uses the parser of templates, which have Python's literals.
 func pythonCalls(text string) (found []ToolCall) {
 	if len(text) > maxSource || !strings.HasSuffix(strings.TrimRight(text, "]"), ")") {
 		return nil
@@ -46,7 +46,7 @@ func pythonCalls(text string) (found []ToolCall) {
 	return found
 }
 
-// pythonCall makes a tool call of a call whose arguments have names and are literals.
+// pythonCall converts a call with named, literal arguments to a tool call.
 func pythonCall(x expr) (ToolCall, bool) {
 	c, ok := x.(call)
 	if !ok || len(c.args.pos) > 0 {

@@ -74,7 +74,7 @@ func (m *machine) remainder(v value, by int64) int64 {
 	return n % by
 }
 
-// cased reports whether a text has letters with a case, none of them of the other case.
+// cased reports whether a text has letters with a case, and all of them have the same case.
 func cased(s string, other func(rune) bool) bool {
 	return strings.IndexFunc(s, other) < 0 && strings.ToUpper(s) != strings.ToLower(s)
 }

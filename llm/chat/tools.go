@@ -19,7 +19,7 @@ const (
 	Mistral Style = "mistral" // [TOOL_CALLS][{"name": …, "arguments": {…}}]
 )
 
-// styleMarks has what the template of a model of a style has in it, the most telling first.
+// styleMarks lists strings that identify a style in a model's template, the most specific first.
 var styleMarks = []struct {
 	mark  string
 	style Style
@@ -38,15 +38,14 @@ func (t *Template) ToolStyle() Style {
 	return NoTools
 }
 
-// calls are the parsers of the styles: they return what is no call, and the calls.
+// calls are the parsers of the styles: they return the text that is not a call, and the calls.
 var calls = map[Style]func(text string) (string, []ToolCall){
 	Llama3: llama3Calls, Hermes: hermesCalls, Gemma: gemmaCalls, Mistral: mistralCalls,
 }
 
-// ParseToolCalls returns the tool calls in what a model answered, and the text that is left. A call
-// that is malformed, or cut off where the answer ended, stays in the text. Calls have the ids
-// call_0, call_1 and so on where the model gives none. The names are what the model wrote: compare
-// them with the tools that there are.
+// ParseToolCalls returns the tool calls in a model's answer, and the remaining text. A call that is
+// malformed, or truncated at the end of the answer, stays in the text. Calls without an id get the
+// ids call_0, call_1 and so on. The names are not checked: compare them with your tools.
 func ParseToolCalls(style Style, text string) (content string, found []ToolCall) {
 	parse := calls[style]
 	if parse == nil {
@@ -99,7 +98,7 @@ func (c jsonCall) call() (ToolCall, bool) {
 	return ToolCall{c.ID, c.Name, args}, c.Name != ""
 }
 
-// jsonCalls reads a call, or a list of them, that a text begins with, and returns what is behind.
+// jsonCalls parses a call, or a list of calls, at the beginning of a text, and returns the rest.
 func jsonCalls(text string) (found []ToolCall, rest string) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	var raw json.RawMessage

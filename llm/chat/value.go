@@ -14,7 +14,7 @@ import (
 // them, so there are no cycles.
 type value = any
 
-// undefined is what a name or an attribute is that there is not.
+// undefined is the value of a name or an attribute that does not exist.
 type undefined struct{ name string }
 
 type list []value
@@ -69,20 +69,21 @@ func isKey(k value) bool {
 // namespace has attributes that {% set ns.x = y %} changes.
 type namespace struct{ dict }
 
-// function is what a template calls.
+// function is a value that a template can call.
 type function struct {
 	name string
 	call func(m *machine, a *arguments) value
 }
 
-// arguments are what a function is called with.
+// arguments are the arguments of a call.
 type arguments struct {
 	pos   []value
 	names []string // of the last arguments
 	named []value
 }
 
-// take returns the argument of a place or a name, or otherwise. A place below 0 is none.
+// take returns the argument at an index or with a name, or the default otherwise. A negative index matches only by
+// name.
 func (a *arguments) take(i int, name string, otherwise value) value {
 	if i >= 0 && i < len(a.pos) {
 		return a.pos[i]
@@ -120,7 +121,7 @@ func typeName(v value) string {
 	return "a function"
 }
 
-// truth returns what a value is as a condition.
+// truth converts a value to a condition.
 func truth(v value) bool {
 	switch v := v.(type) {
 	case nil, undefined:
@@ -256,7 +257,7 @@ func (m *machine) less(a, b value) bool {
 	return false
 }
 
-// text returns a value as it is printed.
+// text returns a value in its printed form.
 func (m *machine) text(v value) string {
 	switch v := v.(type) {
 	case string:
@@ -389,7 +390,7 @@ func quotePython(s string) string {
 	return quote(s, q, `\x%02x`, map[rune]string{'\n': `\n`, '\r': `\r`, '\t': `\t`})
 }
 
-// quoteJSON writes a string as JSON, with characters as they are.
+// quoteJSON writes a string as JSON without escaping non-ASCII characters.
 func quoteJSON(s string) string {
 	return quote(s, '"', `\u%04x`, map[rune]string{'\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`})
 }

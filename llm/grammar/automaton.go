@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// automaton follows all ways through a grammar at once. A stack of places is a linked list of
-// nodes; equal stacks are one node. A state is the set of the stacks that are possible, each
-// with a place on top where a character is expected; equal states are one number, and what
-// follows a state after a character is worked out once.
+// automaton tracks all derivations of a grammar at once. A stack of positions is a linked list of
+// nodes; equal stacks share one node. A state is the set of possible stacks, each with a position
+// on top that expects a character. Equal states have one number, and the successor of a state for a
+// character is computed once.
 type automaton struct {
 	g      *Grammar
-	bottom int32 // what is below the first stacks: nodeDone or nodeOut
+	bottom int32 // below the first stacks: nodeDone or nodeOut
 
 	nodes   []node
 	nodeIDs map[node]int32
@@ -48,8 +48,8 @@ const (
 	unknown int32 = -1 // a transition that was not worked out yet
 )
 
-// What an automaton may have. A grammar of which a text has so many readings at once is not
-// made for this.
+// Limits of an automaton. A grammar with more simultaneous readings of a text is too ambiguous for
+// this package.
 const (
 	maxStacks   = 1 << 12 // in a state
 	maxClosure  = 1 << 16 // places that are looked at for one character
@@ -273,7 +273,7 @@ func (a *automaton) next(c *cursor, b byte) bool {
 // smallest has the smallest character of a length.
 var smallest = [5]rune{2: 0x80, 3: 0x800, 4: 0x10000}
 
-// partial reports whether a character that begins so is expected.
+// partial reports whether a character that begins with these bytes is expected.
 func (a *automaton) partial(c cursor) bool {
 	lo, hi := c.span()
 	if lo > hi {
@@ -291,7 +291,7 @@ func (a *automaton) partial(c cursor) bool {
 	return false
 }
 
-// span returns which characters begin with the bytes so far; none if lo > hi.
+// span returns the range of characters that begin with the bytes so far; it is empty if lo > hi.
 func (c cursor) span() (lo, hi rune) {
 	shift := 6 * c.need
 	lo, hi = c.value<<shift, c.value<<shift|(1<<shift-1)

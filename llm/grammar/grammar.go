@@ -1,5 +1,5 @@
-// Package grammar restricts what a language model writes to a grammar: in the notation GBNF of
-// llama.cpp, or made of a JSON schema.
+// Package grammar restricts the output of a language model to a grammar: in llama.cpp's notation
+// GBNF, or derived from a JSON schema.
 //
 //	g, err := grammar.FromJSONSchema(schema) // or grammar.Parse(text)
 //	if err != nil { ... }
@@ -23,7 +23,7 @@ import (
 	"sync"
 )
 
-// The errors. Each comes wrapped with what it is about.
+// The errors. The package returns them wrapped, with details.
 var (
 	ErrSyntax      = errors.New("malformed grammar")
 	ErrSchema      = errors.New("malformed JSON schema")
@@ -32,7 +32,7 @@ var (
 	ErrRejected    = errors.New("the grammar does not allow the text")
 )
 
-// What a grammar may have.
+// Limits of a grammar.
 const (
 	maxSource   = 1 << 20 // bytes of its text
 	maxElements = 1 << 19 // after repetitions are written out
@@ -47,7 +47,7 @@ type Grammar struct {
 	sets   []*runeSet
 
 	mu     sync.Mutex
-	places map[*Vocabulary]*places // what follows where, by vocabulary
+	places map[*Vocabulary]*places // the allowed tokens at each position, by vocabulary
 }
 
 // rule has where its alternatives begin in elems.
@@ -82,8 +82,8 @@ type Error struct {
 	Err  error // wraps one of the errors of the package
 }
 
-// Error returns the line and what is wrong.
+// Error returns the line and the mistake.
 func (e *Error) Error() string { return fmt.Sprintf("grammar: line %d: %v", e.Line, e.Err) }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }

@@ -43,7 +43,7 @@ func (m *Matcher) Accept(id int32) error {
 	return m.AcceptText(m.v.tokens[id])
 }
 
-// AcceptText adds bytes to the text, which may end within a character. The errors are those of
+// AcceptText adds bytes to the text, which may end within a character. It returns the errors of
 // [Matcher.Accept].
 func (m *Matcher) AcceptText(text []byte) error {
 	m.tidy()
@@ -150,9 +150,10 @@ func (m *Matcher) from(n int32, mask Mask) error {
 	return nil
 }
 
-// frames are the topmost places of a stack. What may follow a place is known without the rest
-// of the stack as far as a token does not go beyond them; the character of a string in JSON is in a rule
-// within a repetition within the rule of strings, so that fewer would hardly ever do.
+// frames is the number of top positions of a stack that a cached entry depends on. The tokens allowed at
+// a position are known without the rest of the stack if a token does not pop more frames. A character of
+// a JSON string is in a rule inside a repetition inside the rule of strings, so fewer frames would
+// rarely suffice.
 type frames [3]int32
 
 // noFrame is below the last place of a stack.
@@ -182,22 +183,22 @@ func (a *automaton) stack(f frames) int32 {
 	return n
 }
 
-// places keeps what follows the places of a grammar in a vocabulary.
+// places caches the allowed tokens at the positions of a grammar for one vocabulary.
 type places struct {
 	a  *automaton
 	at map[frames]*place
 }
 
-// place is what may follow a place in any context, and what may follow in some.
+// place has the tokens that are allowed at a position in every context, and those that depend on the context.
 type place struct {
 	allowed Mask
 	depends []int32 // indexes in the order of the vocabulary
 }
 
-// maxPlaces bounds the memory for places, of which each has a mask.
+// maxPlaces limits the memory for cached positions; each has a mask.
 const maxPlaces = 4096
 
-// place returns what may follow a place of the grammar.
+// place returns the allowed tokens at a position of the grammar.
 func (g *Grammar) place(v *Vocabulary, at frames) (*place, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

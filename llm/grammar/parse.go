@@ -29,9 +29,8 @@ type sequence []element
 //
 //	name ::= "text" other-rule [a-z]+ ( a | b )? c{2,4} .
 //
-// of which the one with the name root is what a text has to be. The error is an [Error] that
-// wraps [ErrSyntax] or [ErrLimit]. A rule that begins with itself is an ErrSyntax: the automaton
-// would never come to a character.
+// A text must match the rule named root. The error is an [Error] that wraps [ErrSyntax] or
+// [ErrLimit]. A left-recursive rule is an ErrSyntax: the automaton would never reach a character.
 func Parse(text string) (*Grammar, error) {
 	if len(text) > maxSource {
 		return nil, fmt.Errorf("grammar: %w: it has %d bytes, expected at most %d", ErrLimit, len(text), maxSource)
@@ -119,7 +118,7 @@ func (p *parser) accept(text string) bool {
 	return false
 }
 
-// near returns what stands next, for errors.
+// near returns the next characters, for errors.
 func (p *parser) near() string {
 	if p.pos >= len(p.src) {
 		return "the end"
@@ -219,7 +218,7 @@ func (p *parser) sequence(nested bool) (q sequence) {
 		default:
 			return q
 		}
-		// What follows repeats all of a literal.
+		// A repetition applies to the whole literal.
 		p.space(nested)
 		q = p.repeated(q, n)
 		p.space(nested)
@@ -283,7 +282,7 @@ func (p *parser) class() element {
 	return p.set(newSet(ranges, negate))
 }
 
-// simpleEscapes and hexEscapes are what stands behind a backslash.
+// simpleEscapes and hexEscapes are the characters allowed after a backslash.
 var (
 	simpleEscapes = map[byte]rune{'n': '\n', 'r': '\r', 't': '\t', '\\': '\\', '"': '"', '[': '[', ']': ']', '-': '-', '^': '^'}
 	hexEscapes    = map[byte]int{'x': 2, 'u': 4, 'U': 8}
@@ -318,7 +317,7 @@ func (p *parser) char() rune {
 	return 0
 }
 
-// bounds are those of * + and ?; -1 is no bound.
+// bounds are the bounds of * + and ?; -1 is no bound.
 var bounds = map[byte][2]int{'*': {0, -1}, '+': {1, -1}, '?': {0, 1}}
 
 // repeated reads a repetition of the elements from n on.

@@ -18,16 +18,17 @@ const maxSchemaDepth = 64
 // FromJSONSchema returns the grammar of the JSON texts that a schema describes. An empty schema
 // describes all JSON.
 //
-// Of JSON Schema there are type, enum, const, properties, required, additionalProperties, items,
-// prefixItems, minItems, maxItems, anyOf, oneOf, allOf with one schema, $ref to a place in the same document,
-// minLength, maxLength, pattern (of what regular languages have), format (date, time, date-time, uuid),
-// and minimum, maximum and their exclusive forms: for integers, and for numbers if they are whole.
-// Other keywords that restrict values are an error that wraps [ErrUnsupported] and names them by a JSON
-// pointer, rather than be ignored; those that describe are passed over.
+// The supported keywords of JSON Schema are type, enum, const, properties, required, additionalProperties,
+// items, prefixItems, minItems, maxItems, anyOf, oneOf, allOf with one schema, $ref to a place in the same
+// document, minLength, maxLength, pattern (without extensions beyond regular languages), format (date, time,
+// date-time, uuid), and minimum, maximum and their exclusive forms: for integers, and for numbers if they are
+// whole. Other keywords that restrict values give an error that wraps [ErrUnsupported] and names the keyword
+// by a JSON pointer; keywords that only describe are ignored.
 //
-// The texts are narrower than the schema in three ways. Properties come in the order of the schema. An
-// object with properties has others only if additionalProperties says so. Between two tokens of JSON
-// there is nothing, one space, or one newline and up to 20 spaces. Of oneOf a value may fit several.
+// The grammar is narrower than the schema in three ways. Properties come in the order of the schema.
+// An object with properties has others only if additionalProperties allows them. Two JSON tokens are
+// separated by nothing, one space, or one newline and up to 20 spaces. In one way it is wider: a value
+// may match several schemas of oneOf.
 func FromJSONSchema(raw []byte) (*Grammar, error) {
 	s := &schemaReader{rules: map[string]string{}, names: map[string]bool{}, refs: map[string]string{}}
 	root, err := parseJSON(raw)
@@ -43,7 +44,7 @@ func FromJSONSchema(raw []byte) (*Grammar, error) {
 	s.write("root", body)
 	g, err := Parse(s.text.String())
 	if err != nil {
-		if errors.Is(err, ErrSyntax) { // that is all that can be wrong with what this function writes
+		if errors.Is(err, ErrSyntax) { // the only error that the output of this function can cause
 			return nil, fmt.Errorf("grammar: %w: a $ref leads back to itself, or a pattern repeats what can be empty: %v", ErrSchema, err)
 		}
 		return nil, err
@@ -181,7 +182,7 @@ func nextJSON(dec *json.Decoder, depth int) (any, error) {
 	return o, nil
 }
 
-// described are the keywords that restrict nothing. Of format it depends on the format.
+// described are the keywords that do not restrict values. format restricts some values, depending on the format.
 var described = strings.Fields("title description default example examples deprecated readOnly writeOnly " +
 	"$schema $id $anchor $comment $defs definitions format contentMediaType contentEncoding")
 
@@ -241,7 +242,7 @@ func (s *schemaReader) schema(v any, at string, depth int) string {
 	return s.typed(o, at, depth)
 }
 
-// only has keywords other than these, and those that restrict nothing, be an error.
+// only returns an error for keywords other than these and the descriptive ones.
 func (s *schemaReader) only(o *object, at string, keywords []string) {
 	for _, k := range o.keys {
 		if !slices.Contains(keywords, k) && !slices.Contains(described, k) {
@@ -250,7 +251,8 @@ func (s *schemaReader) only(o *object, at string, keywords []string) {
 	}
 }
 
-// typed returns a schema by its types: those that it names, those that its keywords are of, or all.
+// typed returns the rule of a schema by its types: the types that it names, the types to which its keywords apply, or
+// all types.
 func (s *schemaReader) typed(o *object, at string, depth int) string {
 	var types []string
 	switch t := o.values["type"].(type) {
@@ -347,7 +349,7 @@ func (s *schemaReader) ref(o *object, at string, depth int) string {
 	return name
 }
 
-// find returns what a JSON pointer of the form #/a/b points to.
+// find returns the value to which a JSON pointer of the form #/a/b points.
 func (s *schemaReader) find(ref string) (any, error) {
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok || path != "" && path[0] != '/' {
@@ -448,7 +450,7 @@ func (o *object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// marshal writes a value as JSON with characters as they are.
+// marshal writes a value as JSON without escaping HTML characters.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -97,7 +97,7 @@ func foldRange(r rune) []rune {
 	return nil
 }
 
-// jsonEscapes has how JSON writes characters that may not stand in a string as they are.
+// jsonEscapes has the JSON escapes of characters that must be escaped in a string.
 var jsonEscapes = []struct {
 	r    rune
 	text string

@@ -45,7 +45,7 @@ var formats = map[string]string{
 	"uuid":      `"\"" hex{8} "-" hex{4} "-" hex{4} "-" hex{4} "-" hex{12} "\""`,
 }
 
-// formatRules are what they need. Days are those that every month has, and the last of longer ones.
+// formatRules are the rules that formats need. Days include those of every month and the last days of longer months.
 var formatRules = [][2]string{
 	{"date", `[0-9]{4} "-" ( ( "0" [13578] | "1" [02] ) "-" ( day | "29" | "30" | "31" ) | ( "0" [469] | "11" ) "-" ( day | "29" | "30" ) | "02-" day )`},
 	{"day", `"0" [1-9] | "1" [0-9] | "2" [0-8]`},
@@ -88,8 +88,9 @@ func btoi(b bool) int {
 	return 0
 }
 
-// objectType returns an object whose properties come in their order. Rule i of "first" is what may follow
-// where none came before property i, of "rest" where one did and a comma has to.
+// objectType returns the rule of an object with properties in order. Rule i of "first" matches the rest
+// of the object if no property came before property i; rule i of "rest" if one came before and a comma is
+// required.
 func (s *schemaReader) objectType(o *object, at string, depth int) string {
 	props := &object{values: map[string]any{}}
 	if v, ok := o.values["properties"]; ok {
@@ -137,7 +138,7 @@ func (s *schemaReader) objectType(o *object, at string, depth int) string {
 	return `"{" ws ` + first + ` "}"`
 }
 
-// or returns an alternative; what is empty is nothing.
+// or returns an alternative; it ignores empty ones.
 func or(a, b string) string {
 	if b == "" {
 		return "(" + a + ")?"
@@ -203,7 +204,8 @@ func (s *schemaReader) listed(begin, end, item string, lo, hi int, at string) st
 	return begin + items + end
 }
 
-// otherKey returns a key, without escapes, that is none of some: it branches off the tree of them.
+// otherKey returns the rule of a key, without escapes, that differs from the given keys: it branches off the trie of
+// these keys.
 func (s *schemaReader) otherKey(keys []string) string {
 	type tree struct {
 		next map[rune]*tree
@@ -265,7 +267,7 @@ func (s *schemaReader) arrayType(o *object, at string, depth int) string {
 	return s.tuple(prefix, items, lo, hi, at, depth)
 }
 
-// tuple returns a list whose first items have schemas of their own, all of which are written.
+// tuple returns the rule of a list whose first items have individual schemas; all of them are required.
 func (s *schemaReader) tuple(prefix []any, items any, lo, hi int, at string, depth int) string {
 	if hi >= 0 && hi < len(prefix) {
 		return s.fail(ErrUnsupported, at+"/maxItems", "it is %d, there are %d prefixItems", hi, len(prefix))
@@ -287,7 +289,7 @@ func (s *schemaReader) tuple(prefix []any, items any, lo, hi int, at string, dep
 	return body + ` "]"`
 }
 
-// limits returns the least and the greatest number of a schema, nil for none, and whether these are excluded.
+// limits returns the minimum and the maximum of a schema, nil if absent, and whether these are exclusive.
 func (s *schemaReader) limits(o *object, at string) (lo, hi *big.Rat, noLo, noHi bool) {
 	get := func(key string) *big.Rat {
 		v, ok := o.values[key]
@@ -405,14 +407,14 @@ func (s *schemaReader) magnitudes(lo, hi *big.Int, noLo, noHi bool, sign string)
 	return alts
 }
 
-// integers returns the integers from lo to hi, nil for no limit, or "" if there is none.
+// integers returns the rule of the integers from lo to hi, nil for no limit, or "" if there are none.
 func integers(lo, hi *big.Int, sign string) string {
 	if lo != nil && hi != nil && lo.Cmp(hi) > 0 {
 		return ""
 	}
 	var alts []string
 	zero, one := new(big.Int), big.NewInt(1)
-	if lo == nil || lo.Sign() < 0 { // those below 0 by what they are without the sign
+	if lo == nil || lo.Sign() < 0 { // negative numbers by their magnitudes
 		from := one
 		if hi != nil && hi.Sign() < 0 {
 			from = negated(hi)

@@ -11,7 +11,7 @@ type runeSet struct {
 	ascii  [2]uint64
 }
 
-// newSet returns a set of ranges that are in any order, or what is not in them.
+// newSet returns the set of ranges in any order, or its complement.
 func newSet(ranges []rune, negate bool) *runeSet {
 	type span struct{ lo, hi rune }
 	var spans []span

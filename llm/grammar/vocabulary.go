@@ -17,9 +17,9 @@ type Vocabulary struct {
 	depth  int        // bytes of the longest
 }
 
-// NewVocabulary returns the vocabulary in which token id stands for the bytes tokens[id].
-// Tokens of no bytes, as those that end a text should be given, are never allowed, nor are those of
-// more than 64 KiB. The slices are kept: do not change them.
+// NewVocabulary returns the vocabulary in which token id has the bytes tokens[id]. Tokens without
+// bytes are never allowed; give the tokens that end a text no bytes. Tokens of more than 64 KiB are
+// not allowed either. The vocabulary keeps the slices: do not change them.
 func NewVocabulary(tokens [][]byte) *Vocabulary {
 	v := &Vocabulary{tokens: tokens}
 	for id, t := range tokens {
@@ -81,8 +81,8 @@ type level struct {
 	out bool
 }
 
-// walk matches tokens from a cursor on: all of them if list is nil, or those of which list has the
-// indexes, rising. It need not call f for tokens that led nowhere and have nothing to do with the context.
+// walk matches tokens from a cursor on: all of them if list is nil, or the tokens with the ascending
+// indexes in list. It may skip calls of f for tokens that do not match in any context.
 func (v *Vocabulary) walk(a *automaton, from cursor, list []int32, f visit) {
 	levels := make([]level, v.depth+1)
 	levels[0] = level{c: from, out: from.need == 0 && a.ends(from.state, nodeOut)}
@@ -100,7 +100,7 @@ func (v *Vocabulary) walk(a *automaton, from cursor, list []int32, f visit) {
 			common = commonBytes(v.token(int(list[k-1])), v.token(i))
 		}
 		if failed && common > have {
-			// It begins as one that was not allowed, and so do those that follow.
+			// It begins like a token that was not allowed, and so do the tokens after it.
 			switch {
 			case levels[have].out:
 				f(i, cursor{}, true)

@@ -334,7 +334,7 @@ func (x *exchange) line(text string) error {
 		x.w.WriteHeader(http.StatusOK)
 	}
 	c := http.NewResponseController(x.w)
-	_ = c.SetWriteDeadline(time.Now().Add(x.o.WriteTimeout)) // a writer without deadlines has none
+	_ = c.SetWriteDeadline(time.Now().Add(x.o.WriteTimeout)) // some writers have no deadlines
 	if _, err := fmt.Fprintf(x.w, "data: %s\n\n", text); err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/llm/assistant"
 )
 
-// metrics counts what a server does, for Prometheus.
+// metrics counts the server's work, for Prometheus.
 type metrics struct {
 	handler                   http.Handler
 	requests                  *prometheus.CounterVec

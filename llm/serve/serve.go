@@ -1,5 +1,5 @@
-// Package serve answers requests for texts by a language model over HTTP, with the interface of
-// OpenAI's API, so that programs made for that work with a model of one's own.
+// Package serve runs a language model behind OpenAI's HTTP interface, so that clients of that
+// interface can use a local model.
 //
 //	s := serve.New(a, serve.Options{})
 //	err := http.ListenAndServe("localhost:8080", s)
@@ -9,9 +9,9 @@
 // has stream set. Of response_format there are json_object and json_schema: a grammar holds the model to
 // it. Tools are described to the model by its chat template, and calls are found in its answer.
 //
-// Requests are input of unknown origin: bodies, prompts, queues and grammars are bounded, a request
-// that is wrong is answered by an object that says what is wrong, and one whose client goes away
-// ends within a token. Pages of other origins that a visitor of this machine opens are refused.
+// The server does not trust requests: it limits bodies, prompts, queues and grammars, answers an
+// invalid request with an error object, and ends a request within one token when its client
+// disconnects. It refuses requests from web pages of other origins.
 package serve
 
 import (
@@ -30,18 +30,18 @@ import (
 
 // Options are how a model is served. The zero value is the default.
 type Options struct {
-	// Name is the model's name in answers; that of the file where it is empty.
+	// Name is the model's name in answers; "" means the name in the file.
 	Name string
-	// Keys are those that requests under /v1 may bring as "Authorization: Bearer KEY"; where there are none,
-	// every request is answered.
+	// Keys are the accepted keys of requests under /v1, sent as "Authorization: Bearer KEY"; without Keys
+	// the server accepts every request.
 	Keys []string
 	// Waiting is how many requests may wait or be answered at once: 64 where it is 0. Others are refused
 	// with status 429.
 	Waiting int
 	// MaxBody is how many bytes a request may have: 4 MiB where it is 0.
 	MaxBody int64
-	// ReadTimeout is how long a client may take to send a request: 1 minute where it is 0. Do not set that of
-	// [http.Server]: it would end answers that take longer.
+	// ReadTimeout is the maximum time for a client to send a request; 0 means 1 minute. Do not set the
+	// ReadTimeout of [http.Server]: it would end answers that take longer.
 	ReadTimeout time.Duration
 	// WriteTimeout is how long a client may take to read a part of an answer: 30 s where it is 0.
 	WriteTimeout time.Duration
@@ -160,7 +160,7 @@ func (s *Server) guard(h func(*exchange) error) http.Handler {
 			return
 		}
 		defer s.busy.Add(-1)
-		_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(s.o.ReadTimeout)) // a test's recorder has none
+		_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(s.o.ReadTimeout)) // the recorder of a test has no deadlines
 		r.Body = http.MaxBytesReader(x.w, r.Body, s.o.MaxBody)
 		if err := h(x); err != nil && x.w.status == 0 {
 			writeError(x.w, asRequestError(err))
@@ -213,7 +213,7 @@ type requestError struct {
 
 func (e *requestError) Error() string { return e.message }
 
-// asRequestError chooses a status for an error of what is below.
+// asRequestError chooses a status for an error of the packages below.
 func asRequestError(err error) *requestError {
 	var r *requestError
 	var big *http.MaxBytesError

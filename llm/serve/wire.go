@@ -18,7 +18,7 @@ import (
 	"github.com/rayo-go/rayo/llm/grammar"
 )
 
-// kinds are the statuses of errors of what is below.
+// kinds are the statuses of errors of the packages below.
 var kinds = []struct {
 	is          func(error) bool
 	status      int
@@ -74,7 +74,7 @@ func (x *exchange) read(v any) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return &requestError{http.StatusBadRequest, "there is something behind the JSON object", "", "invalid_json"}
 	}
-	// What follows may take as long as it likes.
+	// The rest of the answer has no deadline.
 	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{})
 	return nil
 }
@@ -139,7 +139,7 @@ const (
 	mostLogProbs       = 20
 )
 
-// request returns the request of a choice. seed makes those of one request different.
+// request returns the request of one choice. seed makes the choices of one request differ.
 func (f *sampling) request(choice int, now int64) (assistant.Request, error) {
 	o := llm.Sampling{Temperature: defaultTemperature, TopK: defaultTopK, MinP: defaultMinP, TopP: f.TopP, Typical: f.TypicalP, MaxTokens: max(f.MaxTokens, f.MaxCompletion),
 		FrequencyPenalty: f.FrequencyPenalty, PresencePenalty: f.PresencePenalty, RepeatPenalty: f.RepeatPenalty, Seed: uint64(now)}
@@ -274,7 +274,7 @@ type tool struct {
 	} `json:"function"`
 }
 
-// input returns what the chat template makes text of.
+// input returns the input of the chat template.
 func (r *chatRequest) input() (*chat.Input, error) {
 	in := &chat.Input{Vars: r.Template}
 	for i, m := range r.Messages {

@@ -6,8 +6,7 @@ import "strings"
 type bpe struct {
 	t     *Tokenizer
 	words *words
-	// Symbols are numbered: tokens by their ids, then those that merges name and that are no
-	// tokens.
+	// Symbols are numbered: tokens by their ids, then the symbols of merges that are not tokens.
 	texts  []string // of the symbols that are no tokens
 	byteID [256]int32
 	pairs  *pairTable
@@ -47,8 +46,8 @@ func appendVisible(dst []byte, s string) []byte {
 	return dst
 }
 
-// appendRaw appends the bytes that a text of the vocabulary stands for. What stands for no
-// byte is as it is.
+// appendRaw appends the bytes that a text of the vocabulary encodes. A character that does not
+// encode a byte is appended unchanged.
 func appendRaw(dst []byte, text string) []byte {
 	for i := 0; i < len(text); {
 		n := runeLen(text[i:])
@@ -188,8 +187,8 @@ func (m *bpe) token(e *encoder, word string) (id int32, ok bool) {
 	return id, ok
 }
 
-// bytes appends the ids of the bytes of a symbol that is no token. A byte that is no token is
-// the unknown token, or nothing where there is none.
+// bytes appends the ids of the bytes of a symbol that is not a token. For a byte without a token it
+// appends the unknown token, if the vocabulary has one.
 func (m *bpe) bytes(e *encoder, s []byte) {
 	for _, b := range s {
 		id := m.byteID[b]

@@ -19,8 +19,8 @@ func (e *encoder) release() {
 	}
 }
 
-// symbol is a part of a word: a token or a character for which there is none. Those of a word
-// are a list: next is the symbol behind, 0 at the end, prev the one before.
+// symbol is a part of a word: a token, or a character without a token. The symbols of a word form a
+// list: next is the next symbol, 0 at the end, and prev the previous one.
 type symbol struct {
 	start, end int32 // in the word; end is 0 once it became part of its neighbour
 	prev, next int32
@@ -135,7 +135,7 @@ func (e *encoder) pop() uint64 {
 // maxWord is the length at which words are cut, so that places in one fit an int32.
 const maxWord = 1 << 28
 
-// wordCache has the ids of short words: most words of a text stand in it again and again.
+// wordCache has the ids of short words, because most words of a text are repeated.
 type wordCache [1 << cacheBits]cachedWord
 
 const cacheBits = 13
@@ -143,7 +143,7 @@ const cacheBits = 13
 type cachedWord struct {
 	key [24]byte // the word and its length
 	ids [5]int32
-	n   int32 // of ids; 0: nothing
+	n   int32 // of ids; 0: empty
 }
 
 // place returns the place of a word and whether it is there, or nil for a word that is too long.

@@ -2,9 +2,9 @@ package tokenizer
 
 import "math/bits"
 
-// pairTable maps two symbols that merge to the priority of that and to what they become. It
-// is a hash table with open addressing: encoding a word that is not cached looks up each of
-// its pairs, and one access to memory is most of what that costs.
+// pairTable maps a pair of symbols to the priority of their merge and to the merged symbol. It is a
+// hash table with open addressing: encoding an uncached word looks up each of its pairs, and most
+// of the cost of a lookup is one memory access.
 type pairTable struct {
 	slots []pairSlot // a power of two, a quarter to half of them in use
 	shift int

@@ -27,9 +27,9 @@ type itemKind uint8
 
 const (
 	itemRun     itemKind = iota // min to max runes of a set
-	itemGroup                   // one of alts; nothing where min is 0
+	itemGroup                   // one of alts; empty if min is 0
 	itemAhead                   // the next rune is in the set
-	itemNoAhead                 // the next rune is not in the set, or there is none
+	itemNoAhead                 // the next rune is not in the set, or the text ends
 )
 
 type item struct {
@@ -85,7 +85,7 @@ func (set *runeSet) next(s string) int {
 	return n
 }
 
-// match returns the length of what the pattern matches at the beginning of s, or 0.
+// match returns the length of the match at the beginning of s, or 0.
 func (p *pattern) match(s string) int {
 	for m := p.first[min(s[0], 128)]; m != 0; m &= m - 1 {
 		if n := p.alts[bits.TrailingZeros32(m)].match(s, 0); n > 0 {
@@ -150,7 +150,7 @@ func (it *item) run(s string, pos int) (end, n int) {
 	return pos, n
 }
 
-// giveBack matches the sequence after a run of pos to end, of which it gives back up to n runes.
+// giveBack matches the rest of the sequence after the run from pos to end, and backtracks by up to n runes.
 func (q sequence) giveBack(s string, pos, end, n int) int {
 	for {
 		if e := q.match(s, end); e >= 0 {
@@ -341,7 +341,7 @@ func (c *patternParser) class() *runeSet {
 	return b.set()
 }
 
-// escapes lists the characters that stand for others behind a backslash.
+// escapes lists the characters with a special meaning after a backslash.
 var escapes = map[rune]rune{'r': '\r', 'n': '\n', 't': '\t'}
 
 // member reads a character, a range, if there can be one, or an escape.
@@ -392,7 +392,7 @@ func (c *patternParser) rune() rune {
 	return r
 }
 
-// setBuilder collects what a set has.
+// setBuilder collects the characters of a set.
 type setBuilder struct {
 	ranges       []rune
 	cats         uint32

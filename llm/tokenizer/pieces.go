@@ -2,7 +2,7 @@ package tokenizer
 
 import "unicode/utf8"
 
-// pieces has the bytes that each token stands for, one after the other.
+// pieces has the bytes of each token, one after the other.
 type pieces struct {
 	bytes []byte
 	ends  []int // where the bytes of token i end
@@ -21,8 +21,8 @@ func (p *pieces) of(id int32) []byte {
 	return p.bytes[from:p.ends[id]:p.ends[id]]
 }
 
-// readPieces makes the pieces of all tokens: normal says what a normal one stands for, the
-// others stand for their texts.
+// readPieces builds the pieces of all tokens: normal decodes a normal token; the bytes of other
+// tokens are their texts.
 func (v *vocabulary) readPieces(normal func(dst []byte, text string) []byte) {
 	var b []byte
 	v.pieces.ends = make([]int, 0, len(v.texts))
@@ -42,13 +42,13 @@ func (v *vocabulary) readPieces(normal func(dst []byte, text string) []byte) {
 type DecodeOptions struct {
 	// Special writes the texts of control tokens, which are left out otherwise.
 	Special bool
-	// Continue says that other text stands before: the space stays that some vocabularies
-	// have before the first word.
+	// Continue marks that other text comes before: it keeps the space that some vocabularies have
+	// before the first word.
 	Continue bool
 }
 
-// Piece returns the bytes that a token stands for, which need not be whole characters. It is
-// nil for an id that is none. Do not change them.
+// Piece returns the bytes of a token, which need not be whole characters. It is nil for an invalid
+// id. Do not change them.
 func (t *Tokenizer) Piece(id int32) []byte {
 	if !t.has(id) {
 		return nil
@@ -56,8 +56,8 @@ func (t *Tokenizer) Piece(id int32) []byte {
 	return t.pieces.of(id)
 }
 
-// Pieces returns what each token adds to a text, by id: nil for those that stand for no text, as
-// control tokens. Package grammar makes a vocabulary of it. Do not change the bytes.
+// Pieces returns the bytes that each token adds to a text, by id: nil for tokens without a text,
+// such as control tokens. Package grammar makes a vocabulary from it. Do not change the bytes.
 func (t *Tokenizer) Pieces() [][]byte {
 	pieces := make([][]byte, t.Size())
 	for id := range pieces {
@@ -80,7 +80,7 @@ func (t *Tokenizer) Decode(ids []int32, o DecodeOptions) string {
 	return string(b)
 }
 
-// appendPiece appends what a token stands for; at the first text it drops a space.
+// appendPiece appends the bytes of a token; it drops a space before the first text.
 func (t *Tokenizer) appendPiece(b []byte, id int32, special bool, first *bool) []byte {
 	if !t.has(id) {
 		return b
@@ -113,8 +113,8 @@ type Stream struct {
 	held    []byte // the beginning of a character
 }
 
-// Stream returns a stream. What it returns in all is what [Tokenizer.Decode] returns for
-// all ids.
+// Stream returns a stream. Its results, concatenated, are the result of [Tokenizer.Decode] for all
+// ids.
 func (t *Tokenizer) Stream(o DecodeOptions) *Stream {
 	return &Stream{t: t, special: o.Special, first: !o.Continue && t.dropOne}
 }
@@ -128,8 +128,7 @@ func (s *Stream) Next(id int32) string {
 	return text
 }
 
-// Flush returns what is left when no id follows: the bytes of a character that was not
-// completed.
+// Flush returns the remaining bytes after the last id: those of an incomplete character.
 func (s *Stream) Flush() string {
 	text := string(s.held)
 	s.held = s.held[:0]

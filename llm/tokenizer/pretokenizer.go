@@ -29,7 +29,7 @@ type preTokenizer struct {
 	// stages cut one after the other: each cuts the pieces of the one before. What an
 	// expression does not match is a piece too.
 	stages []string
-	// whole takes a word that is a token as it is, without merging.
+	// whole does not merge a word that is a token.
 	whole bool
 	// chars has merging begin with characters, and spaces be U+2581, as in SentencePiece; else it
 	// begins with bytes.
@@ -48,7 +48,7 @@ var preTokenizers = []preTokenizer{
 	{names: "dbrx smaug-bpe chatglm-bpe glm4", stages: []string{llama3Words}},
 	{names: "falcon", stages: []string{"[\\p{P}\\$\\+<=>\\^~\\|`]+", gpt2Words, `[0-9][0-9][0-9]`}},
 	{names: "deepseek-coder", stages: []string{`[\r\n]`, `\s?\p{L}+`, `\s?\p{P}+`, `[一-龥ࠀ-一가-퟿]+`, `\p{N}`}},
-	// The letters are listed one by one in the original: those with a case.
+	// The original lists the letters one by one: the letters with a case.
 	{names: "deepseek-llm", stages: []string{`[\r\n]`, `\s?[\p{Lu}\p{Ll}\p{Lt}]+`, `\s?[!-/:-~！-／：-～‘-‟　-。]+`, `\s+$`, `[一-龥ࠀ-一가-퟿]+`, `\p{N}+`}},
 	{names: "gemma4", stages: []string{`[^\n]+|[\n]+`}, chars: true, bos: true},
 	{names: "deepseek-v3 hunyuan-dense joyai-llm", stages: []string{`\p{N}{1,3}`, hanKana, signWords}},
@@ -127,7 +127,7 @@ func split(stages []*pattern, text string, word func(string)) {
 		}
 		return
 	}
-	gap := 0 // where what was not matched begins
+	gap := 0 // start of the unmatched text
 	for pos := 0; pos < len(text); {
 		n := p.match(text[pos:])
 		if n == 0 {

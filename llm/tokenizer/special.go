@@ -6,7 +6,7 @@ import "strings"
 // Node 0 is the root.
 type specialTrie struct {
 	nodes []specialNode
-	begin [2][256]bool // bytes that the tokens begin with: all of them, those that are always found
+	begin [2][256]bool // first bytes of the tokens: of all tokens, and of the tokens that are always recognised
 }
 
 type specialNode struct {
@@ -39,8 +39,8 @@ func (s *specialTrie) add(text string, id int32, always bool) {
 	}
 }
 
-// find returns where the first special token of the text begins, its id and its length,
-// or the length of the text, None and 0.
+// find returns the position of the first special token in the text, its id and its length, or the
+// length of the text, None and 0.
 func (s *specialTrie) find(text string, parse bool) (at int, id int32, n int) {
 	begin := &s.begin[1]
 	if parse {
@@ -83,8 +83,8 @@ const (
 	stripRight
 )
 
-// trimAround returns the text between two special tokens, or None, without the white space
-// that they take.
+// trimAround returns the text between two special tokens, or None, without the white space that the
+// tokens strip.
 func (v *vocabulary) trimAround(text string, left, right int32) string {
 	if v.strip[left]&stripRight != 0 {
 		text = strings.TrimLeft(text, asciiSpace)

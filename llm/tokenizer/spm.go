@@ -18,7 +18,7 @@ type spm struct {
 	separate bool
 }
 
-// space is what a space is in a vocabulary: U+2581.
+// space represents a space in a vocabulary: U+2581.
 const space = "▁"
 
 func newSPM(t *Tokenizer, r *reader) model {
@@ -46,7 +46,7 @@ func newSPM(t *Tokenizer, r *reader) model {
 	return m
 }
 
-// appendSpaced appends what a text of the vocabulary stands for: a byte, or the text with spaces.
+// appendSpaced appends the bytes that a text of the vocabulary encodes: a byte, or the text with spaces.
 func appendSpaced(dst []byte, text string) []byte {
 	if b, ok := byteOf(text); ok {
 		return append(dst, b)
@@ -63,7 +63,7 @@ func descending(f float32) uint32 {
 	return b
 }
 
-// byteOf returns the byte that a text such as <0x0A> stands for.
+// byteOf returns the byte that a text such as <0x0A> encodes.
 func byteOf(text string) (byte, bool) {
 	if len(text) != 6 || text[:3] != "<0x" || text[5] != '>' {
 		return 0, false
@@ -104,7 +104,7 @@ func (m *spm) pair(word []byte, left, right *symbol) (uint32, int32) {
 	return m.prios[id], id
 }
 
-// encode cuts the text before the spaces that words begin with, where that changes nothing.
+// encode splits the text before the spaces that begin words, if that does not change the result.
 func (m *spm) encode(e *encoder, text string) {
 	if m.prefix {
 		n := m.wordEnd(text)
@@ -118,7 +118,7 @@ func (m *spm) encode(e *encoder, text string) {
 	}
 }
 
-// wordEnd returns where the first word of a text ends: spaces and what follows up to the next.
+// wordEnd returns the end of the first word of a text: spaces and the characters up to the next space.
 func (m *spm) wordEnd(text string) int {
 	if !m.separate {
 		return len(text)

@@ -6,10 +6,10 @@
 //	ids := t.Encode("Hello, world", tokenizer.Options{AddSpecial: true})
 //	text := t.Decode(ids, tokenizer.DecodeOptions{})
 //
-// There are three kinds of vocabulary: "llama" (pieces of SentencePiece that merge by score),
-// "gpt2" (byte pairs that merge by rank, after the text was cut into words; "gemma4" is one of characters),
-// and "bert" (longest pieces of words). The ids are those of llama.cpp, Korean in vocabularies of bert apart: its
-// syllables are taken apart in full, as the models' own tokenizers do, and not cut to their first letter.
+// There are three kinds of vocabulary: "llama" (pieces of SentencePiece that merge by score), "gpt2" (byte pairs
+// that merge by rank, after the text was cut into words; "gemma4" is one of characters), and "bert" (longest
+// pieces of words). The ids are the same as in llama.cpp, except for Korean in bert vocabularies: this package
+// decomposes syllables completely, as the models' own tokenizers do, and does not keep only the first letter.
 //
 // The package knows no model and no device. A vocabulary is input of unknown origin: New
 // checks it, and its error wraps [ErrVocabulary] or [ErrUnsupported]. Any text can be encoded,
@@ -23,29 +23,29 @@ import (
 	"unicode/utf8"
 )
 
-// The errors. Each comes wrapped with what it is about.
+// The errors. The package returns them wrapped, with details.
 var (
 	ErrVocabulary  = errors.New("the vocabulary is damaged")
 	ErrUnsupported = errors.New("this kind of tokenizer is not supported")
 )
 
-// Kind is what a token is for, by its number in files.
+// Kind is the kind of a token, with its number in files.
 type Kind int32
 
 // The kinds of token.
 const (
 	Normal      Kind = 1 + iota
-	Unknown          // stands for text that no token stands for
+	Unknown          // used for text without a token
 	Control          // steers the model: the beginning of a text, the end of a turn
 	UserDefined      // is found in any text before it is cut
-	Unused           // stands for nothing
+	Unused           // unused
 	Byte             // one byte of a character that has no token
 )
 
 // None is the id of a special token that the vocabulary does not have.
 const None int32 = -1
 
-// Special has the ids of the tokens with a purpose, [None] where there is none.
+// Special has the ids of the special tokens, [None] for absent ones.
 type Special struct {
 	BOS, EOS, EOT, EOM     int32 // beginning and end of text, end of turn and of message
 	Unknown, Padding       int32
@@ -54,14 +54,14 @@ type Special struct {
 	FIMMiddle              int32
 }
 
-// Options change how a text is encoded. The zero value encodes the text as it is.
+// Options change the encoding of a text. The zero value adds no tokens and treats control tokens as plain text.
 type Options struct {
 	// AddSpecial adds the tokens before and behind the text that the vocabulary asks for:
 	// BOS and EOS, or [CLS] and [SEP]. With ParseSpecial, a text that begins with the
 	// text of BOS gets no second one.
 	AddSpecial bool
-	// ParseSpecial has the texts of control tokens, <|im_start|> for example, stand for
-	// these tokens. Use it for what a chat template made and never for what a user typed.
+	// ParseSpecial encodes the texts of control tokens, for example <|im_start|>, as these tokens.
+	// Use it for the output of a chat template, and never for text that a user typed.
 	ParseSpecial bool
 }
 
@@ -74,8 +74,8 @@ type Tokenizer struct {
 
 // model is a kind of vocabulary.
 type model interface {
-	// encode appends the ids of a text that is not empty, in which no special token is, and
-	// before which nothing or a special token stands.
+	// encode appends the ids of a non-empty text without special tokens, which is at the beginning
+	// or after a special token.
 	encode(e *encoder, text string)
 }
 
@@ -117,7 +117,7 @@ func (t *Tokenizer) Size() int { return len(t.kinds) }
 // Special returns the ids of the tokens with a purpose.
 func (t *Tokenizer) Special() Special { return t.special }
 
-// Kind returns the kind of a token, or 0 for an id that is none.
+// Kind returns the kind of a token, or 0 for an invalid id.
 func (t *Tokenizer) Kind(id int32) Kind {
 	if !t.has(id) {
 		return 0
@@ -125,8 +125,8 @@ func (t *Tokenizer) Kind(id int32) Kind {
 	return t.kinds[id]
 }
 
-// Text returns the text of a token as the vocabulary has it, with U+2581 or U+0120 for a
-// space, or "" for an id that is none. [Tokenizer.Piece] returns what it stands for.
+// Text returns the text of a token in the vocabulary, in which U+2581 or U+0120 means a space, or
+// "" for an invalid id. [Tokenizer.Piece] returns the bytes that it decodes to.
 func (t *Tokenizer) Text(id int32) string {
 	if !t.has(id) {
 		return ""
@@ -134,8 +134,8 @@ func (t *Tokenizer) Text(id int32) string {
 	return t.texts[id]
 }
 
-// ID returns the token whose text in the vocabulary is text. Where several have it, that is
-// a normal one before others.
+// ID returns the token with this text in the vocabulary. If several tokens have the text, normal
+// ones have priority.
 func (t *Tokenizer) ID(text string) (id int32, ok bool) {
 	id, ok = t.ids[text]
 	return id, ok

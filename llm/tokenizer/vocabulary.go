@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/gguf"
 )
 
-// What a vocabulary may have. Real ones are far below; what is above makes encoding slow
-// without being of use.
+// Limits of a vocabulary. Real vocabularies are far smaller; larger ones would only make encoding
+// slow.
 const (
 	maxTokens     = 1 << 24
 	maxTokenBytes = 1 << 10
@@ -170,7 +170,7 @@ func (v *vocabulary) read(r *reader) {
 	v.readStrip(r.m)
 }
 
-// readAdded reads which tokens stand before and behind a text.
+// readAdded reads which tokens are added before and after a text.
 func (v *vocabulary) readAdded(r *reader, bos, eos bool) {
 	if r.flag("add_bos_token", bos) {
 		v.before = v.special.BOS
@@ -180,7 +180,7 @@ func (v *vocabulary) readAdded(r *reader, bos, eos bool) {
 	}
 }
 
-// end is what a token ends.
+// end is the kind of end that a token marks.
 type end int
 
 const (
@@ -222,7 +222,7 @@ func (v *vocabulary) readStrip(m *gguf.Metadata) {
 	}
 }
 
-// readSpecial reads the special ids; what is given are those that a kind has without a key.
+// readSpecial reads the special ids; the given ids are the defaults of a tokenizer model without the keys.
 func (v *vocabulary) readSpecial(r *reader, otherwise Special) {
 	n := len(v.texts)
 	s := &v.special

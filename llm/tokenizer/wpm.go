@@ -8,8 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// wpm is a vocabulary of bert: a word begins with U+2581, and its longest piece that is a
-// token is cut off until nothing is left.
+// wpm is a bert vocabulary: a word begins with U+2581, and its longest prefix that is a token is
+// split off repeatedly.
 type wpm struct {
 	t     *Tokenizer
 	lower bool // capitals become small
@@ -90,7 +90,7 @@ func (m *wpm) flush(e *encoder) {
 	}
 }
 
-// word appends the ids of a word, or the unknown token where a part of it is none.
+// word appends the ids of a word, or the unknown token if a part of it is not a token.
 func (m *wpm) word(e *encoder, word []byte) {
 	n := len(e.ids)
 	for len(word) > 0 {

@@ -82,7 +82,7 @@ def within(f):
     return lambda x: f(x) if abs(x) <= 1 else mp.nan
 
 
-# What the questions about numbers answer of NaN.
+# Results of the classification functions for NaN.
 OF_NAN = {"is_inf": 0.0, "is_finite": 0.0, "is_nan": 1.0, "sign_bit": 0.0}
 
 

@@ -147,7 +147,7 @@ def attentions():
         for causal in (0, 1):
             for scale in (0, 0.7):
                 s = float(np.float32(scale)) or float(np.float32(1 / math.sqrt(d)))
-                # The last query stands at the last key.
+                # The last query is at the position of the last key.
                 mask = torch.ones(tq, tk, dtype=torch.bool)
                 if causal:
                     mask = mask.tril(tk - tq)

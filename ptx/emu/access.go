@@ -19,8 +19,7 @@ const (
 	spaces // how many there are
 )
 
-// memory reads the name of an access: its space, what it is for others, the
-// vector and the type.
+// memory parses the name of an access: its space, its semantics, the vector and the type.
 func (c *compiler) memory(x *extra) (hint bool) {
 	p := c.parts()
 	if len(p) == 0 {
@@ -87,8 +86,8 @@ func (c *compiler) address(o *operand, s space) (int32, int64) {
 	return c.value(base, bytes), o.off
 }
 
-// registers returns the planes of a value or of the values of a vector. A
-// register may be wider than what is accessed.
+// registers returns the registers of a value or of the values of a vector. A register may be wider
+// than the access.
 func (c *compiler) registers(o *operand, x *extra, result bool) {
 	list := []operand{*o}
 	if o.kind == operandVector {
@@ -177,7 +176,7 @@ var stores = map[space]runFunc{
 	spaceNone: generic(map[space]runFunc{spaceGlobal: (*warp).storeGlobal, spaceShared: (*warp).storeShared, spaceLocal: (*warp).storeLocal}),
 }
 
-// extend extends what was loaded to the width of the register.
+// extend extends a loaded value to the width of the register.
 func (x *extra) extend(v uint64) uint64 {
 	if x.signed && int(x.wide) > x.bytes {
 		s := 64 - 8*x.bytes
@@ -232,7 +231,7 @@ func bytesOf(off, n int) (mask uint32, k int) {
 	return (1<<k - 1) << s, k
 }
 
-// access says what a lane does with memory.
+// access describes a memory access of a lane.
 type access struct {
 	pc     int
 	lane   int
@@ -281,8 +280,8 @@ func (w *warp) checkWrite(s *shadow, off int, a *access, shared, same bool) {
 	}
 }
 
-// forget forgets what other blocks did, but those of the cluster, whose shared
-// memory was another.
+// forget discards the access records of other blocks, except blocks of the same cluster, because
+// their shared memory was different.
 func (c *cell) forget(block uint32, cluster int) {
 	if cluster > 1 {
 		of := func(s *stamp) uint32 { return (s.who - 1) >> 10 / uint32(cluster) }

@@ -28,7 +28,7 @@ func (c *compiler) loadParam(in *inst, x *extra, o *operand) {
 	}
 }
 
-// loadParam loads from the parameters of the kernel, wherever an address is.
+// loadParam loads from the parameters of the kernel at any address.
 func (w *warp) loadParam(in *inst, mask uint32) bool {
 	x, pc := in.x, w.pcOf(in)
 	w.need(in, in.a, mask, "the address was not computed in this thread")

@@ -13,11 +13,11 @@ type copyAsync struct {
 	pc          int
 	dst         int // in shared memory
 	src         uint64
-	bytes, some int // of which some come from src, and the others are 0
+	bytes, some int // src has only some of these bytes; the others are 0
 	array       *array
 }
 
-// copies are those of a warp.
+// copies are the copies of a warp.
 type copies struct {
 	list   []copyAsync
 	groups [32]int // that each lane has committed
@@ -173,8 +173,8 @@ func (b *block) landInto(off, n int) {
 	b.defined.set(off, n)
 }
 
-// land ends the copies of the lanes of mask but for those of the last groups; -1
-// stands for all, committed or not.
+// land completes the copies of the lanes of mask, except those of the last groups; -1 means all,
+// committed or not.
 func (c *copies) land(w *warp, mask uint32, groups int) {
 	b := w.b
 	kept := c.list[:0]
@@ -250,7 +250,7 @@ func (w *warp) touched(off, n int) {
 	w.dirty = append(w.dirty, span{off, n})
 }
 
-// fenceProxy makes what the warp wrote visible to the async proxy.
+// fenceProxy makes the warp's writes visible to the async proxy.
 func (w *warp) fenceProxy(_ *inst, mask uint32) bool {
 	if mask != w.live && bits.OnesCount32(mask) < 1 {
 		return true
@@ -262,8 +262,8 @@ func (w *warp) fenceProxy(_ *inst, mask uint32) bool {
 	return true
 }
 
-// clean reports a read of the async proxy of what was written the usual way and
-// not fenced.
+// clean reports a read of the async proxy of data that were written through the generic proxy
+// without a fence.
 func (w *warp) clean(pc, lane, off, n int, a *array) {
 	b := w.b
 	for i := off; i < off+n; i++ {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// atomicFunc returns what an atomic operation leaves: old is what is there, v the
-// operand, and more the second one of compare and exchange.
+// atomicFunc returns the new value of an atomic operation: old is the old value, v the operand, and
+// more the second operand of compare and exchange.
 type atomicFunc func(old, v, more uint64) uint64
 
 // atomicOps are the operations on memory by name and type.

@@ -118,7 +118,7 @@ func (b *block) advance(slice int) (steps int) {
 			return steps
 		}
 		if did == 0 && !b.deliver() {
-			if !b.waitsForCluster() { // of which others may go on
+			if !b.waitsForCluster() { // with other warps that can run
 				b.stuck()
 			}
 			return steps
@@ -170,8 +170,8 @@ func (b *block) returned() bool {
 	return false
 }
 
-// arrive is what a warp does at a barrier. want is how many threads it is for, 0
-// for all. It returns false if the warp has to wait.
+// arrive executes a barrier for a warp. want is the number of threads that it waits for, 0 for all.
+// It returns false if the warp has to wait.
 func (b *block) arrive(w *warp, pc, id, want int, wait bool) bool {
 	bar := &b.bars[id]
 	all := want == 0

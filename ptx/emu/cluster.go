@@ -27,7 +27,7 @@ func (r *launch) size() int { return max(r.k.cluster, 1) }
 // the blocks of one have numbers that follow each other.
 func (b *block) rank() int { return int(b.number) % b.run.size() }
 
-// arriveCluster is what a warp does that comes to the barrier of the cluster.
+// arriveCluster executes the barrier of the cluster for a warp.
 func (w *warp) arriveCluster(release bool) bool {
 	c := w.b.cluster
 	if w.came {
@@ -102,8 +102,8 @@ func (b *block) waitsForCluster() bool {
 	return false
 }
 
-// peer returns the block whose shared memory an address of the cluster is in, or
-// nil after a finding.
+// peer returns the block with the shared memory to which an address of the cluster points, or nil
+// after a finding.
 func (w *warp) peer(pc, lane int, addr uint64) *block {
 	rank := int(uint32(addr) >> rankShift)
 	if rank == 0 {

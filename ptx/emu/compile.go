@@ -24,7 +24,7 @@ func catch(f func()) (err error) {
 	return nil
 }
 
-// compiler makes a kernel of a function and of those that it may call.
+// compiler compiles a function and the functions that it may call to a kernel.
 type compiler struct {
 	k        *Kernel
 	src      *source
@@ -50,7 +50,7 @@ func (c *compiler) fail(format string, args ...any) {
 	panic(mistake{c.f.wrong(err)})
 }
 
-// wrong says what is wrong with a function; of a kernel, compile does.
+// wrong returns an error about a function; compile reports errors of kernels.
 func (f *function) wrong(err error) error {
 	if e, ok := err.(*syntaxError); ok {
 		err = fmt.Errorf("line %d: %s", e.line, e.msg)
@@ -83,7 +83,7 @@ func compile(m *Module, f *function) *Kernel {
 	return k
 }
 
-// kernel compiles the kernel and what it may call.
+// kernel compiles the kernel and the functions that it may call.
 func (c *compiler) kernel(f *function) {
 	k := c.k
 	fs := c.reach(f)
@@ -139,7 +139,7 @@ func (c *compiler) routine(rt *routine) {
 	}
 }
 
-// routineCost is what a function takes beside its instructions, in instructions.
+// routineCost is the memory of a function in addition to its instructions, measured in instructions.
 const routineCost = 16
 
 // reach returns a function and all that it may call, and notes the variables of the module that
@@ -172,7 +172,7 @@ func (c *compiler) reach(f *function) []*function {
 				visitNames(&st.args[a], visit)
 			}
 			if !all && st.callsIndirectly() {
-				// What is called is in memory, to which other kernels may have written it.
+				// The callee's address is in memory, where another kernel may have written it.
 				all = true
 				for _, g := range c.src.functions {
 					add(g)
@@ -200,8 +200,8 @@ func visitNames(o *operand, f func(name string)) {
 }
 
 // place lays shared memory out: the arrays of the module that are used, then those of the functions.
-// No array is aligned better than it asks for, but for dynamic memory of a kernel that has no other:
-// the driver puts it at a multiple of 1024, and compilers such as Triton rely on that.
+// No array is aligned better than its declaration. The exception is the dynamic memory of a kernel
+// without other arrays: the driver aligns it to 1024 bytes, and compilers such as Triton rely on it.
 func (c *compiler) place() {
 	k, at := c.k, sharedBase
 	next := func(align, bytes int) int {

@@ -1,6 +1,5 @@
-// Package emu runs PTX on the CPU, as a GPU would, and finds what is wrong with
-// it: kernels are tested without a GPU, and on one they are as silent about their
-// mistakes as this package is talkative.
+// Package emu runs PTX on the CPU and reports defects that a GPU does not report. Use it to test
+// kernels without a GPU.
 //
 //	k, err := emu.Build(ptx.SM80, "relu", relu) // or Load(module), Parse(text)
 //	m := emu.NewMachine(emu.Config{})
@@ -9,31 +8,29 @@
 //	err = m.Launch(ctx, k, emu.Dim{X: blocks}, emu.Dim{X: 128}, 0, x, y, uint32(len(data)))
 //	out, err := m.ReadFloats(y, len(data))
 //
-// What runs is text: that of the builder, byte for byte what the driver gets, or
-// what a compiler of CUDA C writes: functions, recursion, calls of addresses, local memory, generic
-// addresses, and arrays of the module in global and constant memory ([Machine.Variable] has their
-// addresses). A kernel that cannot be read is refused when it is launched ([Kernel.Err] has the
-// reason); the others of its module run.
+// It runs PTX text: the builder's text, exactly as the driver gets it, or the output of a CUDA C
+// compiler. It supports functions, recursion, indirect calls, local memory, generic addresses, and
+// arrays of the module in global and constant memory ([Machine.Variable] has their addresses). The
+// launch of an unsupported kernel returns an error ([Kernel.Err] has the reason); other kernels of
+// its module run.
 //
 // # How it runs
 //
-// A warp is 32 lanes in step; a register is an array of 32 numbers, and an
-// instruction one loop over arrays, decoded when the kernel is loaded. Lanes that
-// went different ways run the lowest place of the text first, and join where they
-// meet. A warp runs until it waits; blocks run one after the other, and at the
-// same time where one waits for another, or sleeps. [Config] has other orders, of
-// which all are right. Everything is deterministic.
+// A warp is 32 lanes in step; a register is an array of 32 numbers, and an instruction one loop
+// over arrays, decoded when the kernel is loaded. After a divergent branch, the lanes at the lowest
+// position in the text run first, and lanes reconverge when they reach the same position. A warp
+// runs until it waits. Blocks run one after the other, but interleaved if one waits for another or
+// sleeps. [Config] has other valid orders. Every run is deterministic.
 //
-// Arithmetic is that of PTX to the bit, but for what PTX leaves open: approximate
-// functions are computed in float64 and rounded once, and so are the sums of tensor
-// cores, whose order no device states. A division of integers by 0 gives all ones,
-// a remainder the dividend.
+// Arithmetic follows PTX bit for bit, except where PTX does not define the result: approximate
+// functions are computed in float64 and rounded once, and so are the sums of tensor cores, whose
+// order is not documented. A division of integers by 0 gives all ones, a remainder the dividend.
 //
-// What is asynchronous happens as late as it may: copies (cp.async, bulk copies,
-// tensor copies) land when somebody waits for them or nobody can go on, and
-// products of warpgroups are computed when they are waited for.
+// Asynchronous operations complete as late as possible: copies (cp.async, bulk copies, tensor
+// copies) complete when a thread waits for them or no warp can continue, and products of warpgroups
+// are computed when a warp waits for them.
 //
-// # What it finds
+// # Findings
 //
 // [Machine.Launch] returns [Findings], each with kind, instruction, thread, and
 // the author's line where positions were recorded ([Build] does).
@@ -65,11 +62,10 @@
 // [Stats] counts instructions, requests and 32-byte sectors of global memory, and
 // passes and bank conflicts of shared memory, altogether and for each line.
 //
-// # What it does not do
+// # Limits
 //
-// It is no judge of speed, of occupancy, or of what ptxas accepts, and it shows no
-// value that only weak memory brings about: it reports the race instead. Textures,
-// printf and what else the device runs by itself are not supported, nor are copies to several blocks of
-// a cluster, and clusters that do not lie along x: Launch says so. Memory of 4 bytes takes 48 more where races are looked
-// for, once it was used.
+// The emulator does not measure speed or occupancy, and does not check whether ptxas accepts the text. It does not
+// produce values that only a weak memory model allows: it reports the race instead. Launch returns an error for
+// unsupported features: textures, printf and other calls of the device runtime, copies to several blocks of a cluster,
+// and clusters that do not lie along x. Race checking takes 48 bytes for each accessed word of 4 bytes.
 package emu

@@ -7,15 +7,15 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Kind says what is wrong. It is an error itself, so that errors.Is finds it
-// in what [Machine.Launch] returns.
+// Kind is the kind of a defect. It is an error itself, so that errors.Is finds it in the error of
+// [Machine.Launch].
 type Kind uint8
 
 // The kinds of findings.
 const (
 	OutOfBounds      Kind = iota + 1 // an access outside every allocation or array
 	Misaligned                       // an address that is no multiple of the bytes of the access
-	Race                             // two threads use a place, one of them writes, and nothing orders them
+	Race                             // two threads access a word, one of them writes, and the accesses are not ordered
 	Uninitialised                    // a use of what nobody has written
 	DivergentBarrier                 // a barrier that not all threads reach
 	DivergentWarp                    // a warp instruction that not all of its members reach
@@ -44,9 +44,9 @@ type Finding struct {
 	Pos    ptx.Position // the author's line, if it was recorded
 	Line   int          // in the text
 	Text   string       // the instruction
-	Block  [3]int       // who did it
+	Block  [3]int       // the thread
 	Thread [3]int
-	// For a race, the other access, as far as it is known.
+	// For a race, the other access, if it is known.
 	OtherPos    ptx.Position
 	OtherLine   int
 	OtherBlock  [3]int
@@ -128,7 +128,7 @@ type report struct {
 	fatal    bool // the launch cannot go on
 }
 
-// sighting is what makes two findings the same.
+// sighting identifies equal findings.
 type sighting struct {
 	kind Kind
 	pc   int

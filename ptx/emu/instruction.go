@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ignored are instructions that change nothing here: what they order is ordered
-// anyway, or they are advice.
+// ignored are instructions without an effect here: hints, and orderings that the emulator always
+// keeps.
 var ignored = []string{"prefetch", "prefetchu", "nanosleep", "setmaxnreg", "griddepcontrol", "applypriority", "discard", "fence.mbarrier_init"}
 
 // families are the instructions that are no operations on values, by how they begin.
@@ -29,8 +29,8 @@ var families = map[string]func(c *compiler, in *inst){
 	"bfi": (*compiler).insert, "createpolicy": (*compiler).policy,
 }
 
-// Supports reports whether the emulator runs an instruction, whose name is given
-// as the text has it: "fma.rn.f32", "ld.global.v4.f32".
+// Supports reports whether the emulator runs an instruction, given by its full name, such as
+// "fma.rn.f32", "ld.global.v4.f32".
 func Supports(name string) (ok bool) {
 	if _, ok := operations()[name]; ok {
 		return true
@@ -45,7 +45,7 @@ func Supports(name string) (ok bool) {
 	if families[parts[0]] == nil {
 		return false
 	}
-	// What is wrong with operands is said after the name was understood.
+	// Errors about operands are reported after the name was parsed.
 	c := &compiler{k: &Kernel{}, src: &source{}, f: &function{}, rt: &routine{}, st: &statement{name: name}}
 	defer func() {
 		if r := recover(); r != nil {
@@ -159,7 +159,7 @@ func (c *compiler) convertedTo(o *operand, op *operation) (int32, opFunc) {
 // integerBytes are the sizes of types of integers.
 var integerBytes = map[string]uint8{"u8": 1, "s8": 1, "u16": 2, "s16": 2, "u32": 4, "s32": 4, "u64": 8, "s64": 8}
 
-// parts returns the name after its first part, taken apart. What of begins stays.
+// parts splits the name after its first part. It keeps the beginning in of.
 func (c *compiler) parts() []string { return strings.Split(c.st.name, ".")[1:] }
 
 func (c *compiler) branch(in *inst) {
@@ -175,8 +175,8 @@ func (c *compiler) trap(in *inst) {
 	}
 }
 
-// mov covers what the table of operations lacks: predicates, vectors and
-// special registers of other names.
+// mov covers moves that the table of operations lacks: predicates, vectors and special registers
+// with other names.
 func (c *compiler) mov(in *inst) {
 	p := c.parts()
 	if len(p) != 1 {
@@ -381,8 +381,8 @@ func (c *compiler) setp(in *inst) {
 	}
 }
 
-// set is a comparison whose result is a number: all ones, or 1 as a floating-point number, each
-// half of a pair for itself.
+// set is a comparison with a numeric result: all ones, or 1 as a floating-point number; pairs are
+// compared by halves.
 func (c *compiler) set(in *inst) {
 	p := c.parts()
 	if len(p) < 3 {
@@ -453,7 +453,7 @@ func (c *compiler) selp(in *inst) {
 			}
 		}
 		d.blend(&w.tmp, mask)
-		// What is not selected need not be defined.
+		// The operand that is not selected may be undefined.
 		def &= v&w.def[in.a] | ^v&w.def[in.b]
 		w.def[in.d] = w.def[in.d]&^mask | def&mask
 		return true

@@ -64,7 +64,7 @@ func (c *compiler) shuffle(in *inst) {
 				hold |= 1 << i
 			}
 			w.tmp[i] = src[j&31]
-			// What a lane gives that does not come here is undefined.
+			// The value from a lane that does not participate is undefined.
 			if def&mask>>(j&31)&1 != 0 {
 				got |= 1 << i
 			}

@@ -35,7 +35,7 @@ type launch struct {
 	number      uint32
 	counts      []Counts
 	report      report
-	releases    map[uint64]epochs // what is known to whom reads a word that was written strongly
+	releases    map[uint64]epochs // for each strongly written word, the accesses that its readers learn of
 	maps        map[int]*TensorMap
 	last        *allocation
 	done        <-chan struct{} // of the context
@@ -54,13 +54,12 @@ func (r *launch) blockAt(n int) [3]int {
 	return [3]int{n % r.grid[0], n / r.grid[0] % r.grid[1], n / r.grid[0] / r.grid[1]}
 }
 
-// Launch runs a kernel with a grid of blocks that have so many bytes of dynamic
-// shared memory, and waits for it. A parameter is a Ptr, a number of Go whose size
-// is that of the parameter (uint32, int32, float32, uint64 ...), or a *TensorMap.
+// Launch runs a kernel over a grid of blocks with the given bytes of dynamic shared memory, and
+// waits for it. A parameter is a Ptr, a Go number of the parameter's size (uint32, int32, float32,
+// uint64 ...), or a *TensorMap.
 //
-// The error is [Findings] if the kernel did what it must not, ctx.Err() if ctx
-// ended, and wraps [ErrLaunch] or [ErrLimit] if nothing ran. What ran before a
-// finding has changed memory.
+// The error is [Findings] if the kernel has defects, ctx.Err() if ctx ended, and wraps [ErrLaunch]
+// or [ErrLimit] if the launch did not start. Instructions before a finding have changed memory.
 func (m *Machine) Launch(ctx context.Context, k *Kernel, grid, block Dim, shared int, params ...any) error {
 	if k == nil {
 		return fmt.Errorf("%w: no kernel", ErrLaunch)
@@ -207,9 +206,8 @@ func (r *launch) param(i int, v any) error {
 	return nil
 }
 
-// stepsAfter is how many steps a launch may take after a mistake has been found. What comes
-// later is more often the same mistake than another: a loop whose bound is wrong would
-// go on for minutes.
+// stepsAfter limits the steps of a launch after the first finding. Later findings are usually
+// repetitions: a loop whose bound is wrong would go on for minutes.
 const stepsAfter = 1 << 22
 
 // sliceSteps is how many steps a block takes before others have a turn.
@@ -262,7 +260,7 @@ func (r *launch) run(ctx context.Context) error {
 		kept, did := resident[:0], 0
 		for _, b := range resident {
 			steps := b.advance(int(min(int64(slice), max(left, 0)+1)))
-			if runtime.GOARCH == "wasm" { // where nothing is interrupted, a timer neither
+			if runtime.GOARCH == "wasm" { // if the context cannot be cancelled, there is no timer either
 				runtime.Gosched()
 			}
 			if err := ctx.Err(); err != nil {
@@ -296,11 +294,11 @@ func (r *launch) run(ctx context.Context) error {
 			}
 		}
 		if resident = kept; did == 0 && len(kept) > 0 {
-			kept[0].stuck() // a cluster of which nobody goes on
+			kept[0].stuck() // a cluster in which no warp can continue
 			return nil
 		}
 		if stalled >= window*sliceSteps && size*window < maxResident {
-			// Those that are left may wait for blocks that have not begun.
+			// The remaining warps may wait for blocks that have not started.
 			stalled = 0
 			if room := int64(window+1) * int64(size) * int64((r.threads+31)/32*r.k.planes); room < maxPlanes && r.stacks < maxStacks/4 {
 				window++

@@ -94,7 +94,7 @@ func (w *warp) storeGlobal(in *inst, mask uint32) bool {
 	return true
 }
 
-// holds reports whether memory holds what a lane stores.
+// holds reports whether memory already has the value that a lane stores.
 func (w *warp) holds(b []byte, x *extra, lane int) bool {
 	for i, s := range x.regs {
 		v := w.regs[s][lane]

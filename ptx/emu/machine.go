@@ -11,7 +11,7 @@ import (
 // Ptr is an address in the global memory of a machine.
 type Ptr uint64
 
-// Errors that are not about what a kernel does.
+// Errors of launches, not of kernels.
 var (
 	// ErrMemory is wrapped by errors about memory that the machine does not have.
 	ErrMemory = errors.New("emu: no such memory")
@@ -34,8 +34,8 @@ type Config struct {
 	Schedule Schedule
 	// Seed is for Shuffled.
 	Seed uint64
-	// Unchecked leaves out races and what is uninitialised, which makes memory
-	// accesses faster. All else is still found.
+	// Unchecked turns off the checks for races and uninitialised memory, which makes memory
+	// accesses faster. All other checks stay on.
 	Unchecked bool
 }
 
@@ -44,7 +44,7 @@ type Config struct {
 type Schedule uint8
 
 const (
-	Ascending  Schedule = iota // each as far as it goes, the first before the others
+	Ascending  Schedule = iota // each warp runs until it waits, in order
 	Descending                 // the last before the others
 	Shuffled                   // a few instructions each, in random order
 )
@@ -72,8 +72,8 @@ type allocation struct {
 	shadow   shadow
 }
 
-// Global memory begins far from shared and parameter addresses. Between
-// allocations is a gap, and none is aligned better than the driver promises.
+// Global memory begins far from shared and parameter addresses. There is a gap between allocations,
+// and no allocation is aligned better than the driver guarantees.
 const (
 	globalBase  = 0x7f0000000000
 	globalAlign = 256
@@ -235,7 +235,7 @@ func (m *Machine) ReadWords(p Ptr, n int) ([]uint32, error) {
 	return v, nil
 }
 
-// Stats returns what the last launch did.
+// Stats returns the statistics of the last launch.
 func (m *Machine) Stats() *Stats { return &m.stats }
 
 // bitmap has a bit for each byte.

@@ -10,8 +10,8 @@ type mbarrier struct {
 	pending int    // that this phase misses
 	bytes   int64  // likewise, of copies
 	phase   uint32 // number of phases that are complete
-	known   known  // from who arrived in this phase
-	past    known  // from who arrived in those before
+	known   known  // accesses before the arrivals of this phase
+	past    known  // accesses before the arrivals of earlier phases
 	warps   []*warp
 }
 
@@ -217,7 +217,7 @@ func (w *warp) arriveAt(bar *mbarrier, pc, lane, n int) bool {
 	return true
 }
 
-// complete ends the phase if nothing is missing.
+// complete ends the phase if all arrivals and bytes are there.
 func (b *block) complete(bar *mbarrier) {
 	if bar.pending != 0 || bar.bytes != 0 {
 		return
@@ -266,7 +266,7 @@ func (w *warp) mbarrierWait(in *inst, mask uint32, parity, wait bool) bool {
 	}
 	w.tried = false
 	if done != 0 {
-		// Who comes out of it saw what the others did before, whatever lane.
+		// A lane that leaves the barrier sees all accesses before the arrivals.
 		w.clock.synced = w.clock.now
 		w.tick()
 	}

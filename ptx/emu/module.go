@@ -32,9 +32,9 @@ func Load(m *ptx.Module) (*Module, error) {
 	return newModule(string(l.Text), l)
 }
 
-// Parse makes the kernels of a text ready to run: PTX as package ptx writes it, as compilers of
-// CUDA C write it, and somewhat more. An error names the line of the text. A kernel that cannot be
-// read does not keep others from running: [Kernel.Err] says what is wrong with it, and so does its launch.
+// Parse prepares the kernels of a PTX text to run. It supports the PTX of package ptx and of CUDA C
+// compilers, and a little more. An error names the line of the text. An unsupported kernel does not
+// prevent others from running: [Kernel.Err] and its launch return the reason.
 func Parse(text string) (*Module, error) { return newModule(text, nil) }
 
 // Build builds one kernel, with positions, and makes it ready to run.
@@ -109,15 +109,15 @@ type Kernel struct {
 	name     string
 	err      error // why it cannot run
 	code     []inst
-	routines []*routine // the kernel itself, and what it may call
+	routines []*routine // the kernel itself, and the functions that it may call
 	stacks   bool       // threads need a stack
 	used     []int      // variables of the module, but those in shared memory
 	params   []variable
 	offsets  []int // of params in the block of parameters
 	bytes    int   // of that block
 	arrays   []array
-	static   int // bytes of shared memory before what a launch asks for
-	align    int // of the dynamic shared memory, 0 if there is none
+	static   int // bytes of static shared memory
+	align    int // of the dynamic shared memory, 0 without dynamic shared memory
 	threads  [3]int
 	exactly  bool
 	cluster  int
@@ -125,7 +125,7 @@ type Kernel struct {
 
 	proxy bool // has instructions of the async proxy
 
-	planes int // registers, then what is the same for each launch
+	planes int // registers, then values that are constant for a launch
 	preds  int
 	given  []given // planes that hold something before the code runs
 }
@@ -136,7 +136,7 @@ func (k *Kernel) Name() string { return k.name }
 // Instructions returns how many instructions the kernel has, and the functions that it may call.
 func (k *Kernel) Instructions() int { return len(k.code) }
 
-// Param is a parameter of a kernel as it is declared.
+// Param is a declared parameter of a kernel.
 type Param struct {
 	Name  string
 	Type  string // of an element, as f32 or b8

@@ -16,7 +16,7 @@ type testFunc func(a, b *plane) uint32
 
 // operation is an instruction that computes a value from values, lane by lane.
 type operation struct {
-	bytes [4]uint8 // of result and operands, 0 for none; 0xff for a predicate
+	bytes [4]uint8 // of result and operands, 0 if absent; 0xff for a predicate
 	op    opFunc
 	test  testFunc // instead of op, for a result that is a predicate
 }

@@ -71,7 +71,7 @@ func floatTests[A word](t table, typ string, n uint8, from func(A) float64) {
 	add("num", func(x, y float64) bool { return x == x && y == y })
 }
 
-// properties adds testp, which asks what a number is.
+// properties adds testp, which tests the class of a number.
 func properties(t table, typ string, n uint8, from func(uint64) float64, normal float64) {
 	for name, is := range map[string]func(x float64) bool{
 		"finite":     func(x float64) bool { return x-x == 0 },
@@ -246,7 +246,7 @@ func fromInteger[S integerType](t table, src string, n uint8) {
 	}
 }
 
-// oddFloat converts to odd, for what is rounded once more.
+// oddFloat converts with rounding to odd, for values that are rounded again.
 func oddFloat[S integerType](x S) float64 {
 	f := float64(x)
 	if math.Abs(f) < 1<<53 {

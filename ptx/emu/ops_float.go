@@ -20,10 +20,9 @@ func b32(x float32) uint32 {
 func f64(x uint64) float64 { return math.Float64frombits(x) }
 func b64(x float64) uint64 { return math.Float64bits(x) }
 
-// oddFma returns x*y + z, rounded to odd: the last bit of an inexact result is
-// 1, so that rounding it once more to 50 bits or fewer, in any mode, gives what
-// one rounding gives. It wants a product that is exact, as that of numbers with
-// at most 26 bits is.
+// oddFma returns x*y + z, rounded to odd: the last bit of an inexact result is 1, so that rounding
+// it once more to 50 bits or fewer, in any mode, gives the same result as a single rounding. The
+// product must be exact, for example of numbers with at most 26 bits.
 func oddFma(x, y, z float64) float64 {
 	p := x * y
 	s := p + z

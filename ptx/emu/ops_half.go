@@ -30,8 +30,8 @@ func fromHalf(h uint16) float64 {
 
 func fromBrain(h uint16) float64 { return float64(math.Float32frombits(uint32(h) << 16)) }
 
-// narrow rounds x to nearest even to a format with so many bits of fraction,
-// whose least normal number is 2**low, and which overflows at 2**high.
+// narrow rounds x to nearest even in a format with the given bits of fraction, the least normal
+// number 2**low, and overflow at 2**high.
 func narrow(x float64, fraction, low, high int) uint16 {
 	b := math.Float64bits(x)
 	sign := uint16(b >> 63 << 15)

@@ -10,8 +10,8 @@ func (t table) integers() {
 	integer[uint32, int32](t, 32)
 	integer[uint64, int64](t, 64)
 	integer[uint16, int16](t, 16)
-	// What most instructions are has loops of its own: a call for each lane costs
-	// more than the sum.
+	// The most frequent instructions have their own loops: a call for each lane costs more than the
+	// addition.
 	t.add("add.u32", func(d, a, b, _ *plane) {
 		for i := range d {
 			d[i] = uint64(uint32(a[i]) + uint32(b[i]))
@@ -127,8 +127,8 @@ func integer[U uint16 | uint32 | uint64, S int16 | int32 | int64](t table, width
 	both("mul.lo", func(x, y U) U { return x * y })
 	t.add("mad.lo"+u, lanes3(func(x, y, z U) U { return x*y + z }), n, n, n, n)
 	t["mad.lo"+s] = t["mad.lo"+u]
-	// A division by zero gives what the sequence of instructions gives that
-	// stands for it on the device.
+	// A division by zero gives the result of the instruction sequence with which the device
+	// divides.
 	t.add("div"+u, lanes2(func(x, y U) U {
 		if y == 0 {
 			return ^U(0)

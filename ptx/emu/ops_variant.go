@@ -38,7 +38,7 @@ func variant(name string) (operation, bool) {
 	if f, float := formatOf[to]; limit && float {
 		o = o.limited(f)
 	} else if limit && formatOf[typ].n == 0 {
-		return o, false // of integers, whose own limits the table has
+		return o, false // for integers, whose limits are in the table
 	}
 	return o, true
 }
@@ -73,7 +73,7 @@ func (o operation) flushing(operands, result bool) operation {
 	return o
 }
 
-// b32bits returns the bits of x, or those of before if it is a NaN, whose bits stay.
+// b32bits returns the bits of x, or of before if it is a NaN, whose bits do not change.
 func b32bits(x float32, before uint32) uint32 {
 	if x != x {
 		return before

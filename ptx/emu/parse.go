@@ -11,7 +11,7 @@ const (
 	maxText         = 64 << 20
 	maxRegisters    = 1 << 22 // that a kernel declares
 	maxInstructions = 1 << 20 // of a kernel
-	// That all kernels of a text declare, of which a byte each is kept.
+	// Limit of the declarations of all kernels of a text. Each takes a byte.
 	maxModuleRegisters = 1 << 26
 	maxSharedBytes     = 227 << 10
 	maxParamBytes      = 4096
@@ -42,7 +42,7 @@ const (
 	operandGroup                // (list...)
 )
 
-// operand is an operand as it stands in the text.
+// operand is a parsed operand.
 type operand struct {
 	kind operandKind
 	not  bool // !p
@@ -53,7 +53,7 @@ type operand struct {
 	list []operand
 }
 
-// statement is an instruction as it stands in the text.
+// statement is a parsed instruction.
 type statement struct {
 	line  int
 	guard int // register, or -1
@@ -74,7 +74,7 @@ type variable struct {
 	bytes, align int
 	space        space
 	extern       bool
-	data         []byte   // what it holds at first, as far as it is not zero
+	data         []byte   // its initial contents, without trailing zeros
 	symbols      []symbol // and the addresses in it
 }
 
@@ -87,13 +87,13 @@ type symbol struct {
 	offset    int64
 }
 
-// function is a kernel or a function as it stands in the text.
+// function is a parsed kernel or function.
 type function struct {
 	name       string
 	line       int
 	kernel     bool
 	err        error // why it cannot be read
-	index      int   // of a function among those of the module
+	index      int   // the index of a function in the module
 	body       bool
 	params     []variable
 	results    []variable
@@ -119,7 +119,7 @@ type source struct {
 	unread          map[string]error // what else was declared, and why it could not be read
 }
 
-// syntaxError is what the parser panics with, and parse returns.
+// syntaxError is the value with which the parser panics; parse returns it.
 type syntaxError struct {
 	line int
 	msg  string
@@ -220,7 +220,7 @@ func (p *parser) expect(c byte) {
 	}
 }
 
-// rest returns what comes next, for messages.
+// rest returns the next text, for messages.
 func (p *parser) rest() string {
 	s := p.s[p.at:]
 	if i := strings.IndexByte(s, '\n'); i >= 0 {
@@ -381,7 +381,7 @@ func (p *parser) directive() {
 	}
 }
 
-// labelled reads a directive behind a label that has a meaning of its own.
+// labelled reads a directive that follows a label and uses it.
 func (p *parser) labelled(label string) {
 	at, line := p.at, p.line
 	switch w := p.word(); w {
@@ -399,7 +399,7 @@ func (p *parser) labelled(label string) {
 		}
 		p.f.targets[label] = list
 	case ".callprototype", ".calltargets":
-		// A call is judged by what is called.
+		// A call is checked by its callee.
 		p.until(';')
 	default:
 		p.at, p.line = at, line
@@ -445,8 +445,8 @@ func (p *parser) quoted() {
 	p.fail("a string without end")
 }
 
-// until passes everything up to a character, and that, but not what is in braces, in
-// strings and in comments.
+// until skips everything up to and including a character, ignoring the character in braces, strings
+// and comments.
 func (p *parser) until(end byte) {
 	for depth := 0; ; {
 		switch c := p.peek(); {

@@ -47,7 +47,7 @@ func (p *parser) definition() {
 
 var spaceOfDirective = map[string]space{".shared": spaceShared, ".global": spaceGlobal, ".const": spaceConst}
 
-// linked reads what follows a directive of linking.
+// linked reads a declaration after a linking directive.
 func (p *parser) linked(linking string) {
 	switch w := p.word(); {
 	case spaceOfDirective[w] != spaceNone:
@@ -120,7 +120,7 @@ func (p *parser) moduleVariable(s space, extern bool) {
 // limitOf is how many bytes a variable may have.
 var limitOf = map[space]int{spaceShared: maxSharedBytes, spaceGlobal: maxArrayBytes, spaceConst: maxConstantBytes, spaceLocal: maxLocalBytes, spaceParam: maxParamBytes}
 
-// try calls f and returns what is wrong with the text.
+// try calls f and returns its syntax error.
 func (p *parser) try(f func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -200,7 +200,7 @@ func (p *parser) alignment() int {
 	return n
 }
 
-// initialise reads what a variable holds at first: a value, or nested lists of some.
+// initialise reads the initial contents of a variable: a value, or nested lists of values.
 func (p *parser) initialise(v *variable) {
 	size := p.scalar("." + v.typ)
 	open := v.bytes == 0
@@ -277,7 +277,7 @@ func (p *parser) keep(v *variable, at, size int, o operand) {
 	copy(v.data[at:at+size], b[:])
 }
 
-// address reads the name of what a variable has the address of.
+// address reads the name of the symbol whose address a variable contains.
 func (p *parser) address(v *variable, s symbol) {
 	closing := 0
 	for p.accept('(') {
@@ -355,7 +355,7 @@ func (p *parser) declare(f *function) {
 	}
 }
 
-// head reads what comes before the body.
+// head reads the part of a function before its body.
 func (p *parser) head(f *function) {
 	p.push()
 	if !f.kernel && p.accept('(') {
@@ -370,7 +370,7 @@ func (p *parser) head(f *function) {
 	}
 }
 
-// params reads declarations of parameters. Those of a function are variables of its threads.
+// params reads declarations of parameters. The parameters of a function are variables of its threads.
 func (p *parser) params(f *function) (list []variable) {
 	total := 0
 	for !p.accept(')') {
@@ -430,7 +430,7 @@ func (p *parser) three(what string, most uint64) [3]int {
 	}
 }
 
-// body reads the statements of a function, or that there are none.
+// body reads the statements of a function, or the end of a declaration without a body.
 func (p *parser) body(f *function) {
 	if !f.kernel && p.accept(';') {
 		return
@@ -450,7 +450,7 @@ func (p *parser) body(f *function) {
 	}
 }
 
-// endsHard reports whether nothing runs after the statement.
+// endsHard reports whether control never passes the statement.
 func endsHard(s statement) bool {
 	return s.guard < 0 && (s.name == "ret" || s.name == "exit" || s.name == "bra" || s.name == "bra.uni")
 }

@@ -52,8 +52,8 @@ func (p *parser) operand() operand {
 	return operand{}
 }
 
-// flat fails where what comes next holds operands: none of these is in an address, or
-// negated, and a text could nest them without end.
+// flat returns an error if the next token begins nested operands: addresses and negations cannot
+// contain them, and a text could nest them without limit.
 func (p *parser) flat(where string) {
 	if c := p.peek(); c == '[' || c == '!' || c == '{' {
 		p.fail("%s of %q", where, p.rest())

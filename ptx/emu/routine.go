@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// routine is a function made ready to run as part of a kernel, or the kernel itself, whose number is 0.
+// routine is a function compiled as part of a kernel, or the kernel itself, which has number 0.
 type routine struct {
 	f      *function
 	number int
@@ -17,7 +17,7 @@ type routine struct {
 	frame  int   // bytes of the frame
 	align  int   // of the frame
 
-	planes    []int32 // of registers, which belong to each call of its own
+	planes    []int32 // of registers; each call has its own
 	preds     []int32
 	addresses []frameAddress
 	calls     []*routine // directly
@@ -29,11 +29,11 @@ type frameAddress struct {
 	place int
 }
 
-// frameGap is between the variables of a frame that have addresses and what follows.
+// frameGap separates the addressable variables of a frame from the memory after it.
 const frameGap = 64
 
-// layFrame lays the frame of a function out: results and parameters, what it passes to others,
-// and its arrays.
+// layFrame lays out the frame of a function: its results and parameters, the arguments of its
+// calls, and its arrays.
 func layFrame(f *function, number int) *routine {
 	rt := &routine{f: f, number: number, align: 16}
 	for _, v := range f.vars {
@@ -78,7 +78,7 @@ func (f *function) address() uint64 { return functionBase + uint64(f.index+1)*fu
 
 // site is a place that calls.
 type site struct {
-	to      *routine // or nil, if an operand says what is called
+	to      *routine // or nil, for an indirect call
 	results []int    // variables of the caller
 	args    []int
 	byIndex []*routine // routines by the numbers of their functions
@@ -87,7 +87,7 @@ type site struct {
 // isCall reports whether a statement calls.
 func isCall(name string) bool { return name == "call" || name == "call.uni" }
 
-// callee returns the operand of a call that says what is called.
+// callee returns the operand of a call that names the callee.
 func (st *statement) callee() *operand {
 	for i := range st.args {
 		if i < 2 && st.args[i].kind != operandGroup {
@@ -105,8 +105,8 @@ func (st *statement) callsIndirectly() bool {
 	return o != nil && o.kind == operandRegister
 }
 
-// call is call: results, function, arguments, and for a function whose address is in a register
-// a prototype, which says nothing that the function does not.
+// call is the instruction call: results, function, arguments, and for an indirect call a prototype,
+// which is ignored because the function declares the same.
 func (c *compiler) call(in *inst) {
 	if !isCall(c.st.name) {
 		c.fail(unsupported)
@@ -164,7 +164,7 @@ func (f *function) passed(i int) *variable {
 	return &f.params[i-len(f.results)]
 }
 
-// fits returns what is wrong with a call of to by from, or "".
+// fits returns an error message for a call of to by from, or "".
 func (s *site) fits(from, to *routine) string {
 	f := to.f
 	if len(s.args) != len(f.params) || len(s.results) != len(f.results) {
@@ -187,7 +187,7 @@ func (c *compiler) ret(in *inst) {
 	}
 }
 
-// jump is brx.idx: to the label whose number an operand is.
+// jump is brx.idx: it jumps to the label with the index in an operand.
 func (c *compiler) jump(in *inst) {
 	if c.st.name != "brx.idx" && c.st.name != "brx.idx.uni" {
 		c.fail(unsupported)

@@ -1,6 +1,6 @@
 package emu
 
-// stamp says who accessed memory, when and where. The zero stamp is nobody.
+// stamp identifies the thread, time and position of an access. The zero stamp means no access.
 type stamp struct {
 	who   uint32 // number of the block * 1024 + number of the thread + 1
 	epoch uint32 // the clock of the thread's warp
@@ -16,11 +16,11 @@ const (
 
 func (s *stamp) pc() int { return int(s.at >> stampShift) }
 
-// cell is what is known of a word of memory: the last write, and two reads by
-// threads that are not ordered with each other. With block barriers alone two are
-// enough: whoever writes next is unordered with one of the two if with any. Strong
-// writes, which need not be ordered with each other, hide the one before, so that
-// it stays for a while.
+// cell has the recorded accesses of a word of memory: the last write, and two reads by threads that
+// are not ordered with each other. If block barriers are the only synchronisation, two reads
+// suffice: the next write is unordered with one of the two if it is unordered with any read. Strong
+// writes need not be ordered with each other and would hide the previous write, so the cell keeps
+// it for a while.
 type cell struct {
 	write stamp
 	older stamp
@@ -35,7 +35,7 @@ type shadow struct {
 const pageCells = 1 << 10
 
 type page struct {
-	launch uint32 // of which the cells are
+	launch uint32 // the memory of the cells
 	cells  [pageCells]cell
 }
 
@@ -55,8 +55,8 @@ func (s *shadow) cell(i int, launch uint32) *cell {
 	return &p.cells[i%pageCells]
 }
 
-// epochs says up to which epoch of each warp of each block something is known.
-// The key is the number of the block * 32 + that of the warp.
+// epochs has, for each warp of each block, the epoch up to which its accesses are ordered before.
+// The key is the number of the block * 32 + the number of the warp.
 type epochs map[uint32]uint32
 
 func (e epochs) join(f epochs) {
@@ -67,13 +67,13 @@ func (e epochs) join(f epochs) {
 	}
 }
 
-// clock is the time of a warp and what it knows of others.
+// clock is a vector clock: the time of a warp and the times of others that it has synchronised with.
 type clock struct {
 	now    uint32 // epoch of the warp
 	warps  [32]uint32
 	synced uint32          // the epoch in which all lanes last waited for each other
-	seen   *[32][32]uint32 // by lane, what it knows of the other lanes, if they waited in part
-	remote epochs          // what is known of other blocks
+	seen   *[32][32]uint32 // by lane, the times of the other lanes, if only some waited
+	remote epochs          // the times of other blocks
 }
 
 func (c *clock) reset(index int) {
@@ -93,7 +93,7 @@ type known struct {
 	remote epochs
 }
 
-// publish adds what the warp knows and did.
+// publish adds the warp's own accesses, and those ordered before them.
 func (w *warp) publish(k *known) {
 	for i, v := range w.clock.warps {
 		k.warps[i] = max(k.warps[i], v)
@@ -171,8 +171,8 @@ func (w *warp) read(c *cell, me *stamp, lane int) (race *stamp) {
 	return race
 }
 
-// wrote notes a write to a cell and returns the access with which it races, or
-// nil. same tells that the value is what was there before.
+// wrote records a write to a cell and returns the access with which it races, or nil. same means
+// that the value did not change.
 func (w *warp) wrote(c *cell, me *stamp, lane int, same bool) (race *stamp) {
 	if w.races(&c.write, me, lane) {
 		// Lanes that store the same with one instruction do no harm.

@@ -35,7 +35,7 @@ const (
 	clusterSize
 	clusterX  // of the cluster in the grid
 	clustersX // in the grid
-	always    // a number that means nothing, such as that of a multiprocessor
+	always    // a number without a meaning here, such as the number of a multiprocessor
 	clocks    // how many steps there were: see clock
 )
 
@@ -113,8 +113,8 @@ func (w *warp) fill(p *plane, s special) {
 	}
 }
 
-// clock is a mov of a clock, which counts steps of all warps: it never goes back, and what it
-// says is no time.
+// clock is a mov of a clock register. It counts the steps of all warps: it never decreases, and
+// does not measure time.
 func (c *compiler) clock(in *inst) {
 	name := c.st.args[1].name
 	bytes := specials[name].bytes

@@ -300,7 +300,7 @@ func (w *warp) zero(x *extra, lane int) {
 	}
 }
 
-// slot is an access of a parameter of a function or of a call, whose place in the frame is known.
+// slot is an access of a parameter of a function or of a call at a known position in the frame.
 func (c *compiler) slot(in *inst, x *extra, o *operand, move func(w *warp, x *extra, lane, off int)) {
 	v := o.list[0].reg
 	if most := int64(c.f.vars[v].bytes) - int64(x.n*x.bytes); c.f.vars[v].space != spaceParam || o.off < 0 || o.off > most {

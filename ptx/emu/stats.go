@@ -2,7 +2,7 @@ package emu
 
 import "github.com/rayo-go/rayo/ptx"
 
-// Counts are what was counted at one instruction, or altogether.
+// Counts are the counters of one instruction, or of a launch.
 type Counts struct {
 	Warps   int64 // instructions of warps
 	Threads int64 // instructions of threads
@@ -10,7 +10,7 @@ type Counts struct {
 	LoadRequests, StoreRequests int64
 	LoadSectors, StoreSectors   int64
 	LoadBytes, StoreBytes       int64 // that threads asked for
-	// Shared memory. Conflicts are the passes beyond those that the bytes need.
+	// Shared memory. Conflicts counts the passes in addition to the minimum for the bytes.
 	SharedRequests, SharedPasses, Conflicts int64
 	Atomics                                 int64 // operations of threads
 	Barriers                                int64 // that a warp waited at
@@ -32,14 +32,14 @@ func (c *Counts) add(d *Counts) {
 	c.Barriers += d.Barriers
 }
 
-// Stats is what a launch did.
+// Stats has the statistics of a launch.
 type Stats struct {
 	Counts
 	k  *Kernel
 	at []Counts
 }
 
-// At is what a launch did at one instruction.
+// At has the statistics of one instruction.
 type At struct {
 	Pos  ptx.Position
 	Line int // of the text

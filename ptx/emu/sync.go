@@ -159,7 +159,7 @@ func (w *warp) syncWarp(in *inst, mask uint32) bool {
 	return true
 }
 
-// orderLanes orders what lanes do from now on after what they did.
+// orderLanes orders the lanes' later accesses after their earlier ones.
 func (w *warp) orderLanes(members uint32) {
 	c := &w.clock
 	if members == w.live {
@@ -200,8 +200,8 @@ func (c *compiler) fence(in *inst) {
 	}
 }
 
-// fenceMemory makes what the warp did visible to who sees what it writes next,
-// and what it read visible to itself.
+// fenceMemory makes the warp's earlier accesses visible to threads that see its next write, and
+// orders the accesses that it has read of before its own.
 func (w *warp) fenceMemory(*inst, uint32) bool {
 	if len(w.acquire) > 0 {
 		w.learnRemote(w.acquire)
@@ -220,8 +220,8 @@ func (w *warp) sleep(*inst, uint32) bool {
 	return true
 }
 
-// strong is what a strong access of a word means for the order of others: a read
-// sees what those published who wrote it, a write publishes.
+// strong orders a strong access of a word: a read is ordered after the published accesses of the
+// writers, and a write publishes the warp's accesses.
 func (w *warp) strong(key uint64, reads, writes bool, x *extra) {
 	r := w.b.run
 	if reads {

@@ -11,9 +11,9 @@ import (
 // tensorMapBytes is the size of a parameter that is a tensor map.
 const tensorMapBytes = 128
 
-// TensorMap describes a tensor in global memory for copies of tiles, as
-// cuTensorMapEncodeTiled does. What it does not have is as there by default:
-// elements lie side by side, and what is outside is 0.
+// TensorMap describes a tensor in global memory for copies of tiles, as cuTensorMapEncodeTiled
+// does. Options that it lacks have their default: elements are contiguous, and elements outside are
+// 0.
 type TensorMap struct {
 	Base    Ptr
 	Type    string // of elements as PTX has it: "f32", "bf16", "u8"
@@ -37,7 +37,7 @@ func (t *TensorMap) bytes() int {
 	return 0
 }
 
-// check reports what the driver would not accept.
+// check reports descriptors that the driver would reject.
 func (t *TensorMap) check(m *Machine) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%w: tensor map: %s", ErrLaunch, fmt.Sprintf(format, args...))
@@ -89,8 +89,8 @@ func (t *TensorMap) boxBytes() int {
 	return n
 }
 
-// rows calls f for each row of a tile: where it is in the tile, and where what
-// is inside the tensor of it is, from its first byte on; n is 0 if nothing is.
+// rows calls f for each row of a tile with the offset of the row in the tile, and the address and
+// bytes of its part inside the tensor; n is 0 if no byte is inside.
 func (t *TensorMap) rows(coords []int, f func(tile int, addr uint64, skip, n int)) {
 	size := t.bytes()
 	inner := t.Box[0] * size
@@ -266,7 +266,7 @@ func (c *compiler) bulkCopy(in *inst) {
 	in.run = (*warp).bulkLoad
 }
 
-// bulkStart makes a copy of what a lane asks for, or nil after a finding.
+// bulkStart starts the copy of a lane, or returns nil after a finding.
 func (w *warp) bulkStart(in *inst, pc, lane int) *bulkCopy {
 	x, r := in.x, w.b.run
 	lanes := uint32(1) << lane
@@ -443,8 +443,8 @@ func (w *warp) bulkStore(in *inst, mask uint32) bool {
 	return true
 }
 
-// wait ends the copies from shared memory of the lanes of mask but for those of
-// the last n groups; -1 stands for all.
+// wait completes the copies from shared memory of the lanes of mask, except those of the last n
+// groups; -1 means all.
 func (g *bulkGroups) wait(w *warp, mask uint32, n int) {
 	kept := g.list[:0]
 	for _, c := range g.list {
@@ -510,8 +510,8 @@ func (w *warp) outgoing(pc, lane, off, n int, a *array) {
 	}
 }
 
-// leaveAll ends what a warp that returns has not waited for, which it must have:
-// shared memory may be another block's by then.
+// leaveAll checks that a warp that returns has waited for its copies, as it must, because another
+// block may then use the shared memory.
 func (g *bulkGroups) leaveAll(w *warp) {
 	if len(g.list) == 0 {
 		return

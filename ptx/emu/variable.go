@@ -24,7 +24,7 @@ func (m *Machine) Variable(mod *Module, name string) (Ptr, int, error) {
 	return Ptr(a.base), len(a.data), nil
 }
 
-// place allocates variables of a module that are not there yet, and those whose addresses they hold.
+// place allocates variables of a module that have no memory yet, and the variables whose addresses they contain.
 func (m *Machine) place(mod *Module, todo []int) error {
 	if m.loaded == nil {
 		m.loaded = map[*Module]map[int]*allocation{}

@@ -32,8 +32,8 @@ const (
 	kindJump // run sends each of the lanes to its place
 )
 
-// runFunc runs an instruction for the lanes of mask, of which there is one at least.
-// It returns false if the instruction has to be run once more.
+// runFunc runs an instruction for the lanes of mask, which is not empty. It returns false if the
+// instruction has to run again.
 type runFunc func(w *warp, in *inst, mask uint32) bool
 
 // extra is what few instructions have.
@@ -44,7 +44,7 @@ type extra struct {
 	signed  bool
 	wide    uint8 // bytes of the register
 	strong  bool
-	reads   bool // a load, which changes nothing
+	reads   bool // a load, which has no side effects
 	cluster bool // the address may be in another block
 	acquire bool
 	release bool
@@ -55,7 +55,7 @@ type extra struct {
 	regs3   []int32
 	regs4   []int32
 	mode    string
-	pred    int32 // -1 if there is none
+	pred    int32 // -1 if absent
 	predNot bool
 	imm     int
 	atomic  atomicFunc
@@ -85,10 +85,10 @@ const never = math.MaxInt
 // alone before the others have a turn: they may wait for those.
 const looseAfter = 1 << 15
 
-// warp is 32 threads that run in step as far as they go the same way: those
-// whose next instruction comes first in the text run first, and join the others
-// when they come to them. Those in a function run before those outside, which wait where it
-// was called.
+// warp has 32 threads, which run in step while their control flow is the same. After a divergent
+// branch, the threads whose next instruction comes first in the text run first, and join the others
+// when they reach them. Threads in a function run before the threads outside, which wait at the
+// call.
 type warp struct {
 	b         *block
 	index     int
@@ -309,7 +309,7 @@ func (w *warp) takeTurns() {
 	w.pc, w.mask, w.depth, w.next = f.pc, f.mask, f.depth, never
 }
 
-// converge runs those lanes next that are at the least place of those that are deepest in calls.
+// converge selects the next lanes to run: among the lanes deepest in calls, those at the lowest position.
 func (w *warp) converge() {
 	w.loose = false
 	if w.mask != 0 {

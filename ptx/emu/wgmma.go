@@ -17,8 +17,8 @@ type wgmmaShape struct {
 	inRegs         bool // A
 }
 
-// wgmmaState is what a warp has under way. A product is computed as late as it
-// may: when it is waited for.
+// wgmmaState has the pending products of a warp. A product is computed as late as possible: when a
+// warp waits for it.
 type wgmmaState struct {
 	list   []wgmmaUse
 	group  int
@@ -36,8 +36,8 @@ type wgmmaUse struct {
 	at    int  // in products, then
 }
 
-// waited says in which epochs four warps have waited for a product, 0 for not
-// yet. What it read is read when the first of them has.
+// waited has the epochs in which the four warps waited for a product, 0 for not yet. The operands
+// are read until the first of them has waited.
 type waited [4]uint32
 
 // afterProduct reports whether the warp comes after one that has waited for
@@ -236,15 +236,15 @@ func (w *warp) wgmmaStart(in *inst, mask uint32) bool {
 	return true
 }
 
-// fellowsBarrier is what a warp waits for whose fellows have not begun the
-// products that it waits for.
+// fellowsBarrier is the state of a warp that waits until the other warps of its group have started
+// the products that it waits for.
 const fellowsBarrier = -2
 
 // fellows returns the four warps that multiply together.
 func (w *warp) fellows() []*warp { return w.b.warps[w.index&^3:][:4] }
 
-// wgmmaWait computes the products but those of the last n groups. They are the
-// work of four warps: when one has waited for them the others read nothing any more.
+// wgmmaWait computes the products but those of the last n groups. Four warps compute a product:
+// after one has waited for it, the others must not read its operands any more.
 func (w *warp) wgmmaWait(n int) bool {
 	g := &w.wg
 	for _, o := range w.fellows() {
@@ -309,7 +309,7 @@ func newDescriptor(v uint64) descriptor {
 // rowBytes is how long a row of a swizzled tile is.
 func (d descriptor) rowBytes() uint32 { return [4]uint32{16, 128, 64, 32}[d.swizzle] }
 
-// swizzled returns where the byte is that would be at addr without swizzle.
+// swizzled returns the address of the byte that would be at addr without swizzle.
 func swizzled(addr, swizzle uint32) uint32 {
 	switch swizzle {
 	case 1:
@@ -371,7 +371,7 @@ func (w *warp) wgmmaMatrix(reader *warp, u *wgmmaUse, desc uint64, from, rows in
 	}
 }
 
-// wgmmaRun computes what a product is for this warp; reader is the one that waits.
+// wgmmaRun computes this warp's part of a product; reader is the warp that waits.
 func (w *warp) wgmmaRun(u *wgmmaUse, reader *warp) {
 	x := u.in.x
 	s := x.wg

@@ -1,6 +1,6 @@
 package emu
 
-// Generic addresses have the space in their upper bits. Those of global memory are as they are.
+// Generic addresses have the space in their upper bits. Generic addresses of global memory are unchanged.
 const (
 	windowShift    = 40
 	windowFunction = 0x7b
@@ -26,7 +26,7 @@ func spaceOf(addr uint64) space {
 	return spaceGlobal
 }
 
-// spaces adds what makes generic addresses of others, and asks for their space.
+// spaces adds the conversions to generic addresses, and the instructions that test their space.
 func (t table) spaces() {
 	same := func(d, a, _, _ *plane) { *d = *a }
 	for _, s := range []string{"global", "local", "const", "param"} {
@@ -36,7 +36,7 @@ func (t table) spaces() {
 	t.add("cvta.shared.u64", lanes1(func(a uint64) uint64 { return sharedWindow | uint64(uint32(a)) }), 8, 8)
 	t.add("cvta.to.shared.u64", lanes1(func(a uint64) uint64 {
 		if spaceOf(a) != spaceShared {
-			return ^uint64(0) // nothing is there
+			return ^uint64(0) // no memory is there
 		}
 		return uint64(uint32(a))
 	}), 8, 8)

@@ -9,11 +9,10 @@ import (
 // HeadSize is the elements of a head of [Attention].
 const HeadSize = 64
 
-// Attention is the causal attention of one head a block of the grid's second
-// axis, and of one query a block of its first, as many as there are keys: o =
-// softmax(q kᵀ / 8) v. Arrays are [heads length 64]. A warp keeps two elements of
-// the query, of the key and of the result a lane, and the softmax runs along
-// (online): what was summed is scaled down when a greater score comes.
+// Attention is the causal attention of one head a block of the grid's second axis, and of one query
+// a block of its first, as many as there are keys: o = softmax(q kᵀ / 8) v. Arrays are [heads
+// length 64]. Each lane keeps two elements of the query, the key and the result. The softmax is
+// computed online: the sums are scaled down when a greater score comes.
 func Attention(k *ptx.Kernel) {
 	q, keys, values := ptx.GlobalParam[ptx.F32](k, "q"), ptx.GlobalParam[ptx.F32](k, "k"), ptx.GlobalParam[ptx.F32](k, "v")
 	out, length := ptx.GlobalParam[ptx.F32](k, "o"), ptx.Param[ptx.U32](k, "length")

@@ -13,7 +13,7 @@ import "github.com/rayo-go/rayo/ptx"
 // Sample is a kernel.
 type Sample struct {
 	Name  string
-	Doc   string     // what it computes, in a few words
+	Doc   string     // its result, in a few words
 	Block [3]int     // threads
 	Least ptx.Target // that it can be built for
 	Build func(k *ptx.Kernel)

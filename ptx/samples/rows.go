@@ -41,7 +41,7 @@ func Softmax(k *ptx.Kernel) {
 		ptx.MinTo(least, v)
 		ptx.ScaleAddTo(total, least.Live().Sub(before).Ex2Approx(), least.Live().Sub(v).Ex2Approx())
 	})
-	// The lanes meet in the same way, in pairs: those whose numbers differ by d.
+	// The lanes combine their results in pairs whose numbers differ by d.
 	d := ptx.NewVar(k, ptx.U(1))
 	k.Repeat(func() ptx.Pred {
 		v, s, before := ptx.ShuffleXor(least.Live(), d.Live()), ptx.ShuffleXor(total.Live(), d.Live()), least.Get()
@@ -57,9 +57,9 @@ func Softmax(k *ptx.Kernel) {
 	})
 }
 
-// LayerNorm is y = (x - mean) / sqrt(variance + epsilon) · gamma + beta along rows
-// of n elements, a block of one warp each. The variance is that of what is left
-// after the mean is taken away: nothing cancels.
+// LayerNorm is y = (x - mean) / sqrt(variance + epsilon) · gamma + beta along rows of n elements, a
+// block of one warp each. The variance is computed from the differences from the mean, which avoids
+// cancellation.
 func LayerNorm(k *ptx.Kernel) {
 	x, gamma, beta := ptx.GlobalParam[ptx.F32](k, "x"), ptx.GlobalParam[ptx.F32](k, "gamma"), ptx.GlobalParam[ptx.F32](k, "beta")
 	y, n, epsilon := ptx.GlobalParam[ptx.F32](k, "y"), ptx.Param[ptx.U32](k, "n"), ptx.Param[ptx.F32](k, "epsilon")

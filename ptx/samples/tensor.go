@@ -51,9 +51,9 @@ func GemmWarp(k *ptx.Kernel) {
 	}
 }
 
-// The tiles of [GemmTensor]. What 8 lanes write, and what 8 read by ldmatrix, lies in
-// different banks: rows of b are padded; those of a are too short for that, and
-// have their four runs of 16 bytes in another order in each pair of rows.
+// The tiles of [GemmTensor]. The words that 8 lanes write, or read by ldmatrix, are in different
+// banks: rows of b are padded; rows of a are too short for padding, so the order of their four runs
+// of 16 bytes changes with each pair of rows.
 const (
 	blockRows = 32
 	blockCols = 64
@@ -63,10 +63,10 @@ const (
 	stage     = beginB + step*strideB
 )
 
-// GemmTensor is c = a b of half floats, a m by k and b k by n, summed and stored in
-// float32. A block of four warps has 32 by 64 elements, a warp 16 by 32. While it
-// multiplies one pair of tiles the next is copied to shared memory. k and n are
-// multiples of 8; what is beyond the edges arrives as zeros.
+// GemmTensor is c = a b of half floats, a m by k and b k by n, summed and stored in float32. A
+// block of four warps has 32 by 64 elements, a warp 16 by 32. While it multiplies one pair of
+// tiles, the next is copied to shared memory. k and n must be multiples of 8; elements beyond the
+// edges are zeros.
 func GemmTensor(k *ptx.Kernel) {
 	k.Block(128, 1, 1)
 	a, b, c := ptx.GlobalParam[ptx.F16](k, "a"), ptx.GlobalParam[ptx.F16](k, "b"), ptx.GlobalParam[ptx.F32](k, "c")
@@ -75,8 +75,8 @@ func GemmTensor(k *ptx.Kernel) {
 	t := k.Special(ptx.TidX)
 	top, left := k.Special(ptx.CtaidY).Mul(ptx.U(blockRows)), k.Special(ptx.CtaidX).Mul(ptx.U(blockCols))
 
-	// What a thread copies: 16 bytes of a, and 16 bytes of two rows of b. k ends
-	// at once for rows and columns that are not there.
+	// A thread copies 16 bytes of a, and 16 bytes of two rows of b. For rows and columns that do
+	// not exist, k is 0.
 	ax, ay := t.And(ptx.U(3)).Mul(ptx.U(8)), t.Shr(ptx.U(2))
 	bx, by := t.And(ptx.U(7)).Mul(ptx.U(8)), t.Shr(ptx.U(3))
 	rowA, colB := top.Add(ay), left.Add(bx)

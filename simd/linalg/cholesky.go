@@ -36,9 +36,9 @@ func cholesky(p *simd.Pool, a Matrix) bool {
 	return cholesky(p, a22)
 }
 
-// choleskyRows factors a small matrix row by row: each is reduced by those before it, of which
-// the transpose is kept, so that neighbours are subtracted from neighbours. A pivot that is
-// not positive, NaN too, ends it.
+// choleskyRows factors a small matrix row by row: it subtracts multiples of the earlier rows, which
+// it also keeps transposed, so that all accesses are contiguous. It stops at a pivot that is not
+// positive, or NaN.
 func choleskyRows(a Matrix) bool {
 	order := a.Rows
 	m := take(order * order)
@@ -54,7 +54,7 @@ func choleskyRows(a Matrix) bool {
 			y[i] = f
 			less(x[k+1:i], y[k+1:i], f)
 		}
-		s := x[i] // what is left of it, but for its own square
+		s := x[i] // the remaining element, before its own square is subtracted
 		for _, v := range x[:i] {
 			s -= v * v
 		}

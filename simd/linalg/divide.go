@@ -69,7 +69,7 @@ type joint struct {
 	half int
 	z    []float64
 
-	from  []int     // the rows that take part, those of rising d
+	from  []int     // the rows that take part, by ascending d
 	kind  []uint8   // of all rows: which columns of a row are not zero
 	poles []float64 // d of from
 	zs    []float64 // z of from
@@ -102,8 +102,8 @@ func (j *joint) join(sign float64) {
 	sortRows(j.d, j.vt, j.c.memory)
 }
 
-// deflate finds the rows whose values stay as they are: z is small there, or two d are
-// alike and a rotation makes z small.
+// deflate finds the rows whose eigenvalues do not change: rows with a small z, or with nearly equal
+// d, for which a rotation makes z small.
 func (j *joint) deflate() {
 	order := len(j.d)
 	place := make([]int, order)
@@ -277,7 +277,7 @@ func step(f, below, above float64, diff []float64, i int) float64 {
 // multiply makes the vectors of the roots.
 func (j *joint) multiply() {
 	k, order := len(j.from), len(j.d)
-	// Rows with zeros in one half stand together.
+	// Rows with zeros in one half are grouped together.
 	place := make([]int, k)
 	for i := range place {
 		place[i] = i

@@ -1,10 +1,9 @@
 // Package linalg factors and solves dense float32 matrices on the kernels of
 // package simd: Cholesky, LU with partial pivoting, QR, triangular systems.
 //
-// Matrices are row-major, with a stride between rows. All algorithms work on
-// blocks, so that nearly all arithmetic is in [simd.Gemm]. The residuals are those of
-// LAPACK's algorithms: ‖A−LLᵀ‖, ‖PA−LU‖, ‖A−QR‖ and ‖I−QᵀQ‖ stay below
-// 30·n·ε·‖A‖, with ε = 2⁻²³.
+// Matrices are row-major, with a stride between rows. All algorithms work on blocks, so that nearly
+// all arithmetic is in [simd.Gemm]. The residuals have the bounds of LAPACK's algorithms: ‖A−LLᵀ‖,
+// ‖PA−LU‖, ‖A−QR‖ and ‖I−QᵀQ‖ stay below 30·n·ε·‖A‖, with ε = 2⁻²³.
 //
 // As in package simd, a size that does not fit is a panic; callers check.
 package linalg
@@ -52,7 +51,7 @@ type operand struct {
 	trans bool
 }
 
-// extents returns the rows and columns of what the operand stands for.
+// extents returns the rows and columns of op applied to the operand.
 func (o operand) extents() (rows, cols int) {
 	if o.trans {
 		return o.m.Cols, o.m.Rows
@@ -75,8 +74,7 @@ func t(m Matrix) operand { return operand{m, true} }
 // mul computes C = a·b.
 func mul(p *simd.Pool, c Matrix, a, b operand) { gemm(p, c, a, b, false) }
 
-// sub computes C -= a·b. It negates a copy of a, which is thin wherever this
-// package calls it.
+// sub computes C -= a·b. It negates a copy of a, which is small in all its uses here.
 func sub(p *simd.Pool, c Matrix, a, b operand) {
 	rows, cols := a.m.Rows, a.m.Cols
 	s := take(rows * cols)

@@ -64,7 +64,7 @@ func luColumns(a Matrix, pivots []int32) {
 		swap(a, j, at)
 		x := a.row(j)
 		if x[j] == 0 {
-			continue // the column is zeros: nothing to eliminate
+			continue // the column is zero: there is nothing to eliminate
 		}
 		pivot, rest := x[j], x[j+1:]
 		for at := (j + 1) * a.Stride; at < a.Rows*a.Stride; at += a.Stride {

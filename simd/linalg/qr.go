@@ -95,9 +95,8 @@ func (q *QR) apply(p *simd.Pool, block int, forward bool, c Matrix) {
 	sv.give()
 }
 
-// reflector returns beta and tau of the Householder reflection I - tau·v·vᵀ that takes
-// x to (beta, 0, …, 0), and overwrites x with v, whose first element is 1 and
-// left as anything.
+// reflector returns beta and tau of the Householder reflection I - tau·v·vᵀ that maps x to (beta,
+// 0, …, 0), and overwrites x with v; the first element of v is 1 and is not stored.
 func reflector(x []float32) (beta, tau float32) {
 	alpha := float64(x[0])
 	tail := norm(x[1:])
@@ -159,7 +158,7 @@ func (q *QR) Q(p *simd.Pool, dst Matrix) {
 		return
 	}
 	for block := q.blocks() - 1; block >= 0; block-- {
-		// The columns of Q before this panel are still those of the identity.
+		// The columns of Q before this panel are still unit vectors.
 		j := block * panel
 		q.apply(p, block, true, qt.part(j, j, k-j, dst.Rows-j))
 	}
@@ -167,8 +166,8 @@ func (q *QR) Q(p *simd.Pool, dst Matrix) {
 	s.give()
 }
 
-// reflect applies the reflections to the rows of the identity, the last first: those before
-// a row of its own are still as they were.
+// reflect applies the reflections to the rows of the identity, the last first: rows before a
+// reflection's own row have not changed yet.
 func (q *QR) reflect(qt Matrix) {
 	for k := len(q.taus) - 1; k >= 0; k-- {
 		x := q.at.row(k)[k:]

@@ -82,7 +82,7 @@ func tall(p *simd.Pool, a, u Matrix, s []float32, vt Matrix) {
 	order(s, u, v, vt)
 }
 
-// off returns the norm of what is beside the diagonal of r, for a norm of r of about 1.
+// off returns the norm of the off-diagonal elements of r, for a norm of r of about 1.
 func off(r Matrix) float64 {
 	sum, all := 0.0, 0.0
 	for i := range r.Rows {
@@ -96,12 +96,12 @@ func off(r Matrix) float64 {
 	return math.Sqrt(sum / all)
 }
 
-// negligible is the length below which a row of R counts as zero; that of R is about 1.
+// negligible is the length below which a row of R counts as zero, for a norm of R of about 1.
 const negligible = 0x1p-28
 
-// jacobi makes the rows of r orthogonal, by rotations from the left. On return the diagonal
-// of r holds their lengths, the rows of u say what r was in them, and those of v are the
-// directions times what they were.
+// jacobi makes the rows of r orthogonal, by rotations from the left. On return the diagonal of r
+// has the singular values, the rows of u have the accumulated rotations, and the rows of v are
+// multiplied by the directions of the rows.
 func jacobi(r, v, u Matrix) {
 	k := r.Rows
 	for i := range k {
@@ -155,8 +155,7 @@ func (m Matrix) clonePacked() Matrix {
 	return c
 }
 
-// complete makes unit vectors, orthogonal to the others, of the rows whose length, on the
-// diagonal of r, is 0.
+// complete replaces rows of length 0 by unit vectors that are orthogonal to the others.
 func complete(rows, r Matrix) {
 	k := rows.Rows
 	e := 0
@@ -183,8 +182,8 @@ func complete(rows, r Matrix) {
 	}
 }
 
-// order sorts singular values, which fall, with the columns of u and the rows of v, which
-// go to vt.
+// order sorts the singular values in descending order, with the columns of u and the rows of v,
+// which it writes to vt.
 func order(s []float32, u, v, vt Matrix) {
 	k := len(s)
 	values := make([]float64, k)

@@ -74,7 +74,7 @@ func (tr Triangle) solveLeft(p *simd.Pool, a, b Matrix) {
 func (tr Triangle) solveRight(p *simd.Pool, a, b Matrix) {
 	order := b.Cols
 	if order <= base {
-		// X·op(A) = B is op(A)ᵀ·Xᵀ = Bᵀ, whose rows are long.
+		// X·op(A) = B is op(A)ᵀ·Xᵀ = Bᵀ, which has long rows.
 		s := take(b.Rows * order)
 		bt := Matrix{s.data, order, b.Rows, b.Rows}
 		transpose(bt, b)
@@ -141,7 +141,7 @@ func (tr Triangle) columns(a, b Matrix) {
 	}
 }
 
-// vector solves A·x = b for a triangle as it is and one right-hand side, by products of rows.
+// vector solves A·x = b for an untransposed triangle and one right-hand side, by dot products of rows.
 func (tr Triangle) vector(a Matrix, b []float32) {
 	for k := range b {
 		i, from, to := k, 0, k

@@ -9,8 +9,8 @@ import (
 // A tridiagonal matrix is similar to a symmetric one: Qᵀ·A·Q.
 type tridiagonal struct {
 	d, e []float64 // its diagonal and the elements beside it
-	// q has the reflections whose product is Q: of order n-1, as they leave
-	// the first row alone.
+	// q has the reflections whose product is Q: of order n-1, because they do not change the first
+	// row.
 	q *QR
 }
 
@@ -72,7 +72,7 @@ func (f *symmetricPanel) reduce(p *simd.Pool, t *tridiagonal, j int) {
 	}
 }
 
-// multiply makes row k of w: tau·(A·v - (tau/2)·(vᵀ·A·v)·v), of what A is by now.
+// multiply computes row k of w: tau·(A·v - (tau/2)·(vᵀ·A·v)·v) for the current A.
 func (f *symmetricPanel) multiply(p *simd.Pool, k int, tau float32) {
 	from := k + 1
 	v, w := f.v.row(k)[from:], f.w.row(k)[from:]
@@ -96,8 +96,8 @@ func (f *symmetricPanel) multiply(p *simd.Pool, k int, tau float32) {
 	simd.Axpy(w, v, w, -tau/2*simd.Dot(w, v))
 }
 
-// update subtracts VᵀW + WᵀV from what follows the columns. There is memory for as many
-// rows again behind those of v and of w.
+// update subtracts VᵀW + WᵀV from the part after the columns. v and w have memory for as many rows
+// again after their own.
 func (f *symmetricPanel) update(p *simd.Pool) {
 	rest, width := f.a.Rows, f.width
 	both := Matrix{f.v.Data[:2*width*rest], 2 * width, rest, rest}
@@ -114,8 +114,8 @@ func (f *symmetricPanel) update(p *simd.Pool) {
 	g.Run(p)
 }
 
-// triangleOf returns the triangle of the compact form of reflections, one a row of v,
-// whose first element is 1 at the diagonal.
+// triangleOf returns the triangle T of the compact WY form of reflections, one in each row of v,
+// whose first element 1 is on the diagonal.
 func triangleOf(p *simd.Pool, v Matrix, taus []float32) Matrix {
 	width := v.Rows
 	tri, gram, rows := New(width, width), New(width, width), New(width, width)

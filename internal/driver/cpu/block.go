@@ -26,7 +26,7 @@ type kernel = func(dst, x, y, z *float32, n int, p *float32)
 //	firstCell ...      values that are one number: scalars, and factors of a run
 //	firstRegister ...  registers
 //
-// A program is immutable but for what it learns of its speed.
+// A program is immutable except for the measurements of its speed.
 type program struct {
 	streams []stream
 	inputs  int // streams that are operands
@@ -72,7 +72,7 @@ type stream struct {
 	spread op.BroadcastKind
 	size   int  // bytes of an element
 	period int  // Tiled: elements in memory; Repeated: elements of the result for each
-	slot   int  // -1: not memory of its own, but what the runner computes
+	slot   int  // -1: not in temporary memory, but computed by the runner
 	fixed  bool // its entry does not move with the blocks
 	spelt  bool // Repeated, but written out into a register
 	layout *op.Layout
@@ -91,11 +91,11 @@ type place struct {
 	org  int
 }
 
-// A lane is what one goroutine runs programs in.
+// A lane is the memory in which one goroutine runs programs.
 type lane struct {
 	table  []unsafe.Pointer
 	memory []float32
-	begun  *program  // whose addresses are in table
+	begun  *program  // with addresses in table
 	past   bool      // results are stored past the caches
 	extra  []float32 // what programs make for operations: see feed
 	at     []place
@@ -103,10 +103,9 @@ type lane struct {
 
 const line = memory.Line / 4 // floats of a cache line
 
-// begin prepares the lane for blocks of p whose streams are at the given
-// places; no more than most elements will be computed between two calls.
-// Without elements nothing is computed: operands may be empty then and have no
-// address. It panics if there is no memory.
+// begin prepares the lane for blocks of p whose streams begin at the given positions; at most most
+// elements are computed between two calls. Without elements nothing is computed: operands may then
+// be empty and have no address. It panics if there is no memory.
 func (l *lane) begin(p *program, at []place, most int) {
 	if l.begun != p {
 		l.adopt(p)
@@ -249,8 +248,8 @@ func (l *lane) end() {
 	clear(l.table[1 : 1+len(l.begun.streams)])
 }
 
-// lanes lends lanes to the parts of tasks. They are kept by processor, so that
-// threads neither wait for each other nor exchange warm caches.
+// lanes lends lanes to the parts of tasks. They are kept by processor, so that threads do not wait
+// for each other and caches stay warm.
 var lanes = sync.Pool{New: func() any { return new(lane) }}
 
 // A source is an array of 32-bit elements that an operation reads: in memory,

@@ -8,10 +8,9 @@ import (
 	"github.com/rayo-go/rayo/internal/memory"
 )
 
-// cost is what a kernel or program takes for an element on one thread: a
-// guess from its instructions at first, and then what runs were measured to
-// take. There is one figure for data in the caches of a core, one for data in
-// the shared cache, one for memory.
+// cost is the time of a kernel or program for one element on one thread: first an estimate from its
+// instructions, then a measurement of runs. There is one number for data in the caches of a core,
+// one for data in the shared cache, and one for memory.
 type cost struct {
 	seed  float32          // nanoseconds of computing
 	bytes float32          // moved
@@ -56,8 +55,8 @@ func (c *cost) observe(whole, n int, d time.Duration) {
 	if old == 0 {
 		old = max(c.seed, c.bytes/bytesPerNS[l])
 	}
-	// A run that lost its processor looks slow, and nothing makes one look
-	// fast: go down quickly and up slowly.
+	// A run that lost its processor looks slow, but nothing makes a run look fast: decrease quickly
+	// and increase slowly.
 	ns := old + (min(got, 2*old)-old)/8
 	if got < old {
 		ns = old + (got-old)/2

@@ -1,14 +1,12 @@
 // Package cpu runs programs on the processor: vector kernels of package simd
 // over the threads of a pool of workers.
 //
-// From the call down: a [driver.Program] is prepared as a list of runners, one
-// for each step (step.go); an elementwise program becomes a list of kernel
-// calls over blocks that stay in the first cache (fuse.go, lower.go, block.go),
-// alone or before and after an operation of another class (reduce.go, row.go,
-// matmul.go and so on). What has no kernel runs through the reference of its
-// operation (reference.go). Submissions that share device memory are ordered
-// in order.go, those that nobody waits for run in queue.go, and single
-// operations over host memory take the short way through immediate.go.
+// From the call down: a [driver.Program] is prepared as a list of runners, one for each step
+// (step.go); an elementwise program becomes a list of kernel calls over blocks that stay in the
+// first cache (fuse.go, lower.go, block.go), alone or before and after an operation of another
+// class (reduce.go, row.go, matmul.go and so on). An operation without a kernel runs its reference
+// (reference.go). order.go orders submissions that share device memory, queue.go runs asynchronous
+// submissions, and immediate.go is the fast path of single operations over host memory.
 package cpu
 
 import (
@@ -57,7 +55,7 @@ type processor struct {
 // included; with 0 or less it has as many as the process may use.
 func Open(threads int) (driver.Device, error) { return newDevice(threads, false) }
 
-// OpenPortable returns a device that computes what is not elementwise with the
+// OpenPortable returns a device that computes all operations that are not elementwise with the
 // portable library, in the interpreter.
 func OpenPortable(threads int) (driver.Device, error) {
 	UseKernels()
@@ -104,11 +102,10 @@ func (d *processor) Limits() driver.Limits {
 	return driver.Limits{MaxBuffer: min(math.MaxInt, 1<<46), MaxRank: op.MaxRank}
 }
 
-// Fuses: reductions and row operations compute on blocks of a row that their
-// neighbours may change in the cache; the products hand out finished pieces of
-// the result. A prologue of a product would be computed once for every time
-// that the operand is read, or need a copy of it, so it is no better than a
-// step of its own. The other operations move elements about and gain nothing.
+// Fuses: reductions and row operations compute on blocks of a row, which prologues and epilogues
+// can change in the cache; products call epilogues with finished pieces of the result. A prologue
+// of a product would be computed once for every time that the operand is read, or need a copy of
+// it, so a separate step is as good. The other operations only move elements and gain nothing.
 func (d *processor) Fuses(o *op.Operation, at driver.Place) bool {
 	if o.Class() == op.Reduction || o.Class() == op.Row {
 		return true
@@ -116,9 +113,9 @@ func (d *processor) Fuses(o *op.Operation, at driver.Place) bool {
 	return at == driver.Epilogue && (o == op.MatMul || o == op.MatVec || o == op.Conv2D)
 }
 
-// Reads implements [driver.Strided]: what only moves elements reads any layout, the
-// products take any strides but those that repeat elements of a matrix, and attention
-// and rope any but between the elements of a row.
+// Reads implements [driver.Strided]: operations that only move elements read any layout, products
+// take any strides except those that repeat elements of a matrix, and attention and rope any
+// strides except between the elements of a row.
 func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	if d.portable && portable.Has(o) {
 		return o.Class() != op.Reduction && portable.Reads(o, at, s, l)

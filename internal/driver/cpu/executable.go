@@ -46,7 +46,7 @@ type runner interface {
 	run(ctx context.Context, f *frame) error
 }
 
-// A frame is what one submission works in.
+// A frame is the working memory of one submission.
 type frame struct {
 	d       *processor
 	base    []unsafe.Pointer // of each slot; nil if it is empty
@@ -57,9 +57,8 @@ type frame struct {
 }
 
 const (
-	// Arenas up to this size stay with their frame; larger ones return to the
-	// device's pool after each submission, so that a plan that rests holds
-	// nothing.
+	// Arenas up to this size stay with their frame; larger ones return to the device's pool after
+	// each submission, so that an idle plan holds no large memory.
 	keepArena = 256 << 10
 	// Concurrent submissions of one program: each uses all cores anyway, so
 	// more frames only bound how many wait.

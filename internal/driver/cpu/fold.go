@@ -12,11 +12,11 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// A foldTask reduces the middle axis of an array [outer cols inner] by a fold of package
-// op, whose expressions run as programs over blocks: a state of many lanes takes one row
-// of the array after the other, neighbouring columns in neighbouring lanes. Where a row is
-// short several make one, and their states are merged in the end. How elements are
-// divided does not depend on the number of threads, so that results do not either.
+// A foldTask reduces the middle axis of an array [outer cols inner] by a fold of package op, whose
+// expressions run as programs over blocks: a state of many lanes takes one row of the array after
+// the other, neighbouring columns in neighbouring lanes. Short rows are processed several at a
+// time, and their states are merged at the end. The division of elements does not depend on the
+// number of threads, so results do not either.
 type foldTask struct {
 	d                  *processor
 	typ                op.DType
@@ -29,7 +29,7 @@ type foldTask struct {
 	x, dst, scratch unsafe.Pointer
 	parts, chunks   int // of the middle axis, and of the last
 	part, chunk     int // their length
-	group           int // short arrays that are taken at once, 0 for none
+	group           int // short arrays that are processed at once, 0 for none
 	merging         bool
 	ctx             context.Context
 	stopped         atomic.Bool
@@ -237,7 +237,7 @@ func newStates(l *lane, f *op.Fold, extra, lanes int) *states {
 	return s
 }
 
-// begin sets lanes of the state to that of no elements.
+// begin sets lanes of the state to the state of no elements.
 func (s *states) begin(f *op.Fold, lanes int) {
 	for h := range 2 {
 		for i, c := range f.Identity {
@@ -369,7 +369,7 @@ func (t *foldTask) piece(l *lane, o, part, chunk int) {
 	}
 }
 
-// halve merges the states of k rows of w lanes, k a power of two, into those of the first.
+// halve merges the states of k rows of w lanes into the first row; k is a power of two.
 func (t *foldTask) halve(l *lane, s *states, k, w int) {
 	for k /= 2; k > 0; k /= 2 {
 		var upper [4]unsafe.Pointer

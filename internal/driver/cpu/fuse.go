@@ -27,20 +27,19 @@ type value struct {
 	typ  op.DType // as in a register: F32, I32, U32 or Bool
 	when when
 	at   int // its entry of the table if it has one from the start, else -1
-	// reads says that the entry is a stream, whose memory a result may
-	// overwrite.
+	// reads means that the entry is a stream whose memory a result may overwrite.
 	reads bool
 	wide  int // the same as a block of equal numbers, once somebody needed it; else -1
 }
 
-// An inst is a call whose operands are values.
+// An inst is a call with values as operands.
 type inst struct {
 	name string
 	fn   kernel
 	past kernel // stores past the caches; nil: it cannot, or must not
 	dst  int
-	args [3]int // values; -1: none
-	par  int    // the value or constant whose address is p; -1: none
+	args [3]int // values; -1: absent
+	par  int    // the value or constant with the address p; -1: absent
 	when when   // which list it is on
 	many bool   // on a whole block, not one number
 	n    int    // elements if not all of the block
@@ -61,10 +60,9 @@ type builder struct {
 	vals  []value
 	insts []inst
 	tiles []int // values that are blocks made once: registers for good
-	// repeats are those of tiles that have a phase.
+	// repeats are the tiles with a phase.
 	repeats []repetition
-	// unrounded are the values that were rounded to a type of 16 bits, by what they
-	// became.
+	// unrounded maps values that were rounded to a 16-bit type to the values before the rounding.
 	unrounded map[int]unrounded
 	// passes says that results may pass the caches: the program has its
 	// operands from memory, not from an operation that has just made them.
@@ -240,7 +238,7 @@ func (b *builder) add(v value) int {
 	return len(b.vals) - 1
 }
 
-// constant returns the value that stands for the address of the numbers v.
+// constant returns the value for the address of the numbers v.
 func (b *builder) constant(v ...float32) int {
 	k := append([]float32(nil), v...)
 	b.p.consts = append(b.p.consts, unsafe.SliceData(k))
@@ -256,9 +254,8 @@ func (b *builder) changes(args []int) when {
 	return w
 }
 
-// emit adds a call of fn, whose operands it takes as they are if the result
-// changes as rarely as they do, and else as blocks. par is a value whose
-// address is p, or -1.
+// emit adds a call of fn. It uses its operands directly if the result changes as rarely as they do,
+// and otherwise as blocks. par is a value whose address is p, or -1.
 func (b *builder) emit(name string, fn kernel, typ op.DType, par int, ns float32, args ...int) int {
 	w := b.changes(args)
 	if par >= 0 {
@@ -297,8 +294,8 @@ func (b *builder) widened(x int) int {
 	return y
 }
 
-// unround replaces results that storing rounds by the same before they are rounded. A
-// value that an instruction reads is rounded anyway, and storing leaves it as it is.
+// unround replaces results that the store rounds by their values before rounding. A value that an
+// instruction reads is rounded anyway, and storing it does not change it.
 func (b *builder) unround(results []int, out []driver.Operand) {
 	for k := range results {
 		if r := b.unrounded[results[k]]; r.to == out[k].Type && r.to != op.InvalidType && !b.reads(results[k]) {
@@ -309,9 +306,8 @@ func (b *builder) unround(results []int, out []driver.Operand) {
 
 // store adds what brings the values dst into memory.
 func (b *builder) store(dst []int, out []driver.Operand) {
-	// The result of the last instruction goes straight to its place, and so
-	// does an earlier one if no later instruction reads memory: an operand may
-	// lie where a result does.
+	// The result of the last instruction is written directly to its memory, and so is an earlier
+	// one if no later instruction reads memory: a result may overlap an operand.
 	for k := range dst {
 		if v := &b.vals[dst[k]]; len(out) > 1 && v.reads && v.when == block {
 			dst[k] = b.emit("copy", kernelNamed("copy"), v.typ, -1, kernelNS("copy"), dst[k])
@@ -368,8 +364,8 @@ func (b *builder) final(name string, fn kernel, entry, x, par int) {
 	b.insts = append(b.insts, inst{name: name, fn: fn, dst: y, args: [3]int{x, -1, -1}, par: par, when: block, many: true, ns: kernelNS(name)})
 }
 
-// direct reports whether x may be computed in the memory of a result: it is
-// made on each block, and nothing after it reads an operand.
+// direct reports whether x may be computed in the memory of a result: it is computed for each
+// block, and no later instruction reads an operand.
 func (b *builder) direct(x int) bool {
 	for i := len(b.insts) - 1; i >= 0; i-- {
 		in := &b.insts[i]
@@ -399,7 +395,7 @@ func (b *builder) reads(x int) bool {
 	return slices.ContainsFunc(b.insts, func(in inst) bool { return slices.Contains(in.args[:], x) || in.par == x })
 }
 
-// prune drops instructions whose results nobody uses.
+// prune removes instructions with unused results.
 func (b *builder) prune(results []int) {
 	used := make([]bool, len(b.vals))
 	for _, v := range results {
@@ -525,7 +521,7 @@ func (b *builder) chooseSize(places int) {
 	size := cache / 2 / 4 / max(1, streams+places-p.firstRegister)
 	size = min(limit, max(minBlock, size)) &^ 63
 	p.size = size / b.unit * b.unit
-	// Registers a multiple of 4 KiB apart would hold each other's loads up.
+	// Registers a multiple of 4 KiB apart would delay each other's loads (4K aliasing).
 	p.stride = (p.size+b.slack+line-1)/line*line + 5*line
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// plain is what a call of one built-in operation needs, so that a call looks
-// nothing up but its number.
+// plain has the data for calls of one built-in operation, so that a call needs only one lookup, by
+// number.
 type plain struct {
 	fn     kernel // elementwise, over float32; else nil
 	past   kernel // the same past the caches, or nil
@@ -215,7 +215,7 @@ func (s *chunkedCall) Part(i int) {
 	}
 }
 
-// A shot is what a call of one operation that is not elementwise works with.
+// A shot has the data of a call of one operation that is not elementwise.
 type shot struct {
 	core core
 	in   [op.MaxInputs]unsafe.Pointer
@@ -277,7 +277,7 @@ func bindAll(ptr []unsafe.Pointer, os []driver.Operand, dims []op.Shape, ext []d
 	return nil
 }
 
-// runPrepared runs a step as a program of its own.
+// runPrepared runs a step as a separate program.
 func (d *processor) runPrepared(ctx context.Context, s *driver.Step, ext []driver.Binding) error {
 	p := driver.Program{Steps: []driver.Step{*s}, Ext: len(ext)}
 	for i := range ext {

@@ -31,8 +31,8 @@ type compiled interface {
 // compile is how programs are prepared, once [UseKernels] was called.
 var compile atomic.Pointer[func(p *ir.Program) (compiled, error)]
 
-// UseKernels makes the interpreter of kernels a part of the program. Who makes kernels
-// calls it, so that a page that has none does not have to load it.
+// UseKernels links the interpreter of kernels into the program. Code that creates kernels calls it,
+// so that pages without kernels need not load the interpreter.
 func UseKernels() {
 	f := func(p *ir.Program) (compiled, error) { return interp.Compile(p, interp.Limits{}) }
 	compile.CompareAndSwap(nil, &f)

@@ -36,10 +36,9 @@ func ofIR(t ir.Type) op.DType {
 // apply adds an instruction over operands of the given types in memory and
 // returns its value.
 //
-// A built-in operation has a kernel that computes all of it. A user's has
-// none, and is taken apart into the codes of its expression; so is a simple
-// operation with an operand that is one number, as the codes have kernels for
-// that case.
+// A built-in operation has a kernel that computes all of it. A user's operation has no kernel, and
+// is lowered to the codes of its expression. A simple operation with a scalar operand is lowered
+// too, because the codes have kernels for that case.
 func (b *builder) apply(in *driver.Instr, args []int, types []op.DType) (int, error) {
 	if err := in.Op.Err(); err != nil {
 		return 0, err
@@ -79,8 +78,8 @@ func (b *builder) apply(in *driver.Instr, args []int, types []op.DType) (int, er
 	return b.expression(e, &in.Attrs, args), nil
 }
 
-// parametric applies an operation whose one parameter is its last operand, a
-// number for all elements: the kernel takes its address.
+// parametric applies an operation whose parameter is its last operand, one number for all elements:
+// the kernel takes its address.
 func (b *builder) parametric(o *op.Operation, args []int) (int, bool) {
 	f, last := o.Fixed(), len(args)-1
 	if f == nil || len(f.Params()) != 1 || b.vals[args[last]].when != once {
@@ -103,8 +102,7 @@ func simple(e *ir.Node) bool {
 	return true
 }
 
-// params returns the value whose address kernels take the parameters from, or
-// -1.
+// params returns the value whose address is the parameters' address in kernel calls, or -1.
 func (b *builder) params(a *op.Attrs, o *op.Operation) int {
 	n := len(o.Params())
 	if n == 0 {
@@ -129,12 +127,12 @@ func (b *builder) expression(e *ir.Node, a *op.Attrs, args []int) int {
 	return b.expressions([]*ir.Node{e}, args, params)[0]
 }
 
-// expressions adds the codes of expressions, those that they share once.
+// expressions adds the codes of expressions, and shared subexpressions only once.
 func (b *builder) expressions(roots []*ir.Node, args, params []int) []int {
 	list, at := ir.Flatten(roots...)
 	place := make(map[*ir.Node]int, len(list))
 	if last := len(list) - 1; last > 0 {
-		// A root that is a part of another stands there twice.
+		// A root that is a part of another is needed twice.
 		if k := slices.IndexFunc(list[:last], func(n *ir.Node) bool { return *n == *list[last] }); k >= 0 {
 			list = list[:last]
 			for i := range at {
@@ -180,9 +178,9 @@ func (b *builder) number(v float64, t ir.Type) int {
 	return x
 }
 
-// integerCodes are the operations that compute what a code does with integers, so that
-// their kernels serve the code too. Shifts are not among them: a code takes the number of
-// places modulo 32, an operation does not.
+// integerCodes are the operations that compute what a code does with integers, so that their
+// kernels serve the code too. Shifts are excluded: a code takes the shift count modulo 32, an
+// operation does not.
 var integerCodes = map[ir.Code]*op.Operation{
 	ir.Add: op.Add, ir.Sub: op.Sub, ir.Mul: op.Mul, ir.Neg: op.Neg, ir.Abs: op.Abs, ir.Min: op.Minimum, ir.Max: op.Maximum,
 	ir.Eq: op.Equal, ir.Ne: op.NotEqual, ir.Lt: op.Less, ir.Le: op.LessEqual,
@@ -319,9 +317,9 @@ func (b *builder) cast(x int, from, to op.DType) int {
 // roundings are the codes that round to types of 16 bits.
 var roundings = map[op.DType]ir.Code{op.F16: ir.RoundF16, op.BF16: ir.RoundBF16}
 
-// round adds the rounding of a float32 to a type of 16 bits. Where package simd has a
-// kernel that computes x and rounds it, x is computed once more by that: who reads only
-// one of the two leaves the other to prune.
+// round adds the rounding of a float32 to a type of 16 bits. If package simd has a kernel that
+// computes and rounds x, it adds a call of that kernel: if only one of the two results is used,
+// prune removes the other.
 func (b *builder) round(x int, t op.DType) int {
 	y := -1
 	if n := len(b.insts); n > 0 && b.insts[n-1].dst == x {

@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/internal/memory"
 )
 
-// array is device memory: a block of the pool, and who uses it now.
+// array is device memory: a block of the pool, and its current users.
 type array struct {
 	block memory.Block
 	base  unsafe.Pointer

@@ -49,8 +49,7 @@ type use struct {
 
 var queueEntries = sync.Pool{New: func() any { return &queueEntry{ready: make(chan struct{}, 1)} }}
 
-// newQueueEntry returns an entry for the device memory among ext, or nil if there
-// is none.
+// newQueueEntry returns an entry for the device memory in ext, or nil if there is none.
 func newQueueEntry(ext []driver.Binding, written []bool) *queueEntry {
 	var t *queueEntry
 	for i := range ext {

@@ -25,8 +25,7 @@ type portablePlan struct {
 // portableTarget is what the interpreter can do and is fast at.
 var portableTarget = portable.Target{Lanes: 1024, Shared: 48 << 10, Subgroups: true, Votes: true}
 
-// portable returns the launches that compute o, or an error that says why there
-// are none.
+// portable returns the launches that compute o, or an error with the reason why there are none.
 func (o *opStep) portable() (*portablePlan, error) {
 	r, in, out, err := o.request()
 	if err != nil {
@@ -56,7 +55,7 @@ func (o *opStep) portable() (*portablePlan, error) {
 	return p, nil
 }
 
-// configure does nothing: all has been planned.
+// configure does nothing, because everything has been planned.
 func (p *portablePlan) configure(*op.Operation, *op.Attrs, []op.Shape) error { return nil }
 
 func (p *portablePlan) compute(ctx context.Context, in, out []unsafe.Pointer) error {

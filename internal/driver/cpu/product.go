@@ -48,8 +48,8 @@ type matrices struct {
 	from             []int
 }
 
-// matricesOf returns the first element and the strides of an operand of shape s in a
-// layout: those of all axes before the last two as one, if they are, or of each.
+// matricesOf returns the first element and the strides of an operand of shape s in a layout: one
+// stride for all axes before the last two if they can be merged, or a stride for each.
 func matricesOf(l *op.Layout, s op.Shape) (off int, axes op.Shape, strides []int, ok bool) {
 	n := len(s) - 2
 	axes = append(op.Shape{size(s[:n])}, s[n:]...)
@@ -79,7 +79,7 @@ func strided(l *op.Layout, s op.Shape) (o operandPart, m matrices, err error) {
 			}
 		}
 	}
-	// What is one row or column has no stride; kernels like that of no gap.
+	// A single row or column has no stride; kernels prefer the stride of a contiguous matrix.
 	if axes[n+1] == 1 {
 		m.col = 1
 	}
@@ -90,8 +90,8 @@ func strided(l *op.Layout, s op.Shape) (o operandPart, m matrices, err error) {
 	return operandPart{off, end - first}, m, nil
 }
 
-// An epilogue is what becomes of finished pieces of rows of a result: nothing,
-// an activation, or a program of which the piece is operand 0.
+// An epilogue is the computation on finished pieces of rows of a result: none, an activation, or a
+// program with the piece as operand 0.
 type epilogue struct {
 	n      int  // elements of a row
 	late   bool // rows are so short that all of it runs after the product
@@ -208,7 +208,7 @@ func (e *epilogue) run(row []float32, i, j int) {
 	lanes.Put(l)
 }
 
-// hook returns what the product calls with finished pieces, or nil.
+// hook returns the function that the product calls with finished pieces, or nil.
 func (e *epilogue) hook() func(row []float32, i, j int) {
 	if e.act == nil && e.post.p == nil || e.late {
 		return nil
@@ -273,13 +273,13 @@ var longProduct = 1 << 30
 // long runs a long product by bands of rows: it gives each thread only few
 // parts, between which the context would be asked.
 func (t *productTask) long(ctx context.Context, g simd.Gemm) error {
-	// Bands repeat what is done once for B: many rows make that little.
+	// Bands repeat the preparation of B, whose cost is small for many rows.
 	const least = 336 // whole tiles of all sizes
 	row := max(1, g.N*g.K)
 	band := max(1, longProduct/row/least) * least
 	pool := t.d.pool.Under(ctx)
 	defer pool.Release()
-	if band >= g.M { // many matrices, none of them long
+	if band >= g.M { // many short matrices
 		g.Run(pool)
 		return nil
 	}
@@ -340,11 +340,11 @@ type finisher interface {
 	tail() *epilogue
 }
 
-// productStep is a product of matrices, or a convolution, whose epilogue runs
-// on pieces of rows as they are finished.
+// productStep is a product of matrices, or a convolution, whose epilogue runs on finished pieces of
+// rows.
 type productStep struct {
 	*opStep
-	over int // the output in whose memory the product is made, or -1: in the arena
+	over int // the output in whose memory the product is computed, or -1: in the arena
 	temp int // where in the arena the task has its scratch, if it wants some
 }
 

@@ -13,10 +13,9 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// A quantTask multiplies rows by the transpose of a quantised matrix. Panels of
-// that, some rows and a part of their length, become float32 in the caches and
-// are multiplied there: memory is read as blocks, once. Few rows are multiplied
-// by the blocks as they are.
+// A quantTask multiplies rows by the transpose of a quantised matrix. Panels of the matrix, some
+// rows and a part of their length, are decoded to float32 in the caches and multiplied there, so
+// that memory is read once, as blocks. Few rows are multiplied directly by encoded blocks.
 type quantTask struct {
 	d       *processor
 	format  blocks.Format
@@ -36,7 +35,7 @@ type quantTask struct {
 	next       atomic.Int64 // the first panel that nobody has taken
 }
 
-// A quantLane is what one thread works with.
+// A quantLane is the memory of one thread.
 type quantLane struct {
 	t      *quantTask
 	panel  []float32
@@ -44,20 +43,19 @@ type quantLane struct {
 	finish func(row []float32, i, j int)
 }
 
-// quantPanel returns the most elements of a panel: it takes a quarter of the
-// second cache, in which it lies beside what a product packs.
+// quantPanel returns the maximum number of elements of a panel: it takes a quarter of the
+// second-level cache, which also holds the packed operands of a product.
 func quantPanel() int { return memory.CPUCaches().L2 / 16 }
 
-// quantDepth is the most elements of a panel along k: so many that adding to C
-// costs nothing beside the products.
+// quantDepth is the maximum number of elements of a panel along k: with this depth adding to C
+// costs little compared with the products.
 const quantDepth = 1024
 
 // quantFew is the most rows that are multiplied by the blocks themselves: to
 // make these float32 for each takes less than to do it once and come back.
 const quantFew = 3
 
-// What one thread takes for an element of w, in nanoseconds: to make it
-// float32, and to multiply it.
+// Nanoseconds that one thread takes for an element of w: to decode it, and to multiply it.
 const (
 	quantNS        = 0.1
 	quantProductNS = 0.02
@@ -114,7 +112,7 @@ func (t *quantTask) work(lanes int) {
 	t.lanes = t.lanes[:lanes]
 }
 
-// groupSize is the number of elements of a of which sums are made.
+// groupSize is the number of elements of a in each sum.
 const groupSize = 32
 
 // panelUnit is a number of rows that suits the products.
@@ -186,7 +184,7 @@ func (t *quantTask) compute(ctx context.Context, in, out []unsafe.Pointer) error
 	return ctx.Err()
 }
 
-// Part computes panels until none is left or the context ends.
+// Part computes panels until there are none left or the context ends.
 func (t *quantTask) Part(i int) {
 	l := &t.lanes[i]
 	for t.ctx.Err() == nil {

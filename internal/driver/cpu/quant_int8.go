@@ -15,8 +15,8 @@ type int8Part struct {
 	lane    int // words of each thread
 }
 
-// int8RoundNS and int8ProductNS are what a thread takes to round an element of a and for a product, in
-// nanoseconds.
+// int8RoundNS and int8ProductNS are the nanoseconds that a thread takes to round an element of a, and
+// for a product.
 const (
 	int8RoundNS   = 0.15
 	int8ProductNS = 0.01

@@ -59,7 +59,7 @@ func (q *queue) work() {
 	}
 }
 
-// wait returns when nothing is queued or running.
+// wait returns when no work is queued or running.
 func (q *queue) wait() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -39,9 +39,9 @@ func reductionOf(o *op.Operation) (simd.Reduction, bool) {
 	return 0, false
 }
 
-// A reduceTask reduces rows of cols elements to one each. Every row is cut in
-// blocks whose results are joined in their order, so that neither the number
-// of threads nor the way in which work is split changes a result.
+// A reduceTask reduces rows of cols elements to one each. Every row is divided into blocks whose
+// results are combined in order, so that results do not depend on the number of threads or on the
+// split.
 type reduceTask struct {
 	d          *processor
 	kind       simd.Reduction
@@ -259,7 +259,7 @@ func (t *reduceTask) plainRows(lo, hi int) {
 	}
 }
 
-// reduceRows reduces k rows from row r on, whose elements are x and y.
+// reduceRows reduces k rows from row r on, with elements x and y.
 func (t *reduceTask) reduceRows(r int, x, y []float32, k int) {
 	at := unsafe.Add(t.dst, r*4)
 	if t.index {
@@ -308,7 +308,7 @@ func (t *reduceTask) cancelled() bool {
 	return false
 }
 
-// reduceStep is a reduction whose operands programs may make block by block.
+// reduceStep is a reduction whose operands may be computed by programs block by block.
 type reduceStep struct{ *opStep }
 
 type reduceRunner struct {

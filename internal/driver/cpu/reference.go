@@ -16,7 +16,7 @@ type referenceCore struct {
 	in, out []int64 // bytes
 }
 
-// configure does nothing: opStep has it all.
+// configure does nothing: opStep has all data.
 func (*referenceCore) configure(*op.Operation, *op.Attrs, []op.Shape) error { return nil }
 
 func (c *referenceCore) compute(ctx context.Context, in, out []unsafe.Pointer) error {

@@ -130,8 +130,7 @@ func (t *rowTask) out(r, k int) []float32 {
 func (t *rowTask) Part(i int) {
 	lo, hi := i*t.group, min((i+1)*t.group, t.rows)
 	made := t.x.p != nil || t.post.p != nil
-	// As many rows at a time as make a block; more where there is nothing
-	// else to do with them.
+	// As many rows at a time as fill a block; more if no program runs on them.
 	k := max(1, callElements/t.cols)
 	if made {
 		k = max(1, madeBlock/t.cols)

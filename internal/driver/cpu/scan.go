@@ -146,7 +146,7 @@ func (t *scanTask) row(l *lane, r int) {
 		}
 		l.over(t.programs.lift, at, n)
 		at = at[:0]
-		for i := range k { // what is before the block counts for its first element
+		for i := range k { // the result before the block is added to its first element
 			at = append(at, place{base: carry[i]})
 		}
 		for range 2 {

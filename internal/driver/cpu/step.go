@@ -64,11 +64,10 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 	}), nil
 }
 
-// opStep is a step of an operation that is not elementwise. What the operation
-// reads are arrays of float32, of 32-bit integers, or of blocks, if it takes
-// them: see typed. Any other operand is brought into that by a program, which is the prologue if there is
-// one. Results likewise pass through a program into their form in memory,
-// which is the epilogue if there is one.
+// opStep is a step of an operation that is not elementwise. The operation reads arrays of float32, of
+// 32-bit integers, or of blocks if it supports them: see typed. A program, the prologue if there is one,
+// converts any other operand. Likewise a program, the epilogue if there is one, converts results to their
+// form in memory.
 //
 // The general way is to make all these arrays in the arena; operations that
 // can do better do: see fused.
@@ -89,16 +88,16 @@ type opStep struct {
 type arrayOperand struct {
 	absent bool
 	slot   int      // where it is, if p is nil
-	p      *program // what makes it of memory, or for a result memory of it
+	p      *program // the program that computes it from memory, or a result's memory from it
 	typ    op.DType // F32, I32, U32, Bool or quantised: of the array
 	n      int
 	temp   int        // in the arena, if p is not nil
 	layout *op.Layout // where its elements are, if not row by row: see reader
 	memory int        // elements of the memory that the layout is of
-	half   op.DType   // of elements of 16 bits that the operation reads as they are
+	half   op.DType   // of 16-bit elements that the operation reads directly
 }
 
-// moves reports whether s moves elements as they are: see mover.
+// moves reports whether s moves elements without converting them: see mover.
 func (d *processor) moves(s *driver.Step) bool {
 	_, is := d.newCore(s.Op).(mover)
 	return is && s.Pre == nil && s.Post == nil && (s.Op != op.Scatter || op.ScatterReduceOf(&s.Attrs) == op.ScatterSet)
@@ -196,9 +195,9 @@ func identity(t op.DType, s op.Shape, n int) *driver.Fused {
 	return &driver.Fused{In: []driver.Operand{{Slot: -1, Type: t, N: n}}, Out: []int{0}, Shape: s}
 }
 
-// activated returns s with its activation, if it has one, as the beginning of
-// the epilogue, and the parameters that are left. A built-in activation that
-// nothing follows stays: it has a kernel that needs no program.
+// activated returns s with its activation, if it has one, moved to the beginning of the epilogue,
+// and the remaining parameters. A built-in activation without an epilogue stays, because it has a
+// kernel that needs no program.
 func activated(s *driver.Step, made []op.DType) (*driver.Step, op.Attrs) {
 	act, attrs := s.Attrs.Activation()
 	if act == nil || s.Post == nil && activation(act) != nil && made[0].Size() == 4 {
@@ -211,12 +210,12 @@ func activated(s *driver.Step, made []op.DType) (*driver.Step, op.Attrs) {
 		d := s.Dims[len(s.In)]
 		post = identity(made[0], d, size(d))
 	}
-	// The activation reads what has not been rounded, and its result is.
+	// The activation reads the unrounded result, and its own result is rounded.
 	in := append([]driver.Operand(nil), post.In...)
 	in[0].Type = register(in[0].Type)
 	t.Post = &driver.Fused{In: in, Shape: post.Shape,
 		Body: []driver.Instr{{Op: act, Attrs: attrs, Args: []int{0}, Type: made[0]}}}
-	// The result of the operation is now that of the first instruction.
+	// The result of the operation is now the result of the first instruction.
 	n := len(post.In)
 	moved := func(vs []int) []int {
 		m := make([]int, len(vs))
@@ -363,7 +362,7 @@ func tasksOf(f *frame, as []arrayOperand) []*mapTask {
 	return ts
 }
 
-// materialize sets at to the arrays of as, making those that have programs.
+// materialize sets at to the arrays of as, and computes those with programs.
 func (f *frame) materialize(ctx context.Context, as []arrayOperand, ts []*mapTask, at []unsafe.Pointer) error {
 	for i, t := range ts {
 		a := &as[i]
@@ -413,8 +412,8 @@ func (r *plainRunner) run(ctx context.Context, f *frame) error {
 	return nil
 }
 
-// newCore returns what computes operation o on this device, or nil if nothing
-// but the portable library or the reference does.
+// newCore returns the implementation of operation o on this device, or nil if only the portable
+// library or the reference computes it.
 func (d *processor) newCore(o *op.Operation) core {
 	if d.portable && portable.Has(o) {
 		return nil

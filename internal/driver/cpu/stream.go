@@ -10,17 +10,15 @@ import (
 	"github.com/rayo-go/rayo/internal/memory"
 )
 
-// streaming decides whether results are stored past the caches, for one
-// operation or program. A line that is written as a whole need not be read
-// first, and makes no other leave a cache; but it is written to memory at once,
-// and whoever wants it next reads it from there. Which is faster depends on the
-// processor as much as on the size: on one whose last cache is close the caches
-// win up to sizes at which they lose by a quarter on one whose last cache is
-// shared by many cores and far. So it is measured, on the calls themselves.
+// streaming decides whether one operation or program writes its results with non-temporal stores. A
+// cache line that is written completely need not be read first, and evicts no other line; but it is
+// written to memory at once, and the next reader must read it from memory. Which is faster depends
+// on the processor as much as on the size: with a close last-level cache, cached stores win up to
+// sizes at which they lose by a quarter with a distant cache shared by many cores. Therefore it is
+// measured, on the calls themselves.
 type streaming [2][streamSizes]trial
 
-// streamSizes is the number of sizes that are told apart, by powers of two from
-// 64 Ki elements on.
+// streamSizes is the number of size classes, by powers of two from 64 Ki elements on.
 const streamSizes = 16
 
 // trial compares the two ways for calls of about one size.
@@ -43,12 +41,12 @@ const (
 	trialMade  = 64   // results after which half is forgotten
 )
 
-// streamFrom is the size in bytes from which on results pass the caches as
-// long as nothing has been measured: they would leave them before anybody could
-// read them there. Of a cache that many cores share one has its part.
+// streamFrom is the size in bytes from which on results use non-temporal stores before there is a
+// measurement: the caches would evict them before the next read. A core counts only its share of a
+// cache that many cores share.
 var streamFrom = min(16<<20, memory.LastLevelCache()/2)
 
-// privateCacheBytes is what a core holds close by: what fits is never stored past it.
+// privateCacheBytes is the size of a core's private caches: results that fit never use non-temporal stores.
 var privateCacheBytes = memory.CPUCaches().L2
 
 // passing is one call's part in a trial.
@@ -59,9 +57,9 @@ type passing struct {
 	started time.Time
 }
 
-// choose returns the way for a call that computes n elements, moves bytes of
-// memory, and is split among threads or not. What the caches of those cores hold
-// stays there.
+// choose returns the kind of stores for a call that computes n elements, moves bytes of memory, and
+// is split among threads or not. Results that fit into the private caches of these cores use cached
+// stores.
 func (s *streaming) choose(n int, bytes float64, threads int) (p passing) {
 	if bytes <= float64(threads)*float64(privateCacheBytes) {
 		return passing{}
@@ -86,7 +84,7 @@ func (s *streaming) choose(n int, bytes float64, threads int) (p passing) {
 	return p
 }
 
-// ended notes what the call took if that counts.
+// ended records the time of the call if it is a measurement.
 func (p *passing) ended(n int) {
 	if !p.counts {
 		return
@@ -99,9 +97,8 @@ func (p *passing) ended(n int) {
 	was.Store(math.Float32bits(ns))
 }
 
-// better returns the path that is known to be faster, or first. A result that is
-// an operand of what follows stays in the caches: there its reader saves more
-// than its writer loses.
+// better returns the faster path, or first if it is not known. A result that the next call reads
+// uses cached stores, because the reader saves more than the writer loses.
 func (t *trial) better(first int) int {
 	if 4*t.read.Load() > t.made.Load() {
 		return 0

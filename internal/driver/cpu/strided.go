@@ -37,7 +37,7 @@ type odometer struct {
 	l       *op.Layout
 	digits  [op.MaxRank]int
 	off     int // of digit Lo of the last factor
-	outside int // factors whose digit is outside of their window
+	outside int // factors with a digit outside of their window
 }
 
 // start goes to element pos and returns the digit of the last factor.
@@ -96,7 +96,7 @@ func (o *odometer) runs(most int) int {
 	return min(f.N-o.digits[k], most)
 }
 
-// skip goes on by n runs, of which runs allowed one more.
+// skip advances by n runs; runs also allows one more.
 func (o *odometer) skip(n int) {
 	k := o.l.Rank - 2
 	o.digits[k] += n

@@ -2,11 +2,10 @@ package cpu
 
 import "github.com/rayo-go/rayo/internal/memory"
 
-// A sweep goes over elements lo to hi in pieces, from the first to the last or
-// back. Large calls go to and fro: a call begins where the last one ended,
-// which is what the caches still hold, of the same arrays or of a result that is
-// now an operand. In one direction only, arrays that are a little larger than a
-// cache would be read from beyond it from end to end.
+// A sweep processes elements lo to hi in pieces, forwards or backwards. Large calls alternate
+// direction: a call begins where the last one ended, because the caches still hold the end of the
+// same arrays, or of a result that is now an operand. With a fixed direction, arrays that are a
+// little larger than a cache would always miss it.
 type sweep struct {
 	lo, hi, step int
 	back         bool
@@ -32,7 +31,7 @@ func sweepOf(lo, hi int, back bool) sweep {
 	return sweep{lo, hi, backPiece, back}
 }
 
-// next returns the next piece; false: there is none.
+// next returns the next piece; false after the last.
 func (s *sweep) next() (lo, hi int, ok bool) {
 	if s.lo >= s.hi {
 		return 0, 0, false
@@ -47,13 +46,11 @@ func (s *sweep) next() (lo, hi int, ok bool) {
 	return lo, hi, true
 }
 
-// alternates reports whether calls that only read so many bytes, with so many
-// threads, go to and fro. Where the caches of the cores hold a noticeable share
-// of the bytes that saves reading it, and likewise where the last cache does, of
-// what is too large for it. In between the last cache may hold everything, and
-// it keeps what comes again after a while: on the way back some lines come at
-// once and others late, and a cache that admits lines only after several passes
-// takes more of those.
+// alternates reports whether calls that only read the given bytes, with the given threads,
+// alternate direction. This pays if the private caches hold a noticeable share of the bytes, and
+// also if the bytes are too large for the last-level cache, which holds a share of them. For sizes
+// in between, the last-level cache may hold everything, and adaptive replacement works better with
+// a fixed direction: with alternating directions some lines are reused at once and others late.
 func alternates(bytes float64, threads int) bool {
 	c := memory.CPUCaches()
 	return bytes <= noticeable*float64(threads)*float64(c.L2) || bytes > float64(c.Last)/2

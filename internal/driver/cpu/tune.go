@@ -2,7 +2,7 @@ package cpu
 
 import "github.com/rayo-go/rayo/internal/portable"
 
-// tuned returns what was measured on this device.
+// tuned returns the measurements of this device.
 func (d *processor) tuned() portable.Tuning { return d.variants.Of(d.info.Identity) }
 
 // Tune implements [driver.Tunable].

@@ -32,8 +32,8 @@ func (e *preparer) Widen(dst, src arrayRef, o driver.Operand) error {
 	return e.convert(dst, src, o, false)
 }
 
-// widenHalf adds the conversion of n elements of f16, which kernels read as they are:
-// for what takes them as float32.
+// widenHalf adds the conversion of n elements of f16 for consumers that need float32; kernels read
+// f16 directly.
 func (e *preparer) widenHalf(dst, src arrayRef, n int) error {
 	if n == 0 {
 		return nil

@@ -14,15 +14,15 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// kernelCache keeps compiled kernels: one for each text, however many programs have
-// it. Those that no executable holds are kept for later, up to a number.
+// kernelCache keeps compiled kernels: one for each text, shared by all programs. It keeps a limited
+// number of kernels that no executable uses.
 type kernelCache struct {
 	d *gpuDevice
 
 	mu     sync.Mutex
 	byText map[textKey]*code
-	// byProgram finds the code of programs that are asked for again, as those of
-	// the portable library are.
+	// byProgram finds the code of programs that are requested again, such as those of the portable
+	// library.
 	byProgram map[programKey]textKey
 	idle      list.List // of *code, the one that was used last in front
 }
@@ -89,9 +89,8 @@ const (
 	maxPrograms = 4096 // programs that are remembered
 )
 
-// entryName is what the kernel of a program is called in its module, where profilers
-// and compute-sanitizer read it. Programs of the same text but for their names are
-// compiled once each.
+// entryName is the name of a program's kernel in its module, as profilers and compute-sanitizer
+// show it. Programs whose texts differ only in their names are compiled separately.
 func entryName(program string) string {
 	const longest = 120
 	name := []byte("rayo_" + program[:min(len(program), longest)])
@@ -184,7 +183,7 @@ func (c *kernelCache) compile(k *code, text []byte) error {
 	return nil
 }
 
-// put ends a use of k. Nothing that it runs may be under way.
+// put ends a use of k. No launch of it may be running.
 func (c *kernelCache) put(k *code) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,7 +214,7 @@ func (c *kernelCache) free() {
 	c.idle.Init()
 }
 
-// faultError is the error of a kernel that did what it must not.
+// faultError is the error of a kernel that caused a fault.
 func faultError(k *driver.Kernel, f ptxgen.Fault) error {
 	p := k.Program
 	where := ""

@@ -2,15 +2,13 @@
 // one or more launches of kernels that package ptxgen lowers to PTX, and a
 // submission is work in one stream.
 //
-// From the call down: a [driver.Program] is prepared as a list of steps
-// (prepare.go): the launches of the portable library for an operation, with its
-// epilogue, or for an elementwise program, and in their place native kernels of
-// package kernels where there are any (native.go); a user's kernel, whose indices are
-// checked; and what has no kernel, computed on the host by its reference. Kernels
-// are compiled once for each text (code.go). A submission takes its turn
-// ([driver.FIFOLock]), puts copies and launches into the stream, and waits outside
-// (submit.go). What comes from the host and goes there passes through memory
-// that is locked in place (staging.go).
+// From the call down: a [driver.Program] is prepared as a list of steps (prepare.go): the launches
+// of the portable library for an operation, with its epilogue, or for an elementwise program, and
+// in their place native kernels of package kernels where there are any (native.go); a user's
+// kernel, whose indices are checked; and operations without kernels, which the host computes by
+// their reference. Kernels are compiled once for each text (code.go). A submission holds a
+// [driver.FIFOLock] while it enqueues copies and launches on the stream, and waits without it
+// (submit.go). Transfers from and to the host use locked memory (staging.go).
 package cuda
 
 import (
@@ -58,10 +56,10 @@ type gpuDevice struct {
 // anything, to have the emulator in the place of GPUs.
 var Substitute func(ordinal int) (driver.Device, error)
 
-// Open opens a GPU by its ordinal, the first of which is 0.
+// Open opens a GPU by its ordinal, counted from 0.
 //
-// The error wraps [driver.ErrNoDevice] where there is no driver, none that is new
-// enough, or no such GPU, and says which.
+// The error wraps [driver.ErrNoDevice] if there is no driver, if the driver is too old, or if the
+// GPU does not exist, and gives the reason.
 func Open(ordinal int) (driver.Device, error) {
 	if f := Substitute; f != nil {
 		return f(ordinal)

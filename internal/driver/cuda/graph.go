@@ -15,11 +15,11 @@ import (
 // times as fast with. The host's operands and results are in memory of the graph's
 // own, so that slices may be others each time.
 
-// graphs are those of one executable. The zero value is ready to use.
+// graphs are the graphs of one executable. The zero value is ready to use.
 type graphs struct {
 	mu     sync.Mutex
 	all    []*recorded // the one used last behind
-	missed []cu.Ptr    // what the last submission without a graph was bound to
+	missed []cu.Ptr    // the bindings of the last submission without a graph
 	failed bool        // the driver does not record it
 }
 
@@ -34,16 +34,15 @@ type recorded struct {
 const (
 	// graphCalls is from how many calls on a graph costs the host less.
 	graphCalls = 4
-	// maxGraphs bounds the graphs of an executable, each of which is for other
-	// memory.
+	// maxGraphs limits the graphs of an executable; each graph is for different memory.
 	maxGraphs = 4
 	// maxGraphBytes bounds the memory that a graph keeps: where arrays are large
 	// it is not the calls that take the time.
 	maxGraphBytes = 64 << 20
 )
 
-// boundTo appends what the external slots of r are: the address of device memory,
-// or 0 for memory of the host. ok reports whether a graph may be bound to it.
+// boundTo appends the bindings of the external slots of r: the address of device memory, or 0 for
+// host memory. ok reports whether a graph may be bound to them.
 func (r *run) boundTo(to []cu.Ptr) (bound []cu.Ptr, ok bool) {
 	for i := range r.e.Need {
 		p := cu.Ptr(0)
@@ -58,8 +57,8 @@ func (r *run) boundTo(to []cu.Ptr) (bound []cu.Ptr, ok bool) {
 	return to, true
 }
 
-// graph returns a recorded graph for the submission, whose memory r has now, or
-// nil. It records one where a submission like it has been before.
+// graph returns a recorded graph for the submission, with r's current memory, or nil. It records
+// one if a submission with the same bindings has run before.
 func (r *run) graph(s *driver.Submission) (*recorded, error) {
 	e := r.e
 	if e.calls < graphCalls || s.Times != nil {
@@ -97,8 +96,8 @@ func (r *run) graph(s *driver.Submission) (*recorded, error) {
 	return r.record()
 }
 
-// record makes a graph of the submission. Where it cannot be recorded, it is nil
-// and the submission is to be run as it is.
+// record records a graph of the submission. If it cannot be recorded, record returns nil and the
+// submission runs without a graph.
 func (r *run) record() (*recorded, error) {
 	e := r.e
 	if err := r.place(); err != nil {
@@ -157,7 +156,7 @@ func (g *graphs) done(k *recorded) {
 	g.mu.Unlock()
 }
 
-// free gives back all graphs. Nothing uses them.
+// free frees all graphs. They must not be in use.
 func (g *graphs) free(d *gpuDevice) {
 	g.mu.Lock()
 	all := g.all
@@ -182,7 +181,7 @@ func (d *gpuDevice) reserveGraph(bytes int64) bool {
 
 func (d *gpuDevice) releaseGraph(bytes int64) { d.graphBytes.Add(-bytes) }
 
-// freeGraph gives back a graph, which nothing uses, and its memory.
+// freeGraph frees a graph, which must not be in use, and its memory.
 func (d *gpuDevice) freeGraph(k *recorded) {
 	_ = k.Close()
 	d.releaseGraph(k.layout.size)

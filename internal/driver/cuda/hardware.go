@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/internal/ptxkernels"
 )
 
-// Hardware is what a device needs of package cuda: one stream, and memory in its
-// order. Package emulated has another. It is safe for concurrent use.
+// Hardware is the part of package cuda that a device needs: one stream, and stream-ordered memory.
+// Package emulated has another implementation. It is safe for concurrent use.
 type Hardware interface {
 	Info() cu.Info
 	// Alloc returns memory for work that is put into the stream from now on.
@@ -77,7 +77,7 @@ type gpu struct {
 	stream *cu.Stream
 
 	mu       sync.Mutex
-	recorder *cu.Stream // nothing runs in it: graphs are recorded from it
+	recorder *cu.Stream // no work runs in it: it is used to record graphs
 }
 
 func openGPU(ordinal int) (Hardware, error) {
@@ -160,8 +160,8 @@ func (g *gpu) Elapsed(from, to Event) (time.Duration, error) {
 	return cu.Elapsed(from.(*cu.Event), to.(*cu.Event))
 }
 
-// Capture records from a stream of its own, so that others may go on to put work
-// into that of the device and take memory in its order.
+// Capture records from a separate stream, so that other goroutines can continue to submit work to
+// the device's stream and allocate memory in its order.
 func (g *gpu) Capture(record func(hw Hardware) error) (Graph, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -21,8 +21,8 @@ type launch struct {
 	arrays  []arrayRef
 	lengths []uint32 // of the arrays, in elements of the kernel
 	params  []byte
-	slot    int // of the parameters, which the kernel reads there; -1 for none
-	fault   int // place of the record of faults, -1 for none
+	slot    int // of the parameters in memory; -1 if the kernel does not read them from memory
+	fault   int // position of the fault record, -1 without one
 
 	mu       sync.Mutex
 	byScalar *code // for memory that is not aligned to vectors, made when it is needed

@@ -14,16 +14,14 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// asIs are the arrays of native kernels, which read and write all types as they
-// are.
+// asIs are the arrays of native kernels, which read and write all types directly.
 type asIs struct{ *preparer }
 
 // StorageType implements [driver.Arrays].
 func (asIs) StorageType(o driver.Operand) op.DType { return o.Type }
 
-// nativeOperation prepares an operation by kernels that are written for these
-// devices. The error wraps [op.ErrUnsupported] where there are none: nothing has
-// been added then.
+// nativeOperation prepares an operation with native kernels. The error wraps [op.ErrUnsupported] if
+// there are none; nothing has been added then.
 func (e *preparer) nativeOperation(s *driver.Step) (err error) {
 	if !ptxkernels.Has(s.Op) {
 		return errNoKernel
@@ -75,7 +73,7 @@ func (e *preparer) nativeMap(f *driver.Fused, exprs []*ir.Node, first *arrayRef,
 
 var errNoKernel = noKernel{}
 
-// noKernel says that there is no kernel for an operation.
+// noKernel means that an operation has no kernel.
 type noKernel struct{}
 
 func (noKernel) Error() string { return "no native kernel" }
@@ -97,8 +95,8 @@ func (e *preparer) native(r *request) error {
 	}
 	in, out := append([]arrayRef(nil), r.From...), r.To
 	direct := e.direct && (r.Op == nil || r.Op.Class() == op.Reduction || r.Op.Class() == op.Row)
-	// Elementwise programs may overwrite what they read, and others their first
-	// operand where the plan says so.
+	// Elementwise programs may overwrite their operands, and other programs their first operand if
+	// the plan allows it.
 	mine := in[:len(r.In)]
 	if p.InPlace {
 		mine = mine[1:]
@@ -226,8 +224,8 @@ func (s *nativeStep) unaligned() ([]nativeStage, error) {
 	return s.others, nil
 }
 
-// borrowed launches over memory of a user that is not aligned, which is rare: what it
-// holds goes through memory that is.
+// borrowed launches over unaligned memory of a user, which is rare: it copies the contents through
+// aligned memory.
 func (s *nativeStep) borrowed(r *run) error {
 	for kind, list := range s.arrays {
 		for i, a := range list {
@@ -307,7 +305,7 @@ func (r *run) borrow(bytes int64) (cu.Ptr, error) {
 	return m.Ptr(), nil
 }
 
-// nativeDevice is what the choice of native kernels depends on.
+// nativeDevice has the properties of the device that decide the choice of native kernels.
 func nativeDevice(target ptx.Target, i cu.Info) ptxkernels.Device {
 	shared := i.SharedPerBlockOptin
 	if shared == 0 {

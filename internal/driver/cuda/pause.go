@@ -6,9 +6,9 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// The device notes the time when it comes to a mark. If it is idle, it comes to the
-// first before the host has launched what is behind it, and the 3 µs that takes would
-// count as the device's. So it rests until the host is ahead.
+// The device records the time when it reaches an event. If it is idle, it reaches the first event
+// before the host has launched the next kernel, and the 3 µs of this launch would count as the
+// device's time. So it pauses until the host is ahead.
 
 // pauseKernel rests for about n times two microseconds.
 var pauseKernel = &ptxkernels.Kernel{Name: "pause", Target: ptx.SM70, Block: [3]uint32{1, 1, 1}, Build: func(k *ptx.Kernel) {

@@ -11,13 +11,13 @@ import (
 
 // neighbour is hardware that can copy from the memory of another.
 type neighbour interface {
-	// CopyFrom copies when what is in both streams is done, and has both wait for
-	// it. The event is its end.
+	// CopyFrom copies after the earlier work of both streams, and makes both streams wait for it.
+	// The event marks its end.
 	CopyFrom(dst cu.Ptr, from Hardware, src cu.Ptr, n int64) (Event, error)
 }
 
-// pairs is held while places are taken in the order of two devices, so that all
-// pairs stand in the same order in both and none waits for itself.
+// pairs is locked while places in the queues of two devices are taken, so that all pairs have the
+// same order in both and there is no deadlock.
 var pairs sync.Mutex
 
 // CopyFrom implements [driver.Peer].

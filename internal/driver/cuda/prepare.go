@@ -14,9 +14,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// executable is a prepared program. It does not change but for the code of
-// kernels for unaligned memory, which is made when it is needed, and what is
-// counted.
+// executable is a prepared program. It is immutable except for the code of kernels for unaligned
+// memory, which is compiled when it is needed, and statistics.
 type executable struct {
 	d     *gpuDevice
 	slots []driver.Slot
@@ -25,8 +24,7 @@ type executable struct {
 
 	driver.Externals
 
-	// The memory of a submission: the arena, then what steps use, then what is
-	// staged.
+	// The memory of a submission: the arena, then the memory of steps, then staged operands.
 	scratch  int64 // bytes of the first two
 	faults   []*driver.Kernel
 	constant Memory  // of constant slots and of constants of steps
@@ -37,7 +35,7 @@ type executable struct {
 	mu    sync.Mutex
 	codes []*code // under mu
 
-	pausing *code // see run.pause; of the submission whose turn it is
+	pausing *code // see run.pause; of the current submission
 
 	calls  int // of all steps, 0 if they cannot be recorded
 	graphs graphs
@@ -127,7 +125,7 @@ func (d *gpuDevice) Prepare(ctx context.Context, p *driver.Program) (x driver.Ex
 	return e.executable, nil
 }
 
-// once reports whether a step reads each element of what it reads once.
+// once reports whether a step reads each element of its operands once.
 func once(s *driver.Step) bool {
 	switch {
 	case s.Kernel != nil:
@@ -138,8 +136,7 @@ func once(s *driver.Step) bool {
 	return s.Post.Once()
 }
 
-// count counts the calls of a submission, those of a copy to the device and of
-// one back among them.
+// count counts the driver calls of a submission, including a copy to the device and one back.
 func (e *preparer) count() {
 	n := 0
 	for _, s := range e.steps {
@@ -227,9 +224,9 @@ func (e *preparer) step(s *driver.Step) error {
 	return e.operation(s)
 }
 
-// maxParams is up to how many parameters of an elementwise program are operands:
-// each is a load, and what is constant lets functions be shorter that come after it.
-// Programs that have more are not likely to come with others.
+// maxParams is the maximum number of parameters of an elementwise program that are operands instead
+// of constants: each operand is a load, and constants make the functions that use them shorter. A
+// program with more parameters is unlikely to be used with other values.
 const maxParams = 4
 
 // request is a request of kernels, and where its arrays are.
@@ -432,7 +429,7 @@ func (d *gpuDevice) Compile(ctx context.Context, p *ir.Program) error {
 	return nil
 }
 
-// release gives back what the executable holds.
+// release frees the resources of the executable.
 func (e *executable) release() {
 	e.graphs.free(e.d)
 	if e.constant != nil {

@@ -16,8 +16,8 @@ type referenceStep struct {
 	in, out []arrayRef
 }
 
-// orReference has a request computed by kernels of the portable library or, where
-// there are none for the operation at all, by the reference.
+// orReference computes a request with kernels of the portable library or, if the operation has no
+// kernels, with the reference.
 func (e *preparer) orReference(r *request) error {
 	err := e.plan(r, ptxgen.Options{})
 	if err == nil || !errors.Is(err, op.ErrUnsupported) {

@@ -15,8 +15,8 @@ type staging struct {
 var slabSizes = [...]int64{64 << 10, maxCopied, maxStaged}
 
 const (
-	// maxCopied is the most bytes that are copied by way of it in one submission:
-	// more are faster in pieces, of which some are copied while others travel.
+	// maxCopied is the maximum number of bytes that are copied through it in one submission: larger
+	// copies are faster in pieces, which overlap the host's copies with transfers.
 	maxCopied = 256 << 10
 	// maxStaged is the most bytes that pass through it at all: from there on it
 	// pays that copies by the host and by the device overlap.
@@ -53,7 +53,7 @@ func (s *staging) take(n int64) (slab, error) {
 // maxIdleSlabs bounds the memory of each size that is kept.
 const maxIdleSlabs = 16
 
-// give returns memory that nothing uses any more.
+// give returns memory that is no longer in use.
 func (s *staging) give(b slab) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

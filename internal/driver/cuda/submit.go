@@ -18,7 +18,7 @@ type run struct {
 
 	hw       Hardware // what calls go to: the device, or a recording
 	layout   layout
-	recorded bool     // the layout is that of a graph
+	recorded bool     // the layout of a graph
 	bound    []cu.Ptr // see boundTo
 
 	done   Event
@@ -35,7 +35,7 @@ type run struct {
 // layout is where the arrays of a submission are.
 type layout struct {
 	placed  bool
-	host    []cu.Ptr // by external slot: where what is bound to the host is
+	host    []cu.Ptr // by external slot: address of bound host memory
 	scratch cu.Ptr
 	faults  cu.Ptr
 	memory  Memory // of all that
@@ -43,7 +43,7 @@ type layout struct {
 
 	mode   transferMode
 	slab   slab
-	places []int64 // by external slot: offset of what is staged, -1 for nothing
+	places []int64 // by external slot: offset of staged memory, -1 if not staged
 	inputs int64   // staged bytes: operands come first,
 	staged int64   // then results and the records of faults
 }
@@ -53,8 +53,8 @@ type transferMode uint8
 
 const (
 	nothing transferMode = iota
-	// direct: kernels read and write the memory of the host, which is fastest for
-	// what is small and used once.
+	// direct: kernels read and write host memory, which is fastest for small arrays that are used
+	// once.
 	direct
 	// staged: one copy of all operands, and one of all results.
 	staged
@@ -65,8 +65,8 @@ const (
 const (
 	// maxDirect is up to how many bytes kernels use memory of the host.
 	maxDirect = 16 << 10
-	// maxDirectOnce is that of programs that read and write each element once:
-	// results travel while operands still do, which copies do one after the other.
+	// maxDirectOnce is the limit for programs that read and write each element once: transfers in
+	// both directions overlap, while copies run one after the other.
 	maxDirectOnce = maxStaged
 )
 
@@ -132,8 +132,8 @@ func (e *executable) perform(ctx context.Context, s *driver.Submission, t driver
 	default:
 		err = r.enqueue(ctx, s)
 	}
-	// What follows may put its work behind this, but for results that come by
-	// the ring, which are there already.
+	// Later submissions may enqueue their work after this one, except for results through the ring,
+	// which have been read by now.
 	if recorded := e.d.hw.Record(r.done); err == nil {
 		err = recorded
 	}
@@ -387,7 +387,7 @@ func (r *run) finish() error {
 	return nil
 }
 
-// fault returns the error of the first kernel that did what it must not.
+// fault returns the error of the first kernel that caused a fault.
 func (r *run) fault(records []byte) error {
 	for i, k := range r.e.faults {
 		if f, ok := ptxgen.FaultOf(records[i*ptxgen.FaultBytes:]); ok {
@@ -427,7 +427,7 @@ func (r *run) times(t *driver.Times) error {
 	return nil
 }
 
-// maxIdleRuns bounds what is kept for later submissions.
+// maxIdleRuns limits the runs that are kept for later submissions.
 const maxIdleRuns = 64
 
 // newRun returns a run, with an event.
@@ -447,7 +447,7 @@ func (d *gpuDevice) newRun() (*run, error) {
 	return &run{done: ev}, nil
 }
 
-// endRun gives back what a run has. The device is done with it.
+// endRun frees the resources of a run that the device has finished.
 func (d *gpuDevice) endRun(r *run) {
 	for _, m := range r.borrowed {
 		_ = m.Free()

@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// tuned returns what was measured on this device.
+// tuned returns the measurements of this device.
 func (d *gpuDevice) tuned() portable.Tuning { return d.variants.Of(d.info.Identity) }
 
 // Tune implements [driver.Tunable].

@@ -31,8 +31,7 @@ var Substitute gpu.Host
 
 // Open opens an adapter.
 //
-// The error wraps [driver.ErrNoDevice] where there is no such adapter, and says
-// what there is.
+// The error wraps [driver.ErrNoDevice] if there is no such adapter, and lists the adapters.
 func Open(ctx context.Context, c Choice) (driver.Device, error) {
 	h := Substitute
 	if h == nil {
@@ -104,11 +103,11 @@ func (c Choice) of(list []listed) (int, error) {
 	there := strings.Join(names, ", ")
 	switch {
 	case c.Name != "" && c.Index > 0:
-		return 0, fmt.Errorf("no adapter %d of those called %q; there is %s: %w", c.Index, c.Name, there, driver.ErrNoDevice)
+		return 0, fmt.Errorf("there is no adapter %d with a name that contains %q; the adapters are %s: %w", c.Index, c.Name, there, driver.ErrNoDevice)
 	case c.Name != "":
-		return 0, fmt.Errorf("no adapter is called %q; there is %s: %w", c.Name, there, driver.ErrNoDevice)
+		return 0, fmt.Errorf("no adapter has a name that contains %q; the adapters are %s: %w", c.Name, there, driver.ErrNoDevice)
 	case c.Index >= 0:
-		return 0, fmt.Errorf("no adapter %d; there is %s: %w", c.Index, there, driver.ErrNoDevice)
+		return 0, fmt.Errorf("there is no adapter %d; the adapters are %s: %w", c.Index, there, driver.ErrNoDevice)
 	}
 	return 0, fmt.Errorf("software only, which is opened when it is named, as by RAYO_DEVICE=webgpu:software: %s: %w", there, driver.ErrNoDevice)
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// What a device's built-in functions are off by the language leaves to it, within
-// bounds that are too wide. A device that is right without being asked to, as NVIDIA's
-// is, gets shorter functions ([wgsl.Target].Near): each of them is computed for
-// numbers of all exponents when the first kernel has one, once for an open device.
+// WGSL bounds the errors of a device's built-in functions, but the bounds are too wide. A device
+// with more accurate functions, such as NVIDIA's, gets shorter functions ([wgsl.Target].Near): when
+// the first kernel uses one, the device tests it with numbers of all exponents, once for each open
+// device.
 
 // approxCase is a function that is measured, of operand 0.
 type approxCase struct {
@@ -75,7 +75,7 @@ func approxOperands() []float32 {
 	return x
 }
 
-// approxKernel computes all cases, the results of one behind those of another.
+// approxKernel computes all cases; the results of each follow those of the one before.
 var approxKernel = kernel.New("near", func(b *kernel.Builder, _ *struct{}) {
 	b.LocalSize(approxLanes, 1, 1)
 	x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.F32](b, "y")
@@ -106,8 +106,7 @@ func (d *device) measureApprox(ctx context.Context) error {
 	return nil
 }
 
-// check returns an error if a result is not what it should be. What is subnormal may
-// be 0.
+// check returns an error if a result is wrong. A subnormal result may be 0.
 func (c *approxCase) check(x []float32, results []byte) error {
 	e := ir.NewEvaluator(c.expr)
 	for i, v := range x {

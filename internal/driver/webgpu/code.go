@@ -14,8 +14,8 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// kernelCache keeps kernels, printed and compiled, however many programs have them.
-// Those that no executable holds are kept for later, up to a number.
+// kernelCache keeps printed and compiled kernels, shared by all programs. It keeps a limited number
+// of kernels that no executable uses.
 type kernelCache struct {
 	d *device
 
@@ -25,7 +25,7 @@ type kernelCache struct {
 	idle   list.List // of *code, the one that was used last in front
 }
 
-// codeKey is what a kernel is made from.
+// codeKey identifies the source of a kernel.
 type codeKey struct {
 	p       *ir.Program
 	lengths uint64 // of these bindings the length is a parameter
@@ -44,16 +44,15 @@ type code struct {
 
 	ready chan struct{} // closed when it is compiled, or err says why it is not
 	err   error
-	users int           // under kernelCache.mu; the one who compiles it is among them
+	users int           // under kernelCache.mu; it includes the user that compiles it
 	at    *list.Element // in kernelCache.idle, if there are no users
 }
 
 // maxIdle bounds the kernels that nobody uses.
 const maxIdle = 1024
 
-// get returns a kernel, compiled, and counts the caller as its user. Drivers cannot
-// be told to stop compiling, and take minutes for some texts: a caller whose context
-// ends does not wait for them.
+// get returns a kernel, compiled, and counts the caller as its user. Compilation cannot be
+// cancelled, and takes minutes for some texts: a caller whose context ends does not wait for it.
 func (c *kernelCache) get(ctx context.Context, key codeKey) (*code, error) {
 	c.mu.Lock()
 	k := c.byKey[key]
@@ -67,7 +66,7 @@ func (c *kernelCache) get(ctx context.Context, key codeKey) (*code, error) {
 		}
 		k = &code{key: key, ready: make(chan struct{}), users: 1}
 		c.byKey[key] = k
-		// Others may wait for it, whose contexts are not over.
+		// Other callers with live contexts may wait for it.
 		go c.make(context.WithoutCancel(ctx), k)
 	}
 	if k.at != nil {
@@ -86,7 +85,7 @@ func (c *kernelCache) get(ctx context.Context, key codeKey) (*code, error) {
 	case k.err == nil:
 		return k, nil
 	case key.p.Text != nil:
-		return nil, k.err // whose text it is, the caller says
+		return nil, k.err // the caller names the owner of the text
 	}
 	return nil, fmt.Errorf("%s: %w", key.p.Name, k.err)
 }
@@ -140,7 +139,7 @@ func (c *kernelCache) compile(ctx context.Context, k *code) error {
 	return translateError(err)
 }
 
-// shaderOf returns what is compiled of the text of a program.
+// shaderOf returns the compiled shader of a program.
 func shaderOf(p *ir.Program, text *wgsl.Shader, trusted bool) *gpu.Shader {
 	s := &gpu.Shader{Label: p.Name, Text: text.Text, Entry: text.Entry, Lanes: text.Local, Shared: uint64(text.SharedBytes), Trusted: trusted}
 	for _, a := range text.Bindings {

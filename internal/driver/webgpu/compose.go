@@ -11,9 +11,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// What cannot be cut into rows is put together from other requests, over arrays of
-// the user and temporary ones. These are computed like any request: what is too
-// large in one is cut there.
+// An operation that cannot be divided into rows is composed of other requests, over arrays of the
+// user and temporary arrays. These are computed like any request, and divided if they are too
+// large.
 
 // pieces computes an operation, without an epilogue, that has one row or needs an
 // array as a whole that is too large.
@@ -147,8 +147,8 @@ func (w *windows) inTurn(n, each int, f func(k, from, m int) error) error {
 	return nil
 }
 
-// request computes an operation; post, if there is one, from its result and
-// operands behind it, or from these alone if there is no operation.
+// request computes an operation, and post, if given, from its result followed by more operands.
+// Without an operation, post is computed from the operands alone.
 func (w *windows) request(o *op.Operation, attrs op.Attrs, in, out []located, post *ir.Node, with ...operand) error {
 	sub := &portable.Request{Op: o, Attrs: attrs, Target: w.r.Target, Tuning: w.r.Tuning}
 	var from, to []arrayRef
@@ -177,7 +177,7 @@ func (w *windows) request(o *op.Operation, attrs op.Attrs, in, out []located, po
 	return w.window(sub, from, to)
 }
 
-// alignedOr is aligned for what may be too large to be bound, and is cut later.
+// alignedOr is aligned for arrays that may be too large to be bound, and are divided later.
 func (w *windows) alignedOr(a arrayRef) (arrayRef, error) {
 	if a.off%4 != 0 {
 		return a, errHalfWord
@@ -220,13 +220,12 @@ func (w *windows) unfused() error {
 	return w.window(&behind, append([]arrayRef{y.at}, w.in[len(r.In):]...), w.out)
 }
 
-// errHalfWord is the error of a request that can be computed over float32 and not
-// over half floats: parts of arrays would begin within a word, or what goes from one
-// part to another would be rounded.
+// errHalfWord is the error of a request that can be computed over float32 but not over half floats:
+// parts of arrays would begin within a word, or partial results would be rounded.
 var errHalfWord = errors.New("half floats that cannot be cut")
 
-// widened computes the request over elements of float32 where they are half floats,
-// parts of which can be copied.
+// widened computes a request over half floats as float32, because parts of float32 arrays can be
+// copied.
 func (w *windows) widened() error {
 	sub := *w.r
 	same := ir.NewArg(0, ir.F32)

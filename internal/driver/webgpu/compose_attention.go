@@ -43,7 +43,7 @@ func (w *windows) attention() error {
 	causal := op.AttentionOptsOf(&r.Attrs).Causal
 	one := func(a located) located { return a.shaped(append(op.Shape{1}, a.Shape...)...) }
 	return w.runs(s.Tq, func(from, n int) error {
-		// The last query of each run stands at the last key that it is given.
+		// The last query of each run is at the position of the last key of its run.
 		seen := s.Seen(from+n-1, causal)
 		if seen == 0 {
 			return w.nothing(y.rows(from, n))
@@ -53,12 +53,11 @@ func (w *windows) attention() error {
 	}, q.rowBytes())
 }
 
-// nothing makes an array 0.
+// nothing sets an array to 0.
 func (w *windows) nothing(y located) error { return w.program(y, arg(0), w.number(0)) }
 
-// longAttention computes attention of one head of keys that are too many, by its
-// formula. A query that does not see all keys is computed alone, over those that it
-// sees.
+// longAttention computes the attention of one head with too many keys by its formula. A query that
+// does not see all keys is computed separately, over the keys that it sees.
 func (w *windows) longAttention(s op.AttentionSizes, q, k, v, y located) error {
 	if k.Type != op.F32 {
 		return errHalfWord // weights are float32

@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// gather takes rows of a table that is too large: those that each part of it has,
-// one part after the other.
+// gather takes rows of a table that is too large: for each part of the table in turn, it takes the
+// rows in that part.
 func (w *windows) gather() error {
 	table, ids, y := w.given(0), w.given(1), w.result(0)
 	n, _ := ids.Shape.Size()
@@ -21,7 +21,7 @@ func (w *windows) gather() error {
 	if each == 0 || (rows-1)/each+1 > maxWindows || rows > math.MaxInt32 {
 		return w.tooLarge
 	}
-	var so [2]located // what the parts before gave
+	var so [2]located // the result of the parts before
 	for i := range so {
 		var err error
 		if so[i], err = w.reserve(y.Type, y.Shape); err != nil {
@@ -33,8 +33,8 @@ func (w *windows) gather() error {
 		return err
 	}
 	i32 := func(i int) *ir.Node { return ir.NewArg(i, ir.I32) }
-	// From the end of the table, not of the part. What is before the part is of no row,
-	// as what is beyond it: no part has this many from its end.
+	// Negative indices count from the end of the table, not of the part. Rows before the part, and
+	// rows after it, get an index outside of the part.
 	none := ir.NewConst(math.MinInt32, ir.I32)
 	row := node(ir.Select, node(ir.Lt, i32(0), ir.NewConst(0, ir.I32)), node(ir.Add, i32(0), i32(2)), i32(0))
 	relative := node(ir.Select, node(ir.Lt, row, i32(1)), none, node(ir.Sub, row, i32(1)))

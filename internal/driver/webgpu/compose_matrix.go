@@ -9,7 +9,7 @@ import (
 // maxCopies bounds the copies by which columns of a matrix are moved, one a row.
 const maxCopies = 1 << 16
 
-// columns returns some columns of a matrix as a matrix of its own.
+// columns returns some columns of a matrix as a separate matrix.
 func (w *windows) columns(x located, from, n int) (located, error) {
 	rows := x.Shape[0]
 	y := x.shaped(rows, n)
@@ -172,9 +172,9 @@ func (w *windows) matMul() error {
 	return w.tooLarge
 }
 
-// acrossColumns computes a product, and what is behind it in its parameters, by runs
-// of the columns of the result, for which part returns the operands; the second has
-// so many bytes for each.
+// acrossColumns computes a product, and the operands after it in its parameters, by runs of the
+// columns of the result. part returns the operands of a run; the second operand has the given
+// number of bytes for each column.
 func (w *windows) acrossColumns(y located, bytes int64, part func(from, n int) ([]located, error)) error {
 	m := y.Shape[0]
 	return w.runs(y.Shape[1], func(from, n int) error {

@@ -7,8 +7,7 @@ import (
 
 // Reductions and row operations of one row that is too large.
 
-// combinedBy says which reduction makes the result of what a reduction makes of
-// runs of elements.
+// combinedBy is the reduction that combines the results of another reduction over runs of elements.
 var combinedBy = map[*op.Operation]*op.Operation{
 	op.Sum: op.Sum, op.Dot: op.Sum, op.Mean: op.Sum, op.Min: op.Min, op.Max: op.Max,
 	op.NormL1: op.Sum, op.NormL2: op.NormL2, op.NormLinf: op.Max,
@@ -21,9 +20,8 @@ func (w *windows) row(i int) (located, int) {
 	return a.shaped(n), n
 }
 
-// total reduces n elements of an expression of operands, or without one the operands
-// themselves: runs of them by first, and what comes of these by last. The result is
-// a float32.
+// total reduces n elements of an expression of operands, or the operands themselves: it reduces
+// runs by first, and the results by last. The result is a float32.
 func (w *windows) total(first, last *op.Operation, n int, e *ir.Node, in ...operand) (operand, error) {
 	each, count, err := w.elementsOf(n)
 	if err != nil {
@@ -91,7 +89,7 @@ func (w *windows) piece(pieces located, k int, o *op.Operation, in []located, po
 	return w.copy(pieces.rows(k, 1).at, one.at)
 }
 
-// reduce computes a reduction whose pieces another one combines.
+// reduce computes a reduction whose partial results another reduction combines.
 func (w *windows) reduce(last *op.Operation) error {
 	r := w.r
 	var in []operand
@@ -112,8 +110,7 @@ func (w *windows) reduce(last *op.Operation) error {
 	return w.program(w.result(0), e, append([]operand{y}, with...)...)
 }
 
-// place computes the place of an extreme: that of the first run that has it, of the
-// places in all runs.
+// place computes the index of an extreme: the index in the first run that has it.
 func (w *windows) place() error {
 	greatest := op.Max
 	if w.r.Op == op.ArgMin {
@@ -184,8 +181,8 @@ func (w *windows) variance() error {
 	return w.program(w.result(0), node(ir.Div, arg(0), arg(1)), squares, w.number(float64(free)))
 }
 
-// softmax computes softmax and log_softmax of one row. What makes all of it NaN makes
-// the sum NaN, or every distance from the greatest.
+// softmax computes softmax and log_softmax of one row. A row whose results must all be NaN has a
+// sum of NaN, or distances of NaN from the maximum.
 func (w *windows) softmax() error {
 	a, n := w.row(0)
 	x := a.spread(op.Full)
@@ -238,8 +235,8 @@ func (w *windows) norm() error {
 	return w.program(w.result(0), y, in...)
 }
 
-// cumsum computes the running sums of one row: those of runs, each from the sum of
-// the runs before it.
+// cumsum computes the running sums of one row, in runs that each start from the sum of the runs
+// before.
 func (w *windows) cumsum() error {
 	x, n := w.row(0)
 	y := w.result(0).shaped(n)

@@ -2,16 +2,15 @@
 // step is one or more launches of kernels that package wgsl prints, and a
 // submission is one command buffer.
 //
-// From the call down: an adapter is chosen (adapter.go) and opened through the host
-// that the build has (host_*.go). A [driver.Program] is prepared as a list of steps
-// (prepare.go): the launches of the portable library for an operation, with its
-// epilogue, or for an elementwise program; copies; a user's kernel; and what has no
-// kernel, computed on the host by its reference (reference.go). Half floats that the
-// device lacks are widened before and narrowed after (halves.go), and arrays larger
-// than a binding may be are taken in windows (window.go). Kernels are printed and
-// compiled once (code.go). What a submission binds is known from the kinds of memory
-// that its arrays are in (layout.go), so that the commands are made once and
-// submitted again (recording.go, submit.go).
+// From the call down: an adapter is chosen (adapter.go) and opened through the host that the build
+// has (host_*.go). A [driver.Program] is prepared as a list of steps (prepare.go): the launches of
+// the portable library for an operation, with its epilogue, or for an elementwise program; copies;
+// a user's kernel; and operations without kernels, which the host computes by their reference
+// (reference.go). If the device lacks half floats, they are widened before and narrowed after
+// (halves.go), and arrays larger than the binding limit are processed in windows (window.go).
+// Kernels are printed and compiled once (code.go). The kinds of memory of its arrays determine the
+// bindings of a submission (layout.go), so that the commands are encoded once and submitted again
+// (recording.go, submit.go).
 package webgpu
 
 import (
@@ -95,8 +94,8 @@ func targetOf(a *gpu.Adapter) wgsl.Target {
 
 func (d *device) Info() driver.Info { return d.info }
 
-// Limits: what is larger than a binding is taken in windows, so arrays may be as
-// large as buffers.
+// Limits: arrays larger than a binding are processed in windows, so arrays may be as large as
+// buffers.
 func (d *device) Limits() driver.Limits {
 	return driver.Limits{MaxBuffer: d.limits.Buffer, MaxBindings: d.library.Buffers, MaxRank: op.MaxRank, OffsetAlign: d.limits.StorageAlign, SeparateBindings: true}
 }
@@ -107,8 +106,8 @@ func (d *device) Fuses(o *op.Operation, at driver.Place) bool {
 	return at == driver.Epilogue && o.Results() == 1 && o.Class() != op.Elementwise && portable.Has(o)
 }
 
-// Reads implements [driver.Strided]: what can be bound as a whole, for layouts are not
-// cut.
+// Reads implements [driver.Strided]: it allows layouts of arrays that can be bound as a whole,
+// because strided arrays are not divided.
 func (d *device) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	_, end := l.Bounds()
 	return portable.Reads(o, at, s, l) && int64(end)*4 <= d.limits.Binding
@@ -186,7 +185,7 @@ func translateError(err error) error {
 	return err
 }
 
-// alive returns why nothing more is done for ctx.
+// alive returns the reason why no more work is done for ctx, or nil.
 func (d *device) alive(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

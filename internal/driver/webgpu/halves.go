@@ -45,8 +45,8 @@ func (e *preparer) Narrow(dst, src arrayRef, o driver.Operand) error {
 	return e.convert(narrowings, o.Type, dst, src, o.N)
 }
 
-// minSeparate are the elements from which a launch of its own for the last of them
-// pays: it takes about two microseconds, as does a third of so many by the word.
+// minSeparate is the number of elements from which a separate launch for the last ones pays: a
+// launch takes about two microseconds, as long as converting a third of this number word by word.
 const minSeparate = 1 << 19
 
 // convert adds launches of kernels of a family over n elements of src, as many as the
@@ -78,8 +78,8 @@ func (e *preparer) convert(of *kernel.Family[halvesSpec], t op.DType, dst, src a
 	return nil
 }
 
-// halves adds a launch of one of the kernels below, a lane of which has so many of n
-// elements.
+// halves adds a launch of one of the kernels below over n elements; each lane processes the given
+// number.
 func (e *preparer) halves(k *kernel.Kernel, each int, dst, src arrayRef, n int) error {
 	p, err := k.Program()
 	if err != nil {
@@ -96,13 +96,13 @@ func (e *preparer) halves(k *kernel.Kernel, each int, dst, src arrayRef, n int) 
 	return e.dispatch(&dispatch{grid: grid.Groups(), arrays: []arrayRef{src, dst}, dynamic: -1, static: -1}, p, params, true)
 }
 
-// halvesParams are those of the kernels below.
+// halvesParams are the parameters of the kernels below.
 type halvesParams struct {
 	N uint32 // elements
 }
 
-// halvesSpec is the type of two bytes that is converted, and how many elements a lane
-// has: 4, of whole vectors, or 2, a word, of which the last may be half.
+// halvesSpec is the 16-bit type that is converted, and the number of elements of a lane: 4 for
+// whole vectors, or 2 for a word, of which the last may be half.
 type halvesSpec struct {
 	Type op.DType
 	Each int

@@ -22,8 +22,8 @@ type layout struct {
 	e    *executable
 	host []bool // by external slot
 	at   []spot // likewise, of those: where they are on the device
-	// sizes are the bytes of the buffers of a set: the temporary ones, then those
-	// of operands from the host, then those of results for it.
+	// sizes are the bytes of the buffers of a set: temporary buffers, then buffers for operands
+	// from the host, then for results for the host.
 	sizes []int64
 	// mappable are the kinds of the buffers of a set that one submission at a time has:
 	// see setMode. It is nil if such a set would be like any other.
@@ -35,17 +35,17 @@ type layout struct {
 	down   []transfer
 
 	mu   sync.Mutex // held while a set is made
-	sets [2]*set    // by setMode; under sets.mu; nil for none now
+	sets [2]*set    // by setMode; under sets.mu; nil if there is none now
 }
 
 // setMode is how a set is used.
 type setMode int
 
 const (
-	// shared by any number of submissions, which the queue keeps apart.
+	// shared by any number of submissions, which run one after the other in the queue.
 	shared setMode = iota
-	// exclusive by one submission at a time: what the host writes and reads may be
-	// memory that it shares with the device then.
+	// exclusive to one submission at a time: the host and the device may share the memory of
+	// operands and results then.
 	exclusive
 )
 
@@ -67,15 +67,15 @@ type transfer struct {
 	ext   int    // whose memory it is, unless
 	host  []byte // it is this
 	bytes int64
-	// The place on the device: of a set, of its block of parameters, or with mem
-	// that of another external slot.
+	// The position on the device: in a set, in its block of parameters, or with mem in another
+	// external slot.
 	spot
 	params bool
 	mem    int // -1: none
 	memOff int64
 }
 
-// of returns the layout for what is bound.
+// of returns the layout for the bindings.
 func (ls *layouts) of(host []bool) *layout {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -89,7 +89,7 @@ func (ls *layouts) of(host []bool) *layout {
 	return l
 }
 
-// free gives back the memory of all layouts. Nothing uses them.
+// free frees the memory of all layouts. They must not be in use.
 func (ls *layouts) free() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -341,7 +341,7 @@ func (ss *sets) free() {
 	ss.bytes = 0
 }
 
-// free gives the memory back. The queue keeps what is under way.
+// free frees the memory. The queue keeps memory that is still in use.
 func (s *set) free() {
 	for _, r := range s.recordings {
 		r.drop()

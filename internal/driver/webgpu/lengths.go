@@ -6,9 +6,9 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Bindings have a size in words, and never none: a kernel that asks how long an
-// array is would hear of one element of an empty array, and of one too many of an
-// odd number of half floats. There the length is a parameter.
+// The size of a binding is a positive number of words: the length of an empty array would be one
+// element, and an odd number of half floats would have one too many. In these cases the length is a
+// parameter.
 
 // asks reports whether p asks for the length of a binding.
 func asks(p *ir.Program, binding int) bool {
@@ -20,8 +20,8 @@ func asks(p *ir.Program, binding int) bool {
 	return false
 }
 
-// withLengths returns p with parameters, behind its own, in the place of the
-// lengths of the bindings whose bits are set.
+// withLengths returns p with additional parameters, after its own, in place of the lengths of the
+// bindings whose bits are set.
 func withLengths(p *ir.Program, bindings uint64) *ir.Program {
 	q := *p
 	q.Code, q.Uniforms = slices.Clone(p.Code), slices.Clone(p.Uniforms)

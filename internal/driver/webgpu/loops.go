@@ -7,10 +7,10 @@ import (
 	"github.com/rayo-go/rayo/internal/portable"
 )
 
-// Mesa's lavapipe ends the loops of a lane as soon as they have had 65,535 turns
-// together, and says nothing: a sum would be that of some of its terms. (The constant is
-// LP_MAX_TGSI_LOOP_ITERATIONS.) A loop that ends by its condition has one turn more, which finds
-// that. What has more turns than that is computed by the reference.
+// Mesa's lavapipe ends the loops of a lane without an error after 65,535 iterations in total, so a
+// sum would have only some of its terms. (The constant is LP_MAX_TGSI_LOOP_ITERATIONS.) A loop that
+// ends by its condition takes one more iteration, for the last test. The reference computes
+// operations with more iterations.
 const maxIterations = 65535
 
 // endsLoops reports whether the driver would end loops of the plan. size says how many bytes

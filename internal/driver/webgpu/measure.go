@@ -20,13 +20,13 @@ type measurement struct {
 	known, holds bool
 }
 
-// ask returns what was measured: true where measure has returned nil.
+// ask returns the result of a measurement: true if measure returned nil.
 func (m *measurement) ask(ctx context.Context, measure func(context.Context) error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.known {
 		err := measure(ctx)
-		// A call that was cancelled has measured nothing: the next one does.
+		// A cancelled call has not measured anything: the next call measures.
 		m.known, m.holds = ctx.Err() == nil, err == nil
 	}
 	return m.known && m.holds
@@ -48,9 +48,9 @@ func (d *device) textTarget(ctx context.Context, p *ir.Program) wgsl.Target {
 	return t
 }
 
-// measure runs a kernel over x, printed for t, and returns the bytes of its results: so
-// many float32 for each element. The kernel has workgroups of approxLanes lanes, of
-// which len(x) is a multiple.
+// measure runs a kernel over x, printed for t, and returns the bytes of its results: a fixed number
+// of float32 for each element. The kernel has workgroups of approxLanes lanes, and len(x) must be a
+// multiple of this.
 func (d *device) measure(ctx context.Context, k *kernel.Kernel, t wgsl.Target, x []float32, results int) ([]byte, error) {
 	p, err := k.Program()
 	if err != nil {

@@ -12,10 +12,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// WGSL lets the conversion of float32 to half floats round to either neighbour, and give
-// anything for what is beyond their range. GPUs round to nearest even and give
-// infinities: where one does, values are rounded by it and not by arithmetic on
-// their bits, of some fifteen operations.
+// In WGSL the conversion of float32 to half floats may round to either neighbour, and its result is
+// undefined outside their range. GPUs round to nearest even and give infinities: if a test confirms
+// this, the conversion rounds values, instead of about fifteen operations on their bits.
 
 // narrowOperands returns the numbers between two half floats, next to them and half
 // floats themselves, of each exponent, and a whole number of workgroups of them.

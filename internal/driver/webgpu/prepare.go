@@ -14,8 +14,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// executable is a prepared program. It does not change but for what it keeps for
-// later submissions.
+// executable is a prepared program. It is immutable except for data that it keeps for later
+// submissions.
 type executable struct {
 	d     *device
 	slots []driver.Slot
@@ -28,7 +28,7 @@ type executable struct {
 	uses    []int // by external slot: steps that have it
 	buffers []int // likewise: results with different numbers may lie in one buffer
 
-	temps    []int64 // bytes of the temporary buffers: parts of the arena, then those of steps
+	temps    []int64 // bytes of the temporary buffers: parts of the arena, then the buffers of steps
 	single   bool    // it is one kernel that reads and writes each element once
 	uniforms int64   // bytes of the parameters that come with each submission
 	fixed    *gpu.Buffer
@@ -142,8 +142,8 @@ func (e *preparer) slot(p *driver.Program, s *driver.Slot) place {
 	return place{kind: temporary, at: part, off: off}
 }
 
-// separate numbers the external slots that are written so that no step has two of
-// one number of which it writes one.
+// separate numbers the external slots that are written so that no step has two slots with one
+// number if it writes one of them.
 func separate(p *driver.Program) []int {
 	not := make([][]int, p.Ext)
 	result := make([]bool, p.Ext)
@@ -178,8 +178,7 @@ func separate(p *driver.Program) []int {
 	return number
 }
 
-// externals returns the external slots that a step uses, and of these those that
-// it writes.
+// externals returns the external slots that a step uses, and among these the ones that it writes.
 func externals(p *driver.Program, s *driver.Step) (used, written []int) {
 	add := func(to *[]int, os []driver.Operand) {
 		for _, o := range os {
@@ -202,7 +201,7 @@ func (e *preparer) keep(b []byte) int64 {
 	return appendAligned(&e.data, b, max(len(b), minBytes), e.d.limits.StorageAlign)
 }
 
-// block adds parameters of a size, the first of which are given, and returns their
+// block adds parameters of the given size, which begin with the given values, and returns their
 // offset.
 func (e *preparer) block(b []byte, size int64) int64 {
 	return appendAligned(&e.blocks, b, int(size), e.d.limits.UniformAlign)
@@ -384,8 +383,8 @@ func (e *preparer) operation(s *driver.Step) error {
 // errNoKernel is the error of a request that the library has no kernel for.
 var errNoKernel = fmt.Errorf("no kernel: %w", driver.ErrUnsupported)
 
-// plan adds the launches that compute a request. in are its operands, those of the
-// epilogue behind them.
+// plan adds the launches that compute a request. in are its operands, followed by the operands of
+// the epilogue.
 func (e *preparer) plan(r *portable.Request, in, out []arrayRef) error {
 	p, err := portable.For(r)
 	if err != nil {
@@ -502,7 +501,7 @@ func elements(b *ir.Binding, bytes int64) (uint32, error) {
 	return uint32(whole / size), nil
 }
 
-// launch prepares a user's kernel, in which nothing is trusted.
+// launch prepares a user's kernel, which is not trusted.
 func (e *preparer) launch(s *driver.Step) error {
 	k := s.Kernel
 	if most := uint32(e.d.library.Groups); k.Grid[0] > most || k.Grid[1] > most || k.Grid[2] > most {
@@ -555,7 +554,7 @@ func (e *preparer) ownWords(l *dispatch, p *ir.Program) (back [][2]arrayRef, err
 	return back, nil
 }
 
-// release gives back what the executable holds.
+// release frees the resources of the executable.
 func (e *executable) release() {
 	e.layouts.free()
 	for _, b := range []*gpu.Buffer{e.fixed, e.params} {

@@ -31,7 +31,7 @@ type memory struct {
 // maxRecordings bounds the recordings of a set.
 const maxRecordings = 4
 
-// record returns the commands for what is bound, made or found, for one submission.
+// record returns the commands for the bindings, new or cached, for one submission.
 func (ss *sets) record(s *set, ext []driver.Binding) (*recording, error) {
 	ss.mu.Lock()
 	for i := len(s.recordings) - 1; i >= 0; i-- {
@@ -74,7 +74,7 @@ func memoryOf(b *driver.Binding) memory {
 	return memory{b.Mem.(*array).id, b.Off}
 }
 
-// is reports whether r is for what is bound.
+// is reports whether r is for these bindings.
 func (r *recording) is(ext []driver.Binding) bool {
 	for i := range r.key {
 		if r.key[i] != memoryOf(&ext[i]) {
@@ -179,9 +179,9 @@ type dispatch struct {
 	code   *code
 	grid   [3]uint32
 	arrays []arrayRef
-	// The parameters: the offset of those that do not change, or -1; and else the
-	// external slot that holds them, or -1, their place among the parameters of a
-	// submission, and what is behind them.
+	// The parameters: the offset of constant parameters, or -1; otherwise the external slot that
+	// holds them, or -1, their index among the parameters of a submission, and the parameters after
+	// them.
 	static    int64
 	dynamic   int
 	uniform   int64
@@ -197,10 +197,10 @@ func (l *dispatch) record(r *recorder) error {
 	for _, a := range l.arrays {
 		ranges = append(ranges, r.locate(a))
 	}
-	// What cannot be bound where it is is bound to a copy: the offset does not
-	// suit the device, or another array of the kernel is in the same buffer of the
-	// user, and one of the two is written. A copy has whole words: what shares the
-	// last one goes there and comes back as it was.
+	// An array that cannot be bound in place is copied: if its offset is not aligned for the
+	// device, or if another array of the kernel is in the same buffer of the user and one of the
+	// two is written. A copy has whole words: data that share the last word are copied there and
+	// back unchanged.
 	moved := make([]gpu.Range, len(ranges))
 	for i, a := range l.arrays {
 		users := a.kind == external && r.ext[a.at].Mem != nil

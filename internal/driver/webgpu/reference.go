@@ -10,16 +10,16 @@ import (
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// hostStep computes an operation that has no kernel on the host, by its reference:
-// see [driver.Reference]. A submission then consists of several: what comes
-// before it is waited for, and its results go to the device with what comes after.
+// hostStep computes an operation that has no kernel on the host, by its reference: see
+// [driver.Reference]. A submission then consists of several parts: the host waits for the part
+// before the step, and uploads the step's results with the part after it.
 type hostStep struct {
 	portable.Request
 	in, out []arrayRef
 }
 
-// orReference has a request computed by kernels or, where there are none for the
-// operation at all, by the reference.
+// orReference computes a request with kernels or, if the operation has no kernels, with the
+// reference.
 func (e *preparer) orReference(r *request) error {
 	steps := len(e.steps)
 	err := e.compute(&r.Request, r.From, r.To)
@@ -27,7 +27,7 @@ func (e *preparer) orReference(r *request) error {
 		return err
 	}
 	e.steps = e.steps[:steps]
-	// Uploads have whole words: what is not goes to memory of its own first.
+	// Uploads have whole words: other arrays are copied to temporary memory first.
 	to := slices.Clone(r.To)
 	for i, y := range to {
 		if y.kind == external && y.bytes%4 != 0 {
@@ -52,7 +52,7 @@ func (e *preparer) orReference(r *request) error {
 	return nil
 }
 
-// record does nothing: the step is no command.
+// record does nothing, because the step needs no command.
 func (s *hostStep) record(*recorder) error { return nil }
 
 // downloads returns where the operands come from, into memory of their own.
@@ -67,8 +67,7 @@ func (s *hostStep) downloads(r *recorder) []gpu.Transfer {
 	return ts
 }
 
-// run computes the results from what was downloaded, and returns what is to be
-// uploaded.
+// run computes the results from the downloaded operands, and returns the data to upload.
 func (s *hostStep) run(ctx context.Context, r *recorder, from []gpu.Transfer) ([]gpu.Transfer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

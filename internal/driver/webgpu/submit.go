@@ -49,7 +49,7 @@ func (d *device) behind(m driver.Memory, off int64) (int64, error) {
 	case off < 0 || a.id == 0:
 		return -1, nil
 	case off%4 != 0:
-		return 0, fmt.Errorf("an array from byte %d of a buffer on, which is no multiple of four: %w", off, driver.ErrUnsupported)
+		return 0, fmt.Errorf("an array begins at byte %d of a buffer, which is not a multiple of four: %w", off, driver.ErrUnsupported)
 	}
 	return a.bytes - off, nil
 }
@@ -93,7 +93,7 @@ func (e *executable) open(ext []driver.Binding, waits bool) (*work, error) {
 	return w, nil
 }
 
-// close gives back what a submission has, when it is in the queue.
+// close frees the resources of a submission that is in the queue.
 func (w *work) close() {
 	if w.rec != nil {
 		w.e.d.sets.done(w.rec)
@@ -283,7 +283,7 @@ func (c *clock) stamp(w *work, from, to int) {
 		}
 		list = append(list, w.rec.commands[at:end]...)
 		if at == end {
-			list = append(list, gpu.Command{}) // nothing to do
+			list = append(list, gpu.Command{}) // nothing to wait for
 		}
 		list[len(list)-1].Stamp = true
 		at = end
@@ -295,7 +295,7 @@ func (c *clock) stamp(w *work, from, to int) {
 	w.sub.Commands, w.sub.Stamps = list, &c.stamps
 }
 
-// read takes what was noted, when the part is done.
+// read reads the recorded times when the part is done.
 func (c *clock) read() {
 	last := c.base
 	for i := range c.steps {

@@ -12,18 +12,17 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A kernel is given at most so many bytes of an array (gpu.Limits.Binding). What
-// is larger is computed in windows, as if it were several operations over a part
-// of the arrays each: elementwise programs over runs of elements, and other
-// operations over rows, or whatever else their leading extents count. What is one
-// row, or needs an array as a whole that is too large, is put together from other
-// requests, which may be cut in their turn: see pieces.
+// A kernel is given at most so many bytes of an array (gpu.Limits.Binding). Larger arrays are
+// processed in windows, as several operations over parts of the arrays: elementwise programs over
+// runs of elements, and other operations over rows, or over their leading extents. An operation on
+// a single row, or one that needs a whole array that is too large, is composed of other requests,
+// which may be divided too: see pieces.
 
 // maxWindows bounds the windows of a step.
 const maxWindows = 4096
 
-// compute adds the launches that compute a request. in are its operands, those of
-// the epilogue behind them.
+// compute adds the launches that compute a request. in are its operands, followed by the operands
+// of the epilogue.
 func (e *preparer) compute(r *portable.Request, in, out []arrayRef) error {
 	large := int64(0)
 	for _, as := range [][]arrayRef{in, out} {
@@ -244,7 +243,7 @@ func (w *windows) aligned(a arrayRef) (arrayRef, error) {
 	return there, w.copy(there, a)
 }
 
-// window computes one part: a request of its own over parts of the arrays.
+// window computes one part: a separate request over parts of the arrays.
 func (w *windows) window(sub *portable.Request, in, out []arrayRef) error {
 	type pair struct{ dst, src arrayRef }
 	var back []pair
@@ -259,7 +258,7 @@ func (w *windows) window(sub *portable.Request, in, out []arrayRef) error {
 	}
 	if err := w.compute(sub, in, out); err != nil {
 		if errors.Is(err, errNoKernel) {
-			return w.tooLarge // the reference would have to do it all, or nothing
+			return w.tooLarge // otherwise the reference would have to compute all of it
 		}
 		return err
 	}

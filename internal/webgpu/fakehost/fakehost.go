@@ -22,8 +22,7 @@ type Host struct {
 	List    []webgpu.Adapter  // a discrete GPU, if it is empty
 	Kernels map[string]Kernel // by Shader.Entry; others are a CompileError
 	Memory  int64             // bytes that a device has, 0 for no bound
-	// Fail, if not nil, is asked in every call, by its name, and what it returns
-	// is returned.
+	// Fail, if not nil, is called in every call with its name; the call returns its error.
 	Fail func(call string) error
 	// Delay is how long the device takes for each submission.
 	Delay time.Duration
@@ -90,7 +89,7 @@ func (h *Host) Open(ctx context.Context, index int) (webgpu.HostDevice, error) {
 	return d, nil
 }
 
-// Devices returns those that were opened.
+// Devices returns the opened devices.
 func (h *Host) Devices() []*Device {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +122,7 @@ type Device struct {
 }
 
 type submission struct {
-	write    func() // of a Remote: what is done instead of commands
+	write    func() // of a Remote: the work to do instead of commands
 	commands []webgpu.HostCommand
 	remap    []*buffer
 	ticket   uint64
@@ -151,7 +150,7 @@ func (d *Device) Lose() {
 	}
 }
 
-// Violations returns what was done that must not be.
+// Violations returns the violations of the host's rules.
 func (d *Device) Violations() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -204,7 +204,7 @@ func gone(c *webgpu.HostCommand) bool {
 	return slices.ContainsFunc(buffers, func(b webgpu.HostBuffer) bool { return b != nil && b.(*buffer).released })
 }
 
-// check looks for what a library would not survive.
+// check reports commands that would crash a library.
 func (d *Device) check(c *webgpu.HostCommand) {
 	span := func(b webgpu.HostBuffer, off int64) {
 		m := b.(*buffer)

@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// remote is a device whose memory only the device reaches, as that of a page is.
+// remote is a device whose memory the host cannot access, as in a page.
 type remote struct{ *Device }
 
 // Write implements [webgpu.Remote].

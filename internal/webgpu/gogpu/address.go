@@ -4,9 +4,9 @@ package gogpu
 
 import "unsafe"
 
-// Some fields and arguments of the bindings are addresses in the form of integers. What
-// they point to comes from the functions here, which are not inlined: their results
-// are on the heap, where nothing moves. Callers keep them alive.
+// Some fields and arguments of the bindings are addresses as integers. The functions here return
+// the memory to which they point. They are not inlined, so their results are on the heap and do not
+// move. Callers keep them alive.
 
 // text is a string as C has it.
 type text struct{ first *byte }

@@ -35,8 +35,9 @@ func (m *module) shape(t uint32) shape {
 	return shape{}
 }
 
-// plain lists the instructions whose operands are as many as their result: first the class of
-// that, then those of the operands. A capital is one number, however many the result has.
+// plain lists the instructions whose operands have as many components as their result: first the
+// class of the result, then the classes of the operands. A capital letter is a scalar, whatever the
+// size of the result.
 var plain = map[uint16]string{
 	126: "ii", 127: "ff", 128: "iii", 129: "fff", 130: "iii", 131: "fff", 132: "iii", 133: "fff",
 	134: "iii", 135: "iii", 136: "fff", 137: "iii", 138: "iii", 139: "iii", opFRem: "fff", opFMod: "fff",
@@ -48,7 +49,7 @@ var plain = map[uint16]string{
 	201: "iiiII", 202: "iiII", 203: "iiII", 204: "ii", 205: "ii",
 }
 
-// functions lists those of GLSL.std.450 likewise.
+// functions lists the functions of GLSL.std.450 likewise.
 var functions = map[uint32]string{
 	1: "ff", 2: "ff", 3: "ff", 4: "ff", 5: "ii", 6: "ff", 7: "ii", 8: "ff", 9: "ff", 10: "ff", 11: "ff", 12: "ff",
 	13: "ff", 14: "ff", 15: "ff", 16: "ff", 17: "ff", 18: "ff", 19: "ff", 20: "ff", 21: "ff", 22: "ff", 23: "ff", 24: "ff", 25: "fff",
@@ -57,7 +58,7 @@ var functions = map[uint32]string{
 	68: "fff", 69: "ff", 70: "ffff", 71: "fff", 72: "fffF", 73: "ii", 74: "ii", 75: "ii", 79: "fff", 80: "fff", 81: "ffff",
 }
 
-// others lists functions of GLSL.std.450 whose operands differ in number: result, then operands.
+// others lists functions of GLSL.std.450 whose operands have different sizes: result, then operands.
 var others = map[uint32][]shape{
 	54: {{'i', 1}, {'f', 4}}, 55: {{'i', 1}, {'f', 4}}, 56: {{'i', 1}, {'f', 2}}, 57: {{'i', 1}, {'f', 2}}, 58: {{'i', 1}, {'f', 2}},
 	60: {{'f', 2}, {'i', 1}}, 61: {{'f', 2}, {'i', 1}}, 62: {{'f', 2}, {'i', 1}}, 63: {{'f', 4}, {'i', 1}}, 64: {{'f', 4}, {'i', 1}},
@@ -65,7 +66,7 @@ var others = map[uint32][]shape{
 
 // mismatch says that a value has another type than where it is put.
 func (m *module) mismatch(in instr) error {
-	return fmt.Errorf("a value of another type than what it is used as (SPIR-V instruction %d)", in.op)
+	return fmt.Errorf("a value is used with another type than its own (SPIR-V instruction %d)", in.op)
 }
 
 // rule is what an instruction must be like.
@@ -332,7 +333,7 @@ func (m *module) checkFunction(in instr) error {
 	return nil
 }
 
-// writes reports an error if the pointer leads to what may not be written.
+// writes reports an error if the pointer points to read-only memory.
 func (m *module) writes(pointer uint32) error {
 	v := m.def[m.root[pointer]]
 	if v.op != opVariable {
@@ -347,7 +348,7 @@ func (m *module) writes(pointer uint32) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("it writes to what is for reading")
+	return fmt.Errorf("it writes to read-only memory")
 }
 
 // atomic judges an operation on a word in memory.

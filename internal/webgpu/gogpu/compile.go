@@ -97,7 +97,7 @@ var aliases = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// hexadecimal is what the compiler does not read: numbers such as 0x1.8p-3f.
+// hexadecimal matches numbers that the compiler does not read, such as 0x1.8p-3f.
 var hexadecimal = regexp.MustCompile(`\b0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fh]?`)
 
 // decimal writes such a number in decimal.
@@ -114,8 +114,8 @@ func decimal(hex string) string {
 	return text
 }
 
-// mistake makes an error of what the compiler says of a text: line, column and
-// message, after other words.
+// mistake converts the compiler's message about a text to an error: line, column and message, after
+// other words.
 func mistake(s *webgpu.Shader, err error) *webgpu.CompileError {
 	e := &webgpu.CompileError{Label: s.Label, Message: err.Error()}
 	if parse := (naga_wgsl.ParseError{}); errors.As(err, &parse) {
@@ -141,9 +141,8 @@ func mistake(s *webgpu.Shader, err error) *webgpu.CompileError {
 	return e
 }
 
-// Bounds of texts of users. The compiler calls itself for what is nested, and a
-// goroutine whose stack is full ends the process; what it does for an expression grows
-// with the square of its length.
+// Limits of users' texts. The compiler recurses into nested constructs, and a stack overflow ends
+// the process; its time for an expression grows with the square of the length.
 const (
 	maxText      = 256 << 10 // bytes
 	maxNesting   = 128       // of brackets
@@ -184,7 +183,7 @@ func nesting(s *webgpu.Shader) error {
 		case c == '}':
 			blocks--
 			brackets, operators = 0, 0
-		case strings.IndexByte("([<", c) >= 0: // comparisons too, of which no statement has many
+		case strings.IndexByte("([<", c) >= 0: // including comparisons, because no statement has many
 			brackets++
 		case strings.IndexByte(")]>", c) >= 0:
 			brackets--

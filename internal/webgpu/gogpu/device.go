@@ -29,14 +29,14 @@ type device struct {
 	// line is a semaphore that counts the submissions that are complete.
 	line vk.Semaphore
 
-	submit    sync.Mutex // of the queue and of what follows
+	submit    sync.Mutex // protects the queue and the fields below
 	submitted uint64     // tickets
 	flying    []*recorder
 	idle      []*recorder
 
 	objects sync.Mutex
 	layouts map[string]*layout // by the kinds of bindings
-	live    map[any]struct{}   // what is not released yet
+	live    map[any]struct{}   // objects that are not released yet
 	closed  bool
 
 	lose sync.Once
@@ -100,7 +100,7 @@ func (d *device) Adapter() *webgpu.Adapter { return &d.adapter }
 // Lost implements [webgpu.HostDevice].
 func (d *device) Lost() <-chan struct{} { return d.lost }
 
-// fail returns the error of a result, and closes Lost if that is what it says.
+// fail returns the error of a result, and closes Lost if the result means a lost device.
 func (d *device) fail(r vk.Result) error {
 	if r == vk.ErrorDeviceLost {
 		d.lose.Do(func() { close(d.lost) })
@@ -134,8 +134,8 @@ func (d *device) drop(o any) bool {
 	return ok
 }
 
-// Close implements [webgpu.HostDevice]. What a device holds that does not answer is left
-// to the end of the process: to free it would be to wait, or to crash.
+// Close implements [webgpu.HostDevice]. It does not free the resources of a device that does not
+// respond, because freeing them would block or crash.
 func (d *device) Close() {
 	d.submit.Lock()
 	defer d.submit.Unlock()

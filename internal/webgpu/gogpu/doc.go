@@ -1,20 +1,18 @@
-// Package gogpu is WebGPU without a C compiler: WGSL is compiled to SPIR-V by
-// package naga, which is Go, and Vulkan is called through the bindings of gogpu/wgpu,
-// which load its library at run time.
+// Package gogpu is WebGPU without a C compiler: package naga, written in Go, compiles WGSL to
+// SPIR-V, and the bindings of gogpu/wgpu, which load the Vulkan library at run time, call Vulkan.
 //
-// # What is used of gogpu/wgpu, and what is not
+// # Use of gogpu/wgpu
 //
-// Package hal/vulkan/vk, which is tables of functions and structures, and nothing
-// above it. The layers above let the driver write through the address of a local
-// variable, kept in an integer while the goroutine's stack may move, and several of
-// their objects are not safe for concurrent use. Here every address that
-// reaches the driver is that of an object on the heap, which does not move, and which is
-// kept alive until the call is over. Calls may come from any goroutine.
+// This package uses only hal/vulkan/vk, which has tables of functions and structures. The layers
+// above it let the driver write through the address of a local variable, kept in an integer while
+// the goroutine's stack may move, and several of their objects are not safe for concurrent use.
+// Here the driver gets only addresses of heap objects, which do not move, and which are kept alive
+// until the call returns. Any goroutine may make calls.
 //
-// # What the compiler gets wrong
+// # Defects of the compiler
 //
-// Naga in Go has built-in functions that it gets wrong, and accepts what it should not.
-// Texts of this project ([wgsl.NagaGo]) avoid the former. Other texts are
-// judged here before they run: what is compiled wrongly is put right or refused,
-// indices are kept within their arrays, and writes to what is read-only are refused.
+// Naga in Go translates some built-in functions incorrectly, and accepts some invalid texts. Texts
+// of this project ([wgsl.NagaGo]) avoid these functions. Other texts are checked here before they
+// run: incorrect code is corrected or rejected, indices are clamped to their arrays, and writes to
+// read-only memory are rejected.
 package gogpu

@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// examine compares a module with what is said of it.
+// examine compares a module with its description.
 func examine(s *webgpu.Shader, m *ir.Module) error {
 	entry := -1
 	for i := range m.EntryPoints {
@@ -20,7 +20,7 @@ func examine(s *webgpu.Shader, m *ir.Module) error {
 		}
 	}
 	if entry < 0 {
-		return fmt.Errorf("there is no entry point %q for computing", s.Entry)
+		return fmt.Errorf("there is no compute entry point %q", s.Entry)
 	}
 	if s.Trusted {
 		return nil
@@ -33,8 +33,8 @@ func examine(s *webgpu.Shader, m *ir.Module) error {
 	return builtIns(&m.EntryPoints[entry].Function)
 }
 
-// builtIns refuses functions that the compiler gets wrong. What it writes for these
-// cannot be told from what it writes for others.
+// builtIns rejects functions that the compiler translates incorrectly, if the generated code cannot
+// be distinguished from the code of other functions.
 func builtIns(f *ir.Function) error {
 	for _, e := range f.Expressions {
 		if m, ok := e.Kind.(ir.ExprMath); ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// The compiler does some work again wherever a name is used, so that a chain of names, each
-// made of the one before twice, takes twice as long with each step:
+// The compiler repeats some work at each use of a name, so that a chain of names, each using the
+// one before twice, doubles the time with each step:
 //
 //   - let: the type of an operator's result is looked for in both operands each time that it is
 //     asked for, through all the names to the first. A variable's type is known, and so
@@ -24,8 +24,8 @@ import (
 const (
 	maxType      = 64      // steps to the type of a let that stays one
 	maxSteps     = 1 << 29 // to the types of all expressions: some seconds
-	maxConstants = 1 << 19 // lexemes of constants, as often as they are compiled
-	maxMembers   = 1 << 23 // lexemes of structures, as often as they are looked at
+	maxConstants = 1 << 19 // lexemes of constants, counted for each compilation
+	maxMembers   = 1 << 23 // lexemes of structures, counted for each visit
 	maxSwizzles  = 16      // components of components
 	endless      = 1 << 40 // what counts stop at
 )
@@ -98,7 +98,7 @@ func letter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= 0x80
 }
 
-// growth is what is known of the names of a text.
+// growth has the data about the names of a text.
 type growth struct {
 	shader  *webgpu.Shader
 	list    []lexeme
@@ -109,14 +109,14 @@ type growth struct {
 	assigned map[string]bool         // names in it that something is assigned to
 
 	steps, constants, members int64 // so far
-	lets                      []int // places of those that become var
+	lets                      []int // positions of the declarations that become var
 }
 
 // declaration is a struct, an alias or a constant of the module, or several of one name.
 type declaration struct {
 	structure bool
 	size      int64    // lexemes that a use of it looks at
-	words     []string // those of them that are names
+	words     []string // those that are names
 	weight    int64    // how many that is in the end; 0 before it is known
 }
 
@@ -189,7 +189,7 @@ func rewritten(s *webgpu.Shader, list []lexeme, maxType int64) (string, error) {
 	return string(text), nil
 }
 
-// within returns an error if what has been counted, at last at lexeme i, is too much.
+// within returns an error if the count, last changed at lexeme i, is too large.
 func (g *growth) within(i int) error {
 	what := ""
 	switch {

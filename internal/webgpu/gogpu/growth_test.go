@@ -17,7 +17,7 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// steps writes a chain: $0 stands for the number of the step before, $1 for that of the step.
+// steps writes a chain: $0 means the number of the step before, $1 for that of the step.
 func steps(n int, step string) string {
 	var b strings.Builder
 	for i := range n {

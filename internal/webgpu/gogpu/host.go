@@ -35,7 +35,7 @@ type host struct {
 	open      *atomic.Int64 // devices
 }
 
-// physical is an adapter with what it takes to open it.
+// physical is an adapter with the data for opening it.
 type physical struct {
 	handle   vk.PhysicalDevice
 	adapter  webgpu.Adapter
@@ -77,8 +77,8 @@ func (h *host) list() error {
 	if err := h.cmds.LoadGlobal(); err != nil {
 		return fmt.Errorf("%w: %w", webgpu.ErrNoAdapter, err)
 	}
-	// Nothing for windows is asked for: then Mesa's layer that sorts devices looks for no
-	// screen, and Wayland's library does not complain where there is none.
+	// It requests no extension for windows: then Mesa's device selection layer does not look for a
+	// screen, and Wayland's library does not print an error without one.
 	var extensions []string
 	var flags vk.InstanceCreateFlags
 	// Devices that are not quite Vulkan, such as macOS's, are listed when asked for.
@@ -101,13 +101,13 @@ func (h *host) list() error {
 	runtime.KeepAlive(name)
 	runtime.KeepAlive(names)
 	if r == vk.ErrorIncompatibleDriver {
-		return fmt.Errorf("%w: there is no driver of Vulkan", webgpu.ErrNoAdapter)
+		return fmt.Errorf("%w: there is no Vulkan driver", webgpu.ErrNoAdapter)
 	}
 	if r != vk.Success || instance == 0 {
 		return fmt.Errorf("%w: Vulkan does not start: %w", webgpu.ErrNoAdapter, failure(r))
 	}
-	// The bindings load all functions and then complain that none of those for windows
-	// is there: their extension, which servers may lack, is not asked for.
+	// The bindings load all functions and report an error because the functions for windows are
+	// missing: their extension, which servers may lack, is not requested.
 	if err := h.cmds.LoadInstance(instance); err != nil && !h.cmds.HasPhysicalDeviceFeatures2() {
 		return fmt.Errorf("%w: %w", webgpu.ErrNoAdapter, err)
 	}
@@ -148,7 +148,7 @@ func (h *host) list() error {
 	return nil
 }
 
-// empty frees the instance, in which there is no device.
+// empty frees the instance, which has no device.
 func (h *host) empty(r vk.Result) error {
 	h.cmds.DestroyInstance(h.instance, nil)
 	h.instance = 0
@@ -185,7 +185,7 @@ const (
 	typeTimeline      vk.StructureType = 1000207003 // VkTimelineSemaphoreSubmitInfo
 )
 
-// describe asks a device what it is.
+// describe reads the properties of a device.
 func (h *host) describe(p vk.PhysicalDevice) (physical, error) {
 	driver := &vk.PhysicalDeviceDriverProperties{SType: typeDriver}
 	largest := &vk.PhysicalDeviceMaintenance3Properties{SType: vk.StructureTypePhysicalDeviceMaintenance3Properties, PNext: (*uintptr)(unsafe.Pointer(driver))}
@@ -218,7 +218,7 @@ func (h *host) describe(p vk.PhysicalDevice) (physical, error) {
 		}
 	}
 	if d.family == n {
-		return physical{}, fmt.Errorf("%s computes nothing", name)
+		return physical{}, fmt.Errorf("%s has no compute queue", name)
 	}
 	var memory vk.PhysicalDeviceMemoryProperties
 	h.cmds.GetPhysicalDeviceMemoryProperties(p, &memory)
@@ -273,7 +273,7 @@ func (h *host) describe(p vk.PhysicalDevice) (physical, error) {
 	return d, nil
 }
 
-// result is what a function of Vulkan returned.
+// result is the result of a Vulkan function.
 type result vk.Result
 
 // Error returns the number, and a name where it has one that says more.

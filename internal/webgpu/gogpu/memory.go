@@ -13,8 +13,7 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// Properties of memory. Every device has memory that the host sees without being told
-// what has changed (coherent).
+// Properties of memory. Every device has coherent memory, which the host accesses without flushes.
 const (
 	local    = vk.MemoryPropertyFlags(vk.MemoryPropertyDeviceLocalBit)
 	visible  = vk.MemoryPropertyFlags(vk.MemoryPropertyHostVisibleBit)
@@ -79,7 +78,7 @@ func (d *device) NewBuffer(size int64, u webgpu.Usage) (webgpu.HostBuffer, error
 // Mapped implements [webgpu.HostBuffer].
 func (b *buffer) Mapped() []byte { return b.mapped }
 
-// Unmap implements [webgpu.HostBuffer]: submissions see what was written before.
+// Unmap implements [webgpu.HostBuffer]: submissions see the earlier writes.
 func (b *buffer) Unmap() {}
 
 // Release implements [webgpu.HostBuffer].
@@ -113,7 +112,7 @@ type block struct {
 	memory vk.DeviceMemory
 	mapped []byte
 	shared bool
-	holes  []hole // of a shared block: what is free, in order, never side by side
+	holes  []hole // of a shared block: its free ranges, in order and merged
 	used   int    // places
 }
 
@@ -244,7 +243,7 @@ func (a *allocator) allocate(kind uint32, size int64) (*block, error) {
 
 func (a *allocator) release(b *block) { a.device.cmds.FreeMemory(a.device.handle, b.memory, nil) }
 
-// free frees what is kept.
+// free frees the cached memory.
 func (a *allocator) free() {
 	for _, b := range a.blocks {
 		a.release(b)

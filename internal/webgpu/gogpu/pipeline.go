@@ -94,7 +94,7 @@ func (d *device) NewPipeline(s *webgpu.Shader) (webgpu.HostPipeline, error) {
 		return nil, fmt.Errorf("%s: the driver takes no such kernel: %w", s.Label, d.fail(r))
 	}
 	if p.handle == 0 { // some drivers of Intel say so
-		return nil, fmt.Errorf("%s: the driver makes nothing of it: %w", s.Label, webgpu.ErrUnsupported)
+		return nil, fmt.Errorf("%s: the driver did not compile it: %w", s.Label, webgpu.ErrUnsupported)
 	}
 	d.keep(p)
 	return p, nil
@@ -199,8 +199,7 @@ func (s *pools) take(g *group, l *layout) error {
 	return s.from(p, g, l)
 }
 
-// from takes a set from a pool with room for it. Drivers need not say themselves
-// that there is none.
+// from takes a set from a pool with room for it. Drivers need not report a full pool themselves.
 func (s *pools) from(p *pool, g *group, l *layout) error {
 	if p.groups == poolGroups {
 		return webgpu.ErrOutOfMemory

@@ -10,7 +10,7 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// Instructions of SPIR-V that are told apart.
+// Instructions of SPIR-V that are handled individually.
 const (
 	opExtInst = 12
 	opImport  = 11
@@ -100,8 +100,8 @@ const (
 	opUnreachable    = 255
 )
 
-// noContraction is the decoration of sums and products that are what the text says: Mesa's
-// compiler takes (x+y)-x for y otherwise, by which functions tell what rounding lost.
+// noContraction is the decoration of sums and products that must not be reassociated: otherwise
+// Mesa's compiler simplifies (x+y)-x to y, from which functions compute rounding errors.
 const noContraction = 42
 
 // Functions of GLSL.std.450 that are told apart.
@@ -143,20 +143,19 @@ type module struct {
 	nth     int    // of its parameters
 }
 
-// instr is an instruction: its opcode and what follows.
+// instr is an instruction: its opcode and its arguments.
 type instr struct {
 	op   uint16
 	args []uint32
 }
 
-var errFormat = errors.New("the compiler wrote SPIR-V that is none")
+var errFormat = errors.New("the compiler wrote invalid SPIR-V")
 
-// rewrite judges SPIR-V and makes it what WGSL says. Workgroup arrays are set to zero in loops,
-// not by one store each, of which drivers make as many instructions as there are
-// elements; where the text is trusted, which writes before it reads, not at all. Sums and
-// products are rounded as they are written, and comparisons and remainders are WGSL's.
-// Other texts are checked: types, bindings, writes; and what could go out
-// of its range is kept within.
+// rewrite validates SPIR-V and corrects it to follow WGSL. It sets workgroup arrays to zero in
+// loops, instead of one store for each array, which drivers expand to an instruction for each
+// element. For a trusted text, which writes before it reads, it omits this. Sums and products are
+// rounded as they are written, and comparisons and remainders follow WGSL. In other texts it checks
+// types, bindings and writes, and clamps indices.
 func rewrite(s *webgpu.Shader, words []uint32) ([]uint32, error) {
 	if len(words) < 5 || words[0] != 0x07230203 {
 		return nil, errFormat
@@ -174,7 +173,7 @@ func rewrite(s *webgpu.Shader, words []uint32) ([]uint32, error) {
 		list = append(list, instr{uint16(p[0]), p[1:n]})
 		p = p[n:]
 	}
-	// Functions may be called before they stand.
+	// Functions may be called before they are defined.
 	for _, in := range list {
 		if in.op == opFunction && len(in.args) == 4 {
 			m.def[in.args[1]] = in
@@ -201,8 +200,8 @@ func (m *module) emit(op uint16, args ...uint32) {
 	m.code = append(m.code, args...)
 }
 
-// declare writes a type or a constant, and returns its identifier: result is where it
-// stands among the arguments.
+// declare writes a type or a constant, and returns its identifier: result is its index among the
+// arguments.
 func (m *module) declare(op uint16, result int, args ...uint32) uint32 {
 	id := m.id()
 	args[result] = id
@@ -217,7 +216,7 @@ func (m *module) id() uint32 {
 	return m.next - 1
 }
 
-// note keeps what a declaration defines.
+// note records the identifier that a declaration defines.
 func (m *module) note(in instr) {
 	switch {
 	case in.op >= opTypeVoid && in.op <= opTypeFunction && len(in.args) > 0:
@@ -265,7 +264,7 @@ func (m *module) read(in instr, rest []instr) error {
 	case opFunctionEnd:
 		m.inside = 0
 		m.emit(in.op, in.args...)
-		m.inside = 0xffffffff // what stands between functions is none of the declarations
+		m.inside = 0xffffffff // an instruction between functions is not a declaration
 		return nil
 	case opLabel:
 		m.label = in.args[0]
@@ -398,8 +397,8 @@ func (m *module) splat(t, bits uint32) uint32 {
 	return m.declare(44, 1, args...)
 }
 
-// within returns the index, or what keeps it below n. A constant index has been
-// checked, and n is 0 for what is as long as its buffer.
+// within returns the index, or the index clamped below n. A constant index has been checked, and n
+// is 0 for a runtime-sized array.
 func (m *module) within(index, n uint32) uint32 {
 	if n == 0 || m.def[index].op == opConstant {
 		return index
@@ -475,17 +474,17 @@ func (m *module) recursion() error {
 // inputs lists the built-in values of SPIR-V that a kernel may take, and how many words each has.
 var inputs = map[uint32]uint32{24: 3, 26: 3, 27: 3, 28: 3, 29: 1, 36: 1, 38: 1, 40: 1, 41: 1}
 
-// input refuses a variable that nothing is put into, which drivers end the process for.
+// input rejects a variable without an input value, for which drivers end the process.
 func (m *module) input(in instr) error {
 	b, ok := m.builtIn[in.args[1]]
 	p := m.def[in.args[0]]
 	if n := inputs[b]; !ok || n == 0 || p.op != opTypePointer || m.shape(p.args[2]) != (shape{'i', n}) {
-		return errors.New("a parameter of the entry point that is no built-in value of kernels")
+		return errors.New("a parameter of the entry point is not a built-in value of kernels")
 	}
 	return nil
 }
 
-// declaration checks what stands before the functions.
+// declaration checks the instructions before the functions.
 func (m *module) declaration(in instr) error {
 	s := m.shader
 	switch in.op {

@@ -156,7 +156,7 @@ const (
 	access = writes | vk.AccessFlags(vk.AccessShaderReadBit|vk.AccessUniformReadBit|vk.AccessTransferReadBit)
 )
 
-// barrier lets what follows see what came before.
+// barrier makes earlier writes visible to later commands.
 func (r *recorder) barrier(after vk.PipelineStageFlags, how vk.AccessFlags) {
 	b := &vk.MemoryBarrier{SType: vk.StructureTypeMemoryBarrier, SrcAccessMask: writes, DstAccessMask: how}
 	r.device.cmds.CmdPipelineBarrier(r.buffer, stages, after, 0, 1, b, 0, nil, 0, nil)
@@ -164,8 +164,8 @@ func (r *recorder) barrier(after vk.PipelineStageFlags, how vk.AccessFlags) {
 	r.running = false
 }
 
-// before puts a barrier where the next command needs one. Copies that have nothing to do with
-// each other, as those of operands and those of results, have none between them.
+// before inserts a barrier if the next command needs one. There is no barrier between independent
+// copies, such as copies of operands or of results.
 func (r *recorder) before(c *webgpu.HostCommand) {
 	switch c.Do {
 	case webgpu.Dispatch:

@@ -22,8 +22,7 @@ const (
 	modeRead = 0x0001
 )
 
-// usages are the flags of each usage. What is uploaded is written by the queue, and never
-// mapped.
+// usages are the flags of each usage. Upload buffers are written by the queue, and never mapped.
 var usages = map[webgpu.Usage]int{
 	webgpu.Storage:  storage | copySrc | copyDst,
 	webgpu.Uniform:  uniform | copySrc | copyDst,
@@ -31,9 +30,8 @@ var usages = map[webgpu.Usage]int{
 	webgpu.Readback: mapRead | copyDst,
 }
 
-// awaited is from how many bytes on it is waited for whether there is room for a buffer.
-// Below, where there always is, an error ends the next submission, as it does where
-// nobody may wait.
+// awaited is the size in bytes from which the creation of a buffer waits for an out-of-memory
+// error. For smaller buffers, and if the caller must not wait, the error ends the next submission.
 const awaited = 1 << 20
 
 // buffer is memory of a device.

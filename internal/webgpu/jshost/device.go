@@ -21,7 +21,7 @@ type device struct {
 
 	uncaptured js.Func
 
-	mu      sync.Mutex // of what follows, and of calls between scopes of errors; nobody waits for a promise under it
+	mu      sync.Mutex // protects the fields below, and calls between error scopes; no goroutine waits for a promise while it is held
 	closed  bool
 	notify  func(ticket uint64, err error)
 	last    uint64           // ticket
@@ -91,8 +91,8 @@ func (d *device) Close() {
 // The kinds of errors that a scope catches.
 var kinds = []string{"validation", "out-of-memory", "internal"}
 
-// scoped calls f between scopes of errors, and returns the promises of what is wrong, one for
-// each kind: of a GPUError, or null. d.mu is held.
+// scoped calls f between error scopes, and returns the promises of their errors, one for each kind:
+// of a GPUError, or null. d.mu is held.
 func (d *device) scoped(f func()) (wrong []any, err error) {
 	err = try(func() {
 		for _, k := range kinds {
@@ -113,7 +113,7 @@ func (d *device) scoped(f func()) (wrong []any, err error) {
 	return wrong, err
 }
 
-// first returns the first error of those that scopes have caught, or nil.
+// first returns the first error of the scopes, or nil.
 func first(results js.Value) error {
 	for i := range kinds {
 		if e := results.Index(i); e.Type() == js.TypeObject {
@@ -123,7 +123,7 @@ func first(results js.Value) error {
 	return nil
 }
 
-// create calls f between scopes of errors, and waits for what is wrong.
+// create calls f between error scopes, and waits for the errors.
 func (d *device) create(f func()) error {
 	d.mu.Lock()
 	wrong, err := d.scoped(f)
@@ -138,7 +138,7 @@ func (d *device) create(f func()) error {
 	return first(results)
 }
 
-// failed returns the error of a promise that a lost device has broken as what it is.
+// failed returns the error of a promise that was rejected because the device was lost.
 func (d *device) failed(err error) error {
 	select {
 	case <-d.lost:

@@ -56,7 +56,7 @@ func engine() string {
 	return "an unknown engine"
 }
 
-// gpu returns navigator.gpu, or why there is none.
+// gpu returns navigator.gpu, or the reason why it does not exist.
 func gpu() (js.Value, error) {
 	navigator := js.Global().Get("navigator")
 	if navigator.Type() == js.TypeObject {
@@ -65,7 +65,7 @@ func gpu() (js.Value, error) {
 		}
 	}
 	if secure := js.Global().Get("isSecureContext"); secure.Type() == js.TypeBoolean && !secure.Bool() {
-		return js.Undefined(), fmt.Errorf("pages have navigator.gpu when they come by https or from localhost, and this one does not: %w", webgpu.ErrNoAdapter)
+		return js.Undefined(), fmt.Errorf("navigator.gpu exists only in pages from https or localhost, and this page is from neither: %w", webgpu.ErrNoAdapter)
 	}
 	return js.Undefined(), fmt.Errorf("%s has no navigator.gpu: %w", engine(), webgpu.ErrNoAdapter)
 }
@@ -133,7 +133,7 @@ func list(ctx context.Context) ([]found, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%s offers no GPU, as where there is none, or its driver is on a list of bad ones: %w", engine(), webgpu.ErrNoAdapter)
+		return nil, fmt.Errorf("%s offers no GPU: there is none, or the browser blocks its driver: %w", engine(), webgpu.ErrNoAdapter)
 	}
 	return list, nil
 }
@@ -148,7 +148,7 @@ func known(list []found, a *webgpu.Adapter) bool {
 	return false
 }
 
-// number returns a limit, 0 where there is none of that name.
+// number returns a limit, 0 if the name does not exist.
 func number(limits js.Value, name string) int64 {
 	if v := limits.Get(name); v.Type() == js.TypeNumber {
 		return int64(min(v.Float(), 1<<53))
@@ -188,7 +188,7 @@ func has(adapter js.Value, feature string) bool {
 	return adapter.Get("features").Call("has", feature).Bool()
 }
 
-// vendors are the numbers of those whose number something depends on.
+// vendors are the vendor numbers on which decisions depend.
 var vendors = map[string]uint32{"nvidia": webgpu.NVIDIA, "apple": webgpu.Apple}
 
 // describe says what an adapter is.

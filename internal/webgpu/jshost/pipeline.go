@@ -14,7 +14,7 @@ import (
 // pipeline is a compiled kernel.
 type pipeline struct{ v, layout js.Value }
 
-// layout is what the bindings of pipelines are, for all that have the same.
+// layout describes the bindings of pipelines, shared by pipelines with equal bindings.
 type layout struct{ group, pipeline js.Value }
 
 // bufferTypes are the types of bindings.
@@ -72,7 +72,7 @@ func (d *device) NewPipeline(s *webgpu.Shader) (webgpu.HostPipeline, error) {
 	return nil, mistake(s, module, err)
 }
 
-// mistake returns the error of a text: what the compiler says of a place in it, or else err.
+// mistake returns the error of a text: the compiler's message about a position in it, or else err.
 func mistake(s *webgpu.Shader, module js.Value, err error) error {
 	e := &webgpu.CompileError{Label: s.Label, Message: strings.TrimSpace(err.Error())}
 	if module.Type() != js.TypeObject || module.Get("getCompilationInfo").Type() != js.TypeFunction {
@@ -87,7 +87,7 @@ func mistake(s *webgpu.Shader, module js.Value, err error) error {
 		if text(m.Get("type")) != "error" {
 			continue
 		}
-		e.Message, _, _ = strings.Cut(strings.TrimSpace(text(m.Get("message"))), "\n") // what could stand there follows
+		e.Message, _, _ = strings.Cut(strings.TrimSpace(text(m.Get("message"))), "\n") // the list of allowed tokens follows
 		line, column := int(number(m, "lineNum")), int(number(m, "linePos"))
 		if lines := strings.Split(s.Text, "\n"); line >= 1 && line <= len(lines) {
 			e.Text = strings.TrimRight(lines[line-1], "\r")
@@ -98,7 +98,7 @@ func mistake(s *webgpu.Shader, module js.Value, err error) error {
 	return e
 }
 
-// runes returns the column, from 1 on, of what is at that place of a line in UTF-16.
+// runes returns the column, counted from 1, of a UTF-16 position in a line.
 func runes(line string, column int) int {
 	n, at := 1, 1
 	for _, r := range line {

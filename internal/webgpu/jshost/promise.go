@@ -13,8 +13,8 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// A promise calls one of two functions of Go, made once, to which the number of what waits
-// for it is bound: nothing is left behind of a promise that is over.
+// A promise calls one of two Go functions, which are created once, with the bound number of the
+// waiter: nothing remains of a settled promise.
 var promises struct {
 	once                sync.Once
 	fulfilled, rejected js.Func
@@ -114,7 +114,7 @@ func failure(v js.Value) error {
 	return errors.New(message)
 }
 
-// text returns a value as a string, "" of what is undefined.
+// text returns a value as a string, "" for undefined.
 func text(v js.Value) string {
 	switch v.Type() {
 	case js.TypeString:

@@ -50,8 +50,8 @@ func (d *device) Submit(list []webgpu.HostCommand, remap []webgpu.HostBuffer) (u
 	return ticket, nil
 }
 
-// complete notes that a submission is over, and tells of those that are over with all
-// before them.
+// complete records the end of a submission, and reports the submissions that are complete together
+// with all before them.
 func (d *device) complete(ticket uint64, err error) {
 	d.mu.Lock()
 	if err == nil && d.fault != nil {

@@ -34,8 +34,8 @@ type again struct {
 	ready  unsafe.Pointer // a command buffer, or nil
 }
 
-// take returns what is remembered of a list, made or found, and the command buffer if
-// there is one, which is the caller's. The caller keeps others from submitting.
+// take returns the record of a list of commands, new or cached, and its command buffer if there is
+// one, which then belongs to the caller. The caller prevents concurrent submissions.
 func (a *ahead) take(d *C.rayo_device, list []C.rayo_command) (s *again, ready unsafe.Pointer) {
 	if len(list) == 0 || len(list) > mostAhead {
 		return nil, nil
@@ -57,7 +57,7 @@ func (a *ahead) take(d *C.rayo_device, list []C.rayo_command) (s *again, ready u
 	return s, ready
 }
 
-// forget frees what is ready: something is about to be freed that may be a part of it.
+// forget frees the prepared command buffers, because an object that they may use is about to be freed.
 func (a *ahead) forget(d *C.rayo_device) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,9 +1,9 @@
-// Package wgpunative is a host of package webgpu: wgpu-native, which is linked
-// into the program. It needs cgo. Without it, and on what wgpu-native is not built
-// for, New says so and nothing is linked.
+// Package wgpunative is a host of package webgpu: wgpu-native, which is linked into the program. It
+// needs cgo. Without cgo, and on systems without a build of wgpu-native, New returns an error and
+// nothing is linked.
 //
-// The library comes as a module for each operating system, of which a build
-// downloads one. Its C interface is declared in declare.h, as far as it is used;
-// native.c makes one call of what takes many, and keeps the library's callbacks
-// away from Go: they write to memory of C that the next call reads.
+// There is one module with the library for each operating system, and a build downloads only its
+// own. declare.h declares the part of its C interface that is used. native.c combines several C
+// calls into one, and keeps the library's callbacks away from Go: they write to C memory that the
+// next call reads.
 package wgpunative

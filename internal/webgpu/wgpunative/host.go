@@ -80,7 +80,7 @@ func (h *host) list() {
 	}
 	h.adapters = h.adapters[:r.number]
 	if len(h.adapters) == 0 {
-		h.err = fmt.Errorf("there is no driver of Vulkan, Metal or D3D12 with a device: %w", webgpu.ErrNoAdapter)
+		h.err = fmt.Errorf("there is no Vulkan, Metal or D3D12 driver with a device: %w", webgpu.ErrNoAdapter)
 		return
 	}
 	for _, a := range h.adapters {
@@ -89,12 +89,11 @@ func (h *host) list() {
 	}
 }
 
-// environment is held while an instance is created, in an environment that is changed
-// for it: in that of C alone, which programs that Go starts do not inherit.
+// environment is locked while an instance is created with a changed environment: only C's copy is
+// changed, so programs that Go starts do not inherit it.
 var environment sync.Mutex
 
-// instance returns an instance of the library. Nothing is written to the standard
-// error.
+// instance returns an instance of the library. It writes nothing to the standard error.
 func instance() C.rayo_result {
 	environment.Lock()
 	defer environment.Unlock()
@@ -102,7 +101,7 @@ func instance() C.rayo_result {
 	return C.rayo_instance(backends)
 }
 
-// describe asks an adapter what it is.
+// describe reads the properties of an adapter.
 func describe(a C.wg_adapter) (webgpu.Adapter, C.wg_limits) {
 	var info C.wg_adapter_info
 	var l C.wg_limits
@@ -141,7 +140,7 @@ func describe(a C.wg_adapter) (webgpu.Adapter, C.wg_limits) {
 	if has(C.WG_FEATURE_SUBGROUPS) && has(C.WG_FEATURE_SUBGROUP_BARRIER) {
 		d.Target.Features |= wgsl.Subgroups
 	}
-	// The library does not say what the size of subgroups is.
+	// The library does not report the subgroup size.
 	if d.Target.SubgroupSize == [2]uint32{} && (d.Vendor == webgpu.NVIDIA || d.Vendor == webgpu.Apple) {
 		d.Target.SubgroupSize = [2]uint32{32, 32}
 	}

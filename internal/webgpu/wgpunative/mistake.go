@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
 
-// mistake makes an error of what the library says of a text. Its message draws
-// the place of the text below a line that ends in line and column.
+// mistake converts the library's message about a text to an error. The message draws the position
+// in the text below a line that ends in line and column.
 func mistake(s *webgpu.Shader, message string) *webgpu.CompileError {
 	e := &webgpu.CompileError{Label: s.Label, Message: strings.TrimSpace(message)}
 	lines := strings.Split(message, "\n")
@@ -36,9 +36,8 @@ func mistake(s *webgpu.Shader, message string) *webgpu.CompileError {
 	return e
 }
 
-// said returns what a message says: in front of the place where and by what it
-// was found, then ": " and what is wrong; behind it the place is drawn, with words
-// below it, and remarks after a "=".
+// said returns the message itself: before the position comes the phase that found the mistake, then
+// ": " and the mistake; after it comes the drawing with words below it, and remarks after a "=".
 func said(front, behind []string) string {
 	what := ""
 	for _, l := range front {

@@ -12,7 +12,7 @@ type instruction struct {
 	flag   string // of the instruction, "" for 0
 	args   string // names of the further operands
 	result string // "" the type itself, "bool" its Bool
-	doc    string // what the method returns
+	doc    string // the result of the method
 	on     class
 	scalar bool   // not for vectors
 	form   string // body, if it is not the application of the code

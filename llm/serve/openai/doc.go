@@ -1,3 +1,3 @@
-// Package openai tests llm/serve with OpenAI's client for Go. It is a module of its own, so that
+// Package openai tests llm/serve with OpenAI's client for Go. It is a separate module, so that
 // programs that use rayo do not depend on that client.
 package openai

@@ -1,6 +1,5 @@
-// Command gen writes instr_gen.go and values_gen.go of package ptx: the codes
-// of the instructions with what they are, and the types of values with their
-// methods, from the tables of this folder.
+// Command gen writes instr_gen.go and values_gen.go of package ptx from the tables of this folder:
+// the codes of the instructions with their properties, and the types of values with their methods.
 //
 //	go run ./internal/gen
 //
@@ -47,7 +46,7 @@ var types = []valueType{
 	{"F64", "f64", "f64", "classG", "f64", 8, "a double"},
 }
 
-// same lists the conversions that are none: another name for the same bits.
+// same lists the conversions that need no instruction: the types are other names for the same bits.
 var same = []struct{ from, to, doc string }{
 	{"U32", "S32", "the same bits, signed"},
 	{"S32", "U32", "the same bits, unsigned"},
@@ -120,7 +119,7 @@ func (f form) String() string {
 
 type arg struct{ name, typ string }
 
-// operands takes the args of a row apart, for type t.
+// operands parses the args of a row for type t.
 func operands(spec, t string) (args []arg, result string) {
 	result = t
 	for _, f := range strings.Fields(spec) {

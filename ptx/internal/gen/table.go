@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// row is one instruction, for one or more types of its first operand. From it
-// come the code of each form, the text, what the form needs, and, where method
-// is set, a method of each type.
+// row is one instruction, for one or more types of its first operand. The generator derives from it
+// the code of each form, the text, the requirements of the form, and, if method is set, a method of
+// each type.
 type row struct {
 	name string // of the code and of the method
-	ptx  string // {t} stands for the type, {b} for its bits
-	on   string // types of the first operand; "" if there are none
+	ptx  string // {t} is replaced by the type, {b} by its bits
+	on   string // types of the first operand; "" for instructions without types
 	// args are the other operands, "name" for the same type or "name:Type". A
 	// result of another type is "->Type", no result "->".
 	args   string
 	need   string // "version sm", above 6.0 and sm_70
-	doc    string // what the method returns; no method without
+	doc    string // the result of the method; "" without a method
 	fold   string // how constants fold, see fold.go
 	layout string // how the operands are written, plain if ""
 }
@@ -278,7 +278,7 @@ var rows = []row{
 	{name: "PolicyEvictFirst", ptx: "createpolicy.fractional.L2::evict_first.b64 $=, 0f3F800000", args: "->U64", need: "7.4 80", layout: "form"},
 	{name: "PolicyEvictLast", ptx: "createpolicy.fractional.L2::evict_last.b64 $=, 0f3F800000", args: "->U64", need: "7.4 80", layout: "form"},
 
-	// Warpgroups. Those that multiply are in wgmmas.
+	// Warpgroup instructions. The products are in wgmmas.
 	{name: "WgmmaFence", ptx: "wgmma.fence.sync.aligned", args: "->", need: "8.0 90a"},
 	{name: "WgmmaCommit", ptx: "wgmma.commit_group.sync.aligned", args: "->", need: "8.0 90a"},
 	{name: "WgmmaWait", ptx: "wgmma.wait_group.sync.aligned", need: "8.0 90a", layout: "immediate"},

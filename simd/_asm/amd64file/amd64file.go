@@ -13,8 +13,8 @@ import (
 	"github.com/rayo-go/rayo/internal/genfile"
 )
 
-// Write compiles what the context has and writes it: the assembly as base.s in the folder and the Go
-// declarations as base.go, with a first line that names the command.
+// Write compiles the context and writes the assembly as base.s and the Go declarations as base.go to
+// the folder, with a first line that names the command.
 func Write(dir, base, command string, c *build.Context) error {
 	f, err := c.Result()
 	if err != nil {

@@ -21,7 +21,7 @@ var (
 // integerPredicates are the immediates of VPCMPD and VPCMPUD.
 var integerPredicates = map[ir.Code]int{ir.Eq: 0, ir.Lt: 1, ir.Le: 2, ir.Ne: 4}
 
-// integer selects the code of n, whose first operand is an integer.
+// integer selects instructions for n, whose first operand is an integer.
 func (x x86) integer(s *selector, n *ir.Node) *value {
 	arg := func(i int) *value { return s.value(n.Args[i]) }
 	typed := x86Signed
@@ -146,7 +146,7 @@ func (x x86) truncate(s *selector, v *value) *value {
 	return s.commuting("VANDPS", second, y, compare(v, ordered))
 }
 
-// neonInteger selects the code of n, whose operands a are integers, or nil if there is none.
+// neonInteger selects instructions for n with integer operands a, or returns nil if there are none.
 func neonInteger(s *selector, n *ir.Node, a []*value) *value {
 	typed := neonSigned
 	if n.Args[0].Type == ir.U32 {

@@ -55,9 +55,9 @@ func camel(name string) string {
 	return b.String()
 }
 
-// kernels returns the functions to write: every elementwise operation of the
-// catalogue, every code over float32 and Bool, the binary ones also with a
-// scalar operand, and what the catalogue allows for integers.
+// kernels returns the functions to write: every elementwise operation of the catalogue, every code
+// over float32 and Bool, the binary codes also with a scalar operand, and the integer kernels that
+// the catalogue allows.
 func kernels() []*kernel {
 	l := &list{byKey: map[string]*kernel{}}
 	for _, o := range op.Catalogue() {
@@ -125,7 +125,7 @@ func (l *list) operation(o *op.Operation, prefix string, d op.DType) {
 	l.add(prefix+o.Name(), root)
 }
 
-// code enters a code over F32, or over Bool if it has none of F32.
+// code adds the kernel of a code over F32, or over Bool if the code does not take F32.
 func (l *list) code(c ir.Code) {
 	switch c {
 	case ir.Convert, ir.Bitcast, ir.Shl, ir.Shr:

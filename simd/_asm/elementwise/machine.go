@@ -39,8 +39,8 @@ type instruction struct {
 	op  string
 	dst *value // nil: a store
 	src []*value
-	// tied is the source whose register the result takes, -1 for none and
-	// anyTied for any of the sources.
+	// tied is the source whose register the result reuses, -1 for none and anyTied for any of the
+	// sources.
 	tied int
 	// folds says which sources may be memory, and commutes that the first two
 	// may be swapped for it.

@@ -20,8 +20,8 @@ func writeNames(ks []*kernel) []byte {
 	return gofmt(b.Bytes())
 }
 
-// lookup writes the function that finds the kernels of a level: all of them,
-// or of the variant Stream those that write around the caches.
+// lookup writes the function that finds the kernels of a level: all kernels, or for the variant
+// Stream the kernels with non-temporal stores.
 func lookup(b *bytes.Buffer, ks []*kernel, level, variant string) {
 	fmt.Fprintf(b, "\nfunc map%s%s(name string) MapFunc {\nswitch name {\n", variant, level)
 	suffix := variant + level

@@ -7,9 +7,9 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// neon writes Advanced SIMD for arm64. Go's assembler knows few of its
-// floating-point instructions, so that each is written as its word, with what
-// a disassembler says of it as comment; a test compares the two.
+// neon writes Advanced SIMD for arm64. Go's assembler supports few of its floating-point
+// instructions, so each is written as an encoded word with its disassembly as comment; a test
+// compares the two.
 type neon struct{}
 
 func (neon) native(c ir.Code) bool {
@@ -32,15 +32,15 @@ var neonThree = map[string]uint32{
 	"and": 0x4E201C00, "orr": 0x4EA01C00, "eor": 0x6E201C00, "bsl": 0x6E601C00, "bit": 0x6EA01C00,
 }
 
-// neonTwo are those with one source.
+// neonTwo are the instructions with one source.
 var neonTwo = map[string]uint32{
 	"fabs": 0x4EA0F800, "fneg": 0x6EA0F800, "fsqrt": 0x6EA1F800, "frintn": 0x4E218800, "frintm": 0x4E219800,
 	"frintp": 0x4EA18800, "frintz": 0x4EA19800, "scvtf": 0x4E21D800, "fcvtzs": 0x4EA1B800, "mvn": 0x6E205800,
 	"ucvtf": 0x6E21D800, "fcvtzu": 0x6EA1B800, "abs": 0x4EA0B800, "neg": 0x6EA0B800,
 }
 
-// neonShift are shifts by a constant, and what the count is taken from or
-// added to.
+// neonShift are the shifts by a constant, and the number from which the count is subtracted or to
+// which it is added.
 var neonShift = map[string]uint32{"shl": 0x4F005400, "sshr": 0x4F000400, "ushr": 0x6F000400}
 
 var neonBits = map[string]bool{"and": true, "orr": true, "eor": true, "bsl": true, "bit": true, "mvn": true}
@@ -95,7 +95,7 @@ func (neon) emit(s *selector, n *ir.Node) *value {
 	return nil
 }
 
-// neonFma selects c ± a·b; there is no form that negates c.
+// neonFma selects c ± a·b; no instruction negates c.
 func neonFma(s *selector, n *ir.Node) *value {
 	a, na := negated(n.Args[0])
 	b, nb := negated(n.Args[1])

@@ -5,11 +5,11 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Kernels that round their results to a type of 16 bits and store them as float32
-// numbers: a chain of operations over halves then has no pass of its own that rounds.
+// Kernels that round their results to a 16-bit type and store them as float32, so that a chain of
+// operations on half floats needs no separate rounding pass.
 
-// shortCodes are the codes of few instructions whose results have to be rounded. The
-// results of longer ones are rounded by a kernel of its own, at little extra cost.
+// shortCodes are the codes of few instructions whose results have to be rounded. A separate kernel
+// rounds the results of longer ones, at little extra cost.
 var shortCodes = map[ir.Code]bool{ir.Add: true, ir.Sub: true, ir.Mul: true, ir.Div: true, ir.Fma: true, ir.Sqrt: true}
 
 // short reports whether k is one of shortCodes over operands, parameters and constants,
@@ -30,8 +30,8 @@ func (k *kernel) short() bool {
 	return 0 < codes && codes <= 2
 }
 
-// rounded enters the kernels of short expressions once more for each type of 16 bits,
-// under their names followed by that of the type: add.f16, code.mul.vs.bf16.
+// rounded adds a variant of the kernels of short expressions for each 16-bit type, with the type
+// appended to the name: add.f16, code.mul.vs.bf16.
 func (l *list) rounded() {
 	for _, k := range l.kernels[:len(l.kernels):len(l.kernels)] {
 		if !k.short() {
@@ -52,8 +52,8 @@ func (l *list) rounded() {
 // that, made quiet; elsewhere it stays.
 const quietNaN = 0x22
 
-// roundBF16 selects the rounding of the function roundBF16 in fewer instructions: a test
-// finds the last bits that stay, and VFIXUPIMMPS what is NaN.
+// roundBF16 selects the rounding of the function roundBF16 in fewer instructions: a test finds the
+// last bits that are kept, and VFIXUPIMMPS handles NaN.
 func (x x86) roundBF16(s *selector, v *value) *value {
 	odd := s.add(instruction{op: "VPTESTMD", dst: x.truth(), src: []*value{v, s.constant(1 << 16)}, tied: -1, folds: second})
 	r := s.plain("VPADDD", second, v, s.constant(0x7fff))

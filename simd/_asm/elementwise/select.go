@@ -21,11 +21,11 @@ type selector struct {
 	saturates bool
 }
 
-// isa is what the instruction sets differ in.
+// isa has the differences between the instruction sets.
 type isa interface {
 	// native reports the codes that need no expansion.
 	native(ir.Code) bool
-	// emit selects instructions for n, whose operands it asks of s.
+	// emit selects instructions for n and gets its operands from s.
 	emit(s *selector, n *ir.Node) *value
 	// load and store move operands and results.
 	load(s *selector, n *ir.Node) *value
@@ -50,8 +50,8 @@ func selectBody(v isa, root *ir.Node, copies int) *block {
 			b.code = append(b.code, code[i])
 		}
 	}
-	// Parameters first, then what no instruction can take from memory, then
-	// what is used most.
+	// Parameters come first, then operands that no instruction can read from memory, then the most
+	// used ones.
 	uses, must := map[*value]int{}, map[*value]bool{}
 	for _, in := range b.code {
 		for i, v := range in.src {
@@ -157,7 +157,7 @@ func (s *selector) plain(op string, folds []int, src ...*value) *value {
 	return s.add(instruction{op: op, src: src, tied: -1, folds: folds})
 }
 
-// commuting appends an instruction whose first two operands may be swapped.
+// commuting appends an instruction with exchangeable first two operands.
 func (s *selector) commuting(op string, folds []int, src ...*value) *value {
 	return s.add(instruction{op: op, src: src, tied: -1, folds: folds, commutes: true})
 }

@@ -9,9 +9,9 @@ import (
 	module "github.com/rayo-go/rayo/internal/wasm/kernels"
 )
 
-// writeSIMD128 returns the module of kernels for WebAssembly, those that are not
-// elementwise too, and the Go file that finds them in its table. Every page loads that
-// file: beside the sorted names it is numbers.
+// writeSIMD128 returns the module of kernels for WebAssembly, including those that are not
+// elementwise, and the Go file that finds them in its table. Every page loads this file, so it has
+// only the sorted names and numbers.
 func writeSIMD128(ks []*kernel) (code, table []byte) {
 	s := module.New()
 	var b bytes.Buffer

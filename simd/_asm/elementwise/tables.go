@@ -6,11 +6,10 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Functions by table, on AVX-512: 32 intervals, each with a polynomial whose
-// coefficients a permutation finds in registers. Of z = origin + slope·t, in
-// [1, 16), the two low bits of the exponent and the three high bits of the
-// mantissa number the interval: the intervals are narrow where z is small, and
-// double their width three times.
+// Functions by table, on AVX-512: 32 intervals, each with a polynomial whose coefficients a
+// permutation finds in registers. Of z = origin + slope·t, in [1, 16), the two low bits of the
+// exponent and the three high bits of the mantissa number the interval: the intervals are narrow
+// for small z, and their width doubles three times.
 
 type table struct {
 	f             func(float64) float64

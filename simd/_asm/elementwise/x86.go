@@ -10,8 +10,7 @@ import (
 type x86 struct {
 	wide bool
 	near bool // no operand of a normal distribution function is below -nearLimit
-	// stream kernels write around the caches. They leave it to the caller to
-	// order what they wrote.
+	// stream kernels use non-temporal stores. The caller must order the stores with a fence.
 	stream bool
 	// ahead: the kernel gets its operand in blocks that have been read before.
 	ahead bool
@@ -54,7 +53,7 @@ func (x x86) native(c ir.Code) bool {
 	return false
 }
 
-// The predicates of VCMPPS, and those with the operands swapped.
+// The predicates of VCMPPS, and the predicates for swapped operands.
 var predicates = map[ir.Code][2]int{ir.Eq: {0, 0}, ir.Ne: {4, 4}, ir.Lt: {17, 30}, ir.Le: {18, 29}}
 
 var x86Float = map[ir.Code]string{ir.Add: "VADDPS", ir.Sub: "VSUBPS", ir.Mul: "VMULPS", ir.Div: "VDIVPS", ir.Min: "VMINPS", ir.Max: "VMAXPS"}

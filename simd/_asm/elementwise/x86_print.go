@@ -221,7 +221,7 @@ func (f *x86File) constant(v *value, r int) {
 
 var x86Pointers = map[string]string{"dst": "DI", "x": "SI", "y": "DX", "z": "CX"}
 
-// loopPart stands for the mask of code that works on whole vectors.
+// loopPart represents the mask in code for whole vectors.
 const loopPart = -1
 
 // print writes instructions. maskReg is the vector register that holds the

@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// isa is what the two instruction sets differ in.
+// isa has the differences between the two instruction sets.
 type isa interface {
 	upper() string             // the ending of the function names
 	lower() string             // the part of the file name

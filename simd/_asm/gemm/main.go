@@ -71,7 +71,7 @@ type gen struct {
 	share, owed, ahead operand.Mem // of the hints of tiles
 }
 
-// function starts a function whose pointers do not escape.
+// function begins a function whose pointer arguments do not escape.
 func (g *gen) function(name, signature string, doc ...string) {
 	g.Function(name)
 	g.Attributes(attr.NOSPLIT)

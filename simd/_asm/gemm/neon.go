@@ -84,8 +84,8 @@ func (g *neon) function(name, doc string, frame int, params ...string) {
 	g.printf("TEXT ·%s(SB), NOSPLIT, $%d-%d", name, frame, size)
 }
 
-// tile writes the kernel of mr rows. Panels of B are whole: what the last one
-// lacks is computed and dropped.
+// tile writes the kernel of mr rows. Panels of B are padded: the products of the padding are
+// computed and dropped.
 func (g *neon) tile(mr int) {
 	g.function(fmt.Sprintf("gemmTile%dNEON", mr), fmt.Sprintf("is the tile kernel of %d rows: see gemmTile.", mr), 4*neonCols,
 		"a *float32", "b *float32", "c *float32", "bias *float32", "next *float32",

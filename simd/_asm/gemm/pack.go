@@ -10,10 +10,9 @@ import (
 // processor recognises and reads ahead.
 const rowsAtOnce = 4
 
-// copyPanels writes the kernel that copies rows of B to panels as wide as a
-// tile. It goes along the rows, and not down the panels, because memory is
-// fastest that way, and asks for the next rows as it goes: the processor reads ahead
-// in a row but not from one to the next.
+// copyPanels writes the kernel that copies rows of B to panels as wide as a tile. It copies row by
+// row, and not panel by panel, because this is the fastest order of memory accesses, and prefetches
+// the next rows: the processor's prefetcher follows a row but not from one row to the next.
 func (g *gen) copyPanels() {
 	g.function("gemmCopyPanels"+g.upper(),
 		"func(dst, src *float32, ss, dp, k, panels int)",

@@ -6,8 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
-// peak writes a loop of nothing but multiplications, as many side by side as
-// hide the time that one takes: the bound that kernels are measured against.
+// peak writes a loop that only multiplies, with enough independent multiplications to hide their
+// latency: the limit with which kernels are compared.
 func (g *gen) peak() {
 	g.function("gemmPeak"+g.upper(),
 		"func(passes int)",

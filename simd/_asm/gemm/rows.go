@@ -7,10 +7,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// rowAddresses returns addresses of n rows that are stride bytes apart, from
-// first on. Few rows have a pointer of their own, which the function advance
-// moves; the others lie a multiple of the stride after one of those that an
-// address can express.
+// rowAddresses returns addresses of n rows that are stride bytes apart, from first on. Some rows
+// have their own pointer, which the function advance moves; the others are at a multiple of the
+// stride from such a pointer that an addressing mode can express.
 func (g *gen) rowAddresses(first, stride reg.GPVirtual, n int) (at func(i, disp int) Mem, advance func(op Op)) {
 	bases := rowBases(n)
 	rows := []reg.GPVirtual{first}
@@ -68,9 +67,9 @@ func rowBases(n int) []int {
 // mostRows is the most rows that fewRows is written for.
 const mostRows = 4
 
-// fewRows writes the kernel that adds the product of mr rows to C, for an mr
-// too small to be worth tiles: rows of B, scaled, are added to those of C. It
-// goes over B once, several rows side by side, as memory is fastest then.
+// fewRows writes the kernel that adds the product of mr rows to C, for an mr too small for tiles:
+// it adds scaled rows of B to the rows of C. It reads B once, several rows at a time, because this
+// is the fastest order of memory accesses.
 func (g *gen) fewRows(mr int) {
 	g.function(fmt.Sprintf("gemmRows%d%s", mr, g.upper()),
 		"func(a, b, c *float32, as, bs, cs, k, n int)",

@@ -17,10 +17,9 @@ const unroll = 4
 // line is the size of a cache line in bytes.
 const line = 64
 
-// ahead is how many steps of k before its use a row of B is asked for, once in
-// a pass. It is a nudge: asking for every row was measured to be slower where
-// B is packed and much slower where it is not, as rows that are a power of two
-// apart push each other out of the first cache.
+// ahead is the prefetch distance of rows of B in steps of k, with one prefetch for each pass.
+// Prefetching every row was measured to be slower if B is packed, and much slower if it is not,
+// because rows that are a power of two apart evict each other from the first-level cache.
 const ahead = 8
 
 // earlyRows is how many steps of k before its use a row of B is asked for that
@@ -41,16 +40,16 @@ func (g *gen) tile(mr int) {
 	g.panels(mr, tileKind{})
 }
 
-// A tileKind is how a tile finds A, and what it does besides its product.
+// A tileKind is the layout of A in a tile, and additional work of the kernel.
 type tileKind struct {
 	packing  bool // copies B to panels
 	streamed bool // writes C past the caches
 	braided  bool // the elements of a column of A lie side by side
 }
 
-// tilePack writes the kernel of the tallest tile that also packs B: what has
-// been loaded is stored once more, which costs next to nothing beside the
-// multiplications, and the time that B takes to arrive passes with them.
+// tilePack writes the kernel of the tallest tile that also packs B: it stores the loaded rows
+// again, which costs almost nothing beside the multiplications, and the multiplications hide the
+// latency of loading B.
 func (g *gen) tilePack() {
 	g.tallest("Pack", "tilePackFunc", ", packed *float32", tileKind{packing: true})
 }
@@ -62,12 +61,10 @@ func (g *gen) tileStream() {
 	g.tallest("Stream", "tileFunc of the largest tile for rows of C that begin at a multiple of 64 bytes", "", tileKind{streamed: true})
 }
 
-// tileBraid writes the kernels of the tallest tile for a braided A. Elements of
-// A are one after the other there, so that addresses need no index, and a
-// multiplication whose operand is broadcast from an address without one is a
-// single operation of the processor where a broadcast and a multiplication are
-// two. It counts where a core has two threads: each gets half of what the core
-// can take in, and without this the tile needs more.
+// tileBraid writes the kernels of the tallest tile for a braided A. A braided A has its elements in
+// the order of use, so that addresses need no index register: a multiplication with a broadcast
+// memory operand is then one micro-operation instead of two. This matters if a core runs two
+// threads, because each gets half of the front end's throughput, which is not enough otherwise.
 func (g *gen) tileBraid() {
 	g.tallest("Braid", "tileFunc of the largest tile for a braided A: as means nothing", "", tileKind{braided: true})
 	g.tallest("BraidPack", "tilePackFunc for a braided A: as means nothing", ", packed *float32", tileKind{braided: true, packing: true})
@@ -386,13 +383,11 @@ func (p *tilePanel) store() {
 	}
 }
 
-// hints asks for the lines of C that the tile ends in and for those of the
-// next tile of A, before they are needed but not all at once: a burst would
-// hold all the buffers that lines from the second cache pass through, and
-// B comes by that way. Each panel asks for its share of the next tile. With
-// a K so small that they come too late none was measured to be better than a
-// burst. The function that it returns writes the hints of one pass of the
-// loop, a row of the tile; b is an address that is in the cache.
+// hints prefetches the lines of C that the tile writes and the lines of the next tile of A, early
+// but not all at once: a burst would occupy all line fill buffers, which loads of B need too. Each
+// panel prefetches its share of the next tile. If K is so small that prefetches come too late, no
+// prefetch was measured to be better than a burst. The returned function writes the prefetches of
+// one pass of the loop, for one row of the tile; b is an address that is in the cache.
 func (g *gen) hints(mr, width int, b reg.GPVirtual, ofC bool) func() {
 	at, by, next, ns, left := g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
 	given, more := g.label("given"), g.label("more")

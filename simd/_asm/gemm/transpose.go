@@ -7,9 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// transpose writes the kernel that transposes up to as many rows as a vector
-// has lanes, block after block of as many columns. Rows that are not there are
-// neither read nor stored.
+// transpose writes the kernel that transposes up to as many rows as a vector has lanes, block after
+// block of as many columns. Missing rows are neither read nor stored.
 func (g *gen) transpose() {
 	g.function("gemmTranspose"+g.upper(),
 		"func(dst, src *float32, ds, ss, rows, cols int)",
@@ -92,10 +91,9 @@ func (g *gen) transpose() {
 	g.RET()
 }
 
-// braid writes the kernel that braids the rows of the tallest tile, four
-// columns at a time. Quarters of a vector are loaded from rows that are four
-// apart, which the ports of the arithmetic do, and only what is left of the
-// transpose is for the one port that moves elements across.
+// braid writes the kernel that braids the rows of the tallest tile, four columns at a time. It
+// loads quarters of a vector from rows that are four apart, which uses the arithmetic ports, so
+// that less work remains for the single shuffle port.
 func (g *gen) braid() {
 	g.function("gemmBraid"+g.upper(),
 		"func(dst, src *float32, ss, cols int)",

@@ -27,14 +27,14 @@ type gen struct {
 	src     reg.GPVirtual // the block
 	scratch Mem           // on the stack
 
-	// emit takes the numbers of a group: those of terms times scale minus min,
-	// which is nil where there are no minima.
+	// emit receives the numbers of a group: the numbers of terms times scale minus min, which is
+	// nil for formats without minimums.
 	emit func(scale, min reg.Register, terms ...term)
-	// minima takes the minima of the eight groups of a block and returns what
-	// gives emit one of them: nil if it wants none.
+	// minima receives the minimums of the eight groups of a block and returns the function that
+	// gives emit one of them; nil if emit takes none.
 	minima func(v reg.VecVirtual) func(i int) reg.Register
-	// offset takes what is added to all numbers of a short block and returns what emit
-	// adds, in place of a minimum: nil if it wants none.
+	// offset receives the summand of all numbers of a short block and returns what emit adds in
+	// place of a minimum; nil if emit adds nothing.
 	offset func(v reg.VecVirtual) reg.Register
 }
 
@@ -121,9 +121,8 @@ func (g *gen) masked(v, mask reg.VecVirtual) reg.VecVirtual {
 	return w
 }
 
-// levels returns what makes the low so many bits of integers into floats, and
-// subtracts zero. With AVX-512 that is a table, and the other bits are
-// ignored; with AVX2 they have to be 0.
+// levels returns a function that converts the low bits of integers to floats and subtracts zero.
+// With AVX-512 it uses a table and ignores the other bits; with AVX2 they must be 0.
 func (g *gen) levels(bits int, zero uint32) func(q reg.VecVirtual) reg.VecVirtual {
 	if g.lanes == 16 {
 		var table []reg.VecVirtual
@@ -175,8 +174,8 @@ func (g *gen) nibble(q, mask reg.VecVirtual, high bool) reg.VecVirtual {
 	return g.masked(q, mask)
 }
 
-// fifth returns integers whose low four bits are the low or high ones of q and
-// whose fifth is that of bits.
+// fifth returns integers with the low or high four bits of q as low bits, and a bit of bits as
+// fifth bit.
 func (g *gen) fifth(q, bits, low, bit reg.VecVirtual, high bool) reg.VecVirtual {
 	if high {
 		q = g.move(q, -4)
@@ -240,7 +239,7 @@ func (g *gen) head(at int) (scale reg.VecVirtual, offset reg.Register) {
 	return scale, offset
 }
 
-// q4 has the levels at a byte, zero of which stands for 0.
+// q4 has the levels at a byte; the level zero decodes to 0.
 func (g *gen) q4(at int, zero uint32) func() {
 	low, float := g.all(15), g.levels(4, zero)
 	return func() {
@@ -304,9 +303,9 @@ func (g *gen) q8() {
 	g.emit(d, nil, terms...)
 }
 
-// groups makes the scales and minima of the eight groups, whose packing is
-// that of groups in package block, and returns what broadcasts scales from the
-// stack, and the minima.
+// groups decodes the scales and minimums of the eight groups, which are packed as described at
+// groups in package block, and returns a function that broadcasts scales from the stack, and the
+// minimums.
 func (g *gen) groups() (scale func(i int) reg.VecVirtual, min func(i int) reg.Register) {
 	word := func(at int) reg.GPVirtual {
 		r := g.GP32()

@@ -173,7 +173,7 @@ func (c *coder) raw(r int) reg.VecVirtual {
 	return v
 }
 
-// tableOffset returns what makes the levels of a table positive, if they are small.
+// tableOffset returns the offset that makes the levels of a table positive, if they are small.
 func (c *coder) tableOffset() int8 {
 	least := int8(0)
 	for _, v := range c.l.Level.Table {
@@ -185,7 +185,7 @@ func (c *coder) tableOffset() int8 {
 	return -least
 }
 
-// offset returns what the bytes of raw exceed the levels by.
+// offset returns the difference between the bytes of raw and the levels.
 func (c *coder) offset() int {
 	switch l := &c.l.Level; {
 	case l.Table != nil:
@@ -257,8 +257,8 @@ func (c *coder) field(f *block.Field, r int) reg.VecVirtual {
 	return v
 }
 
-// scales returns the scales of the groups of the super, eight in a vector, and biases what is
-// added; of one run the first lane counts.
+// scales returns the scales of the groups of the super-block, eight in a vector, and biases returns
+// the summands; for a single run only the first lane is used.
 func (c *coder) scales() []reg.VecVirtual { return c.factors(&c.l.Scale, &c.l.Sub) }
 
 func (c *coder) biases() []reg.VecVirtual {
@@ -286,7 +286,7 @@ func (c *coder) factors(f *block.Float, sub *block.Integer) []reg.VecVirtual {
 	return all
 }
 
-// floats returns the scale of each short block, or that of the one block in all lanes.
+// floats returns the scale of each short block, or the scale of the single block in all lanes.
 func (c *coder) floats(f *block.Float) reg.VecVirtual {
 	y := c.YMM()
 	byteOf := func(r int) int { return r/c.each()*c.l.Bytes + f.Number[0].At/8 }

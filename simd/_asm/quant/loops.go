@@ -112,8 +112,7 @@ func (g *gen) spread(v reg.VecVirtual) func(i int) reg.Register {
 	return func(i int) reg.Register { return g.scale(8 + i) }
 }
 
-// loop goes over the blocks, of which there is one at least, while numbers
-// advances by their elements.
+// loop loops over the blocks, at least one, and advances numbers by their elements.
 func (g *gen) loop(f block.Format, numbers reg.GPVirtual) {
 	g.src = g.Load(g.Param("src"), g.GP64()).(reg.GPVirtual)
 	left := g.Load(g.Param("blocks"), g.GP64())

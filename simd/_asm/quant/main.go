@@ -19,7 +19,7 @@ import (
 
 const header = "go run ./quant"
 
-// formats are those that have kernels.
+// formats are the formats with kernels.
 var formats = []block.Format{block.Q4_0, block.Q4_1, block.Q5_0, block.Q5_1, block.Q8_0, block.Q4_K, block.Q5_K, block.Q6_K}
 
 func main() {
@@ -81,7 +81,7 @@ func check(err error) {
 	}
 }
 
-// function starts a function whose pointers do not escape.
+// function begins a function whose pointer arguments do not escape.
 func (g *gen) function(name, signature, doc string) {
 	g.Function(name)
 	g.Attributes(attr.NOSPLIT)

@@ -43,8 +43,8 @@ func words(n int) (b [32]byte) {
 	return b
 }
 
-// int8Offset returns what the unsigned bytes that are multiplied exceed the levels by: the
-// corrections take the products of that away.
+// int8Offset returns the difference between the unsigned bytes that are multiplied and the levels:
+// the corrections subtract its products.
 func (c *coder) int8Offset() int {
 	switch {
 	case c.signed() && c.vnni:
@@ -157,7 +157,7 @@ func (g *gen) int8Dot(f block.Format, rows int) {
 	g.RET()
 }
 
-// spareRegisters are those that accumulators and constants share: the others hold what a run is made of.
+// spareRegisters are shared by accumulators and constants: the others hold the data of a run.
 const spareRegisters = 10
 
 func (o *operands) strides(g *gen, load func(string) reg.GPVirtual) {
@@ -366,7 +366,7 @@ func (c *coder) advance(o *operands) {
 	}
 }
 
-// levels8 writes the function that takes blocks apart: levels, and the factors of 16.
+// levels8 writes the function that decodes blocks: to levels, and one factor for 16 of them.
 func (g *gen) levels8(f block.Format) {
 	name := fmt.Sprintf("int8Levels%v%s", f, g.name)
 	g.function(name, "func(levels *int8, scales, biases *float32, src *byte, blocks int)", name+" is an int8LevelsFunc of "+f.String()+".")
@@ -389,7 +389,7 @@ func (g *gen) levels8(f block.Format) {
 
 type unpacked struct{ levels, scales, biases reg.GPVirtual }
 
-// apart writes the levels and factors of a super.
+// apart writes the levels and factors of a super-block.
 func (c *coder) apart(o *unpacked) {
 	put := func(v []reg.VecVirtual, to reg.GPVirtual) {
 		for i, s := range v {

@@ -7,15 +7,15 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// A tile multiplies a few rows of integers by sixteen rows of blocks that were taken apart, four
-// elements of each beside each other. Its sums stay in registers.
+// A tile multiplies a few rows of integers by sixteen rows of decoded blocks, which are interleaved
+// four elements at a time. Its sums stay in registers.
 type tile struct {
 	*gen
 	name  string
 	rows  int
 	group int // elements of a scale
-	// multiply writes the products of one step of four elements, and finish what makes the sums of a
-	// group 32 bits.
+	// multiply writes the products of one step of four elements, and finish widens the sums of a
+	// group to 32 bits.
 	multiply func(t *tile, sums *[2]reg.VecVirtual, w, size [2]reg.VecVirtual, x reg.VecVirtual, first bool)
 	finish   func(t *tile, sum reg.VecVirtual, correction Mem)
 	signed   bool // sizes of w are wanted

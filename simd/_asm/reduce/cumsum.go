@@ -14,8 +14,8 @@ type scanner interface {
 	lastLane(dst, a vec)
 }
 
-// cumsum writes the running sums. What a vector adds to all that follows is one
-// addition, so that the vectors' own sums overlap.
+// cumsum writes the running sums. The carry from one vector to the next takes a single addition, so
+// that the sums inside the vectors overlap.
 func (k *writer) cumsum(m scanner) {
 	k.begin(&fn{name: "rowsCumsum", doc: "sets dst[i] to before plus the sum of x[:i+1]; n > 0. dst may be x.",
 		params: list("dst x *float32, n int, before float32")})

@@ -13,8 +13,8 @@ type expression struct {
 	last  map[*ir.Node]int // where each is used last
 }
 
-// lower prepares root for the machine. The operands of the functions in it lie
-// where these are finite and not 0, and so nothing has to keep them there.
+// lower prepares root for the machine. The operands of its functions are in the range in which the
+// functions are finite and not 0, so no clamps are needed.
 func (k *writer) lower(root *ir.Node) *expression {
 	root = ir.Map(ir.Lower(root, k.native), func(n *ir.Node) *ir.Node {
 		if n.Code == ir.Max || n.Code == ir.Min {
@@ -91,8 +91,8 @@ func (k *writer) apply(e *expression, xs []vec) {
 				}
 				continue
 			}
-			// A register of an operand that is used for the last time serves
-			// the result: that of an addend first, as FMA overwrites it.
+			// The result reuses the register of an operand at its last use; an addend is preferred,
+			// because FMA overwrites it.
 			dst := none
 			var a [3]vec
 			for j := len(n.Operands()) - 1; j >= 0; j-- {

@@ -1,6 +1,6 @@
 package main
 
-// fetchRows writes the kernel that asks for what a transpose writes next.
+// fetchRows writes the kernel that prefetches the rows that a transpose writes next.
 func (k *writer) fetchRows() {
 	k.begin(&fn{name: "rowsFetch", doc: "asks the caches for the first bytes > 0 bytes of rows > 0 rows that are stride bytes apart.",
 		params: list("p *float32, stride rows bytes int")})

@@ -156,12 +156,12 @@ func (k *writer) rows(r reduction) {
 	k.ret()
 }
 
-// reduce writes the reduction of n elements from x on, and from y on, and
-// returns the register whose lane 0 is the result. It moves x, y and n.
+// reduce writes the reduction of n elements at x, and at y, and returns the register with the
+// result in lane 0. It advances x and y and changes n.
 //
-// Eight accumulators hide the latency of the additions. What is left over
-// goes into the first four in one step each, so that a short row costs four
-// steps at most, and no more than four registers to join.
+// Eight accumulators hide the latency of the additions. The remaining vectors are added to the
+// first four, one step each, so that a short row takes at most four steps and joins at most four
+// registers.
 func (k *writer) reduce(r reduction, x, y, n gp) vec {
 	p := &folding{writer: k, r: r, x: x, y: y, n: n}
 	for i := range p.acc {

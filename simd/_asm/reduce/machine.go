@@ -22,7 +22,7 @@ type param struct{ name, typ string }
 // fn is the declaration of a kernel.
 type fn struct {
 	name    string // without the level
-	doc     string // what it does, after its name
+	doc     string // the suffix of its name
 	params  []param
 	results []param
 }
@@ -100,12 +100,11 @@ type machine interface {
 	load(v vec, p gp, i int)
 	store(p gp, i int, v vec)
 	storeLane(p gp, v vec)
-	// part prepares loadPart and storePart for n elements, 0 < n <= lanes.
-	// partEnd gives back what it took.
+	// part prepares loadPart and storePart for n elements, 0 < n <= lanes. partEnd frees its
+	// registers.
 	part(n gp)
 	partEnd()
-	// loadPart loads n elements; the other lanes are those of rest, or 0 if
-	// rest is none.
+	// loadPart loads n elements; the other lanes come from rest, or are 0 without rest.
 	loadPart(v vec, p gp, rest vec)
 	storePart(p gp, v vec)
 

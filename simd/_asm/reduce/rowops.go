@@ -56,9 +56,8 @@ func (k *writer) exp(store bool) {
 	k.ret()
 }
 
-// expSum writes the exponentials of n elements from x on, to dst unless that is
-// negative, and returns the register whose first lane is their sum. It moves
-// the pointers and n.
+// expSum writes the exponentials of n elements at x to dst, unless dst is negative, and returns the
+// register whose first lane is their sum. It advances the pointers and changes n.
 func (k *writer) expSum(e *expression, x, n gp, m vec, dst gp) vec {
 	store := dst >= 0
 	L := k.lanes()
@@ -108,7 +107,7 @@ func (k *writer) expSum(e *expression, x, n gp, m vec, dst gp) vec {
 	k.ifNil(n, done)
 	k.part(n)
 	v, rest := k.vec(), k.vec()
-	k.constant(rest, float32(math.Inf(-1))) // whose exponential is 0
+	k.constant(rest, float32(math.Inf(-1))) // its exponential is 0
 	k.loadPart(v, x, rest)
 	k.free(rest)
 	finish([]vec{v}, true)

@@ -33,12 +33,12 @@ type emulator struct {
 	live     map[string]int // things that were made and not given back
 	launches int
 	copies   int                     // on the device
-	maps     []*emu.TensorMap        // by the number that stands for each
-	fail     func(what string) error // nil, or what goes wrong
+	maps     []*emu.TensorMap        // by handle
+	fail     func(what string) error // nil, or the first error
 }
 
-// Open returns a device of the capability that the emulator is. checked also
-// finds races and reads of what was never written, which makes it slower.
+// Open returns a device with the compute capability that the emulator implements. checked also
+// detects races and reads of uninitialised memory, which makes it slower.
 func Open(c cu.Capability, checked bool) (driver.Device, error) {
 	return cuda.New(newEmulator(c, checked))
 }
@@ -88,8 +88,8 @@ func (e *emulator) Alloc(n int64) (cuda.Memory, error) {
 	return &emuMemory{e, p}, nil
 }
 
-// emuHost is memory of the host. What a kernel sees of it is copied before and
-// after its launch; the rest is others', who may be at it.
+// emuHost is host memory. The part that a kernel accesses is copied before and after its launch,
+// because other goroutines may use the rest at the same time.
 type emuHost struct {
 	e   *emulator
 	b   []byte
@@ -163,7 +163,7 @@ func (m *emuModule) Close() error {
 
 type emuFunction struct {
 	k     *emu.Kernel
-	sizes []int // of the parameters; that of a tensor map is 128
+	sizes []int // of the parameters; a tensor map is aligned to 128
 }
 
 var parameter = regexp.MustCompile(`\.param (?:\.align 64 \.b8 |\.[bfsu](\d+) )`)
@@ -322,7 +322,7 @@ func (e *emulator) Capture(record func(hw cuda.Hardware) error) (cuda.Graph, err
 	return &emuRecorded{r}, nil
 }
 
-// emuGraph is an emulator that notes what is put into its stream.
+// emuGraph is an emulator that records the work of its stream.
 type emuGraph struct {
 	*emulator
 	calls []func() error

@@ -21,7 +21,7 @@ import sys
 HERE = pathlib.Path(__file__).parent
 WHEELS = pathlib.Path(sys.argv[1]).resolve() / "nvidia"
 
-# What is compiled: the file's name, and the options.
+# The sources to compile: the file's name, and the options.
 OUTPUTS = {
     "kernels_70": ["--gpu-architecture=compute_70"],
     "kernels_80": ["--gpu-architecture=compute_80"],
@@ -63,7 +63,7 @@ rtc = library()
 source = (HERE / "kernels.cu").read_bytes()
 for name, options in OUTPUTS.items():
     ptx = compile(rtc, source, options)
-    # Nothing of the machine's paths.
+    # Remove paths of the machine.
     ptx = re.sub(rb'(\.file\s+\d+ ")[^"]*/', rb"\1", ptx)
     ptx = re.sub(rb"\t\.section\t\.debug_info\n\t\{.*?\n\t\}\n", b"", ptx, flags=re.S)
     with gzip.GzipFile(HERE / (name + ".ptx.gz"), "wb", mtime=0) as f:

@@ -46,7 +46,7 @@ def matmul(c, a, b, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexp
 
 def write(name, kernel, signature, constants, arch):
     source = ASTSource(fn=kernel, signature={**signature, **{k: "constexpr" for k in constants}}, constexprs=constants)
-    # PTX 8.7 is what the assembler of CUDA 12.9 reads.
+    # The assembler of CUDA 12.9 accepts up to PTX 8.7.
     k = triton.compile(source, target=GPUTarget("cuda", arch, 32), options={"num_warps": 4, "num_stages": 3, "ptx_version": 87})
     ptx = k.asm["ptx"]
     ptx = re.sub(r"\t\.section\t\.debug_\w+\n?\t\{.*?\}\n", "", ptx, flags=re.S)

@@ -11,13 +11,13 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// liberties are what a device may do with numbers that package op does not let it:
-// the zero liberties are those of a device that computes as op says.
+// deviations are what a device may do with numbers that package op does not let it:
+// the zero deviations are those of a device that computes as op says.
 //
 // WGSL gives a device some, in the section "Floating Point Evaluation" of its
 // specification (W3C Candidate Recommendation Draft, 2026), and each field names
 // the part of it. A device that is known to take fewer is held to fewer.
-type liberties struct {
+type deviations struct {
 	// flushes: subnormal numbers are 0, in operands, in results and on the way
 	// between them ("Differences from IEEE-754": "any inputs or outputs of operations
 	// listed in Floating Point Accuracy may be flushed to zero"). What follows from
@@ -43,19 +43,19 @@ type liberties struct {
 	finite bool
 }
 
-// whatWGSLAllows are the liberties of a device of which no more is known than that
+// whatWGSLAllows are the deviations of a device of which no more is known than that
 // it computes what WGSL says. Flushing is asked for.
-var whatWGSLAllows = liberties{slack: rounded, quotient: 2.5, rounding: 1.5, finite: true}
+var whatWGSLAllows = deviations{slack: rounded, quotient: 2.5, rounding: 1.5, finite: true}
 
-// better are the liberties of devices that take fewer, by a part of their names.
+// better are the deviations of devices that take fewer, by a part of their names.
 var better = []struct {
 	name string
-	liberties
+	deviations
 }{
 	// Quotients and roots are those of the processor. Mesa's compiler makes 0 of √x-√x;
 	// SwiftShader takes subnormal numbers for 0.
-	{"llvmpipe", liberties{slack: rounded, finite: true}},
-	{"SwiftShader", liberties{flushes: true, slack: vanishing, finite: true}},
+	{"llvmpipe", deviations{slack: rounded, finite: true}},
+	{"SwiftShader", deviations{flushes: true, slack: vanishing, finite: true}},
 }
 
 const (
@@ -69,14 +69,14 @@ const (
 	rounded = 0x1p-148
 )
 
-// libertiesOf returns the liberties of dev.
-func libertiesOf(ctx context.Context, dev *device.Device) liberties {
+// deviationsOf returns the deviations of dev.
+func deviationsOf(ctx context.Context, dev *device.Device) deviations {
 	if dev.Info().Kind != device.WebGPU {
-		return liberties{}
+		return deviations{}
 	}
 	for _, b := range better {
 		if strings.Contains(dev.Info().Name, b.name) {
-			return b.liberties
+			return b.deviations
 		}
 	}
 	l := whatWGSLAllows
@@ -87,16 +87,16 @@ func libertiesOf(ctx context.Context, dev *device.Device) liberties {
 	return l
 }
 
-// allowed are results of a case that a device with liberties may give besides.
+// allowed are results of a case that a device with deviations may give besides.
 type allowed struct {
-	liberties
+	deviations
 	results [][]*op.Array // each may be what comes out
 	units   float64       // in the last place, that each may be off by besides
 }
 
-// allows returns what a device with such liberties may give for the case.
-func (c *Case) allows(l liberties) (allowed, error) {
-	f := allowed{liberties: l, units: c.units(l)}
+// allows returns what a device with such deviations may give for the case.
+func (c *Case) allows(l deviations) (allowed, error) {
+	f := allowed{deviations: l, units: c.units(l)}
 	if !l.flushes {
 		return f, nil
 	}
@@ -139,7 +139,7 @@ func (c *Case) allows(l liberties) (allowed, error) {
 
 // units returns by how many units in the last place the results of the case may be
 // off besides.
-func (c *Case) units(l liberties) float64 {
+func (c *Case) units(l deviations) float64 {
 	if l.quotient > 0 && c.divides() {
 		return l.quotient
 	}
@@ -170,7 +170,7 @@ func (f *allowed) allows(o *op.Operation, k, i int, got, want, mag float64, t op
 	})
 }
 
-// near reports whether a device with these liberties may give got for want.
+// near reports whether a device with these deviations may give got for want.
 func (f *allowed) near(o *op.Operation, got, want, mag float64, t op.DType) bool {
 	if got == want || !t.Float() || t == op.F16 {
 		return got == want
