@@ -68,7 +68,7 @@ func storesBytes(t *testing.T, dev *device.Device) {
 
 func readBytes[T uint8 | int8](t *testing.T, b *batch.Batch, v batch.Value, want []T) {
 	t.Helper()
-	if got, err := batch.ReadAs[T](t.Context(), b, v); err != nil || !slices.Equal(got, want) {
+	if got, err := batch.Read[T](t.Context(), b, v); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%d bytes: %v, %v, want %v", len(want), got, err, want)
 	}
 }
