@@ -190,7 +190,7 @@ func deadline(t *testing.T, dev *device.Device) {
 	defer cancel()
 	const n = 64
 	a, c := make([]float32, n*n), make([]float32, n*n)
-	err := dev.MatMul(ctx, c, a, a, n, n, n)
+	err := dev.MatMul(ctx, c, a, a, nil, n, n, n)
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}

@@ -139,11 +139,12 @@ func TestWebGPUBare(t *testing.T) {
 }
 
 // notCut reports whether an operation is refused where an operand is larger than a
-// binding: sorts, scatter, scans but for sums, and reductions that have no kernels but
+// binding: sorts, scatter, factorisations, scans but for sums, and reductions that have no kernels but
 // those made from their folds. docs/backends/webgpu.md lists them.
 func notCut(o *op.Operation, d op.DType) bool {
 	switch o {
-	case op.Sort, op.Scatter, op.Prod, op.LogSumExp, op.Any, op.All, op.CountNonzero:
+	case op.Sort, op.Scatter, op.Prod, op.LogSumExp, op.Any, op.All, op.CountNonzero,
+		op.Cholesky, op.LU, op.QR, op.Eigh, op.SVD, op.Solve, op.SolveTriangular, op.TopK:
 		return true
 	}
 	return o.Scans() && o != op.Cumsum || !d.Float() && (o.Class() == op.Reduction || o.Scans())

@@ -203,7 +203,7 @@ func (c *collector) judge(t *testing.T, compiler string) {
 		kinds[label]++
 	}
 	t.Logf("%d texts: %v", len(texts), kinds)
-	for _, label := range []string{"map", "widen", "narrow", "copy_halves", "reduce_sum", "matmul"} {
+	for _, label := range []string{"map", "widen", "narrow", "copy_bytes", "reduce_sum", "matmul"} {
 		if kinds[label] == 0 {
 			t.Errorf("no text of %s", label)
 		}

@@ -189,12 +189,15 @@ func (c *Case) Record(b *batch.Batch, in []batch.Value) batch.Value {
 	for _, v := range in {
 		args = append(args, reflect.ValueOf(v))
 	}
-	for _, a := range c.Args {
-		args = append(args, reflect.ValueOf(a))
-	}
 	m := reflect.ValueOf(b).MethodByName(c.Op.GoName())
 	if !m.IsValid() {
 		return b.Map(c.Op, in...) // one of a family that has one method
+	}
+	for t := m.Type(); len(args) < t.NumIn() && t.In(len(args)) == reflect.TypeFor[batch.Value](); {
+		args = append(args, reflect.ValueOf(batch.Value{})) // an operand that is absent
+	}
+	for _, a := range c.Args {
+		args = append(args, reflect.ValueOf(a))
 	}
 	return m.Call(args)[0].Interface().(batch.Value)
 }
