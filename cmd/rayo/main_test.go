@@ -98,7 +98,7 @@ func TestCommandLines(t *testing.T) {
 		{"operation with parameters", "ops clip", 0, `(?s)clip\(x, lo, hi\).*lo: lower limit`, `^$`},
 		{"operation with a default", "ops leaky_relu", 0, `(?s)op\.LeakyReluOpts.*default 0\.01`, `^$`},
 		{"operation that is not there", "ops conv2", 1, `^$`, `is it conv2d\?`},
-		{"operation that resembles nothing", "ops zzz", 1, `^$`, `no operation "zzz"; rayo ops lists them`},
+		{"operation that resembles nothing", "ops zzz", 1, `^$`, `unknown operation "zzz"; rayo ops lists`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, errs := rayo(t, strings.Fields(c.args)...)
