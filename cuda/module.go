@@ -105,7 +105,7 @@ func checkText(text []byte) error {
 	case len(text) == 0:
 		return fmt.Errorf("cuda: %w: it is empty", ErrBadImage)
 	case bytes.IndexByte(text, 0) >= 0:
-		return fmt.Errorf("cuda: %w: the module is not a cubin and not PTX text", ErrBadImage)
+		return fmt.Errorf("cuda: %w: the module is neither a cubin nor PTX text", ErrBadImage)
 	case !bytes.Contains(text, []byte(".version")) || !bytes.Contains(text, []byte(".target")):
 		return fmt.Errorf("cuda: %w: PTX has a .version and a .target", ErrBadImage)
 	}

@@ -195,18 +195,18 @@ func TestGGUFRefuses(t *testing.T) {
 		{"bad.gguf", []string{"inspect", bad}},
 		{"1 of 1 files have problems", []string{"verify", bad}},
 		{"no such file", []string{"inspect", filepath.Join(dir, "none.gguf")}},
-		{"there are F32 F16", []string{"quantize", path, out, "Q9"}},
+		{"give one of F32 F16", []string{"quantize", path, out, "Q9"}},
 		{"is the input", []string{"quantize", path, path, "Q8_0", "--force"}},
 		{"--force", []string{"quantize", path, bad, "Q8_0"}},
 		{"importances", []string{"quantize", path, out, "IQ1_S"}},
-		{"no size", []string{"split", path, out, "--size", "many"}},
-		{"no size", []string{"split", path, out, "--size=-3"}},
+		{"not a size", []string{"split", path, out, "--size", "many"}},
+		{"not a size", []string{"split", path, out, "--size=-3"}},
 		{"nothing to change", []string{"set", path}},
 		{"KEY=VALUE", []string{"set", path, "key"}},
 		{"no key", []string{"set", path, "--remove", "missing"}},
 		{"parsing", []string{"set", path, "llama.block_count=many"}},
 		{"cannot be set", []string{"set", path, "tokenizer.ggml.tokens=x"}},
-		{"no pattern", []string{"ls", path, "["}},
+		{"not a pattern", []string{"ls", path, "["}},
 	} {
 		code, stdout, errs := rayo(t, append([]string{"gguf"}, c.args...)...)
 		if code != exitFail || !strings.Contains(errs, c.says) {

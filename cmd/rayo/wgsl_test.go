@@ -70,7 +70,7 @@ func TestWGSLCommandLines(t *testing.T) {
 		{"no halves", []string{"show", "relu", "--type=f16", "--consumer=naga-go", "--sizes=3"}, 1, `^$`, `f16|half`},
 		{"no such adapter", []string{"show", "relu", "--device=4711"}, 1, `^$`, `no device`},
 		{"no such feature", []string{"show", "relu", "--features=f64"}, 1, `^$`, `unknown feature "f64"`},
-		{"no such operation", []string{"show", "relu+conv"}, 1, `^$`, `no operation "conv" \(is it conv2d\?\); rayo wgsl list`},
+		{"no such operation", []string{"show", "relu+conv"}, 1, `^$`, `unknown operation "conv" \(is it conv2d\?\); rayo wgsl list`},
 		{"no such variant", []string{"show", "softmax", "--variant=x"}, 1, `^$`, `variants: `},
 		{"fewer rows than none", []string{"show", "softmax", "--rows=-3"}, 1, `^$`, `--rows and --cols are positive`},
 		{"rows of what has none", []string{"show", "relu", "--rows=3"}, 1, `^$`, `--rows and --cols are for one operation on rows`},
