@@ -28,14 +28,14 @@ concurrent)
 		} }' | grep -v "^$module/\(cmd/\|examples/\|llm/grammar$\|llm/tokenizer$\|internal/gen$\|internal/portable$\|internal/ptxgen$\|wgsl$\|ptx$\|ptx/emu$\|internal/ptxkernels$\|ptx/samples$\|simd$\|simd/linalg$\)" || true
 	;;
 native)
-	go list ./simd/... ./device/... ./batch/... ./internal/engine/... ./internal/driver/... ./internal/workers/... ./internal/memory/... ./internal/onnxtest | grep -v "/cuda/emulated$"
+	go list ./simd/... ./device/... ./batch/... ./internal/engine/... ./internal/driver/... ./internal/workers/... ./internal/memory/... ./internal/onnxtest ./internal/devicetest | grep -v "/cuda/emulated$"
 	;;
 kernels)
-	go list ./kernel/... ./wgsl/... ./gguf/... ./internal/interp/... ./internal/ir/...
+	go list ./kernel/... ./internal/portable ./wgsl/... ./gguf/... ./internal/interp/... ./internal/ir/...
 	;;
 portable)
 	GOOS=js GOARCH=wasm go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... |
-		grep -v "^$module/\(cmd/\|examples/\|docs$\|cuda$\|ptx$\|ptx/\|internal/driver/cuda/\|internal/ptxgen$\|internal/gen$\|internal/genfile$\|internal/archtest$\|internal/webgpu/wgpunative$\|kernel/internal/gen$\|internal/portable$\)" || true
+		grep -v "^$module/\(cmd/\|examples/\|docs$\|cuda$\|ptx$\|ptx/\|internal/driver/cuda/\|internal/ptxgen$\|internal/ptxkernels$\|internal/gen$\|internal/genfile$\|internal/archtest$\|internal/webgpu/wgpunative$\|kernel/internal/gen$\|internal/portable$\)" || true
 	;;
 *)
 	echo "packages.sh: no set is called $1" >&2

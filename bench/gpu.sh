@@ -120,7 +120,7 @@ sanitize)
 	# What takes longest goes first. The operations are all there: each name begins with
 	# one of the letters.
 	for tool in racecheck memcheck; do
-		for part in 'kernels TestGPUHalf' 'kernels TestGPU(MatMulQ|Attention)' 'kernels TestGPU(Sgemm|TF32)' 'kernels TestGPU(Rows|Reduce|Functions|Instructions)' \
+		for part in 'ptxkernels TestGPUHalf' 'ptxkernels TestGPU(MatMulQ|Attention)' 'ptxkernels TestGPU(Sgemm|TF32)' 'ptxkernels TestGPU(Rows|Reduce|Functions|Instructions)' \
 			'devicetest ^TestCUDA$ ^TestCUDA$/^(operations|graphs|aliasing|mistakes|buffers|blocks|copies|plans|cancellation|closing)$' \
 			'devicetest ^TestCUDA$ ^TestCUDA$/^(operations|graphs|concurrency|leaks)$' 'devicetest ^TestCUDA$/^graphs$' \
 			'devicetest ^TestCUDA$/^operations$/^matmul$' 'devicetest ^TestCUDA$/^operations$/^matmul_q$' 'devicetest ^TestCUDA$/^operations$/^m([^a]|a[^t]|at[^m])' \
