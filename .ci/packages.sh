@@ -3,8 +3,8 @@
 # module. The sets are found by looking, so that a new package joins by itself.
 #
 #   concurrent  packages that use package sync or import one that does, without those whose
-#               tests run long on one goroutine: grammars and tokenizers, internal/gen,
-#               internal/portable and internal/ptxgen, wgsl, ptx, its emulator and its kernels.
+#               tests run long on one goroutine: internal/gen, internal/portable, internal/ptxgen,
+#               internal/ptxkernels, wgsl, and ptx with its emulator and samples.
 #               simd is assembly, which the race detector cannot see: the drivers' tests run it
 #               on several goroutines
 #   native      the kernels of processors, the devices that run them, and what
@@ -25,7 +25,7 @@ concurrent)
 		END { for (i = 1; i <= NR; i++) {
 			n = split(line[i], word, " ")
 			for (j = 1; j <= n; j++) if (word[j] in shared) { print path[i]; break }
-		} }' | grep -v "^$module/\(cmd/\|examples/\|llm/grammar$\|llm/tokenizer$\|internal/gen$\|internal/portable$\|internal/ptxgen$\|wgsl$\|ptx$\|ptx/emu$\|internal/ptxkernels$\|ptx/samples$\|simd$\|simd/linalg$\)" || true
+		} }' | grep -v "^$module/\(cmd/\|examples/\|internal/gen$\|internal/portable$\|internal/ptxgen$\|wgsl$\|ptx$\|ptx/emu$\|internal/ptxkernels$\|ptx/samples$\|simd$\|simd/linalg$\)" || true
 	;;
 native)
 	go list ./simd/... ./device/... ./batch/... ./internal/engine/... ./internal/driver/... ./internal/workers/... ./internal/memory/... ./internal/onnxtest ./internal/devicetest | grep -v "/cuda/emulated$"

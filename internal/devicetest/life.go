@@ -444,14 +444,11 @@ func leaks(t *testing.T, open Open) {
 		}
 		clear(x)
 	}
-	// On WebGPU a round takes 10 ms on lavapipe, and TestWebGPUManyBatches runs many more.
-	rounds, most, slow := 2400, 63, dev.Info().Kind == device.WebGPU
+	rounds, most := 2400, 63
 	switch {
-	case short() && slow:
-		rounds, most = 400, 511
 	case short():
 		rounds, most = 600, 255
-	case slow:
+	case dev.Info().Kind == device.WebGPU: // of which TestWebGPUManyBatches runs many more
 		rounds = 1200
 	}
 	for range rounds {

@@ -4,7 +4,7 @@
 //
 // From the call down: a [driver.Program] is prepared as a list of steps (prepare.go): the launches
 // of the portable library for an operation, with its epilogue, or for an elementwise program, and
-// in their place native kernels of package kernels where there are any (native.go); a user's
+// in their place native kernels of package ptxkernels where there are any (native.go); a user's
 // kernel, whose indices are checked; and operations without kernels, which the host computes by
 // their reference. Kernels are compiled once for each text (code.go). A submission holds a
 // [driver.FIFOLock] while it enqueues copies and launches on the stream, and waits without it
