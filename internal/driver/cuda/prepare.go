@@ -291,30 +291,19 @@ func (e *preparer) operation(s *driver.Step) error {
 	if err := e.copyOverlaps(from, r.To); err != nil {
 		return err
 	}
-	if s.Post == nil {
-		if err := e.orReference(r); err != nil {
-			return err
-		}
-		return r.Narrow(e)
-	}
-	// The epilogue in the same kernel, or behind it.
-	with, err := r.With(e, s.Post)
-	if err != nil {
-		return err
-	}
-	if err := e.plan(with, ptxgen.Options{}); err == nil {
-		return with.Narrow(e)
-	} else if !errors.Is(err, op.ErrUnsupported) {
-		return err
-	}
-	unfused, post, err := r.Unfused(e, s.Post)
-	if err != nil {
-		return err
-	}
-	if err := e.orReference(unfused); err != nil {
-		return err
-	}
-	return e.fused(post, &unfused.To[0], s.Out)
+	l := e.lowering(e, func(r *request) error { return e.plan(r, ptxgen.Options{}) }, e.orReference)
+	return l.Operation(r, s)
+}
+
+// lowering returns how steps are lowered to kernels, with the arrays that they take.
+func (e *preparer) lowering(a driver.Arrays[arrayRef], kernel, alone func(r *request) error) *driver.Lowering[arrayRef] {
+	return &driver.Lowering[arrayRef]{Arrays: a, Mark: e.mark, Kernel: kernel, Alone: alone, Program: e.fused}
+}
+
+// mark returns a function that removes the steps and the memory of steps that are added from now on.
+func (e *preparer) mark() func() {
+	local, steps := e.local, len(e.steps)
+	return func() { e.local, e.steps = local, e.steps[:steps] }
 }
 
 // copyOverlaps copies operands that share memory with results: kernels of the library
