@@ -46,3 +46,8 @@ func (l *Lowering[A]) Operation(r *Request[A], s *Step) error {
 	}
 	return l.Program(post, &unfused.To[0], s.Out)
 }
+
+// MaxParams is the maximum number of parameters of an elementwise program that are operands instead
+// of constants: each operand is a load, and constants make the functions that use them shorter. A
+// program with more parameters is unlikely to be used with other values.
+const MaxParams = 4

@@ -224,11 +224,6 @@ func (e *preparer) step(s *driver.Step) error {
 	return e.operation(s)
 }
 
-// maxParams is the maximum number of parameters of an elementwise program that are operands instead
-// of constants: each operand is a load, and constants make the functions that use them shorter. A
-// program with more parameters is unlikely to be used with other values.
-const maxParams = 4
-
 // request is a request of kernels, and where its arrays are.
 type request = driver.Request[arrayRef]
 
@@ -244,7 +239,7 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 		return e.copy(e.At(out[0]), src)
 	}
 	// Parameters that are operands spare compiling a kernel for each.
-	exprs, params, err := f.Parametric(maxParams)
+	exprs, params, err := f.Parametric(driver.MaxParams)
 	if err != nil {
 		return err
 	}

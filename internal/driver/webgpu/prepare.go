@@ -309,11 +309,6 @@ func (e *preparer) step(s *driver.Step) error {
 // one element at least.
 const minBytes = 16
 
-// maxParams is up to how many parameters of an elementwise program are operands:
-// each is a load and a binding. Programs that have more are not likely to come with
-// others.
-const maxParams = 4
-
 // request is a request of the portable library, and where its arrays are.
 type request = driver.Request[arrayRef]
 
@@ -329,7 +324,7 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 		return e.copy(e.At(out[0]), src)
 	}
 	// Parameters that are operands spare compiling a kernel for each.
-	exprs, params, err := f.Parametric(min(max(e.d.library.Buffers-len(f.In)-len(out), 0), maxParams))
+	exprs, params, err := f.Parametric(min(max(e.d.library.Buffers-len(f.In)-len(out), 0), driver.MaxParams))
 	if err != nil {
 		return err
 	}
