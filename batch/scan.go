@@ -1,6 +1,9 @@
 package batch
 
-import "github.com/rayo-go/rayo/op"
+import (
+	"github.com/rayo-go/rayo/internal/irhook"
+	"github.com/rayo-go/rayo/op"
+)
 
 // scan records a scan along the given axes, from either end.
 func (b *Batch) scan(o *op.Operation, opts []op.ScanOpts, x Value) Value {
@@ -48,7 +51,7 @@ func (b *Batch) later(o *op.Operation, x Value) Value {
 	}
 	// The greatest integers are not numbers of float32: Pad comes back to them from the
 	// next one, which is beyond the type.
-	first := float32(o.Fold(x.Type()).Empty())
+	first := float32(irhook.Reducer(o, uint8(x.Type())).Empty())
 	return b.Slice(b.Pad(x, last, 1, 0, first), last, 0, shape[last], 1)
 }
 

@@ -192,26 +192,14 @@ func (g *Graph) Kernels() int {
 
 // Launch puts the whole graph into a stream. A graph that is still running
 // begins again when it has ended.
-func (g *Graph) Launch(s *Stream) error {
-	if s == nil || s.dev == nil {
-		return closed("stream")
-	}
-	if err := g.enter(s.dev.prim); err != nil {
-		return err
-	}
-	defer g.leave()
-	f, err := s.begin()
-	if err != nil {
-		return err
-	}
-	defer s.end()
-	f.Args[0], f.Args[1] = g.exec, s.handle
-	return s.call(f, cuGraphLaunch)
-}
+func (g *Graph) Launch(s *Stream) error { return g.submit(s, cuGraphLaunch) }
 
 // Upload prepares the device for the graph, in the order of a stream, so that
 // the first launch takes no longer than the others.
-func (g *Graph) Upload(s *Stream) error {
+func (g *Graph) Upload(s *Stream) error { return g.submit(s, cuGraphUpload) }
+
+// submit calls e for the graph and a stream.
+func (g *Graph) submit(s *Stream, e entry) error {
 	if s == nil || s.dev == nil {
 		return closed("stream")
 	}
@@ -225,7 +213,7 @@ func (g *Graph) Upload(s *Stream) error {
 	}
 	defer s.end()
 	f.Args[0], f.Args[1] = g.exec, s.handle
-	return s.call(f, cuGraphUpload)
+	return s.call(f, e)
 }
 
 // SetKernel changes launch i of the graph, counted from 0 in the order of recording, for launches

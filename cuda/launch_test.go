@@ -285,7 +285,16 @@ func TestGraphs(t *testing.T) {
 	if must[*Graph](t)(s.Capture(func() error { return nil })).Kernels() != 0 {
 		t.Error("an empty graph has kernels")
 	}
+	noLeaks(t, k, d)
+}
 
+// TestCaptureErrors: an error or a panic of the function ends the capture, and calls that need the
+// device at once are errors while it lasts.
+func TestCaptureErrors(t *testing.T) {
+	k := newFake()
+	d := k.open(t)
+	s := must[*Stream](t)(d.NewStream(0))
+	x := must[Memory](t)(s.Alloc(1024))
 	wrong := errors.New("no")
 	if _, err := s.Capture(func() error { return wrong }); err != wrong {
 		t.Errorf("Capture returns %v", err)

@@ -20,7 +20,7 @@ func TestModuleErrors(t *testing.T) {
 	}{
 		{"", ErrBadImage, "empty"},
 		{"hello", ErrBadImage, ".version"},
-		{reluText + "\x00", ErrBadImage, "not a cubin"},
+		{reluText + "\x00", ErrBadImage, "neither a cubin nor PTX"},
 		{reluText + "@bad", ErrBadImage, "syntax error near '@bad'"},
 		{strings.Replace(reluText, "8.0", "99.9", 1), ErrPTXTooNew, "PTX 99.9"},
 		{"\x7fELF", ErrBadImage, "64 bits"},

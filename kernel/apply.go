@@ -43,7 +43,7 @@ func (b *Builder) apply(o *op.Operation, a *op.Attrs, k kind, args []Dynamic) ha
 	if len(args) < low || len(args) > high {
 		return b.fail("Apply of %v with %d operands", o, len(args))
 	}
-	root, err := o.Expression(a, types)
+	root, err := irhook.Expression(o, a, types)
 	if err != nil {
 		return b.failure(err, "Apply: %v", err)
 	}

@@ -22,7 +22,7 @@ func TestApply(t *testing.T) {
 			types[i] = op.F32
 		}
 		a := o.Defaults()
-		root, err := o.Expression(&a, types)
+		root, err := irhook.Expression(o, &a, types)
 		if err != nil || root.Type != ir.F32 {
 			continue
 		}

@@ -6,12 +6,9 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Range returns the function from ranges of the operands to the range of the results that a device
-// may compute in float32. That is the range of the expression's values over the operands' ranges,
-// widened by the operation's tolerance. The operation must be elementwise, and its operands have
-// the given types. The function is not safe for concurrent use.
-func (o *Operation) Range(a *Attrs, types []DType) (func(in []ir.Interval) ir.Interval, error) {
-	e, err := o.Expression(a, types)
+// ranges is [irhook.Range] of an operation.
+func (o *Operation) ranges(a *Attrs, types []DType) (func(in []ir.Interval) ir.Interval, error) {
+	e, err := o.expression(a, types)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,10 @@
 package op
 
-import "math"
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
 
 // Scans: the reductions of each element and those before it in its row.
 var (
@@ -33,7 +37,7 @@ func scan(o *Operation, f rowFunction, flops float64) *Operation {
 	floating := o.ref
 	o.ref = func(a *Attrs, in, out []*Array) {
 		if f == nil || !in[0].typ.Float() {
-			scanByFold(o.Fold(in[0].typ), in[0], out[0])
+			scanByFold(o.reducer(in[0].typ), in[0], out[0])
 			return
 		}
 		floating(a, in, out)
@@ -45,15 +49,15 @@ func scan(o *Operation, f rowFunction, flops float64) *Operation {
 func (o *Operation) Scans() bool { return o.class == Row && o.fold != nil }
 
 // scanByFold is the reference of a scan with exact results.
-func scanByFold(f *Fold, x, out *Array) {
+func scanByFold(f *ir.Reducer, x, out *Array) {
 	_, cols := x.Shape.Rows()
-	e := f.evaluator()
+	e := f.Evaluator()
 	for i, v := range x.Data {
 		if i%cols == 0 {
-			e.begin()
+			e.Begin()
 		}
-		e.take(v, i%cols)
-		out.Data[i] = e.result(i%cols + 1)
+		e.Take(v, i%cols)
+		out.Data[i] = e.Result(i%cols + 1)
 	}
 }
 

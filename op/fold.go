@@ -6,72 +6,13 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// A Fold defines a reduction or a scan by expressions over a state of one or more numbers.
-// Identity is the state before the first element. Lift makes the state of one element.
-// Merge combines two states, and Finish computes the result from a state. Merge is
-// associative up to rounding, and commutative, so that devices may split the elements as
-// they like. The float64 reference of integers evaluates the fold; portable kernels and the
-// CPU compile it into loops.
-type Fold struct {
-	Identity []*ir.Node // constants
-	Lift     []*ir.Node // over Arg 0, the element, and Arg 1, its index in the row, of type I32
-	Merge    []*ir.Node // over the components of two states; the earlier state comes first
-	Finish   *ir.Node   // over the numbers of the state and, behind them, the count of elements, of type F32
-}
-
-// States returns how many numbers a state has.
-func (f *Fold) States() int { return len(f.Identity) }
-
-// Indexed reports whether the index of an element matters.
-func (f *Fold) Indexed() bool { return uses(f.Lift, 1) }
-
-// Counted reports whether the result depends on the count of elements.
-func (f *Fold) Counted() bool { return uses([]*ir.Node{f.Finish}, len(f.Identity)) }
-
-func uses(roots []*ir.Node, arg int) bool {
-	list, _ := ir.Flatten(roots...)
-	for _, n := range list {
-		if n.Code == ir.Arg && n.Index == arg {
-			return true
-		}
-	}
-	return false
-}
-
-// Step returns the state after one more element: over the numbers of the state, then
-// the element, then its index.
-func (f *Fold) Step() []*ir.Node {
-	n := f.States()
-	var args, moved []*ir.Node
-	for i, s := range f.Identity {
-		args = append(args, ir.NewArg(i, s.Type))
-	}
-	list, _ := ir.Flatten(f.Lift...)
-	for _, l := range list {
-		if l.Code == ir.Arg {
-			for len(moved) <= l.Index {
-				moved = append(moved, nil)
-			}
-			moved[l.Index] = ir.NewArg(n+l.Index, l.Type)
-		}
-	}
-	for _, l := range f.Lift {
-		args = append(args, ir.Substitute(l, moved, nil))
-	}
-	steps := make([]*ir.Node, n)
-	for i, m := range f.Merge {
-		steps[i] = ir.Substitute(m, args, nil)
-	}
-	return steps
-}
-
 // foldOf makes the fold of an operation over elements that are computed in a type, nil
 // for a type that it does not take.
-type foldOf func(t ir.Type) *Fold
+type foldOf func(t ir.Type) *ir.Reducer
 
-// Fold returns the definition of a reduction or scan of elements of type d, or nil if
-// that is not by a fold.
-func (o *Operation) Fold(d DType) *Fold {
+// reducer returns the definition of a reduction or scan of elements of type d, or nil if
+// the operation has none.
+func (o *Operation) reducer(d DType) *ir.Reducer {
 	if o.fold == nil {
 		return nil
 	}
@@ -85,7 +26,7 @@ func (o *Operation) ReadsColumns(s Shape, l *Layout) bool {
 	if o.class != Reduction || len(s) == 0 {
 		return false
 	}
-	f := o.Fold(F32)
+	f := o.reducer(F32)
 	_, _, ok := l.Columns(s.Rows())
 	return ok && f != nil && !f.Indexed()
 }
@@ -106,9 +47,9 @@ func nonzero(x Expr, to ir.Type) (is Expr) {
 
 // folded returns a fold with a state of one number: lift converts an element to a state, merge
 // combines two states, and finish computes the result from a state and the count.
-func folded(t ir.Type, identity Expr, lift func(x Expr) Expr, merge func(x, y Expr) Expr, finish func(s, n Expr) Expr) *Fold {
+func folded(t ir.Type, identity Expr, lift func(x Expr) Expr, merge func(x, y Expr) Expr, finish func(s, n Expr) Expr) *ir.Reducer {
 	state := identity.n.Type
-	f := &Fold{
+	f := &ir.Reducer{
 		Identity: []*ir.Node{identity.n},
 		Lift:     []*ir.Node{lift(element(t)).n},
 		Merge:    []*ir.Node{merge(Expr{ir.NewArg(0, state)}, Expr{ir.NewArg(1, state)}).n},
@@ -120,7 +61,7 @@ func folded(t ir.Type, identity Expr, lift func(x Expr) Expr, merge func(x, y Ex
 	return f
 }
 
-func foldSum(t ir.Type) *Fold {
+func foldSum(t ir.Type) *ir.Reducer {
 	to := t
 	if t == ir.Bool {
 		to = ir.I32
@@ -128,19 +69,19 @@ func foldSum(t ir.Type) *Fold {
 	return folded(t, literal(0, to), func(x Expr) Expr { return x.to(to) }, Expr.Add, nil)
 }
 
-func foldProd(t ir.Type) *Fold { return folded(t, literal(1, t), identical, Expr.Mul, nil) }
+func foldProd(t ir.Type) *ir.Reducer { return folded(t, literal(1, t), identical, Expr.Mul, nil) }
 
-func foldMean(t ir.Type) *Fold {
+func foldMean(t ir.Type) *ir.Reducer {
 	return folded(t, literal(0, t), identical, Expr.Add, func(s, n Expr) Expr { return s.Div(n) })
 }
 
-func foldNormL1(t ir.Type) *Fold { return folded(t, literal(0, t), Expr.Abs, Expr.Add, nil) }
+func foldNormL1(t ir.Type) *ir.Reducer { return folded(t, literal(0, t), Expr.Abs, Expr.Add, nil) }
 
-func foldNormL2(t ir.Type) *Fold {
+func foldNormL2(t ir.Type) *ir.Reducer {
 	return folded(t, literal(0, t), Expr.Square, Expr.Add, func(s, _ Expr) Expr { return s.Sqrt() })
 }
 
-func foldNormLinf(t ir.Type) *Fold { return folded(t, literal(0, t), Expr.Abs, Expr.Max, nil) }
+func foldNormLinf(t ir.Type) *ir.Reducer { return folded(t, literal(0, t), Expr.Abs, Expr.Max, nil) }
 
 // ends returns the least and the greatest number of a type.
 func ends(t ir.Type) (least, greatest Expr) {
@@ -153,41 +94,41 @@ func ends(t ir.Type) (least, greatest Expr) {
 	return literal(math.Inf(-1), t), literal(math.Inf(1), t)
 }
 
-func foldMin(t ir.Type) *Fold {
+func foldMin(t ir.Type) *ir.Reducer {
 	_, greatest := ends(t)
 	return folded(t, greatest, identical, Expr.Min, nil)
 }
 
-func foldMax(t ir.Type) *Fold {
+func foldMax(t ir.Type) *ir.Reducer {
 	least, _ := ends(t)
 	return folded(t, least, identical, Expr.Max, nil)
 }
 
-func foldAny(t ir.Type) *Fold {
+func foldAny(t ir.Type) *ir.Reducer {
 	return folded(t, literal(0, ir.U32), func(x Expr) Expr { return nonzero(x, ir.U32) }, Expr.Max, truthful)
 }
 
-func foldAll(t ir.Type) *Fold {
+func foldAll(t ir.Type) *ir.Reducer {
 	return folded(t, literal(1, ir.U32), func(x Expr) Expr { return nonzero(x, ir.U32) }, Expr.Min, truthful)
 }
 
 func truthful(s, _ Expr) Expr { return Expr{s.Ne(s.like(0)).n} }
 
-func foldCount(t ir.Type) *Fold {
+func foldCount(t ir.Type) *ir.Reducer {
 	return folded(t, literal(0, ir.I32), func(x Expr) Expr { return nonzero(x, ir.I32) }, Expr.Add, nil)
 }
 
 // foldPlace returns the fold of argmin or argmax: the state is an element and its index,
 // and of equal ones the lower index counts. An index of no element is the greatest number.
 func foldPlace(better func(x, y Expr) Cond, identity func(t ir.Type) Expr) foldOf {
-	return func(t ir.Type) *Fold {
+	return func(t ir.Type) *ir.Reducer {
 		if t == ir.F32 {
 			return nil // NaN is no better than another number; kernels of their own count it first
 		}
 		x, i := Expr{ir.NewArg(0, t)}, Expr{ir.NewArg(1, ir.I32)}
 		y, j := Expr{ir.NewArg(2, t)}, Expr{ir.NewArg(3, ir.I32)}
 		second := better(y, x).Or(y.Eq(x).And(j.Lt(i)))
-		return &Fold{
+		return &ir.Reducer{
 			Identity: []*ir.Node{identity(t).n, literal(math.MaxInt32, ir.I32).n},
 			Lift:     []*ir.Node{x.n, i.n},
 			Merge:    []*ir.Node{Select(second, y, x).n, Select(second, j, i).n},
@@ -196,23 +137,23 @@ func foldPlace(better func(x, y Expr) Cond, identity func(t ir.Type) Expr) foldO
 	}
 }
 
-func foldArgMin(t ir.Type) *Fold {
+func foldArgMin(t ir.Type) *ir.Reducer {
 	return foldPlace(Expr.Lt, func(t ir.Type) Expr { _, greatest := ends(t); return greatest })(t)
 }
 
-func foldArgMax(t ir.Type) *Fold {
+func foldArgMax(t ir.Type) *ir.Reducer {
 	return foldPlace(Expr.Gt, func(t ir.Type) Expr { least, _ := ends(t); return least })(t)
 }
 
 // foldLogSumExp: the state is the greatest element m and Σ e**(x-m). If m is infinite, the elements
 // themselves are the exponents, so that no infinity is subtracted from another.
-func foldLogSumExp(t ir.Type) *Fold {
+func foldLogSumExp(t ir.Type) *ir.Reducer {
 	m, s := Expr{ir.NewArg(0, t)}, Expr{ir.NewArg(1, t)}
 	k, r := Expr{ir.NewArg(2, t)}, Expr{ir.NewArg(3, t)}
 	least, _ := ends(t)
 	greatest := m.Max(k)
 	from := Select(greatest.Abs().Lt(literal(math.Inf(1), t)), greatest, literal(0, t))
-	return &Fold{
+	return &ir.Reducer{
 		Identity: []*ir.Node{least.n, literal(0, t).n},
 		Lift:     []*ir.Node{element(t).n, literal(1, t).n},
 		Merge:    []*ir.Node{greatest.n, s.Mul(m.Sub(from).Exp()).Add(r.Mul(k.Sub(from).Exp())).n},
@@ -220,59 +161,17 @@ func foldLogSumExp(t ir.Type) *Fold {
 	}
 }
 
-// evaluatedFold computes folds in float64.
-type evaluatedFold struct {
-	states         int
-	identity       []float64
-	step           []*ir.Evaluator
-	finish         *ir.Evaluator
-	state, scratch []float64
-}
-
-func (f *Fold) evaluator() *evaluatedFold {
-	n := f.States()
-	e := &evaluatedFold{states: n, finish: ir.NewEvaluator(f.Finish), state: make([]float64, n), scratch: make([]float64, n+2)}
-	for i, s := range f.Step() {
-		e.identity = append(e.identity, f.Identity[i].Value)
-		e.step = append(e.step, ir.NewEvaluator(s))
-	}
-	return e
-}
-
-func (e *evaluatedFold) begin() { copy(e.state, e.identity) }
-
-func (e *evaluatedFold) take(x float64, i int) {
-	copy(e.scratch, e.state)
-	e.scratch[e.states], e.scratch[e.states+1] = x, float64(i)
-	for k, s := range e.step {
-		e.state[k] = s.Eval(e.scratch, nil)
-	}
-}
-
-func (e *evaluatedFold) result(count int) float64 {
-	copy(e.scratch, e.state)
-	e.scratch[e.states] = float64(count)
-	return e.finish.Eval(e.scratch, nil)
-}
-
 // reduceByFold is the reference of a reduction whose result is exact.
-func reduceByFold(f *Fold, x *Array, out *Array) {
+func reduceByFold(f *ir.Reducer, x *Array, out *Array) {
 	if len(out.Data) == 0 {
 		return
 	}
-	e, cols := f.evaluator(), len(x.Data)/len(out.Data)
+	e, cols := f.Evaluator(), len(x.Data)/len(out.Data)
 	for r := range out.Data {
-		e.begin()
+		e.Begin()
 		for i, v := range x.Data[r*cols:][:cols] {
-			e.take(v, i)
+			e.Take(v, i)
 		}
-		out.Data[r] = e.result(cols)
+		out.Data[r] = e.Result(cols)
 	}
-}
-
-// Empty returns the result of no elements.
-func (f *Fold) Empty() float64 {
-	e := f.evaluator()
-	e.begin()
-	return e.result(0)
 }

@@ -129,7 +129,7 @@ func (o *Operation) Rounds(a *Attrs, in []DType, out DType) (bool, error) {
 			wide[i] = F32 // operands of several floating types are computed alike
 		}
 	}
-	e, err := o.Expression(a, wide)
+	e, err := o.expression(a, wide)
 	if err != nil {
 		return false, err
 	}

@@ -10,4 +10,11 @@ func init() {
 	irhook.Widen = func(t any, v ir.Interval, mag float64, d uint8) ir.Interval {
 		return t.(Tolerance).widen(v, mag, DType(d))
 	}
+	irhook.Expression = func(o, a, in any) (*ir.Node, error) {
+		return o.(*Operation).expression(a.(*Attrs), in.([]DType))
+	}
+	irhook.Range = func(o, a, in any) (func([]ir.Interval) ir.Interval, error) {
+		return o.(*Operation).ranges(a.(*Attrs), in.([]DType))
+	}
+	irhook.Reducer = func(o any, d uint8) *ir.Reducer { return o.(*Operation).reducer(DType(d)) }
 }

@@ -320,10 +320,8 @@ func (o *Operation) Flops(a *Attrs, in, out []Shape) float64 {
 	return n
 }
 
-// Expression returns the expression of an elementwise operation over operands
-// of the given element types: Arg i is operand i in the register type of
-// in[i], Param i is Attrs.F[i].
-func (o *Operation) Expression(a *Attrs, in []DType) (*ir.Node, error) {
+// expression is [irhook.Expression] of an operation.
+func (o *Operation) expression(a *Attrs, in []DType) (*ir.Node, error) {
 	if o.class != Elementwise {
 		return nil, fmt.Errorf("%s has no expression: %w", o.name, ErrUnsupported)
 	}

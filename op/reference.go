@@ -89,7 +89,7 @@ func (x *Array) roundHalf(t DType) {
 
 // evaluate computes an elementwise operation.
 func (o *Operation) evaluate(a *Attrs, in []*Array, types []DType, out Shape) (*Array, error) {
-	e, err := o.Expression(a, types)
+	e, err := o.expression(a, types)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (a *Attrs) checkAct(d DType) error {
 // tolerance t, and carries the error bound through it.
 func activate(a *Attrs, t Tolerance, r *Array) {
 	o, attrs := a.Activation()
-	e, err := o.Expression(&attrs, []DType{F32})
+	e, err := o.expression(&attrs, []DType{F32})
 	if err != nil {
 		return // Types has refused it
 	}

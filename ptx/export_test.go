@@ -166,29 +166,7 @@ func (k *Kernel) tableInstruction(o code, ds *desc, global, shared val) {
 		}
 		k.put(o, n, 0, 0, 0, 0)
 	case layoutLoad, layoutStore:
-		for kd := kNone + 1; kd < numKinds; kd++ {
-			for n := 1; n <= 4; n *= 2 {
-				if size := int(kinds[kd].size); size == 0 || n*size > 16 {
-					continue
-				}
-				d := k.operandOf(kd)
-				for range n - 1 {
-					k.operandOf(kd)
-				}
-				switch {
-				case ds.layout == layoutLoad:
-					k.put(o, memoryAux(kd, n), d, base, 16, 0)
-				case n == 1:
-					k.put(o, memoryAux(kd, n), 0, base, 16, d)
-				default:
-					k.startList()
-					for i := range n {
-						k.lists = append(k.lists, d+val(i))
-					}
-					k.put(o, memoryAux(kd, n), 0, base, 16, k.endList())
-				}
-			}
-		}
+		k.tableAccess(o, ds, base)
 	case layoutAtomic:
 		k.put(o, 0, v[0], base, 8, v[1])
 	case layoutReduction:
@@ -202,16 +180,7 @@ func (k *Kernel) tableInstruction(o code, ds *desc, global, shared val) {
 		k.lists = append(k.lists, 16, 32)
 		k.put(o, 16, shared, global, 0, k.endList())
 	case layoutMatrix:
-		n := 1
-		switch o {
-		case opLoadMatrix2, opLoadMatrixTrans2:
-			n = 2
-		case opLoadMatrix4, opLoadMatrixTrans4:
-			n = 4
-		}
-		d := k.fresh(classR)
-		k.regs[classR] += uint32(n)
-		k.put(o, uint16(n), d, shared, 16, 0)
+		k.tableMatrix(o, shared)
 	case layoutMma:
 		n, ok := mmaCounts[o]
 		if !ok {
@@ -225,59 +194,110 @@ func (k *Kernel) tableInstruction(o code, ds *desc, global, shared val) {
 		}
 		k.mma(o, n[0], n[1], n[2])
 	case layoutWgmma:
-		for columns := 8; columns <= 256; columns *= 2 {
-			n := columns / wgmmaColumns(o, 1)
-			var flags []uint16
-			switch trans, sign := ds.kinds[1] != kB32, ds.kinds[0] != kS32; {
-			case trans:
-				flags = []uint16{0, wgmmaTransA, wgmmaTransB, wgmmaNegateA, wgmmaNegateB, wgmmaRegisters | wgmmaTransB}
-			case sign:
-				flags = []uint16{0, wgmmaNegateA, wgmmaNegateB, wgmmaRegisters}
-			default:
-				flags = []uint16{0, wgmmaRegisters}
-			}
-			for _, f := range flags {
-				k.startList()
-				for range n {
-					k.listVals(k.operandOf(ds.kinds[0]))
-				}
-				k.listVals(k.operandOf(kU64))
-				if f&wgmmaRegisters != 0 {
-					k.lists = k.lists[:len(k.lists)-1]
-					for range 4 {
-						k.listVals(k.operandOf(kB32))
-					}
-				}
-				k.listVals(k.operandOf(kU64))
-				k.put(o, uint16(columns/8)|f, 0, k.endList(), k.operandOf(kPred), val(n))
-			}
-		}
+		k.tableWgmma(o, ds)
 	case layoutForm:
-		k.startList()
-		for i, c := range []byte(ds.text) {
-			if c != '$' {
-				continue
-			}
-			switch ds.text[i+1] {
-			case 'i':
-				k.listVals(k.integer(128))
-			case 'r':
-				k.listVals(k.operandOf(kU32))
-			case 'd':
-				k.listVals(k.operandOf(kU64))
-			case 'h':
-				k.listVals(k.operandOf(kF16))
-			case '=':
-			default:
-				panic(ds.text)
-			}
-		}
-		k.put(o, uint16(len(k.lists)-k.listed), v[0], k.endList(), 0, 0)
+		k.tableForm(o, ds, v[0])
 	case layoutRaw:
 		k.Raw("trap")
 	default:
 		panic("no operands for " + ds.text)
 	}
+}
+
+// tableAccess puts a load or a store of each type and number of elements.
+func (k *Kernel) tableAccess(o code, ds *desc, base val) {
+	for kd := kNone + 1; kd < numKinds; kd++ {
+		for n := 1; n <= 4; n *= 2 {
+			if size := int(kinds[kd].size); size == 0 || n*size > 16 {
+				continue
+			}
+			d := k.operandOf(kd)
+			for range n - 1 {
+				k.operandOf(kd)
+			}
+			switch {
+			case ds.layout == layoutLoad:
+				k.put(o, memoryAux(kd, n), d, base, 16, 0)
+			case n == 1:
+				k.put(o, memoryAux(kd, n), 0, base, 16, d)
+			default:
+				k.startList()
+				for i := range n {
+					k.lists = append(k.lists, d+val(i))
+				}
+				k.put(o, memoryAux(kd, n), 0, base, 16, k.endList())
+			}
+		}
+	}
+}
+
+// tableMatrix puts a load of matrices.
+func (k *Kernel) tableMatrix(o code, shared val) {
+	n := 1
+	switch o {
+	case opLoadMatrix2, opLoadMatrixTrans2:
+		n = 2
+	case opLoadMatrix4, opLoadMatrixTrans4:
+		n = 4
+	}
+	d := k.fresh(classR)
+	k.regs[classR] += uint32(n)
+	k.put(o, uint16(n), d, shared, 16, 0)
+}
+
+// tableWgmma puts a product of warpgroups of each number of columns, with each flag.
+func (k *Kernel) tableWgmma(o code, ds *desc) {
+	for columns := 8; columns <= 256; columns *= 2 {
+		n := columns / wgmmaColumns(o, 1)
+		var flags []uint16
+		switch trans, sign := ds.kinds[1] != kB32, ds.kinds[0] != kS32; {
+		case trans:
+			flags = []uint16{0, wgmmaTransA, wgmmaTransB, wgmmaNegateA, wgmmaNegateB, wgmmaRegisters | wgmmaTransB}
+		case sign:
+			flags = []uint16{0, wgmmaNegateA, wgmmaNegateB, wgmmaRegisters}
+		default:
+			flags = []uint16{0, wgmmaRegisters}
+		}
+		for _, f := range flags {
+			k.startList()
+			for range n {
+				k.listVals(k.operandOf(ds.kinds[0]))
+			}
+			k.listVals(k.operandOf(kU64))
+			if f&wgmmaRegisters != 0 {
+				k.lists = k.lists[:len(k.lists)-1]
+				for range 4 {
+					k.listVals(k.operandOf(kB32))
+				}
+			}
+			k.listVals(k.operandOf(kU64))
+			k.put(o, uint16(columns/8)|f, 0, k.endList(), k.operandOf(kPred), val(n))
+		}
+	}
+}
+
+// tableForm puts an instruction with the operands that its text names.
+func (k *Kernel) tableForm(o code, ds *desc, d val) {
+	k.startList()
+	for i, c := range []byte(ds.text) {
+		if c != '$' {
+			continue
+		}
+		switch ds.text[i+1] {
+		case 'i':
+			k.listVals(k.integer(128))
+		case 'r':
+			k.listVals(k.operandOf(kU32))
+		case 'd':
+			k.listVals(k.operandOf(kU64))
+		case 'h':
+			k.listVals(k.operandOf(kF16))
+		case '=':
+		default:
+			panic(ds.text)
+		}
+	}
+	k.put(o, uint16(len(k.lists)-k.listed), d, k.endList(), 0, 0)
 }
 
 // mmaCounts holds how many registers D, A and B are.

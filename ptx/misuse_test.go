@@ -9,209 +9,215 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
+// The values of another module's kernel, with which misuses are written.
+var (
+	foreign        ptx.U32
+	foreignLabel   ptx.Label
+	foreignPointer ptx.Global[ptx.F32]
+	foreignKernel  *ptx.Kernel
+)
+
+// misuses are kernels that use the builder wrongly, and the error of each.
+var misuses = []struct {
+	name, want string
+	is         error
+	build      func(k *ptx.Kernel)
+}{
+	{"value of another kernel", "a value of kernel other", nil, func(k *ptx.Kernel) {
+		ptx.Param[ptx.U32](k, "n").Add(foreign)
+		mistakeLine = here(-1)
+	}},
+	{"address of another kernel", "a value of kernel other", nil, func(k *ptx.Kernel) {
+		n := ptx.Param[ptx.U32](k, "n")
+		n.Add(foreignPointer.Load().Bits().U32())
+		mistakeLine = here(-1)
+	}},
+	{"index of another kernel", "a value of kernel other", nil, func(k *ptx.Kernel) {
+		ptx.GlobalParam[ptx.F32](k, "x").At(foreign).Store(ptx.F(1))
+		mistakeLine = here(-1)
+	}},
+	{"index that no instruction computed", "put one into a register", nil, func(k *ptx.Kernel) {
+		ptx.GlobalParam[ptx.F32](k, "x").At(ptx.Is(true).Ballot(ptx.AllLanes)).Store(ptx.F(1))
+		mistakeLine = here(-1)
+	}},
+	{"label of another kernel", "a label of another kernel", nil, func(k *ptx.Kernel) {
+		k.Branch(foreignLabel)
+		mistakeLine = here(-1)
+	}},
+	{"zero label", "a label of another kernel", nil, func(k *ptx.Kernel) {
+		k.Place(ptx.Label{})
+		mistakeLine = here(-1)
+	}},
+	{"zero tensor map", "no kernel has declared", nil, func(k *ptx.Kernel) {
+		s := ptx.SharedArray[ptx.F32](k, "s", 32)
+		bar := ptx.MBarrierAt(ptx.SharedArray[ptx.U64](k, "b", 1))
+		ptx.TensorLoad(s, ptx.TensorMap{}, bar, ptx.S(0))
+		mistakeLine = here(-1)
+	}},
+	{"label placed twice", "placed before", nil, func(k *ptx.Kernel) {
+		l := k.NewLabel()
+		k.Place(l)
+		k.Place(l)
+		mistakeLine = here(-1)
+	}},
+	{"label not placed", "not placed", nil, func(k *ptx.Kernel) {
+		l := k.NewLabel()
+		mistakeLine = here(-1)
+		k.Branch(l)
+	}},
+	{"control flow within When", "use If", nil, func(k *ptx.Kernel) {
+		k.When(k.Special(ptx.TidX).Eq(ptx.U(0)), func() {
+			k.If(k.Special(ptx.TidY).Eq(ptx.U(0)), func() {})
+			mistakeLine = here(-1)
+		})
+	}},
+	{"break outside a loop", "outside a loop", nil, func(k *ptx.Kernel) {
+		k.Break()
+		mistakeLine = here(-1)
+	}},
+	{"step 0", "step 0", nil, func(k *ptx.Kernel) {
+		k.For(ptx.U(0), ptx.Param[ptx.U32](k, "n"), ptx.U(0), func(ptx.U32) {})
+		mistakeLine = here(-1)
+	}},
+	{"offset too far", "an offset of", ptx.ErrLimit, func(k *ptx.Kernel) {
+		ptx.GlobalParam[ptx.F32](k, "x").Offset(1 << 30).Load()
+		mistakeLine = here(-1)
+	}},
+	{"offset that overflows", "an offset of", ptx.ErrLimit, func(k *ptx.Kernel) {
+		ptx.GlobalParam[ptx.F64](k, "x").Offset(math.MaxInt - 3)
+		mistakeLine = here(-1)
+	}},
+	{"misaligned vector", "not a multiple", nil, func(k *ptx.Kernel) {
+		ptx.GlobalParam[ptx.F32](k, "x").Offset(2).Load4()
+		mistakeLine = here(-1)
+	}},
+	{"vector of 32 bytes", "at most 16", nil, func(k *ptx.Kernel) {
+		ptx.GlobalParam[ptx.F64](k, "x").Load4()
+		mistakeLine = here(-1)
+	}},
+	{"store to what is read only", "for loads", nil, func(k *ptx.Kernel) {
+		ptx.GlobalParam[ptx.F32](k, "x").Hint(ptx.ReadOnly).Store(ptx.F(1))
+		mistakeLine = here(-1)
+	}},
+	{"hint that shared memory has not", "a hint that this memory has not", nil, func(k *ptx.Kernel) {
+		ptx.SharedArray[ptx.F32](k, "s", 4).Hint(ptx.Stream)
+		mistakeLine = here(-1)
+	}},
+	{"too large an array", "a block has", ptx.ErrLimit, func(k *ptx.Kernel) {
+		ptx.SharedArray[ptx.F32](k, "s", 1<<20)
+		mistakeLine = here(-1)
+	}},
+	{"array of -1 elements", "a block has", ptx.ErrLimit, func(k *ptx.Kernel) {
+		ptx.DynamicShared[ptx.F64](k, -1)
+		mistakeLine = here(-1)
+	}},
+	{"alignment of 3", "an alignment", ptx.ErrLimit, func(k *ptx.Kernel) {
+		k.Align(3)
+		mistakeLine = here(-1)
+	}},
+	{"name", "cannot be called", nil, func(k *ptx.Kernel) {
+		ptx.Param[ptx.U32](k, "n; ret")
+		mistakeLine = here(-1)
+	}},
+	{"two parameters of a name", "two parameters", nil, func(k *ptx.Kernel) {
+		ptx.Param[ptx.U32](k, "n")
+		ptx.Param[ptx.F32](k, "n")
+		mistakeLine = here(-1)
+	}},
+	{"block too large", "a block of", ptx.ErrLimit, func(k *ptx.Kernel) {
+		k.Block(1024, 2, 1)
+		mistakeLine = here(-1)
+	}},
+	{"barrier 16", "barrier 16", ptx.ErrLimit, func(k *ptx.Kernel) {
+		k.SyncSome(16, 32)
+		mistakeLine = here(-1)
+	}},
+	{"bf16 sum on sm_80", "needs sm_90, the module is for sm_80", ptx.ErrTarget, func(k *ptx.Kernel) {
+		x := ptx.GlobalParam[ptx.BF16](k, "x").Load()
+		x.Add(x)
+		mistakeLine = here(-1)
+	}},
+	{"warpgroup on sm_80", "needs sm_90a", ptx.ErrTarget, func(k *ptx.Kernel) {
+		k.WgmmaFence()
+		mistakeLine = here(-1)
+	}},
+	{"tensor map on sm_80", "needs sm_90", ptx.ErrTarget, func(k *ptx.Kernel) {
+		ptx.TensorMapParam(k, "t")
+		mistakeLine = here(-1)
+	}},
+	{"cluster on sm_80", "needs sm_90", ptx.ErrTarget, func(k *ptx.Kernel) {
+		k.Cluster(2, 1, 1)
+		mistakeLine = here(-1)
+	}},
+	{"number of a cluster on sm_80", "needs sm_90", ptx.ErrTarget, func(k *ptx.Kernel) {
+		k.Special(ptx.ClusterRank)
+		mistakeLine = here(-1)
+	}},
+	{"negative number", "negative or has more than 32 bits", nil, func(k *ptx.Kernel) {
+		ptx.Param[ptx.U32](k, "n").Add(ptx.N(-1))
+		mistakeLine = here(-1)
+	}},
+	{"constants alone", "put one into a register with Reg", nil, func(k *ptx.Kernel) {
+		ptx.Reg(k, ptx.F(2).Sqrt())
+		mistakeLine = here(-1)
+	}},
+	{"zero variable", "no kernel made", nil, func(k *ptx.Kernel) {
+		var v ptx.Var[ptx.F32]
+		x := ptx.GlobalParam[ptx.F32](k, "x")
+		x.Store(v.Get())
+		mistakeLine = here(-1)
+	}},
+	{"zero address", "no kernel made", nil, func(k *ptx.Kernel) {
+		var p ptx.Global[ptx.F32]
+		x := ptx.GlobalParam[ptx.F32](k, "x")
+		x.Store(p.Load())
+		mistakeLine = here(-1)
+	}},
+	{"copy of 5 bytes", "a copy of 5 bytes", nil, func(k *ptx.Kernel) {
+		ptx.CopyAsync(ptx.SharedArray[ptx.F32](k, "s", 4), ptx.GlobalParam[ptx.F32](k, "x"), 5)
+		mistakeLine = here(-1)
+	}},
+	{"raw lines", "not one instruction", nil, func(k *ptx.Kernel) {
+		k.Raw("trap; ret")
+		mistakeLine = here(-1)
+	}},
+	{"raw operands", "1 operands for 2 marks", nil, func(k *ptx.Kernel) {
+		k.Raw("st.global.u32 [$$], $$", ptx.U(1))
+		mistakeLine = here(-1)
+	}},
+	{"raw operand nil", "nil", nil, func(k *ptx.Kernel) {
+		k.Raw("nanosleep.u32 $$", nil)
+		mistakeLine = here(-1)
+	}},
+	{"raw result", "one $= stands for the result", nil, func(k *ptx.Kernel) {
+		ptx.RawResult[ptx.U32](k, "trap")
+		mistakeLine = here(-1)
+	}},
+	{"panic", "boom", nil, func(k *ptx.Kernel) {
+		mistakeLine = ""
+		panic("boom")
+	}},
+	{"index out of range", "index out of range", nil, func(k *ptx.Kernel) {
+		mistakeLine = ""
+		var v []ptx.F32
+		ptx.GlobalParam[ptx.F32](k, "x").Store(v[len(k.Name())])
+	}},
+	{"no build function", "nil pointer", nil, nil},
+}
+
 // TestMisuse holds mistakes in the use of the builder: each is an error at the
 // author's line, and nothing panics.
 func TestMisuse(t *testing.T) {
-	var line string
 	other := ptx.NewModule(ptx.SM80)
-	var foreign ptx.U32
-	var foreignLabel ptx.Label
-	var foreignPointer ptx.Global[ptx.F32]
-	var foreignKernel *ptx.Kernel
 	other.Kernel("other", func(k *ptx.Kernel) {
 		foreign = ptx.Param[ptx.U32](k, "n")
 		foreignPointer = ptx.GlobalParam[ptx.F32](k, "x")
 		foreignLabel = k.NewLabel()
 		foreignKernel = k
 	})
-	for _, c := range []struct {
-		name, want string
-		is         error
-		build      func(k *ptx.Kernel)
-	}{
-		{"value of another kernel", "a value of kernel other", nil, func(k *ptx.Kernel) {
-			ptx.Param[ptx.U32](k, "n").Add(foreign)
-			line = here(-1)
-		}},
-		{"address of another kernel", "a value of kernel other", nil, func(k *ptx.Kernel) {
-			n := ptx.Param[ptx.U32](k, "n")
-			n.Add(foreignPointer.Load().Bits().U32())
-			line = here(-1)
-		}},
-		{"index of another kernel", "a value of kernel other", nil, func(k *ptx.Kernel) {
-			ptx.GlobalParam[ptx.F32](k, "x").At(foreign).Store(ptx.F(1))
-			line = here(-1)
-		}},
-		{"index that no instruction computed", "put one into a register", nil, func(k *ptx.Kernel) {
-			ptx.GlobalParam[ptx.F32](k, "x").At(ptx.Is(true).Ballot(ptx.AllLanes)).Store(ptx.F(1))
-			line = here(-1)
-		}},
-		{"label of another kernel", "a label of another kernel", nil, func(k *ptx.Kernel) {
-			k.Branch(foreignLabel)
-			line = here(-1)
-		}},
-		{"zero label", "a label of another kernel", nil, func(k *ptx.Kernel) {
-			k.Place(ptx.Label{})
-			line = here(-1)
-		}},
-		{"zero tensor map", "no kernel has declared", nil, func(k *ptx.Kernel) {
-			s := ptx.SharedArray[ptx.F32](k, "s", 32)
-			bar := ptx.MBarrierAt(ptx.SharedArray[ptx.U64](k, "b", 1))
-			ptx.TensorLoad(s, ptx.TensorMap{}, bar, ptx.S(0))
-			line = here(-1)
-		}},
-		{"label placed twice", "placed before", nil, func(k *ptx.Kernel) {
-			l := k.NewLabel()
-			k.Place(l)
-			k.Place(l)
-			line = here(-1)
-		}},
-		{"label not placed", "not placed", nil, func(k *ptx.Kernel) {
-			l := k.NewLabel()
-			line = here(-1)
-			k.Branch(l)
-		}},
-		{"control flow within When", "use If", nil, func(k *ptx.Kernel) {
-			k.When(k.Special(ptx.TidX).Eq(ptx.U(0)), func() {
-				k.If(k.Special(ptx.TidY).Eq(ptx.U(0)), func() {})
-				line = here(-1)
-			})
-		}},
-		{"break outside a loop", "outside a loop", nil, func(k *ptx.Kernel) {
-			k.Break()
-			line = here(-1)
-		}},
-		{"step 0", "step 0", nil, func(k *ptx.Kernel) {
-			k.For(ptx.U(0), ptx.Param[ptx.U32](k, "n"), ptx.U(0), func(ptx.U32) {})
-			line = here(-1)
-		}},
-		{"offset too far", "an offset of", ptx.ErrLimit, func(k *ptx.Kernel) {
-			ptx.GlobalParam[ptx.F32](k, "x").Offset(1 << 30).Load()
-			line = here(-1)
-		}},
-		{"offset that overflows", "an offset of", ptx.ErrLimit, func(k *ptx.Kernel) {
-			ptx.GlobalParam[ptx.F64](k, "x").Offset(math.MaxInt - 3)
-			line = here(-1)
-		}},
-		{"misaligned vector", "not a multiple", nil, func(k *ptx.Kernel) {
-			ptx.GlobalParam[ptx.F32](k, "x").Offset(2).Load4()
-			line = here(-1)
-		}},
-		{"vector of 32 bytes", "at most 16", nil, func(k *ptx.Kernel) {
-			ptx.GlobalParam[ptx.F64](k, "x").Load4()
-			line = here(-1)
-		}},
-		{"store to what is read only", "for loads", nil, func(k *ptx.Kernel) {
-			ptx.GlobalParam[ptx.F32](k, "x").Hint(ptx.ReadOnly).Store(ptx.F(1))
-			line = here(-1)
-		}},
-		{"hint that shared memory has not", "a hint that this memory has not", nil, func(k *ptx.Kernel) {
-			ptx.SharedArray[ptx.F32](k, "s", 4).Hint(ptx.Stream)
-			line = here(-1)
-		}},
-		{"too large an array", "a block has", ptx.ErrLimit, func(k *ptx.Kernel) {
-			ptx.SharedArray[ptx.F32](k, "s", 1<<20)
-			line = here(-1)
-		}},
-		{"array of -1 elements", "a block has", ptx.ErrLimit, func(k *ptx.Kernel) {
-			ptx.DynamicShared[ptx.F64](k, -1)
-			line = here(-1)
-		}},
-		{"alignment of 3", "an alignment", ptx.ErrLimit, func(k *ptx.Kernel) {
-			k.Align(3)
-			line = here(-1)
-		}},
-		{"name", "cannot be called", nil, func(k *ptx.Kernel) {
-			ptx.Param[ptx.U32](k, "n; ret")
-			line = here(-1)
-		}},
-		{"two parameters of a name", "two parameters", nil, func(k *ptx.Kernel) {
-			ptx.Param[ptx.U32](k, "n")
-			ptx.Param[ptx.F32](k, "n")
-			line = here(-1)
-		}},
-		{"block too large", "a block of", ptx.ErrLimit, func(k *ptx.Kernel) {
-			k.Block(1024, 2, 1)
-			line = here(-1)
-		}},
-		{"barrier 16", "barrier 16", ptx.ErrLimit, func(k *ptx.Kernel) {
-			k.SyncSome(16, 32)
-			line = here(-1)
-		}},
-		{"bf16 sum on sm_80", "needs sm_90, the module is for sm_80", ptx.ErrTarget, func(k *ptx.Kernel) {
-			x := ptx.GlobalParam[ptx.BF16](k, "x").Load()
-			x.Add(x)
-			line = here(-1)
-		}},
-		{"warpgroup on sm_80", "needs sm_90a", ptx.ErrTarget, func(k *ptx.Kernel) {
-			k.WgmmaFence()
-			line = here(-1)
-		}},
-		{"tensor map on sm_80", "needs sm_90", ptx.ErrTarget, func(k *ptx.Kernel) {
-			ptx.TensorMapParam(k, "t")
-			line = here(-1)
-		}},
-		{"cluster on sm_80", "needs sm_90", ptx.ErrTarget, func(k *ptx.Kernel) {
-			k.Cluster(2, 1, 1)
-			line = here(-1)
-		}},
-		{"number of a cluster on sm_80", "needs sm_90", ptx.ErrTarget, func(k *ptx.Kernel) {
-			k.Special(ptx.ClusterRank)
-			line = here(-1)
-		}},
-		{"negative number", "negative or has more than 32 bits", nil, func(k *ptx.Kernel) {
-			ptx.Param[ptx.U32](k, "n").Add(ptx.N(-1))
-			line = here(-1)
-		}},
-		{"constants alone", "put one into a register with Reg", nil, func(k *ptx.Kernel) {
-			ptx.Reg(k, ptx.F(2).Sqrt())
-			line = here(-1)
-		}},
-		{"zero variable", "no kernel made", nil, func(k *ptx.Kernel) {
-			var v ptx.Var[ptx.F32]
-			x := ptx.GlobalParam[ptx.F32](k, "x")
-			x.Store(v.Get())
-			line = here(-1)
-		}},
-		{"zero address", "no kernel made", nil, func(k *ptx.Kernel) {
-			var p ptx.Global[ptx.F32]
-			x := ptx.GlobalParam[ptx.F32](k, "x")
-			x.Store(p.Load())
-			line = here(-1)
-		}},
-		{"copy of 5 bytes", "a copy of 5 bytes", nil, func(k *ptx.Kernel) {
-			ptx.CopyAsync(ptx.SharedArray[ptx.F32](k, "s", 4), ptx.GlobalParam[ptx.F32](k, "x"), 5)
-			line = here(-1)
-		}},
-		{"raw lines", "not one instruction", nil, func(k *ptx.Kernel) {
-			k.Raw("trap; ret")
-			line = here(-1)
-		}},
-		{"raw operands", "1 operands for 2 marks", nil, func(k *ptx.Kernel) {
-			k.Raw("st.global.u32 [$$], $$", ptx.U(1))
-			line = here(-1)
-		}},
-		{"raw operand nil", "nil", nil, func(k *ptx.Kernel) {
-			k.Raw("nanosleep.u32 $$", nil)
-			line = here(-1)
-		}},
-		{"raw result", "one $= stands for the result", nil, func(k *ptx.Kernel) {
-			ptx.RawResult[ptx.U32](k, "trap")
-			line = here(-1)
-		}},
-		{"panic", "boom", nil, func(k *ptx.Kernel) {
-			line = ""
-			panic("boom")
-		}},
-		{"index out of range", "index out of range", nil, func(k *ptx.Kernel) {
-			line = ""
-			var v []ptx.F32
-			ptx.GlobalParam[ptx.F32](k, "x").Store(v[len(k.Name())])
-		}},
-		{"no build function", "nil pointer", nil, nil},
-	} {
+	for _, c := range misuses {
 		t.Run(c.name, func(t *testing.T) {
-			line = ""
+			mistakeLine = ""
 			m := ptx.NewModule(ptx.SM80)
 			m.Kernel("f", c.build)
 			text, err := m.PTX()
@@ -219,8 +225,8 @@ func TestMisuse(t *testing.T) {
 			if !errors.As(err, &e) || text != "" {
 				t.Fatalf("no error: %v\n%s", err, text)
 			}
-			if !strings.Contains(e.Msg, c.want) || e.Kernel != "f" || line != "" && e.Pos.String() != line {
-				t.Errorf("%v\nwant at %s: %q", err, line, c.want)
+			if !strings.Contains(e.Msg, c.want) || e.Kernel != "f" || mistakeLine != "" && e.Pos.String() != mistakeLine {
+				t.Errorf("%v\nwant at %s: %q", err, mistakeLine, c.want)
 			}
 			if c.is != nil && !errors.Is(err, c.is) {
 				t.Errorf("%v is not %v", err, c.is)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -68,7 +69,7 @@ func referenceOf(t *testing.T, name string) mapReference {
 		}
 		a := o.Defaults()
 		var err error
-		if r.root, err = o.Expression(&a, in); err != nil {
+		if r.root, err = irhook.Expression(o, &a, in); err != nil {
 			t.Fatal(err)
 		}
 		r.tol, r.o, r.typs = o.Tolerance(), o, in

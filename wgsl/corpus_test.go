@@ -192,14 +192,22 @@ func (s *source) try(in ir.Instr, types []ir.Type, width, flag uint8) bool {
 
 // structures returns programs with everything that is not an expression.
 func structures(t testing.TB) map[string]*ir.Program {
+	sources := []*source{builtInSource(), memorySource(), halfMemorySource(), loopSource(), constantSource(), nestingSource(), nameSource()}
+	for _, typ := range []ir.Type{ir.I32, ir.U32} {
+		sources = append(sources, atomicSource(typ, false), atomicSource(typ, true))
+	}
 	m := make(map[string]*ir.Program)
-	add := func(s *source) {
+	for _, s := range sources {
 		if m[s.Name] != nil {
 			t.Fatalf("a second %s", s.Name)
 		}
 		m[s.Name] = s.finish(t)
 	}
+	return m
+}
 
+// builtInSource has every built-in value.
+func builtInSource() *source {
 	s := newSource()
 	s.Name = "built_ins"
 	for flag := range ir.BuiltInNames {
@@ -208,9 +216,12 @@ func structures(t testing.TB) map[string]*ir.Program {
 	s.keep(s.add(s.builtIn(ir.BuiltInSubgroup), s.builtIn(ir.BuiltInSubgroup)))
 	s.keep(s.sub(s.builtIn(ir.BuiltInSubgroupLane), s.builtIn(ir.BuiltInSubgroupSize)))
 	s.keep(s.same(ir.IDiv, s.at, s.builtIn(ir.BuiltInSubgroupLane)))
-	add(s)
+	return s
+}
 
-	s = newSource()
+// memorySource has variables, workgroup arrays and parameters.
+func memorySource() *source {
+	s := newSource()
 	s.Name = "memory"
 	for _, typ := range []ir.Type{ir.F32, ir.I32, ir.U32} {
 		for _, w := range []uint8{1, 2, 4} {
@@ -239,9 +250,12 @@ func structures(t testing.TB) map[string]*ir.Program {
 	flags := s.array("truth", ir.Bool, 1, 4, false)
 	s.storeShared(flags, s.u32(1), s.lt(s.at, n))
 	s.keep(s.loadShared(flags, s.u32(1)))
-	add(s)
+	return s
+}
 
-	s = newSource()
+// halfMemorySource has half floats in buffers, variables and workgroup arrays.
+func halfMemorySource() *source {
+	s := newSource()
 	s.Name = "half_memory"
 	for _, w := range []uint8{1, 2, 4} {
 		b := s.buffer(fmt.Sprintf("h%d", w), ir.F16, w, ir.ReadWrite)
@@ -252,35 +266,37 @@ func structures(t testing.TB) map[string]*ir.Program {
 		s.barrier()
 		s.store(b, s.at, s.mul(s.loadShared(tile, s.u32(2)), s.constant(ir.F16, w, math.Float32bits(1.5))))
 	}
-	add(s)
+	return s
+}
 
-	for _, shared := range []bool{false, true} {
-		for _, typ := range []ir.Type{ir.I32, ir.U32} {
-			s = newSource()
-			s.Name = fmt.Sprintf("atomics_%v_%v", typ, shared)
-			code, slot := ir.AtomicOp, uint32(0)
-			if shared {
-				code, slot = ir.AtomicOpShared, s.array("counts", typ, 1, 5, true)
-			} else {
-				slot = s.buffer("counts", typ, 1, ir.Atomic)
+// atomicSource has every atomic operation on one type.
+func atomicSource(typ ir.Type, shared bool) *source {
+	s := newSource()
+	s.Name = fmt.Sprintf("atomics_%v_%v", typ, shared)
+	code, slot := ir.AtomicOp, uint32(0)
+	if shared {
+		code, slot = ir.AtomicOpShared, s.array("counts", typ, 1, 5, true)
+	} else {
+		slot = s.buffer("counts", typ, 1, ir.Atomic)
+	}
+	x := s.operand(typ, 1)
+	for flag := ir.AtomicLoad; flag <= ir.AtomicCompareExchange; flag++ {
+		for _, used := range []bool{false, true} {
+			in := ir.Instr{Code: code, Type: typ, Width: 1, Flag: flag, Imm: slot, Args: [3]ir.Value{s.u32(1), x, x}}
+			if flag == ir.AtomicStore {
+				in.Type, in.Width = ir.Invalid, 0
 			}
-			x := s.operand(typ, 1)
-			for flag := ir.AtomicLoad; flag <= ir.AtomicCompareExchange; flag++ {
-				for _, used := range []bool{false, true} {
-					in := ir.Instr{Code: code, Type: typ, Width: 1, Flag: flag, Imm: slot, Args: [3]ir.Value{s.u32(1), x, x}}
-					if flag == ir.AtomicStore {
-						in.Type, in.Width = ir.Invalid, 0
-					}
-					if v := s.push(in); used && flag != ir.AtomicStore {
-						s.keep(v)
-					}
-				}
+			if v := s.push(in); used && flag != ir.AtomicStore {
+				s.keep(v)
 			}
-			add(s)
 		}
 	}
+	return s
+}
 
-	s = newSource()
+// loopSource has loops of every form.
+func loopSource() *source {
+	s := newSource()
 	s.Name = "loops"
 	total := s.variable("total", ir.U32, 1)
 	late := s.variable("late", ir.U32, 1)
@@ -327,9 +343,12 @@ func structures(t testing.TB) map[string]*ir.Program {
 	s.end()
 	s.store(s.out, s.at, s.add(s.get(total), s.get(late)))
 	s.leave(ir.Return)
-	add(s)
+	return s
+}
 
-	s = newSource()
+// constantSource has constants at the ends of their types.
+func constantSource() *source {
+	s := newSource()
 	s.Name = "constants"
 	for _, v := range []float64{0, math.Copysign(0, -1), 1, -1, 0.1, -0.1, 1e-40, -1e-45, math.MaxFloat32, 1e10, 16777216, 3e-7,
 		math.Inf(1), math.Inf(-1), math.NaN(), 1.0 / 3} {
@@ -367,10 +386,12 @@ func structures(t testing.TB) map[string]*ir.Program {
 	s.keep(s.mul(wide, wide))
 	s.keep(s.mul(wide, s.operand(ir.F32, 4)))
 	s.keep(s.sub(s.operand(ir.F32, 4), wide))
-	add(s)
+	return s
+}
 
-	// What needs parentheses, and what must not be moved past a store.
-	s = newSource()
+// nestingSource has expressions that need parentheses, and loads that must not be moved past a store.
+func nestingSource() *source {
+	s := newSource()
 	s.Name = "nesting"
 	x, y := s.operand(ir.U32, 1), s.operand(ir.I32, 1)
 	g := s.operand(ir.F32, 1)
@@ -416,10 +437,12 @@ func structures(t testing.TB) map[string]*ir.Program {
 	s.set(swap, s.u32(5))
 	s.keep(inside)
 	s.end()
-	add(s)
+	return s
+}
 
-	// Names that mean something else in WGSL.
-	s = newSource()
+// nameSource has names that mean something else in WGSL.
+func nameSource() *source {
+	s := newSource()
 	s.Name = "fn"
 	for i, name := range []string{"x", "max", "v12", "local", "", "x", "params", "i", "turns3", "target", "9lives", "über", "__a", "min_nan", "exp_f", "Params", "fn"} {
 		v := s.variable(name, ir.U32, 1)
@@ -431,8 +454,7 @@ func structures(t testing.TB) map[string]*ir.Program {
 	for _, name := range []string{"params", "lane", "buffer"} {
 		s.store(s.buffer(name, ir.U32, 1, ir.WriteOnly), s.at, s.at)
 	}
-	add(s)
-	return m
+	return s
 }
 
 type tiles struct{ M, N, K uint32 }

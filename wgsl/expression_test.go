@@ -105,7 +105,7 @@ func kernelsOf(t testing.TB, o *op.Operation, kernels map[string]*kernel.Kernel)
 			if err != nil {
 				continue
 			}
-			x, err := o.Expression(&attrs[i], in)
+			x, err := irhook.Expression(o, &attrs[i], in)
 			if err != nil {
 				t.Errorf("%v of %v: %v", o, d, err)
 				continue

@@ -115,56 +115,7 @@ func (d device) eval(all map[string]*routine, values map[string]any, e ast.Expr)
 	case *ast.BasicLit:
 		return e.Value
 	case *ast.BinaryExpr:
-		switch x := d.eval(all, values, e.X).(type) {
-		case float32:
-			x, y := d.f32(x), d.f32(d.eval(all, values, e.Y).(float32))
-			switch e.Op {
-			case go_token.ADD:
-				return d.f32(x + y)
-			case go_token.SUB:
-				return d.f32(x - y)
-			case go_token.MUL:
-				return d.f32(x * y)
-			case go_token.QUO:
-				return d.f32(float32(d.near(1/float64(y), 0.33) * float64(x)))
-			case go_token.LSS:
-				return x < y
-			}
-		case int32:
-			switch y := d.eval(all, values, e.Y).(type) {
-			case uint32:
-				return x << y // which stands alone
-			case int32:
-				switch e.Op {
-				case go_token.AND:
-					return x & y
-				case go_token.OR:
-					return x | y
-				}
-			}
-		case uint32:
-			y := d.eval(all, values, e.Y).(uint32)
-			switch e.Op {
-			case go_token.AND:
-				return x & y
-			case go_token.OR:
-				return x | y
-			case go_token.LSS:
-				return x < y
-			case go_token.GTR:
-				return x > y
-			case go_token.EQL:
-				return x == y
-			}
-		case bool:
-			y := d.eval(all, values, e.Y).(bool)
-			switch e.Op {
-			case go_token.AND:
-				return x && y
-			case go_token.OR:
-				return x || y
-			}
-		}
+		return d.binary(e.Op, d.eval(all, values, e.X), d.eval(all, values, e.Y))
 	case *ast.UnaryExpr:
 		switch x := d.eval(all, values, e.X).(type) {
 		case string:
@@ -178,74 +129,137 @@ func (d device) eval(all map[string]*routine, values map[string]any, e ast.Expr)
 		for i, a := range e.Args {
 			args[i] = d.eval(all, values, a)
 		}
-		number := func(i int) float64 { return float64(d.f32(args[i].(float32))) }
-		switch name {
-		case "fma":
-			return d.f32(float32(math.FMA(number(0), number(1), number(2))))
-		case "exp2":
-			x, units := number(0), 1.1
-			if x >= 0 {
-				units = 0.6
-			}
-			return d.f32(float32(d.near(math.Exp2(x), units)))
-		case "saturate":
-			if x := number(0); x > 0 {
-				return float32(min(x, 1))
-			}
-			return float32(0)
-		case "min", "max":
-			x, y := number(0), number(1)
-			if (x < y) == (name == "min") || y != y {
-				return float32(x)
-			}
-			return float32(y)
-		case "i32":
-			if v, is := args[0].(int32); is {
-				return v
-			}
-			v, err := strconv.ParseInt(args[0].(string), 0, 32)
-			if err != nil {
-				panic(err)
-			}
-			return int32(v)
-		case "bitcast_i32":
-			return int32(math.Float32bits(args[0].(float32)))
-		case "f32":
-			if v, is := args[0].(float32); is {
-				return v
-			}
-			v, err := strconv.ParseFloat(args[0].(string), 32)
-			if err != nil {
-				panic(err)
-			}
-			return float32(v)
-		case "u32":
-			if v, is := args[0].(uint32); is {
-				return v
-			}
-			v, err := strconv.ParseUint(args[0].(string), 0, 32)
-			if err != nil {
-				panic(err)
-			}
-			return uint32(v)
-		case "bitcast_f32":
-			if v, is := args[0].(int32); is {
-				return math.Float32frombits(uint32(v))
-			}
-			return math.Float32frombits(args[0].(uint32))
-		case "bitcast_u32":
-			return math.Float32bits(args[0].(float32))
-		case "abs":
-			return d.f32(float32(math.Abs(float64(args[0].(float32)))))
-		case "select_":
-			if args[2].(bool) {
-				return args[1]
-			}
-			return args[0]
+		if v, is := d.builtIn(name, args); is {
+			return v
 		}
 		return d.call(all, name, args...)
 	}
 	panic(fmt.Sprintf("no such expression: %T %v", e, e))
+}
+
+// binary computes an operation of two values.
+func (d device) binary(o go_token.Token, x, y any) any {
+	switch x := x.(type) {
+	case float32:
+		x, y := d.f32(x), d.f32(y.(float32))
+		switch o {
+		case go_token.ADD:
+			return d.f32(x + y)
+		case go_token.SUB:
+			return d.f32(x - y)
+		case go_token.MUL:
+			return d.f32(x * y)
+		case go_token.QUO:
+			return d.f32(float32(d.near(1/float64(y), 0.33) * float64(x)))
+		case go_token.LSS:
+			return x < y
+		}
+	case int32:
+		switch y := y.(type) {
+		case uint32:
+			return x << y // which stands alone
+		case int32:
+			switch o {
+			case go_token.AND:
+				return x & y
+			case go_token.OR:
+				return x | y
+			}
+		}
+	case uint32:
+		y := y.(uint32)
+		switch o {
+		case go_token.AND:
+			return x & y
+		case go_token.OR:
+			return x | y
+		case go_token.LSS:
+			return x < y
+		case go_token.GTR:
+			return x > y
+		case go_token.EQL:
+			return x == y
+		}
+	case bool:
+		y := y.(bool)
+		switch o {
+		case go_token.AND:
+			return x && y
+		case go_token.OR:
+			return x || y
+		}
+	}
+	panic(fmt.Sprintf("no such operation: %T %v %T", x, o, y))
+}
+
+// builtIn computes a function of WGSL, if name is one.
+func (d device) builtIn(name string, args []any) (v any, is bool) {
+	number := func(i int) float64 { return float64(d.f32(args[i].(float32))) }
+	switch name {
+	case "fma":
+		return d.f32(float32(math.FMA(number(0), number(1), number(2)))), true
+	case "exp2":
+		x, units := number(0), 1.1
+		if x >= 0 {
+			units = 0.6
+		}
+		return d.f32(float32(d.near(math.Exp2(x), units))), true
+	case "saturate":
+		if x := number(0); x > 0 {
+			return float32(min(x, 1)), true
+		}
+		return float32(0), true
+	case "min", "max":
+		x, y := number(0), number(1)
+		if (x < y) == (name == "min") || y != y {
+			return float32(x), true
+		}
+		return float32(y), true
+	case "i32":
+		if v, is := args[0].(int32); is {
+			return v, true
+		}
+		v, err := strconv.ParseInt(args[0].(string), 0, 32)
+		if err != nil {
+			panic(err)
+		}
+		return int32(v), true
+	case "bitcast_i32":
+		return int32(math.Float32bits(args[0].(float32))), true
+	case "f32":
+		if v, is := args[0].(float32); is {
+			return v, true
+		}
+		v, err := strconv.ParseFloat(args[0].(string), 32)
+		if err != nil {
+			panic(err)
+		}
+		return float32(v), true
+	case "u32":
+		if v, is := args[0].(uint32); is {
+			return v, true
+		}
+		v, err := strconv.ParseUint(args[0].(string), 0, 32)
+		if err != nil {
+			panic(err)
+		}
+		return uint32(v), true
+	case "bitcast_f32":
+		if v, is := args[0].(int32); is {
+			return math.Float32frombits(uint32(v)), true
+		}
+		return math.Float32frombits(args[0].(uint32)), true
+	case "bitcast_u32":
+		return math.Float32bits(args[0].(float32)), true
+	case "abs":
+		return d.f32(float32(math.Abs(float64(args[0].(float32))))), true
+	case "select_":
+		if args[2].(bool) {
+			return args[1], true
+		}
+		return args[0], true
+	}
+	return nil, false
 }
 
 // TestFmaOfAllExponents: x·y + z of factors of all exponents, computed as texts compute it for

@@ -29,7 +29,7 @@ func Kernel(k *kernel.Kernel, t Target) (Shader, error) {
 // comes from, or "" and 0 if the line has no instruction or an unknown position. If the kernel was
 // built without positions, it is built again.
 func (s *Shader) Position(n int) (file string, line int) {
-	v := s.Instruction(n)
+	v := s.instruction(n)
 	if v == 0 {
 		return "", 0
 	}

@@ -1,7 +1,6 @@
 package wgsl
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -111,16 +110,6 @@ func expansion(c ir.Code, t *Target) *ir.Node {
 		return ir.Lower(n, nativeNear)
 	}
 	return withoutAssociation(withoutMagic(ir.Lower(n, native)))
-}
-
-// Shortens reports whether a target with Near gives p another text.
-func Shortens(p *ir.Program) bool {
-	return slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return ir.ApproxUnits(in.Code) > 0 })
-}
-
-// Rounds reports whether a target with Narrows gives p another text.
-func Rounds(p *ir.Program) bool {
-	return slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return in.Code == ir.RoundF16 })
 }
 
 // withoutAssociation multiplies a sum by a computed 1 in expressions that use its rounding, such as

@@ -60,12 +60,12 @@ func printVerified(p *ir.Program, t Target) (Shader, error) {
 	above := bytes.Count(w.head, []byte{'\n'})
 	lines := make([]ir.Value, above+len(w.lines))
 	copy(lines[above:], w.lines)
-	s := Shader{Text: text.String(), Entry: w.entry, Params: -1, Local: p.Local, SharedBytes: uint32(SharedBytes(p)),
+	s := Shader{Text: text.String(), Entry: w.entry, Params: -1, Local: p.Local, SharedBytes: uint32(sharedBytes(p)),
 		Needs: w.needs, Bindings: make([]Access, len(p.Bindings)), lines: lines, pos: p.Pos}
 	if n := len(p.Uniforms); n > 0 {
 		s.Params = len(p.Bindings)
 		s.ParamBytes = int(p.Uniforms[n-1].Offset+4+15) &^ 15
-		s.Blocks = []ir.Block{{Bytes: uint32(s.ParamBytes)}}
+		s.Blocks = []Block{{Bytes: uint32(s.ParamBytes)}}
 	}
 	for i := range p.Bindings {
 		s.Bindings[i] = accessOf(&p.Bindings[i])

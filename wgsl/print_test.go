@@ -235,7 +235,7 @@ func TestInstruction(t *testing.T) {
 				continue
 			}
 			found++
-			v := s.Instruction(i + 1)
+			v := s.instruction(i + 1)
 			if p.Code[v].Code != c {
 				t.Errorf("line %d, %s, belongs to %v", i+1, l, p.Code[v].Code)
 			}
@@ -248,7 +248,7 @@ func TestInstruction(t *testing.T) {
 		t.Errorf("%d lines found", found)
 	}
 	for _, n := range []int{-1, 0, 1, 1 << 20} {
-		if v := s.Instruction(n); v != 0 {
+		if v := s.instruction(n); v != 0 {
 			t.Errorf("line %d belongs to %d", n, v)
 		}
 		if file, _ := s.Position(n); file != "" {
@@ -335,7 +335,7 @@ func TestShader(t *testing.T) {
 	a.array("b", ir.F32, 4, 2, false)
 	a.array("c", ir.F16, 1, 3, false)
 	a.array("d", ir.U32, 2, 1, false)
-	if n := SharedBytes(&a.Program); n != 16+32+8+8 {
+	if n := sharedBytes(&a.Program); n != 16+32+8+8 {
 		t.Errorf("%d bytes of workgroup memory", n)
 	}
 }

@@ -11,10 +11,10 @@ type Shader struct {
 	Text  string
 	Entry string // the name of the entry point
 
-	Bindings    []Access   // of the storage buffers
-	Params      int        // binding of the parameter block, -1 without parameters
-	ParamBytes  int        // its size, a multiple of 16
-	Blocks      []ir.Block // the parts of it that are uniform buffers: all of it, or several
+	Bindings    []Access // of the storage buffers
+	Params      int      // binding of the parameter block, -1 without parameters
+	ParamBytes  int      // its size, a multiple of 16
+	Blocks      []Block  // the parts of it that are uniform buffers: all of it, or several
 	Local       [3]uint32
 	SharedBytes uint32
 	Needs       Feature // the optional features of the target that the text uses
@@ -25,6 +25,10 @@ type Shader struct {
 	positions func() []uintptr
 }
 
+// A Block is a uniform buffer with a part of the parameters: Bytes of them from Offset on, which is a
+// multiple of 256.
+type Block struct{ Offset, Bytes uint32 }
+
 // Access is how a storage buffer is bound.
 type Access uint8
 
@@ -34,9 +38,8 @@ const (
 	ReadWrite               // var<storage, read_write>
 )
 
-// Instruction returns the instruction of the program for line n of the text, counted from 1, or 0.
-// Use it to locate the message of a WGSL compiler.
-func (s *Shader) Instruction(line int) ir.Value {
+// instruction returns the instruction of the program for line n of the text, counted from 1, or 0.
+func (s *Shader) instruction(line int) ir.Value {
 	if line < 1 || line > len(s.lines) {
 		return 0
 	}

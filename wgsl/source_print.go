@@ -29,7 +29,10 @@ func printText(p *ir.Program, t *Target) (Shader, error) {
 	s := Shader{Text: directives(p.Text.Source, needs, t.Consumer), Entry: p.Text.Entry, Params: -1, ParamBytes: int(p.Text.ParamBytes), Local: p.Local,
 		SharedBytes: uint32(p.Text.SharedBytes), Needs: needs, Bindings: make([]Access, len(p.Bindings))}
 	if s.ParamBytes > 0 {
-		s.Params, s.Blocks = len(p.Bindings), p.Text.Blocks
+		s.Params = len(p.Bindings)
+		for _, b := range p.Text.Blocks {
+			s.Blocks = append(s.Blocks, Block(b))
+		}
 	}
 	for i := range p.Bindings {
 		s.Bindings[i] = accessOf(&p.Bindings[i])

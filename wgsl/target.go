@@ -131,7 +131,7 @@ func (t *Target) allows(p *ir.Program) error {
 	if n := len(p.Bindings); n > l.Bindings {
 		return tooMuch(p, "%d buffers, of at most %d", n, l.Bindings)
 	}
-	if n := SharedBytes(p); n > uint64(l.WorkgroupBytes) {
+	if n := sharedBytes(p); n > uint64(l.WorkgroupBytes) {
 		return tooMuch(p, "%d bytes of workgroup memory, of at most %d", n, l.WorkgroupBytes)
 	}
 	return nil
@@ -151,9 +151,9 @@ func tooMuch(p *ir.Program, format string, args ...any) error {
 	return limitError(fmt.Sprintf("wgsl: %s uses "+format, append([]any{p.Name}, args...)...))
 }
 
-// SharedBytes returns the bytes of workgroup memory that p uses: its arrays one
+// sharedBytes returns the bytes of workgroup memory that p uses: its arrays one
 // after another, each aligned as its elements are.
-func SharedBytes(p *ir.Program) uint64 {
+func sharedBytes(p *ir.Program) uint64 {
 	if p.Text != nil {
 		return p.Text.SharedBytes
 	}

@@ -15,7 +15,7 @@ import (
 // kernelRequest has the arguments for which a kernel is chosen.
 type kernelRequest struct {
 	Sizes   string `placeholder:"SIZES" help:"Shapes of the operands, such as 1024x4096,4096; typical ones by default."`
-	Type    string `placeholder:"TYPE" help:"Element type: f32, f16 or bf16; for matmul_q the type of the weights, such as q4_k."`
+	Type    string `placeholder:"TYPE" help:"Element type: f32, f16 or bf16; for matmul_q and matmul_experts the type of the weights, such as q4_k."`
 	Variant string `placeholder:"NAME" help:"Variant of a portable kernel."`
 }
 
@@ -31,6 +31,7 @@ var typical = map[*op.Operation]string{
 	op.MatMul:          "4096x4096,4096x4096",
 	op.MatVec:          "4096x4096,4096",
 	op.MatMulQ:         "1x4096,4096x4096",
+	op.MatMulExperts:   "1x1024,32x1024x1024,1x8",
 	op.Rope:            "1024x32x128",
 	op.LayerNorm:       "4096x4096,4096,4096",
 	op.RMSNorm:         "4096x4096,4096",
@@ -114,7 +115,7 @@ func (r *kernelRequest) build(o *op.Operation, target portable.Target) (*portabl
 			types[i] = op.I32
 		case o == op.Iota:
 			types[i] = op.U32
-		case o == op.MatMulQ && i == 1:
+		case (o == op.MatMulQ || o == op.MatMulExperts) && i == 1:
 			types[i] = weights
 		}
 		req.In = append(req.In, portable.Array{Type: types[i], Shape: s})

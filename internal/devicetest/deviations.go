@@ -8,6 +8,7 @@ import (
 
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -153,7 +154,7 @@ func (c *Case) divides() bool {
 		types[i] = c.In[i].Type
 	}
 	a := c.Attrs()
-	e, err := c.Op.Expression(&a, types)
+	e, err := irhook.Expression(c.Op, &a, types)
 	if err != nil {
 		return false
 	}

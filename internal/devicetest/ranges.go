@@ -167,7 +167,7 @@ func (c *Case) inferOne(in []known, center *op.Array, d op.DType, free deviation
 		}
 		return out, nil
 	}
-	f, err := c.Op.Range(&a, c.Types())
+	f, err := irhook.Range(c.Op, &a, c.Types())
 	if err != nil {
 		return known{}, err
 	}
@@ -252,7 +252,7 @@ func spread(c *Case, in []known, center *op.Array, d op.DType) ([]ir.Interval, e
 		a := c.Attrs()
 		f, attrs := a.Activation()
 		var err error
-		if act, err = f.Range(&attrs, []op.DType{d}); err != nil {
+		if act, err = irhook.Range(f, &attrs, []op.DType{d}); err != nil {
 			return nil, err
 		}
 		o.Act = nil

@@ -43,7 +43,7 @@ func TestWebGPUCut(t *testing.T) {
 	tensor := func(value func(op.DType) float64, s ...int) Tensor { return g.tensor(op.F32, s, value) }
 	lengths := []int{bound - 1, bound, bound + 1, 3*bound + 5}
 	for _, o := range op.Catalogue() {
-		if notCut(o, op.F32) {
+		if notCut(o) {
 			continue
 		}
 		switch o.Class() {
@@ -70,6 +70,7 @@ func TestWebGPUCut(t *testing.T) {
 		{Op: op.TopK, Options: op.TopKOpts{K: 7}, In: []Tensor{tensor(g.wild, 3*bound)}},
 		{Op: op.TopK, Options: op.TopKOpts{K: 7}, In: []Tensor{half(1, 4*bound+2)}},
 		{Op: op.TopK, Options: op.TopKOpts{K: 7}, In: []Tensor{half(3, 2*bound+1)}},
+		{Op: op.TopK, Options: op.TopKOpts{K: bound}, In: []Tensor{tensor(g.tame, 2*bound)}},
 		{Op: op.Gather, In: []Tensor{tensor(g.wild, 300, 5), ids(300, 2, 70)}},
 		{Op: op.Gather, In: []Tensor{tensor(g.tame, bound+1, 1), ids(bound+1, 3)}},
 		{Op: op.Gather, In: []Tensor{half(401, 3), ids(401, 31)}},
@@ -96,12 +97,10 @@ func TestWebGPUCut(t *testing.T) {
 		{Op: op.Conv2D, In: []Tensor{tensor(g.tame, 1, 5, 9, 8), tensor(g.tame, 3, 5, 3, 3), tensor(g.tame, 3)}, Options: op.Conv2DOpts{Pad: [2]int{1, 1}, Act: op.Relu}},
 		{Op: op.Conv2D, In: []Tensor{tensor(g.tame, 2, 6, 7, 5), tensor(g.tame, 9, 2, 3, 2)}, Options: op.Conv2DOpts{Groups: 3, Stride: [2]int{1, 2}}},
 		{Op: op.Conv2D, In: []Tensor{half(1, 16, 9, 9), half(4, 16, 1, 1), half(4)}},
-		// Heads of keys; heads of queries; queries; keys, shared and hidden.
+		// Heads of keys; heads of queries; queries.
 		{Op: op.Attention, In: []Tensor{tensor(g.tame, 2, 4, 2, 16), tensor(g.tame, 2, 2, 3, 16), tensor(g.tame, 2, 2, 3, 16)}, Options: op.AttentionOpts{Causal: true}},
 		{Op: op.Attention, In: []Tensor{tensor(g.tame, 3, 2, 32), tensor(g.tame, 1, 3, 32), tensor(g.tame, 1, 3, 32)}, Options: op.AttentionOpts{Causal: true}},
 		{Op: op.Attention, In: []Tensor{tensor(g.tame, 1, 4, 40), tensor(g.tame, 1, 2, 40), tensor(g.tame, 1, 2, 40)}, Options: op.AttentionOpts{Causal: true, Scale: 0.3}},
-		{Op: op.Attention, In: []Tensor{tensor(g.tame, 2, 4, 8), tensor(g.tame, 1, 90, 8), tensor(g.tame, 1, 90, 8)}},
-		{Op: op.Attention, In: []Tensor{half(2, 1, 8), half(1, 181, 8), half(1, 181, 8)}, Options: op.AttentionOpts{Causal: true}},
 		{Op: op.Rope, In: []Tensor{tensor(g.tame, 70, 2, 8)}, Options: op.RopeOpts{Start: -20}},
 		{Op: op.Rope, In: []Tensor{tensor(g.tame, 70, 2, 8), positions(70)}, Options: op.RopeOpts{Interleaved: true}},
 	} {
@@ -110,10 +109,6 @@ func TestWebGPUCut(t *testing.T) {
 	// Operands that are spread over inner axes.
 	try(Case{Op: op.Add, In: []Tensor{tensor(g.tame, 9, 1, bound/10), tensor(g.tame, 5, 1)}})
 	try(Case{Op: op.Mul, In: []Tensor{tensor(g.tame, bound/4, 1), tensor(g.tame, 1, 13)}})
-	// A NaN among keys that are hidden does not matter, whichever part it is in.
-	c := Case{Op: op.Attention, Options: op.AttentionOpts{Causal: true}, In: []Tensor{tensor(g.tame, 1, 4, 8), tensor(g.tame, 1, 90, 8), tensor(g.tame, 1, 90, 8)}}
-	c.In[1].Data[89*8+3], c.In[2].Data[88*8] = math.NaN(), math.NaN()
-	try(c)
 }
 
 // cutReductions makes cases of a reduction of one row that is several parts.
@@ -295,7 +290,7 @@ func TestWebGPUUncut(t *testing.T) {
 	g := newGenerator(freshSeed(t))
 	tensor := func(s ...int) Tensor { return g.tensor(op.F32, s, g.tame) }
 	for _, c := range []Case{
-		{Op: op.TopK, Options: op.TopKOpts{K: bound}, In: []Tensor{tensor(2 * bound)}},
+		{Op: op.Attention, In: []Tensor{tensor(2, 4, 8), tensor(1, 90, 8), tensor(1, 90, 8)}},
 		{Op: op.Conv2D, In: []Tensor{tensor(1, 1, 12, 12), tensor(1, 1, 2, 2)}},
 		{Op: op.Rope, In: []Tensor{tensor(1, 2, bound)}},
 	} {
@@ -320,7 +315,7 @@ func TestWebGPUCutLayouts(t *testing.T) {
 	for _, s := range []struct {
 		tq, tk int
 		keys   bool // in a layout; else the result is
-	}{{bound, 5, true}, {7, bound / 2, false}} {
+	}{{bound, 5, true}, {7, bound / 4, false}} {
 		q := g.tensor(op.F32, op.Shape{heads, s.tq, head}, g.tame)
 		kv := g.tensor(op.F32, op.Shape{s.tk, heads, head}, g.tame)
 		if !s.keys {

@@ -243,10 +243,42 @@ type Tunable interface {
 	Keep(key string) error
 }
 
-// Immediate is implemented by devices on which one step over host memory costs less than preparing
-// a program: the CPU. Run computes s over its operands, which must all be host memory, and returns
-// when the results are in place. The Slot of an operand is its index in ext. Run does not keep
-// references to s.
+// Immediate is implemented by devices on which one operation over host memory costs less than
+// preparing a program: the CPU. The caller has checked shapes and types. The methods return when
+// the results are in place, and keep no references.
 type Immediate interface {
-	Run(ctx context.Context, s *Step, ext []Binding) error
+	// Elementwise computes o over float32: dst of as many of x, y and z as o takes, all of one length.
+	Elementwise(ctx context.Context, o *op.Operation, a *op.Attrs, dst, x, y, z []float32) error
+	// Call computes an operation of another class.
+	Call(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []Host) error
 }
+
+// Host is an array in host memory: an operand or result of one operation. The zero Host is an
+// absent optional operand.
+//
+// It stores its extents by value, so that calls of an operation do not allocate.
+type Host struct {
+	Data []byte
+	Type op.DType
+	rank int
+	dims [op.MaxRank]int
+}
+
+// HostOf returns the array of type t and shape s in data.
+func HostOf(data []byte, t op.DType, s op.Shape) Host {
+	h := Host{}
+	h.Set(data, t, s)
+	return h
+}
+
+// Set makes h the array of type t and shape s in data.
+func (h *Host) Set(data []byte, t op.DType, s op.Shape) {
+	h.Data, h.Type = data, t
+	h.Reshape(s)
+}
+
+// Shape returns the extents; the slice aliases h.
+func (h *Host) Shape() op.Shape { return h.dims[:h.rank:h.rank] }
+
+// Reshape changes the extents; there must be at most op.MaxRank.
+func (h *Host) Reshape(s op.Shape) { h.rank = copy(h.dims[:], s) }

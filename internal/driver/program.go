@@ -203,7 +203,7 @@ func (in *Instr) expression(args []*ir.Node, types []op.DType, param func(v floa
 	for i, t := range types {
 		wide[i] = computed(t)
 	}
-	e, err := in.Op.Expression(&in.Attrs, wide)
+	e, err := irhook.Expression(in.Op, &in.Attrs, wide)
 	if err != nil {
 		return nil, err
 	}

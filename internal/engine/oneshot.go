@@ -11,84 +11,31 @@ import (
 )
 
 // Host is an array in host memory: an operand or result of a one-shot call.
-// The zero Host is an absent optional operand.
-//
-// It stores its extents by value, so that calls of an operation do not allocate.
-type Host struct {
-	Data []byte
-	Type op.DType
-	rank int
-	dims [op.MaxRank]int
-}
+type Host = driver.Host
 
 // HostOf returns the array of type t and shape s in data.
-func HostOf(data []byte, t op.DType, s op.Shape) Host {
-	h := Host{Data: data, Type: t}
-	h.Reshape(s)
-	return h
-}
+func HostOf(data []byte, t op.DType, s op.Shape) Host { return driver.HostOf(data, t, s) }
 
-// Set makes h the array of type t and shape s in data.
-func (h *Host) Set(data []byte, t op.DType, s op.Shape) {
-	h.Data, h.Type = data, t
-	h.Reshape(s)
-}
-
-// Shape returns the extents; the slice aliases h.
-func (h *Host) Shape() op.Shape { return h.dims[:h.rank:h.rank] }
-
-// Reshape changes the extents; there must be at most op.MaxRank.
-func (h *Host) Reshape(s op.Shape) { h.rank = copy(h.dims[:], s) }
-
-// maxResults is the most results that an operation has.
-const maxResults = 2
-
-// A one-shot call is the graph of one node. Its plan is fixed, because there is nothing to decide:
-// one step over host memory. Calls are pooled, and the fields that are the same in all calls are
-// set once.
-
-// mapCall is a call of an elementwise operation.
-type mapCall struct {
-	step  driver.Step
-	fused driver.Fused
-	body  [1]driver.Instr
-	args  [op.MaxInputs]int
-	in    [op.MaxInputs]driver.Operand
-	out   [1]driver.Operand
-	fout  [1]int
-	shape [1]int
-	ext   [op.MaxInputs + 1]driver.Binding
-}
-
-var mapCalls = sync.Pool{New: func() any {
-	c := new(mapCall)
-	for i := range c.args {
-		c.args[i] = i
-	}
-	c.fused = driver.Fused{Body: c.body[:], Out: c.fout[:], Shape: c.shape[:]}
-	c.step = driver.Step{Post: &c.fused, Out: c.out[:]}
-	return c
-}}
-
-// call is a call of any other operation.
+// call holds what a one-shot call passes by reference to the device.
 type call struct {
-	step    driver.Step
-	in      [op.MaxInputs]driver.Operand
-	out     [maxResults]driver.Operand
-	dims    [op.MaxInputs + maxResults]op.Shape
-	extents [op.MaxInputs][1]int // of reductions, for dims
-	ext     [op.MaxInputs + maxResults]driver.Binding
-	scalar  [1]uint32 // where a reduction leaves its result
+	attrs  op.Attrs
+	in     [2]Host // of reductions
+	out    [1]Host
+	scalar [1]uint32 // where a reduction leaves its result
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
 
+// callOf returns a call with parameters.
+func callOf(a *op.Attrs) *call {
+	c := calls.Get().(*call)
+	c.attrs = *a
+	return c
+}
+
 // free forgets what belongs to the caller.
 func (c *call) free() {
-	for i := range c.step.Dims {
-		c.ext[i].Host, c.dims[i] = nil, nil
-	}
-	c.step.Attrs.Act = nil
+	c.attrs.Act, c.in[0].Data, c.in[1].Data = nil, nil, nil
 	calls.Put(c)
 }
 
@@ -107,32 +54,10 @@ func (e *Engine) Elementwise(ctx context.Context, o *op.Operation, a *op.Attrs, 
 	if !e.enter() {
 		return e.Err()
 	}
-	c := mapCalls.Get().(*mapCall)
-	_, arity := o.Arity()
-	full := driver.Operand{Type: op.F32, N: len(dst)}
-	for i := range arity {
-		full.Slot = i
-		c.in[i] = full
-	}
-	c.ext[0].Host = Bytes(x)
-	if arity > 1 {
-		c.ext[1].Host = Bytes(y)
-		if arity > 2 {
-			c.ext[2].Host = Bytes(z)
-		}
-	}
-	c.ext[arity].Host = Bytes(dst)
-	full.Slot = arity
-	c.out[0] = full
-	c.body[0] = driver.Instr{Op: o, Attrs: *a, Args: c.args[:arity], Type: op.F32}
-	c.fused.In, c.fout[0], c.shape[0] = c.in[:arity], arity, len(dst)
-	e.submissions.Add(1)
-	e.steps.Add(1)
-	err := e.imm.Run(ctx, &c.step, c.ext[:arity+1])
-	for i := range c.ext[:arity+1] {
-		c.ext[i].Host = nil
-	}
-	mapCalls.Put(c)
+	e.countStep()
+	c := callOf(a)
+	err := e.imm.Elementwise(ctx, o, &c.attrs, dst, x, y, z)
+	c.free()
 	e.exit()
 	return err
 }
@@ -155,16 +80,17 @@ func (e *Engine) Reduce(ctx context.Context, o *op.Operation, a *op.Attrs, x, y 
 	if err := e.begin(ctx, o); err != nil {
 		return 0, err
 	}
-	c := calls.Get().(*call)
-	c.vector(0, x)
+	c := callOf(a)
+	n := [...]int{len(x)}
+	c.in[0].Set(Bytes(x), op.F32, n[:])
 	if arity > 1 {
-		c.vector(1, y)
+		c.in[1].Set(Bytes(y), op.F32, n[:])
 	}
-	c.dims[arity] = nil
-	c.bind(&c.out[0], arity, Bytes(c.scalar[:]), t)
-	err := e.run(ctx, c, o, a, arity, 1, arity+1)
+	c.out[0].Set(Bytes(c.scalar[:]), t, nil)
+	err := e.imm.Call(ctx, o, &c.attrs, c.in[:arity], c.out[:])
 	r := c.scalar[0]
 	c.free()
+	e.exit()
 	return r, err
 }
 
@@ -177,31 +103,15 @@ func (e *Engine) Call(ctx context.Context, o *op.Operation, a *op.Attrs, in, out
 	if err := e.begin(ctx, o); err != nil {
 		return err
 	}
-	c := calls.Get().(*call)
-	slots := 0
-	for i := range in {
-		h := &in[i]
-		c.dims[i] = h.Shape()
-		if h.Type == op.InvalidType {
-			c.in[i] = driver.Operand{Slot: -1}
-			continue
-		}
-		c.bind(&c.in[i], slots, h.Data, h.Type)
-		slots++
-	}
-	for i := range out {
-		h := &out[i]
-		c.dims[len(in)+i] = h.Shape()
-		c.bind(&c.out[i], slots, h.Data, h.Type)
-		slots++
-	}
-	err := e.run(ctx, c, o, a, len(in), len(out), slots)
+	c := callOf(a)
+	err := e.imm.Call(ctx, o, &c.attrs, in, out)
 	c.free()
+	e.exit()
 	return err
 }
 
 // begin checks that an operation may start and counts it as under way; if it
-// returns nil, run must follow.
+// returns nil, exit must follow.
 func (e *Engine) begin(ctx context.Context, o *op.Operation) error {
 	if err := driver.Alive(ctx); err != nil {
 		return err
@@ -213,34 +123,14 @@ func (e *Engine) begin(ctx context.Context, o *op.Operation) error {
 		e.exit()
 		return err
 	}
+	e.countStep()
 	return nil
 }
 
-// bind fills an operand or result and the slot that it has.
-func (c *call) bind(o *driver.Operand, slot int, data []byte, t op.DType) {
-	n := 0
-	if s := t.Size(); s > 0 {
-		n = len(data) / s
-	}
-	*o = driver.Operand{Slot: slot, Type: t, N: n}
-	c.ext[slot].Host = data
-}
-
-// vector binds operand i of a reduction.
-func (c *call) vector(i int, x []float32) {
-	c.extents[i][0] = len(x)
-	c.dims[i] = c.extents[i][:]
-	c.bind(&c.in[i], i, Bytes(x), op.F32)
-}
-
-// run runs o over the bound arrays.
-func (e *Engine) run(ctx context.Context, c *call, o *op.Operation, a *op.Attrs, in, out, slots int) error {
-	c.step.Op, c.step.Attrs, c.step.In, c.step.Out, c.step.Dims = o, *a, c.in[:in], c.out[:out], c.dims[:in+out]
+// countStep counts a submission of one step.
+func (e *Engine) countStep() {
 	e.submissions.Add(1)
 	e.steps.Add(1)
-	err := e.imm.Run(ctx, &c.step, c.ext[:slots])
-	e.exit()
-	return err
 }
 
 // Start runs one operation over host memory without waiting: the graph of one

@@ -194,105 +194,108 @@ func FuzzFlow(f *testing.F) {
 	f.Fuzz(agree)
 }
 
+// flowCases are programs with control flow, and the same in Go.
+var flowCases = []struct {
+	name  string
+	build func(a *asm, y uint32, i ir.Value)
+	want  func(i uint32) uint32
+}{
+	{"nested if", func(a *asm, y uint32, i ir.Value) {
+		a.ifThen(a.cmp(ir.Lt, i, a.u(30)))
+		a.ifThen(a.cmp(ir.Lt, i, a.u(10)))
+		a.store(y, i, a.u(1))
+		a.otherwise()
+		a.store(y, i, a.u(2))
+		a.end()
+		a.otherwise()
+		a.ifThen(a.cmp(ir.Eq, a.op(ir.And, i, a.u(1)), a.u(0)))
+		a.store(y, i, a.u(3))
+		a.end()
+		a.end()
+	}, func(i uint32) uint32 {
+		switch {
+		case i < 10:
+			return 1
+		case i < 30:
+			return 2
+		case i%2 == 0:
+			return 3
+		}
+		return 0
+	}},
+	{"collatz", func(a *asm, y uint32, i ir.Value) {
+		x, steps := a.variable("x", ir.U32, 1), a.variable("steps", ir.U32, 1)
+		a.set(x, a.op(ir.Add, i, a.u(1)))
+		a.set(steps, a.u(0))
+		a.loop(0)
+		v := a.get(x)
+		a.ifThen(a.cmp(ir.Eq, v, a.u(1)))
+		a.exit(ir.Break)
+		a.end()
+		a.set(steps, a.op(ir.Add, a.get(steps), a.u(1)))
+		a.ifThen(a.cmp(ir.Eq, a.op(ir.And, v, a.u(1)), a.u(0)))
+		a.set(x, a.op(ir.Shr, v, a.u(1)))
+		a.exit(ir.Continue)
+		a.end()
+		a.set(x, a.op(ir.Add, a.op(ir.Mul, v, a.u(3)), a.u(1)))
+		a.end()
+		a.store(y, i, a.get(steps))
+	}, func(i uint32) (steps uint32) {
+		for x := i + 1; x != 1; steps++ {
+			if x%2 == 0 {
+				x /= 2
+			} else {
+				x = 3*x + 1
+			}
+		}
+		return steps
+	}},
+	{"return from a loop", func(a *asm, y uint32, i ir.Value) {
+		k := a.forRange(a.u(0), a.u(50), a.u(1), ir.Bounded)
+		a.ifThen(a.cmp(ir.Eq, k, i))
+		a.store(y, i, a.op(ir.Mul, k, a.u(2)))
+		a.exit(ir.Return)
+		a.end()
+		a.end()
+		a.store(y, i, a.u(1000))
+	}, func(i uint32) uint32 {
+		if i < 50 {
+			return 2 * i
+		}
+		return 1000
+	}},
+	{"signed loop downwards to a limit of its own", func(a *asm, y uint32, i ir.Value) {
+		s := a.variable("s", ir.U32, 1)
+		a.set(s, a.u(0))
+		k := a.forRange(a.opT(ir.Bitcast, ir.I32, 1, a.op(ir.Sub, a.u(0), i)), a.i(-3), a.i(4), ir.Bounded)
+		a.set(s, a.op(ir.Add, a.get(s), a.opT(ir.Bitcast, ir.U32, 1, k)))
+		a.end()
+		a.store(y, i, a.get(s))
+	}, func(i uint32) (s uint32) {
+		for k := -int32(i); k < -3; k += 4 {
+			s += uint32(k)
+		}
+		return s
+	}},
+	{"counter that overflows ends the loop", func(a *asm, y uint32, i ir.Value) {
+		s := a.variable("s", ir.U32, 1)
+		a.set(s, a.u(0))
+		a.forRange(a.op(ir.Sub, a.u(0xffffffff), i), a.u(0xffffffff), a.u(3), ir.Bounded)
+		a.set(s, a.op(ir.Add, a.get(s), a.u(1)))
+		a.end()
+		a.store(y, i, a.get(s))
+	}, func(i uint32) (s uint32) {
+		for k := uint64(0xffffffff - i); k < 0xffffffff; k += 3 {
+			s++
+		}
+		return s
+	}},
+}
+
 // TestFlow runs control flow of which Go gives the answer.
 func TestFlow(t *testing.T) {
 	const n = 70 // more than a word of a mask, and no multiple of a block
-	for _, c := range []struct {
-		name  string
-		build func(a *asm, y uint32, i ir.Value)
-		want  func(i uint32) uint32
-	}{
-		{"nested if", func(a *asm, y uint32, i ir.Value) {
-			a.ifThen(a.cmp(ir.Lt, i, a.u(30)))
-			a.ifThen(a.cmp(ir.Lt, i, a.u(10)))
-			a.store(y, i, a.u(1))
-			a.otherwise()
-			a.store(y, i, a.u(2))
-			a.end()
-			a.otherwise()
-			a.ifThen(a.cmp(ir.Eq, a.op(ir.And, i, a.u(1)), a.u(0)))
-			a.store(y, i, a.u(3))
-			a.end()
-			a.end()
-		}, func(i uint32) uint32 {
-			switch {
-			case i < 10:
-				return 1
-			case i < 30:
-				return 2
-			case i%2 == 0:
-				return 3
-			}
-			return 0
-		}},
-		{"collatz", func(a *asm, y uint32, i ir.Value) {
-			x, steps := a.variable("x", ir.U32, 1), a.variable("steps", ir.U32, 1)
-			a.set(x, a.op(ir.Add, i, a.u(1)))
-			a.set(steps, a.u(0))
-			a.loop(0)
-			v := a.get(x)
-			a.ifThen(a.cmp(ir.Eq, v, a.u(1)))
-			a.exit(ir.Break)
-			a.end()
-			a.set(steps, a.op(ir.Add, a.get(steps), a.u(1)))
-			a.ifThen(a.cmp(ir.Eq, a.op(ir.And, v, a.u(1)), a.u(0)))
-			a.set(x, a.op(ir.Shr, v, a.u(1)))
-			a.exit(ir.Continue)
-			a.end()
-			a.set(x, a.op(ir.Add, a.op(ir.Mul, v, a.u(3)), a.u(1)))
-			a.end()
-			a.store(y, i, a.get(steps))
-		}, func(i uint32) (steps uint32) {
-			for x := i + 1; x != 1; steps++ {
-				if x%2 == 0 {
-					x /= 2
-				} else {
-					x = 3*x + 1
-				}
-			}
-			return steps
-		}},
-		{"return from a loop", func(a *asm, y uint32, i ir.Value) {
-			k := a.forRange(a.u(0), a.u(50), a.u(1), ir.Bounded)
-			a.ifThen(a.cmp(ir.Eq, k, i))
-			a.store(y, i, a.op(ir.Mul, k, a.u(2)))
-			a.exit(ir.Return)
-			a.end()
-			a.end()
-			a.store(y, i, a.u(1000))
-		}, func(i uint32) uint32 {
-			if i < 50 {
-				return 2 * i
-			}
-			return 1000
-		}},
-		{"signed loop downwards to a limit of its own", func(a *asm, y uint32, i ir.Value) {
-			s := a.variable("s", ir.U32, 1)
-			a.set(s, a.u(0))
-			k := a.forRange(a.opT(ir.Bitcast, ir.I32, 1, a.op(ir.Sub, a.u(0), i)), a.i(-3), a.i(4), ir.Bounded)
-			a.set(s, a.op(ir.Add, a.get(s), a.opT(ir.Bitcast, ir.U32, 1, k)))
-			a.end()
-			a.store(y, i, a.get(s))
-		}, func(i uint32) (s uint32) {
-			for k := -int32(i); k < -3; k += 4 {
-				s += uint32(k)
-			}
-			return s
-		}},
-		{"counter that overflows ends the loop", func(a *asm, y uint32, i ir.Value) {
-			s := a.variable("s", ir.U32, 1)
-			a.set(s, a.u(0))
-			a.forRange(a.op(ir.Sub, a.u(0xffffffff), i), a.u(0xffffffff), a.u(3), ir.Bounded)
-			a.set(s, a.op(ir.Add, a.get(s), a.u(1)))
-			a.end()
-			a.store(y, i, a.get(s))
-		}, func(i uint32) (s uint32) {
-			for k := uint64(0xffffffff - i); k < 0xffffffff; k += 3 {
-				s++
-			}
-			return s
-		}},
-	} {
+	for _, c := range flowCases {
 		t.Run(c.name, func(t *testing.T) {
 			a := newAsm("flow", n, 1, 1)
 			y := a.buffer("y", ir.U32, 1, ir.WriteOnly)

@@ -15,6 +15,21 @@ var (
 	// op.Tolerance whose true results are in v: of type dtype, of sums of magnitude mag.
 	Widen func(tolerance any, v ir.Interval, mag float64, dtype uint8) ir.Interval
 
+	// Expression returns the expression of an elementwise *op.Operation with an *op.Attrs, over operands
+	// of the types in an []op.DType: Arg i is operand i in the register type of its type, and Param i
+	// is Attrs.F[i].
+	Expression func(operation, attrs, types any) (*ir.Node, error)
+
+	// Range returns the function from ranges of the operands to the range of the results that a device
+	// may compute in float32, for an elementwise *op.Operation with an *op.Attrs, over operands of the
+	// types in an []op.DType. That is the range of the expression's values over the operands' ranges,
+	// widened by the operation's tolerance. The function is not safe for concurrent use.
+	Range func(operation, attrs, types any) (func(in []ir.Interval) ir.Interval, error)
+
+	// Reducer returns the definition of a reduction or scan, an *op.Operation, of elements of an
+	// op.DType, or nil if the operation has none.
+	Reducer func(operation any, dtype uint8) *ir.Reducer
+
 	// Inline computes expressions in a kernel of a *kernel.Builder: operand i is args[i] of
 	// a []kernel.Dynamic, parameter i is params[i] of a []kernel.F32, and the result is a
 	// []kernel.Dynamic. The operands are all scalars or all vectors of one width; the

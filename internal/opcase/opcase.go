@@ -193,8 +193,8 @@ func (c *Case) Record(b *batch.Batch, in []batch.Value) batch.Value {
 	if !m.IsValid() {
 		return b.Map(c.Op, in...) // one of a family that has one method
 	}
-	for t := m.Type(); len(args) < t.NumIn() && t.In(len(args)) == reflect.TypeFor[batch.Value](); {
-		args = append(args, reflect.ValueOf(batch.Value{})) // an operand that is absent
+	for t := m.Type(); len(args) < t.NumIn() && t.In(len(args)).Kind() == reflect.Struct; {
+		args = append(args, reflect.Zero(t.In(len(args)))) // absent operands
 	}
 	for _, a := range c.Args {
 		args = append(args, reflect.ValueOf(a))

@@ -62,7 +62,7 @@ func finish(r *Request, types []op.DType, n int) (*Epilogue, error) {
 	}
 	result := ir.NewArg(0, irhook.Register(uint8(types[0])))
 	if act != nil {
-		e, err := act.Expression(&attrs, types[:1])
+		e, err := irhook.Expression(act, &attrs, types[:1])
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ package portable
 
 import (
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -71,7 +72,7 @@ type foldSpec struct {
 
 var folds = newMaker("fold", func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
 	o := op.Lookup(s.Op)
-	f := o.Fold(s.Type)
+	f := irhook.Reducer(o, uint8(s.Type))
 	t := newLaneGroup(b, s.groupLayout)
 	read := s.reader(b, f)
 	var put func(number kernel.U32, state []kernel.Dynamic)
@@ -115,7 +116,7 @@ var folds = newMaker("fold", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 
 // foldRange folds elements from, from+lane group, ... below to, alternately into two states: the
 // error grows with the longer of the two chains.
-func foldRange(b *kernel.Builder, f *op.Fold, s foldSpec, from, to kernel.U32, read func(i kernel.U32) []kernel.Dynamic) []kernel.Dynamic {
+func foldRange(b *kernel.Builder, f *ir.Reducer, s foldSpec, from, to kernel.U32, read func(i kernel.U32) []kernel.Dynamic) []kernel.Dynamic {
 	step := f.Step()
 	if s.Pieces {
 		step = f.Merge
@@ -134,7 +135,7 @@ func foldRange(b *kernel.Builder, f *op.Fold, s foldSpec, from, to kernel.U32, r
 
 // reader declares the operand and returns what reads an element and its index, or the
 // states and returns what reads one.
-func (s *foldSpec) reader(b *kernel.Builder, f *op.Fold) func(at, i kernel.U32) []kernel.Dynamic {
+func (s *foldSpec) reader(b *kernel.Builder, f *ir.Reducer) func(at, i kernel.U32) []kernel.Dynamic {
 	if !s.Pieces {
 		x := inputValue(b, "x", s.Type)
 		return func(at, i kernel.U32) []kernel.Dynamic {
@@ -154,7 +155,7 @@ func (s *foldSpec) reader(b *kernel.Builder, f *op.Fold) func(at, i kernel.U32) 
 }
 
 // statesInto declares results that are states.
-func statesInto(b *kernel.Builder, f *op.Fold) func(i kernel.U32, state []kernel.Dynamic) {
+func statesInto(b *kernel.Builder, f *ir.Reducer) func(i kernel.U32, state []kernel.Dynamic) {
 	var ys []sink
 	for i, c := range f.Identity {
 		ys = append(ys, outputValue(b, stateName(i), elementOf(c.Type)))
@@ -182,11 +183,11 @@ func elementOf(t ir.Type) op.DType {
 // stateVars are variables for the numbers of a state, by their bits.
 type stateVars struct {
 	b    *kernel.Builder
-	f    *op.Fold
+	f    *ir.Reducer
 	vars []kernel.Var[kernel.U32]
 }
 
-func newStateVars(b *kernel.Builder, name string, f *op.Fold) *stateVars {
+func newStateVars(b *kernel.Builder, name string, f *ir.Reducer) *stateVars {
 	v := &stateVars{b: b, f: f}
 	for i, x := range v.identity() {
 		v.vars = append(v.vars, kernel.NewVar(b, name+string(rune('0'+i)), x))
@@ -255,7 +256,7 @@ func valueOf(u kernel.U32, t ir.Type) kernel.Dynamic {
 
 // fold merges the states of the lanes of a lane group into that of its first lane. It may be
 // used once in a kernel.
-func (t *laneGroup) fold(f *op.Fold, state []kernel.Dynamic) []kernel.Dynamic {
+func (t *laneGroup) fold(f *ir.Reducer, state []kernel.Dynamic) []kernel.Dynamic {
 	if t.GroupLanes == 1 {
 		return state
 	}
@@ -292,7 +293,7 @@ func planFold(q *request) (*Plan, error) {
 			m.Outer, m.Inner = m.Outer/n, n
 		}
 	}
-	f := q.Op.Fold(q.In[0].Type)
+	f := irhook.Reducer(q.Op, uint8(q.In[0].Type))
 	if f == nil {
 		return nil, unsupported("elements of type %v", q.In[0].Type)
 	}

@@ -256,7 +256,7 @@ func planMap(q *request) (*Plan, error) {
 		n := size(a.Shape)
 		types[i], operands[i] = a.Type, Operand{a.Type, l.BroadcastKind(n), n, &l}
 	}
-	x, err := q.Op.Expression(&q.Attrs, types)
+	x, err := irhook.Expression(q.Op, &q.Attrs, types)
 	if err != nil {
 		return nil, err
 	}

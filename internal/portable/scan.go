@@ -4,6 +4,7 @@ package portable
 
 import (
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -23,7 +24,7 @@ var scanSchedules = table[foldOf, foldSchedule]{
 
 var scans = newMaker("scan", func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
 	o := op.Lookup(s.Op)
-	f := o.Fold(s.Type)
+	f := irhook.Reducer(o, uint8(s.Type))
 	t := newLaneGroup(b, s.groupLayout)
 	x := inputValue(b, "x", s.Type)
 	var before func(at, i kernel.U32) []kernel.Dynamic
@@ -75,7 +76,7 @@ var scans = newMaker("scan", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 })
 
 // shareStates declares room for a state of each lane.
-func (t *laneGroup) shareStates(f *op.Fold) (shared []kernel.Array[kernel.U32]) {
+func (t *laneGroup) shareStates(f *ir.Reducer) (shared []kernel.Array[kernel.U32]) {
 	for i := range f.Identity {
 		shared = append(shared, kernel.Shared[kernel.U32](t.b, "team_"+stateName(i), t.lanes()))
 	}
@@ -84,7 +85,7 @@ func (t *laneGroup) shareStates(f *op.Fold) (shared []kernel.Array[kernel.U32]) 
 
 // scanStates merges the state of each lane of a lane group with the states of the lanes before it,
 // and returns the result and the state of all lanes. There must be a barrier between two uses.
-func (t *laneGroup) scanStates(f *op.Fold, shared []kernel.Array[kernel.U32], state []kernel.Dynamic) (upTo, whole []kernel.Dynamic) {
+func (t *laneGroup) scanStates(f *ir.Reducer, shared []kernel.Array[kernel.U32], state []kernel.Dynamic) (upTo, whole []kernel.Dynamic) {
 	b, me := t.b, t.b.LocalX()
 	own := newStateVars(b, "upto", f)
 	own.set(state)
@@ -115,7 +116,7 @@ func (t *laneGroup) scanStates(f *op.Fold, shared []kernel.Array[kernel.U32], st
 func planScan(q *request) (*Plan, error) {
 	m := foldOf{Inner: 1}
 	m.Outer, m.Cols = q.In[0].Shape.Rows()
-	f := q.Op.Fold(q.In[0].Type)
+	f := irhook.Reducer(q.Op, uint8(q.In[0].Type))
 	if f == nil {
 		return nil, unsupported("elements of type %v", q.In[0].Type)
 	}

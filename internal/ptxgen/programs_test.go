@@ -295,36 +295,7 @@ func kernels(l local) []*kernel.Kernel {
 			b.If(old.Ge(at), b.Break)
 		})
 	})
-	add("subgroups", func(b *kernel.Builder, p *sizes) {
-		x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.U32](b, "y")
-		at := b.Group().Mul(n(lanes)).Add(b.Lane())
-		f := x.At(at).Floor() // sums of integers are exact in any order
-		i := f.I32()
-		k := 0
-		put := func(v kernel.U32) {
-			y.Set(at.Mul(kernel.U(24)).Add(n(k)), v)
-			k++
-		}
-		put(kernel.SubgroupAdd(b, f).AsU32())
-		put(kernel.SubgroupMin(b, f).AsU32())
-		put(kernel.SubgroupMax(b, f).AsU32())
-		put(kernel.SubgroupAdd(b, i).U32())
-		put(kernel.SubgroupMin(b, i).U32())
-		put(kernel.SubgroupMax(b, i).U32())
-		put(kernel.SubgroupMin(b, i.U32()))
-		put(kernel.SubgroupMax(b, i.U32()))
-		put(kernel.SubgroupAnd(b, i).U32())
-		put(kernel.SubgroupOr(b, i.U32()))
-		put(kernel.SubgroupAnd(b, f.Lt(kernel.F(100))).U32())
-		put(kernel.SubgroupOr(b, f.Gt(kernel.F(2))).U32())
-		put(kernel.SubgroupScanAdd(b, f).AsU32())
-		put(kernel.SubgroupScanAdd(b, i).U32())
-		put(kernel.SubgroupFirst(b, f).AsU32())
-		put(kernel.SubgroupShuffle(b, f, b.SubgroupLane().Xor(kernel.U(1)).Min(kernel.U(4))).AsU32())
-		for m := 1; m < 64; m *= 2 {
-			put(kernel.SubgroupXor(b, i, m).U32())
-		}
-	})
+	add("subgroups", func(b *kernel.Builder, _ *sizes) { subgroups(b, lanes) })
 	add("vectors", func(b *kernel.Builder, p *sizes) {
 		h, u := kernel.InOut[kernel.Vec4H](b, "h"), kernel.InOut[kernel.Vec2U](b, "u")
 		at := b.Group().Mul(n(lanes)).Add(b.Lane())
@@ -335,6 +306,38 @@ func kernels(l local) []*kernel.Kernel {
 		u.Set(at, b.Vec2U(w.Y(), w.X().Add(at)))
 	})
 	return ks
+}
+
+// subgroups uses every operation of subgroups in workgroups of the given number of lanes.
+func subgroups(b *kernel.Builder, lanes int) {
+	x, y := kernel.Input[kernel.F32](b, "x"), kernel.Output[kernel.U32](b, "y")
+	at := b.Group().Mul(kernel.N(lanes)).Add(b.Lane())
+	f := x.At(at).Floor() // sums of integers are exact in any order
+	i := f.I32()
+	k := 0
+	put := func(v kernel.U32) {
+		y.Set(at.Mul(kernel.U(24)).Add(kernel.N(k)), v)
+		k++
+	}
+	put(kernel.SubgroupAdd(b, f).AsU32())
+	put(kernel.SubgroupMin(b, f).AsU32())
+	put(kernel.SubgroupMax(b, f).AsU32())
+	put(kernel.SubgroupAdd(b, i).U32())
+	put(kernel.SubgroupMin(b, i).U32())
+	put(kernel.SubgroupMax(b, i).U32())
+	put(kernel.SubgroupMin(b, i.U32()))
+	put(kernel.SubgroupMax(b, i.U32()))
+	put(kernel.SubgroupAnd(b, i).U32())
+	put(kernel.SubgroupOr(b, i.U32()))
+	put(kernel.SubgroupAnd(b, f.Lt(kernel.F(100))).U32())
+	put(kernel.SubgroupOr(b, f.Gt(kernel.F(2))).U32())
+	put(kernel.SubgroupScanAdd(b, f).AsU32())
+	put(kernel.SubgroupScanAdd(b, i).U32())
+	put(kernel.SubgroupFirst(b, f).AsU32())
+	put(kernel.SubgroupShuffle(b, f, b.SubgroupLane().Xor(kernel.U(1)).Min(kernel.U(4))).AsU32())
+	for m := 1; m < 64; m *= 2 {
+		put(kernel.SubgroupXor(b, i, m).U32())
+	}
 }
 
 // built returns the programs of all of these kernels.

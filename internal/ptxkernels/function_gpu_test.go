@@ -7,6 +7,7 @@ import (
 
 	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/ptxgen"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
@@ -150,7 +151,7 @@ func (g *gpu) worst(f *onGPU) (units float64, at float32, err error) {
 func TestGPUFunctions(t *testing.T) {
 	inf := math.Inf(1)
 	of := func(o *op.Operation) func(k *ptx.Kernel, x ptx.F32) ptx.F32 {
-		e, err := o.Expression(&op.Attrs{}, []op.DType{op.F32})
+		e, err := irhook.Expression(o, &op.Attrs{}, []op.DType{op.F32})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +179,7 @@ func TestGPUFunctions(t *testing.T) {
 
 // within returns the operation of its operand limited to some bounds.
 func within(o *op.Operation, lo, hi float64) func(k *ptx.Kernel, x ptx.F32) ptx.F32 {
-	e, err := o.Expression(&op.Attrs{}, []op.DType{op.F32})
+	e, err := irhook.Expression(o, &op.Attrs{}, []op.DType{op.F32})
 	if err != nil {
 		panic(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
@@ -99,7 +100,7 @@ func TestMapHeavy(t *testing.T) {
 			variant string
 			turns   int
 		}{{op.Gelu, "heavy", mapVectors}, {op.Softplus, "heaviest", 2 * mapVectors}}[i/4]
-		e, err := c.o.Expression(&op.Attrs{}, []op.DType{op.F32})
+		e, err := irhook.Expression(c.o, &op.Attrs{}, []op.DType{op.F32})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +137,7 @@ func TestMapHeavy(t *testing.T) {
 
 // TestMapOdd has programs that compute little where the last elements are no vector.
 func TestMapOdd(t *testing.T) {
-	e, err := op.Relu.Expression(&op.Attrs{}, []op.DType{op.F32})
+	e, err := irhook.Expression(op.Relu, &op.Attrs{}, []op.DType{op.F32})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,8 @@ func upper(x float64) float64 {
 	return math.Float64frombits(math.Float64bits(flush64(x)) &^ (1<<32 - 1))
 }
 
-func min32(x, y float32) float32 {
+// minNum returns the lesser number; a NaN is not taken for one.
+func minNum[T float32 | float64](x, y T) T {
 	switch {
 	case x != x:
 		return y
@@ -157,27 +158,8 @@ func min32(x, y float32) float32 {
 	return min(x, y)
 }
 
-func max32(x, y float32) float32 {
-	switch {
-	case x != x:
-		return y
-	case y != y:
-		return x
-	}
-	return max(x, y)
-}
-
-func min64(x, y float64) float64 {
-	switch {
-	case x != x:
-		return y
-	case y != y:
-		return x
-	}
-	return min(x, y)
-}
-
-func max64(x, y float64) float64 {
+// maxNum returns the greater number; a NaN is not taken for one.
+func maxNum[T float32 | float64](x, y T) T {
 	switch {
 	case x != x:
 		return y
@@ -269,10 +251,10 @@ func (t table) floats() {
 	one("cos.approx", func(x float32) float32 { return float32(math.Cos(float64(x))) })
 	one("tanh.approx", func(x float32) float32 { return float32(math.Tanh(float64(x))) })
 
-	two("min", min32)
-	two("max", max32)
-	two64("min", min64)
-	two64("max", max64)
+	two("min", minNum[float32])
+	two("max", maxNum[float32])
+	two64("min", minNum[float64])
+	two64("max", maxNum[float64])
 	two("min.NaN", func(x, y float32) float32 { return min(x, y) })
 	two("max.NaN", func(x, y float32) float32 { return max(x, y) })
 	// These are operations on bits, but on NaN the device gives its own.

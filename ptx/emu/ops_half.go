@@ -92,8 +92,8 @@ func (t table) half(typ string, from func(uint16) float64, to func(float64) uint
 		two("sub"+rn, func(x, y float64) float64 { return oddFma(x, 1, -y) })
 		two("mul"+rn, func(x, y float64) float64 { return x * y })
 	}
-	two("min", min64)
-	two("max", max64)
+	two("min", minNum[float64])
+	two("max", maxNum[float64])
 	two("min.NaN", func(x, y float64) float64 { return min(x, y) })
 	two("max.NaN", func(x, y float64) float64 { return max(x, y) })
 	one("neg", func(x float64) float64 { return -x })

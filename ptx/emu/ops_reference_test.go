@@ -36,133 +36,164 @@ func reference(in ptx.Instruction, x [3]uint64) (verdict, bool) {
 	return integerReference(op, parts[1:len(parts)-1], typ, in, x)
 }
 
+// floatOperands are the operands of an instruction on floating-point numbers.
+type floatOperands struct {
+	format
+	mods    []string
+	bits    [3]uint64
+	x, y, z float64
+	mode    big.RoundingMode
+	approx  float64 // the relative error of what is not rounded exactly
+}
+
+func (c *floatOperands) has(mod string) bool { return slices.Contains(c.mods, mod) }
+
 func floatReference(f format, op string, mods []string, bitsOf [3]uint64) (verdict, bool) {
-	x, y, z := f.from(bitsOf[0]), f.from(bitsOf[1]), f.from(bitsOf[2])
-	mode := big.ToNearestEven
-	nan := slices.Contains(mods, "NaN")
-	if slices.Contains(mods, "ftz") {
-		flush := func(v float64) float64 {
-			if math.Abs(v) < 0x1p-126 {
-				return math.Copysign(0, v)
+	c := &floatOperands{format: f, mods: mods, bits: bitsOf, x: f.from(bitsOf[0]), y: f.from(bitsOf[1]), z: f.from(bitsOf[2]), mode: big.ToNearestEven}
+	if c.has("ftz") {
+		for _, v := range []*float64{&c.x, &c.y, &c.z} {
+			if math.Abs(*v) < 0x1p-126 {
+				*v = math.Copysign(0, *v)
 			}
-			return v
 		}
-		x, y, z = flush(x), flush(y), flush(z)
 	}
 	for name, m := range map[string]big.RoundingMode{"rz": big.ToZero, "rm": big.ToNegativeInf, "rp": big.ToPositiveInf} {
-		if slices.Contains(mods, name) {
-			mode = m
+		if c.has(name) {
+			c.mode = m
 		}
 	}
-	approx := map[int]float64{2: 0x1p-9, 4: 0x1p-21, 8: 0x1p-20}[f.bytes]
-	once := func(v float64) verdict { // v was computed in float64 from short numbers
-		if f.bytes == 8 {
-			return f.same(v)
-		}
-		if v != v || math.IsInf(v, 0) || v == 0 {
-			return f.same(v)
-		}
-		return f.same(f.round(new(big.Float).SetPrec(5000).SetFloat64(v), mode))
+	c.approx = map[int]float64{2: 0x1p-9, 4: 0x1p-21, 8: 0x1p-20}[f.bytes]
+	if op == "setp" {
+		return c.compare()
 	}
-	least := func(less bool) verdict {
-		switch {
-		case x != x && y != y || nan && (x != x || y != y):
-			return f.same(math.NaN())
-		case x != x:
-			return f.same(y)
-		case y != y:
-			return f.same(x)
-		case less:
-			return f.same(math.Min(x, y))
-		}
-		return f.same(math.Max(x, y))
+	of, ok := floatOps[op]
+	if !ok {
+		return nil, false
 	}
-	switch op {
-	case "add":
-		return f.same(f.fma(x, 1, y, mode)), true
-	case "sub":
-		return f.same(f.fma(x, 1, -y, mode)), true
-	case "mul":
-		p := f.fma(x, y, 0, mode)
-		if p == 0 {
-			p = math.Copysign(0, math.Copysign(1, x)*math.Copysign(1, y))
-		}
-		if p != p || math.IsInf(x, 0) || math.IsInf(y, 0) {
-			p = x * y
-		}
-		return f.same(p), true
-	case "fma":
-		v := f.fma(x, y, z, mode)
-		if slices.Contains(mods, "sat") && !(v > 0 && v < 1) {
-			if v = max(min(v, 1), 0); v != v {
-				v = 0
-			}
-			v = math.Abs(v)
-		}
-		return f.same(v), true
-	case "div":
-		if slices.Contains(mods, "rn") {
-			return once(x / y), true
-		}
-		if math.Abs(y) > 0x1p126 || math.Abs(y) < 0x1p-126 {
-			return func(uint64) bool { return true }, true // has no stated value
-		}
-		return f.within(float64(float32(x/y)), approx, 0), true
-	case "rcp":
-		if slices.Contains(mods, "rn") {
-			return once(1 / x), true
-		}
-		v := float64(float32(1 / x))
-		if slices.Contains(mods, "ftz") && math.Abs(v) < 0x1p-126 {
-			v = math.Copysign(0, v)
-		}
-		return f.within(v, approx, 0), true
-	case "sqrt":
-		if slices.Contains(mods, "rn") {
-			return once(math.Sqrt(x)), true
-		}
-		return f.within(math.Sqrt(x), approx, 0), true
-	case "rsqrt":
-		v := 1 / math.Sqrt(x)
-		if f.bytes == 8 && math.Abs(x) < 0x1p-1022 {
-			v = math.Copysign(math.Inf(1), x)
-		}
-		return f.within(v, approx, 0), true
-	case "ex2":
-		v := math.Exp2(x)
-		if f.bytes < 8 && v > math.Ldexp(2, f.most) {
-			v = math.Inf(1)
-		}
-		if f.bytes == 2 && v > 65519 && f.most == 15 {
-			v = math.Inf(1)
-		}
-		return f.within(v, approx, math.Ldexp(1, f.least)), true
-	case "lg2":
-		return f.within(math.Log2(x), approx, 0x1p-22), true
-	case "sin":
-		return f.within(math.Sin(x), approx, 0x1p-20), true
-	case "cos":
-		return f.within(math.Cos(x), approx, 0x1p-20), true
-	case "tanh":
-		return f.within(math.Tanh(x), 0x1p-7, 0x1p-10), true
-	case "min":
-		return least(true), true
-	case "max":
-		return least(false), true
-	case "neg":
-		return f.same(-x), true
-	case "abs":
-		return f.same(math.Abs(x)), true
-	case "copysign":
-		return f.same(math.Copysign(y, math.Copysign(1, f.from(bitsOf[0])))), true
-	case "setp":
-		// Is of a NaN also asks for its sign in copysign only.
-		less, equal, un := x < y, x == y, x != x || y != y
-		v, ok := map[string]bool{"eq": equal, "lt": less, "le": less || equal, "gt": y < x, "ge": y <= x, "neu": !equal, "nan": un,
-			"ne": !equal && !un}[mods[0]]
-		return exactly(uint64(b2u(v))), ok
+	return of(c), true
+}
+
+// floatOps are the references of instructions with one result.
+var floatOps = map[string]func(c *floatOperands) verdict{
+	"add":      func(c *floatOperands) verdict { return c.same(c.fma(c.x, 1, c.y, c.mode)) },
+	"sub":      func(c *floatOperands) verdict { return c.same(c.fma(c.x, 1, -c.y, c.mode)) },
+	"mul":      (*floatOperands).product,
+	"fma":      (*floatOperands).fused,
+	"div":      (*floatOperands).quotient,
+	"rcp":      (*floatOperands).reciprocal,
+	"sqrt":     (*floatOperands).root,
+	"rsqrt":    (*floatOperands).reciprocalRoot,
+	"ex2":      (*floatOperands).power,
+	"lg2":      func(c *floatOperands) verdict { return c.within(math.Log2(c.x), c.approx, 0x1p-22) },
+	"sin":      func(c *floatOperands) verdict { return c.within(math.Sin(c.x), c.approx, 0x1p-20) },
+	"cos":      func(c *floatOperands) verdict { return c.within(math.Cos(c.x), c.approx, 0x1p-20) },
+	"tanh":     func(c *floatOperands) verdict { return c.within(math.Tanh(c.x), 0x1p-7, 0x1p-10) },
+	"min":      func(c *floatOperands) verdict { return c.extreme(math.Min) },
+	"max":      func(c *floatOperands) verdict { return c.extreme(math.Max) },
+	"neg":      func(c *floatOperands) verdict { return c.same(-c.x) },
+	"abs":      func(c *floatOperands) verdict { return c.same(math.Abs(c.x)) },
+	"copysign": func(c *floatOperands) verdict { return c.same(math.Copysign(c.y, math.Copysign(1, c.from(c.bits[0])))) },
+}
+
+// rounded accepts v, which was computed in float64 from short numbers, rounded once.
+func (c *floatOperands) rounded(v float64) verdict {
+	if c.bytes == 8 || v != v || math.IsInf(v, 0) || v == 0 {
+		return c.same(v)
 	}
-	return nil, false
+	return c.same(c.round(new(big.Float).SetPrec(5000).SetFloat64(v), c.mode))
+}
+
+// extreme accepts the minimum or maximum.
+func (c *floatOperands) extreme(of func(x, y float64) float64) verdict {
+	x, y := c.x, c.y
+	switch {
+	case x != x && y != y || c.has("NaN") && (x != x || y != y):
+		return c.same(math.NaN())
+	case x != x:
+		return c.same(y)
+	case y != y:
+		return c.same(x)
+	}
+	return c.same(of(x, y))
+}
+
+func (c *floatOperands) product() verdict {
+	x, y := c.x, c.y
+	p := c.fma(x, y, 0, c.mode)
+	if p == 0 {
+		p = math.Copysign(0, math.Copysign(1, x)*math.Copysign(1, y))
+	}
+	if p != p || math.IsInf(x, 0) || math.IsInf(y, 0) {
+		p = x * y
+	}
+	return c.same(p)
+}
+
+func (c *floatOperands) fused() verdict {
+	v := c.fma(c.x, c.y, c.z, c.mode)
+	if c.has("sat") && !(v > 0 && v < 1) {
+		if v = max(min(v, 1), 0); v != v {
+			v = 0
+		}
+		v = math.Abs(v)
+	}
+	return c.same(v)
+}
+
+func (c *floatOperands) quotient() verdict {
+	if c.has("rn") {
+		return c.rounded(c.x / c.y)
+	}
+	if math.Abs(c.y) > 0x1p126 || math.Abs(c.y) < 0x1p-126 {
+		return func(uint64) bool { return true } // has no stated value
+	}
+	return c.within(float64(float32(c.x/c.y)), c.approx, 0)
+}
+
+func (c *floatOperands) reciprocal() verdict {
+	if c.has("rn") {
+		return c.rounded(1 / c.x)
+	}
+	v := float64(float32(1 / c.x))
+	if c.has("ftz") && math.Abs(v) < 0x1p-126 {
+		v = math.Copysign(0, v)
+	}
+	return c.within(v, c.approx, 0)
+}
+
+func (c *floatOperands) root() verdict {
+	if c.has("rn") {
+		return c.rounded(math.Sqrt(c.x))
+	}
+	return c.within(math.Sqrt(c.x), c.approx, 0)
+}
+
+func (c *floatOperands) reciprocalRoot() verdict {
+	v := 1 / math.Sqrt(c.x)
+	if c.bytes == 8 && math.Abs(c.x) < 0x1p-1022 {
+		v = math.Copysign(math.Inf(1), c.x)
+	}
+	return c.within(v, c.approx, 0)
+}
+
+func (c *floatOperands) power() verdict {
+	v := math.Exp2(c.x)
+	if c.bytes < 8 && v > math.Ldexp(2, c.most) {
+		v = math.Inf(1)
+	}
+	if c.bytes == 2 && v > 65519 && c.most == 15 {
+		v = math.Inf(1)
+	}
+	return c.within(v, c.approx, math.Ldexp(1, c.least))
+}
+
+// compare is the reference of setp: only neu and nan are true of a NaN.
+func (c *floatOperands) compare() (verdict, bool) {
+	x, y := c.x, c.y
+	less, equal, un := x < y, x == y, x != x || y != y
+	v, ok := map[string]bool{"eq": equal, "lt": less, "le": less || equal, "gt": y < x, "ge": y <= x, "neu": !equal, "nan": un,
+		"ne": !equal && !un}[c.mods[0]]
+	return exactly(uint64(b2u(v))), ok
 }
 
 // moveReference covers conversions and moves.
@@ -368,35 +399,9 @@ func integerReference(op string, mods []string, typ string, in ptx.Instruction, 
 	case "bfind":
 		return exactly(uint64(uint32(a.BitLen() - 1))), true
 	case "bfe":
-		at, k := int(x[1]&0xff), int(x[2]&0xff)
-		for i := range n {
-			switch {
-			case i < k && at+i < n:
-				r.SetBit(r, i, uint(u>>(at+i)&1))
-			case signed && k > 0:
-				r.SetBit(r, i, uint(u>>min(at+k-1, n-1)&1))
-			}
-		}
-		return wrap(r)
+		return wrap(extracted(x, n, signed))
 	case "prmt":
-		var all [8]byte
-		for i := range 4 {
-			all[i], all[4+i] = byte(x[0]>>(8*i)), byte(x[1]>>(8*i))
-		}
-		v := uint64(0)
-		for i := range 4 {
-			s := x[2] >> (4 * i) & 15
-			b := all[s&7]
-			if s >= 8 {
-				if b >= 128 {
-					b = 255
-				} else {
-					b = 0
-				}
-			}
-			v |= uint64(b) << (8 * i)
-		}
-		return exactly(v), true
+		return exactly(permuted(x)), true
 	case "shf":
 		v := bits.RotateLeft64(x[1]<<32|x[0], 0)
 		if mods[0] == "l" {
@@ -410,17 +415,60 @@ func integerReference(op string, mods []string, typ string, in ptx.Instruction, 
 		v, ok := map[string]bool{"eq": cmp == 0, "ne": cmp != 0, "lt": cmp < 0, "le": cmp <= 0, "gt": cmp > 0, "ge": cmp >= 0}[mods[0]]
 		return exactly(uint64(b2u(v))), ok
 	case "dp4a":
-		for i := range 4 {
-			p, q := int64(x[0]>>(8*i)&255), int64(x[1]>>(8*i)&255)
-			if mods[0][0] == 's' {
-				p = int64(int8(p))
-			}
-			if signed {
-				q = int64(int8(q))
-			}
-			r.Add(r, big.NewInt(p*q))
-		}
-		return wrap(r.Add(r, c))
+		return wrap(r.Add(bytesDot(x, mods[0][0] == 's', signed), c))
 	}
 	return nil, false
+}
+
+// extracted is the reference of bfe on n bits.
+func extracted(x [3]uint64, n int, signed bool) *big.Int {
+	r := new(big.Int)
+	at, k := int(x[1]&0xff), int(x[2]&0xff)
+	for i := range n {
+		switch {
+		case i < k && at+i < n:
+			r.SetBit(r, i, uint(x[0]>>(at+i)&1))
+		case signed && k > 0:
+			r.SetBit(r, i, uint(x[0]>>min(at+k-1, n-1)&1))
+		}
+	}
+	return r
+}
+
+// permuted is the reference of prmt.
+func permuted(x [3]uint64) uint64 {
+	var all [8]byte
+	for i := range 4 {
+		all[i], all[4+i] = byte(x[0]>>(8*i)), byte(x[1]>>(8*i))
+	}
+	v := uint64(0)
+	for i := range 4 {
+		s := x[2] >> (4 * i) & 15
+		b := all[s&7]
+		if s >= 8 {
+			if b >= 128 {
+				b = 255
+			} else {
+				b = 0
+			}
+		}
+		v |= uint64(b) << (8 * i)
+	}
+	return v
+}
+
+// bytesDot is the dot product of dp4a: the bytes of either operand may be signed.
+func bytesDot(x [3]uint64, first, second bool) *big.Int {
+	r := new(big.Int)
+	for i := range 4 {
+		p, q := int64(x[0]>>(8*i)&255), int64(x[1]>>(8*i)&255)
+		if first {
+			p = int64(int8(p))
+		}
+		if second {
+			q = int64(int8(q))
+		}
+		r.Add(r, big.NewInt(p*q))
+	}
+	return r
 }

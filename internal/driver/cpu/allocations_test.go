@@ -79,10 +79,9 @@ func TestCallsAllocateNothing(t *testing.T) {
 
 func (r *rig) steady(d *processor, what string) {
 	r.t.Helper()
-	ext, s := r.bindings(), &r.p.Steps[0]
-	ctx := context.Background()
+	call := r.call(d)
 	run := func() {
-		if err := d.Run(ctx, s, ext); err != nil {
+		if err := call(); err != nil {
 			r.t.Fatal(err)
 		}
 	}

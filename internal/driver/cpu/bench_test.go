@@ -19,10 +19,10 @@ func BenchmarkRun(b *testing.B) {
 					r := newRig(b, 1)
 					_, arity := o.Arity()
 					r.single(o, attrsOf(o), []op.DType{op.F32, op.F32}[:arity], []op.Shape{{n}, {n}}[:arity])
-					ext, s, ctx := r.bindings(), &r.p.Steps[0], context.Background()
+					call := r.call(d)
 					b.SetBytes(int64(4 * n * (arity + 1)))
 					for b.Loop() {
-						if err := d.Run(ctx, s, ext); err != nil {
+						if err := call(); err != nil {
 							b.Fatal(err)
 						}
 					}
@@ -45,9 +45,9 @@ func BenchmarkCall(b *testing.B) {
 			d := open(b, 1)
 			r := newRig(b, 1)
 			r.use(d, u, op.F32, alone)
-			ext, s, ctx := r.bindings(), &r.p.Steps[0], context.Background()
+			call := r.call(d)
 			for b.Loop() {
-				if err := d.Run(ctx, s, ext); err != nil {
+				if err := call(); err != nil {
 					b.Fatal(err)
 				}
 			}

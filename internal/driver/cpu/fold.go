@@ -8,6 +8,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
 )
@@ -21,7 +22,7 @@ type foldTask struct {
 	d                  *processor
 	typ                op.DType
 	layout             *op.Layout
-	f                  *op.Fold
+	f                  *ir.Reducer
 	programs           *foldPrograms
 	outer, cols, inner int
 	whole              int // elements of the operand
@@ -63,7 +64,7 @@ func (t *foldTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) erro
 	if t.typ == op.InvalidType {
 		t.typ = op.F32
 	}
-	if t.f = o.Fold(t.typ); t.f == nil {
+	if t.f = irhook.Reducer(o, uint8(t.typ)); t.f == nil {
 		return fmt.Errorf("%s of %v: %w", o.Name(), t.typ, driver.ErrUnsupported)
 	}
 	n, err := dims[0].Size()
@@ -107,7 +108,7 @@ func (t *foldTask) joined(n int) int {
 }
 
 // foldPrograms returns the programs of a fold, made once for each operation and type.
-func (d *processor) foldPrograms(o *op.Operation, typ op.DType, f *op.Fold) (*foldPrograms, error) {
+func (d *processor) foldPrograms(o *op.Operation, typ op.DType, f *ir.Reducer) (*foldPrograms, error) {
 	type key struct {
 		id  int
 		typ op.DType
@@ -225,7 +226,7 @@ func (l *lane) over(p *program, at []place, n int) {
 }
 
 // newStates returns room for states of so many lanes in l.extra, behind extra numbers.
-func newStates(l *lane, f *op.Fold, extra, lanes int) *states {
+func newStates(l *lane, f *ir.Reducer, extra, lanes int) *states {
 	k := f.States()
 	l.reserve(extra + 2*k*lanes)
 	s := &states{}
@@ -238,7 +239,7 @@ func newStates(l *lane, f *op.Fold, extra, lanes int) *states {
 }
 
 // begin sets lanes of the state to the state of no elements.
-func (s *states) begin(f *op.Fold, lanes int) {
+func (s *states) begin(f *ir.Reducer, lanes int) {
 	for h := range 2 {
 		for i, c := range f.Identity {
 			bits := bitsOf(c.Value, c.Type)

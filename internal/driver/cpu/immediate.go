@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,74 +47,27 @@ func (d *processor) plains() []plain {
 	return ps
 }
 
-// Run implements driver.Immediate.
-func (d *processor) Run(ctx context.Context, s *driver.Step, ext []driver.Binding) (err error) {
+// Elementwise implements [driver.Immediate].
+func (d *processor) Elementwise(ctx context.Context, o *op.Operation, a *op.Attrs, dst, x, y, z []float32) (err error) {
 	defer driver.Recovered(&err)
-	if s.Op != nil {
-		return d.runOperation(ctx, s, ext)
+	at := [3]unsafe.Pointer{unsafe.Pointer(unsafe.SliceData(x)), unsafe.Pointer(unsafe.SliceData(y)), unsafe.Pointer(unsafe.SliceData(z))}
+	to, n := unsafe.Pointer(unsafe.SliceData(dst)), len(dst)
+	id := o.ID()
+	if id < 0 {
+		return d.runUser(ctx, o, to, &at, n)
 	}
-	f := s.Post
-	if len(f.Body) == 1 && len(s.Out) == 1 && f.Out[0] == len(f.In) && s.Out[0].Type == op.F32 {
-		if in := &f.Body[0]; full(f.In) {
-			var at [3]unsafe.Pointer
-			n := s.Out[0].N
-			if len(in.Args) > len(at) {
-				return driver.ErrUnsupported
-			}
-			for i, a := range in.Args {
-				b := ext[f.In[a].Slot].Host
-				if len(b) < 4*n {
-					return short(f.In[a].Slot, len(b), 4*n)
-				}
-				at[i] = unsafe.Pointer(unsafe.SliceData(b))
-			}
-			b := ext[s.Out[0].Slot].Host
-			if len(b) < 4*n {
-				return short(s.Out[0].Slot, len(b), 4*n)
-			}
-			dst := unsafe.Pointer(unsafe.SliceData(b))
-			if id := in.Op.ID(); id >= 0 && d.plain[id].fn != nil {
-				p := &d.plain[id]
-				par := (*float32)(unsafe.Pointer(&in.Attrs.F))
-				if n > smallCall {
-					return d.runLarge(ctx, p, dst, &at, n, par)
-				}
-				if n > 0 {
-					p.fn((*float32)(dst), (*float32)(at[0]), (*float32)(at[1]), (*float32)(at[2]), n, par)
-				}
-				return nil
-			}
-			if in.Op.ID() < 0 && inOrder(in.Args, len(f.In)) {
-				return d.runUser(ctx, f, s.Out, dst, &at, n)
-			}
-		}
+	p := &d.plain[id]
+	if p.fn == nil {
+		return d.elementwisePrepared(ctx, o, a, dst, x, y, z)
 	}
-	return d.runPrepared(ctx, s, ext)
-}
-
-// full reports whether all operands are float32, one element for each of the
-// result.
-func full(in []driver.Operand) bool {
-	for i := range in {
-		if in[i].Type != op.F32 || in[i].Broadcast != op.Full {
-			return false
-		}
+	par := (*float32)(unsafe.Pointer(&a.F))
+	if n > smallCall {
+		return d.runLarge(ctx, p, to, &at, n, par)
 	}
-	return true
-}
-
-// inOrder reports whether args are the n operands, each once and in order.
-func inOrder(args []int, n int) bool {
-	for i, a := range args {
-		if a != i {
-			return false
-		}
+	if n > 0 {
+		p.fn((*float32)(to), (*float32)(at[0]), (*float32)(at[1]), (*float32)(at[2]), n, par)
 	}
-	return len(args) == n
-}
-
-func short(slot, have, need int) error {
-	return fmt.Errorf("operand %d has %d bytes of %d: %w", slot, have, need, driver.ErrShape)
+	return nil
 }
 
 // A chunkedCall is a call of one kernel over long operands.
@@ -218,70 +170,107 @@ func (s *chunkedCall) Part(i int) {
 // A shot has the data of a call of one operation that is not elementwise.
 type shot struct {
 	core core
+	dims [op.MaxInputs + maxResults]op.Shape
 	in   [op.MaxInputs]unsafe.Pointer
-	out  [2]unsafe.Pointer
+	out  [maxResults]unsafe.Pointer
 }
 
-// runOperation runs a step of an operation that is not elementwise.
-func (d *processor) runOperation(ctx context.Context, s *driver.Step, ext []driver.Binding) error {
-	id := s.Op.ID()
-	if id < 0 || d.plain[id].shots.New == nil || s.Pre != nil || s.Post != nil || !words32(s.In) || !words32(s.Out) ||
-		s.Attrs.Act != nil && activation(s.Attrs.Act) == nil {
-		return d.runPrepared(ctx, s, ext)
+// maxResults is the most results that an operation has.
+const maxResults = 2
+
+// Call implements [driver.Immediate].
+func (d *processor) Call(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []driver.Host) (err error) {
+	defer driver.Recovered(&err)
+	id := o.ID()
+	if id < 0 || d.plain[id].shots.New == nil || !words32(in) || !words32(out) || a.Act != nil && activation(a.Act) == nil {
+		return d.callPrepared(ctx, o, a, in, out)
 	}
-	if len(s.In) > op.MaxInputs || len(s.Out) > 2 {
+	if len(in) > op.MaxInputs || len(out) > maxResults {
 		return driver.ErrUnsupported
 	}
 	h := d.plain[id].shots.Get().(*shot)
-	err := h.core.configure(s.Op, &s.Attrs, s.Dims)
-	if err == nil {
-		err = bindAll(h.in[:], s.In, s.Dims, ext)
+	bind(h.in[:], h.dims[:], in)
+	bind(h.out[:], h.dims[len(in):], out)
+	if err = h.core.configure(o, a, h.dims[:len(in)+len(out)]); err == nil {
+		err = h.core.compute(ctx, h.in[:len(in)], h.out[:len(out)])
 	}
-	if err == nil {
-		err = bindAll(h.out[:], s.Out, s.Dims[len(s.In):], ext)
-	}
-	if err == nil {
-		err = h.core.compute(ctx, h.in[:len(s.In)], h.out[:len(s.Out)])
-	}
+	clear(h.dims[:])
 	clear(h.in[:])
 	clear(h.out[:])
 	d.plain[id].shots.Put(h)
 	return err
 }
 
-func words32(os []driver.Operand) bool {
-	for i := range os {
-		if os[i].Slot >= 0 && os[i].Type.Size() != 4 {
+// words32 reports whether all elements have 32 bits.
+func words32(hosts []driver.Host) bool {
+	for i := range hosts {
+		if t := hosts[i].Type; t != op.InvalidType && t.Size() != 4 {
 			return false
 		}
 	}
 	return true
 }
 
-// bindAll sets ptr to the memory of operands.
-func bindAll(ptr []unsafe.Pointer, os []driver.Operand, dims []op.Shape, ext []driver.Binding) error {
-	for i := range os {
-		if os[i].Slot < 0 {
-			continue
+// bind sets the memory and the shapes of arrays.
+func bind(at []unsafe.Pointer, dims []op.Shape, hosts []driver.Host) {
+	for i := range hosts {
+		dims[i] = hosts[i].Shape()
+		if hosts[i].Type != op.InvalidType {
+			at[i] = unsafe.Pointer(unsafe.SliceData(hosts[i].Data))
 		}
-		n, err := dims[i].Size()
-		if err != nil {
-			return err
-		}
-		b := ext[os[i].Slot].Host
-		if len(b) < 4*n {
-			return short(os[i].Slot, len(b), 4*n)
-		}
-		ptr[i] = unsafe.Pointer(unsafe.SliceData(b))
 	}
-	return nil
 }
 
-// runPrepared runs a step as a separate program.
-func (d *processor) runPrepared(ctx context.Context, s *driver.Step, ext []driver.Binding) error {
-	p := driver.Program{Steps: []driver.Step{*s}, Ext: len(ext)}
-	for i := range ext {
-		p.Slots = append(p.Slots, driver.Slot{Ext: i, Bytes: int64(len(ext[i].Host))})
+// elementwisePrepared runs an elementwise operation without a kernel of its own as a program.
+func (d *processor) elementwisePrepared(ctx context.Context, o *op.Operation, a *op.Attrs, dst, x, y, z []float32) error {
+	f := oneInstruction(o)
+	f.Body[0].Attrs, f.Shape = *a, op.Shape{len(dst)}
+	var data [][]byte
+	for i, x := range [][]float32{x, y, z}[:len(f.In)] {
+		f.In[i].N = len(x)
+		data = append(data, bytesOf(x))
+	}
+	out := []driver.Operand{{Slot: len(data), Type: op.F32, N: len(dst)}}
+	return d.runPrepared(ctx, driver.Step{Post: f, Out: out}, append(data, bytesOf(dst)))
+}
+
+// bytesOf returns the memory of x.
+func bytesOf(x []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+}
+
+// callPrepared runs an operation of another class as a program.
+func (d *processor) callPrepared(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []driver.Host) error {
+	s := driver.Step{Op: o, Attrs: *a}
+	var data [][]byte
+	add := func(to *[]driver.Operand, hosts []driver.Host) {
+		for i := range hosts {
+			h := &hosts[i]
+			s.Dims = append(s.Dims, h.Shape())
+			if h.Type == op.InvalidType {
+				*to = append(*to, driver.Operand{Slot: -1})
+				continue
+			}
+			n := 0
+			if size := h.Type.Size(); size > 0 {
+				n = len(h.Data) / size
+			}
+			*to = append(*to, driver.Operand{Slot: len(data), Type: h.Type, N: n})
+			data = append(data, h.Data)
+		}
+	}
+	add(&s.In, in)
+	add(&s.Out, out)
+	return d.runPrepared(ctx, s, data)
+}
+
+// runPrepared runs a step as a program, with the memory of its slots.
+func (d *processor) runPrepared(ctx context.Context, s driver.Step, data [][]byte) error {
+	p := driver.Program{Steps: []driver.Step{s}, Ext: len(data)}
+	ext := make([]driver.Binding, len(data))
+	for i, b := range data {
+		p.Slots = append(p.Slots, driver.Slot{Ext: i, Bytes: int64(len(b))})
+		ext[i].Host = b
 	}
 	e, err := d.Prepare(ctx, &p)
 	if err != nil {

@@ -54,7 +54,7 @@ func (b *builder) apply(in *driver.Instr, args []int, types []op.DType) (int, er
 		}
 		return args[0], nil
 	}
-	e, err := in.Op.Expression(&in.Attrs, types)
+	e, err := irhook.Expression(in.Op, &in.Attrs, types)
 	if err != nil {
 		return 0, err
 	}
@@ -281,7 +281,7 @@ func words(p *float32, n int) []uint32 { return unsafe.Slice((*uint32)(unsafe.Po
 // narrow adds a conversion to a storage type. What stores the result converts x at once: the
 // kernels that write elements of one byte do what the conversion does.
 func (b *builder) narrow(in *driver.Instr, x int, from, to op.DType) (int, error) {
-	e, err := in.Op.Expression(&in.Attrs, []op.DType{from})
+	e, err := irhook.Expression(in.Op, &in.Attrs, []op.DType{from})
 	if err != nil {
 		return 0, err
 	}

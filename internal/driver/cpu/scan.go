@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/simd"
 )
@@ -17,7 +19,7 @@ import (
 type scanTask struct {
 	d          *processor
 	typ        op.DType
-	f          *op.Fold
+	f          *ir.Reducer
 	programs   *foldPrograms
 	rows, cols int
 
@@ -41,7 +43,7 @@ func (t *scanTask) configure(o *op.Operation, _ *op.Attrs, dims []op.Shape) (err
 	if t.typ == op.InvalidType {
 		t.typ = op.F32
 	}
-	if t.f = o.Fold(t.typ); t.f == nil {
+	if t.f = irhook.Reducer(o, uint8(t.typ)); t.f == nil {
 		return fmt.Errorf("%s of %v: %w", o.Name(), t.typ, driver.ErrUnsupported)
 	}
 	t.rows, t.cols = dims[0].Rows()

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
@@ -462,7 +463,7 @@ func (d *processor) newCore(o *op.Operation) core {
 	switch {
 	case o.Scans():
 		return &scanTask{d: d}
-	case o.Class() == op.Reduction && o.Fold(op.F32) != nil:
+	case o.Class() == op.Reduction && irhook.Reducer(o, uint8(op.F32)) != nil:
 		return &foldTask{d: d}
 	}
 	return nil

@@ -167,10 +167,6 @@ func TestManyGoroutines(t *testing.T) {
 	}
 }
 
-func bytesOf(x []float32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
-}
-
 // TestCancelled: a long submission ends soon after its context, and touches
 // nothing afterwards.
 func TestCancelled(t *testing.T) {

@@ -22,10 +22,8 @@ type users struct {
 // maxUsers bounds the programs that are kept.
 const maxUsers = 1024
 
-// program returns the program of f, which is one instruction over operands
-// that are all full.
-func (u *users) program(d *processor, f *driver.Fused, out []driver.Operand) (*program, error) {
-	o := f.Body[0].Op
+// program returns the program of o over float32.
+func (u *users) program(d *processor, o *op.Operation) (*program, error) {
 	u.mu.RLock()
 	p := u.by[o]
 	u.mu.RUnlock()
@@ -36,7 +34,7 @@ func (u *users) program(d *processor, f *driver.Fused, out []driver.Operand) (*p
 	defer u.mu.Unlock()
 	if p = u.same[o.Key()]; p == nil {
 		var err error
-		if p, err = d.fuse(f, out); err != nil {
+		if p, err = d.fuse(oneInstruction(o), []driver.Operand{{Type: op.F32}}); err != nil {
 			return nil, err
 		}
 	}
@@ -45,6 +43,17 @@ func (u *users) program(d *processor, f *driver.Fused, out []driver.Operand) (*p
 	}
 	u.by[o], u.same[o.Key()] = p, p
 	return p, nil
+}
+
+// oneInstruction returns the elementwise program of one operation over float32.
+func oneInstruction(o *op.Operation) *driver.Fused {
+	_, arity := o.Arity()
+	f := &driver.Fused{Body: []driver.Instr{{Op: o, Type: op.F32}}, Out: []int{arity}}
+	for i := range arity {
+		f.In = append(f.In, driver.Operand{Slot: i, Type: op.F32})
+		f.Body[0].Args = append(f.Body[0].Args, i)
+	}
+	return f
 }
 
 // userTask is a mapTask with its memory.
@@ -57,8 +66,8 @@ type userTask struct {
 var userTasks = sync.Pool{New: func() any { return new(userTask) }}
 
 // runUser runs a user's operation over n elements of float32.
-func (d *processor) runUser(ctx context.Context, f *driver.Fused, out []driver.Operand, dst unsafe.Pointer, at *[3]unsafe.Pointer, n int) error {
-	p, err := d.users.program(d, f, out)
+func (d *processor) runUser(ctx context.Context, o *op.Operation, dst unsafe.Pointer, at *[3]unsafe.Pointer, n int) error {
+	p, err := d.users.program(d, o)
 	if err != nil {
 		return err
 	}

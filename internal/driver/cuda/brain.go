@@ -3,6 +3,7 @@ package cuda
 import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/ptxgen"
 	"github.com/rayo-go/rayo/op"
@@ -39,7 +40,7 @@ func (e *preparer) widenHalf(dst, src arrayRef, n int) error {
 		return nil
 	}
 	cast := op.CastTo(op.F32)
-	expr, err := op.Cast.Expression(&cast, []op.DType{op.F16})
+	expr, err := irhook.Expression(op.Cast, &cast, []op.DType{op.F16})
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"errors"
 	"slices"
 	"sync"
 
@@ -26,39 +25,17 @@ func (e *preparer) nativeOperation(s *driver.Step) (err error) {
 	if !ptxkernels.Has(s.Op) {
 		return errNoKernel
 	}
-	before, added := e.local, len(e.steps)
+	undo := e.mark()
 	defer func() {
 		if err != nil {
-			e.local, e.steps = before, e.steps[:added]
+			undo()
 		}
 	}()
 	r := &request{}
 	if err := r.Operation(asIs{e}, s); err != nil {
 		return err
 	}
-	if s.Post == nil {
-		return e.native(r)
-	}
-	with, err := r.With(asIs{e}, s.Post)
-	if err != nil {
-		return err
-	}
-	if err := e.native(with); err == nil || !errors.Is(err, op.ErrUnsupported) {
-		return err
-	}
-	// The epilogue behind the kernel.
-	local, steps := e.local, len(e.steps)
-	unfused, post, err := r.Unfused(asIs{e}, s.Post)
-	if err == nil {
-		err = e.native(unfused)
-	}
-	if err == nil {
-		err = e.fused(post, &unfused.To[0], s.Out)
-	}
-	if err != nil {
-		e.local, e.steps = local, e.steps[:steps]
-	}
-	return err
+	return e.lowering(asIs{e}, e.native, e.native).Operation(r, s)
 }
 
 // nativeMap is nativeOperation for an elementwise program; where operand 0 is not
@@ -88,9 +65,9 @@ func (e *preparer) native(r *request) error {
 	if err != nil || len(p.Stages) == 0 {
 		return err
 	}
-	local, steps := e.local, len(e.steps)
+	remove := e.mark()
 	undo := func(err error) error {
-		e.local, e.steps = local, e.steps[:steps]
+		remove()
 		return err
 	}
 	in, out := append([]arrayRef(nil), r.From...), r.To

@@ -224,11 +224,6 @@ func (e *preparer) step(s *driver.Step) error {
 	return e.operation(s)
 }
 
-// maxParams is the maximum number of parameters of an elementwise program that are operands instead
-// of constants: each operand is a load, and constants make the functions that use them shorter. A
-// program with more parameters is unlikely to be used with other values.
-const maxParams = 4
-
 // request is a request of kernels, and where its arrays are.
 type request = driver.Request[arrayRef]
 
@@ -244,7 +239,7 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 		return e.copy(e.At(out[0]), src)
 	}
 	// Parameters that are operands spare compiling a kernel for each.
-	exprs, params, err := f.Parametric(maxParams)
+	exprs, params, err := f.Parametric(driver.MaxParams)
 	if err != nil {
 		return err
 	}
@@ -291,30 +286,19 @@ func (e *preparer) operation(s *driver.Step) error {
 	if err := e.copyOverlaps(from, r.To); err != nil {
 		return err
 	}
-	if s.Post == nil {
-		if err := e.orReference(r); err != nil {
-			return err
-		}
-		return r.Narrow(e)
-	}
-	// The epilogue in the same kernel, or behind it.
-	with, err := r.With(e, s.Post)
-	if err != nil {
-		return err
-	}
-	if err := e.plan(with, ptxgen.Options{}); err == nil {
-		return with.Narrow(e)
-	} else if !errors.Is(err, op.ErrUnsupported) {
-		return err
-	}
-	unfused, post, err := r.Unfused(e, s.Post)
-	if err != nil {
-		return err
-	}
-	if err := e.orReference(unfused); err != nil {
-		return err
-	}
-	return e.fused(post, &unfused.To[0], s.Out)
+	l := e.lowering(e, func(r *request) error { return e.plan(r, ptxgen.Options{}) }, e.orReference)
+	return l.Operation(r, s)
+}
+
+// lowering returns how steps are lowered to kernels, with the arrays that they take.
+func (e *preparer) lowering(a driver.Arrays[arrayRef], kernel, alone func(r *request) error) *driver.Lowering[arrayRef] {
+	return &driver.Lowering[arrayRef]{Arrays: a, Mark: e.mark, Kernel: kernel, Alone: alone, Program: e.fused}
+}
+
+// mark returns a function that removes the steps and the memory of steps that are added from now on.
+func (e *preparer) mark() func() {
+	local, steps := e.local, len(e.steps)
+	return func() { e.local, e.steps = local, e.steps[:steps] }
 }
 
 // copyOverlaps copies operands that share memory with results: kernels of the library

@@ -40,7 +40,7 @@ type code struct {
 	written  []bool // by binding
 	params   bool   // it has a block of parameters, of
 	bytes    int64
-	blocks   []ir.Block // the uniform buffers that it is
+	blocks   []wgsl.Block // the uniform buffers that it is
 
 	ready chan struct{} // closed when it is compiled, or err says why it is not
 	err   error

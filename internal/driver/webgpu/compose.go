@@ -18,22 +18,12 @@ import (
 // pieces computes an operation, without an epilogue, that has one row or needs an
 // array as a whole that is too large.
 func (w *windows) pieces() error {
-	if w.r.Op.Class() == op.Reduction && !w.r.In[0].Type.Float() {
+	if byReference(w.r.Op) && !w.r.In[0].Type.Float() {
 		return w.tooLarge // the programs between pieces are of float32
 	}
 	switch w.r.Op {
 	case op.ArgMin, op.ArgMax:
 		return w.place()
-	case op.Var:
-		return w.variance()
-	case op.Softmax, op.LogSoftmax:
-		return w.softmax()
-	case op.LayerNorm, op.RMSNorm:
-		return w.norm()
-	case op.Cumsum:
-		return w.cumsum()
-	case op.TopK:
-		return w.topK()
 	case op.Gather:
 		return w.gather()
 	case op.Transpose:
@@ -53,6 +43,13 @@ func (w *windows) pieces() error {
 		return w.reduce(last)
 	}
 	return w.tooLarge
+}
+
+// byReference reports whether the reference computes an operation that cannot be cut: one that
+// takes a time in proportion to its operands, as downloading them does. Other operations are
+// refused with their size.
+func byReference(o *op.Operation) bool {
+	return o != nil && (o.Class() == op.Reduction || o.Class() == op.Row || o == op.TopK)
 }
 
 // located is an array of a request and where it is.

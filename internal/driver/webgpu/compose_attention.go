@@ -1,7 +1,6 @@
 package webgpu
 
 import (
-	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -38,7 +37,7 @@ func (w *windows) attention() error {
 	q, y = q.shaped(share*s.Tq, s.D), y.shaped(share*s.Tq, s.D)
 	k, v = k.shaped(s.Tk, s.D), v.shaped(s.Tk, s.D)
 	if w.large(k) {
-		return w.longAttention(s, q, k, v, y)
+		return w.tooLarge
 	}
 	causal := op.AttentionOptsOf(&r.Attrs).Causal
 	one := func(a located) located { return a.shaped(append(op.Shape{1}, a.Shape...)...) }
@@ -55,52 +54,3 @@ func (w *windows) attention() error {
 
 // nothing sets an array to 0.
 func (w *windows) nothing(y located) error { return w.program(y, arg(0), w.number(0)) }
-
-// longAttention computes the attention of one head with too many keys by its formula. A query that
-// does not see all keys is computed separately, over the keys that it sees.
-func (w *windows) longAttention(s op.AttentionSizes, q, k, v, y located) error {
-	if k.Type != op.F32 {
-		return errHalfWord // weights are float32
-	}
-	queries := q.Shape[0] // of all heads
-	causal := op.AttentionOptsOf(&w.r.Attrs).Causal && s.Tq > 1
-	each := max(w.span(queries, 4*int64(s.Tk), q.rowBytes()), 1)
-	if causal {
-		each = 1
-	}
-	if (queries-1)/each+1 > maxWindows {
-		return w.tooLarge
-	}
-	local := w.local
-	for from := 0; from < queries; from += each {
-		w.local = local
-		n := min(queries-from, each)
-		seen := s.Seen(from%s.Tq, causal)
-		if seen == 0 {
-			if err := w.nothing(y.rows(from, n)); err != nil {
-				return err
-			}
-			continue
-		}
-		scores, err := w.reserve(op.F32, op.Shape{n, seen})
-		if err != nil {
-			return err
-		}
-		weights, err := w.reserve(op.F32, op.Shape{n, seen})
-		if err != nil {
-			return err
-		}
-		err = w.request(op.MatMul, op.MatMulOpts{TransB: true}.Attrs(), []located{q.rows(from, n), k.rows(0, seen)}, []located{scores},
-			node(ir.Mul, arg(0), arg(1)), w.number(float64(s.Scale)))
-		if err != nil {
-			return err
-		}
-		if err := w.request(op.Softmax, op.Attrs{}, []located{scores}, []located{weights}, nil); err != nil {
-			return err
-		}
-		if err := w.request(op.MatMul, op.Attrs{}, []located{weights, v.rows(0, seen)}, []located{y.rows(from, n)}, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}

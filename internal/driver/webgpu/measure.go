@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -39,10 +40,10 @@ func (d *device) textTarget(ctx context.Context, p *ir.Program) wgsl.Target {
 	if t.Unfused || p.Text != nil {
 		return t
 	}
-	if !t.Approximate && wgsl.Shortens(p) {
+	if !t.Approximate && shortens(p) {
 		t.Approximate = d.approx.ask(ctx, d.measureApprox)
 	}
-	if !t.Narrows && t.Features&wgsl.Half != 0 && wgsl.Rounds(p) {
+	if !t.Narrows && t.Features&wgsl.Half != 0 && rounds(p) {
 		t.Narrows = d.narrows.ask(ctx, d.measureNarrows)
 	}
 	return t
@@ -89,4 +90,14 @@ func (d *device) measure(ctx context.Context, k *kernel.Kernel, t wgsl.Target, x
 		Commands:  []gpu.Command{{Group: g, Grid: [3]uint32{uint32(len(x) / approxLanes), 1, 1}}},
 		Downloads: []gpu.Transfer{{Host: out, Buffer: ranges[1].Buffer}},
 	})
+}
+
+// shortens reports whether a target with Approximate gives p another text.
+func shortens(p *ir.Program) bool {
+	return slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return ir.ApproxUnits(in.Code) > 0 })
+}
+
+// rounds reports whether a target with Narrows gives p another text.
+func rounds(p *ir.Program) bool {
+	return slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return in.Code == ir.RoundF16 })
 }

@@ -309,11 +309,6 @@ func (e *preparer) step(s *driver.Step) error {
 // one element at least.
 const minBytes = 16
 
-// maxParams is up to how many parameters of an elementwise program are operands:
-// each is a load and a binding. Programs that have more are not likely to come with
-// others.
-const maxParams = 4
-
 // request is a request of the portable library, and where its arrays are.
 type request = driver.Request[arrayRef]
 
@@ -329,7 +324,7 @@ func (e *preparer) fused(f *driver.Fused, first *arrayRef, out []driver.Operand)
 		return e.copy(e.At(out[0]), src)
 	}
 	// Parameters that are operands spare compiling a kernel for each.
-	exprs, params, err := f.Parametric(min(max(e.d.library.Buffers-len(f.In)-len(out), 0), maxParams))
+	exprs, params, err := f.Parametric(min(max(e.d.library.Buffers-len(f.In)-len(out), 0), driver.MaxParams))
 	if err != nil {
 		return err
 	}
@@ -352,32 +347,15 @@ func (e *preparer) operation(s *driver.Step) error {
 	if err := r.Operation(e, s); err != nil {
 		return err
 	}
-	if s.Post == nil {
-		if err := e.orReference(r); err != nil {
-			return err
-		}
-		return r.Narrow(e)
-	}
-	// The epilogue in the same kernel, or behind it.
+	l := &driver.Lowering[arrayRef]{Arrays: e, Mark: e.mark, Alone: e.orReference, Program: e.fused,
+		Kernel: func(r *request) error { return e.compute(&r.Request, r.From, r.To) }}
+	return l.Operation(r, s)
+}
+
+// mark returns a function that removes the steps and the memory of steps that are added from now on.
+func (e *preparer) mark() func() {
 	local, steps := e.local, len(e.steps)
-	with, err := r.With(e, s.Post)
-	if err != nil {
-		return err
-	}
-	if err := e.compute(&with.Request, with.From, with.To); err == nil {
-		return with.Narrow(e)
-	} else if !errors.Is(err, errNoKernel) {
-		return err
-	}
-	e.local, e.steps = local, e.steps[:steps]
-	unfused, post, err := r.Unfused(e, s.Post)
-	if err != nil {
-		return err
-	}
-	if err := e.orReference(unfused); err != nil {
-		return err
-	}
-	return e.fused(post, &unfused.To[0], s.Out)
+	return func() { e.local, e.steps = local, e.steps[:steps] }
 }
 
 // errNoKernel is the error of a request that the library has no kernel for.

@@ -39,8 +39,8 @@ func (e *preparer) compute(r *portable.Request, in, out []arrayRef) error {
 	if r.Op != nil && empty(r.Out) {
 		return nil
 	}
-	tooLarge := errNoKernel // of what might as well not be cut
-	if large > e.d.limits.Binding {
+	tooLarge := errNoKernel
+	if large > e.d.limits.Binding && !byReference(r.Op) {
 		tooLarge = fmt.Errorf("an array of %d bytes, the most that a kernel can be given is %d: %w", large, e.d.limits.Binding, driver.ErrLimit)
 	}
 	w := &windows{preparer: e, r: r, in: in, out: out, tooLarge: tooLarge}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rayo-go/rayo/gguf/block"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/internal/wasm"
 	"github.com/rayo-go/rayo/internal/wasm/kernels"
@@ -38,7 +39,7 @@ func operations(s *kernels.Set) (all []elementwise) {
 			if o == op.Where {
 				e.types[0] = op.Bool
 			}
-			root, err := o.Expression(&e.attrs, e.types)
+			root, err := irhook.Expression(o, &e.attrs, e.types)
 			if err != nil {
 				continue
 			}

@@ -118,7 +118,7 @@ func (l *list) operation(o *op.Operation, prefix string, d op.DType) {
 	if o == op.Where {
 		in[0] = op.Bool
 	}
-	root, err := o.Expression(&a, in)
+	root, err := irhook.Expression(o, &a, in)
 	if err != nil || root.Code == ir.Bitcast { // which is a copy
 		return
 	}
