@@ -57,6 +57,9 @@ func main() {
 			for _, rows := range []int{1, 4} {
 				g.int8Dot(f, rows)
 			}
+			if !m.vnni && hasColumns(f) {
+				g.int8Columns(f)
+			}
 		}
 		for _, t := range g.tiles() {
 			t.write()
