@@ -268,11 +268,7 @@ func (p *Int8Product) roundRow(x []float32, r int) {
 		p.groupSums(sums[at/p.group:][:n/p.group], corrections, scales, q, quads)
 	}
 	if p.many != nil && p.many.order != nil {
-		quads := p.quads[r*p.K/4:][:p.K/4]
-		if p.zero == 0 {
-			quads = nil
-		}
-		p.many.order(q, quads, p.group)
+		p.many.order(q, p.quads[r*p.K/4:][:p.K/4], p.group)
 	}
 }
 

@@ -8880,14 +8880,15 @@ end:
 TEXT ·int8ColumnsIQ4_NLAVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
-	MOVQ    src+40(FP), BX
-	MOVQ    dst+0(FP), SI
-	MOVQ    blocks+56(FP), DI
-	MOVQ    row+48(FP), R8
-	MOVQ    count+64(FP), R9
-	IMUL3Q  $+18, DI, DX
-	SUBQ    DX, R8
-	SHLQ    $0x02, DI
+	MOVQ    quads+32(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+18, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x02, R8
 	VMOVDQU int8Constant24<>+0(SB), Y0
 	VMOVDQU int8Constant4<>+0(SB), Y1
 	VMOVDQU int8Constant5<>+0(SB), Y2
@@ -8897,78 +8898,70 @@ row:
 	VXORPS Y3, Y3, Y3
 
 next:
-	VMOVDQU      2(BX), Y4
-	VPBLENDD     $0xf0, 58(BX), Y4, Y4
+	VMOVDQU      2(SI), Y4
+	VPBLENDD     $0xf0, 58(SI), Y4, Y4
 	VPAND        Y2, Y4, Y5
 	VPSHUFB      Y5, Y0, Y5
-	VPABSB       Y5, Y7
-	VMOVDQU      (AX)(DX*8), Y6
-	VPSIGNB      Y5, Y6, Y6
-	VPMADDUBSW   Y6, Y7, Y6
+	VPSIGNB      (AX)(DX*8), Y5, Y5
+	VMOVDQU      (BX)(DX*8), Y6
+	VPMADDUBSW   Y5, Y6, Y6
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y2, Y4, Y4
 	VPSHUFB      Y4, Y0, Y4
-	VPABSB       Y4, Y7
-	VMOVDQU      32(AX)(DX*8), Y5
-	VPSIGNB      Y4, Y5, Y5
-	VPMADDUBSW   Y5, Y7, Y5
+	VPSIGNB      32(AX)(DX*8), Y4, Y4
+	VMOVDQU      32(BX)(DX*8), Y5
+	VPMADDUBSW   Y4, Y5, Y5
 	VPMADDWD     Y1, Y6, Y6
 	VPMADDWD     Y1, Y5, Y5
 	VPADDD       Y5, Y6, Y6
-	VMOVDQU      20(BX), Y4
-	VPBLENDD     $0xf0, 76(BX), Y4, Y4
+	VMOVDQU      20(SI), Y4
+	VPBLENDD     $0xf0, 76(SI), Y4, Y4
 	VPAND        Y2, Y4, Y5
 	VPSHUFB      Y5, Y0, Y5
-	VPABSB       Y5, Y8
-	VMOVDQU      64(AX)(DX*8), Y7
-	VPSIGNB      Y5, Y7, Y7
-	VPMADDUBSW   Y7, Y8, Y7
+	VPSIGNB      64(AX)(DX*8), Y5, Y5
+	VMOVDQU      64(BX)(DX*8), Y7
+	VPMADDUBSW   Y5, Y7, Y7
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y2, Y4, Y4
 	VPSHUFB      Y4, Y0, Y4
-	VPABSB       Y4, Y8
-	VMOVDQU      96(AX)(DX*8), Y5
-	VPSIGNB      Y4, Y5, Y5
-	VPMADDUBSW   Y5, Y8, Y5
+	VPSIGNB      96(AX)(DX*8), Y4, Y4
+	VMOVDQU      96(BX)(DX*8), Y5
+	VPMADDUBSW   Y4, Y5, Y5
 	VPMADDWD     Y1, Y7, Y7
 	VPMADDWD     Y1, Y5, Y5
 	VPADDD       Y5, Y7, Y7
 	VSHUFPS      $0xdd, Y7, Y6, Y4
 	VSHUFPS      $0x88, Y7, Y6, Y6
 	VPADDD       Y4, Y6, Y6
-	VMOVDQU      38(BX), Y4
-	VPBLENDD     $0xf0, 94(BX), Y4, Y4
+	VMOVDQU      38(SI), Y4
+	VPBLENDD     $0xf0, 94(SI), Y4, Y4
 	VPAND        Y2, Y4, Y5
 	VPSHUFB      Y5, Y0, Y5
-	VPABSB       Y5, Y8
-	VMOVDQU      128(AX)(DX*8), Y7
-	VPSIGNB      Y5, Y7, Y7
-	VPMADDUBSW   Y7, Y8, Y7
+	VPSIGNB      128(AX)(DX*8), Y5, Y5
+	VMOVDQU      128(BX)(DX*8), Y7
+	VPMADDUBSW   Y5, Y7, Y7
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y2, Y4, Y4
 	VPSHUFB      Y4, Y0, Y4
-	VPABSB       Y4, Y8
-	VMOVDQU      160(AX)(DX*8), Y5
-	VPSIGNB      Y4, Y5, Y5
-	VPMADDUBSW   Y5, Y8, Y5
+	VPSIGNB      160(AX)(DX*8), Y4, Y4
+	VMOVDQU      160(BX)(DX*8), Y5
+	VPMADDUBSW   Y4, Y5, Y5
 	VPMADDWD     Y1, Y7, Y7
 	VPMADDWD     Y1, Y5, Y5
 	VPADDD       Y5, Y7, Y7
-	VMOVDQU      56(BX), Y4
-	VPBLENDD     $0xf0, 112(BX), Y4, Y4
+	VMOVDQU      56(SI), Y4
+	VPBLENDD     $0xf0, 112(SI), Y4, Y4
 	VPAND        Y2, Y4, Y5
 	VPSHUFB      Y5, Y0, Y5
-	VPABSB       Y5, Y9
-	VMOVDQU      192(AX)(DX*8), Y8
-	VPSIGNB      Y5, Y8, Y8
-	VPMADDUBSW   Y8, Y9, Y8
+	VPSIGNB      192(AX)(DX*8), Y5, Y5
+	VMOVDQU      192(BX)(DX*8), Y8
+	VPMADDUBSW   Y5, Y8, Y8
 	VPSRLW       $0x04, Y4, Y4
 	VPAND        Y2, Y4, Y4
 	VPSHUFB      Y4, Y0, Y4
-	VPABSB       Y4, Y9
-	VMOVDQU      224(AX)(DX*8), Y5
-	VPSIGNB      Y4, Y5, Y5
-	VPMADDUBSW   Y5, Y9, Y5
+	VPSIGNB      224(AX)(DX*8), Y4, Y4
+	VMOVDQU      224(BX)(DX*8), Y5
+	VPMADDUBSW   Y4, Y5, Y5
 	VPMADDWD     Y1, Y8, Y8
 	VPMADDWD     Y1, Y5, Y5
 	VPADDD       Y5, Y8, Y8
@@ -8981,19 +8974,19 @@ next:
 	VCVTDQ2PS    Y6, Y6
 	VMULPS       (CX)(DX*1), Y6, Y6
 	VPXOR        X4, X4, X4
-	VPINSRW      $0x00, (BX), X4, X4
-	VPINSRW      $0x01, 18(BX), X4, X4
-	VPINSRW      $0x02, 36(BX), X4, X4
-	VPINSRW      $0x03, 54(BX), X4, X4
-	VPINSRW      $0x04, 72(BX), X4, X4
-	VPINSRW      $0x05, 90(BX), X4, X4
-	VPINSRW      $0x06, 108(BX), X4, X4
-	VPINSRW      $0x07, 126(BX), X4, X4
+	VPINSRW      $0x00, (SI), X4, X4
+	VPINSRW      $0x01, 18(SI), X4, X4
+	VPINSRW      $0x02, 36(SI), X4, X4
+	VPINSRW      $0x03, 54(SI), X4, X4
+	VPINSRW      $0x04, 72(SI), X4, X4
+	VPINSRW      $0x05, 90(SI), X4, X4
+	VPINSRW      $0x06, 108(SI), X4, X4
+	VPINSRW      $0x07, 126(SI), X4, X4
 	VCVTPH2PS    X4, Y4
 	VFMADD231PS  Y4, Y6, Y3
-	ADDQ         $+144, BX
+	ADDQ         $+144, SI
 	ADDQ         $0x20, DX
-	CMPQ         DX, DI
+	CMPQ         DX, R8
 	JNE          next
 	VEXTRACTF128 $0x01, Y3, X4
 	VADDPS       X4, X3, X3
@@ -9001,10 +8994,10 @@ next:
 	VADDPS       X4, X3, X3
 	VMOVSHDUP    X3, X4
 	VADDSS       X4, X3, X3
-	VMOVSS       X3, (SI)
-	ADDQ         $0x04, SI
-	ADDQ         R8, BX
-	DECQ         R9
+	VMOVSS       X3, (DI)
+	ADDQ         $0x04, DI
+	ADDQ         R9, SI
+	DECQ         R10
 	JNE          row
 	VZEROUPPER
 	RET
@@ -9531,14 +9524,15 @@ next:
 TEXT ·int8ColumnsIQ4_XSAVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
-	MOVQ    src+40(FP), BX
-	MOVQ    dst+0(FP), SI
-	MOVQ    blocks+56(FP), DI
-	MOVQ    row+48(FP), R8
-	MOVQ    count+64(FP), R9
-	IMUL3Q  $+136, DI, DX
-	SUBQ    DX, R8
-	SHLQ    $0x05, DI
+	MOVQ    quads+32(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+136, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x05, R8
 	VMOVDQU int8Constant24<>+0(SB), Y0
 	VMOVDQU int8Constant4<>+0(SB), Y1
 	VMOVDQU int8Constant5<>+0(SB), Y2
@@ -9548,78 +9542,70 @@ row:
 	VXORPS Y3, Y3, Y3
 
 next:
-	VMOVDQU        8(BX), Y4
-	VPBLENDD       $0xf0, 56(BX), Y4, Y4
+	VMOVDQU        8(SI), Y4
+	VPBLENDD       $0xf0, 56(SI), Y4, Y4
 	VPAND          Y2, Y4, Y5
 	VPSHUFB        Y5, Y0, Y5
-	VPABSB         Y5, Y7
-	VMOVDQU        (AX)(DX*8), Y6
-	VPSIGNB        Y5, Y6, Y6
-	VPMADDUBSW     Y6, Y7, Y6
+	VPSIGNB        (AX)(DX*8), Y5, Y5
+	VMOVDQU        (BX)(DX*8), Y6
+	VPMADDUBSW     Y5, Y6, Y6
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          Y2, Y4, Y4
 	VPSHUFB        Y4, Y0, Y4
-	VPABSB         Y4, Y7
-	VMOVDQU        32(AX)(DX*8), Y5
-	VPSIGNB        Y4, Y5, Y5
-	VPMADDUBSW     Y5, Y7, Y5
+	VPSIGNB        32(AX)(DX*8), Y4, Y4
+	VMOVDQU        32(BX)(DX*8), Y5
+	VPMADDUBSW     Y4, Y5, Y5
 	VPMADDWD       Y1, Y6, Y6
 	VPMADDWD       Y1, Y5, Y5
 	VPADDD         Y5, Y6, Y6
-	VMOVDQU        24(BX), Y4
-	VPBLENDD       $0xf0, 72(BX), Y4, Y4
+	VMOVDQU        24(SI), Y4
+	VPBLENDD       $0xf0, 72(SI), Y4, Y4
 	VPAND          Y2, Y4, Y5
 	VPSHUFB        Y5, Y0, Y5
-	VPABSB         Y5, Y8
-	VMOVDQU        64(AX)(DX*8), Y7
-	VPSIGNB        Y5, Y7, Y7
-	VPMADDUBSW     Y7, Y8, Y7
+	VPSIGNB        64(AX)(DX*8), Y5, Y5
+	VMOVDQU        64(BX)(DX*8), Y7
+	VPMADDUBSW     Y5, Y7, Y7
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          Y2, Y4, Y4
 	VPSHUFB        Y4, Y0, Y4
-	VPABSB         Y4, Y8
-	VMOVDQU        96(AX)(DX*8), Y5
-	VPSIGNB        Y4, Y5, Y5
-	VPMADDUBSW     Y5, Y8, Y5
+	VPSIGNB        96(AX)(DX*8), Y4, Y4
+	VMOVDQU        96(BX)(DX*8), Y5
+	VPMADDUBSW     Y4, Y5, Y5
 	VPMADDWD       Y1, Y7, Y7
 	VPMADDWD       Y1, Y5, Y5
 	VPADDD         Y5, Y7, Y7
 	VSHUFPS        $0xdd, Y7, Y6, Y4
 	VSHUFPS        $0x88, Y7, Y6, Y6
 	VPADDD         Y4, Y6, Y6
-	VMOVDQU        40(BX), Y4
-	VPBLENDD       $0xf0, 88(BX), Y4, Y4
+	VMOVDQU        40(SI), Y4
+	VPBLENDD       $0xf0, 88(SI), Y4, Y4
 	VPAND          Y2, Y4, Y5
 	VPSHUFB        Y5, Y0, Y5
-	VPABSB         Y5, Y8
-	VMOVDQU        128(AX)(DX*8), Y7
-	VPSIGNB        Y5, Y7, Y7
-	VPMADDUBSW     Y7, Y8, Y7
+	VPSIGNB        128(AX)(DX*8), Y5, Y5
+	VMOVDQU        128(BX)(DX*8), Y7
+	VPMADDUBSW     Y5, Y7, Y7
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          Y2, Y4, Y4
 	VPSHUFB        Y4, Y0, Y4
-	VPABSB         Y4, Y8
-	VMOVDQU        160(AX)(DX*8), Y5
-	VPSIGNB        Y4, Y5, Y5
-	VPMADDUBSW     Y5, Y8, Y5
+	VPSIGNB        160(AX)(DX*8), Y4, Y4
+	VMOVDQU        160(BX)(DX*8), Y5
+	VPMADDUBSW     Y4, Y5, Y5
 	VPMADDWD       Y1, Y7, Y7
 	VPMADDWD       Y1, Y5, Y5
 	VPADDD         Y5, Y7, Y7
-	VMOVDQU        56(BX), Y4
-	VPBLENDD       $0xf0, 104(BX), Y4, Y4
+	VMOVDQU        56(SI), Y4
+	VPBLENDD       $0xf0, 104(SI), Y4, Y4
 	VPAND          Y2, Y4, Y5
 	VPSHUFB        Y5, Y0, Y5
-	VPABSB         Y5, Y9
-	VMOVDQU        192(AX)(DX*8), Y8
-	VPSIGNB        Y5, Y8, Y8
-	VPMADDUBSW     Y8, Y9, Y8
+	VPSIGNB        192(AX)(DX*8), Y5, Y5
+	VMOVDQU        192(BX)(DX*8), Y8
+	VPMADDUBSW     Y5, Y8, Y8
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          Y2, Y4, Y4
 	VPSHUFB        Y4, Y0, Y4
-	VPABSB         Y4, Y9
-	VMOVDQU        224(AX)(DX*8), Y5
-	VPSIGNB        Y4, Y5, Y5
-	VPMADDUBSW     Y5, Y9, Y5
+	VPSIGNB        224(AX)(DX*8), Y4, Y4
+	VMOVDQU        224(BX)(DX*8), Y5
+	VPMADDUBSW     Y4, Y5, Y5
 	VPMADDWD       Y1, Y8, Y8
 	VPMADDWD       Y1, Y5, Y5
 	VPADDD         Y5, Y8, Y8
@@ -9631,11 +9617,11 @@ next:
 	VPADDD         Y4, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
 	VMULPS         (CX)(DX*1), Y6, Y6
-	VBROADCASTI128 4(BX), Y4
+	VBROADCASTI128 4(SI), Y4
 	VPSHUFB        int8Constant25<>+0(SB), Y4, Y4
 	VPSRLVD        int8Constant26<>+0(SB), Y4, Y4
 	VPAND          int8Constant10<>+0(SB), Y4, Y4
-	VBROADCASTI128 2(BX), Y5
+	VBROADCASTI128 2(SI), Y5
 	VPSHUFB        int8Constant27<>+0(SB), Y5, Y5
 	VPSRLVD        int8Constant28<>+0(SB), Y5, Y5
 	VPAND          int8Constant13<>+0(SB), Y5, Y5
@@ -9644,12 +9630,12 @@ next:
 	VPADDD         int8Constant29<>+0(SB), Y4, Y4
 	VCVTDQ2PS      Y4, Y4
 	VMULPS         Y4, Y6, Y6
-	VPBROADCASTW   (BX), X4
+	VPBROADCASTW   (SI), X4
 	VCVTPH2PS      X4, Y4
 	VFMADD231PS    Y4, Y6, Y3
-	ADDQ           $+136, BX
+	ADDQ           $+136, SI
 	ADDQ           $0x20, DX
-	CMPQ           DX, DI
+	CMPQ           DX, R8
 	JNE            next
 	VEXTRACTF128   $0x01, Y3, X4
 	VADDPS         X4, X3, X3
@@ -9657,10 +9643,10 @@ next:
 	VADDPS         X4, X3, X3
 	VMOVSHDUP      X3, X4
 	VADDSS         X4, X3, X3
-	VMOVSS         X3, (SI)
-	ADDQ           $0x04, SI
-	ADDQ           R8, BX
-	DECQ           R9
+	VMOVSS         X3, (DI)
+	ADDQ           $0x04, DI
+	ADDQ           R9, SI
+	DECQ           R10
 	JNE            row
 	VZEROUPPER
 	RET
@@ -14570,114 +14556,98 @@ TEXT ·int8ColumnsQ1_0AVX2(SB), NOSPLIT, $0-72
 	SHLQ    $0x02, R8
 	IMUL3Q  $0x04, R8, R8
 	VMOVDQU int8Constant57<>+0(SB), Y0
-	VMOVDQU int8Constant4<>+0(SB), Y1
-	VMOVDQU int8Constant23<>+0(SB), Y2
-	VMOVDQU int8Constant2<>+0(SB), Y3
-	VMOVDQU int8Constant22<>+0(SB), Y4
+	VMOVDQU int8Constant2<>+0(SB), Y1
+	VMOVDQU int8Constant22<>+0(SB), Y2
+	VMOVDQU int8Constant4<>+0(SB), Y3
 
 row:
 	XORQ   DX, DX
-	VXORPS Y5, Y5, Y5
+	VXORPS Y4, Y4, Y4
 
 next:
-	VPBROADCASTD 2(SI), Y6
-	VPSHUFB      Y2, Y6, Y6
-	VPAND        Y4, Y6, Y6
-	VPCMPEQB     Y4, Y6, Y6
-	VPAND        Y3, Y6, Y6
-	VPSHUFB      Y6, Y0, Y6
-	VPMADDUBSW   (AX)(DX*8), Y6, Y6
-	VPBROADCASTD 6(SI), Y7
-	VPSHUFB      Y2, Y7, Y7
-	VPAND        Y4, Y7, Y7
-	VPCMPEQB     Y4, Y7, Y7
-	VPAND        Y3, Y7, Y7
+	VMOVDQU      2(SI), Y6
+	VPBLENDD     $0xf0, 4(SI), Y6, Y6
+	VPSHUFB      int8Constant108<>+0(SB), Y6, Y5
+	VPAND        Y2, Y5, Y5
+	VPCMPEQB     Y2, Y5, Y5
+	VPAND        Y1, Y5, Y5
+	VPSHUFB      Y5, Y0, Y5
+	VPMADDUBSW   (AX)(DX*8), Y5, Y5
+	VPSHUFB      int8Constant109<>+0(SB), Y6, Y7
+	VPAND        Y2, Y7, Y7
+	VPCMPEQB     Y2, Y7, Y7
+	VPAND        Y1, Y7, Y7
 	VPSHUFB      Y7, Y0, Y7
 	VPMADDUBSW   32(AX)(DX*8), Y7, Y7
-	VPMADDWD     Y1, Y6, Y6
-	VPMADDWD     Y1, Y7, Y7
-	VPACKSSDW    Y7, Y6, Y6
-	VPMADDWD     Y1, Y6, Y6
-	VPBROADCASTD 10(SI), Y7
-	VPSHUFB      Y2, Y7, Y7
-	VPAND        Y4, Y7, Y7
-	VPCMPEQB     Y4, Y7, Y7
-	VPAND        Y3, Y7, Y7
+	VPADDW       Y7, Y5, Y5
+	VPMADDWD     Y3, Y5, Y5
+	VPSHUFB      int8Constant116<>+0(SB), Y6, Y7
+	VPAND        Y2, Y7, Y7
+	VPCMPEQB     Y2, Y7, Y7
+	VPAND        Y1, Y7, Y7
 	VPSHUFB      Y7, Y0, Y7
 	VPMADDUBSW   64(AX)(DX*8), Y7, Y7
-	VPBROADCASTD 14(SI), Y8
-	VPSHUFB      Y2, Y8, Y8
-	VPAND        Y4, Y8, Y8
-	VPCMPEQB     Y4, Y8, Y8
-	VPAND        Y3, Y8, Y8
+	VPSHUFB      int8Constant117<>+0(SB), Y6, Y8
+	VPAND        Y2, Y8, Y8
+	VPCMPEQB     Y2, Y8, Y8
+	VPAND        Y1, Y8, Y8
 	VPSHUFB      Y8, Y0, Y8
 	VPMADDUBSW   96(AX)(DX*8), Y8, Y8
-	VPMADDWD     Y1, Y7, Y7
-	VPMADDWD     Y1, Y8, Y8
-	VPACKSSDW    Y8, Y7, Y7
-	VPMADDWD     Y1, Y7, Y7
-	VPACKSSDW    Y7, Y6, Y6
-	VPMADDWD     Y1, Y6, Y6
-	VPBROADCASTD 20(SI), Y7
-	VPSHUFB      Y2, Y7, Y7
-	VPAND        Y4, Y7, Y7
-	VPCMPEQB     Y4, Y7, Y7
-	VPAND        Y3, Y7, Y7
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y3, Y7, Y7
+	VPACKSSDW    Y7, Y5, Y5
+	VPMADDWD     Y3, Y5, Y5
+	VPSHUFB      int8Constant118<>+0(SB), Y6, Y7
+	VPAND        Y2, Y7, Y7
+	VPCMPEQB     Y2, Y7, Y7
+	VPAND        Y1, Y7, Y7
 	VPSHUFB      Y7, Y0, Y7
 	VPMADDUBSW   128(AX)(DX*8), Y7, Y7
-	VPBROADCASTD 24(SI), Y8
-	VPSHUFB      Y2, Y8, Y8
-	VPAND        Y4, Y8, Y8
-	VPCMPEQB     Y4, Y8, Y8
-	VPAND        Y3, Y8, Y8
+	VPSHUFB      int8Constant119<>+0(SB), Y6, Y8
+	VPAND        Y2, Y8, Y8
+	VPCMPEQB     Y2, Y8, Y8
+	VPAND        Y1, Y8, Y8
 	VPSHUFB      Y8, Y0, Y8
 	VPMADDUBSW   160(AX)(DX*8), Y8, Y8
-	VPMADDWD     Y1, Y7, Y7
-	VPMADDWD     Y1, Y8, Y8
-	VPACKSSDW    Y8, Y7, Y7
-	VPMADDWD     Y1, Y7, Y7
-	VPBROADCASTD 28(SI), Y8
-	VPSHUFB      Y2, Y8, Y8
-	VPAND        Y4, Y8, Y8
-	VPCMPEQB     Y4, Y8, Y8
-	VPAND        Y3, Y8, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y3, Y7, Y7
+	VPSHUFB      int8Constant120<>+0(SB), Y6, Y8
+	VPAND        Y2, Y8, Y8
+	VPCMPEQB     Y2, Y8, Y8
+	VPAND        Y1, Y8, Y8
 	VPSHUFB      Y8, Y0, Y8
 	VPMADDUBSW   192(AX)(DX*8), Y8, Y8
-	VPBROADCASTD 32(SI), Y9
-	VPSHUFB      Y2, Y9, Y9
-	VPAND        Y4, Y9, Y9
-	VPCMPEQB     Y4, Y9, Y9
-	VPAND        Y3, Y9, Y9
-	VPSHUFB      Y9, Y0, Y9
-	VPMADDUBSW   224(AX)(DX*8), Y9, Y9
-	VPMADDWD     Y1, Y8, Y8
-	VPMADDWD     Y1, Y9, Y9
-	VPACKSSDW    Y9, Y8, Y8
-	VPMADDWD     Y1, Y8, Y8
+	VPSHUFB      int8Constant121<>+0(SB), Y6, Y6
+	VPAND        Y2, Y6, Y6
+	VPCMPEQB     Y2, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPSHUFB      Y6, Y0, Y6
+	VPMADDUBSW   224(AX)(DX*8), Y6, Y6
+	VPADDW       Y6, Y8, Y8
+	VPMADDWD     Y3, Y8, Y8
 	VPACKSSDW    Y8, Y7, Y7
-	VPMADDWD     Y1, Y7, Y7
-	VPERM2I128   $0x31, Y7, Y6, Y8
-	VINSERTI128  $0x01, X7, Y6, Y6
-	VPADDD       Y8, Y6, Y6
-	VPADDD       (BX)(DX*1), Y6, Y6
-	VCVTDQ2PS    Y6, Y6
-	VMULPS       (CX)(DX*1), Y6, Y6
-	VPBROADCASTW (SI), X7
-	VPBROADCASTW 18(SI), X8
-	VPUNPCKLQDQ  X8, X7, X7
-	VCVTPH2PS    X7, Y7
-	VFMADD231PS  Y7, Y6, Y5
+	VPMADDWD     Y3, Y7, Y7
+	VPACKSSDW    Y7, Y5, Y5
+	VPMADDWD     Y3, Y5, Y5
+	VPADDD       (BX)(DX*1), Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       (CX)(DX*1), Y5, Y5
+	VPBROADCASTW (SI), X6
+	VPBROADCASTW 18(SI), X7
+	VPUNPCKLQDQ  X7, X6, X6
+	VCVTPH2PS    X6, Y6
+	VFMADD231PS  Y6, Y5, Y4
 	ADDQ         $+36, SI
 	ADDQ         $0x20, DX
 	CMPQ         DX, R8
 	JNE          next
-	VEXTRACTF128 $0x01, Y5, X6
-	VADDPS       X6, X5, X5
-	VPERMILPS    $0x0e, X5, X6
-	VADDPS       X6, X5, X5
-	VMOVSHDUP    X5, X6
-	VADDSS       X6, X5, X5
-	VMOVSS       X5, (DI)
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X4
+	VPERMILPS    $0x0e, X4, X5
+	VADDPS       X5, X4, X4
+	VMOVSHDUP    X4, X5
+	VADDSS       X5, X4, X4
+	VMOVSS       X4, (DI)
 	ADDQ         $0x04, DI
 	ADDQ         R9, SI
 	DECQ         R10
@@ -27198,3 +27168,207 @@ DATA int8Constant115<>+29(SB)/1, $0x00
 DATA int8Constant115<>+30(SB)/1, $0x00
 DATA int8Constant115<>+31(SB)/1, $0x00
 GLOBL int8Constant115<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant116<>+0(SB)/1, $0x04
+DATA int8Constant116<>+1(SB)/1, $0x04
+DATA int8Constant116<>+2(SB)/1, $0x04
+DATA int8Constant116<>+3(SB)/1, $0x04
+DATA int8Constant116<>+4(SB)/1, $0x04
+DATA int8Constant116<>+5(SB)/1, $0x04
+DATA int8Constant116<>+6(SB)/1, $0x04
+DATA int8Constant116<>+7(SB)/1, $0x04
+DATA int8Constant116<>+8(SB)/1, $0x05
+DATA int8Constant116<>+9(SB)/1, $0x05
+DATA int8Constant116<>+10(SB)/1, $0x05
+DATA int8Constant116<>+11(SB)/1, $0x05
+DATA int8Constant116<>+12(SB)/1, $0x05
+DATA int8Constant116<>+13(SB)/1, $0x05
+DATA int8Constant116<>+14(SB)/1, $0x05
+DATA int8Constant116<>+15(SB)/1, $0x05
+DATA int8Constant116<>+16(SB)/1, $0x04
+DATA int8Constant116<>+17(SB)/1, $0x04
+DATA int8Constant116<>+18(SB)/1, $0x04
+DATA int8Constant116<>+19(SB)/1, $0x04
+DATA int8Constant116<>+20(SB)/1, $0x04
+DATA int8Constant116<>+21(SB)/1, $0x04
+DATA int8Constant116<>+22(SB)/1, $0x04
+DATA int8Constant116<>+23(SB)/1, $0x04
+DATA int8Constant116<>+24(SB)/1, $0x05
+DATA int8Constant116<>+25(SB)/1, $0x05
+DATA int8Constant116<>+26(SB)/1, $0x05
+DATA int8Constant116<>+27(SB)/1, $0x05
+DATA int8Constant116<>+28(SB)/1, $0x05
+DATA int8Constant116<>+29(SB)/1, $0x05
+DATA int8Constant116<>+30(SB)/1, $0x05
+DATA int8Constant116<>+31(SB)/1, $0x05
+GLOBL int8Constant116<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant117<>+0(SB)/1, $0x06
+DATA int8Constant117<>+1(SB)/1, $0x06
+DATA int8Constant117<>+2(SB)/1, $0x06
+DATA int8Constant117<>+3(SB)/1, $0x06
+DATA int8Constant117<>+4(SB)/1, $0x06
+DATA int8Constant117<>+5(SB)/1, $0x06
+DATA int8Constant117<>+6(SB)/1, $0x06
+DATA int8Constant117<>+7(SB)/1, $0x06
+DATA int8Constant117<>+8(SB)/1, $0x07
+DATA int8Constant117<>+9(SB)/1, $0x07
+DATA int8Constant117<>+10(SB)/1, $0x07
+DATA int8Constant117<>+11(SB)/1, $0x07
+DATA int8Constant117<>+12(SB)/1, $0x07
+DATA int8Constant117<>+13(SB)/1, $0x07
+DATA int8Constant117<>+14(SB)/1, $0x07
+DATA int8Constant117<>+15(SB)/1, $0x07
+DATA int8Constant117<>+16(SB)/1, $0x06
+DATA int8Constant117<>+17(SB)/1, $0x06
+DATA int8Constant117<>+18(SB)/1, $0x06
+DATA int8Constant117<>+19(SB)/1, $0x06
+DATA int8Constant117<>+20(SB)/1, $0x06
+DATA int8Constant117<>+21(SB)/1, $0x06
+DATA int8Constant117<>+22(SB)/1, $0x06
+DATA int8Constant117<>+23(SB)/1, $0x06
+DATA int8Constant117<>+24(SB)/1, $0x07
+DATA int8Constant117<>+25(SB)/1, $0x07
+DATA int8Constant117<>+26(SB)/1, $0x07
+DATA int8Constant117<>+27(SB)/1, $0x07
+DATA int8Constant117<>+28(SB)/1, $0x07
+DATA int8Constant117<>+29(SB)/1, $0x07
+DATA int8Constant117<>+30(SB)/1, $0x07
+DATA int8Constant117<>+31(SB)/1, $0x07
+GLOBL int8Constant117<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant118<>+0(SB)/1, $0x08
+DATA int8Constant118<>+1(SB)/1, $0x08
+DATA int8Constant118<>+2(SB)/1, $0x08
+DATA int8Constant118<>+3(SB)/1, $0x08
+DATA int8Constant118<>+4(SB)/1, $0x08
+DATA int8Constant118<>+5(SB)/1, $0x08
+DATA int8Constant118<>+6(SB)/1, $0x08
+DATA int8Constant118<>+7(SB)/1, $0x08
+DATA int8Constant118<>+8(SB)/1, $0x09
+DATA int8Constant118<>+9(SB)/1, $0x09
+DATA int8Constant118<>+10(SB)/1, $0x09
+DATA int8Constant118<>+11(SB)/1, $0x09
+DATA int8Constant118<>+12(SB)/1, $0x09
+DATA int8Constant118<>+13(SB)/1, $0x09
+DATA int8Constant118<>+14(SB)/1, $0x09
+DATA int8Constant118<>+15(SB)/1, $0x09
+DATA int8Constant118<>+16(SB)/1, $0x08
+DATA int8Constant118<>+17(SB)/1, $0x08
+DATA int8Constant118<>+18(SB)/1, $0x08
+DATA int8Constant118<>+19(SB)/1, $0x08
+DATA int8Constant118<>+20(SB)/1, $0x08
+DATA int8Constant118<>+21(SB)/1, $0x08
+DATA int8Constant118<>+22(SB)/1, $0x08
+DATA int8Constant118<>+23(SB)/1, $0x08
+DATA int8Constant118<>+24(SB)/1, $0x09
+DATA int8Constant118<>+25(SB)/1, $0x09
+DATA int8Constant118<>+26(SB)/1, $0x09
+DATA int8Constant118<>+27(SB)/1, $0x09
+DATA int8Constant118<>+28(SB)/1, $0x09
+DATA int8Constant118<>+29(SB)/1, $0x09
+DATA int8Constant118<>+30(SB)/1, $0x09
+DATA int8Constant118<>+31(SB)/1, $0x09
+GLOBL int8Constant118<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant119<>+0(SB)/1, $0x0a
+DATA int8Constant119<>+1(SB)/1, $0x0a
+DATA int8Constant119<>+2(SB)/1, $0x0a
+DATA int8Constant119<>+3(SB)/1, $0x0a
+DATA int8Constant119<>+4(SB)/1, $0x0a
+DATA int8Constant119<>+5(SB)/1, $0x0a
+DATA int8Constant119<>+6(SB)/1, $0x0a
+DATA int8Constant119<>+7(SB)/1, $0x0a
+DATA int8Constant119<>+8(SB)/1, $0x0b
+DATA int8Constant119<>+9(SB)/1, $0x0b
+DATA int8Constant119<>+10(SB)/1, $0x0b
+DATA int8Constant119<>+11(SB)/1, $0x0b
+DATA int8Constant119<>+12(SB)/1, $0x0b
+DATA int8Constant119<>+13(SB)/1, $0x0b
+DATA int8Constant119<>+14(SB)/1, $0x0b
+DATA int8Constant119<>+15(SB)/1, $0x0b
+DATA int8Constant119<>+16(SB)/1, $0x0a
+DATA int8Constant119<>+17(SB)/1, $0x0a
+DATA int8Constant119<>+18(SB)/1, $0x0a
+DATA int8Constant119<>+19(SB)/1, $0x0a
+DATA int8Constant119<>+20(SB)/1, $0x0a
+DATA int8Constant119<>+21(SB)/1, $0x0a
+DATA int8Constant119<>+22(SB)/1, $0x0a
+DATA int8Constant119<>+23(SB)/1, $0x0a
+DATA int8Constant119<>+24(SB)/1, $0x0b
+DATA int8Constant119<>+25(SB)/1, $0x0b
+DATA int8Constant119<>+26(SB)/1, $0x0b
+DATA int8Constant119<>+27(SB)/1, $0x0b
+DATA int8Constant119<>+28(SB)/1, $0x0b
+DATA int8Constant119<>+29(SB)/1, $0x0b
+DATA int8Constant119<>+30(SB)/1, $0x0b
+DATA int8Constant119<>+31(SB)/1, $0x0b
+GLOBL int8Constant119<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant120<>+0(SB)/1, $0x0c
+DATA int8Constant120<>+1(SB)/1, $0x0c
+DATA int8Constant120<>+2(SB)/1, $0x0c
+DATA int8Constant120<>+3(SB)/1, $0x0c
+DATA int8Constant120<>+4(SB)/1, $0x0c
+DATA int8Constant120<>+5(SB)/1, $0x0c
+DATA int8Constant120<>+6(SB)/1, $0x0c
+DATA int8Constant120<>+7(SB)/1, $0x0c
+DATA int8Constant120<>+8(SB)/1, $0x0d
+DATA int8Constant120<>+9(SB)/1, $0x0d
+DATA int8Constant120<>+10(SB)/1, $0x0d
+DATA int8Constant120<>+11(SB)/1, $0x0d
+DATA int8Constant120<>+12(SB)/1, $0x0d
+DATA int8Constant120<>+13(SB)/1, $0x0d
+DATA int8Constant120<>+14(SB)/1, $0x0d
+DATA int8Constant120<>+15(SB)/1, $0x0d
+DATA int8Constant120<>+16(SB)/1, $0x0c
+DATA int8Constant120<>+17(SB)/1, $0x0c
+DATA int8Constant120<>+18(SB)/1, $0x0c
+DATA int8Constant120<>+19(SB)/1, $0x0c
+DATA int8Constant120<>+20(SB)/1, $0x0c
+DATA int8Constant120<>+21(SB)/1, $0x0c
+DATA int8Constant120<>+22(SB)/1, $0x0c
+DATA int8Constant120<>+23(SB)/1, $0x0c
+DATA int8Constant120<>+24(SB)/1, $0x0d
+DATA int8Constant120<>+25(SB)/1, $0x0d
+DATA int8Constant120<>+26(SB)/1, $0x0d
+DATA int8Constant120<>+27(SB)/1, $0x0d
+DATA int8Constant120<>+28(SB)/1, $0x0d
+DATA int8Constant120<>+29(SB)/1, $0x0d
+DATA int8Constant120<>+30(SB)/1, $0x0d
+DATA int8Constant120<>+31(SB)/1, $0x0d
+GLOBL int8Constant120<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant121<>+0(SB)/1, $0x0e
+DATA int8Constant121<>+1(SB)/1, $0x0e
+DATA int8Constant121<>+2(SB)/1, $0x0e
+DATA int8Constant121<>+3(SB)/1, $0x0e
+DATA int8Constant121<>+4(SB)/1, $0x0e
+DATA int8Constant121<>+5(SB)/1, $0x0e
+DATA int8Constant121<>+6(SB)/1, $0x0e
+DATA int8Constant121<>+7(SB)/1, $0x0e
+DATA int8Constant121<>+8(SB)/1, $0x0f
+DATA int8Constant121<>+9(SB)/1, $0x0f
+DATA int8Constant121<>+10(SB)/1, $0x0f
+DATA int8Constant121<>+11(SB)/1, $0x0f
+DATA int8Constant121<>+12(SB)/1, $0x0f
+DATA int8Constant121<>+13(SB)/1, $0x0f
+DATA int8Constant121<>+14(SB)/1, $0x0f
+DATA int8Constant121<>+15(SB)/1, $0x0f
+DATA int8Constant121<>+16(SB)/1, $0x0e
+DATA int8Constant121<>+17(SB)/1, $0x0e
+DATA int8Constant121<>+18(SB)/1, $0x0e
+DATA int8Constant121<>+19(SB)/1, $0x0e
+DATA int8Constant121<>+20(SB)/1, $0x0e
+DATA int8Constant121<>+21(SB)/1, $0x0e
+DATA int8Constant121<>+22(SB)/1, $0x0e
+DATA int8Constant121<>+23(SB)/1, $0x0e
+DATA int8Constant121<>+24(SB)/1, $0x0f
+DATA int8Constant121<>+25(SB)/1, $0x0f
+DATA int8Constant121<>+26(SB)/1, $0x0f
+DATA int8Constant121<>+27(SB)/1, $0x0f
+DATA int8Constant121<>+28(SB)/1, $0x0f
+DATA int8Constant121<>+29(SB)/1, $0x0f
+DATA int8Constant121<>+30(SB)/1, $0x0f
+DATA int8Constant121<>+31(SB)/1, $0x0f
+GLOBL int8Constant121<>(SB), RODATA|NOPTR, $32

@@ -15,7 +15,21 @@ func inRuns(_ []int8, quads []int32, group int) {
 
 // inPairs is the order of kernels that multiply half a run of 32 elements and half of the fourth run behind it at
 // once.
-func inPairs(q []int8, quads []int32, group int) {
+func inPairs(q []int8, quads []int32, _ int) {
+	pair(q)
+	sumQuads(quads)
+}
+
+// inPairsOfSizes is inPairs for kernels that want magnitudes instead of quads.
+func inPairsOfSizes(q []int8, quads []int32, _ int) {
+	pair(q)
+	sizes := unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(quads))), len(q))
+	for i, v := range q {
+		sizes[i] = max(v, -v)
+	}
+}
+
+func pair(q []int8) {
 	for i := 0; i+columnSuper <= len(q); i += columnSuper {
 		x := *(*[columnSuper]int8)(q[i:])
 		y := (*[columnSuper]int8)(q[i:])
@@ -25,7 +39,6 @@ func inPairs(q []int8, quads []int32, group int) {
 			*(*[16]int8)(y[to+16:]) = *(*[16]int8)(x[from+128:])
 		}
 	}
-	sumQuads(quads)
 }
 
 // sumQuads writes the sums of each group of 32 to the beginning of the memory of quads.

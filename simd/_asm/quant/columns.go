@@ -17,6 +17,7 @@ import (
 // addressed by one index: it counts the bytes of the scales.
 type columnOperands struct {
 	x, scales, sums, quads, index reg.GPVirtual
+	sizes                         reg.GPVirtual // magnitudes of x
 	acc, below                    reg.VecVirtual
 }
 
@@ -90,14 +91,16 @@ func (c *coder) pairedField(f *block.Field, n int) reg.VecVirtual {
 		v := c.shared(loadKey{low, high, bits[16]%8 - bits[0]%8})
 		return c.part(v, bits[0]%8-f.Shift, c.constant(spreadByte(byte((1<<f.Bits-1)<<f.Shift))))
 	case apart(1) && f.Bits == 1 && bits[0]%8 == 0 && bits[16]%8 == 0:
-		// The four bytes of both halves of a run are loaded once.
-		k := loadKey{low - n%2*2, high - n%2*2, 0}
-		if k.high > last {
-			panic(fmt.Sprintf("%v: a field of levels ends a block", c.f))
+		// The bytes of a block, at most sixteen, are loaded once.
+		at, _ := c.place(n / 2)
+		from := low - at - bit(f, 0)/8
+		k := loadKey{low - from, high - from, 0}
+		if other, _ := c.place(n/2 + 4); k.high > last || c.each() > 4 || k.high-k.low != other-at || from > 14 {
+			panic(fmt.Sprintf("%v: no code for bits of levels in pairs", c.f))
 		}
 		var spread, ones [32]byte
 		for i := range spread {
-			spread[i], ones[i] = byte(n%2*2+i%16/8), 1<<(i%8)
+			spread[i], ones[i] = byte(from+i%16/8), 1<<(i%8)
 		}
 		v, one := c.YMM(), c.constant(ones)
 		c.VPSHUFB(c.constant(spread), c.shared(k), v)
@@ -113,7 +116,7 @@ func (c *coder) pairedField(f *block.Field, n int) reg.VecVirtual {
 // lie in the same half of two vectors, whose products are added up before they are widened.
 func isPaired(f block.Format) bool {
 	switch f {
-	case block.Q4_0, block.Q4_1, block.Q5_0, block.Q5_1, block.Q4_K, block.Q5_K, block.IQ4_NL, block.IQ4_XS, block.MXFP4, block.TQ2_0:
+	case block.Q4_0, block.Q4_1, block.Q5_0, block.Q5_1, block.Q4_K, block.Q5_K, block.IQ4_NL, block.IQ4_XS, block.MXFP4, block.TQ2_0, block.Q1_0:
 		return true
 	}
 	return false
@@ -145,6 +148,9 @@ func (g *gen) int8Columns(f block.Format) {
 	}
 	if c.columnOffset() != 0 {
 		o.quads = load("quads")
+	}
+	if c.absolute() {
+		o.sizes = load("quads")
 	}
 	g.src = load("src")
 	dst, end, skip, left := load("dst"), load("blocks"), load("row"), load("count")
@@ -196,6 +202,13 @@ func (c *coder) columnOffset() int {
 		return 0
 	}
 	return c.offset()
+}
+
+// absolute reports whether signs of x are moved to the levels, whose magnitudes are at most 127, so that magnitudes
+// of x are multiplied: these are computed once.
+func (c *coder) absolute() bool {
+	least, _ := c.f.LevelRange()
+	return c.l.Level.Table != nil && c.signed() && least >= -127
 }
 
 // at returns the memory of an operand that has so many bytes for each of the scales.
@@ -323,6 +336,12 @@ func (c *coder) products16(o *columnOperands, n int) reg.VecVirtual {
 	t := c.YMM()
 	if !c.signed() {
 		c.VPMADDUBSW(x, raw, t)
+		return t
+	}
+	if o.sizes != nil {
+		c.VPSIGNB(x, raw, raw)
+		c.VMOVDQU(o.at(o.sizes, 8, run*n), t)
+		c.VPMADDUBSW(raw, t, t)
 		return t
 	}
 	size := raw
