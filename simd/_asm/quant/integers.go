@@ -306,31 +306,8 @@ func (c *coder) floats(f *block.Float) reg.VecVirtual {
 		x := c.XMM()
 		c.VPBROADCASTW(Mem{Base: c.src, Disp: byteOf(0)}, x)
 		c.VCVTPH2PS(x, y)
-	case f.Encoding == block.Binary16 && c.each() == 4:
-		x, second := c.XMM(), c.XMM()
-		c.VPBROADCASTW(Mem{Base: c.src, Disp: byteOf(0)}, x)
-		if c.runs == 8 {
-			c.VPBROADCASTW(Mem{Base: c.src, Disp: byteOf(4)}, second)
-			c.VPUNPCKLQDQ(second, x, x)
-		}
-		c.VCVTPH2PS(x, y)
-	case f.Encoding == block.Binary16 && c.each() == 2 && c.runs == 8:
-		x := c.XMM()
-		c.VPXOR(x, x, x)
-		for r := 0; r < c.runs; r += 2 {
-			c.VPINSRW(U8(r), Mem{Base: c.src, Disp: byteOf(r)}, x, x)
-		}
-		second := c.XMM()
-		c.VPSLLD(U8(16), x, second)
-		c.VPOR(second, x, x)
-		c.VCVTPH2PS(x, y)
 	case f.Encoding == block.Binary16:
-		x := c.XMM()
-		c.VPXOR(x, x, x)
-		for r := range c.runs {
-			c.VPINSRW(U8(r), Mem{Base: c.src, Disp: byteOf(r)}, x, x)
-		}
-		c.VCVTPH2PS(x, y)
+		c.VCVTPH2PS(c.halves(byteOf), y)
 	case f.Encoding == block.E8M0 && c.short():
 		x := c.XMM()
 		c.VPXOR(x, x, x)
@@ -354,6 +331,32 @@ func (c *coder) floats(f *block.Float) reg.VecVirtual {
 		panic(fmt.Sprintf("%v: no code for its scales", c.f))
 	}
 	return y
+}
+
+// halves returns the binary16 of each run, those of short blocks.
+func (c *coder) halves(byteOf func(r int) int) reg.VecVirtual {
+	x, second := c.XMM(), c.XMM()
+	switch {
+	case c.each() == 4:
+		c.VPBROADCASTW(Mem{Base: c.src, Disp: byteOf(0)}, x)
+		if c.runs == 8 {
+			c.VPBROADCASTW(Mem{Base: c.src, Disp: byteOf(4)}, second)
+			c.VPUNPCKLQDQ(second, x, x)
+		}
+	case c.each() == 2 && c.runs == 8:
+		c.VPXOR(x, x, x)
+		for r := 0; r < c.runs; r += 2 {
+			c.VPINSRW(U8(r), Mem{Base: c.src, Disp: byteOf(r)}, x, x)
+		}
+		c.VPSLLD(U8(16), x, second)
+		c.VPOR(second, x, x)
+	default:
+		c.VPXOR(x, x, x)
+		for r := range c.runs {
+			c.VPINSRW(U8(r), Mem{Base: c.src, Disp: byteOf(r)}, x, x)
+		}
+	}
+	return x
 }
 
 // alike returns a constant of eight equal integers.
