@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rayo-go/rayo/gguf/block"
 	"github.com/rayo-go/rayo/internal/blockdecode"
@@ -174,16 +176,69 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }
 
 // Dequantize writes len(dst) elements from element first on to dst. first and
 // len(dst) are whole blocks; the error is a [block.SizeError] or ErrLimit if they
-// are not or go beyond the end.
+// are not or go beyond the end. It decodes many elements of a view, see [Tensor.Bytes], on all cores.
 func (t *Tensor) Dequantize(dst []float32, first int64) error {
+	view, err := t.Bytes()
+	if err == nil && len(dst) >= spreadElements {
+		return t.dequantizeView(dst, view, first)
+	}
 	return t.blocks(int64(len(dst)), first, func(b []byte, at int64) error {
-		x := dst[at:][:len(b)/t.Type.Bytes()*t.Type.Elements()]
-		if blockdecode.Dequantize == nil {
-			return t.Type.Dequantize(x, b)
-		}
-		blockdecode.Dequantize(uint8(t.Type), x, b)
-		return nil
+		return t.decode(dst[at:][:len(b)/t.Type.Bytes()*t.Type.Elements()], b, len(dst))
 	})
+}
+
+// decode decodes whole blocks, a part of so many elements.
+func (t *Tensor) decode(dst []float32, b []byte, total int) error {
+	if blockdecode.Dequantize == nil {
+		return t.Type.Dequantize(dst, b)
+	}
+	blockdecode.Dequantize(uint8(t.Type), dst, b, total)
+	return nil
+}
+
+// A goroutine decodes spreadPart elements at a time, a multiple of each block; fewer than spreadElements are not
+// worth several goroutines.
+const (
+	spreadElements = 1 << 20
+	spreadPart     = 1 << 16
+)
+
+// dequantizeView is Dequantize for the bytes of the whole tensor.
+func (t *Tensor) dequantizeView(dst []float32, view []byte, first int64) error {
+	if err := t.within(int64(len(dst)), first); err != nil {
+		return err
+	}
+	per, size := t.Type.Elements(), t.Type.Bytes()
+	view = view[first/int64(per)*int64(size):][:len(dst)/per*size]
+	parts := (len(dst) + spreadPart - 1) / spreadPart
+	var next atomic.Int64
+	errs := make([]error, min(parts, runtime.GOMAXPROCS(0)))
+	run := func(i int) {
+		errs[i] = guard(t, view, func(b []byte) error {
+			for {
+				at := int(next.Add(1)-1) * spreadPart
+				if at >= len(dst) {
+					return nil
+				}
+				end := min(at+spreadPart, len(dst))
+				if err := t.decode(dst[at:end], b[at/per*size:end/per*size], len(dst)); err != nil {
+					return err
+				}
+			}
+		})
+	}
+	var wg sync.WaitGroup
+	for i := range len(errs) - 1 {
+		wg.Go(func() { run(i) })
+	}
+	run(len(errs) - 1)
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Check returns a [block.RangeError] if numbers of the tensor may not be finite.
@@ -201,15 +256,10 @@ func (t *Tensor) Check() error {
 // blocks calls f with the bytes of n elements from first on, some at a time, and
 // with the number of the first of them, counted from first.
 func (t *Tensor) blocks(n, first int64, f func(b []byte, at int64) error) error {
-	per, size := int64(t.Type.Elements()), int64(t.Type.Bytes())
-	switch {
-	case n%per != 0:
-		return &block.SizeError{Format: t.Type, Elements: int(n), Bytes: -1}
-	case first%per != 0:
-		return &block.SizeError{Format: t.Type, Elements: int(first), Bytes: -1}
-	case first < 0 || first > t.Elements() || n > t.Elements()-first:
-		return fmt.Errorf("gguf: tensor %q: %d elements from %d on, it has %d: %w", t.Name, n, first, t.Elements(), ErrLimit)
+	if err := t.within(n, first); err != nil {
+		return err
 	}
+	per, size := int64(t.Type.Elements()), int64(t.Type.Bytes())
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	whole := int64(len(*buf)) / size * size
@@ -222,6 +272,20 @@ func (t *Tensor) blocks(n, first int64, f func(b []byte, at int64) error) error 
 			return err
 		}
 		at += int64(len(b)) / size * per
+	}
+	return nil
+}
+
+// within returns an error unless n elements from first on are whole blocks of the tensor.
+func (t *Tensor) within(n, first int64) error {
+	per := int64(t.Type.Elements())
+	switch {
+	case n%per != 0:
+		return &block.SizeError{Format: t.Type, Elements: int(n), Bytes: -1}
+	case first%per != 0:
+		return &block.SizeError{Format: t.Type, Elements: int(first), Bytes: -1}
+	case first < 0 || first > t.Elements() || n > t.Elements()-first:
+		return fmt.Errorf("gguf: tensor %q: %d elements from %d on, it has %d: %w", t.Name, n, first, t.Elements(), ErrLimit)
 	}
 	return nil
 }

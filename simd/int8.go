@@ -19,7 +19,8 @@ type (
 	// the negated offset between unsigned codes and levels.
 	int8DotFunc func(dst *float32, x *int8, scales, sums *float32, quads *int32, stride int, src *byte, blocks int)
 	// int8ColumnsFunc writes the sums of the products of one row of integers and of count rows of
-	// blocks, of one block or more and row bytes each. The integers are as int8DotFunc has them.
+	// blocks, of one block or more and row bytes each. The integers are as int8DotFunc has them,
+	// or as the order of int8Columns leaves them.
 	int8ColumnsFunc func(dst *float32, x *int8, scales, sums *float32, quads *int32, src *byte, row, blocks, count int)
 	// int8PackFunc puts four levels of each of sixteen rows beside each other, each plus zero:
 	// groups of 32 levels.
@@ -42,7 +43,13 @@ type int8Dots struct {
 type int8Columns struct {
 	run    int8ColumnsFunc
 	signed bool
+	// order puts the integers of a row, and their quads, in the order in which the kernel wants them; nil
+	// for that of the row. It takes whole multiples of columnSuper elements, as the kernel then does.
+	order func(q []int8, quads []int32, group int)
 }
+
+// columnSuper is the number of elements that kernels with an order of their own multiply at once.
+const columnSuper = 256
 
 // int8Tiles are the products of packed rows: of one row at [0], of two at [1] and so on.
 type int8Tiles struct {
@@ -60,6 +67,8 @@ type int8Kernels struct {
 	dots    []int8Dots       // by format
 	// columns, by format, are for few rows where each call of a kernel takes long.
 	columns []int8Columns
+	// columnRows is the most rows for which columns is faster than dots; 0 means all that are few.
+	columnRows int
 	// signedOffset is what codes that would be signed are made unsigned by, or 0.
 	signedOffset int
 	tiles        []int8Tiles // the fastest first
@@ -113,6 +122,9 @@ func (k *int8Kernels) columnsFor(f block.Format, m, depth int) *int8Columns {
 	if n, _ := quantCall(f, depth); m > Int8Few || n != depth || n == 0 || int(f) >= len(k.columns) || k.columns[f].run == nil {
 		return nil
 	}
+	if k.columnRows != 0 && m > k.columnRows || k.columns[f].order != nil && depth%columnSuper != 0 {
+		return nil
+	}
 	return &k.columns[f]
 }
 
@@ -132,7 +144,7 @@ func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
 	}
 	least, most := f.LevelRange()
 	if p.many = all.columnsFor(f, m, k); p.many != nil {
-		p.group = op.Int8Group
+		p.group = min(f.Group(), op.Int8Group)
 		if !p.many.signed {
 			p.zero = -least
 		}
@@ -255,6 +267,9 @@ func (p *Int8Product) roundRow(x []float32, r int) {
 		}
 		p.groupSums(sums[at/p.group:][:n/p.group], corrections, scales, q, quads)
 	}
+	if p.many != nil && p.many.order != nil {
+		p.many.order(q, p.quads[r*p.K/4:][:p.K/4], p.group)
+	}
 }
 
 // quadSums is the end of what an int8RoundFunc does.
@@ -363,9 +378,13 @@ func (p *Int8Product) manyColumns(c []float32, w []byte, bias []float32, first, 
 	}
 	blocks := p.K / p.format.Elements()
 	row := blocks * p.format.Bytes()
+	each := max(4, columnsCall/p.K&^3) // of a call; a multiple of what kernels compute together
 	for r := range p.M {
 		at, to := r*p.K, c[r*p.N:][first:end]
-		p.many.run(&to[0], &p.q[at], &p.scales[at/op.Int8Group], &p.sums[at/p.group], &p.quads[at/4], &w[first*row], row, blocks, len(to))
+		for j := 0; j < len(to); j += each {
+			src := (*byte)(noescape(unsafe.Pointer(&w[(first+j)*row])))
+			p.many.run(hide(to[j:]), &p.q[at], &p.scales[at/op.Int8Group], &p.sums[at/p.group], &p.quads[at/4], src, row, blocks, min(each, len(to)-j))
+		}
 		if bias != nil {
 			for i, v := range bias[first:end] {
 				to[i] += v
@@ -373,6 +392,10 @@ func (p *Int8Product) manyColumns(c []float32, w []byte, bias []float32, first, 
 		}
 	}
 }
+
+// columnsCall is about how many products one call of a kernel computes: a goroutine cannot be
+// preempted in one.
+const columnsCall = 1 << 20
 
 // dotVector multiplies the one row by rows of blocks that a call takes each: between the calls
 // there is little else.

@@ -149,6 +149,11 @@ func int8Dot1Q4_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, qua
 //go:noescape
 func int8Dot4Q4_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 
+// int8ColumnsQ4_0AVX2 is an int8ColumnsFunc of Q4_0.
+//
+//go:noescape
+func int8ColumnsQ4_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+
 // int8Dot1Q8_0AVX2 is an int8DotFunc of Q8_0 for 1 rows.
 //
 //go:noescape
@@ -158,6 +163,11 @@ func int8Dot1Q8_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, qua
 //
 //go:noescape
 func int8Dot4Q8_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8ColumnsQ8_0AVX2 is an int8ColumnsFunc of Q8_0.
+//
+//go:noescape
+func int8ColumnsQ8_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
 
 // int8Dot1Q4_KAVX2 is an int8DotFunc of Q4_K for 1 rows.
 //
@@ -169,6 +179,11 @@ func int8Dot1Q4_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, qua
 //go:noescape
 func int8Dot4Q4_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 
+// int8ColumnsQ4_KAVX2 is an int8ColumnsFunc of Q4_K.
+//
+//go:noescape
+func int8ColumnsQ4_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+
 // int8Dot1Q6_KAVX2 is an int8DotFunc of Q6_K for 1 rows.
 //
 //go:noescape
@@ -178,6 +193,11 @@ func int8Dot1Q6_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, qua
 //
 //go:noescape
 func int8Dot4Q6_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8ColumnsQ6_KAVX2 is an int8ColumnsFunc of Q6_K.
+//
+//go:noescape
+func int8ColumnsQ6_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
 
 // int8Dot1Q5_KAVX2 is an int8DotFunc of Q5_K for 1 rows.
 //
@@ -189,6 +209,11 @@ func int8Dot1Q5_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, qua
 //go:noescape
 func int8Dot4Q5_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 
+// int8ColumnsQ5_KAVX2 is an int8ColumnsFunc of Q5_K.
+//
+//go:noescape
+func int8ColumnsQ5_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+
 // int8Dot1Q4_1AVX2 is an int8DotFunc of Q4_1 for 1 rows.
 //
 //go:noescape
@@ -198,6 +223,11 @@ func int8Dot1Q4_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, qua
 //
 //go:noescape
 func int8Dot4Q4_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8ColumnsQ4_1AVX2 is an int8ColumnsFunc of Q4_1.
+//
+//go:noescape
+func int8ColumnsQ4_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
 
 // int8Dot1Q5_0AVX2 is an int8DotFunc of Q5_0 for 1 rows.
 //
@@ -209,6 +239,11 @@ func int8Dot1Q5_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, qua
 //go:noescape
 func int8Dot4Q5_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 
+// int8ColumnsQ5_0AVX2 is an int8ColumnsFunc of Q5_0.
+//
+//go:noescape
+func int8ColumnsQ5_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+
 // int8Dot1Q5_1AVX2 is an int8DotFunc of Q5_1 for 1 rows.
 //
 //go:noescape
@@ -218,6 +253,11 @@ func int8Dot1Q5_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, qua
 //
 //go:noescape
 func int8Dot4Q5_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8ColumnsQ5_1AVX2 is an int8ColumnsFunc of Q5_1.
+//
+//go:noescape
+func int8ColumnsQ5_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
 
 // int8Dot1IQ4_NLAVX2 is an int8DotFunc of IQ4_NL for 1 rows.
 //
@@ -229,6 +269,11 @@ func int8Dot1IQ4_NLAVX2(dst *float32, x *int8, scales *float32, sums *float32, q
 //go:noescape
 func int8Dot4IQ4_NLAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 
+// int8ColumnsIQ4_NLAVX2 is an int8ColumnsFunc of IQ4_NL.
+//
+//go:noescape
+func int8ColumnsIQ4_NLAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+
 // int8Dot1IQ4_XSAVX2 is an int8DotFunc of IQ4_XS for 1 rows.
 //
 //go:noescape
@@ -238,6 +283,11 @@ func int8Dot1IQ4_XSAVX2(dst *float32, x *int8, scales *float32, sums *float32, q
 //
 //go:noescape
 func int8Dot4IQ4_XSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8ColumnsIQ4_XSAVX2 is an int8ColumnsFunc of IQ4_XS.
+//
+//go:noescape
+func int8ColumnsIQ4_XSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
 
 // int8Dot1Q2_KAVX2 is an int8DotFunc of Q2_K for 1 rows.
 //
@@ -249,6 +299,11 @@ func int8Dot1Q2_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, qua
 //go:noescape
 func int8Dot4Q2_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 
+// int8ColumnsQ2_KAVX2 is an int8ColumnsFunc of Q2_K.
+//
+//go:noescape
+func int8ColumnsQ2_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+
 // int8Dot1Q3_KAVX2 is an int8DotFunc of Q3_K for 1 rows.
 //
 //go:noescape
@@ -258,6 +313,11 @@ func int8Dot1Q3_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, qua
 //
 //go:noescape
 func int8Dot4Q3_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8ColumnsQ3_KAVX2 is an int8ColumnsFunc of Q3_K.
+//
+//go:noescape
+func int8ColumnsQ3_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
 
 // int8Dot1MXFP4AVX2 is an int8DotFunc of MXFP4 for 1 rows.
 //
@@ -269,6 +329,11 @@ func int8Dot1MXFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, qu
 //go:noescape
 func int8Dot4MXFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 
+// int8ColumnsMXFP4AVX2 is an int8ColumnsFunc of MXFP4.
+//
+//go:noescape
+func int8ColumnsMXFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+
 // int8Dot1TQ1_0AVX2 is an int8DotFunc of TQ1_0 for 1 rows.
 //
 //go:noescape
@@ -278,6 +343,11 @@ func int8Dot1TQ1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, qu
 //
 //go:noescape
 func int8Dot4TQ1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8ColumnsTQ1_0AVX2 is an int8ColumnsFunc of TQ1_0.
+//
+//go:noescape
+func int8ColumnsTQ1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
 
 // int8Dot1TQ2_0AVX2 is an int8DotFunc of TQ2_0 for 1 rows.
 //
@@ -289,6 +359,11 @@ func int8Dot1TQ2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, qu
 //go:noescape
 func int8Dot4TQ2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 
+// int8ColumnsTQ2_0AVX2 is an int8ColumnsFunc of TQ2_0.
+//
+//go:noescape
+func int8ColumnsTQ2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+
 // int8Dot1NVFP4AVX2 is an int8DotFunc of NVFP4 for 1 rows.
 //
 //go:noescape
@@ -298,6 +373,11 @@ func int8Dot1NVFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, qu
 //
 //go:noescape
 func int8Dot4NVFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8ColumnsNVFP4AVX2 is an int8ColumnsFunc of NVFP4.
+//
+//go:noescape
+func int8ColumnsNVFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
 
 // int8Dot1Q1_0AVX2 is an int8DotFunc of Q1_0 for 1 rows.
 //
@@ -309,6 +389,11 @@ func int8Dot1Q1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, qua
 //go:noescape
 func int8Dot4Q1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 
+// int8ColumnsQ1_0AVX2 is an int8ColumnsFunc of Q1_0.
+//
+//go:noescape
+func int8ColumnsQ1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+
 // int8Dot1Q2_0AVX2 is an int8DotFunc of Q2_0 for 1 rows.
 //
 //go:noescape
@@ -318,6 +403,11 @@ func int8Dot1Q2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, qua
 //
 //go:noescape
 func int8Dot4Q2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
+
+// int8ColumnsQ2_0AVX2 is an int8ColumnsFunc of Q2_0.
+//
+//go:noescape
+func int8ColumnsQ2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
 
 // int8Dot1IQ1_SAVX2 is an int8DotFunc of IQ1_S for 1 rows.
 //

@@ -1288,11 +1288,7 @@ TEXT ·int8LevelsQ1_0AVX2(SB), NOSPLIT, $0-40
 	MOVQ blocks+32(FP), BX
 
 next:
-	VPXOR        X0, X0, X0
-	VPINSRW      $0x00, (DX), X0, X0
-	VPINSRW      $0x01, (DX), X0, X0
-	VPINSRW      $0x02, (DX), X0, X0
-	VPINSRW      $0x03, (DX), X0, X0
+	VPBROADCASTW (DX), X0
 	VCVTPH2PS    X0, Y0
 	VMOVDQU      int8Constant14<>+0(SB), Y1
 	VPERMPS      Y0, Y1, Y0
@@ -3447,6 +3443,102 @@ end:
 	VZEROUPPER
 	RET
 
+// func int8ColumnsQ4_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsQ4_0AVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+18, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x02, R8
+	VMOVDQU int8Constant5<>+0(SB), Y0
+	VMOVDQU int8Constant4<>+0(SB), Y1
+
+row:
+	XORQ   DX, DX
+	VXORPS Y2, Y2, Y2
+
+next:
+	VMOVDQU      2(SI), Y3
+	VPBLENDD     $0xf0, 58(SI), Y3, Y3
+	VPAND        Y0, Y3, Y4
+	VPMADDUBSW   (AX)(DX*8), Y4, Y4
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   32(AX)(DX*8), Y3, Y3
+	VPADDW       Y3, Y4, Y4
+	VPMADDWD     Y1, Y4, Y4
+	VMOVDQU      20(SI), Y3
+	VPBLENDD     $0xf0, 76(SI), Y3, Y3
+	VPAND        Y0, Y3, Y5
+	VPMADDUBSW   64(AX)(DX*8), Y5, Y5
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   96(AX)(DX*8), Y3, Y3
+	VPADDW       Y3, Y5, Y5
+	VPMADDWD     Y1, Y5, Y5
+	VPACKSSDW    Y5, Y4, Y4
+	VPMADDWD     Y1, Y4, Y4
+	VMOVDQU      38(SI), Y3
+	VPBLENDD     $0xf0, 94(SI), Y3, Y3
+	VPAND        Y0, Y3, Y5
+	VPMADDUBSW   128(AX)(DX*8), Y5, Y5
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   160(AX)(DX*8), Y3, Y3
+	VPADDW       Y3, Y5, Y5
+	VPMADDWD     Y1, Y5, Y5
+	VMOVDQU      56(SI), Y3
+	VPBLENDD     $0xf0, 112(SI), Y3, Y3
+	VPAND        Y0, Y3, Y6
+	VPMADDUBSW   192(AX)(DX*8), Y6, Y6
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   224(AX)(DX*8), Y3, Y3
+	VPADDW       Y3, Y6, Y6
+	VPMADDWD     Y1, Y6, Y6
+	VPACKSSDW    Y6, Y5, Y5
+	VPMADDWD     Y1, Y5, Y5
+	VPACKSSDW    Y5, Y4, Y4
+	VPMADDWD     Y1, Y4, Y4
+	VPADDD       (BX)(DX*1), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       (CX)(DX*1), Y4, Y4
+	VPXOR        X3, X3, X3
+	VPINSRW      $0x00, (SI), X3, X3
+	VPINSRW      $0x01, 18(SI), X3, X3
+	VPINSRW      $0x02, 36(SI), X3, X3
+	VPINSRW      $0x03, 54(SI), X3, X3
+	VPINSRW      $0x04, 72(SI), X3, X3
+	VPINSRW      $0x05, 90(SI), X3, X3
+	VPINSRW      $0x06, 108(SI), X3, X3
+	VPINSRW      $0x07, 126(SI), X3, X3
+	VCVTPH2PS    X3, Y3
+	VFMADD231PS  Y3, Y4, Y2
+	ADDQ         $+144, SI
+	ADDQ         $0x20, DX
+	CMPQ         DX, R8
+	JNE          next
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VPERMILPS    $0x0e, X2, X3
+	VADDPS       X3, X2, X2
+	VMOVSHDUP    X2, X3
+	VADDSS       X3, X2, X2
+	VMOVSS       X2, (DI)
+	ADDQ         $0x04, DI
+	ADDQ         R9, SI
+	DECQ         R10
+	JNE          row
+	VZEROUPPER
+	RET
+
 // func int8Dot1Q8_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
 TEXT ·int8Dot1Q8_0AVX2(SB), NOSPLIT, $128-64
@@ -3982,6 +4074,127 @@ end:
 	VZEROUPPER
 	RET
 
+// func int8ColumnsQ8_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsQ8_0AVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    src+40(FP), BX
+	MOVQ    dst+0(FP), SI
+	MOVQ    blocks+56(FP), DI
+	MOVQ    row+48(FP), R8
+	MOVQ    count+64(FP), R9
+	IMUL3Q  $+34, DI, DX
+	SUBQ    DX, R8
+	SHLQ    $0x02, DI
+	VMOVDQU int8Constant4<>+0(SB), Y0
+	VMOVDQU int8Constant8<>+0(SB), Y1
+
+row:
+	XORQ   DX, DX
+	VXORPS Y1, Y1, Y1
+
+next:
+	VMOVDQU      2(BX), Y2
+	VPABSB       Y2, Y4
+	VMOVDQU      (AX)(DX*8), Y3
+	VPSIGNB      Y2, Y3, Y3
+	VPMADDUBSW   Y3, Y4, Y3
+	VMOVDQU      36(BX), Y2
+	VPABSB       Y2, Y5
+	VMOVDQU      32(AX)(DX*8), Y4
+	VPSIGNB      Y2, Y4, Y4
+	VPMADDUBSW   Y4, Y5, Y4
+	VPMADDWD     Y0, Y3, Y3
+	VPMADDWD     Y0, Y4, Y4
+	VSHUFPS      $0xdd, Y4, Y3, Y2
+	VSHUFPS      $0x88, Y4, Y3, Y3
+	VPADDD       Y2, Y3, Y3
+	VMOVDQU      70(BX), Y2
+	VPABSB       Y2, Y5
+	VMOVDQU      64(AX)(DX*8), Y4
+	VPSIGNB      Y2, Y4, Y4
+	VPMADDUBSW   Y4, Y5, Y4
+	VMOVDQU      104(BX), Y2
+	VPABSB       Y2, Y6
+	VMOVDQU      96(AX)(DX*8), Y5
+	VPSIGNB      Y2, Y5, Y5
+	VPMADDUBSW   Y5, Y6, Y5
+	VPMADDWD     Y0, Y4, Y4
+	VPMADDWD     Y0, Y5, Y5
+	VSHUFPS      $0xdd, Y5, Y4, Y2
+	VSHUFPS      $0x88, Y5, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VSHUFPS      $0xdd, Y4, Y3, Y2
+	VSHUFPS      $0x88, Y4, Y3, Y3
+	VPADDD       Y2, Y3, Y3
+	VMOVDQU      138(BX), Y2
+	VPABSB       Y2, Y5
+	VMOVDQU      128(AX)(DX*8), Y4
+	VPSIGNB      Y2, Y4, Y4
+	VPMADDUBSW   Y4, Y5, Y4
+	VMOVDQU      172(BX), Y2
+	VPABSB       Y2, Y6
+	VMOVDQU      160(AX)(DX*8), Y5
+	VPSIGNB      Y2, Y5, Y5
+	VPMADDUBSW   Y5, Y6, Y5
+	VPMADDWD     Y0, Y4, Y4
+	VPMADDWD     Y0, Y5, Y5
+	VSHUFPS      $0xdd, Y5, Y4, Y2
+	VSHUFPS      $0x88, Y5, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VMOVDQU      206(BX), Y2
+	VPABSB       Y2, Y6
+	VMOVDQU      192(AX)(DX*8), Y5
+	VPSIGNB      Y2, Y5, Y5
+	VPMADDUBSW   Y5, Y6, Y5
+	VMOVDQU      240(BX), Y2
+	VPABSB       Y2, Y7
+	VMOVDQU      224(AX)(DX*8), Y6
+	VPSIGNB      Y2, Y6, Y6
+	VPMADDUBSW   Y6, Y7, Y6
+	VPMADDWD     Y0, Y5, Y5
+	VPMADDWD     Y0, Y6, Y6
+	VSHUFPS      $0xdd, Y6, Y5, Y2
+	VSHUFPS      $0x88, Y6, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VSHUFPS      $0xdd, Y5, Y4, Y2
+	VSHUFPS      $0x88, Y5, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPERM2I128   $0x31, Y4, Y3, Y2
+	VINSERTI128  $0x01, X4, Y3, Y3
+	VPADDD       Y2, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       (CX)(DX*1), Y3, Y3
+	VPXOR        X2, X2, X2
+	VPINSRW      $0x00, (BX), X2, X2
+	VPINSRW      $0x01, 34(BX), X2, X2
+	VPINSRW      $0x02, 68(BX), X2, X2
+	VPINSRW      $0x03, 102(BX), X2, X2
+	VPINSRW      $0x04, 136(BX), X2, X2
+	VPINSRW      $0x05, 170(BX), X2, X2
+	VPINSRW      $0x06, 204(BX), X2, X2
+	VPINSRW      $0x07, 238(BX), X2, X2
+	VCVTPH2PS    X2, Y2
+	VFMADD231PS  Y2, Y3, Y1
+	ADDQ         $+272, BX
+	ADDQ         $0x20, DX
+	CMPQ         DX, DI
+	JNE          next
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VPERMILPS    $0x0e, X1, X2
+	VADDPS       X2, X1, X1
+	VMOVSHDUP    X1, X2
+	VADDSS       X2, X1, X1
+	VMOVSS       X1, (SI)
+	ADDQ         $0x04, SI
+	ADDQ         R8, BX
+	DECQ         R9
+	JNE          row
+	VZEROUPPER
+	RET
+
 // func int8Dot1Q4_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
 TEXT ·int8Dot1Q4_KAVX2(SB), NOSPLIT, $128-64
@@ -4422,6 +4635,113 @@ next:
 	VZEROUPPER
 	RET
 
+// func int8ColumnsQ4_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsQ4_KAVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    sums+24(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+144, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x05, R8
+	VMOVDQU int8Constant5<>+0(SB), Y0
+	VMOVDQU int8Constant4<>+0(SB), Y1
+
+row:
+	XORQ   DX, DX
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+next:
+	VMOVDQU        16(SI), Y4
+	VPBLENDD       $0xf0, 64(SI), Y4, Y4
+	VPAND          Y0, Y4, Y5
+	VPMADDUBSW     (AX)(DX*8), Y5, Y5
+	VMOVDQU        32(SI), Y6
+	VPBLENDD       $0xf0, 80(SI), Y6, Y6
+	VPAND          Y0, Y6, Y7
+	VPMADDUBSW     32(AX)(DX*8), Y7, Y7
+	VPADDW         Y7, Y5, Y5
+	VPMADDWD       Y1, Y5, Y5
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPMADDUBSW     64(AX)(DX*8), Y4, Y4
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPMADDUBSW     96(AX)(DX*8), Y6, Y6
+	VPADDW         Y6, Y4, Y4
+	VPMADDWD       Y1, Y4, Y4
+	VPACKSSDW      Y4, Y5, Y5
+	VPMADDWD       Y1, Y5, Y5
+	VMOVDQU        48(SI), Y4
+	VPBLENDD       $0xf0, 96(SI), Y4, Y4
+	VPAND          Y0, Y4, Y6
+	VPMADDUBSW     128(AX)(DX*8), Y6, Y6
+	VMOVDQU        64(SI), Y7
+	VPBLENDD       $0xf0, 112(SI), Y7, Y7
+	VPAND          Y0, Y7, Y8
+	VPMADDUBSW     160(AX)(DX*8), Y8, Y8
+	VPADDW         Y8, Y6, Y6
+	VPMADDWD       Y1, Y6, Y6
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPMADDUBSW     192(AX)(DX*8), Y4, Y4
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y0, Y7, Y7
+	VPMADDUBSW     224(AX)(DX*8), Y7, Y7
+	VPADDW         Y7, Y4, Y4
+	VPMADDWD       Y1, Y4, Y4
+	VPACKSSDW      Y4, Y6, Y6
+	VPMADDWD       Y1, Y6, Y6
+	VPACKSSDW      Y6, Y5, Y5
+	VPMADDWD       Y1, Y5, Y5
+	VCVTDQ2PS      Y5, Y5
+	VMULPS         (CX)(DX*1), Y5, Y5
+	VBROADCASTI128 4(SI), Y4
+	VPAND          int8Constant102<>+0(SB), Y4, Y6
+	VPSRLD         $0x02, Y4, Y7
+	VPAND          int8Constant19<>+0(SB), Y7, Y7
+	VPSHUFD        $0xaa, Y4, Y4
+	VPSRLVD        int8Constant26<>+0(SB), Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPOR           Y4, Y7, Y7
+	VPUNPCKLDQ     Y7, Y6, Y6
+	VPSHUFB        int8Constant16<>+0(SB), Y6, Y4
+	VCVTDQ2PS      Y4, Y4
+	VPSHUFB        int8Constant103<>+0(SB), Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VPBROADCASTD   (SI), X7
+	VCVTPH2PS      X7, Y7
+	VMOVSLDUP      Y7, Y8
+	VMOVSHDUP      Y7, Y7
+	VMULPS         Y4, Y5, Y5
+	VFMADD231PS    Y8, Y5, Y2
+	VMULPS         (BX)(DX*1), Y6, Y6
+	VFNMADD231PS   Y7, Y6, Y3
+	ADDQ           $+144, SI
+	ADDQ           $0x20, DX
+	CMPQ           DX, R8
+	JNE            next
+	VADDPS         Y3, Y2, Y2
+	VEXTRACTF128   $0x01, Y2, X3
+	VADDPS         X3, X2, X2
+	VPERMILPS      $0x0e, X2, X3
+	VADDPS         X3, X2, X2
+	VMOVSHDUP      X2, X3
+	VADDSS         X3, X2, X2
+	VMOVSS         X2, (DI)
+	ADDQ           $0x04, DI
+	ADDQ           R9, SI
+	DECQ           R10
+	JNE            row
+	VZEROUPPER
+	RET
+
 // func int8Dot1Q6_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
 TEXT ·int8Dot1Q6_KAVX2(SB), NOSPLIT, $128-64
@@ -4432,7 +4752,7 @@ TEXT ·int8Dot1Q6_KAVX2(SB), NOSPLIT, $128-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
-	VMOVDQU        int8Constant102<>+0(SB), Y2
+	VMOVDQU        int8Constant104<>+0(SB), Y2
 	VMOVDQU        int8Constant4<>+0(SB), Y3
 	VMOVDQU        int8Constant5<>+0(SB), Y4
 	VMOVDQU        int8Constant19<>+0(SB), Y5
@@ -4633,7 +4953,7 @@ TEXT ·int8Dot4Q6_KAVX2(SB), NOSPLIT, $256-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant102<>+0(SB), Y4
+	VMOVDQU int8Constant104<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant5<>+0(SB), Y7
@@ -4995,6 +5315,132 @@ next:
 	VMOVSHDUP      X3, X0
 	VADDSS         X0, X3, X3
 	VMOVSS         X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8ColumnsQ6_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsQ6_KAVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+210, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x05, R8
+	VMOVDQU int8Constant4<>+0(SB), Y0
+	VMOVDQU int8Constant5<>+0(SB), Y1
+	VMOVDQU int8Constant19<>+0(SB), Y2
+
+row:
+	XORQ   DX, DX
+	VXORPS Y3, Y3, Y3
+
+next:
+	VBROADCASTI128 192(SI), Y4
+	VMOVDQU        (SI), Y5
+	VPAND          Y1, Y5, Y6
+	VMOVDQU        128(SI), Y7
+	VPSLLW         $0x04, Y7, Y8
+	VPAND          Y2, Y8, Y8
+	VPOR           Y8, Y6, Y6
+	VPMADDUBSW     (AX)(DX*8), Y6, Y6
+	VMOVDQU        32(SI), Y8
+	VPAND          Y1, Y8, Y9
+	VPSLLW         $0x02, Y7, Y10
+	VPAND          Y2, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     32(AX)(DX*8), Y9, Y9
+	VPMADDWD       Y0, Y6, Y6
+	VPMADDWD       Y0, Y9, Y9
+	VPACKSSDW      Y9, Y6, Y6
+	VPADDW         (BX)(DX*4), Y6, Y6
+	VPMADDWD       Y0, Y6, Y6
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPAND          Y2, Y7, Y9
+	VPOR           Y9, Y5, Y5
+	VPMADDUBSW     64(AX)(DX*8), Y5, Y5
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPSRLW         $0x02, Y7, Y7
+	VPAND          Y2, Y7, Y7
+	VPOR           Y7, Y8, Y8
+	VPMADDUBSW     96(AX)(DX*8), Y8, Y7
+	VPMADDWD       Y0, Y5, Y5
+	VPMADDWD       Y0, Y7, Y7
+	VPACKSSDW      Y7, Y5, Y5
+	VPADDW         32(BX)(DX*4), Y5, Y5
+	VPMADDWD       Y0, Y5, Y5
+	VPSHUFB        int8Constant105<>+0(SB), Y4, Y7
+	VPACKSSDW      Y5, Y6, Y6
+	VPMADDWD       Y7, Y6, Y6
+	VMOVDQU        64(SI), Y5
+	VPAND          Y1, Y5, Y7
+	VMOVDQU        160(SI), Y8
+	VPSLLW         $0x04, Y8, Y9
+	VPAND          Y2, Y9, Y9
+	VPOR           Y9, Y7, Y7
+	VPMADDUBSW     128(AX)(DX*8), Y7, Y7
+	VMOVDQU        96(SI), Y9
+	VPAND          Y1, Y9, Y10
+	VPSLLW         $0x02, Y8, Y11
+	VPAND          Y2, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     160(AX)(DX*8), Y10, Y10
+	VPMADDWD       Y0, Y7, Y7
+	VPMADDWD       Y0, Y10, Y10
+	VPACKSSDW      Y10, Y7, Y7
+	VPADDW         64(BX)(DX*4), Y7, Y7
+	VPMADDWD       Y0, Y7, Y7
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPAND          Y2, Y8, Y10
+	VPOR           Y10, Y5, Y5
+	VPMADDUBSW     192(AX)(DX*8), Y5, Y5
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPSRLW         $0x02, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPOR           Y8, Y9, Y9
+	VPMADDUBSW     224(AX)(DX*8), Y9, Y8
+	VPMADDWD       Y0, Y5, Y5
+	VPMADDWD       Y0, Y8, Y8
+	VPACKSSDW      Y8, Y5, Y5
+	VPADDW         96(BX)(DX*4), Y5, Y5
+	VPMADDWD       Y0, Y5, Y5
+	VPSHUFB        int8Constant106<>+0(SB), Y4, Y4
+	VPACKSSDW      Y5, Y7, Y7
+	VPMADDWD       Y4, Y7, Y7
+	VBROADCASTF128 (CX)(DX*1), Y4
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTF128 16(CX)(DX*1), Y5
+	VCVTDQ2PS      Y7, Y7
+	VMULPS         Y4, Y6, Y6
+	VFMADD231PS    Y5, Y7, Y6
+	VPBROADCASTW   208(SI), X4
+	VCVTPH2PS      X4, Y4
+	VMULPS         int8Constant107<>+0(SB), Y4, Y4
+	VFMADD231PS    Y4, Y6, Y3
+	ADDQ           $+210, SI
+	ADDQ           $0x20, DX
+	CMPQ           DX, R8
+	JNE            next
+	VEXTRACTF128   $0x01, Y3, X4
+	VADDPS         X4, X3, X3
+	VPERMILPS      $0x0e, X3, X4
+	VADDPS         X4, X3, X3
+	VMOVSHDUP      X3, X4
+	VADDSS         X4, X3, X3
+	VMOVSS         X3, (DI)
+	ADDQ           $0x04, DI
+	ADDQ           R9, SI
+	DECQ           R10
+	JNE            row
 	VZEROUPPER
 	RET
 
@@ -5498,6 +5944,144 @@ next:
 	VMOVSHDUP      X3, X0
 	VADDSS         X0, X3, X3
 	VMOVSS         X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8ColumnsQ5_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsQ5_KAVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    sums+24(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+176, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x05, R8
+	VMOVDQU int8Constant5<>+0(SB), Y0
+	VMOVDQU int8Constant21<>+0(SB), Y1
+	VMOVDQU int8Constant4<>+0(SB), Y2
+	VMOVDQU int8Constant6<>+0(SB), Y3
+
+row:
+	XORQ   DX, DX
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+next:
+	VMOVDQU        48(SI), Y6
+	VPBLENDD       $0xf0, 96(SI), Y6, Y6
+	VPAND          Y0, Y6, Y7
+	VBROADCASTI128 16(SI), Y8
+	VPSRLVD        Y3, Y8, Y8
+	VPSLLW         $0x04, Y8, Y9
+	VPAND          Y1, Y9, Y9
+	VPOR           Y9, Y7, Y7
+	VPMADDUBSW     (AX)(DX*8), Y7, Y7
+	VMOVDQU        64(SI), Y9
+	VPBLENDD       $0xf0, 112(SI), Y9, Y9
+	VPAND          Y0, Y9, Y10
+	VBROADCASTI128 32(SI), Y11
+	VPSRLVD        Y3, Y11, Y11
+	VPSLLW         $0x04, Y11, Y12
+	VPAND          Y1, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VPMADDUBSW     32(AX)(DX*8), Y10, Y10
+	VPADDW         Y10, Y7, Y7
+	VPMADDWD       Y2, Y7, Y7
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPSLLW         $0x03, Y8, Y10
+	VPAND          Y1, Y10, Y10
+	VPOR           Y10, Y6, Y6
+	VPMADDUBSW     64(AX)(DX*8), Y6, Y6
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y0, Y9, Y9
+	VPSLLW         $0x03, Y11, Y10
+	VPAND          Y1, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     96(AX)(DX*8), Y9, Y9
+	VPADDW         Y9, Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VPACKSSDW      Y6, Y7, Y7
+	VPMADDWD       Y2, Y7, Y7
+	VMOVDQU        80(SI), Y6
+	VPBLENDD       $0xf0, 128(SI), Y6, Y6
+	VPAND          Y0, Y6, Y9
+	VPSLLW         $0x02, Y8, Y10
+	VPAND          Y1, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     128(AX)(DX*8), Y9, Y9
+	VMOVDQU        96(SI), Y10
+	VPBLENDD       $0xf0, 144(SI), Y10, Y10
+	VPAND          Y0, Y10, Y12
+	VPSLLW         $0x02, Y11, Y13
+	VPAND          Y1, Y13, Y13
+	VPOR           Y13, Y12, Y12
+	VPMADDUBSW     160(AX)(DX*8), Y12, Y12
+	VPADDW         Y12, Y9, Y9
+	VPMADDWD       Y2, Y9, Y9
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPSLLW         $0x01, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPOR           Y8, Y6, Y6
+	VPMADDUBSW     192(AX)(DX*8), Y6, Y6
+	VPSRLW         $0x04, Y10, Y8
+	VPAND          Y0, Y8, Y8
+	VPSLLW         $0x01, Y11, Y10
+	VPAND          Y1, Y10, Y10
+	VPOR           Y10, Y8, Y8
+	VPMADDUBSW     224(AX)(DX*8), Y8, Y8
+	VPADDW         Y8, Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VPACKSSDW      Y6, Y9, Y9
+	VPMADDWD       Y2, Y9, Y9
+	VSHUFPS        $0xdd, Y9, Y7, Y6
+	VSHUFPS        $0x88, Y9, Y7, Y7
+	VPADDD         Y6, Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	VMULPS         (CX)(DX*1), Y7, Y7
+	VBROADCASTI128 4(SI), Y6
+	VPAND          int8Constant102<>+0(SB), Y6, Y8
+	VPSRLD         $0x02, Y6, Y9
+	VPAND          int8Constant19<>+0(SB), Y9, Y9
+	VPSHUFD        $0xaa, Y6, Y6
+	VPSRLVD        int8Constant26<>+0(SB), Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y6, Y9, Y9
+	VPUNPCKLDQ     Y9, Y8, Y8
+	VPSHUFB        int8Constant16<>+0(SB), Y8, Y6
+	VCVTDQ2PS      Y6, Y6
+	VPSHUFB        int8Constant103<>+0(SB), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VPBROADCASTD   (SI), X9
+	VCVTPH2PS      X9, Y9
+	VMOVSLDUP      Y9, Y10
+	VMOVSHDUP      Y9, Y9
+	VMULPS         Y6, Y7, Y7
+	VFMADD231PS    Y10, Y7, Y4
+	VMULPS         (BX)(DX*1), Y8, Y8
+	VFNMADD231PS   Y9, Y8, Y5
+	ADDQ           $+176, SI
+	ADDQ           $0x20, DX
+	CMPQ           DX, R8
+	JNE            next
+	VADDPS         Y5, Y4, Y4
+	VEXTRACTF128   $0x01, Y4, X5
+	VADDPS         X5, X4, X4
+	VPERMILPS      $0x0e, X4, X5
+	VADDPS         X5, X4, X4
+	VMOVSHDUP      X4, X5
+	VADDSS         X5, X4, X4
+	VMOVSS         X4, (DI)
+	ADDQ           $0x04, DI
+	ADDQ           R9, SI
+	DECQ           R10
+	JNE            row
 	VZEROUPPER
 	RET
 
@@ -6019,6 +6603,114 @@ end:
 	VMOVSHDUP    X3, X0
 	VADDSS       X0, X3, X3
 	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8ColumnsQ4_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsQ4_1AVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    sums+24(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+20, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x02, R8
+	VMOVDQU int8Constant5<>+0(SB), Y0
+	VMOVDQU int8Constant4<>+0(SB), Y1
+
+row:
+	XORQ   DX, DX
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+next:
+	VMOVDQU      4(SI), Y4
+	VPBLENDD     $0xf0, 68(SI), Y4, Y4
+	VPAND        Y0, Y4, Y5
+	VPMADDUBSW   (AX)(DX*8), Y5, Y5
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y0, Y4, Y4
+	VPMADDUBSW   32(AX)(DX*8), Y4, Y4
+	VPADDW       Y4, Y5, Y5
+	VPMADDWD     Y1, Y5, Y5
+	VMOVDQU      24(SI), Y4
+	VPBLENDD     $0xf0, 88(SI), Y4, Y4
+	VPAND        Y0, Y4, Y6
+	VPMADDUBSW   64(AX)(DX*8), Y6, Y6
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y0, Y4, Y4
+	VPMADDUBSW   96(AX)(DX*8), Y4, Y4
+	VPADDW       Y4, Y6, Y6
+	VPMADDWD     Y1, Y6, Y6
+	VPACKSSDW    Y6, Y5, Y5
+	VPMADDWD     Y1, Y5, Y5
+	VMOVDQU      44(SI), Y4
+	VPBLENDD     $0xf0, 108(SI), Y4, Y4
+	VPAND        Y0, Y4, Y6
+	VPMADDUBSW   128(AX)(DX*8), Y6, Y6
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y0, Y4, Y4
+	VPMADDUBSW   160(AX)(DX*8), Y4, Y4
+	VPADDW       Y4, Y6, Y6
+	VPMADDWD     Y1, Y6, Y6
+	VMOVDQU      64(SI), Y4
+	VPBLENDD     $0xf0, 128(SI), Y4, Y4
+	VPAND        Y0, Y4, Y7
+	VPMADDUBSW   192(AX)(DX*8), Y7, Y7
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y0, Y4, Y4
+	VPMADDUBSW   224(AX)(DX*8), Y4, Y4
+	VPADDW       Y4, Y7, Y7
+	VPMADDWD     Y1, Y7, Y7
+	VPACKSSDW    Y7, Y6, Y6
+	VPMADDWD     Y1, Y6, Y6
+	VPACKSSDW    Y6, Y5, Y5
+	VPMADDWD     Y1, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       (CX)(DX*1), Y5, Y5
+	VPXOR        X4, X4, X4
+	VPINSRW      $0x00, (SI), X4, X4
+	VPINSRW      $0x01, 20(SI), X4, X4
+	VPINSRW      $0x02, 40(SI), X4, X4
+	VPINSRW      $0x03, 60(SI), X4, X4
+	VPINSRW      $0x04, 80(SI), X4, X4
+	VPINSRW      $0x05, 100(SI), X4, X4
+	VPINSRW      $0x06, 120(SI), X4, X4
+	VPINSRW      $0x07, 140(SI), X4, X4
+	VCVTPH2PS    X4, Y4
+	VFMADD231PS  Y4, Y5, Y2
+	VPXOR        X4, X4, X4
+	VPINSRW      $0x00, 2(SI), X4, X4
+	VPINSRW      $0x01, 22(SI), X4, X4
+	VPINSRW      $0x02, 42(SI), X4, X4
+	VPINSRW      $0x03, 62(SI), X4, X4
+	VPINSRW      $0x04, 82(SI), X4, X4
+	VPINSRW      $0x05, 102(SI), X4, X4
+	VPINSRW      $0x06, 122(SI), X4, X4
+	VPINSRW      $0x07, 142(SI), X4, X4
+	VCVTPH2PS    X4, Y4
+	VFMADD231PS  (BX)(DX*1), Y4, Y3
+	ADDQ         $+160, SI
+	ADDQ         $0x20, DX
+	CMPQ         DX, R8
+	JNE          next
+	VADDPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VPERMILPS    $0x0e, X2, X3
+	VADDPS       X3, X2, X2
+	VMOVSHDUP    X2, X3
+	VADDSS       X3, X2, X2
+	VMOVSS       X2, (DI)
+	ADDQ         $0x04, DI
+	ADDQ         R9, SI
+	DECQ         R10
+	JNE          row
 	VZEROUPPER
 	RET
 
@@ -6649,6 +7341,153 @@ end:
 	VMOVSHDUP    X3, X0
 	VADDSS       X0, X3, X3
 	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8ColumnsQ5_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsQ5_0AVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+22, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x02, R8
+	VMOVDQU int8Constant22<>+0(SB), Y0
+	VMOVDQU int8Constant5<>+0(SB), Y1
+	VMOVDQU int8Constant21<>+0(SB), Y2
+	VMOVDQU int8Constant4<>+0(SB), Y3
+
+row:
+	XORQ   DX, DX
+	VXORPS Y4, Y4, Y4
+
+next:
+	VMOVDQU      6(SI), Y5
+	VPBLENDD     $0xf0, 78(SI), Y5, Y5
+	VPAND        Y1, Y5, Y6
+	VMOVDQU      2(SI), Y8
+	VPBLENDD     $0xf0, 74(SI), Y8, Y8
+	VPSHUFB      int8Constant108<>+0(SB), Y8, Y7
+	VPAND        Y0, Y7, Y7
+	VPCMPEQB     Y0, Y7, Y7
+	VPAND        Y2, Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPMADDUBSW   (AX)(DX*8), Y6, Y6
+	VPSRLW       $0x04, Y5, Y5
+	VPAND        Y1, Y5, Y5
+	VPSHUFB      int8Constant109<>+0(SB), Y8, Y7
+	VPAND        Y0, Y7, Y7
+	VPCMPEQB     Y0, Y7, Y7
+	VPAND        Y2, Y7, Y7
+	VPOR         Y7, Y5, Y5
+	VPMADDUBSW   32(AX)(DX*8), Y5, Y5
+	VPADDW       Y5, Y6, Y6
+	VPMADDWD     Y3, Y6, Y6
+	VMOVDQU      28(SI), Y5
+	VPBLENDD     $0xf0, 100(SI), Y5, Y5
+	VPAND        Y1, Y5, Y7
+	VMOVDQU      24(SI), Y9
+	VPBLENDD     $0xf0, 96(SI), Y9, Y9
+	VPSHUFB      int8Constant108<>+0(SB), Y9, Y8
+	VPAND        Y0, Y8, Y8
+	VPCMPEQB     Y0, Y8, Y8
+	VPAND        Y2, Y8, Y8
+	VPOR         Y8, Y7, Y7
+	VPMADDUBSW   64(AX)(DX*8), Y7, Y7
+	VPSRLW       $0x04, Y5, Y5
+	VPAND        Y1, Y5, Y5
+	VPSHUFB      int8Constant109<>+0(SB), Y9, Y8
+	VPAND        Y0, Y8, Y8
+	VPCMPEQB     Y0, Y8, Y8
+	VPAND        Y2, Y8, Y8
+	VPOR         Y8, Y5, Y5
+	VPMADDUBSW   96(AX)(DX*8), Y5, Y5
+	VPADDW       Y5, Y7, Y7
+	VPMADDWD     Y3, Y7, Y7
+	VPACKSSDW    Y7, Y6, Y6
+	VPMADDWD     Y3, Y6, Y6
+	VMOVDQU      50(SI), Y5
+	VPBLENDD     $0xf0, 122(SI), Y5, Y5
+	VPAND        Y1, Y5, Y7
+	VMOVDQU      46(SI), Y9
+	VPBLENDD     $0xf0, 118(SI), Y9, Y9
+	VPSHUFB      int8Constant108<>+0(SB), Y9, Y8
+	VPAND        Y0, Y8, Y8
+	VPCMPEQB     Y0, Y8, Y8
+	VPAND        Y2, Y8, Y8
+	VPOR         Y8, Y7, Y7
+	VPMADDUBSW   128(AX)(DX*8), Y7, Y7
+	VPSRLW       $0x04, Y5, Y5
+	VPAND        Y1, Y5, Y5
+	VPSHUFB      int8Constant109<>+0(SB), Y9, Y8
+	VPAND        Y0, Y8, Y8
+	VPCMPEQB     Y0, Y8, Y8
+	VPAND        Y2, Y8, Y8
+	VPOR         Y8, Y5, Y5
+	VPMADDUBSW   160(AX)(DX*8), Y5, Y5
+	VPADDW       Y5, Y7, Y7
+	VPMADDWD     Y3, Y7, Y7
+	VMOVDQU      72(SI), Y5
+	VPBLENDD     $0xf0, 144(SI), Y5, Y5
+	VPAND        Y1, Y5, Y8
+	VMOVDQU      68(SI), Y10
+	VPBLENDD     $0xf0, 140(SI), Y10, Y10
+	VPSHUFB      int8Constant108<>+0(SB), Y10, Y9
+	VPAND        Y0, Y9, Y9
+	VPCMPEQB     Y0, Y9, Y9
+	VPAND        Y2, Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPMADDUBSW   192(AX)(DX*8), Y8, Y8
+	VPSRLW       $0x04, Y5, Y5
+	VPAND        Y1, Y5, Y5
+	VPSHUFB      int8Constant109<>+0(SB), Y10, Y9
+	VPAND        Y0, Y9, Y9
+	VPCMPEQB     Y0, Y9, Y9
+	VPAND        Y2, Y9, Y9
+	VPOR         Y9, Y5, Y5
+	VPMADDUBSW   224(AX)(DX*8), Y5, Y5
+	VPADDW       Y5, Y8, Y8
+	VPMADDWD     Y3, Y8, Y8
+	VPACKSSDW    Y8, Y7, Y7
+	VPMADDWD     Y3, Y7, Y7
+	VSHUFPS      $0xdd, Y7, Y6, Y5
+	VSHUFPS      $0x88, Y7, Y6, Y6
+	VPADDD       Y5, Y6, Y6
+	VPADDD       (BX)(DX*1), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       (CX)(DX*1), Y6, Y6
+	VPXOR        X5, X5, X5
+	VPINSRW      $0x00, (SI), X5, X5
+	VPINSRW      $0x01, 22(SI), X5, X5
+	VPINSRW      $0x02, 44(SI), X5, X5
+	VPINSRW      $0x03, 66(SI), X5, X5
+	VPINSRW      $0x04, 88(SI), X5, X5
+	VPINSRW      $0x05, 110(SI), X5, X5
+	VPINSRW      $0x06, 132(SI), X5, X5
+	VPINSRW      $0x07, 154(SI), X5, X5
+	VCVTPH2PS    X5, Y5
+	VFMADD231PS  Y5, Y6, Y4
+	ADDQ         $+176, SI
+	ADDQ         $0x20, DX
+	CMPQ         DX, R8
+	JNE          next
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X4
+	VPERMILPS    $0x0e, X4, X5
+	VADDPS       X5, X4, X4
+	VMOVSHDUP    X4, X5
+	VADDSS       X5, X4, X4
+	VMOVSS       X4, (DI)
+	ADDQ         $0x04, DI
+	ADDQ         R9, SI
+	DECQ         R10
+	JNE          row
 	VZEROUPPER
 	RET
 
@@ -7284,6 +8123,165 @@ end:
 	VZEROUPPER
 	RET
 
+// func int8ColumnsQ5_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsQ5_1AVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    sums+24(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+24, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x02, R8
+	VMOVDQU int8Constant22<>+0(SB), Y0
+	VMOVDQU int8Constant5<>+0(SB), Y1
+	VMOVDQU int8Constant21<>+0(SB), Y2
+	VMOVDQU int8Constant4<>+0(SB), Y3
+
+row:
+	XORQ   DX, DX
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+next:
+	VMOVDQU      8(SI), Y6
+	VPBLENDD     $0xf0, 88(SI), Y6, Y6
+	VPAND        Y1, Y6, Y7
+	VMOVDQU      4(SI), Y9
+	VPBLENDD     $0xf0, 84(SI), Y9, Y9
+	VPSHUFB      int8Constant108<>+0(SB), Y9, Y8
+	VPAND        Y0, Y8, Y8
+	VPCMPEQB     Y0, Y8, Y8
+	VPAND        Y2, Y8, Y8
+	VPOR         Y8, Y7, Y7
+	VPMADDUBSW   (AX)(DX*8), Y7, Y7
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPSHUFB      int8Constant109<>+0(SB), Y9, Y8
+	VPAND        Y0, Y8, Y8
+	VPCMPEQB     Y0, Y8, Y8
+	VPAND        Y2, Y8, Y8
+	VPOR         Y8, Y6, Y6
+	VPMADDUBSW   32(AX)(DX*8), Y6, Y6
+	VPADDW       Y6, Y7, Y7
+	VPMADDWD     Y3, Y7, Y7
+	VMOVDQU      32(SI), Y6
+	VPBLENDD     $0xf0, 112(SI), Y6, Y6
+	VPAND        Y1, Y6, Y8
+	VMOVDQU      28(SI), Y10
+	VPBLENDD     $0xf0, 108(SI), Y10, Y10
+	VPSHUFB      int8Constant108<>+0(SB), Y10, Y9
+	VPAND        Y0, Y9, Y9
+	VPCMPEQB     Y0, Y9, Y9
+	VPAND        Y2, Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPMADDUBSW   64(AX)(DX*8), Y8, Y8
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPSHUFB      int8Constant109<>+0(SB), Y10, Y9
+	VPAND        Y0, Y9, Y9
+	VPCMPEQB     Y0, Y9, Y9
+	VPAND        Y2, Y9, Y9
+	VPOR         Y9, Y6, Y6
+	VPMADDUBSW   96(AX)(DX*8), Y6, Y6
+	VPADDW       Y6, Y8, Y8
+	VPMADDWD     Y3, Y8, Y8
+	VPACKSSDW    Y8, Y7, Y7
+	VPMADDWD     Y3, Y7, Y7
+	VMOVDQU      56(SI), Y6
+	VPBLENDD     $0xf0, 136(SI), Y6, Y6
+	VPAND        Y1, Y6, Y8
+	VMOVDQU      52(SI), Y10
+	VPBLENDD     $0xf0, 132(SI), Y10, Y10
+	VPSHUFB      int8Constant108<>+0(SB), Y10, Y9
+	VPAND        Y0, Y9, Y9
+	VPCMPEQB     Y0, Y9, Y9
+	VPAND        Y2, Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPMADDUBSW   128(AX)(DX*8), Y8, Y8
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPSHUFB      int8Constant109<>+0(SB), Y10, Y9
+	VPAND        Y0, Y9, Y9
+	VPCMPEQB     Y0, Y9, Y9
+	VPAND        Y2, Y9, Y9
+	VPOR         Y9, Y6, Y6
+	VPMADDUBSW   160(AX)(DX*8), Y6, Y6
+	VPADDW       Y6, Y8, Y8
+	VPMADDWD     Y3, Y8, Y8
+	VMOVDQU      80(SI), Y6
+	VPBLENDD     $0xf0, 160(SI), Y6, Y6
+	VPAND        Y1, Y6, Y9
+	VMOVDQU      76(SI), Y11
+	VPBLENDD     $0xf0, 156(SI), Y11, Y11
+	VPSHUFB      int8Constant108<>+0(SB), Y11, Y10
+	VPAND        Y0, Y10, Y10
+	VPCMPEQB     Y0, Y10, Y10
+	VPAND        Y2, Y10, Y10
+	VPOR         Y10, Y9, Y9
+	VPMADDUBSW   192(AX)(DX*8), Y9, Y9
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPSHUFB      int8Constant109<>+0(SB), Y11, Y10
+	VPAND        Y0, Y10, Y10
+	VPCMPEQB     Y0, Y10, Y10
+	VPAND        Y2, Y10, Y10
+	VPOR         Y10, Y6, Y6
+	VPMADDUBSW   224(AX)(DX*8), Y6, Y6
+	VPADDW       Y6, Y9, Y9
+	VPMADDWD     Y3, Y9, Y9
+	VPACKSSDW    Y9, Y8, Y8
+	VPMADDWD     Y3, Y8, Y8
+	VSHUFPS      $0xdd, Y8, Y7, Y6
+	VSHUFPS      $0x88, Y8, Y7, Y7
+	VPADDD       Y6, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       (CX)(DX*1), Y7, Y7
+	VPXOR        X6, X6, X6
+	VPINSRW      $0x00, (SI), X6, X6
+	VPINSRW      $0x01, 24(SI), X6, X6
+	VPINSRW      $0x02, 48(SI), X6, X6
+	VPINSRW      $0x03, 72(SI), X6, X6
+	VPINSRW      $0x04, 96(SI), X6, X6
+	VPINSRW      $0x05, 120(SI), X6, X6
+	VPINSRW      $0x06, 144(SI), X6, X6
+	VPINSRW      $0x07, 168(SI), X6, X6
+	VCVTPH2PS    X6, Y6
+	VFMADD231PS  Y6, Y7, Y4
+	VPXOR        X6, X6, X6
+	VPINSRW      $0x00, 2(SI), X6, X6
+	VPINSRW      $0x01, 26(SI), X6, X6
+	VPINSRW      $0x02, 50(SI), X6, X6
+	VPINSRW      $0x03, 74(SI), X6, X6
+	VPINSRW      $0x04, 98(SI), X6, X6
+	VPINSRW      $0x05, 122(SI), X6, X6
+	VPINSRW      $0x06, 146(SI), X6, X6
+	VPINSRW      $0x07, 170(SI), X6, X6
+	VCVTPH2PS    X6, Y6
+	VFMADD231PS  (BX)(DX*1), Y6, Y5
+	ADDQ         $+192, SI
+	ADDQ         $0x20, DX
+	CMPQ         DX, R8
+	JNE          next
+	VADDPS       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X4
+	VPERMILPS    $0x0e, X4, X5
+	VADDPS       X5, X4, X4
+	VMOVSHDUP    X4, X5
+	VADDSS       X5, X4, X4
+	VMOVSS       X4, (DI)
+	ADDQ         $0x04, DI
+	ADDQ         R9, SI
+	DECQ         R10
+	JNE          row
+	VZEROUPPER
+	RET
+
 // func int8Dot1IQ4_NLAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
 TEXT ·int8Dot1IQ4_NLAVX2(SB), NOSPLIT, $128-64
@@ -7877,6 +8875,133 @@ end:
 	VZEROUPPER
 	RET
 
+// func int8ColumnsIQ4_NLAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsIQ4_NLAVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+18, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x02, R8
+	VMOVDQU int8Constant24<>+0(SB), Y0
+	VMOVDQU int8Constant4<>+0(SB), Y1
+	VMOVDQU int8Constant5<>+0(SB), Y2
+
+row:
+	XORQ   DX, DX
+	VXORPS Y3, Y3, Y3
+
+next:
+	VMOVDQU      2(SI), Y4
+	VPBLENDD     $0xf0, 58(SI), Y4, Y4
+	VPAND        Y2, Y4, Y5
+	VPSHUFB      Y5, Y0, Y5
+	VPSIGNB      (AX)(DX*8), Y5, Y5
+	VMOVDQU      (BX)(DX*8), Y6
+	VPMADDUBSW   Y5, Y6, Y6
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y2, Y4, Y4
+	VPSHUFB      Y4, Y0, Y4
+	VPSIGNB      32(AX)(DX*8), Y4, Y4
+	VMOVDQU      32(BX)(DX*8), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPMADDWD     Y1, Y6, Y6
+	VPMADDWD     Y1, Y5, Y5
+	VPADDD       Y5, Y6, Y6
+	VMOVDQU      20(SI), Y4
+	VPBLENDD     $0xf0, 76(SI), Y4, Y4
+	VPAND        Y2, Y4, Y5
+	VPSHUFB      Y5, Y0, Y5
+	VPSIGNB      64(AX)(DX*8), Y5, Y5
+	VMOVDQU      64(BX)(DX*8), Y7
+	VPMADDUBSW   Y5, Y7, Y7
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y2, Y4, Y4
+	VPSHUFB      Y4, Y0, Y4
+	VPSIGNB      96(AX)(DX*8), Y4, Y4
+	VMOVDQU      96(BX)(DX*8), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPMADDWD     Y1, Y7, Y7
+	VPMADDWD     Y1, Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VSHUFPS      $0xdd, Y7, Y6, Y4
+	VSHUFPS      $0x88, Y7, Y6, Y6
+	VPADDD       Y4, Y6, Y6
+	VMOVDQU      38(SI), Y4
+	VPBLENDD     $0xf0, 94(SI), Y4, Y4
+	VPAND        Y2, Y4, Y5
+	VPSHUFB      Y5, Y0, Y5
+	VPSIGNB      128(AX)(DX*8), Y5, Y5
+	VMOVDQU      128(BX)(DX*8), Y7
+	VPMADDUBSW   Y5, Y7, Y7
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y2, Y4, Y4
+	VPSHUFB      Y4, Y0, Y4
+	VPSIGNB      160(AX)(DX*8), Y4, Y4
+	VMOVDQU      160(BX)(DX*8), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPMADDWD     Y1, Y7, Y7
+	VPMADDWD     Y1, Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VMOVDQU      56(SI), Y4
+	VPBLENDD     $0xf0, 112(SI), Y4, Y4
+	VPAND        Y2, Y4, Y5
+	VPSHUFB      Y5, Y0, Y5
+	VPSIGNB      192(AX)(DX*8), Y5, Y5
+	VMOVDQU      192(BX)(DX*8), Y8
+	VPMADDUBSW   Y5, Y8, Y8
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y2, Y4, Y4
+	VPSHUFB      Y4, Y0, Y4
+	VPSIGNB      224(AX)(DX*8), Y4, Y4
+	VMOVDQU      224(BX)(DX*8), Y5
+	VPMADDUBSW   Y4, Y5, Y5
+	VPMADDWD     Y1, Y8, Y8
+	VPMADDWD     Y1, Y5, Y5
+	VPADDD       Y5, Y8, Y8
+	VSHUFPS      $0xdd, Y8, Y7, Y4
+	VSHUFPS      $0x88, Y8, Y7, Y7
+	VPADDD       Y4, Y7, Y7
+	VSHUFPS      $0xdd, Y7, Y6, Y4
+	VSHUFPS      $0x88, Y7, Y6, Y6
+	VPADDD       Y4, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       (CX)(DX*1), Y6, Y6
+	VPXOR        X4, X4, X4
+	VPINSRW      $0x00, (SI), X4, X4
+	VPINSRW      $0x01, 18(SI), X4, X4
+	VPINSRW      $0x02, 36(SI), X4, X4
+	VPINSRW      $0x03, 54(SI), X4, X4
+	VPINSRW      $0x04, 72(SI), X4, X4
+	VPINSRW      $0x05, 90(SI), X4, X4
+	VPINSRW      $0x06, 108(SI), X4, X4
+	VPINSRW      $0x07, 126(SI), X4, X4
+	VCVTPH2PS    X4, Y4
+	VFMADD231PS  Y4, Y6, Y3
+	ADDQ         $+144, SI
+	ADDQ         $0x20, DX
+	CMPQ         DX, R8
+	JNE          next
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VPERMILPS    $0x0e, X3, X4
+	VADDPS       X4, X3, X3
+	VMOVSHDUP    X3, X4
+	VADDSS       X4, X3, X3
+	VMOVSS       X3, (DI)
+	ADDQ         $0x04, DI
+	ADDQ         R9, SI
+	DECQ         R10
+	JNE          row
+	VZEROUPPER
+	RET
+
 // func int8Dot1IQ4_XSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
 TEXT ·int8Dot1IQ4_XSAVX2(SB), NOSPLIT, $128-64
@@ -8394,6 +9519,138 @@ next:
 	VZEROUPPER
 	RET
 
+// func int8ColumnsIQ4_XSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsIQ4_XSAVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+136, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x05, R8
+	VMOVDQU int8Constant24<>+0(SB), Y0
+	VMOVDQU int8Constant4<>+0(SB), Y1
+	VMOVDQU int8Constant5<>+0(SB), Y2
+
+row:
+	XORQ   DX, DX
+	VXORPS Y3, Y3, Y3
+
+next:
+	VMOVDQU        8(SI), Y4
+	VPBLENDD       $0xf0, 56(SI), Y4, Y4
+	VPAND          Y2, Y4, Y5
+	VPSHUFB        Y5, Y0, Y5
+	VPSIGNB        (AX)(DX*8), Y5, Y5
+	VMOVDQU        (BX)(DX*8), Y6
+	VPMADDUBSW     Y5, Y6, Y6
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y2, Y4, Y4
+	VPSHUFB        Y4, Y0, Y4
+	VPSIGNB        32(AX)(DX*8), Y4, Y4
+	VMOVDQU        32(BX)(DX*8), Y5
+	VPMADDUBSW     Y4, Y5, Y5
+	VPMADDWD       Y1, Y6, Y6
+	VPMADDWD       Y1, Y5, Y5
+	VPADDD         Y5, Y6, Y6
+	VMOVDQU        24(SI), Y4
+	VPBLENDD       $0xf0, 72(SI), Y4, Y4
+	VPAND          Y2, Y4, Y5
+	VPSHUFB        Y5, Y0, Y5
+	VPSIGNB        64(AX)(DX*8), Y5, Y5
+	VMOVDQU        64(BX)(DX*8), Y7
+	VPMADDUBSW     Y5, Y7, Y7
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y2, Y4, Y4
+	VPSHUFB        Y4, Y0, Y4
+	VPSIGNB        96(AX)(DX*8), Y4, Y4
+	VMOVDQU        96(BX)(DX*8), Y5
+	VPMADDUBSW     Y4, Y5, Y5
+	VPMADDWD       Y1, Y7, Y7
+	VPMADDWD       Y1, Y5, Y5
+	VPADDD         Y5, Y7, Y7
+	VSHUFPS        $0xdd, Y7, Y6, Y4
+	VSHUFPS        $0x88, Y7, Y6, Y6
+	VPADDD         Y4, Y6, Y6
+	VMOVDQU        40(SI), Y4
+	VPBLENDD       $0xf0, 88(SI), Y4, Y4
+	VPAND          Y2, Y4, Y5
+	VPSHUFB        Y5, Y0, Y5
+	VPSIGNB        128(AX)(DX*8), Y5, Y5
+	VMOVDQU        128(BX)(DX*8), Y7
+	VPMADDUBSW     Y5, Y7, Y7
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y2, Y4, Y4
+	VPSHUFB        Y4, Y0, Y4
+	VPSIGNB        160(AX)(DX*8), Y4, Y4
+	VMOVDQU        160(BX)(DX*8), Y5
+	VPMADDUBSW     Y4, Y5, Y5
+	VPMADDWD       Y1, Y7, Y7
+	VPMADDWD       Y1, Y5, Y5
+	VPADDD         Y5, Y7, Y7
+	VMOVDQU        56(SI), Y4
+	VPBLENDD       $0xf0, 104(SI), Y4, Y4
+	VPAND          Y2, Y4, Y5
+	VPSHUFB        Y5, Y0, Y5
+	VPSIGNB        192(AX)(DX*8), Y5, Y5
+	VMOVDQU        192(BX)(DX*8), Y8
+	VPMADDUBSW     Y5, Y8, Y8
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y2, Y4, Y4
+	VPSHUFB        Y4, Y0, Y4
+	VPSIGNB        224(AX)(DX*8), Y4, Y4
+	VMOVDQU        224(BX)(DX*8), Y5
+	VPMADDUBSW     Y4, Y5, Y5
+	VPMADDWD       Y1, Y8, Y8
+	VPMADDWD       Y1, Y5, Y5
+	VPADDD         Y5, Y8, Y8
+	VSHUFPS        $0xdd, Y8, Y7, Y4
+	VSHUFPS        $0x88, Y8, Y7, Y7
+	VPADDD         Y4, Y7, Y7
+	VSHUFPS        $0xdd, Y7, Y6, Y4
+	VSHUFPS        $0x88, Y7, Y6, Y6
+	VPADDD         Y4, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         (CX)(DX*1), Y6, Y6
+	VBROADCASTI128 4(SI), Y4
+	VPSHUFB        int8Constant25<>+0(SB), Y4, Y4
+	VPSRLVD        int8Constant26<>+0(SB), Y4, Y4
+	VPAND          int8Constant10<>+0(SB), Y4, Y4
+	VBROADCASTI128 2(SI), Y5
+	VPSHUFB        int8Constant27<>+0(SB), Y5, Y5
+	VPSRLVD        int8Constant28<>+0(SB), Y5, Y5
+	VPAND          int8Constant13<>+0(SB), Y5, Y5
+	VPSLLD         $0x04, Y5, Y5
+	VPOR           Y5, Y4, Y4
+	VPADDD         int8Constant29<>+0(SB), Y4, Y4
+	VCVTDQ2PS      Y4, Y4
+	VMULPS         Y4, Y6, Y6
+	VPBROADCASTW   (SI), X4
+	VCVTPH2PS      X4, Y4
+	VFMADD231PS    Y4, Y6, Y3
+	ADDQ           $+136, SI
+	ADDQ           $0x20, DX
+	CMPQ           DX, R8
+	JNE            next
+	VEXTRACTF128   $0x01, Y3, X4
+	VADDPS         X4, X3, X3
+	VPERMILPS      $0x0e, X3, X4
+	VADDPS         X4, X3, X3
+	VMOVSHDUP      X3, X4
+	VADDSS         X4, X3, X3
+	VMOVSS         X3, (DI)
+	ADDQ           $0x04, DI
+	ADDQ           R9, SI
+	DECQ           R10
+	JNE            row
+	VZEROUPPER
+	RET
+
 // func int8Dot1Q2_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
 TEXT ·int8Dot1Q2_KAVX2(SB), NOSPLIT, $128-64
@@ -8405,7 +9662,7 @@ TEXT ·int8Dot1Q2_KAVX2(SB), NOSPLIT, $128-64
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
 	VXORPS         Y2, Y2, Y2
-	VMOVDQU        int8Constant102<>+0(SB), Y3
+	VMOVDQU        int8Constant104<>+0(SB), Y3
 	VMOVDQU        int8Constant4<>+0(SB), Y4
 	VMOVDQU        int8Constant31<>+0(SB), Y5
 	VMOVDQU        int8Constant16<>+0(SB), Y6
@@ -8591,7 +9848,7 @@ TEXT ·int8Dot4Q2_KAVX2(SB), NOSPLIT, $256-64
 	VXORPS  Y5, Y5, Y5
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
-	VMOVDQU int8Constant102<>+0(SB), Y8
+	VMOVDQU int8Constant104<>+0(SB), Y8
 	VMOVDQU int8Constant4<>+0(SB), Y9
 
 next:
@@ -8919,6 +10176,117 @@ next:
 	VZEROUPPER
 	RET
 
+// func int8ColumnsQ2_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsQ2_KAVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    sums+24(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+84, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x05, R8
+	VMOVDQU int8Constant4<>+0(SB), Y0
+	VMOVDQU int8Constant31<>+0(SB), Y1
+	VMOVDQU int8Constant5<>+0(SB), Y2
+
+row:
+	XORQ   DX, DX
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+
+next:
+	VBROADCASTI128 (SI), Y5
+	VPAND          Y2, Y5, Y6
+	VMOVDQU        16(SI), Y7
+	VPAND          Y1, Y7, Y8
+	VPMADDUBSW     (AX)(DX*8), Y8, Y8
+	VPSRLW         $0x02, Y7, Y9
+	VPAND          Y1, Y9, Y9
+	VPMADDUBSW     32(AX)(DX*8), Y9, Y9
+	VPMADDWD       Y0, Y8, Y8
+	VPMADDWD       Y0, Y9, Y9
+	VPACKSSDW      Y9, Y8, Y8
+	VPMADDWD       Y0, Y8, Y8
+	VPSRLW         $0x04, Y7, Y9
+	VPAND          Y1, Y9, Y9
+	VPMADDUBSW     64(AX)(DX*8), Y9, Y9
+	VPSRLW         $0x06, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPMADDUBSW     96(AX)(DX*8), Y7, Y7
+	VPMADDWD       Y0, Y9, Y9
+	VPMADDWD       Y0, Y7, Y7
+	VPACKSSDW      Y7, Y9, Y9
+	VPMADDWD       Y0, Y9, Y9
+	VPSHUFB        int8Constant110<>+0(SB), Y6, Y7
+	VPACKSSDW      Y9, Y8, Y8
+	VPMADDWD       Y7, Y8, Y8
+	VMOVDQU        48(SI), Y7
+	VPAND          Y1, Y7, Y9
+	VPMADDUBSW     128(AX)(DX*8), Y9, Y9
+	VPSRLW         $0x02, Y7, Y10
+	VPAND          Y1, Y10, Y10
+	VPMADDUBSW     160(AX)(DX*8), Y10, Y10
+	VPMADDWD       Y0, Y9, Y9
+	VPMADDWD       Y0, Y10, Y10
+	VPACKSSDW      Y10, Y9, Y9
+	VPMADDWD       Y0, Y9, Y9
+	VPSRLW         $0x04, Y7, Y10
+	VPAND          Y1, Y10, Y10
+	VPMADDUBSW     192(AX)(DX*8), Y10, Y10
+	VPSRLW         $0x06, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPMADDUBSW     224(AX)(DX*8), Y7, Y7
+	VPMADDWD       Y0, Y10, Y10
+	VPMADDWD       Y0, Y7, Y7
+	VPACKSSDW      Y7, Y10, Y10
+	VPMADDWD       Y0, Y10, Y10
+	VPSHUFB        int8Constant111<>+0(SB), Y6, Y6
+	VPACKSSDW      Y10, Y9, Y9
+	VPMADDWD       Y6, Y9, Y9
+	VBROADCASTF128 (CX)(DX*1), Y6
+	VCVTDQ2PS      Y8, Y8
+	VBROADCASTF128 16(CX)(DX*1), Y7
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y6, Y8, Y8
+	VFMADD231PS    Y7, Y9, Y8
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y2, Y5, Y5
+	VPSHUFB        int8Constant16<>+0(SB), Y5, Y6
+	VCVTDQ2PS      Y6, Y6
+	VPSHUFB        int8Constant103<>+0(SB), Y5, Y5
+	VCVTDQ2PS      Y5, Y5
+	VPBROADCASTD   80(SI), X7
+	VCVTPH2PS      X7, Y7
+	VMOVSLDUP      Y7, Y9
+	VMOVSHDUP      Y7, Y7
+	VFMADD231PS    Y9, Y8, Y3
+	VMULPS         (BX)(DX*2), Y6, Y6
+	VFMADD231PS    32(BX)(DX*2), Y5, Y6
+	VFNMADD231PS   Y7, Y6, Y4
+	ADDQ           $+84, SI
+	ADDQ           $0x20, DX
+	CMPQ           DX, R8
+	JNE            next
+	VADDPS         Y4, Y3, Y3
+	VEXTRACTF128   $0x01, Y3, X4
+	VADDPS         X4, X3, X3
+	VPERMILPS      $0x0e, X3, X4
+	VADDPS         X4, X3, X3
+	VMOVSHDUP      X3, X4
+	VADDSS         X4, X3, X3
+	VMOVSS         X3, (DI)
+	ADDQ           $0x04, DI
+	ADDQ           R9, SI
+	DECQ           R10
+	JNE            row
+	VZEROUPPER
+	RET
+
 // func int8Dot1Q3_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
 TEXT ·int8Dot1Q3_KAVX2(SB), NOSPLIT, $128-64
@@ -8929,7 +10297,7 @@ TEXT ·int8Dot1Q3_KAVX2(SB), NOSPLIT, $128-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
-	VMOVDQU        int8Constant102<>+0(SB), Y2
+	VMOVDQU        int8Constant104<>+0(SB), Y2
 	VMOVDQU        int8Constant4<>+0(SB), Y3
 	VMOVDQU        int8Constant31<>+0(SB), Y4
 	VMOVDQU        int8Constant35<>+0(SB), Y5
@@ -9162,7 +10530,7 @@ TEXT ·int8Dot4Q3_KAVX2(SB), NOSPLIT, $256-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant102<>+0(SB), Y4
+	VMOVDQU int8Constant104<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant31<>+0(SB), Y7
@@ -9541,6 +10909,141 @@ next:
 	VMOVSHDUP      X3, X0
 	VADDSS         X0, X3, X3
 	VMOVSS         X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8ColumnsQ3_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsQ3_KAVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+110, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x05, R8
+	VMOVDQU int8Constant4<>+0(SB), Y0
+	VMOVDQU int8Constant31<>+0(SB), Y1
+	VMOVDQU int8Constant35<>+0(SB), Y2
+
+row:
+	XORQ   DX, DX
+	VXORPS Y3, Y3, Y3
+
+next:
+	VPBROADCASTQ   96(SI), Y4
+	VPSRLW         $0x04, Y4, Y5
+	VPUNPCKLQDQ    Y5, Y4, Y4
+	VPBROADCASTD   104(SI), Y5
+	VPSRLVD        int8Constant28<>+0(SB), Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPSLLW         $0x04, Y5, Y5
+	VPAND          int8Constant5<>+0(SB), Y4, Y4
+	VPOR           Y4, Y5, Y5
+	VPSUBB         int8Constant20<>+0(SB), Y5, Y5
+	VMOVDQU        32(SI), Y4
+	VPAND          Y1, Y4, Y6
+	VMOVDQU        (SI), Y7
+	VPSLLW         $0x02, Y7, Y8
+	VPAND          Y2, Y8, Y8
+	VPOR           Y8, Y6, Y6
+	VPMADDUBSW     (AX)(DX*8), Y6, Y6
+	VPSRLW         $0x02, Y4, Y8
+	VPAND          Y1, Y8, Y8
+	VPSLLW         $0x01, Y7, Y9
+	VPAND          Y2, Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     32(AX)(DX*8), Y8, Y8
+	VPMADDWD       Y0, Y6, Y6
+	VPMADDWD       Y0, Y8, Y8
+	VPACKSSDW      Y8, Y6, Y6
+	VPADDW         (BX)(DX*4), Y6, Y6
+	VPMADDWD       Y0, Y6, Y6
+	VPSRLW         $0x04, Y4, Y8
+	VPAND          Y1, Y8, Y8
+	VPAND          Y2, Y7, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     64(AX)(DX*8), Y8, Y8
+	VPSRLW         $0x06, Y4, Y4
+	VPAND          Y1, Y4, Y4
+	VPSRLW         $0x01, Y7, Y9
+	VPAND          Y2, Y9, Y9
+	VPOR           Y9, Y4, Y4
+	VPMADDUBSW     96(AX)(DX*8), Y4, Y4
+	VPMADDWD       Y0, Y8, Y8
+	VPMADDWD       Y0, Y4, Y4
+	VPACKSSDW      Y4, Y8, Y8
+	VPADDW         32(BX)(DX*4), Y8, Y8
+	VPMADDWD       Y0, Y8, Y8
+	VPSHUFB        int8Constant105<>+0(SB), Y5, Y4
+	VPACKSSDW      Y8, Y6, Y6
+	VPMADDWD       Y4, Y6, Y6
+	VMOVDQU        64(SI), Y4
+	VPAND          Y1, Y4, Y8
+	VPSRLW         $0x02, Y7, Y9
+	VPAND          Y2, Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     128(AX)(DX*8), Y8, Y8
+	VPSRLW         $0x02, Y4, Y9
+	VPAND          Y1, Y9, Y9
+	VPSRLW         $0x03, Y7, Y10
+	VPAND          Y2, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     160(AX)(DX*8), Y9, Y9
+	VPMADDWD       Y0, Y8, Y8
+	VPMADDWD       Y0, Y9, Y9
+	VPACKSSDW      Y9, Y8, Y8
+	VPADDW         64(BX)(DX*4), Y8, Y8
+	VPMADDWD       Y0, Y8, Y8
+	VPSRLW         $0x04, Y4, Y9
+	VPAND          Y1, Y9, Y9
+	VPSRLW         $0x04, Y7, Y10
+	VPAND          Y2, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     192(AX)(DX*8), Y9, Y9
+	VPSRLW         $0x06, Y4, Y4
+	VPAND          Y1, Y4, Y4
+	VPSRLW         $0x05, Y7, Y7
+	VPAND          Y2, Y7, Y7
+	VPOR           Y7, Y4, Y4
+	VPMADDUBSW     224(AX)(DX*8), Y4, Y4
+	VPMADDWD       Y0, Y9, Y9
+	VPMADDWD       Y0, Y4, Y4
+	VPACKSSDW      Y4, Y9, Y9
+	VPADDW         96(BX)(DX*4), Y9, Y9
+	VPMADDWD       Y0, Y9, Y9
+	VPSHUFB        int8Constant106<>+0(SB), Y5, Y4
+	VPACKSSDW      Y9, Y8, Y8
+	VPMADDWD       Y4, Y8, Y8
+	VBROADCASTF128 (CX)(DX*1), Y4
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTF128 16(CX)(DX*1), Y5
+	VCVTDQ2PS      Y8, Y8
+	VMULPS         Y4, Y6, Y6
+	VFMADD231PS    Y5, Y8, Y6
+	VPBROADCASTW   108(SI), X4
+	VCVTPH2PS      X4, Y4
+	VMULPS         int8Constant107<>+0(SB), Y4, Y4
+	VFMADD231PS    Y4, Y6, Y3
+	ADDQ           $+110, SI
+	ADDQ           $0x20, DX
+	CMPQ           DX, R8
+	JNE            next
+	VEXTRACTF128   $0x01, Y3, X4
+	VADDPS         X4, X3, X3
+	VPERMILPS      $0x0e, X3, X4
+	VADDPS         X4, X3, X3
+	VMOVSHDUP      X3, X4
+	VADDSS         X4, X3, X3
+	VMOVSS         X3, (DI)
+	ADDQ           $0x04, DI
+	ADDQ           R9, SI
+	DECQ           R10
+	JNE            row
 	VZEROUPPER
 	RET
 
@@ -10129,6 +11632,123 @@ end:
 	VMOVSHDUP    X3, X0
 	VADDSS       X0, X3, X3
 	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8ColumnsMXFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·int8ColumnsMXFP4AVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+17, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x02, R8
+	VMOVDQU int8Constant40<>+0(SB), Y0
+	VMOVDQU int8Constant5<>+0(SB), Y1
+	VMOVDQU int8Constant4<>+0(SB), Y2
+	VMOVDQU int8Constant36<>+0(SB), Y3
+
+row:
+	XORQ   DX, DX
+	VXORPS Y4, Y4, Y4
+
+next:
+	VMOVDQU      1(SI), Y5
+	VPBLENDD     $0xf0, 53(SI), Y5, Y5
+	VPAND        Y1, Y5, Y6
+	VPSHUFB      Y6, Y0, Y6
+	VPMADDUBSW   (AX)(DX*8), Y6, Y6
+	VPSRLW       $0x04, Y5, Y5
+	VPAND        Y1, Y5, Y5
+	VPSHUFB      Y5, Y0, Y5
+	VPMADDUBSW   32(AX)(DX*8), Y5, Y5
+	VPADDW       Y5, Y6, Y6
+	VPMADDWD     Y2, Y6, Y6
+	VMOVDQU      18(SI), Y5
+	VPBLENDD     $0xf0, 70(SI), Y5, Y5
+	VPAND        Y1, Y5, Y7
+	VPSHUFB      Y7, Y0, Y7
+	VPMADDUBSW   64(AX)(DX*8), Y7, Y7
+	VPSRLW       $0x04, Y5, Y5
+	VPAND        Y1, Y5, Y5
+	VPSHUFB      Y5, Y0, Y5
+	VPMADDUBSW   96(AX)(DX*8), Y5, Y5
+	VPADDW       Y5, Y7, Y7
+	VPMADDWD     Y2, Y7, Y7
+	VPACKSSDW    Y7, Y6, Y6
+	VPMADDWD     Y2, Y6, Y6
+	VMOVDQU      35(SI), Y5
+	VPBLENDD     $0xf0, 87(SI), Y5, Y5
+	VPAND        Y1, Y5, Y7
+	VPSHUFB      Y7, Y0, Y7
+	VPMADDUBSW   128(AX)(DX*8), Y7, Y7
+	VPSRLW       $0x04, Y5, Y5
+	VPAND        Y1, Y5, Y5
+	VPSHUFB      Y5, Y0, Y5
+	VPMADDUBSW   160(AX)(DX*8), Y5, Y5
+	VPADDW       Y5, Y7, Y7
+	VPMADDWD     Y2, Y7, Y7
+	VMOVDQU      52(SI), Y5
+	VPBLENDD     $0xf0, 104(SI), Y5, Y5
+	VPAND        Y1, Y5, Y8
+	VPSHUFB      Y8, Y0, Y8
+	VPMADDUBSW   192(AX)(DX*8), Y8, Y8
+	VPSRLW       $0x04, Y5, Y5
+	VPAND        Y1, Y5, Y5
+	VPSHUFB      Y5, Y0, Y5
+	VPMADDUBSW   224(AX)(DX*8), Y5, Y5
+	VPADDW       Y5, Y8, Y8
+	VPMADDWD     Y2, Y8, Y8
+	VPACKSSDW    Y8, Y7, Y7
+	VPMADDWD     Y2, Y7, Y7
+	VSHUFPS      $0xdd, Y7, Y6, Y5
+	VSHUFPS      $0x88, Y7, Y6, Y6
+	VPADDD       Y5, Y6, Y6
+	VPADDD       (BX)(DX*1), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       (CX)(DX*1), Y6, Y6
+	VPXOR        X5, X5, X5
+	VPINSRB      $0x00, (SI), X5, X5
+	VPINSRB      $0x01, 17(SI), X5, X5
+	VPINSRB      $0x02, 34(SI), X5, X5
+	VPINSRB      $0x03, 51(SI), X5, X5
+	VPINSRB      $0x04, 68(SI), X5, X5
+	VPINSRB      $0x05, 85(SI), X5, X5
+	VPINSRB      $0x06, 102(SI), X5, X5
+	VPINSRB      $0x07, 119(SI), X5, X5
+	VPMOVZXBD    X5, Y5
+	VMOVDQA      Y5, Y7
+	VPADDD       int8Constant8<>+0(SB), Y7, Y5
+	VPMAXSD      Y3, Y5, Y5
+	VPSLLD       $0x17, Y5, Y5
+	VPCMPEQD     Y3, Y7, Y8
+	VPAND        int8Constant37<>+0(SB), Y8, Y8
+	VPOR         Y8, Y5, Y5
+	VPCMPEQD     int8Constant38<>+0(SB), Y7, Y7
+	VPAND        int8Constant39<>+0(SB), Y7, Y7
+	VPOR         Y7, Y5, Y5
+	VFMADD231PS  Y5, Y6, Y4
+	ADDQ         $+136, SI
+	ADDQ         $0x20, DX
+	CMPQ         DX, R8
+	JNE          next
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X4
+	VPERMILPS    $0x0e, X4, X5
+	VADDPS       X5, X4, X4
+	VMOVSHDUP    X4, X5
+	VADDSS       X5, X4, X4
+	VMOVSS       X4, (DI)
+	ADDQ         $0x04, DI
+	ADDQ         R9, SI
+	DECQ         R10
+	JNE          row
 	VZEROUPPER
 	RET
 
@@ -10730,6 +12350,152 @@ next:
 	VZEROUPPER
 	RET
 
+// func int8ColumnsTQ1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsTQ1_0AVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+54, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x05, R8
+	VMOVDQU int8Constant4<>+0(SB), Y0
+	VMOVDQU int8Constant112<>+0(SB), Y1
+	VMOVDQU int8Constant113<>+0(SB), Y2
+	VMOVDQU int8Constant114<>+0(SB), Y3
+
+row:
+	XORQ   DX, DX
+	VXORPS Y4, Y4, Y4
+
+next:
+	VMOVDQU        (SI), Y5
+	VPXOR          Y3, Y5, Y5
+	VPCMPGTB       Y2, Y5, Y6
+	VPCMPGTB       Y1, Y5, Y7
+	VPADDB         Y7, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     (AX)(DX*8), Y6, Y6
+	VPADDB         Y5, Y5, Y7
+	VPADDB         Y5, Y7, Y7
+	VPCMPGTB       Y2, Y7, Y5
+	VPCMPGTB       Y1, Y7, Y8
+	VPADDB         Y8, Y5, Y5
+	VPABSB         Y5, Y5
+	VPMADDUBSW     32(AX)(DX*8), Y5, Y5
+	VPMADDWD       Y0, Y6, Y6
+	VPMADDWD       Y0, Y5, Y5
+	VPACKSSDW      Y5, Y6, Y6
+	VPMADDWD       Y0, Y6, Y6
+	VPADDB         Y7, Y7, Y5
+	VPADDB         Y7, Y5, Y5
+	VPCMPGTB       Y2, Y5, Y7
+	VPCMPGTB       Y1, Y5, Y8
+	VPADDB         Y8, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     64(AX)(DX*8), Y7, Y7
+	VPADDB         Y5, Y5, Y8
+	VPADDB         Y5, Y8, Y8
+	VPCMPGTB       Y2, Y8, Y5
+	VPCMPGTB       Y1, Y8, Y9
+	VPADDB         Y9, Y5, Y5
+	VPABSB         Y5, Y5
+	VPMADDUBSW     96(AX)(DX*8), Y5, Y5
+	VPMADDWD       Y0, Y7, Y7
+	VPMADDWD       Y0, Y5, Y5
+	VPACKSSDW      Y5, Y7, Y7
+	VPMADDWD       Y0, Y7, Y7
+	VPACKSSDW      Y7, Y6, Y6
+	VPMADDWD       Y0, Y6, Y6
+	VPADDB         Y8, Y8, Y5
+	VPADDB         Y8, Y5, Y5
+	VPCMPGTB       Y2, Y5, Y7
+	VPCMPGTB       Y1, Y5, Y5
+	VPADDB         Y5, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     128(AX)(DX*8), Y7, Y5
+	VBROADCASTI128 32(SI), Y7
+	VPXOR          Y3, Y7, Y7
+	VPADDB         Y7, Y7, Y8
+	VPADDB         Y7, Y8, Y8
+	VPBLENDD       $0xf0, Y8, Y7, Y7
+	VPCMPGTB       Y2, Y7, Y8
+	VPCMPGTB       Y1, Y7, Y9
+	VPADDB         Y9, Y8, Y8
+	VPABSB         Y8, Y8
+	VPMADDUBSW     160(AX)(DX*8), Y8, Y8
+	VPMADDWD       Y0, Y5, Y5
+	VPMADDWD       Y0, Y8, Y8
+	VPACKSSDW      Y8, Y5, Y5
+	VPMADDWD       Y0, Y5, Y5
+	VPADDB         Y7, Y7, Y8
+	VPADDB         Y7, Y8, Y8
+	VPADDB         Y8, Y8, Y7
+	VPADDB         Y8, Y7, Y7
+	VPCMPGTB       Y2, Y7, Y8
+	VPCMPGTB       Y1, Y7, Y9
+	VPADDB         Y9, Y8, Y8
+	VPABSB         Y8, Y8
+	VPMADDUBSW     192(AX)(DX*8), Y8, Y8
+	VPADDB         Y7, Y7, Y9
+	VPADDB         Y7, Y9, Y9
+	VPADDB         Y9, Y9, Y7
+	VPADDB         Y9, Y7, Y7
+	VPBROADCASTD   48(SI), Y9
+	VPXOR          Y3, Y9, Y9
+	VPBLENDD       $0x10, Y9, Y7, Y7
+	VPADDB         Y9, Y9, Y10
+	VPADDB         Y9, Y10, Y10
+	VPBLENDD       $0x20, Y10, Y7, Y7
+	VPADDB         Y10, Y10, Y9
+	VPADDB         Y10, Y9, Y9
+	VPBLENDD       $0x40, Y9, Y7, Y7
+	VPADDB         Y9, Y9, Y10
+	VPADDB         Y9, Y10, Y10
+	VPBLENDD       $0x80, Y10, Y7, Y7
+	VPCMPGTB       Y2, Y7, Y9
+	VPCMPGTB       Y1, Y7, Y7
+	VPADDB         Y7, Y9, Y9
+	VPABSB         Y9, Y9
+	VPMADDUBSW     224(AX)(DX*8), Y9, Y7
+	VPMADDWD       Y0, Y8, Y8
+	VPMADDWD       Y0, Y7, Y7
+	VPACKSSDW      Y7, Y8, Y8
+	VPMADDWD       Y0, Y8, Y8
+	VPACKSSDW      Y8, Y5, Y5
+	VPMADDWD       Y0, Y5, Y5
+	VPERM2I128     $0x31, Y5, Y6, Y7
+	VINSERTI128    $0x01, X5, Y6, Y6
+	VPADDD         Y7, Y6, Y6
+	VPADDD         (BX)(DX*1), Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         (CX)(DX*1), Y6, Y6
+	VPBROADCASTW   52(SI), X5
+	VCVTPH2PS      X5, Y5
+	VFMADD231PS    Y5, Y6, Y4
+	ADDQ           $+54, SI
+	ADDQ           $0x20, DX
+	CMPQ           DX, R8
+	JNE            next
+	VEXTRACTF128   $0x01, Y4, X5
+	VADDPS         X5, X4, X4
+	VPERMILPS      $0x0e, X4, X5
+	VADDPS         X5, X4, X4
+	VMOVSHDUP      X4, X5
+	VADDSS         X5, X4, X4
+	VMOVSS         X4, (DI)
+	ADDQ           $0x04, DI
+	ADDQ           R9, SI
+	DECQ           R10
+	JNE            row
+	VZEROUPPER
+	RET
+
 // func int8Dot1TQ2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
 TEXT ·int8Dot1TQ2_0AVX2(SB), NOSPLIT, $128-64
@@ -11132,6 +12898,92 @@ next:
 	VZEROUPPER
 	RET
 
+// func int8ColumnsTQ2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsTQ2_0AVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+66, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x05, R8
+	VMOVDQU int8Constant31<>+0(SB), Y0
+	VMOVDQU int8Constant4<>+0(SB), Y1
+
+row:
+	XORQ   DX, DX
+	VXORPS Y2, Y2, Y2
+
+next:
+	VMOVDQU      (SI), Y3
+	VPBLENDD     $0xf0, 16(SI), Y3, Y3
+	VPAND        Y0, Y3, Y4
+	VPMADDUBSW   (AX)(DX*8), Y4, Y4
+	VMOVDQU      16(SI), Y5
+	VPBLENDD     $0xf0, 32(SI), Y5, Y5
+	VPAND        Y0, Y5, Y6
+	VPMADDUBSW   32(AX)(DX*8), Y6, Y6
+	VPADDW       Y6, Y4, Y4
+	VPMADDWD     Y1, Y4, Y4
+	VPSRLW       $0x02, Y3, Y6
+	VPAND        Y0, Y6, Y6
+	VPMADDUBSW   64(AX)(DX*8), Y6, Y6
+	VPSRLW       $0x02, Y5, Y7
+	VPAND        Y0, Y7, Y7
+	VPMADDUBSW   96(AX)(DX*8), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y1, Y6, Y6
+	VPACKSSDW    Y6, Y4, Y4
+	VPMADDWD     Y1, Y4, Y4
+	VPSRLW       $0x04, Y3, Y6
+	VPAND        Y0, Y6, Y6
+	VPMADDUBSW   128(AX)(DX*8), Y6, Y6
+	VPSRLW       $0x04, Y5, Y7
+	VPAND        Y0, Y7, Y7
+	VPMADDUBSW   160(AX)(DX*8), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPMADDWD     Y1, Y6, Y6
+	VPSRLW       $0x06, Y3, Y3
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   192(AX)(DX*8), Y3, Y3
+	VPSRLW       $0x06, Y5, Y5
+	VPAND        Y0, Y5, Y5
+	VPMADDUBSW   224(AX)(DX*8), Y5, Y5
+	VPADDW       Y5, Y3, Y3
+	VPMADDWD     Y1, Y3, Y3
+	VPACKSSDW    Y3, Y6, Y6
+	VPMADDWD     Y1, Y6, Y6
+	VPACKSSDW    Y6, Y4, Y4
+	VPMADDWD     Y1, Y4, Y4
+	VPADDD       (BX)(DX*1), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       (CX)(DX*1), Y4, Y4
+	VPBROADCASTW 64(SI), X3
+	VCVTPH2PS    X3, Y3
+	VFMADD231PS  Y3, Y4, Y2
+	ADDQ         $+66, SI
+	ADDQ         $0x20, DX
+	CMPQ         DX, R8
+	JNE          next
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VPERMILPS    $0x0e, X2, X3
+	VADDPS       X3, X2, X2
+	VMOVSHDUP    X2, X3
+	VADDSS       X3, X2, X2
+	VMOVSS       X2, (DI)
+	ADDQ         $0x04, DI
+	ADDQ         R9, SI
+	DECQ         R10
+	JNE          row
+	VZEROUPPER
+	RET
+
 // func int8Dot1NVFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, CMOV, FMA3
 TEXT ·int8Dot1NVFP4AVX2(SB), NOSPLIT, $128-64
@@ -11143,7 +12995,7 @@ TEXT ·int8Dot1NVFP4AVX2(SB), NOSPLIT, $128-64
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
 	VMOVDQU        int8Constant40<>+0(SB), Y2
-	VMOVDQU        int8Constant102<>+0(SB), Y3
+	VMOVDQU        int8Constant104<>+0(SB), Y3
 	VMOVDQU        int8Constant56<>+0(SB), Y4
 	VMOVDQU        int8Constant55<>+0(SB), Y5
 	VMOVDQU        int8Constant4<>+0(SB), Y6
@@ -11392,7 +13244,7 @@ TEXT ·int8Dot4NVFP4AVX2(SB), NOSPLIT, $256-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant102<>+0(SB), Y4
+	VMOVDQU int8Constant104<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant40<>+0(SB), Y6
 	VMOVDQU int8Constant14<>+0(SB), Y7
@@ -11859,37 +13711,175 @@ end:
 	VZEROUPPER
 	RET
 
+// func int8ColumnsNVFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·int8ColumnsNVFP4AVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+36, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x02, R8
+	IMUL3Q  $0x02, R8, R8
+	VMOVDQU int8Constant40<>+0(SB), Y0
+	VMOVDQU int8Constant4<>+0(SB), Y1
+	VMOVDQU int8Constant56<>+0(SB), Y2
+	VMOVDQU int8Constant55<>+0(SB), Y3
+	VMOVDQU int8Constant5<>+0(SB), Y4
+	VMOVDQU int8Constant53<>+0(SB), Y5
+
+row:
+	XORQ   DX, DX
+	VXORPS Y6, Y6, Y6
+
+next:
+	VBROADCASTI128 4(SI), Y7
+	VPSHUFB        Y3, Y7, Y7
+	VPSRLVQ        Y2, Y7, Y7
+	VPAND          Y4, Y7, Y7
+	VPSHUFB        Y7, Y0, Y7
+	VPMADDUBSW     (AX)(DX*8), Y7, Y7
+	VBROADCASTI128 20(SI), Y8
+	VPSHUFB        Y3, Y8, Y8
+	VPSRLVQ        Y2, Y8, Y8
+	VPAND          Y4, Y8, Y8
+	VPSHUFB        Y8, Y0, Y8
+	VPMADDUBSW     32(AX)(DX*8), Y8, Y8
+	VPMADDWD       Y1, Y7, Y7
+	VPMADDWD       Y1, Y8, Y8
+	VPACKSSDW      Y8, Y7, Y7
+	VPADDW         (BX)(DX*4), Y7, Y7
+	VPMADDWD       Y1, Y7, Y7
+	VBROADCASTI128 40(SI), Y8
+	VPSHUFB        Y3, Y8, Y8
+	VPSRLVQ        Y2, Y8, Y8
+	VPAND          Y4, Y8, Y8
+	VPSHUFB        Y8, Y0, Y8
+	VPMADDUBSW     64(AX)(DX*8), Y8, Y8
+	VBROADCASTI128 56(SI), Y9
+	VPSHUFB        Y3, Y9, Y9
+	VPSRLVQ        Y2, Y9, Y9
+	VPAND          Y4, Y9, Y9
+	VPSHUFB        Y9, Y0, Y9
+	VPMADDUBSW     96(AX)(DX*8), Y9, Y9
+	VPMADDWD       Y1, Y8, Y8
+	VPMADDWD       Y1, Y9, Y9
+	VPACKSSDW      Y9, Y8, Y8
+	VPADDW         32(BX)(DX*4), Y8, Y8
+	VPMADDWD       Y1, Y8, Y8
+	VPACKSSDW      Y8, Y7, Y7
+	VPMADDWD       Y1, Y7, Y7
+	VBROADCASTI128 76(SI), Y8
+	VPSHUFB        Y3, Y8, Y8
+	VPSRLVQ        Y2, Y8, Y8
+	VPAND          Y4, Y8, Y8
+	VPSHUFB        Y8, Y0, Y8
+	VPMADDUBSW     128(AX)(DX*8), Y8, Y8
+	VBROADCASTI128 92(SI), Y9
+	VPSHUFB        Y3, Y9, Y9
+	VPSRLVQ        Y2, Y9, Y9
+	VPAND          Y4, Y9, Y9
+	VPSHUFB        Y9, Y0, Y9
+	VPMADDUBSW     160(AX)(DX*8), Y9, Y9
+	VPMADDWD       Y1, Y8, Y8
+	VPMADDWD       Y1, Y9, Y9
+	VPACKSSDW      Y9, Y8, Y8
+	VPADDW         64(BX)(DX*4), Y8, Y8
+	VPMADDWD       Y1, Y8, Y8
+	VBROADCASTI128 112(SI), Y9
+	VPSHUFB        Y3, Y9, Y9
+	VPSRLVQ        Y2, Y9, Y9
+	VPAND          Y4, Y9, Y9
+	VPSHUFB        Y9, Y0, Y9
+	VPMADDUBSW     192(AX)(DX*8), Y9, Y9
+	VBROADCASTI128 128(SI), Y10
+	VPSHUFB        Y3, Y10, Y10
+	VPSRLVQ        Y2, Y10, Y10
+	VPAND          Y4, Y10, Y10
+	VPSHUFB        Y10, Y0, Y10
+	VPMADDUBSW     224(AX)(DX*8), Y10, Y10
+	VPMADDWD       Y1, Y9, Y9
+	VPMADDWD       Y1, Y10, Y10
+	VPACKSSDW      Y10, Y9, Y9
+	VPADDW         96(BX)(DX*4), Y9, Y9
+	VPMADDWD       Y1, Y9, Y9
+	VPACKSSDW      Y9, Y8, Y8
+	VPMADDWD       Y1, Y8, Y8
+	VBROADCASTF128 (CX)(DX*1), Y9
+	VCVTDQ2PS      Y7, Y7
+	VBROADCASTF128 16(CX)(DX*1), Y10
+	VCVTDQ2PS      Y8, Y8
+	VMOVDQU        int8Constant115<>+0(SB), Y11
+	VMOVD          (SI), X12
+	VPINSRD        $0x01, 36(SI), X12, X12
+	VPMOVZXBD      X12, Y12
+	VPAND          Y5, Y12, Y12
+	VPCMPEQD       Y5, Y12, Y13
+	VPANDN         Y12, Y13, Y12
+	VPSLLD         $0x14, Y12, Y12
+	VMULPS         int8Constant54<>+0(SB), Y12, Y12
+	VMOVD          72(SI), X13
+	VPINSRD        $0x01, 108(SI), X13, X13
+	VPMOVZXBD      X13, Y13
+	VPAND          Y5, Y13, Y13
+	VPCMPEQD       Y5, Y13, Y14
+	VPANDN         Y13, Y14, Y13
+	VPSLLD         $0x14, Y13, Y13
+	VMULPS         int8Constant54<>+0(SB), Y13, Y13
+	VPERMPS        Y12, Y11, Y12
+	VMULPS         Y9, Y7, Y7
+	VFMADD231PS    Y12, Y7, Y6
+	VPERMPS        Y13, Y11, Y13
+	VMULPS         Y10, Y8, Y8
+	VFMADD231PS    Y13, Y8, Y6
+	ADDQ           $+144, SI
+	ADDQ           $0x20, DX
+	CMPQ           DX, R8
+	JNE            next
+	VEXTRACTF128   $0x01, Y6, X7
+	VADDPS         X7, X6, X6
+	VPERMILPS      $0x0e, X6, X7
+	VADDPS         X7, X6, X6
+	VMOVSHDUP      X6, X7
+	VADDSS         X7, X6, X6
+	VMOVSS         X6, (DI)
+	ADDQ           $0x04, DI
+	ADDQ           R9, SI
+	DECQ           R10
+	JNE            row
+	VZEROUPPER
+	RET
+
 // func int8Dot1Q1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
 TEXT ·int8Dot1Q1_0AVX2(SB), NOSPLIT, $128-64
-	MOVQ      x+8(FP), AX
-	MOVQ      scales+16(FP), CX
-	MOVQ      quads+32(FP), DX
-	MOVQ      src+48(FP), BX
-	MOVQ      blocks+56(FP), SI
-	VXORPS    Y0, Y0, Y0
-	VXORPS    Y1, Y1, Y1
-	VMOVDQU   int8Constant57<>+0(SB), Y2
-	VMOVDQU   int8Constant23<>+0(SB), Y3
-	VMOVDQU   int8Constant4<>+0(SB), Y4
-	VMOVDQU   int8Constant2<>+0(SB), Y5
-	VMOVDQU   int8Constant22<>+0(SB), Y6
-	SUBQ      $0x02, SI
-	JLT       short
-	XORQ      DI, DI
-	MOVQ      $0x0000000000000040, R8
-	VPXOR     X7, X7, X7
-	VPINSRW   $0x00, (BX), X7, X7
-	VPINSRW   $0x01, (BX), X7, X7
-	VPINSRW   $0x02, (BX), X7, X7
-	VPINSRW   $0x03, (BX), X7, X7
-	VPINSRW   $0x04, 18(BX), X7, X7
-	VPINSRW   $0x05, 18(BX), X7, X7
-	VPINSRW   $0x06, 18(BX), X7, X7
-	VPINSRW   $0x07, 18(BX), X7, X7
-	VCVTPH2PS X7, Y7
-	VMULPS    (CX), Y7, Y7
-	VMOVUPS   Y7, (SP)(DI*1)
+	MOVQ         x+8(FP), AX
+	MOVQ         scales+16(FP), CX
+	MOVQ         quads+32(FP), DX
+	MOVQ         src+48(FP), BX
+	MOVQ         blocks+56(FP), SI
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VMOVDQU      int8Constant57<>+0(SB), Y2
+	VMOVDQU      int8Constant23<>+0(SB), Y3
+	VMOVDQU      int8Constant4<>+0(SB), Y4
+	VMOVDQU      int8Constant2<>+0(SB), Y5
+	VMOVDQU      int8Constant22<>+0(SB), Y6
+	SUBQ         $0x02, SI
+	JLT          short
+	XORQ         DI, DI
+	MOVQ         $0x0000000000000040, R8
+	VPBROADCASTW (BX), X7
+	VPBROADCASTW 18(BX), X8
+	VPUNPCKLQDQ  X8, X7, X7
+	VCVTPH2PS    X7, Y7
+	VMULPS       (CX), Y7, Y7
+	VMOVUPS      Y7, (SP)(DI*1)
 
 next:
 	LEAQ         36(BX), R9
@@ -11897,15 +13887,9 @@ next:
 	CMPQ         SI, $0x02
 	CMOVQLT      BX, R9
 	CMOVQLT      CX, R10
-	VPXOR        X7, X7, X7
-	VPINSRW      $0x00, (R9), X7, X7
-	VPINSRW      $0x01, (R9), X7, X7
-	VPINSRW      $0x02, (R9), X7, X7
-	VPINSRW      $0x03, (R9), X7, X7
-	VPINSRW      $0x04, 18(R9), X7, X7
-	VPINSRW      $0x05, 18(R9), X7, X7
-	VPINSRW      $0x06, 18(R9), X7, X7
-	VPINSRW      $0x07, 18(R9), X7, X7
+	VPBROADCASTW (R9), X7
+	VPBROADCASTW 18(R9), X8
+	VPUNPCKLQDQ  X8, X7, X7
 	VCVTPH2PS    X7, Y7
 	VMULPS       (R10), Y7, Y7
 	VMOVUPS      Y7, (SP)(R8*1)
@@ -12019,11 +14003,7 @@ short:
 	JEQ  end
 
 nextShort:
-	VPXOR        X7, X7, X7
-	VPINSRW      $0x00, (BX), X7, X7
-	VPINSRW      $0x01, (BX), X7, X7
-	VPINSRW      $0x02, (BX), X7, X7
-	VPINSRW      $0x03, (BX), X7, X7
+	VPBROADCASTW (BX), X7
 	VCVTPH2PS    X7, Y7
 	VMOVUPS      (CX), X8
 	VMULPS       Y8, Y7, Y7
@@ -12122,15 +14102,9 @@ TEXT ·int8Dot4Q1_0AVX2(SB), NOSPLIT, $256-64
 	JLT     short
 
 next:
-	VPXOR        X9, X9, X9
-	VPINSRW      $0x00, (BX), X9, X9
-	VPINSRW      $0x01, (BX), X9, X9
-	VPINSRW      $0x02, (BX), X9, X9
-	VPINSRW      $0x03, (BX), X9, X9
-	VPINSRW      $0x04, 18(BX), X9, X9
-	VPINSRW      $0x05, 18(BX), X9, X9
-	VPINSRW      $0x06, 18(BX), X9, X9
-	VPINSRW      $0x07, 18(BX), X9, X9
+	VPBROADCASTW (BX), X9
+	VPBROADCASTW 18(BX), X10
+	VPUNPCKLQDQ  X10, X9, X9
 	VCVTPH2PS    X9, Y9
 	VMULPS       (CX), Y9, Y10
 	VMOVUPS      Y10, (SP)
@@ -12392,11 +14366,7 @@ short:
 	JEQ  end
 
 nextShort:
-	VPXOR        X9, X9, X9
-	VPINSRW      $0x00, (BX), X9, X9
-	VPINSRW      $0x01, (BX), X9, X9
-	VPINSRW      $0x02, (BX), X9, X9
-	VPINSRW      $0x03, (BX), X9, X9
+	VPBROADCASTW (BX), X9
 	VCVTPH2PS    X9, Y9
 	VMOVUPS      (CX), X11
 	VMULPS       Y11, Y9, Y10
@@ -12570,6 +14540,121 @@ end:
 	VZEROUPPER
 	RET
 
+// func int8ColumnsQ1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsQ1_0AVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+18, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x02, R8
+	IMUL3Q  $0x04, R8, R8
+	VMOVDQU int8Constant57<>+0(SB), Y0
+	VMOVDQU int8Constant2<>+0(SB), Y1
+	VMOVDQU int8Constant22<>+0(SB), Y2
+	VMOVDQU int8Constant4<>+0(SB), Y3
+
+row:
+	XORQ   DX, DX
+	VXORPS Y4, Y4, Y4
+
+next:
+	VMOVDQU      2(SI), Y6
+	VPBLENDD     $0xf0, 4(SI), Y6, Y6
+	VPSHUFB      int8Constant108<>+0(SB), Y6, Y5
+	VPAND        Y2, Y5, Y5
+	VPCMPEQB     Y2, Y5, Y5
+	VPAND        Y1, Y5, Y5
+	VPSHUFB      Y5, Y0, Y5
+	VPMADDUBSW   (AX)(DX*8), Y5, Y5
+	VPSHUFB      int8Constant109<>+0(SB), Y6, Y7
+	VPAND        Y2, Y7, Y7
+	VPCMPEQB     Y2, Y7, Y7
+	VPAND        Y1, Y7, Y7
+	VPSHUFB      Y7, Y0, Y7
+	VPMADDUBSW   32(AX)(DX*8), Y7, Y7
+	VPADDW       Y7, Y5, Y5
+	VPMADDWD     Y3, Y5, Y5
+	VPSHUFB      int8Constant116<>+0(SB), Y6, Y7
+	VPAND        Y2, Y7, Y7
+	VPCMPEQB     Y2, Y7, Y7
+	VPAND        Y1, Y7, Y7
+	VPSHUFB      Y7, Y0, Y7
+	VPMADDUBSW   64(AX)(DX*8), Y7, Y7
+	VPSHUFB      int8Constant117<>+0(SB), Y6, Y8
+	VPAND        Y2, Y8, Y8
+	VPCMPEQB     Y2, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPSHUFB      Y8, Y0, Y8
+	VPMADDUBSW   96(AX)(DX*8), Y8, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y3, Y7, Y7
+	VPACKSSDW    Y7, Y5, Y5
+	VPMADDWD     Y3, Y5, Y5
+	VPSHUFB      int8Constant118<>+0(SB), Y6, Y7
+	VPAND        Y2, Y7, Y7
+	VPCMPEQB     Y2, Y7, Y7
+	VPAND        Y1, Y7, Y7
+	VPSHUFB      Y7, Y0, Y7
+	VPMADDUBSW   128(AX)(DX*8), Y7, Y7
+	VPSHUFB      int8Constant119<>+0(SB), Y6, Y8
+	VPAND        Y2, Y8, Y8
+	VPCMPEQB     Y2, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPSHUFB      Y8, Y0, Y8
+	VPMADDUBSW   160(AX)(DX*8), Y8, Y8
+	VPADDW       Y8, Y7, Y7
+	VPMADDWD     Y3, Y7, Y7
+	VPSHUFB      int8Constant120<>+0(SB), Y6, Y8
+	VPAND        Y2, Y8, Y8
+	VPCMPEQB     Y2, Y8, Y8
+	VPAND        Y1, Y8, Y8
+	VPSHUFB      Y8, Y0, Y8
+	VPMADDUBSW   192(AX)(DX*8), Y8, Y8
+	VPSHUFB      int8Constant121<>+0(SB), Y6, Y6
+	VPAND        Y2, Y6, Y6
+	VPCMPEQB     Y2, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPSHUFB      Y6, Y0, Y6
+	VPMADDUBSW   224(AX)(DX*8), Y6, Y6
+	VPADDW       Y6, Y8, Y8
+	VPMADDWD     Y3, Y8, Y8
+	VPACKSSDW    Y8, Y7, Y7
+	VPMADDWD     Y3, Y7, Y7
+	VPACKSSDW    Y7, Y5, Y5
+	VPMADDWD     Y3, Y5, Y5
+	VPADDD       (BX)(DX*1), Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       (CX)(DX*1), Y5, Y5
+	VPBROADCASTW (SI), X6
+	VPBROADCASTW 18(SI), X7
+	VPUNPCKLQDQ  X7, X6, X6
+	VCVTPH2PS    X6, Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         $+36, SI
+	ADDQ         $0x20, DX
+	CMPQ         DX, R8
+	JNE          next
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X4
+	VPERMILPS    $0x0e, X4, X5
+	VADDPS       X5, X4, X4
+	VMOVSHDUP    X4, X5
+	VADDSS       X5, X4, X4
+	VMOVSS       X4, (DI)
+	ADDQ         $0x04, DI
+	ADDQ         R9, SI
+	DECQ         R10
+	JNE          row
+	VZEROUPPER
+	RET
+
 // func int8Dot1Q2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
 TEXT ·int8Dot1Q2_0AVX2(SB), NOSPLIT, $128-64
@@ -12592,13 +14677,11 @@ TEXT ·int8Dot1Q2_0AVX2(SB), NOSPLIT, $128-64
 	MOVQ      $0x0000000000000040, R8
 	VPXOR     X5, X5, X5
 	VPINSRW   $0x00, (BX), X5, X5
-	VPINSRW   $0x01, (BX), X5, X5
 	VPINSRW   $0x02, 18(BX), X5, X5
-	VPINSRW   $0x03, 18(BX), X5, X5
 	VPINSRW   $0x04, 36(BX), X5, X5
-	VPINSRW   $0x05, 36(BX), X5, X5
 	VPINSRW   $0x06, 54(BX), X5, X5
-	VPINSRW   $0x07, 54(BX), X5, X5
+	VPSLLD    $0x10, X5, X8
+	VPOR      X8, X5, X5
 	VCVTPH2PS X5, Y8
 	VMULPS    (CX), Y8, Y8
 	VMOVUPS   Y8, (SP)(DI*1)
@@ -12611,13 +14694,11 @@ next:
 	CMOVQLT        CX, R10
 	VPXOR          X5, X5, X5
 	VPINSRW        $0x00, (R9), X5, X5
-	VPINSRW        $0x01, (R9), X5, X5
 	VPINSRW        $0x02, 18(R9), X5, X5
-	VPINSRW        $0x03, 18(R9), X5, X5
 	VPINSRW        $0x04, 36(R9), X5, X5
-	VPINSRW        $0x05, 36(R9), X5, X5
 	VPINSRW        $0x06, 54(R9), X5, X5
-	VPINSRW        $0x07, 54(R9), X5, X5
+	VPSLLD         $0x10, X5, X8
+	VPOR           X8, X5, X5
 	VCVTPH2PS      X5, Y8
 	VMULPS         (R10), Y8, Y8
 	VMOVUPS        Y8, (SP)(R8*1)
@@ -12821,13 +14902,11 @@ TEXT ·int8Dot4Q2_0AVX2(SB), NOSPLIT, $256-64
 next:
 	VPXOR          X7, X7, X7
 	VPINSRW        $0x00, (BX), X7, X7
-	VPINSRW        $0x01, (BX), X7, X7
 	VPINSRW        $0x02, 18(BX), X7, X7
-	VPINSRW        $0x03, 18(BX), X7, X7
 	VPINSRW        $0x04, 36(BX), X7, X7
-	VPINSRW        $0x05, 36(BX), X7, X7
 	VPINSRW        $0x06, 54(BX), X7, X7
-	VPINSRW        $0x07, 54(BX), X7, X7
+	VPSLLD         $0x10, X7, X10
+	VPOR           X10, X7, X7
 	VCVTPH2PS      X7, Y10
 	VMULPS         (CX), Y10, Y11
 	VMOVUPS        Y11, (SP)
@@ -13212,6 +15291,150 @@ end:
 	VMOVSHDUP    X3, X0
 	VADDSS       X0, X3, X3
 	VMOVSS       X3, 12(AX)
+	VZEROUPPER
+	RET
+
+// func int8ColumnsQ2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+// Requires: AVX, AVX2, F16C, FMA3
+TEXT ·int8ColumnsQ2_0AVX2(SB), NOSPLIT, $0-72
+	MOVQ    x+8(FP), AX
+	MOVQ    scales+16(FP), CX
+	MOVQ    quads+32(FP), BX
+	MOVQ    src+40(FP), SI
+	MOVQ    dst+0(FP), DI
+	MOVQ    blocks+56(FP), R8
+	MOVQ    row+48(FP), R9
+	MOVQ    count+64(FP), R10
+	IMUL3Q  $+18, R8, DX
+	SUBQ    DX, R9
+	SHLQ    $0x02, R8
+	IMUL3Q  $0x02, R8, R8
+	VMOVDQU int8Constant4<>+0(SB), Y0
+	VMOVDQU int8Constant60<>+0(SB), Y1
+	VMOVDQU int8Constant31<>+0(SB), Y2
+	VMOVDQU int8Constant59<>+0(SB), Y2
+	VMOVDQU int8Constant58<>+0(SB), Y3
+	VMOVDQU int8Constant61<>+0(SB), Y4
+
+row:
+	XORQ   DX, DX
+	VXORPS Y5, Y5, Y5
+
+next:
+	VBROADCASTI128 2(SI), Y6
+	VPSHUFB        Y3, Y6, Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPBLENDW       $0xaa, Y7, Y6, Y6
+	VPAND          Y2, Y6, Y6
+	VMOVDQU        Y1, Y7
+	VPSHUFB        Y6, Y7, Y6
+	VPMADDUBSW     (AX)(DX*8), Y6, Y6
+	VBROADCASTI128 2(SI), Y7
+	VPSHUFB        Y4, Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPBLENDW       $0xaa, Y8, Y7, Y7
+	VPAND          Y2, Y7, Y7
+	VMOVDQU        Y1, Y8
+	VPSHUFB        Y7, Y8, Y7
+	VPMADDUBSW     32(AX)(DX*8), Y7, Y7
+	VPMADDWD       Y0, Y6, Y6
+	VPMADDWD       Y0, Y7, Y7
+	VPACKSSDW      Y7, Y6, Y6
+	VPMADDWD       Y0, Y6, Y6
+	VBROADCASTI128 20(SI), Y7
+	VPSHUFB        Y3, Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPBLENDW       $0xaa, Y8, Y7, Y7
+	VPAND          Y2, Y7, Y7
+	VMOVDQU        Y1, Y8
+	VPSHUFB        Y7, Y8, Y7
+	VPMADDUBSW     64(AX)(DX*8), Y7, Y7
+	VBROADCASTI128 20(SI), Y8
+	VPSHUFB        Y4, Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPBLENDW       $0xaa, Y9, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VMOVDQU        Y1, Y9
+	VPSHUFB        Y8, Y9, Y8
+	VPMADDUBSW     96(AX)(DX*8), Y8, Y8
+	VPMADDWD       Y0, Y7, Y7
+	VPMADDWD       Y0, Y8, Y8
+	VPACKSSDW      Y8, Y7, Y7
+	VPMADDWD       Y0, Y7, Y7
+	VPACKSSDW      Y7, Y6, Y6
+	VPMADDWD       Y0, Y6, Y6
+	VBROADCASTI128 38(SI), Y7
+	VPSHUFB        Y3, Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPBLENDW       $0xaa, Y8, Y7, Y7
+	VPAND          Y2, Y7, Y7
+	VMOVDQU        Y1, Y8
+	VPSHUFB        Y7, Y8, Y7
+	VPMADDUBSW     128(AX)(DX*8), Y7, Y7
+	VBROADCASTI128 38(SI), Y8
+	VPSHUFB        Y4, Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPBLENDW       $0xaa, Y9, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VMOVDQU        Y1, Y9
+	VPSHUFB        Y8, Y9, Y8
+	VPMADDUBSW     160(AX)(DX*8), Y8, Y8
+	VPMADDWD       Y0, Y7, Y7
+	VPMADDWD       Y0, Y8, Y8
+	VPACKSSDW      Y8, Y7, Y7
+	VPMADDWD       Y0, Y7, Y7
+	VBROADCASTI128 56(SI), Y8
+	VPSHUFB        Y3, Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPBLENDW       $0xaa, Y9, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VMOVDQU        Y1, Y9
+	VPSHUFB        Y8, Y9, Y8
+	VPMADDUBSW     192(AX)(DX*8), Y8, Y8
+	VBROADCASTI128 56(SI), Y9
+	VPSHUFB        Y4, Y9, Y9
+	VPSRLW         $0x04, Y9, Y10
+	VPBLENDW       $0xaa, Y10, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VMOVDQU        Y1, Y10
+	VPSHUFB        Y9, Y10, Y9
+	VPMADDUBSW     224(AX)(DX*8), Y9, Y9
+	VPMADDWD       Y0, Y8, Y8
+	VPMADDWD       Y0, Y9, Y9
+	VPACKSSDW      Y9, Y8, Y8
+	VPMADDWD       Y0, Y8, Y8
+	VPACKSSDW      Y8, Y7, Y7
+	VPMADDWD       Y0, Y7, Y7
+	VPERM2I128     $0x31, Y7, Y6, Y8
+	VINSERTI128    $0x01, X7, Y6, Y6
+	VPADDD         Y8, Y6, Y6
+	VPADDD         (BX)(DX*1), Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMULPS         (CX)(DX*1), Y6, Y6
+	VPXOR          X7, X7, X7
+	VPINSRW        $0x00, (SI), X7, X7
+	VPINSRW        $0x02, 18(SI), X7, X7
+	VPINSRW        $0x04, 36(SI), X7, X7
+	VPINSRW        $0x06, 54(SI), X7, X7
+	VPSLLD         $0x10, X7, X8
+	VPOR           X8, X7, X7
+	VCVTPH2PS      X7, Y7
+	VFMADD231PS    Y7, Y6, Y5
+	ADDQ           $+72, SI
+	ADDQ           $0x20, DX
+	CMPQ           DX, R8
+	JNE            next
+	VEXTRACTF128   $0x01, Y5, X6
+	VADDPS         X6, X5, X5
+	VPERMILPS      $0x0e, X5, X6
+	VADDPS         X6, X5, X5
+	VMOVSHDUP      X5, X6
+	VADDSS         X6, X5, X5
+	VMOVSS         X5, (DI)
+	ADDQ           $0x04, DI
+	ADDQ           R9, SI
+	DECQ           R10
+	JNE            row
 	VZEROUPPER
 	RET
 
@@ -13894,7 +16117,7 @@ TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
 	VMOVDQU        int8Constant4<>+0(SB), Y2
-	VMOVDQU        int8Constant102<>+0(SB), Y3
+	VMOVDQU        int8Constant104<>+0(SB), Y3
 	VMOVDQU        int8Constant80<>+0(SB), Y4
 	VMOVDQU        int8Constant65<>+0(SB), Y5
 	VMOVDQU        int8Constant14<>+0(SB), Y6
@@ -14260,7 +16483,7 @@ TEXT ·int8Dot4IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
 	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant102<>+0(SB), Y5
+	VMOVDQU int8Constant104<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant80<>+0(SB), Y7
 	VMOVDQU int8Constant65<>+0(SB), Y8
@@ -15527,7 +17750,7 @@ TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
 	MOVQ           blocks+56(FP), BX
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
-	VMOVDQU        int8Constant102<>+0(SB), Y2
+	VMOVDQU        int8Constant104<>+0(SB), Y2
 	VMOVDQU        int8Constant23<>+0(SB), Y3
 	VMOVDQU        int8Constant4<>+0(SB), Y4
 	VMOVDQU        int8Constant2<>+0(SB), Y5
@@ -15877,7 +18100,7 @@ TEXT ·int8Dot4IQ2_XSAVX2(SB), NOSPLIT, $352-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant102<>+0(SB), Y4
+	VMOVDQU int8Constant104<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant23<>+0(SB), Y7
@@ -16388,7 +18611,7 @@ TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	MOVQ           blocks+56(FP), BX
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
-	VMOVDQU        int8Constant102<>+0(SB), Y2
+	VMOVDQU        int8Constant104<>+0(SB), Y2
 	VMOVDQU        int8Constant23<>+0(SB), Y3
 	VMOVDQU        int8Constant4<>+0(SB), Y4
 	VMOVDQU        int8Constant2<>+0(SB), Y5
@@ -16720,7 +18943,7 @@ TEXT ·int8Dot4IQ2_SAVX2(SB), NOSPLIT, $320-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant102<>+0(SB), Y4
+	VMOVDQU int8Constant104<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant23<>+0(SB), Y7
@@ -24470,36 +26693,682 @@ DATA int8Constant101<>+30(SB)/1, $0x80
 DATA int8Constant101<>+31(SB)/1, $0x3f
 GLOBL int8Constant101<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant102<>+0(SB)/1, $0x00
-DATA int8Constant102<>+1(SB)/1, $0x00
-DATA int8Constant102<>+2(SB)/1, $0x00
-DATA int8Constant102<>+3(SB)/1, $0x00
-DATA int8Constant102<>+4(SB)/1, $0x00
-DATA int8Constant102<>+5(SB)/1, $0x00
-DATA int8Constant102<>+6(SB)/1, $0x00
-DATA int8Constant102<>+7(SB)/1, $0x00
-DATA int8Constant102<>+8(SB)/1, $0x00
-DATA int8Constant102<>+9(SB)/1, $0x00
-DATA int8Constant102<>+10(SB)/1, $0x00
-DATA int8Constant102<>+11(SB)/1, $0x00
-DATA int8Constant102<>+12(SB)/1, $0x00
-DATA int8Constant102<>+13(SB)/1, $0x00
-DATA int8Constant102<>+14(SB)/1, $0x00
-DATA int8Constant102<>+15(SB)/1, $0x00
-DATA int8Constant102<>+16(SB)/1, $0x01
-DATA int8Constant102<>+17(SB)/1, $0x00
-DATA int8Constant102<>+18(SB)/1, $0x00
-DATA int8Constant102<>+19(SB)/1, $0x00
-DATA int8Constant102<>+20(SB)/1, $0x01
-DATA int8Constant102<>+21(SB)/1, $0x00
-DATA int8Constant102<>+22(SB)/1, $0x00
-DATA int8Constant102<>+23(SB)/1, $0x00
-DATA int8Constant102<>+24(SB)/1, $0x01
-DATA int8Constant102<>+25(SB)/1, $0x00
-DATA int8Constant102<>+26(SB)/1, $0x00
-DATA int8Constant102<>+27(SB)/1, $0x00
-DATA int8Constant102<>+28(SB)/1, $0x01
-DATA int8Constant102<>+29(SB)/1, $0x00
-DATA int8Constant102<>+30(SB)/1, $0x00
-DATA int8Constant102<>+31(SB)/1, $0x00
+DATA int8Constant102<>+0(SB)/1, $0x3f
+DATA int8Constant102<>+1(SB)/1, $0x3f
+DATA int8Constant102<>+2(SB)/1, $0x3f
+DATA int8Constant102<>+3(SB)/1, $0x3f
+DATA int8Constant102<>+4(SB)/1, $0x3f
+DATA int8Constant102<>+5(SB)/1, $0x3f
+DATA int8Constant102<>+6(SB)/1, $0x3f
+DATA int8Constant102<>+7(SB)/1, $0x3f
+DATA int8Constant102<>+8(SB)/1, $0x3f
+DATA int8Constant102<>+9(SB)/1, $0x3f
+DATA int8Constant102<>+10(SB)/1, $0x3f
+DATA int8Constant102<>+11(SB)/1, $0x3f
+DATA int8Constant102<>+12(SB)/1, $0x3f
+DATA int8Constant102<>+13(SB)/1, $0x3f
+DATA int8Constant102<>+14(SB)/1, $0x3f
+DATA int8Constant102<>+15(SB)/1, $0x3f
+DATA int8Constant102<>+16(SB)/1, $0x3f
+DATA int8Constant102<>+17(SB)/1, $0x3f
+DATA int8Constant102<>+18(SB)/1, $0x3f
+DATA int8Constant102<>+19(SB)/1, $0x3f
+DATA int8Constant102<>+20(SB)/1, $0x3f
+DATA int8Constant102<>+21(SB)/1, $0x3f
+DATA int8Constant102<>+22(SB)/1, $0x3f
+DATA int8Constant102<>+23(SB)/1, $0x3f
+DATA int8Constant102<>+24(SB)/1, $0x3f
+DATA int8Constant102<>+25(SB)/1, $0x3f
+DATA int8Constant102<>+26(SB)/1, $0x3f
+DATA int8Constant102<>+27(SB)/1, $0x3f
+DATA int8Constant102<>+28(SB)/1, $0x3f
+DATA int8Constant102<>+29(SB)/1, $0x3f
+DATA int8Constant102<>+30(SB)/1, $0x3f
+DATA int8Constant102<>+31(SB)/1, $0x3f
 GLOBL int8Constant102<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant103<>+0(SB)/1, $0x08
+DATA int8Constant103<>+1(SB)/1, $0x80
+DATA int8Constant103<>+2(SB)/1, $0x80
+DATA int8Constant103<>+3(SB)/1, $0x80
+DATA int8Constant103<>+4(SB)/1, $0x09
+DATA int8Constant103<>+5(SB)/1, $0x80
+DATA int8Constant103<>+6(SB)/1, $0x80
+DATA int8Constant103<>+7(SB)/1, $0x80
+DATA int8Constant103<>+8(SB)/1, $0x0a
+DATA int8Constant103<>+9(SB)/1, $0x80
+DATA int8Constant103<>+10(SB)/1, $0x80
+DATA int8Constant103<>+11(SB)/1, $0x80
+DATA int8Constant103<>+12(SB)/1, $0x0b
+DATA int8Constant103<>+13(SB)/1, $0x80
+DATA int8Constant103<>+14(SB)/1, $0x80
+DATA int8Constant103<>+15(SB)/1, $0x80
+DATA int8Constant103<>+16(SB)/1, $0x0c
+DATA int8Constant103<>+17(SB)/1, $0x80
+DATA int8Constant103<>+18(SB)/1, $0x80
+DATA int8Constant103<>+19(SB)/1, $0x80
+DATA int8Constant103<>+20(SB)/1, $0x0d
+DATA int8Constant103<>+21(SB)/1, $0x80
+DATA int8Constant103<>+22(SB)/1, $0x80
+DATA int8Constant103<>+23(SB)/1, $0x80
+DATA int8Constant103<>+24(SB)/1, $0x0e
+DATA int8Constant103<>+25(SB)/1, $0x80
+DATA int8Constant103<>+26(SB)/1, $0x80
+DATA int8Constant103<>+27(SB)/1, $0x80
+DATA int8Constant103<>+28(SB)/1, $0x0f
+DATA int8Constant103<>+29(SB)/1, $0x80
+DATA int8Constant103<>+30(SB)/1, $0x80
+DATA int8Constant103<>+31(SB)/1, $0x80
+GLOBL int8Constant103<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant104<>+0(SB)/1, $0x00
+DATA int8Constant104<>+1(SB)/1, $0x00
+DATA int8Constant104<>+2(SB)/1, $0x00
+DATA int8Constant104<>+3(SB)/1, $0x00
+DATA int8Constant104<>+4(SB)/1, $0x00
+DATA int8Constant104<>+5(SB)/1, $0x00
+DATA int8Constant104<>+6(SB)/1, $0x00
+DATA int8Constant104<>+7(SB)/1, $0x00
+DATA int8Constant104<>+8(SB)/1, $0x00
+DATA int8Constant104<>+9(SB)/1, $0x00
+DATA int8Constant104<>+10(SB)/1, $0x00
+DATA int8Constant104<>+11(SB)/1, $0x00
+DATA int8Constant104<>+12(SB)/1, $0x00
+DATA int8Constant104<>+13(SB)/1, $0x00
+DATA int8Constant104<>+14(SB)/1, $0x00
+DATA int8Constant104<>+15(SB)/1, $0x00
+DATA int8Constant104<>+16(SB)/1, $0x01
+DATA int8Constant104<>+17(SB)/1, $0x00
+DATA int8Constant104<>+18(SB)/1, $0x00
+DATA int8Constant104<>+19(SB)/1, $0x00
+DATA int8Constant104<>+20(SB)/1, $0x01
+DATA int8Constant104<>+21(SB)/1, $0x00
+DATA int8Constant104<>+22(SB)/1, $0x00
+DATA int8Constant104<>+23(SB)/1, $0x00
+DATA int8Constant104<>+24(SB)/1, $0x01
+DATA int8Constant104<>+25(SB)/1, $0x00
+DATA int8Constant104<>+26(SB)/1, $0x00
+DATA int8Constant104<>+27(SB)/1, $0x00
+DATA int8Constant104<>+28(SB)/1, $0x01
+DATA int8Constant104<>+29(SB)/1, $0x00
+DATA int8Constant104<>+30(SB)/1, $0x00
+DATA int8Constant104<>+31(SB)/1, $0x00
+GLOBL int8Constant104<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant105<>+0(SB)/1, $0x80
+DATA int8Constant105<>+1(SB)/1, $0x00
+DATA int8Constant105<>+2(SB)/1, $0x80
+DATA int8Constant105<>+3(SB)/1, $0x00
+DATA int8Constant105<>+4(SB)/1, $0x80
+DATA int8Constant105<>+5(SB)/1, $0x02
+DATA int8Constant105<>+6(SB)/1, $0x80
+DATA int8Constant105<>+7(SB)/1, $0x02
+DATA int8Constant105<>+8(SB)/1, $0x80
+DATA int8Constant105<>+9(SB)/1, $0x04
+DATA int8Constant105<>+10(SB)/1, $0x80
+DATA int8Constant105<>+11(SB)/1, $0x04
+DATA int8Constant105<>+12(SB)/1, $0x80
+DATA int8Constant105<>+13(SB)/1, $0x06
+DATA int8Constant105<>+14(SB)/1, $0x80
+DATA int8Constant105<>+15(SB)/1, $0x06
+DATA int8Constant105<>+16(SB)/1, $0x80
+DATA int8Constant105<>+17(SB)/1, $0x01
+DATA int8Constant105<>+18(SB)/1, $0x80
+DATA int8Constant105<>+19(SB)/1, $0x01
+DATA int8Constant105<>+20(SB)/1, $0x80
+DATA int8Constant105<>+21(SB)/1, $0x03
+DATA int8Constant105<>+22(SB)/1, $0x80
+DATA int8Constant105<>+23(SB)/1, $0x03
+DATA int8Constant105<>+24(SB)/1, $0x80
+DATA int8Constant105<>+25(SB)/1, $0x05
+DATA int8Constant105<>+26(SB)/1, $0x80
+DATA int8Constant105<>+27(SB)/1, $0x05
+DATA int8Constant105<>+28(SB)/1, $0x80
+DATA int8Constant105<>+29(SB)/1, $0x07
+DATA int8Constant105<>+30(SB)/1, $0x80
+DATA int8Constant105<>+31(SB)/1, $0x07
+GLOBL int8Constant105<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant106<>+0(SB)/1, $0x80
+DATA int8Constant106<>+1(SB)/1, $0x08
+DATA int8Constant106<>+2(SB)/1, $0x80
+DATA int8Constant106<>+3(SB)/1, $0x08
+DATA int8Constant106<>+4(SB)/1, $0x80
+DATA int8Constant106<>+5(SB)/1, $0x0a
+DATA int8Constant106<>+6(SB)/1, $0x80
+DATA int8Constant106<>+7(SB)/1, $0x0a
+DATA int8Constant106<>+8(SB)/1, $0x80
+DATA int8Constant106<>+9(SB)/1, $0x0c
+DATA int8Constant106<>+10(SB)/1, $0x80
+DATA int8Constant106<>+11(SB)/1, $0x0c
+DATA int8Constant106<>+12(SB)/1, $0x80
+DATA int8Constant106<>+13(SB)/1, $0x0e
+DATA int8Constant106<>+14(SB)/1, $0x80
+DATA int8Constant106<>+15(SB)/1, $0x0e
+DATA int8Constant106<>+16(SB)/1, $0x80
+DATA int8Constant106<>+17(SB)/1, $0x09
+DATA int8Constant106<>+18(SB)/1, $0x80
+DATA int8Constant106<>+19(SB)/1, $0x09
+DATA int8Constant106<>+20(SB)/1, $0x80
+DATA int8Constant106<>+21(SB)/1, $0x0b
+DATA int8Constant106<>+22(SB)/1, $0x80
+DATA int8Constant106<>+23(SB)/1, $0x0b
+DATA int8Constant106<>+24(SB)/1, $0x80
+DATA int8Constant106<>+25(SB)/1, $0x0d
+DATA int8Constant106<>+26(SB)/1, $0x80
+DATA int8Constant106<>+27(SB)/1, $0x0d
+DATA int8Constant106<>+28(SB)/1, $0x80
+DATA int8Constant106<>+29(SB)/1, $0x0f
+DATA int8Constant106<>+30(SB)/1, $0x80
+DATA int8Constant106<>+31(SB)/1, $0x0f
+GLOBL int8Constant106<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant107<>+0(SB)/1, $0x00
+DATA int8Constant107<>+1(SB)/1, $0x00
+DATA int8Constant107<>+2(SB)/1, $0x80
+DATA int8Constant107<>+3(SB)/1, $0x3b
+DATA int8Constant107<>+4(SB)/1, $0x00
+DATA int8Constant107<>+5(SB)/1, $0x00
+DATA int8Constant107<>+6(SB)/1, $0x80
+DATA int8Constant107<>+7(SB)/1, $0x3b
+DATA int8Constant107<>+8(SB)/1, $0x00
+DATA int8Constant107<>+9(SB)/1, $0x00
+DATA int8Constant107<>+10(SB)/1, $0x80
+DATA int8Constant107<>+11(SB)/1, $0x3b
+DATA int8Constant107<>+12(SB)/1, $0x00
+DATA int8Constant107<>+13(SB)/1, $0x00
+DATA int8Constant107<>+14(SB)/1, $0x80
+DATA int8Constant107<>+15(SB)/1, $0x3b
+DATA int8Constant107<>+16(SB)/1, $0x00
+DATA int8Constant107<>+17(SB)/1, $0x00
+DATA int8Constant107<>+18(SB)/1, $0x80
+DATA int8Constant107<>+19(SB)/1, $0x3b
+DATA int8Constant107<>+20(SB)/1, $0x00
+DATA int8Constant107<>+21(SB)/1, $0x00
+DATA int8Constant107<>+22(SB)/1, $0x80
+DATA int8Constant107<>+23(SB)/1, $0x3b
+DATA int8Constant107<>+24(SB)/1, $0x00
+DATA int8Constant107<>+25(SB)/1, $0x00
+DATA int8Constant107<>+26(SB)/1, $0x80
+DATA int8Constant107<>+27(SB)/1, $0x3b
+DATA int8Constant107<>+28(SB)/1, $0x00
+DATA int8Constant107<>+29(SB)/1, $0x00
+DATA int8Constant107<>+30(SB)/1, $0x80
+DATA int8Constant107<>+31(SB)/1, $0x3b
+GLOBL int8Constant107<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant108<>+0(SB)/1, $0x00
+DATA int8Constant108<>+1(SB)/1, $0x00
+DATA int8Constant108<>+2(SB)/1, $0x00
+DATA int8Constant108<>+3(SB)/1, $0x00
+DATA int8Constant108<>+4(SB)/1, $0x00
+DATA int8Constant108<>+5(SB)/1, $0x00
+DATA int8Constant108<>+6(SB)/1, $0x00
+DATA int8Constant108<>+7(SB)/1, $0x00
+DATA int8Constant108<>+8(SB)/1, $0x01
+DATA int8Constant108<>+9(SB)/1, $0x01
+DATA int8Constant108<>+10(SB)/1, $0x01
+DATA int8Constant108<>+11(SB)/1, $0x01
+DATA int8Constant108<>+12(SB)/1, $0x01
+DATA int8Constant108<>+13(SB)/1, $0x01
+DATA int8Constant108<>+14(SB)/1, $0x01
+DATA int8Constant108<>+15(SB)/1, $0x01
+DATA int8Constant108<>+16(SB)/1, $0x00
+DATA int8Constant108<>+17(SB)/1, $0x00
+DATA int8Constant108<>+18(SB)/1, $0x00
+DATA int8Constant108<>+19(SB)/1, $0x00
+DATA int8Constant108<>+20(SB)/1, $0x00
+DATA int8Constant108<>+21(SB)/1, $0x00
+DATA int8Constant108<>+22(SB)/1, $0x00
+DATA int8Constant108<>+23(SB)/1, $0x00
+DATA int8Constant108<>+24(SB)/1, $0x01
+DATA int8Constant108<>+25(SB)/1, $0x01
+DATA int8Constant108<>+26(SB)/1, $0x01
+DATA int8Constant108<>+27(SB)/1, $0x01
+DATA int8Constant108<>+28(SB)/1, $0x01
+DATA int8Constant108<>+29(SB)/1, $0x01
+DATA int8Constant108<>+30(SB)/1, $0x01
+DATA int8Constant108<>+31(SB)/1, $0x01
+GLOBL int8Constant108<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant109<>+0(SB)/1, $0x02
+DATA int8Constant109<>+1(SB)/1, $0x02
+DATA int8Constant109<>+2(SB)/1, $0x02
+DATA int8Constant109<>+3(SB)/1, $0x02
+DATA int8Constant109<>+4(SB)/1, $0x02
+DATA int8Constant109<>+5(SB)/1, $0x02
+DATA int8Constant109<>+6(SB)/1, $0x02
+DATA int8Constant109<>+7(SB)/1, $0x02
+DATA int8Constant109<>+8(SB)/1, $0x03
+DATA int8Constant109<>+9(SB)/1, $0x03
+DATA int8Constant109<>+10(SB)/1, $0x03
+DATA int8Constant109<>+11(SB)/1, $0x03
+DATA int8Constant109<>+12(SB)/1, $0x03
+DATA int8Constant109<>+13(SB)/1, $0x03
+DATA int8Constant109<>+14(SB)/1, $0x03
+DATA int8Constant109<>+15(SB)/1, $0x03
+DATA int8Constant109<>+16(SB)/1, $0x02
+DATA int8Constant109<>+17(SB)/1, $0x02
+DATA int8Constant109<>+18(SB)/1, $0x02
+DATA int8Constant109<>+19(SB)/1, $0x02
+DATA int8Constant109<>+20(SB)/1, $0x02
+DATA int8Constant109<>+21(SB)/1, $0x02
+DATA int8Constant109<>+22(SB)/1, $0x02
+DATA int8Constant109<>+23(SB)/1, $0x02
+DATA int8Constant109<>+24(SB)/1, $0x03
+DATA int8Constant109<>+25(SB)/1, $0x03
+DATA int8Constant109<>+26(SB)/1, $0x03
+DATA int8Constant109<>+27(SB)/1, $0x03
+DATA int8Constant109<>+28(SB)/1, $0x03
+DATA int8Constant109<>+29(SB)/1, $0x03
+DATA int8Constant109<>+30(SB)/1, $0x03
+DATA int8Constant109<>+31(SB)/1, $0x03
+GLOBL int8Constant109<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant110<>+0(SB)/1, $0x00
+DATA int8Constant110<>+1(SB)/1, $0x80
+DATA int8Constant110<>+2(SB)/1, $0x00
+DATA int8Constant110<>+3(SB)/1, $0x80
+DATA int8Constant110<>+4(SB)/1, $0x02
+DATA int8Constant110<>+5(SB)/1, $0x80
+DATA int8Constant110<>+6(SB)/1, $0x02
+DATA int8Constant110<>+7(SB)/1, $0x80
+DATA int8Constant110<>+8(SB)/1, $0x04
+DATA int8Constant110<>+9(SB)/1, $0x80
+DATA int8Constant110<>+10(SB)/1, $0x04
+DATA int8Constant110<>+11(SB)/1, $0x80
+DATA int8Constant110<>+12(SB)/1, $0x06
+DATA int8Constant110<>+13(SB)/1, $0x80
+DATA int8Constant110<>+14(SB)/1, $0x06
+DATA int8Constant110<>+15(SB)/1, $0x80
+DATA int8Constant110<>+16(SB)/1, $0x01
+DATA int8Constant110<>+17(SB)/1, $0x80
+DATA int8Constant110<>+18(SB)/1, $0x01
+DATA int8Constant110<>+19(SB)/1, $0x80
+DATA int8Constant110<>+20(SB)/1, $0x03
+DATA int8Constant110<>+21(SB)/1, $0x80
+DATA int8Constant110<>+22(SB)/1, $0x03
+DATA int8Constant110<>+23(SB)/1, $0x80
+DATA int8Constant110<>+24(SB)/1, $0x05
+DATA int8Constant110<>+25(SB)/1, $0x80
+DATA int8Constant110<>+26(SB)/1, $0x05
+DATA int8Constant110<>+27(SB)/1, $0x80
+DATA int8Constant110<>+28(SB)/1, $0x07
+DATA int8Constant110<>+29(SB)/1, $0x80
+DATA int8Constant110<>+30(SB)/1, $0x07
+DATA int8Constant110<>+31(SB)/1, $0x80
+GLOBL int8Constant110<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant111<>+0(SB)/1, $0x08
+DATA int8Constant111<>+1(SB)/1, $0x80
+DATA int8Constant111<>+2(SB)/1, $0x08
+DATA int8Constant111<>+3(SB)/1, $0x80
+DATA int8Constant111<>+4(SB)/1, $0x0a
+DATA int8Constant111<>+5(SB)/1, $0x80
+DATA int8Constant111<>+6(SB)/1, $0x0a
+DATA int8Constant111<>+7(SB)/1, $0x80
+DATA int8Constant111<>+8(SB)/1, $0x0c
+DATA int8Constant111<>+9(SB)/1, $0x80
+DATA int8Constant111<>+10(SB)/1, $0x0c
+DATA int8Constant111<>+11(SB)/1, $0x80
+DATA int8Constant111<>+12(SB)/1, $0x0e
+DATA int8Constant111<>+13(SB)/1, $0x80
+DATA int8Constant111<>+14(SB)/1, $0x0e
+DATA int8Constant111<>+15(SB)/1, $0x80
+DATA int8Constant111<>+16(SB)/1, $0x09
+DATA int8Constant111<>+17(SB)/1, $0x80
+DATA int8Constant111<>+18(SB)/1, $0x09
+DATA int8Constant111<>+19(SB)/1, $0x80
+DATA int8Constant111<>+20(SB)/1, $0x0b
+DATA int8Constant111<>+21(SB)/1, $0x80
+DATA int8Constant111<>+22(SB)/1, $0x0b
+DATA int8Constant111<>+23(SB)/1, $0x80
+DATA int8Constant111<>+24(SB)/1, $0x0d
+DATA int8Constant111<>+25(SB)/1, $0x80
+DATA int8Constant111<>+26(SB)/1, $0x0d
+DATA int8Constant111<>+27(SB)/1, $0x80
+DATA int8Constant111<>+28(SB)/1, $0x0f
+DATA int8Constant111<>+29(SB)/1, $0x80
+DATA int8Constant111<>+30(SB)/1, $0x0f
+DATA int8Constant111<>+31(SB)/1, $0x80
+GLOBL int8Constant111<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant112<>+0(SB)/1, $0x2a
+DATA int8Constant112<>+1(SB)/1, $0x2a
+DATA int8Constant112<>+2(SB)/1, $0x2a
+DATA int8Constant112<>+3(SB)/1, $0x2a
+DATA int8Constant112<>+4(SB)/1, $0x2a
+DATA int8Constant112<>+5(SB)/1, $0x2a
+DATA int8Constant112<>+6(SB)/1, $0x2a
+DATA int8Constant112<>+7(SB)/1, $0x2a
+DATA int8Constant112<>+8(SB)/1, $0x2a
+DATA int8Constant112<>+9(SB)/1, $0x2a
+DATA int8Constant112<>+10(SB)/1, $0x2a
+DATA int8Constant112<>+11(SB)/1, $0x2a
+DATA int8Constant112<>+12(SB)/1, $0x2a
+DATA int8Constant112<>+13(SB)/1, $0x2a
+DATA int8Constant112<>+14(SB)/1, $0x2a
+DATA int8Constant112<>+15(SB)/1, $0x2a
+DATA int8Constant112<>+16(SB)/1, $0x2a
+DATA int8Constant112<>+17(SB)/1, $0x2a
+DATA int8Constant112<>+18(SB)/1, $0x2a
+DATA int8Constant112<>+19(SB)/1, $0x2a
+DATA int8Constant112<>+20(SB)/1, $0x2a
+DATA int8Constant112<>+21(SB)/1, $0x2a
+DATA int8Constant112<>+22(SB)/1, $0x2a
+DATA int8Constant112<>+23(SB)/1, $0x2a
+DATA int8Constant112<>+24(SB)/1, $0x2a
+DATA int8Constant112<>+25(SB)/1, $0x2a
+DATA int8Constant112<>+26(SB)/1, $0x2a
+DATA int8Constant112<>+27(SB)/1, $0x2a
+DATA int8Constant112<>+28(SB)/1, $0x2a
+DATA int8Constant112<>+29(SB)/1, $0x2a
+DATA int8Constant112<>+30(SB)/1, $0x2a
+DATA int8Constant112<>+31(SB)/1, $0x2a
+GLOBL int8Constant112<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant113<>+0(SB)/1, $0xd5
+DATA int8Constant113<>+1(SB)/1, $0xd5
+DATA int8Constant113<>+2(SB)/1, $0xd5
+DATA int8Constant113<>+3(SB)/1, $0xd5
+DATA int8Constant113<>+4(SB)/1, $0xd5
+DATA int8Constant113<>+5(SB)/1, $0xd5
+DATA int8Constant113<>+6(SB)/1, $0xd5
+DATA int8Constant113<>+7(SB)/1, $0xd5
+DATA int8Constant113<>+8(SB)/1, $0xd5
+DATA int8Constant113<>+9(SB)/1, $0xd5
+DATA int8Constant113<>+10(SB)/1, $0xd5
+DATA int8Constant113<>+11(SB)/1, $0xd5
+DATA int8Constant113<>+12(SB)/1, $0xd5
+DATA int8Constant113<>+13(SB)/1, $0xd5
+DATA int8Constant113<>+14(SB)/1, $0xd5
+DATA int8Constant113<>+15(SB)/1, $0xd5
+DATA int8Constant113<>+16(SB)/1, $0xd5
+DATA int8Constant113<>+17(SB)/1, $0xd5
+DATA int8Constant113<>+18(SB)/1, $0xd5
+DATA int8Constant113<>+19(SB)/1, $0xd5
+DATA int8Constant113<>+20(SB)/1, $0xd5
+DATA int8Constant113<>+21(SB)/1, $0xd5
+DATA int8Constant113<>+22(SB)/1, $0xd5
+DATA int8Constant113<>+23(SB)/1, $0xd5
+DATA int8Constant113<>+24(SB)/1, $0xd5
+DATA int8Constant113<>+25(SB)/1, $0xd5
+DATA int8Constant113<>+26(SB)/1, $0xd5
+DATA int8Constant113<>+27(SB)/1, $0xd5
+DATA int8Constant113<>+28(SB)/1, $0xd5
+DATA int8Constant113<>+29(SB)/1, $0xd5
+DATA int8Constant113<>+30(SB)/1, $0xd5
+DATA int8Constant113<>+31(SB)/1, $0xd5
+GLOBL int8Constant113<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant114<>+0(SB)/1, $0x80
+DATA int8Constant114<>+1(SB)/1, $0x80
+DATA int8Constant114<>+2(SB)/1, $0x80
+DATA int8Constant114<>+3(SB)/1, $0x80
+DATA int8Constant114<>+4(SB)/1, $0x80
+DATA int8Constant114<>+5(SB)/1, $0x80
+DATA int8Constant114<>+6(SB)/1, $0x80
+DATA int8Constant114<>+7(SB)/1, $0x80
+DATA int8Constant114<>+8(SB)/1, $0x80
+DATA int8Constant114<>+9(SB)/1, $0x80
+DATA int8Constant114<>+10(SB)/1, $0x80
+DATA int8Constant114<>+11(SB)/1, $0x80
+DATA int8Constant114<>+12(SB)/1, $0x80
+DATA int8Constant114<>+13(SB)/1, $0x80
+DATA int8Constant114<>+14(SB)/1, $0x80
+DATA int8Constant114<>+15(SB)/1, $0x80
+DATA int8Constant114<>+16(SB)/1, $0x80
+DATA int8Constant114<>+17(SB)/1, $0x80
+DATA int8Constant114<>+18(SB)/1, $0x80
+DATA int8Constant114<>+19(SB)/1, $0x80
+DATA int8Constant114<>+20(SB)/1, $0x80
+DATA int8Constant114<>+21(SB)/1, $0x80
+DATA int8Constant114<>+22(SB)/1, $0x80
+DATA int8Constant114<>+23(SB)/1, $0x80
+DATA int8Constant114<>+24(SB)/1, $0x80
+DATA int8Constant114<>+25(SB)/1, $0x80
+DATA int8Constant114<>+26(SB)/1, $0x80
+DATA int8Constant114<>+27(SB)/1, $0x80
+DATA int8Constant114<>+28(SB)/1, $0x80
+DATA int8Constant114<>+29(SB)/1, $0x80
+DATA int8Constant114<>+30(SB)/1, $0x80
+DATA int8Constant114<>+31(SB)/1, $0x80
+GLOBL int8Constant114<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant115<>+0(SB)/1, $0x00
+DATA int8Constant115<>+1(SB)/1, $0x00
+DATA int8Constant115<>+2(SB)/1, $0x00
+DATA int8Constant115<>+3(SB)/1, $0x00
+DATA int8Constant115<>+4(SB)/1, $0x02
+DATA int8Constant115<>+5(SB)/1, $0x00
+DATA int8Constant115<>+6(SB)/1, $0x00
+DATA int8Constant115<>+7(SB)/1, $0x00
+DATA int8Constant115<>+8(SB)/1, $0x04
+DATA int8Constant115<>+9(SB)/1, $0x00
+DATA int8Constant115<>+10(SB)/1, $0x00
+DATA int8Constant115<>+11(SB)/1, $0x00
+DATA int8Constant115<>+12(SB)/1, $0x06
+DATA int8Constant115<>+13(SB)/1, $0x00
+DATA int8Constant115<>+14(SB)/1, $0x00
+DATA int8Constant115<>+15(SB)/1, $0x00
+DATA int8Constant115<>+16(SB)/1, $0x01
+DATA int8Constant115<>+17(SB)/1, $0x00
+DATA int8Constant115<>+18(SB)/1, $0x00
+DATA int8Constant115<>+19(SB)/1, $0x00
+DATA int8Constant115<>+20(SB)/1, $0x03
+DATA int8Constant115<>+21(SB)/1, $0x00
+DATA int8Constant115<>+22(SB)/1, $0x00
+DATA int8Constant115<>+23(SB)/1, $0x00
+DATA int8Constant115<>+24(SB)/1, $0x05
+DATA int8Constant115<>+25(SB)/1, $0x00
+DATA int8Constant115<>+26(SB)/1, $0x00
+DATA int8Constant115<>+27(SB)/1, $0x00
+DATA int8Constant115<>+28(SB)/1, $0x07
+DATA int8Constant115<>+29(SB)/1, $0x00
+DATA int8Constant115<>+30(SB)/1, $0x00
+DATA int8Constant115<>+31(SB)/1, $0x00
+GLOBL int8Constant115<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant116<>+0(SB)/1, $0x04
+DATA int8Constant116<>+1(SB)/1, $0x04
+DATA int8Constant116<>+2(SB)/1, $0x04
+DATA int8Constant116<>+3(SB)/1, $0x04
+DATA int8Constant116<>+4(SB)/1, $0x04
+DATA int8Constant116<>+5(SB)/1, $0x04
+DATA int8Constant116<>+6(SB)/1, $0x04
+DATA int8Constant116<>+7(SB)/1, $0x04
+DATA int8Constant116<>+8(SB)/1, $0x05
+DATA int8Constant116<>+9(SB)/1, $0x05
+DATA int8Constant116<>+10(SB)/1, $0x05
+DATA int8Constant116<>+11(SB)/1, $0x05
+DATA int8Constant116<>+12(SB)/1, $0x05
+DATA int8Constant116<>+13(SB)/1, $0x05
+DATA int8Constant116<>+14(SB)/1, $0x05
+DATA int8Constant116<>+15(SB)/1, $0x05
+DATA int8Constant116<>+16(SB)/1, $0x04
+DATA int8Constant116<>+17(SB)/1, $0x04
+DATA int8Constant116<>+18(SB)/1, $0x04
+DATA int8Constant116<>+19(SB)/1, $0x04
+DATA int8Constant116<>+20(SB)/1, $0x04
+DATA int8Constant116<>+21(SB)/1, $0x04
+DATA int8Constant116<>+22(SB)/1, $0x04
+DATA int8Constant116<>+23(SB)/1, $0x04
+DATA int8Constant116<>+24(SB)/1, $0x05
+DATA int8Constant116<>+25(SB)/1, $0x05
+DATA int8Constant116<>+26(SB)/1, $0x05
+DATA int8Constant116<>+27(SB)/1, $0x05
+DATA int8Constant116<>+28(SB)/1, $0x05
+DATA int8Constant116<>+29(SB)/1, $0x05
+DATA int8Constant116<>+30(SB)/1, $0x05
+DATA int8Constant116<>+31(SB)/1, $0x05
+GLOBL int8Constant116<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant117<>+0(SB)/1, $0x06
+DATA int8Constant117<>+1(SB)/1, $0x06
+DATA int8Constant117<>+2(SB)/1, $0x06
+DATA int8Constant117<>+3(SB)/1, $0x06
+DATA int8Constant117<>+4(SB)/1, $0x06
+DATA int8Constant117<>+5(SB)/1, $0x06
+DATA int8Constant117<>+6(SB)/1, $0x06
+DATA int8Constant117<>+7(SB)/1, $0x06
+DATA int8Constant117<>+8(SB)/1, $0x07
+DATA int8Constant117<>+9(SB)/1, $0x07
+DATA int8Constant117<>+10(SB)/1, $0x07
+DATA int8Constant117<>+11(SB)/1, $0x07
+DATA int8Constant117<>+12(SB)/1, $0x07
+DATA int8Constant117<>+13(SB)/1, $0x07
+DATA int8Constant117<>+14(SB)/1, $0x07
+DATA int8Constant117<>+15(SB)/1, $0x07
+DATA int8Constant117<>+16(SB)/1, $0x06
+DATA int8Constant117<>+17(SB)/1, $0x06
+DATA int8Constant117<>+18(SB)/1, $0x06
+DATA int8Constant117<>+19(SB)/1, $0x06
+DATA int8Constant117<>+20(SB)/1, $0x06
+DATA int8Constant117<>+21(SB)/1, $0x06
+DATA int8Constant117<>+22(SB)/1, $0x06
+DATA int8Constant117<>+23(SB)/1, $0x06
+DATA int8Constant117<>+24(SB)/1, $0x07
+DATA int8Constant117<>+25(SB)/1, $0x07
+DATA int8Constant117<>+26(SB)/1, $0x07
+DATA int8Constant117<>+27(SB)/1, $0x07
+DATA int8Constant117<>+28(SB)/1, $0x07
+DATA int8Constant117<>+29(SB)/1, $0x07
+DATA int8Constant117<>+30(SB)/1, $0x07
+DATA int8Constant117<>+31(SB)/1, $0x07
+GLOBL int8Constant117<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant118<>+0(SB)/1, $0x08
+DATA int8Constant118<>+1(SB)/1, $0x08
+DATA int8Constant118<>+2(SB)/1, $0x08
+DATA int8Constant118<>+3(SB)/1, $0x08
+DATA int8Constant118<>+4(SB)/1, $0x08
+DATA int8Constant118<>+5(SB)/1, $0x08
+DATA int8Constant118<>+6(SB)/1, $0x08
+DATA int8Constant118<>+7(SB)/1, $0x08
+DATA int8Constant118<>+8(SB)/1, $0x09
+DATA int8Constant118<>+9(SB)/1, $0x09
+DATA int8Constant118<>+10(SB)/1, $0x09
+DATA int8Constant118<>+11(SB)/1, $0x09
+DATA int8Constant118<>+12(SB)/1, $0x09
+DATA int8Constant118<>+13(SB)/1, $0x09
+DATA int8Constant118<>+14(SB)/1, $0x09
+DATA int8Constant118<>+15(SB)/1, $0x09
+DATA int8Constant118<>+16(SB)/1, $0x08
+DATA int8Constant118<>+17(SB)/1, $0x08
+DATA int8Constant118<>+18(SB)/1, $0x08
+DATA int8Constant118<>+19(SB)/1, $0x08
+DATA int8Constant118<>+20(SB)/1, $0x08
+DATA int8Constant118<>+21(SB)/1, $0x08
+DATA int8Constant118<>+22(SB)/1, $0x08
+DATA int8Constant118<>+23(SB)/1, $0x08
+DATA int8Constant118<>+24(SB)/1, $0x09
+DATA int8Constant118<>+25(SB)/1, $0x09
+DATA int8Constant118<>+26(SB)/1, $0x09
+DATA int8Constant118<>+27(SB)/1, $0x09
+DATA int8Constant118<>+28(SB)/1, $0x09
+DATA int8Constant118<>+29(SB)/1, $0x09
+DATA int8Constant118<>+30(SB)/1, $0x09
+DATA int8Constant118<>+31(SB)/1, $0x09
+GLOBL int8Constant118<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant119<>+0(SB)/1, $0x0a
+DATA int8Constant119<>+1(SB)/1, $0x0a
+DATA int8Constant119<>+2(SB)/1, $0x0a
+DATA int8Constant119<>+3(SB)/1, $0x0a
+DATA int8Constant119<>+4(SB)/1, $0x0a
+DATA int8Constant119<>+5(SB)/1, $0x0a
+DATA int8Constant119<>+6(SB)/1, $0x0a
+DATA int8Constant119<>+7(SB)/1, $0x0a
+DATA int8Constant119<>+8(SB)/1, $0x0b
+DATA int8Constant119<>+9(SB)/1, $0x0b
+DATA int8Constant119<>+10(SB)/1, $0x0b
+DATA int8Constant119<>+11(SB)/1, $0x0b
+DATA int8Constant119<>+12(SB)/1, $0x0b
+DATA int8Constant119<>+13(SB)/1, $0x0b
+DATA int8Constant119<>+14(SB)/1, $0x0b
+DATA int8Constant119<>+15(SB)/1, $0x0b
+DATA int8Constant119<>+16(SB)/1, $0x0a
+DATA int8Constant119<>+17(SB)/1, $0x0a
+DATA int8Constant119<>+18(SB)/1, $0x0a
+DATA int8Constant119<>+19(SB)/1, $0x0a
+DATA int8Constant119<>+20(SB)/1, $0x0a
+DATA int8Constant119<>+21(SB)/1, $0x0a
+DATA int8Constant119<>+22(SB)/1, $0x0a
+DATA int8Constant119<>+23(SB)/1, $0x0a
+DATA int8Constant119<>+24(SB)/1, $0x0b
+DATA int8Constant119<>+25(SB)/1, $0x0b
+DATA int8Constant119<>+26(SB)/1, $0x0b
+DATA int8Constant119<>+27(SB)/1, $0x0b
+DATA int8Constant119<>+28(SB)/1, $0x0b
+DATA int8Constant119<>+29(SB)/1, $0x0b
+DATA int8Constant119<>+30(SB)/1, $0x0b
+DATA int8Constant119<>+31(SB)/1, $0x0b
+GLOBL int8Constant119<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant120<>+0(SB)/1, $0x0c
+DATA int8Constant120<>+1(SB)/1, $0x0c
+DATA int8Constant120<>+2(SB)/1, $0x0c
+DATA int8Constant120<>+3(SB)/1, $0x0c
+DATA int8Constant120<>+4(SB)/1, $0x0c
+DATA int8Constant120<>+5(SB)/1, $0x0c
+DATA int8Constant120<>+6(SB)/1, $0x0c
+DATA int8Constant120<>+7(SB)/1, $0x0c
+DATA int8Constant120<>+8(SB)/1, $0x0d
+DATA int8Constant120<>+9(SB)/1, $0x0d
+DATA int8Constant120<>+10(SB)/1, $0x0d
+DATA int8Constant120<>+11(SB)/1, $0x0d
+DATA int8Constant120<>+12(SB)/1, $0x0d
+DATA int8Constant120<>+13(SB)/1, $0x0d
+DATA int8Constant120<>+14(SB)/1, $0x0d
+DATA int8Constant120<>+15(SB)/1, $0x0d
+DATA int8Constant120<>+16(SB)/1, $0x0c
+DATA int8Constant120<>+17(SB)/1, $0x0c
+DATA int8Constant120<>+18(SB)/1, $0x0c
+DATA int8Constant120<>+19(SB)/1, $0x0c
+DATA int8Constant120<>+20(SB)/1, $0x0c
+DATA int8Constant120<>+21(SB)/1, $0x0c
+DATA int8Constant120<>+22(SB)/1, $0x0c
+DATA int8Constant120<>+23(SB)/1, $0x0c
+DATA int8Constant120<>+24(SB)/1, $0x0d
+DATA int8Constant120<>+25(SB)/1, $0x0d
+DATA int8Constant120<>+26(SB)/1, $0x0d
+DATA int8Constant120<>+27(SB)/1, $0x0d
+DATA int8Constant120<>+28(SB)/1, $0x0d
+DATA int8Constant120<>+29(SB)/1, $0x0d
+DATA int8Constant120<>+30(SB)/1, $0x0d
+DATA int8Constant120<>+31(SB)/1, $0x0d
+GLOBL int8Constant120<>(SB), RODATA|NOPTR, $32
+
+DATA int8Constant121<>+0(SB)/1, $0x0e
+DATA int8Constant121<>+1(SB)/1, $0x0e
+DATA int8Constant121<>+2(SB)/1, $0x0e
+DATA int8Constant121<>+3(SB)/1, $0x0e
+DATA int8Constant121<>+4(SB)/1, $0x0e
+DATA int8Constant121<>+5(SB)/1, $0x0e
+DATA int8Constant121<>+6(SB)/1, $0x0e
+DATA int8Constant121<>+7(SB)/1, $0x0e
+DATA int8Constant121<>+8(SB)/1, $0x0f
+DATA int8Constant121<>+9(SB)/1, $0x0f
+DATA int8Constant121<>+10(SB)/1, $0x0f
+DATA int8Constant121<>+11(SB)/1, $0x0f
+DATA int8Constant121<>+12(SB)/1, $0x0f
+DATA int8Constant121<>+13(SB)/1, $0x0f
+DATA int8Constant121<>+14(SB)/1, $0x0f
+DATA int8Constant121<>+15(SB)/1, $0x0f
+DATA int8Constant121<>+16(SB)/1, $0x0e
+DATA int8Constant121<>+17(SB)/1, $0x0e
+DATA int8Constant121<>+18(SB)/1, $0x0e
+DATA int8Constant121<>+19(SB)/1, $0x0e
+DATA int8Constant121<>+20(SB)/1, $0x0e
+DATA int8Constant121<>+21(SB)/1, $0x0e
+DATA int8Constant121<>+22(SB)/1, $0x0e
+DATA int8Constant121<>+23(SB)/1, $0x0e
+DATA int8Constant121<>+24(SB)/1, $0x0f
+DATA int8Constant121<>+25(SB)/1, $0x0f
+DATA int8Constant121<>+26(SB)/1, $0x0f
+DATA int8Constant121<>+27(SB)/1, $0x0f
+DATA int8Constant121<>+28(SB)/1, $0x0f
+DATA int8Constant121<>+29(SB)/1, $0x0f
+DATA int8Constant121<>+30(SB)/1, $0x0f
+DATA int8Constant121<>+31(SB)/1, $0x0f
+GLOBL int8Constant121<>(SB), RODATA|NOPTR, $32

@@ -9,9 +9,9 @@ import (
 )
 
 var int8SIMD128 = int8Kernels{columns: []int8Columns{
-	block.Q4_0: {int8ColumnsAtPlace(placeInt8Q40), false},
-	block.Q8_0: {int8ColumnsAtPlace(placeInt8Q80), true},
-	block.Q4_1: {int8ColumnsAtPlace(placeInt8Q41), false},
+	block.Q4_0: {run: int8ColumnsAtPlace(placeInt8Q40), signed: false},
+	block.Q8_0: {run: int8ColumnsAtPlace(placeInt8Q80), signed: true},
+	block.Q4_1: {run: int8ColumnsAtPlace(placeInt8Q41), signed: false},
 }}
 
 func int8KernelsOf(l Level) int8Kernels {

@@ -8336,33 +8336,27 @@ end:
 // func int8Dot1Q1_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
 TEXT ·int8Dot1Q1_0VNNI(SB), NOSPLIT, $128-64
-	MOVQ      x+8(FP), AX
-	MOVQ      scales+16(FP), CX
-	MOVQ      quads+32(FP), DX
-	MOVQ      src+48(FP), BX
-	MOVQ      blocks+56(FP), SI
-	VXORPS    Y0, Y0, Y0
-	VXORPS    Y1, Y1, Y1
-	VMOVDQU   int8Constant50<>+0(SB), Y2
-	VMOVDQU   int8Constant17<>+0(SB), Y3
-	VMOVDQU   int8Constant51<>+0(SB), Y4
-	VMOVDQU   int8Constant18<>+0(SB), Y5
-	SUBQ      $0x02, SI
-	JLT       short
-	XORQ      DI, DI
-	MOVQ      $0x0000000000000040, R8
-	VPXOR     X6, X6, X6
-	VPINSRW   $0x00, (BX), X6, X6
-	VPINSRW   $0x01, (BX), X6, X6
-	VPINSRW   $0x02, (BX), X6, X6
-	VPINSRW   $0x03, (BX), X6, X6
-	VPINSRW   $0x04, 18(BX), X6, X6
-	VPINSRW   $0x05, 18(BX), X6, X6
-	VPINSRW   $0x06, 18(BX), X6, X6
-	VPINSRW   $0x07, 18(BX), X6, X6
-	VCVTPH2PS X6, Y6
-	VMULPS    (CX), Y6, Y6
-	VMOVUPS   Y6, (SP)(DI*1)
+	MOVQ         x+8(FP), AX
+	MOVQ         scales+16(FP), CX
+	MOVQ         quads+32(FP), DX
+	MOVQ         src+48(FP), BX
+	MOVQ         blocks+56(FP), SI
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VMOVDQU      int8Constant50<>+0(SB), Y2
+	VMOVDQU      int8Constant17<>+0(SB), Y3
+	VMOVDQU      int8Constant51<>+0(SB), Y4
+	VMOVDQU      int8Constant18<>+0(SB), Y5
+	SUBQ         $0x02, SI
+	JLT          short
+	XORQ         DI, DI
+	MOVQ         $0x0000000000000040, R8
+	VPBROADCASTW (BX), X6
+	VPBROADCASTW 18(BX), X7
+	VPUNPCKLQDQ  X7, X6, X6
+	VCVTPH2PS    X6, Y6
+	VMULPS       (CX), Y6, Y6
+	VMOVUPS      Y6, (SP)(DI*1)
 
 next:
 	LEAQ         36(BX), R9
@@ -8370,15 +8364,9 @@ next:
 	CMPQ         SI, $0x02
 	CMOVQLT      BX, R9
 	CMOVQLT      CX, R10
-	VPXOR        X6, X6, X6
-	VPINSRW      $0x00, (R9), X6, X6
-	VPINSRW      $0x01, (R9), X6, X6
-	VPINSRW      $0x02, (R9), X6, X6
-	VPINSRW      $0x03, (R9), X6, X6
-	VPINSRW      $0x04, 18(R9), X6, X6
-	VPINSRW      $0x05, 18(R9), X6, X6
-	VPINSRW      $0x06, 18(R9), X6, X6
-	VPINSRW      $0x07, 18(R9), X6, X6
+	VPBROADCASTW (R9), X6
+	VPBROADCASTW 18(R9), X7
+	VPUNPCKLQDQ  X7, X6, X6
 	VCVTPH2PS    X6, Y6
 	VMULPS       (R10), Y6, Y6
 	VMOVUPS      Y6, (SP)(R8*1)
@@ -8484,11 +8472,7 @@ short:
 	JEQ  end
 
 nextShort:
-	VPXOR        X6, X6, X6
-	VPINSRW      $0x00, (BX), X6, X6
-	VPINSRW      $0x01, (BX), X6, X6
-	VPINSRW      $0x02, (BX), X6, X6
-	VPINSRW      $0x03, (BX), X6, X6
+	VPBROADCASTW (BX), X6
 	VCVTPH2PS    X6, Y6
 	VMOVUPS      (CX), X7
 	VMULPS       Y7, Y6, Y6
@@ -8582,15 +8566,9 @@ TEXT ·int8Dot4Q1_0VNNI(SB), NOSPLIT, $256-64
 	JLT     short
 
 next:
-	VPXOR        X8, X8, X8
-	VPINSRW      $0x00, (BX), X8, X8
-	VPINSRW      $0x01, (BX), X8, X8
-	VPINSRW      $0x02, (BX), X8, X8
-	VPINSRW      $0x03, (BX), X8, X8
-	VPINSRW      $0x04, 18(BX), X8, X8
-	VPINSRW      $0x05, 18(BX), X8, X8
-	VPINSRW      $0x06, 18(BX), X8, X8
-	VPINSRW      $0x07, 18(BX), X8, X8
+	VPBROADCASTW (BX), X8
+	VPBROADCASTW 18(BX), X9
+	VPUNPCKLQDQ  X9, X8, X8
 	VCVTPH2PS    X8, Y8
 	VMULPS       (CX), Y8, Y9
 	VMOVUPS      Y9, (SP)
@@ -8820,11 +8798,7 @@ short:
 	JEQ  end
 
 nextShort:
-	VPXOR        X8, X8, X8
-	VPINSRW      $0x00, (BX), X8, X8
-	VPINSRW      $0x01, (BX), X8, X8
-	VPINSRW      $0x02, (BX), X8, X8
-	VPINSRW      $0x03, (BX), X8, X8
+	VPBROADCASTW (BX), X8
 	VCVTPH2PS    X8, Y8
 	VMOVUPS      (CX), X10
 	VMULPS       Y10, Y8, Y9
@@ -9003,13 +8977,11 @@ TEXT ·int8Dot1Q2_0VNNI(SB), NOSPLIT, $128-64
 	MOVQ      $0x0000000000000040, R8
 	VPXOR     X4, X4, X4
 	VPINSRW   $0x00, (BX), X4, X4
-	VPINSRW   $0x01, (BX), X4, X4
 	VPINSRW   $0x02, 18(BX), X4, X4
-	VPINSRW   $0x03, 18(BX), X4, X4
 	VPINSRW   $0x04, 36(BX), X4, X4
-	VPINSRW   $0x05, 36(BX), X4, X4
 	VPINSRW   $0x06, 54(BX), X4, X4
-	VPINSRW   $0x07, 54(BX), X4, X4
+	VPSLLD    $0x10, X4, X7
+	VPOR      X7, X4, X4
 	VCVTPH2PS X4, Y7
 	VMULPS    (CX), Y7, Y7
 	VMOVUPS   Y7, (SP)(DI*1)
@@ -9022,13 +8994,11 @@ next:
 	CMOVQLT        CX, R10
 	VPXOR          X4, X4, X4
 	VPINSRW        $0x00, (R9), X4, X4
-	VPINSRW        $0x01, (R9), X4, X4
 	VPINSRW        $0x02, 18(R9), X4, X4
-	VPINSRW        $0x03, 18(R9), X4, X4
 	VPINSRW        $0x04, 36(R9), X4, X4
-	VPINSRW        $0x05, 36(R9), X4, X4
 	VPINSRW        $0x06, 54(R9), X4, X4
-	VPINSRW        $0x07, 54(R9), X4, X4
+	VPSLLD         $0x10, X4, X7
+	VPOR           X7, X4, X4
 	VCVTPH2PS      X4, Y7
 	VMULPS         (R10), Y7, Y7
 	VMOVUPS        Y7, (SP)(R8*1)
@@ -9221,13 +9191,11 @@ TEXT ·int8Dot4Q2_0VNNI(SB), NOSPLIT, $256-64
 next:
 	VPXOR          X6, X6, X6
 	VPINSRW        $0x00, (BX), X6, X6
-	VPINSRW        $0x01, (BX), X6, X6
 	VPINSRW        $0x02, 18(BX), X6, X6
-	VPINSRW        $0x03, 18(BX), X6, X6
 	VPINSRW        $0x04, 36(BX), X6, X6
-	VPINSRW        $0x05, 36(BX), X6, X6
 	VPINSRW        $0x06, 54(BX), X6, X6
-	VPINSRW        $0x07, 54(BX), X6, X6
+	VPSLLD         $0x10, X6, X9
+	VPOR           X9, X6, X6
 	VCVTPH2PS      X6, Y9
 	VMULPS         (CX), Y9, Y10
 	VMOVUPS        Y10, (SP)

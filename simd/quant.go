@@ -2,8 +2,10 @@ package simd
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/internal/memory"
 )
 
 //go:generate go -C _asm run ./quant ..
@@ -19,6 +21,7 @@ type (
 // quantKernels are the kernels of one format; nil means plain Go.
 type quantKernels struct {
 	dequantize dequantizeFunc
+	stream     dequantizeFunc // with non-temporal stores, to a dst aligned to streamAlign; or nil
 	dot        dotBlocksFunc
 }
 
@@ -40,8 +43,14 @@ func wholeBlocks(f block.Format, n, size int) {
 }
 
 // Dequantize decodes the blocks of src to dst, as [block.Format.Dequantize] does. It panics if the
-// lengths do not match.
-func Dequantize(f block.Format, dst []float32, src []byte) {
+// lengths do not match. Numbers that do not fit into the caches are written around them.
+func Dequantize(f block.Format, dst []float32, src []byte) { dequantizePart(f, dst, src, len(dst)) }
+
+// streamAlign is the alignment in bytes of what non-temporal stores write.
+const streamAlign = 64
+
+// dequantizePart is [Dequantize] for a part of so many numbers.
+func dequantizePart(f block.Format, dst []float32, src []byte, total int) {
 	wholeBlocks(f, len(dst), len(src))
 	if len(dst) == 0 {
 		return
@@ -51,9 +60,13 @@ func Dequantize(f block.Format, dst []float32, src []byte) {
 		_ = f.Dequantize(dst, src) // the lengths are right
 		return
 	}
+	run := k.dequantize
+	if k.stream != nil && total >= memory.LastLevelCache()/4 && uintptr(unsafe.Pointer(&dst[0]))%streamAlign == 0 {
+		run = k.stream
+	}
 	for {
 		n, size := quantCall(f, len(dst))
-		k.dequantize(&dst[0], &src[0], n/f.Elements())
+		run(&dst[0], &src[0], n/f.Elements())
 		if dst, src = dst[n:], src[size:]; len(dst) == 0 {
 			return
 		}

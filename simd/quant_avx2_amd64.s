@@ -67,6 +67,53 @@ next:
 	VZEROUPPER
 	RET
 
+// func dequantizeQ4_0StreamAVX2(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·dequantizeQ4_0StreamAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000008, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+
+next:
+	PREFETCHT0   2048(CX)
+	VPBROADCASTW (CX), X2
+	VCVTPH2PS    X2, Y2
+	VPMOVZXBD    2(CX), Y3
+	VPAND        Y3, Y0, Y4
+	VPSUBD       Y1, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VPSRLD       $0x04, Y3, Y3
+	VPSUBD       Y1, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVZXBD    10(CX), Y5
+	VPAND        Y5, Y0, Y6
+	VPSUBD       Y1, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPSRLD       $0x04, Y5, Y5
+	VPSUBD       Y1, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y2, Y4, Y4
+	VMOVNTPS     Y4, (AX)
+	VMULPS       Y2, Y3, Y3
+	VMOVNTPS     Y3, 64(AX)
+	VMULPS       Y2, Y6, Y6
+	VMOVNTPS     Y6, 32(AX)
+	VMULPS       Y2, Y5, Y5
+	VMOVNTPS     Y5, 96(AX)
+	ADDQ         $+18, CX
+	ADDQ         $+128, AX
+	DECQ         DX
+	JNE          next
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func dotQ4_0AVX2(x *float32, sums *float32, src *byte, blocks int) float32
 // Requires: AVX, AVX2, F16C, FMA3, SSE
 TEXT ·dotQ4_0AVX2(SB), NOSPLIT, $0-36
@@ -164,6 +211,52 @@ next:
 	ADDQ         $+128, AX
 	DECQ         DX
 	JNE          next
+	VZEROUPPER
+	RET
+
+// func dequantizeQ4_1StreamAVX2(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·dequantizeQ4_1StreamAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+
+next:
+	PREFETCHT0   2048(CX)
+	VPBROADCASTW (CX), X1
+	VCVTPH2PS    X1, Y1
+	VPBROADCASTW 2(CX), X2
+	VCVTPH2PS    X2, Y2
+	VPMOVZXBD    4(CX), Y3
+	VPAND        Y3, Y0, Y4
+	VCVTDQ2PS    Y4, Y4
+	VPSRLD       $0x04, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVZXBD    12(CX), Y5
+	VPAND        Y5, Y0, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPSRLD       $0x04, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y1, Y4, Y4
+	VADDPS       Y2, Y4, Y4
+	VMOVNTPS     Y4, (AX)
+	VMULPS       Y1, Y3, Y3
+	VADDPS       Y2, Y3, Y3
+	VMOVNTPS     Y3, 64(AX)
+	VMULPS       Y1, Y6, Y6
+	VADDPS       Y2, Y6, Y6
+	VMOVNTPS     Y6, 32(AX)
+	VMULPS       Y1, Y5, Y5
+	VADDPS       Y2, Y5, Y5
+	VMOVNTPS     Y5, 96(AX)
+	ADDQ         $+20, CX
+	ADDQ         $+128, AX
+	DECQ         DX
+	JNE          next
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -286,6 +379,73 @@ next:
 	ADDQ         $+128, AX
 	DECQ         DX
 	JNE          next
+	VZEROUPPER
+	RET
+
+// func dequantizeQ5_0StreamAVX2(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·dequantizeQ5_0StreamAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000010, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x00000010, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Y2
+
+next:
+	PREFETCHT0   2048(CX)
+	VPBROADCASTW (CX), X3
+	VCVTPH2PS    X3, Y3
+	VPBROADCASTD 2(CX), Y4
+	VPSLLD       $0x04, Y4, Y5
+	VPSRLD       $0x0c, Y4, Y4
+	VPMOVZXBD    6(CX), Y6
+	VMOVDQU      quantCounts<>+0(SB), Y7
+	VPSRLVD      Y7, Y5, Y8
+	VPAND        Y6, Y0, Y9
+	VPAND        Y8, Y1, Y8
+	VPOR         Y9, Y8, Y8
+	VPSUBD       Y2, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VPSRLVD      Y7, Y4, Y7
+	VPSRLD       $0x04, Y6, Y6
+	VPAND        Y7, Y1, Y7
+	VPOR         Y6, Y7, Y7
+	VPSUBD       Y2, Y7, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVZXBD    14(CX), Y7
+	VMOVDQU      quantCounts<>+32(SB), Y9
+	VPSRLVD      Y9, Y5, Y5
+	VPAND        Y7, Y0, Y10
+	VPAND        Y5, Y1, Y5
+	VPOR         Y10, Y5, Y5
+	VPSUBD       Y2, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VPSRLVD      Y9, Y4, Y4
+	VPSRLD       $0x04, Y7, Y7
+	VPAND        Y4, Y1, Y4
+	VPOR         Y7, Y4, Y4
+	VPSUBD       Y2, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y3, Y8, Y8
+	VMOVNTPS     Y8, (AX)
+	VMULPS       Y3, Y6, Y6
+	VMOVNTPS     Y6, 64(AX)
+	VMULPS       Y3, Y5, Y5
+	VMOVNTPS     Y5, 32(AX)
+	VMULPS       Y3, Y4, Y4
+	VMOVNTPS     Y4, 96(AX)
+	ADDQ         $+22, CX
+	ADDQ         $+128, AX
+	DECQ         DX
+	JNE          next
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -429,6 +589,72 @@ next:
 	VZEROUPPER
 	RET
 
+// func dequantizeQ5_1StreamAVX2(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·dequantizeQ5_1StreamAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000010, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+
+next:
+	PREFETCHT0   2048(CX)
+	VPBROADCASTW (CX), X2
+	VCVTPH2PS    X2, Y2
+	VPBROADCASTW 2(CX), X3
+	VCVTPH2PS    X3, Y3
+	VPBROADCASTD 4(CX), Y4
+	VPSLLD       $0x04, Y4, Y5
+	VPSRLD       $0x0c, Y4, Y4
+	VPMOVZXBD    8(CX), Y6
+	VMOVDQU      quantCounts<>+0(SB), Y7
+	VPSRLVD      Y7, Y5, Y8
+	VPAND        Y6, Y0, Y9
+	VPAND        Y8, Y1, Y8
+	VPOR         Y9, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VPSRLVD      Y7, Y4, Y7
+	VPSRLD       $0x04, Y6, Y6
+	VPAND        Y7, Y1, Y7
+	VPOR         Y6, Y7, Y7
+	VCVTDQ2PS    Y7, Y6
+	VPMOVZXBD    16(CX), Y7
+	VMOVDQU      quantCounts<>+32(SB), Y9
+	VPSRLVD      Y9, Y5, Y5
+	VPAND        Y7, Y0, Y10
+	VPAND        Y5, Y1, Y5
+	VPOR         Y10, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VPSRLVD      Y9, Y4, Y4
+	VPSRLD       $0x04, Y7, Y7
+	VPAND        Y4, Y1, Y4
+	VPOR         Y7, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y2, Y8, Y8
+	VADDPS       Y3, Y8, Y8
+	VMOVNTPS     Y8, (AX)
+	VMULPS       Y2, Y6, Y6
+	VADDPS       Y3, Y6, Y6
+	VMOVNTPS     Y6, 64(AX)
+	VMULPS       Y2, Y5, Y5
+	VADDPS       Y3, Y5, Y5
+	VMOVNTPS     Y5, 32(AX)
+	VMULPS       Y2, Y4, Y4
+	VADDPS       Y3, Y4, Y4
+	VMOVNTPS     Y4, 96(AX)
+	ADDQ         $+24, CX
+	ADDQ         $+128, AX
+	DECQ         DX
+	JNE          next
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func dotQ5_1AVX2(x *float32, sums *float32, src *byte, blocks int) float32
 // Requires: AVX, AVX2, F16C, FMA3, SSE
 TEXT ·dotQ5_1AVX2(SB), NOSPLIT, $0-36
@@ -536,6 +762,41 @@ next:
 	ADDQ         $+128, AX
 	DECQ         DX
 	JNE          next
+	VZEROUPPER
+	RET
+
+// func dequantizeQ8_0StreamAVX2(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·dequantizeQ8_0StreamAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ blocks+16(FP), DX
+
+next:
+	PREFETCHT0   2048(CX)
+	VPBROADCASTW (CX), X0
+	VCVTPH2PS    X0, Y0
+	VPMOVSXBD    2(CX), Y1
+	VCVTDQ2PS    Y1, Y1
+	VPMOVSXBD    10(CX), Y2
+	VCVTDQ2PS    Y2, Y2
+	VPMOVSXBD    18(CX), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    26(CX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y0, Y1, Y1
+	VMOVNTPS     Y1, (AX)
+	VMULPS       Y0, Y2, Y2
+	VMOVNTPS     Y2, 32(AX)
+	VMULPS       Y0, Y3, Y3
+	VMOVNTPS     Y3, 64(AX)
+	VMULPS       Y0, Y4, Y4
+	VMOVNTPS     Y4, 96(AX)
+	ADDQ         $+34, CX
+	ADDQ         $+128, AX
+	DECQ         DX
+	JNE          next
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -825,6 +1086,255 @@ next:
 	ADDQ         $+1024, AX
 	DECQ         DX
 	JNE          next
+	VZEROUPPER
+	RET
+
+// func dequantizeQ4_KStreamAVX2(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·dequantizeQ4_KStreamAVX2(SB), NOSPLIT, $64-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+
+next:
+	PREFETCHT0   2048(CX)
+	PREFETCHT0   2112(CX)
+	PREFETCHT0   2176(CX)
+	MOVL         12(CX), BX
+	MOVL         4(CX), SI
+	MOVL         SI, DI
+	SHRL         $0x02, DI
+	ANDL         $0x30303030, DI
+	MOVL         BX, R8
+	ANDL         $0x0f0f0f0f, R8
+	ORL          DI, R8
+	ANDL         $0x3f3f3f3f, SI
+	SHLQ         $0x20, R8
+	ORQ          R8, SI
+	VMOVQ        SI, X1
+	VPMOVZXBD    X1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VPBROADCASTW (CX), X1
+	VCVTPH2PS    X1, Y1
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (SP)
+	MOVL         8(CX), SI
+	MOVL         SI, DI
+	SHRL         $0x02, DI
+	ANDL         $0x30303030, DI
+	SHRL         $0x04, BX
+	ANDL         $0x0f0f0f0f, BX
+	ORL          DI, BX
+	ANDL         $0x3f3f3f3f, SI
+	SHLQ         $0x20, BX
+	ORQ          BX, SI
+	VMOVQ        SI, X1
+	VPMOVZXBD    X1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VPBROADCASTW 2(CX), X1
+	VCVTPH2PS    X1, Y1
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, 32(SP)
+	VPMOVZXBD    16(CX), Y1
+	VPMOVZXBD    24(CX), Y2
+	VPMOVZXBD    32(CX), Y3
+	VPMOVZXBD    40(CX), Y4
+	VPAND        Y1, Y0, Y5
+	VCVTDQ2PS    Y5, Y5
+	VPAND        Y2, Y0, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPAND        Y3, Y0, Y7
+	VCVTDQ2PS    Y7, Y7
+	VPAND        Y4, Y0, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS (SP), Y9
+	VBROADCASTSS 32(SP), Y10
+	VMULPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y5, Y5
+	VMOVNTPS     Y5, (AX)
+	VMULPS       Y9, Y6, Y6
+	VSUBPS       Y10, Y6, Y6
+	VMOVNTPS     Y6, 32(AX)
+	VMULPS       Y9, Y7, Y7
+	VSUBPS       Y10, Y7, Y7
+	VMOVNTPS     Y7, 64(AX)
+	VMULPS       Y9, Y8, Y8
+	VSUBPS       Y10, Y8, Y8
+	VMOVNTPS     Y8, 96(AX)
+	VPSRLD       $0x04, Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VPSRLD       $0x04, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VPSRLD       $0x04, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VPSRLD       $0x04, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 4(SP), Y5
+	VBROADCASTSS 36(SP), Y6
+	VMULPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y1, Y1
+	VMOVNTPS     Y1, 128(AX)
+	VMULPS       Y5, Y2, Y2
+	VSUBPS       Y6, Y2, Y2
+	VMOVNTPS     Y2, 160(AX)
+	VMULPS       Y5, Y3, Y3
+	VSUBPS       Y6, Y3, Y3
+	VMOVNTPS     Y3, 192(AX)
+	VMULPS       Y5, Y4, Y4
+	VSUBPS       Y6, Y4, Y4
+	VMOVNTPS     Y4, 224(AX)
+	VPMOVZXBD    48(CX), Y1
+	VPMOVZXBD    56(CX), Y2
+	VPMOVZXBD    64(CX), Y3
+	VPMOVZXBD    72(CX), Y4
+	VPAND        Y1, Y0, Y5
+	VCVTDQ2PS    Y5, Y5
+	VPAND        Y2, Y0, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPAND        Y3, Y0, Y7
+	VCVTDQ2PS    Y7, Y7
+	VPAND        Y4, Y0, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 8(SP), Y9
+	VBROADCASTSS 40(SP), Y10
+	VMULPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y5, Y5
+	VMOVNTPS     Y5, 256(AX)
+	VMULPS       Y9, Y6, Y6
+	VSUBPS       Y10, Y6, Y6
+	VMOVNTPS     Y6, 288(AX)
+	VMULPS       Y9, Y7, Y7
+	VSUBPS       Y10, Y7, Y7
+	VMOVNTPS     Y7, 320(AX)
+	VMULPS       Y9, Y8, Y8
+	VSUBPS       Y10, Y8, Y8
+	VMOVNTPS     Y8, 352(AX)
+	VPSRLD       $0x04, Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VPSRLD       $0x04, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VPSRLD       $0x04, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VPSRLD       $0x04, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 12(SP), Y5
+	VBROADCASTSS 44(SP), Y6
+	VMULPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y1, Y1
+	VMOVNTPS     Y1, 384(AX)
+	VMULPS       Y5, Y2, Y2
+	VSUBPS       Y6, Y2, Y2
+	VMOVNTPS     Y2, 416(AX)
+	VMULPS       Y5, Y3, Y3
+	VSUBPS       Y6, Y3, Y3
+	VMOVNTPS     Y3, 448(AX)
+	VMULPS       Y5, Y4, Y4
+	VSUBPS       Y6, Y4, Y4
+	VMOVNTPS     Y4, 480(AX)
+	VPMOVZXBD    80(CX), Y1
+	VPMOVZXBD    88(CX), Y2
+	VPMOVZXBD    96(CX), Y3
+	VPMOVZXBD    104(CX), Y4
+	VPAND        Y1, Y0, Y5
+	VCVTDQ2PS    Y5, Y5
+	VPAND        Y2, Y0, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPAND        Y3, Y0, Y7
+	VCVTDQ2PS    Y7, Y7
+	VPAND        Y4, Y0, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 16(SP), Y9
+	VBROADCASTSS 48(SP), Y10
+	VMULPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y5, Y5
+	VMOVNTPS     Y5, 512(AX)
+	VMULPS       Y9, Y6, Y6
+	VSUBPS       Y10, Y6, Y6
+	VMOVNTPS     Y6, 544(AX)
+	VMULPS       Y9, Y7, Y7
+	VSUBPS       Y10, Y7, Y7
+	VMOVNTPS     Y7, 576(AX)
+	VMULPS       Y9, Y8, Y8
+	VSUBPS       Y10, Y8, Y8
+	VMOVNTPS     Y8, 608(AX)
+	VPSRLD       $0x04, Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VPSRLD       $0x04, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VPSRLD       $0x04, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VPSRLD       $0x04, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 20(SP), Y5
+	VBROADCASTSS 52(SP), Y6
+	VMULPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y1, Y1
+	VMOVNTPS     Y1, 640(AX)
+	VMULPS       Y5, Y2, Y2
+	VSUBPS       Y6, Y2, Y2
+	VMOVNTPS     Y2, 672(AX)
+	VMULPS       Y5, Y3, Y3
+	VSUBPS       Y6, Y3, Y3
+	VMOVNTPS     Y3, 704(AX)
+	VMULPS       Y5, Y4, Y4
+	VSUBPS       Y6, Y4, Y4
+	VMOVNTPS     Y4, 736(AX)
+	VPMOVZXBD    112(CX), Y1
+	VPMOVZXBD    120(CX), Y2
+	VPMOVZXBD    128(CX), Y3
+	VPMOVZXBD    136(CX), Y4
+	VPAND        Y1, Y0, Y5
+	VCVTDQ2PS    Y5, Y5
+	VPAND        Y2, Y0, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPAND        Y3, Y0, Y7
+	VCVTDQ2PS    Y7, Y7
+	VPAND        Y4, Y0, Y8
+	VCVTDQ2PS    Y8, Y8
+	VBROADCASTSS 24(SP), Y9
+	VBROADCASTSS 56(SP), Y10
+	VMULPS       Y9, Y5, Y5
+	VSUBPS       Y10, Y5, Y5
+	VMOVNTPS     Y5, 768(AX)
+	VMULPS       Y9, Y6, Y6
+	VSUBPS       Y10, Y6, Y6
+	VMOVNTPS     Y6, 800(AX)
+	VMULPS       Y9, Y7, Y7
+	VSUBPS       Y10, Y7, Y7
+	VMOVNTPS     Y7, 832(AX)
+	VMULPS       Y9, Y8, Y8
+	VSUBPS       Y10, Y8, Y8
+	VMOVNTPS     Y8, 864(AX)
+	VPSRLD       $0x04, Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VPSRLD       $0x04, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VPSRLD       $0x04, Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VPSRLD       $0x04, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 28(SP), Y5
+	VBROADCASTSS 60(SP), Y6
+	VMULPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y1, Y1
+	VMOVNTPS     Y1, 896(AX)
+	VMULPS       Y5, Y2, Y2
+	VSUBPS       Y6, Y2, Y2
+	VMOVNTPS     Y2, 928(AX)
+	VMULPS       Y5, Y3, Y3
+	VSUBPS       Y6, Y3, Y3
+	VMOVNTPS     Y3, 960(AX)
+	VMULPS       Y5, Y4, Y4
+	VSUBPS       Y6, Y4, Y4
+	VMOVNTPS     Y4, 992(AX)
+	ADDQ         $+144, CX
+	ADDQ         $+1024, AX
+	DECQ         DX
+	JNE          next
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -1399,6 +1909,382 @@ next:
 	VZEROUPPER
 	RET
 
+// func dequantizeQ5_KStreamAVX2(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·dequantizeQ5_KStreamAVX2(SB), NOSPLIT, $64-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0000000f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000010, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+
+next:
+	PREFETCHT0   2048(CX)
+	PREFETCHT0   2112(CX)
+	PREFETCHT0   2176(CX)
+	MOVL         12(CX), BX
+	MOVL         4(CX), SI
+	MOVL         SI, DI
+	SHRL         $0x02, DI
+	ANDL         $0x30303030, DI
+	MOVL         BX, R8
+	ANDL         $0x0f0f0f0f, R8
+	ORL          DI, R8
+	ANDL         $0x3f3f3f3f, SI
+	SHLQ         $0x20, R8
+	ORQ          R8, SI
+	VMOVQ        SI, X2
+	VPMOVZXBD    X2, Y3
+	VCVTDQ2PS    Y3, Y3
+	VPBROADCASTW (CX), X2
+	VCVTPH2PS    X2, Y2
+	VMULPS       Y2, Y3, Y3
+	VMOVUPS      Y3, (SP)
+	MOVL         8(CX), SI
+	MOVL         SI, DI
+	SHRL         $0x02, DI
+	ANDL         $0x30303030, DI
+	SHRL         $0x04, BX
+	ANDL         $0x0f0f0f0f, BX
+	ORL          DI, BX
+	ANDL         $0x3f3f3f3f, SI
+	SHLQ         $0x20, BX
+	ORQ          BX, SI
+	VMOVQ        SI, X2
+	VPMOVZXBD    X2, Y3
+	VCVTDQ2PS    Y3, Y3
+	VPBROADCASTW 2(CX), X2
+	VCVTPH2PS    X2, Y2
+	VMULPS       Y2, Y3, Y3
+	VMOVUPS      Y3, 32(SP)
+	VPMOVZXBD    48(CX), Y2
+	VPMOVZXBD    56(CX), Y3
+	VPMOVZXBD    64(CX), Y4
+	VPMOVZXBD    72(CX), Y5
+	VPMOVZXBD    16(CX), Y6
+	VPSLLD       $0x04, Y6, Y6
+	VPAND        Y2, Y0, Y7
+	VPAND        Y6, Y1, Y6
+	VPOR         Y7, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVZXBD    24(CX), Y7
+	VPSLLD       $0x04, Y7, Y7
+	VPAND        Y3, Y0, Y8
+	VPAND        Y7, Y1, Y7
+	VPOR         Y8, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VPMOVZXBD    32(CX), Y8
+	VPSLLD       $0x04, Y8, Y8
+	VPAND        Y4, Y0, Y9
+	VPAND        Y8, Y1, Y8
+	VPOR         Y9, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVZXBD    40(CX), Y9
+	VPSLLD       $0x04, Y9, Y9
+	VPAND        Y5, Y0, Y10
+	VPAND        Y9, Y1, Y9
+	VPOR         Y10, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS (SP), Y10
+	VBROADCASTSS 32(SP), Y11
+	VMULPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y6, Y6
+	VMOVNTPS     Y6, (AX)
+	VMULPS       Y10, Y7, Y7
+	VSUBPS       Y11, Y7, Y7
+	VMOVNTPS     Y7, 32(AX)
+	VMULPS       Y10, Y8, Y8
+	VSUBPS       Y11, Y8, Y8
+	VMOVNTPS     Y8, 64(AX)
+	VMULPS       Y10, Y9, Y9
+	VSUBPS       Y11, Y9, Y9
+	VMOVNTPS     Y9, 96(AX)
+	VPMOVZXBD    16(CX), Y6
+	VPSLLD       $0x03, Y6, Y6
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        Y6, Y1, Y6
+	VPOR         Y2, Y6, Y6
+	VCVTDQ2PS    Y6, Y2
+	VPMOVZXBD    24(CX), Y6
+	VPSLLD       $0x03, Y6, Y6
+	VPSRLD       $0x04, Y3, Y3
+	VPAND        Y6, Y1, Y6
+	VPOR         Y3, Y6, Y6
+	VCVTDQ2PS    Y6, Y3
+	VPMOVZXBD    32(CX), Y6
+	VPSLLD       $0x03, Y6, Y6
+	VPSRLD       $0x04, Y4, Y4
+	VPAND        Y6, Y1, Y6
+	VPOR         Y4, Y6, Y6
+	VCVTDQ2PS    Y6, Y4
+	VPMOVZXBD    40(CX), Y6
+	VPSLLD       $0x03, Y6, Y6
+	VPSRLD       $0x04, Y5, Y5
+	VPAND        Y6, Y1, Y6
+	VPOR         Y5, Y6, Y6
+	VCVTDQ2PS    Y6, Y5
+	VBROADCASTSS 4(SP), Y6
+	VBROADCASTSS 36(SP), Y7
+	VMULPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y2, Y2
+	VMOVNTPS     Y2, 128(AX)
+	VMULPS       Y6, Y3, Y3
+	VSUBPS       Y7, Y3, Y3
+	VMOVNTPS     Y3, 160(AX)
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y7, Y4, Y4
+	VMOVNTPS     Y4, 192(AX)
+	VMULPS       Y6, Y5, Y5
+	VSUBPS       Y7, Y5, Y5
+	VMOVNTPS     Y5, 224(AX)
+	VPMOVZXBD    80(CX), Y2
+	VPMOVZXBD    88(CX), Y3
+	VPMOVZXBD    96(CX), Y4
+	VPMOVZXBD    104(CX), Y5
+	VPMOVZXBD    16(CX), Y6
+	VPSLLD       $0x02, Y6, Y6
+	VPAND        Y2, Y0, Y7
+	VPAND        Y6, Y1, Y6
+	VPOR         Y7, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVZXBD    24(CX), Y7
+	VPSLLD       $0x02, Y7, Y7
+	VPAND        Y3, Y0, Y8
+	VPAND        Y7, Y1, Y7
+	VPOR         Y8, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VPMOVZXBD    32(CX), Y8
+	VPSLLD       $0x02, Y8, Y8
+	VPAND        Y4, Y0, Y9
+	VPAND        Y8, Y1, Y8
+	VPOR         Y9, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVZXBD    40(CX), Y9
+	VPSLLD       $0x02, Y9, Y9
+	VPAND        Y5, Y0, Y10
+	VPAND        Y9, Y1, Y9
+	VPOR         Y10, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 8(SP), Y10
+	VBROADCASTSS 40(SP), Y11
+	VMULPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y6, Y6
+	VMOVNTPS     Y6, 256(AX)
+	VMULPS       Y10, Y7, Y7
+	VSUBPS       Y11, Y7, Y7
+	VMOVNTPS     Y7, 288(AX)
+	VMULPS       Y10, Y8, Y8
+	VSUBPS       Y11, Y8, Y8
+	VMOVNTPS     Y8, 320(AX)
+	VMULPS       Y10, Y9, Y9
+	VSUBPS       Y11, Y9, Y9
+	VMOVNTPS     Y9, 352(AX)
+	VPMOVZXBD    16(CX), Y6
+	VPSLLD       $0x01, Y6, Y6
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        Y6, Y1, Y6
+	VPOR         Y2, Y6, Y6
+	VCVTDQ2PS    Y6, Y2
+	VPMOVZXBD    24(CX), Y6
+	VPSLLD       $0x01, Y6, Y6
+	VPSRLD       $0x04, Y3, Y3
+	VPAND        Y6, Y1, Y6
+	VPOR         Y3, Y6, Y6
+	VCVTDQ2PS    Y6, Y3
+	VPMOVZXBD    32(CX), Y6
+	VPSLLD       $0x01, Y6, Y6
+	VPSRLD       $0x04, Y4, Y4
+	VPAND        Y6, Y1, Y6
+	VPOR         Y4, Y6, Y6
+	VCVTDQ2PS    Y6, Y4
+	VPMOVZXBD    40(CX), Y6
+	VPSLLD       $0x01, Y6, Y6
+	VPSRLD       $0x04, Y5, Y5
+	VPAND        Y6, Y1, Y6
+	VPOR         Y5, Y6, Y6
+	VCVTDQ2PS    Y6, Y5
+	VBROADCASTSS 12(SP), Y6
+	VBROADCASTSS 44(SP), Y7
+	VMULPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y2, Y2
+	VMOVNTPS     Y2, 384(AX)
+	VMULPS       Y6, Y3, Y3
+	VSUBPS       Y7, Y3, Y3
+	VMOVNTPS     Y3, 416(AX)
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y7, Y4, Y4
+	VMOVNTPS     Y4, 448(AX)
+	VMULPS       Y6, Y5, Y5
+	VSUBPS       Y7, Y5, Y5
+	VMOVNTPS     Y5, 480(AX)
+	VPMOVZXBD    112(CX), Y2
+	VPMOVZXBD    120(CX), Y3
+	VPMOVZXBD    128(CX), Y4
+	VPMOVZXBD    136(CX), Y5
+	VPMOVZXBD    16(CX), Y6
+	VPAND        Y2, Y0, Y7
+	VPAND        Y6, Y1, Y6
+	VPOR         Y7, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVZXBD    24(CX), Y7
+	VPAND        Y3, Y0, Y8
+	VPAND        Y7, Y1, Y7
+	VPOR         Y8, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VPMOVZXBD    32(CX), Y8
+	VPAND        Y4, Y0, Y9
+	VPAND        Y8, Y1, Y8
+	VPOR         Y9, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVZXBD    40(CX), Y9
+	VPAND        Y5, Y0, Y10
+	VPAND        Y9, Y1, Y9
+	VPOR         Y10, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 16(SP), Y10
+	VBROADCASTSS 48(SP), Y11
+	VMULPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y6, Y6
+	VMOVNTPS     Y6, 512(AX)
+	VMULPS       Y10, Y7, Y7
+	VSUBPS       Y11, Y7, Y7
+	VMOVNTPS     Y7, 544(AX)
+	VMULPS       Y10, Y8, Y8
+	VSUBPS       Y11, Y8, Y8
+	VMOVNTPS     Y8, 576(AX)
+	VMULPS       Y10, Y9, Y9
+	VSUBPS       Y11, Y9, Y9
+	VMOVNTPS     Y9, 608(AX)
+	VPMOVZXBD    16(CX), Y6
+	VPSRLD       $0x01, Y6, Y6
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        Y6, Y1, Y6
+	VPOR         Y2, Y6, Y6
+	VCVTDQ2PS    Y6, Y2
+	VPMOVZXBD    24(CX), Y6
+	VPSRLD       $0x01, Y6, Y6
+	VPSRLD       $0x04, Y3, Y3
+	VPAND        Y6, Y1, Y6
+	VPOR         Y3, Y6, Y6
+	VCVTDQ2PS    Y6, Y3
+	VPMOVZXBD    32(CX), Y6
+	VPSRLD       $0x01, Y6, Y6
+	VPSRLD       $0x04, Y4, Y4
+	VPAND        Y6, Y1, Y6
+	VPOR         Y4, Y6, Y6
+	VCVTDQ2PS    Y6, Y4
+	VPMOVZXBD    40(CX), Y6
+	VPSRLD       $0x01, Y6, Y6
+	VPSRLD       $0x04, Y5, Y5
+	VPAND        Y6, Y1, Y6
+	VPOR         Y5, Y6, Y6
+	VCVTDQ2PS    Y6, Y5
+	VBROADCASTSS 20(SP), Y6
+	VBROADCASTSS 52(SP), Y7
+	VMULPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y2, Y2
+	VMOVNTPS     Y2, 640(AX)
+	VMULPS       Y6, Y3, Y3
+	VSUBPS       Y7, Y3, Y3
+	VMOVNTPS     Y3, 672(AX)
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y7, Y4, Y4
+	VMOVNTPS     Y4, 704(AX)
+	VMULPS       Y6, Y5, Y5
+	VSUBPS       Y7, Y5, Y5
+	VMOVNTPS     Y5, 736(AX)
+	VPMOVZXBD    144(CX), Y2
+	VPMOVZXBD    152(CX), Y3
+	VPMOVZXBD    160(CX), Y4
+	VPMOVZXBD    168(CX), Y5
+	VPMOVZXBD    16(CX), Y6
+	VPSRLD       $0x02, Y6, Y6
+	VPAND        Y2, Y0, Y7
+	VPAND        Y6, Y1, Y6
+	VPOR         Y7, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VPMOVZXBD    24(CX), Y7
+	VPSRLD       $0x02, Y7, Y7
+	VPAND        Y3, Y0, Y8
+	VPAND        Y7, Y1, Y7
+	VPOR         Y8, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VPMOVZXBD    32(CX), Y8
+	VPSRLD       $0x02, Y8, Y8
+	VPAND        Y4, Y0, Y9
+	VPAND        Y8, Y1, Y8
+	VPOR         Y9, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VPMOVZXBD    40(CX), Y9
+	VPSRLD       $0x02, Y9, Y9
+	VPAND        Y5, Y0, Y10
+	VPAND        Y9, Y1, Y9
+	VPOR         Y10, Y9, Y9
+	VCVTDQ2PS    Y9, Y9
+	VBROADCASTSS 24(SP), Y10
+	VBROADCASTSS 56(SP), Y11
+	VMULPS       Y10, Y6, Y6
+	VSUBPS       Y11, Y6, Y6
+	VMOVNTPS     Y6, 768(AX)
+	VMULPS       Y10, Y7, Y7
+	VSUBPS       Y11, Y7, Y7
+	VMOVNTPS     Y7, 800(AX)
+	VMULPS       Y10, Y8, Y8
+	VSUBPS       Y11, Y8, Y8
+	VMOVNTPS     Y8, 832(AX)
+	VMULPS       Y10, Y9, Y9
+	VSUBPS       Y11, Y9, Y9
+	VMOVNTPS     Y9, 864(AX)
+	VPMOVZXBD    16(CX), Y6
+	VPSRLD       $0x03, Y6, Y6
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        Y6, Y1, Y6
+	VPOR         Y2, Y6, Y6
+	VCVTDQ2PS    Y6, Y2
+	VPMOVZXBD    24(CX), Y6
+	VPSRLD       $0x03, Y6, Y6
+	VPSRLD       $0x04, Y3, Y3
+	VPAND        Y6, Y1, Y6
+	VPOR         Y3, Y6, Y6
+	VCVTDQ2PS    Y6, Y3
+	VPMOVZXBD    32(CX), Y6
+	VPSRLD       $0x03, Y6, Y6
+	VPSRLD       $0x04, Y4, Y4
+	VPAND        Y6, Y1, Y6
+	VPOR         Y4, Y6, Y6
+	VCVTDQ2PS    Y6, Y4
+	VPMOVZXBD    40(CX), Y6
+	VPSRLD       $0x03, Y6, Y6
+	VPSRLD       $0x04, Y5, Y5
+	VPAND        Y6, Y1, Y6
+	VPOR         Y5, Y6, Y6
+	VCVTDQ2PS    Y6, Y5
+	VBROADCASTSS 28(SP), Y6
+	VBROADCASTSS 60(SP), Y7
+	VMULPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y2, Y2
+	VMOVNTPS     Y2, 896(AX)
+	VMULPS       Y6, Y3, Y3
+	VSUBPS       Y7, Y3, Y3
+	VMOVNTPS     Y3, 928(AX)
+	VMULPS       Y6, Y4, Y4
+	VSUBPS       Y7, Y4, Y4
+	VMOVNTPS     Y4, 960(AX)
+	VMULPS       Y6, Y5, Y5
+	VSUBPS       Y7, Y5, Y5
+	VMOVNTPS     Y5, 992(AX)
+	ADDQ         $+176, CX
+	ADDQ         $+1024, AX
+	DECQ         DX
+	JNE          next
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func dotQ5_KAVX2(x *float32, sums *float32, src *byte, blocks int) float32
 // Requires: AVX, AVX2, F16C, FMA3, SSE
 TEXT ·dotQ5_KAVX2(SB), NOSPLIT, $64-36
@@ -1956,6 +2842,245 @@ next:
 	ADDQ         $+1024, AX
 	DECQ         DX
 	JNE          next
+	VZEROUPPER
+	RET
+
+// func dequantizeQ6_KStreamAVX2(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·dequantizeQ6_KStreamAVX2(SB), NOSPLIT, $192-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	MOVL         $0x0f0f0f0f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x30303030, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x20202020, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Y2
+
+next:
+	PREFETCHT0   2048(CX)
+	PREFETCHT0   2112(CX)
+	PREFETCHT0   2176(CX)
+	PREFETCHT0   2240(CX)
+	VPBROADCASTW 208(CX), X3
+	VCVTPH2PS    X3, Y3
+	VPMOVSXBD    192(CX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      Y4, (SP)
+	VPMOVSXBD    200(CX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      Y4, 32(SP)
+	VMOVDQU      128(CX), Y3
+	VMOVDQU      (CX), Y4
+	VPAND        Y4, Y0, Y5
+	VPSLLW       $0x04, Y3, Y6
+	VPAND        Y6, Y1, Y6
+	VPOR         Y5, Y6, Y6
+	VPSUBB       Y2, Y6, Y6
+	VMOVDQU      Y6, 64(SP)
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y4, Y0, Y4
+	VPAND        Y3, Y1, Y5
+	VPOR         Y4, Y5, Y5
+	VPSUBB       Y2, Y5, Y5
+	VMOVDQU      Y5, 128(SP)
+	VMOVDQU      32(CX), Y4
+	VPAND        Y4, Y0, Y5
+	VPSLLW       $0x02, Y3, Y6
+	VPAND        Y6, Y1, Y6
+	VPOR         Y5, Y6, Y6
+	VPSUBB       Y2, Y6, Y6
+	VMOVDQU      Y6, 96(SP)
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y4, Y0, Y4
+	VPSRLW       $0x02, Y3, Y3
+	VPAND        Y3, Y1, Y3
+	VPOR         Y4, Y3, Y3
+	VPSUBB       Y2, Y3, Y3
+	VMOVDQU      Y3, 160(SP)
+	VPMOVSXBD    64(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    72(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS (SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, (AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 32(AX)
+	VPMOVSXBD    80(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    88(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 4(SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, 64(AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 96(AX)
+	VPMOVSXBD    96(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    104(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 8(SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, 128(AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 160(AX)
+	VPMOVSXBD    112(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    120(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 12(SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, 192(AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 224(AX)
+	VPMOVSXBD    128(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    136(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 16(SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, 256(AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 288(AX)
+	VPMOVSXBD    144(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    152(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 20(SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, 320(AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 352(AX)
+	VPMOVSXBD    160(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    168(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 24(SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, 384(AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 416(AX)
+	VPMOVSXBD    176(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    184(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 28(SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, 448(AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 480(AX)
+	VMOVDQU      160(CX), Y3
+	VMOVDQU      64(CX), Y4
+	VPAND        Y4, Y0, Y5
+	VPSLLW       $0x04, Y3, Y6
+	VPAND        Y6, Y1, Y6
+	VPOR         Y5, Y6, Y6
+	VPSUBB       Y2, Y6, Y6
+	VMOVDQU      Y6, 64(SP)
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y4, Y0, Y4
+	VPAND        Y3, Y1, Y5
+	VPOR         Y4, Y5, Y5
+	VPSUBB       Y2, Y5, Y5
+	VMOVDQU      Y5, 128(SP)
+	VMOVDQU      96(CX), Y4
+	VPAND        Y4, Y0, Y5
+	VPSLLW       $0x02, Y3, Y6
+	VPAND        Y6, Y1, Y6
+	VPOR         Y5, Y6, Y6
+	VPSUBB       Y2, Y6, Y6
+	VMOVDQU      Y6, 96(SP)
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y4, Y0, Y4
+	VPSRLW       $0x02, Y3, Y3
+	VPAND        Y3, Y1, Y3
+	VPOR         Y4, Y3, Y3
+	VPSUBB       Y2, Y3, Y3
+	VMOVDQU      Y3, 160(SP)
+	VPMOVSXBD    64(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    72(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 32(SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, 512(AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 544(AX)
+	VPMOVSXBD    80(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    88(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 36(SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, 576(AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 608(AX)
+	VPMOVSXBD    96(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    104(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 40(SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, 640(AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 672(AX)
+	VPMOVSXBD    112(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    120(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 44(SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, 704(AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 736(AX)
+	VPMOVSXBD    128(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    136(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 48(SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, 768(AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 800(AX)
+	VPMOVSXBD    144(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    152(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 52(SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, 832(AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 864(AX)
+	VPMOVSXBD    160(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    168(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 56(SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, 896(AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 928(AX)
+	VPMOVSXBD    176(SP), Y3
+	VCVTDQ2PS    Y3, Y3
+	VPMOVSXBD    184(SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 60(SP), Y5
+	VMULPS       Y5, Y3, Y3
+	VMOVNTPS     Y3, 960(AX)
+	VMULPS       Y5, Y4, Y4
+	VMOVNTPS     Y4, 992(AX)
+	ADDQ         $+210, CX
+	ADDQ         $+1024, AX
+	DECQ         DX
+	JNE          next
+	SFENCE
 	VZEROUPPER
 	RET
 

@@ -6,5 +6,7 @@ import (
 )
 
 func init() {
-	blockdecode.Dequantize = func(format uint8, dst []float32, src []byte) { Dequantize(block.Format(format), dst, src) }
+	blockdecode.Dequantize = func(format uint8, dst []float32, src []byte, total int) {
+		dequantizePart(block.Format(format), dst, src, total)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/rayo-go/rayo/gguf/block"
 )
@@ -48,28 +49,38 @@ func TestDequantizeIsBlocks(t *testing.T) {
 					if err := f.Dequantize(want, src); err != nil {
 						t.Fatal(err)
 					}
-					const guard = 20
-					all := make([]float32, len(want)+2*guard+offset)
-					for i := range all {
-						all[i] = 42
-					}
-					got := all[guard+offset:][:len(want)]
-					for i := range got {
-						got[i] = float32(math.NaN())
-					}
-					k.dequantize(&got[0], &src[0], n)
-					for i, w := range want {
-						if math.Float32bits(got[i]) != math.Float32bits(w) && !(w != w && got[i] != got[i]) {
-							t.Fatalf("%v, %v: element %d of %d blocks is %v, want %v", l, f, i, n, got[i], w)
-						}
-					}
-					for i, v := range all {
-						if v != 42 && (i < guard+offset || i >= guard+offset+len(want)) {
-							t.Fatalf("%v, %v: wrote at %d beside %d numbers", l, f, i-guard-offset, len(want))
-						}
+					const guard = 36
+					all := make([]float32, len(want)+2*guard)
+					sameBlocks(t, k.dequantize, all, guard+offset-4, want, src, n)
+					if k.stream != nil {
+						ahead := -uintptr(unsafe.Pointer(&all[0])) % streamAlign / 4
+						sameBlocks(t, k.stream, all, int(ahead)+streamAlign/4, want, src, n)
 					}
 				}
 			}
+		}
+	}
+}
+
+// sameBlocks has a kernel decode n blocks to a part of all, and compares.
+func sameBlocks(t *testing.T, run dequantizeFunc, all []float32, first int, want []float32, src []byte, n int) {
+	t.Helper()
+	for i := range all {
+		all[i] = 42
+	}
+	got := all[first:][:len(want)]
+	for i := range got {
+		got[i] = float32(math.NaN())
+	}
+	run(&got[0], &src[0], n)
+	for i, w := range want {
+		if math.Float32bits(got[i]) != math.Float32bits(w) && !(w != w && got[i] != got[i]) {
+			t.Fatalf("element %d of %d blocks is %v, want %v", i, n, got[i], w)
+		}
+	}
+	for i, v := range all {
+		if v != 42 && (i < first || i >= first+len(want)) {
+			t.Fatalf("wrote at %d beside %d numbers", i-first, len(want))
 		}
 	}
 }

@@ -188,9 +188,16 @@ func (f *Field) pack(b []byte, src []uint32) {
 	f.walk(len(f.Steps)-1, f.First, f.At, func(i, at, count, stride int) {
 		src, mask := src[i:][:count], uint32(1)<<f.Bits-1
 		if stride&7 == 0 && at&7+f.Bits <= 8 {
-			to, shift := b[at>>3:], at&7
+			to, down, up := b[at>>3:], uint(f.Shift)&31, uint(at)&7
+			if stride == 8 {
+				to = to[:len(src)]
+				for j, v := range src {
+					to[j] |= byte(v >> down & mask << up)
+				}
+				return
+			}
 			for j, v := range src {
-				to[j*(stride>>3)] |= byte(v >> f.Shift & mask << shift)
+				to[j*(stride>>3)] |= byte(v >> down & mask << up)
 			}
 			return
 		}

@@ -20,6 +20,7 @@ type levelSet struct {
 	lo, hi   float64
 	factors  []float64 // see search
 	both     bool      // signs of the scale are tried
+	repeats  int       // of making the best scale better: with many levels later ones change little
 	width    int       // elements of a code
 }
 

@@ -58,7 +58,7 @@ func (s *levelSet) search(x, w []float64) fit {
 			}
 		}
 	}
-	for range 3 {
+	for range s.repeats {
 		old := most
 		if try(best.scale); most == old {
 			break
@@ -80,11 +80,12 @@ func (s *levelSet) units() []float64 {
 // a little inside and outside where there are many levels, and far beyond where
 // there are few, so that the greatest elements are cut off.
 func (s *levelSet) setFactors() {
+	s.repeats = 3
 	switch n := len(s.levels); {
 	case n >= 8:
 		width, steps := 0.12, 2
 		if n >= 64 {
-			width, steps = 0.035, 1
+			width, steps, s.repeats = 0.035, 1, 1
 		}
 		for k := -steps; k <= steps; k++ {
 			s.factors = append(s.factors, 1+width*float64(k)/float64(steps))
@@ -161,7 +162,7 @@ func (w *work) factors(x, weights []float64, n int) {
 	least := math.Inf(1)
 	for _, f := range w.e.levels.units() {
 		d := top / most * f
-		for range 3 {
+		for range min(3, 1+w.e.levels.repeats) {
 			h := halfBits(float32(d))
 			unit := float64(Binary16.float(uint32(h)))
 			e, t := w.choose(x, weights, n, unit)

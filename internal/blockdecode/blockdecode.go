@@ -5,5 +5,6 @@
 package blockdecode
 
 // Dequantize writes the numbers that the whole blocks of src stand for to dst. format is a
-// block.Format. It is nil in programs that do not link package simd, and set before main begins.
-var Dequantize func(format uint8, dst []float32, src []byte)
+// block.Format. dst is a part of total numbers that are written: many are stored around the caches.
+// It is nil in programs that do not link package simd, and set before main begins.
+var Dequantize func(format uint8, dst []float32, src []byte, total int)

@@ -26,6 +26,7 @@ type gen struct {
 
 	src     reg.GPVirtual // the block
 	scratch Mem           // on the stack
+	ahead   int           // bytes that [gen.loop] fetches ahead of time; 0 for none
 
 	// emit receives the numbers of a group: the numbers of terms times scale minus min, which is
 	// nil for formats without minimums.

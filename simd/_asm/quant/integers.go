@@ -31,6 +31,13 @@ type coder struct {
 	// [coder.prepare] writes. index, if it is not nil, is added to all these places.
 	products, codes, signs, shifts Mem
 	index                          reg.GPVirtual
+
+	order  []int                      // of the items that [coder.items] returns; nil for that in the block
+	loaded map[loadKey]reg.VecVirtual // vectors of bytes that several runs share; nil if they are loaded again
+
+	// paired says that vector 2i+h of the bytes has elements 16h to 16h+15 of run i, and then those of run i+4.
+	paired bool
+	last   reg.VecVirtual // of [coder.columnRaw]
 }
 
 // integers are the formats that have kernels for products of integers.
@@ -203,6 +210,9 @@ func (c *coder) signed() bool {
 
 // field returns the items of a field for the elements of run r, shifted as the field says.
 func (c *coder) field(f *block.Field, r int) reg.VecVirtual {
+	if c.paired {
+		return c.pairedField(f, r)
+	}
 	at, first := c.place(r)
 	var bits [run]int
 	for i := range bits {
@@ -222,16 +232,11 @@ func (c *coder) field(f *block.Field, r int) reg.VecVirtual {
 	low, high := bits[0]%8-f.Shift, bits[16]%8-f.Shift
 	switch {
 	case apart(0, run, 8):
-		c.VMOVDQU(from, v)
-		switch {
-		case low > 0:
-			c.VPSRLW(U8(low), v, v)
-		case low < 0:
-			c.VPSLLW(U8(-low), v, v)
-		}
+		w := c.shared(loadKey{bits[0] / 8, bits[0]/8 + 16, 0})
 		if f.Bits == 8 {
-			return v
+			return w
 		}
+		return c.part(w, low, mask)
 	case apart(0, 16, 8) && apart(16, run, 8) && bits[0]/8 == bits[16]/8 && low >= 0 && high >= 0:
 		c.VBROADCASTI128(from, v)
 		c.VPSRLVD(c.dwords([8]int{low, low, low, low, high, high, high, high}), v, v)
@@ -302,12 +307,7 @@ func (c *coder) floats(f *block.Float) reg.VecVirtual {
 		c.VPBROADCASTW(Mem{Base: c.src, Disp: byteOf(0)}, x)
 		c.VCVTPH2PS(x, y)
 	case f.Encoding == block.Binary16:
-		x := c.XMM()
-		c.VPXOR(x, x, x)
-		for r := range c.runs {
-			c.VPINSRW(U8(r), Mem{Base: c.src, Disp: byteOf(r)}, x, x)
-		}
-		c.VCVTPH2PS(x, y)
+		c.VCVTPH2PS(c.halves(byteOf), y)
 	case f.Encoding == block.E8M0 && c.short():
 		x := c.XMM()
 		c.VPXOR(x, x, x)
@@ -331,6 +331,32 @@ func (c *coder) floats(f *block.Float) reg.VecVirtual {
 		panic(fmt.Sprintf("%v: no code for its scales", c.f))
 	}
 	return y
+}
+
+// halves returns the binary16 of each run, those of short blocks.
+func (c *coder) halves(byteOf func(r int) int) reg.VecVirtual {
+	x, second := c.XMM(), c.XMM()
+	switch {
+	case c.each() == 4:
+		c.VPBROADCASTW(Mem{Base: c.src, Disp: byteOf(0)}, x)
+		if c.runs == 8 {
+			c.VPBROADCASTW(Mem{Base: c.src, Disp: byteOf(4)}, second)
+			c.VPUNPCKLQDQ(second, x, x)
+		}
+	case c.each() == 2 && c.runs == 8:
+		c.VPXOR(x, x, x)
+		for r := 0; r < c.runs; r += 2 {
+			c.VPINSRW(U8(r), Mem{Base: c.src, Disp: byteOf(r)}, x, x)
+		}
+		c.VPSLLD(U8(16), x, second)
+		c.VPOR(second, x, x)
+	default:
+		c.VPXOR(x, x, x)
+		for r := range c.runs {
+			c.VPINSRW(U8(r), Mem{Base: c.src, Disp: byteOf(r)}, x, x)
+		}
+	}
+	return x
 }
 
 // alike returns a constant of eight equal integers.
@@ -392,9 +418,16 @@ func (c *coder) items(f *block.Field, first int) reg.VecVirtual {
 	var at, shifts [8]int
 	least, most := bit(f, first)/8, 0
 	for i := range at {
-		b := bit(f, first+i)
+		k := i
+		if c.order != nil {
+			k = c.order[i]
+		}
+		b := bit(f, first+k)
 		at[i], shifts[i] = b/8, b%8
 		if b%8+f.Bits > 8 {
+			if c.order != nil {
+				panic(fmt.Sprintf("%v: no code for its small scales", c.f))
+			}
 			v := c.words(block.Number{*f}, first)
 			c.VPMOVZXWD(v.AsX(), v)
 			return v

@@ -7,9 +7,13 @@ import (
 	"github.com/rayo-go/rayo/gguf/block"
 )
 
-// dequantize writes the function that makes whole blocks float32.
-func (g *gen) dequantize(f block.Format) {
-	name := "dequantize" + f.String() + g.name
+// dequantize writes the function that makes whole blocks float32. With stream it stores around the caches,
+// to a dst that is aligned to vectors.
+func (g *gen) dequantize(f block.Format, stream bool) {
+	name, store := "dequantize"+f.String()+g.name, func(v reg.VecVirtual, m Mem) { g.VMOVUPS(v, m) }
+	if stream {
+		name, store = "dequantize"+f.String()+"Stream"+g.name, func(v reg.VecVirtual, m Mem) { g.VMOVNTPS(v, m) }
+	}
 	g.function(name, "func(dst *float32, src *byte, blocks int)", name+" is a dequantizeFunc of "+f.String()+".")
 	dst := g.Load(g.Param("dst"), g.GP64()).(reg.GPVirtual)
 	// Products and differences are rounded one by one, as package block does it.
@@ -22,15 +26,26 @@ func (g *gen) dequantize(f block.Format) {
 			case min != nil:
 				g.VSUBPS(min, t.v, t.v)
 			}
-			g.VMOVUPS(t.v, Mem{Base: dst, Disp: 4 * t.at})
+			store(t.v, Mem{Base: dst, Disp: 4 * t.at})
 		}
 	}
 	g.minima = g.spread
 	g.offset = func(v reg.VecVirtual) reg.Register { return v }
+	g.ahead = 0
+	if stream {
+		g.ahead = streamAhead
+	}
 	g.loop(f, dst)
+	g.ahead = 0
+	if stream {
+		g.SFENCE()
+	}
 	g.VZEROUPPER()
 	g.RET()
 }
+
+// streamAhead is how many bytes before they are used blocks are fetched where numbers are stored around the caches.
+const streamAhead = 2048
 
 // accumulators of a product: an addition takes four cycles.
 const accumulators = 4
@@ -118,6 +133,11 @@ func (g *gen) loop(f block.Format, numbers reg.GPVirtual) {
 	left := g.Load(g.Param("blocks"), g.GP64())
 	body := g.setup(f)
 	g.Label("next")
+	if g.ahead > 0 {
+		for at := 0; at < f.Bytes(); at += 64 {
+			g.PREFETCHT0(Mem{Base: g.src, Disp: g.ahead + at})
+		}
+	}
 	body()
 	g.ADDQ(I32(f.Bytes()), g.src)
 	g.ADDQ(I32(4*f.Elements()), numbers)

@@ -35,7 +35,8 @@ func main() {
 		g.ConstraintExpr("amd64,!noasm")
 		g.counts()
 		for _, f := range formats {
-			g.dequantize(f)
+			g.dequantize(f, false)
+			g.dequantize(f, true)
 			g.dot(f)
 		}
 		check(amd64file.Write(os.Args[1], "quant_"+strings.ToLower(m.name)+"_amd64", header, g.Context))
@@ -56,6 +57,9 @@ func main() {
 		for _, f := range integers {
 			for _, rows := range []int{1, 4} {
 				g.int8Dot(f, rows)
+			}
+			if !m.vnni && hasColumns(f) {
+				g.int8Columns(f)
 			}
 		}
 		for _, t := range g.tiles() {
