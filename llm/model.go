@@ -43,12 +43,14 @@ type Options struct {
 const (
 	defaultContext = 4096
 	defaultChunk   = 256
-	// fewTokens is the number of rows of the plan for few tokens. A pass of this plan is repeated
-	// as long as the passes cost less than one pass of a chunk.
+	// fewTokens is the number of rows of the plan for few tokens.
 	fewTokens = 16
 	// maxChunk bounds Options.Chunk.
 	maxChunk = 1 << 16
 )
+
+// shortChunks are the numbers of rows of the plans for prompts shorter than Options.Chunk.
+var shortChunks = [...]int{fewTokens, 64}
 
 // Model is a model on a device. Its methods are safe for concurrent use.
 type Model struct {

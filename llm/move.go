@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
@@ -12,6 +13,9 @@ import (
 // from it.
 type pageMoves struct {
 	copy, read, write move
+
+	copying sync.Mutex       // held by a copy, which uses pages
+	pages   []*device.Buffer // one page of each array of the cache: see store.copy
 }
 
 // move is one plan. from and to name the rows of a page, data are pages of all layers, keys
@@ -24,7 +28,12 @@ type move struct {
 
 func (p *pageMoves) close() {
 	for _, m := range []*batch.Plan{p.copy.plan, p.read.plan, p.write.plan} {
-		_ = m.Close()
+		if m != nil {
+			_ = m.Close()
+		}
+	}
+	for _, b := range p.pages {
+		_ = b.Close()
 	}
 }
 
@@ -38,12 +47,8 @@ func (m *Model) pageMoves(ctx context.Context) (*pageMoves, error) {
 	p := &pageMoves{}
 	for i, to := range []*move{&p.copy, &p.read, &p.write} {
 		var err error
-		if *to, err = m.cache.move(ctx, m.dev, i < 2, i != 1); err != nil {
-			for _, made := range []*batch.Plan{p.copy.plan, p.read.plan} {
-				if made != nil {
-					_ = made.Close()
-				}
-			}
+		if *to, err = p.move(ctx, m.dev, m.cache, i < 2, i != 1); err != nil {
+			p.close()
 			return nil, err
 		}
 	}
@@ -53,7 +58,7 @@ func (m *Model) pageMoves(ctx context.Context) (*pageMoves, error) {
 
 // move compiles a plan that reads a page of the cache, or data, and writes a page, or returns the
 // page that it read.
-func (k *cache) move(ctx context.Context, dev *device.Device, reads, writes bool) (move, error) {
+func (p *pageMoves) move(ctx context.Context, dev *device.Device, k *cache, reads, writes bool) (move, error) {
 	b := batch.New(dev)
 	rows := func() batch.Value { return batch.Upload(b, make([]int32, PageSize)) }
 	var v move
@@ -67,7 +72,10 @@ func (k *cache) move(ctx context.Context, dev *device.Device, reads, writes bool
 		at := k.array(i)
 		switch {
 		case reads && writes:
-			at.copy(b, v.from, v.to)
+			pages, err := at.copy(ctx, b, v.from, v.to)
+			if p.pages = append(p.pages, pages...); err != nil {
+				return move{}, fmt.Errorf("memory for a page of the cache: %w", err)
+			}
 		case reads:
 			v.data = append(v.data, at.get(b, v.from))
 		default:
@@ -111,6 +119,8 @@ func (m *Model) copyPage(ctx context.Context, from, to int32) error {
 	if err != nil {
 		return err
 	}
+	p.copying.Lock()
+	defer p.copying.Unlock()
 	return p.copy.plan.Run(ctx, batch.BindInput(p.copy.from, rowsOfPage(from)), batch.BindInput(p.copy.to, rowsOfPage(to)))
 }
 

@@ -244,13 +244,18 @@ func (s *Session) compute(ctx context.Context, shape passShape, tokens []int32, 
 
 // rowsFor returns the rows of the next pass over so many tokens.
 func (m *Model) rowsFor(tokens int, what result) int {
-	few := min(fewTokens, m.chunk)
-	switch {
-	case tokens == 1:
+	if tokens == 1 {
 		return 1
-	case tokens <= 3*few && tokens < m.chunk:
-		return few
-	case what == allLogits:
+	}
+	for _, rows := range shortChunks {
+		// Up to three short passes, if they have no more rows than a chunk, cost less than a chunk.
+		rows = min(rows, m.chunk)
+		fits := tokens < m.chunk && tokens <= 3*rows && ceilDiv(tokens, rows)*rows <= m.chunk
+		if fits && (rows == fewTokens || what != allLogits) {
+			return rows
+		}
+	}
+	if what == allLogits {
 		return m.evaluated()
 	}
 	return m.chunk

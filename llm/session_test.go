@@ -353,3 +353,17 @@ func TestScheduler(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Passes over a short prompt have together no more rows than one pass of a chunk.
+func TestRowsFor(t *testing.T) {
+	m := &Model{chunk: 256, config: Config{Vocabulary: 1000}}
+	small := &Model{chunk: 32, config: Config{Vocabulary: 1000}}
+	for _, c := range []struct {
+		m            *Model
+		tokens, want int
+	}{{m, 1, 1}, {m, 2, 16}, {m, 48, 16}, {m, 49, 64}, {m, 192, 64}, {m, 193, 256}, {m, 1000, 256}, {small, 31, 16}, {small, 32, 32}, {small, 100, 32}, {&Model{chunk: 100}, 64, 64}, {&Model{chunk: 100}, 65, 100}} {
+		if got := c.m.rowsFor(c.tokens, lastLogits); got != c.want {
+			t.Errorf("%d tokens in chunks of %d: %d rows, want %d", c.tokens, c.m.chunk, got, c.want)
+		}
+	}
+}

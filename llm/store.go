@@ -88,11 +88,20 @@ func (s store) get(b *batch.Batch, places batch.Value) batch.Value {
 	return b.Reshape(b.Mul(x, b.Reshape(f, n, s.width/groupSize, 1)), n, s.width)
 }
 
-// copy records that rows go to other places.
-func (s store) copy(b *batch.Batch, from, to batch.Value) {
+// copy records that rows of a page go to other places, by way of buffers that it returns: a graph that scatters what
+// it gathers from the same buffer would copy the whole buffer.
+func (s store) copy(ctx context.Context, b *batch.Batch, from, to batch.Value) (pages []*device.Buffer, err error) {
 	for _, buf := range []*device.Buffer{s.data, s.factors} {
-		if buf != nil {
-			b.Store(buf, 0, b.Scatter(b.Use(buf), to, b.Gather(b.Use(buf), from)))
+		if buf == nil {
+			continue
 		}
+		page, err := b.Device().NewBuffer(ctx, buf.Type(), PageSize, buf.Shape()[1])
+		if err != nil {
+			return pages, err
+		}
+		pages = append(pages, page)
+		b.Store(page, 0, b.Gather(b.Use(buf), from))
+		b.Store(buf, 0, b.Scatter(b.Use(buf), to, b.Use(page)))
 	}
+	return pages, nil
 }
