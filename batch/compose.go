@@ -78,7 +78,7 @@ func (b *Batch) table(t op.DType, s op.Shape, f func(i int) float64) Value {
 	return c
 }
 
-// take returns the elements of x along an axis, from 0 on, that ids name.
+// take returns the elements of x along an axis at the indices ids, which count from 0.
 func (b *Batch) take(x Value, axis int, ids []int) Value {
 	s := x.Shape()
 	if s == nil || axis >= len(s) {

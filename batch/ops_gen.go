@@ -54,7 +54,7 @@ func (r *Batch) Selu(x Value) Value {
 // Sigmoid records the logistic function: sigmoid(x).
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; 1 at +Inf, 0 at -Inf. Within 3
-// ulp unless what it is fused with bounds x.
+// ulp unless an operation that it is fused with bounds x.
 //
 // # Accuracy
 //
@@ -76,8 +76,8 @@ func (r *Batch) Tanh(x Value) Value {
 
 // Silu records x times its logistic function, also called swish: x * sigmoid(x).
 //
-// Shapes: any; gives the shape of x. NaN stays NaN; at -Inf NaN, as 0 times -Inf is.
-// Within 4 ulp unless what it is fused with bounds x.
+// Shapes: any; gives the shape of x. NaN stays NaN; NaN at -Inf, as 0 times -Inf is
+// NaN. Within 4 ulp unless an operation that it is fused with bounds x.
 //
 // # Accuracy
 //
@@ -89,7 +89,7 @@ func (r *Batch) Silu(x Value) Value {
 // HardSwish records the piecewise approximation of silu of Howard et al. 2019: x *
 // (min(max(x + 3, 0), 6) * 0.16666667).
 //
-// Shapes: any; gives the shape of x. NaN stays NaN; at -Inf NaN.
+// Shapes: any; gives the shape of x. NaN stays NaN; NaN at -Inf.
 //
 // # Accuracy
 //
@@ -101,7 +101,7 @@ func (r *Batch) HardSwish(x Value) Value {
 // Mish records x times tanh(softplus(x)): x * ((exp(min(x, 20)) * (exp(min(x, 20)) +
 // 2)) / ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) + 2)).
 //
-// Shapes: any; gives the shape of x. NaN stays NaN; at -Inf NaN.
+// Shapes: any; gives the shape of x. NaN stays NaN; NaN at -Inf.
 //
 // # Accuracy
 //
@@ -112,7 +112,7 @@ func (r *Batch) Mish(x Value) Value {
 
 // Gelu records x times the normal distribution function, by erf: x * normcdf(x).
 //
-// Shapes: any; gives the shape of x. NaN stays NaN; at -Inf NaN.
+// Shapes: any; gives the shape of x. NaN stays NaN; NaN at -Inf.
 //
 // # Accuracy
 //
@@ -124,7 +124,7 @@ func (r *Batch) Gelu(x Value) Value {
 // GeluTanh records the tanh approximation of gelu: x * sigmoid(x * fma(x * x,
 // 0.071354814, 1.5957692)).
 //
-// Shapes: any; gives the shape of x. NaN stays NaN; at -Inf NaN.
+// Shapes: any; gives the shape of x. NaN stays NaN; NaN at -Inf.
 //
 // # Accuracy
 //
@@ -157,8 +157,8 @@ func (r *Batch) HardSigmoid(x Value, alpha, beta float32) Value {
 	return r.apply(op.HardSigmoid, op.Floats(alpha, beta), x)
 }
 
-// Shrink records x moved towards 0 by bias where it is beyond ±lambda, else 0:
-// select(x < -lambda, x + bias, select(lambda < x, x - bias, 0)).
+// Shrink records x moved towards 0 by bias where |x| > lambda, else 0: select(x <
+// -lambda, x + bias, select(lambda < x, x - bias, 0)).
 //
 // Shapes: any; gives the shape of x. NaN gives 0.
 //
@@ -216,8 +216,8 @@ func (r *Batch) Softplus(x Value) Value {
 
 // Abs records the magnitude: abs(x).
 //
-// Shapes: any; gives the shape of x. NaN stays NaN; -0 gives +0. The least i32 stays
-// itself.
+// Shapes: any; gives the shape of x. NaN stays NaN; -0 gives +0. The least i32 is
+// unchanged.
 //
 // # Accuracy
 //
@@ -228,8 +228,8 @@ func (r *Batch) Abs(x Value) Value {
 
 // Neg records the negative: -x.
 //
-// Shapes: any; gives the shape of x. NaN stays NaN; 0 gives -0. The least i32 stays
-// itself.
+// Shapes: any; gives the shape of x. NaN stays NaN; 0 gives -0. The least i32 is
+// unchanged.
 //
 // # Accuracy
 //
@@ -252,7 +252,7 @@ func (r *Batch) Sign(x Value) Value {
 
 // Floor records the greatest integer not above x: floor(x).
 //
-// Shapes: any; gives the shape of x. NaN, infinities and -0 stay what they are.
+// Shapes: any; gives the shape of x. NaN, infinities and -0 are unchanged.
 //
 // # Accuracy
 //
@@ -263,7 +263,7 @@ func (r *Batch) Floor(x Value) Value {
 
 // Ceil records the least integer not below x: ceil(x).
 //
-// Shapes: any; gives the shape of x. NaN, infinities and -0 stay what they are.
+// Shapes: any; gives the shape of x. NaN, infinities and -0 are unchanged.
 //
 // # Accuracy
 //
@@ -272,9 +272,9 @@ func (r *Batch) Ceil(x Value) Value {
 	return r.apply(op.Ceil, op.Attrs{}, x)
 }
 
-// Round records the nearest integer, the even one of two: round(x).
+// Round records the nearest integer, with ties to even: round(x).
 //
-// Shapes: any; gives the shape of x. NaN, infinities and -0 stay what they are.
+// Shapes: any; gives the shape of x. NaN, infinities and -0 are unchanged.
 //
 // # Accuracy
 //
@@ -285,7 +285,7 @@ func (r *Batch) Round(x Value) Value {
 
 // Trunc records x without its fraction: trunc(x).
 //
-// Shapes: any; gives the shape of x. NaN, infinities and -0 stay what they are.
+// Shapes: any; gives the shape of x. NaN, infinities and -0 are unchanged.
 //
 // # Accuracy
 //
@@ -297,8 +297,8 @@ func (r *Batch) Trunc(x Value) Value {
 // Exp records e to the power x: exp(x).
 //
 // Shapes: any; gives the shape of x. NaN stays NaN; +Inf above 88.73, 0 at -Inf;
-// results below 2^-126 are subnormal, not 0. Within 2 ulp unless what it is fused
-// with bounds x.
+// results below 2^-126 are subnormal, not 0. Within 2 ulp unless an operation that it
+// is fused with bounds x.
 //
 // # Accuracy
 //
@@ -496,8 +496,8 @@ func (r *Batch) Mul(x, y Value) Value {
 
 // Div records x divided by y, correctly rounded: x / y.
 //
-// Shapes: operands broadcast; gives the common shape. IEEE 754. Integers are rounded
-// towards 0; 0 where y is 0.
+// Shapes: operands broadcast; gives the common shape. IEEE 754. Integer quotients are
+// rounded towards 0; the result is 0 where y is 0.
 //
 // # Accuracy
 //
@@ -508,8 +508,8 @@ func (r *Batch) Div(x, y Value) Value {
 
 // Minimum records the lesser of x and y: min(x, y).
 //
-// Shapes: operands broadcast; gives the common shape. NaN if either is NaN; of two
-// zeros either.
+// Shapes: operands broadcast; gives the common shape. NaN if either is NaN; -0 and +0
+// count as equal, and either may result.
 //
 // # Accuracy
 //
@@ -520,8 +520,8 @@ func (r *Batch) Minimum(x, y Value) Value {
 
 // Maximum records the greater of x and y: max(x, y).
 //
-// Shapes: operands broadcast; gives the common shape. NaN if either is NaN; of two
-// zeros either.
+// Shapes: operands broadcast; gives the common shape. NaN if either is NaN; -0 and +0
+// count as equal, and either may result.
 //
 // # Accuracy
 //
@@ -533,8 +533,8 @@ func (r *Batch) Maximum(x, y Value) Value {
 // Pow records x to the power y: pow(x, y).
 //
 // Shapes: operands broadcast; gives the common shape. As C99 and NumPy: 1 for y = 0
-// and for x = 1, NaN for x < 0 with y not integral. Integers wrap, and a negative
-// power of one is what is left of it without its fraction: 0 unless x is 1 or -1.
+// and for x = 1, NaN for x < 0 with y not integral. Integers wrap; a negative power
+// of an integer is truncated towards 0, so it is 0 unless x is 1 or -1.
 //
 // # Accuracy
 //
@@ -545,8 +545,8 @@ func (r *Batch) Pow(x, y Value) Value {
 
 // Axpy records a·x + y: fma(a, x, y).
 //
-// Shapes: operands broadcast; gives the common shape. IEEE 754; where a·x is beyond
-// the range and a·x + y is not, the result is not defined.
+// Shapes: operands broadcast; gives the common shape. IEEE 754; the result is not
+// defined where a·x overflows and a·x + y does not.
 //
 // # Accuracy
 //
@@ -559,8 +559,8 @@ func (r *Batch) Axpy(x, y Value, a float32) Value {
 // x)).
 //
 // Shapes: operands broadcast; gives the common shape. IEEE 754; NaN if x is infinite.
-// For t outside [0, 1] terms may overflow though the result would not; it is not
-// defined then.
+// For t outside [0, 1] an intermediate term may overflow where the result would not;
+// the result is then not defined.
 //
 // # Accuracy
 //
@@ -654,7 +654,7 @@ func (r *Batch) GreaterEqual(x, y Value) Value {
 
 // Where records y where c holds, else z: select(c, y, z).
 //
-// Shapes: operands broadcast; gives the common shape. Values pass unchanged.
+// Shapes: operands broadcast; gives the common shape. Values are copied unchanged.
 //
 // # Accuracy
 //
@@ -678,7 +678,7 @@ func (r *Batch) Cast(x Value, to op.DType) Value {
 
 // IsNaN records whether x is NaN: x != x.
 //
-// Shapes: any; gives the shape of x. True for NaN alone.
+// Shapes: any; gives the shape of x. True only for NaN.
 //
 // # Accuracy
 //
@@ -711,7 +711,7 @@ func (r *Batch) CopySign(x, y Value) Value {
 	return r.apply(op.CopySign, op.Attrs{}, x, y)
 }
 
-// And records whether both hold; of integers the bits that both have: x & y.
+// And records whether both hold; for integers the bitwise and: x & y.
 //
 // Shapes: operands broadcast; gives the common shape. Exact.
 //
@@ -722,8 +722,7 @@ func (r *Batch) And(x, y Value) Value {
 	return r.apply(op.And, op.Attrs{}, x, y)
 }
 
-// Or records whether one or both hold; of integers the bits that one or both have: x
-// | y.
+// Or records whether at least one holds; for integers the bitwise or: x | y.
 //
 // Shapes: operands broadcast; gives the common shape. Exact.
 //
@@ -734,7 +733,7 @@ func (r *Batch) Or(x, y Value) Value {
 	return r.apply(op.Or, op.Attrs{}, x, y)
 }
 
-// Xor records whether one alone holds; of integers the bits that one alone has: x ^
+// Xor records whether exactly one holds; for integers the bitwise exclusive or: x ^
 // y.
 //
 // Shapes: operands broadcast; gives the common shape. Exact.
@@ -746,7 +745,7 @@ func (r *Batch) Xor(x, y Value) Value {
 	return r.apply(op.Xor, op.Attrs{}, x, y)
 }
 
-// Not records the contrary; of integers each bit flipped: not(x).
+// Not records the negation; for integers the bitwise complement: not(x).
 //
 // Shapes: any; gives the shape of x. Exact.
 //
@@ -759,8 +758,8 @@ func (r *Batch) Not(x Value) Value {
 
 // ShiftLeft records x with its bits moved up by y places: x << y.
 //
-// Shapes: operands broadcast; gives the common shape. Zeros come in; 0 where y is
-// outside [0, 31].
+// Shapes: operands broadcast; gives the common shape. Zeros are shifted in; the
+// result is 0 where y is outside [0, 31].
 //
 // # Accuracy
 //
@@ -771,8 +770,9 @@ func (r *Batch) ShiftLeft(x, y Value) Value {
 
 // ShiftRight records x with its bits moved down by y places: x >> y.
 //
-// Shapes: operands broadcast; gives the common shape. Of i32 the sign comes in, of
-// u32 zeros, and nothing else is left where y is outside [0, 31].
+// Shapes: operands broadcast; gives the common shape. The sign bit is shifted in for
+// i32 and zeros for u32; where y is outside [0, 31] the result consists of these bits
+// only.
 //
 // # Accuracy
 //
@@ -781,12 +781,12 @@ func (r *Batch) ShiftRight(x, y Value) Value {
 	return r.apply(op.ShiftRight, op.Attrs{}, x, y)
 }
 
-// Threefry records random bits: the exclusive or of both words that Threefry-2x32 of
-// 20 rounds makes of the counter (0, i) by the key (k0, k1): x0 ^ x1, where (x0, x1)
-// = threefry2x32(k0, k1, 0, i).
+// Threefry records random bits: the exclusive or of the two words that Threefry-2x32
+// with 20 rounds computes from the counter (0, i) and the key (k0, k1): x0 ^ x1,
+// where (x0, x1) = threefry2x32(k0, k1, 0, i).
 //
-// Shapes: operands broadcast; gives the common shape. The same bits on every device,
-// and those of JAX's random.bits with jax_threefry_partitionable.
+// Shapes: operands broadcast; gives the common shape. The bits are the same on every
+// device, and equal those of JAX's random.bits with jax_threefry_partitionable.
 //
 // # Accuracy
 //
@@ -879,7 +879,7 @@ func (r *Batch) Log10(x Value) Value {
 // LogAddExp records log(e**x + e**y) without overflow: log(e**x + e**y).
 //
 // Shapes: operands broadcast; gives the common shape. NaN if either is NaN; -Inf
-// where both are.
+// where both are -Inf.
 //
 // # Accuracy
 //
@@ -912,9 +912,9 @@ func (r *Batch) IsFinite(x Value) Value {
 
 // FloorDivide records the greatest integer not above x / y: floor(x / y).
 //
-// Shapes: operands broadcast; gives the common shape. As NumPy: x / y where y is 0,
-// else NaN where x is infinite; -1 of a finite x and an infinity of the other sign.
-// Integers give 0 where y is 0, and wrap.
+// Shapes: operands broadcast; gives the common shape. As in NumPy: x / y where y is
+// 0; otherwise NaN where x is infinite, and -1 for a finite x and an infinite y of
+// the other sign. Integers give 0 where y is 0, and wrap.
 //
 // # Accuracy
 //
@@ -923,11 +923,12 @@ func (r *Batch) FloorDivide(x, y Value) Value {
 	return r.apply(op.FloorDivide, op.Attrs{}, x, y)
 }
 
-// Fmod records what x / y, rounded towards 0, leaves of x: x - trunc(x / y) * y.
+// Fmod records the remainder of x / y, with the quotient rounded towards 0: x -
+// trunc(x / y) * y.
 //
-// Shapes: operands broadcast; gives the common shape. With the sign of x, and exact;
-// not defined where |x / y| is 2^23 or more. NaN where y is 0 or x infinite; x where
-// y is infinite. Integers give 0 where y is 0.
+// Shapes: operands broadcast; gives the common shape. The result has the sign of x
+// and is exact; it is not defined where |x / y| is 2^23 or more. NaN where y is 0 or
+// x is infinite; x where y is infinite. Integers give 0 where y is 0.
 //
 // # Accuracy
 //
@@ -936,11 +937,12 @@ func (r *Batch) Fmod(x, y Value) Value {
 	return r.apply(op.Fmod, op.Attrs{}, x, y)
 }
 
-// Remainder records what floor_divide leaves of x: x - floor(x / y) * y.
+// Remainder records the remainder of x / y, with the quotient rounded down: x -
+// floor(x / y) * y.
 //
-// Shapes: operands broadcast; gives the common shape. With the sign of y, as Python's
-// %; not defined where |x / y| is 2^23 or more. NaN where y is 0 or x infinite.
-// Integers give 0 where y is 0.
+// Shapes: operands broadcast; gives the common shape. The result has the sign of y,
+// as in Python's %; it is not defined where |x / y| is 2^23 or more. NaN where y is 0
+// or x is infinite. Integers give 0 where y is 0.
 //
 // # Accuracy
 //
@@ -951,7 +953,7 @@ func (r *Batch) Remainder(x, y Value) Value {
 
 // Cbrt records the cube root: x**(1/3).
 //
-// Shapes: any; gives the shape of x. NaN and infinities stay; -0 stays -0.
+// Shapes: any; gives the shape of x. NaN, infinities and -0 are unchanged.
 //
 // # Accuracy
 //
@@ -963,7 +965,7 @@ func (r *Batch) Cbrt(x Value) Value {
 // Hypot records the length of the vector (x, y), without overflow: sqrt(x² + y²).
 //
 // Shapes: operands broadcast; gives the common shape. +Inf if either is infinite,
-// even beside NaN; else NaN if either is NaN.
+// even if the other is NaN; otherwise NaN if either is NaN.
 //
 // # Accuracy
 //
@@ -1008,7 +1010,7 @@ func (r *Batch) Atanh(x Value) Value {
 
 // Asinh records the inverse hyperbolic sine: log(x + sqrt(x² + 1)).
 //
-// Shapes: any; gives the shape of x. NaN and infinities stay; -0 stays -0.
+// Shapes: any; gives the shape of x. NaN, infinities and -0 are unchanged.
 //
 // # Accuracy
 //
@@ -1041,10 +1043,10 @@ func (r *Batch) Erfinv(x Value) Value {
 
 // Sum records the sum: Σ x.
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. IEEE
-// 754; 0 of no elements. A partial sum beyond the range is infinite even if the whole
-// would not be. Integers wrap around, and the sum of truth values is an i32, how many
-// hold.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. IEEE 754;
+// 0 for no elements. A partial sum that overflows is infinite even if the complete
+// sum would not be. Integers wrap around. The sum of a bool array is an i32, the
+// number of true elements.
 //
 // # Accuracy
 //
@@ -1058,10 +1060,10 @@ func (r *Batch) Sum(x Value, along ...op.Along) Value {
 
 // Prod records the product: Π x.
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. IEEE
-// 754; 1 of no elements. Factors are multiplied in any order: where the product of
-// those beyond 1, or of those within, leaves the range of normal numbers the result
-// is not defined. Integers wrap around.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. IEEE 754;
+// 1 for no elements. Factors are multiplied in any order: the result is not defined
+// where the product of all factors with magnitudes above 1, or of all with magnitudes
+// below 1, leaves the range of normal numbers. Integers wrap around.
 //
 // # Accuracy
 //
@@ -1075,8 +1077,8 @@ func (r *Batch) Prod(x Value, along ...op.Along) Value {
 
 // Dot records the sum of the products: Σ x * y.
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. IEEE
-// 754; 0 of no elements. Products and partial sums overflow as in sum.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. IEEE 754;
+// 0 for no elements. Products and partial sums overflow as in sum.
 //
 // # Accuracy
 //
@@ -1090,8 +1092,8 @@ func (r *Batch) Dot(x, y Value, along ...op.Along) Value {
 
 // Mean records the arithmetic mean: Σ x / n.
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN of
-// no elements. Partial sums overflow as in sum.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN for no
+// elements. Partial sums overflow as in sum.
 //
 // # Accuracy
 //
@@ -1105,9 +1107,10 @@ func (r *Batch) Mean(x Value, along ...op.Along) Value {
 
 // Var records the variance: Σ (x - mean(x))² / max(n - ddof, 0).
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN of
-// no elements and for one with ddof = 1, as NumPy; NaN if an element is infinite.
-// Elements of opposite sign near the range's end may give infinity or NaN.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN for no
+// elements, and for one element with ddof = 1, as in NumPy; NaN if an element is
+// infinite. Elements of opposite signs near the limits of float32 may give infinity
+// or NaN.
 //
 // # Accuracy
 //
@@ -1120,8 +1123,9 @@ func (r *Batch) Var(x Value, opts ...op.VarOpts) Value {
 
 // Min records the least element: min x.
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN if
-// any is NaN; of two zeros either. Of no elements ErrShape.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN if any
+// is NaN; -0 and +0 count as equal, and either may result. An operand without
+// elements is an ErrShape.
 //
 // # Accuracy
 //
@@ -1135,8 +1139,9 @@ func (r *Batch) Min(x Value, along ...op.Along) Value {
 
 // Max records the greatest element: max x.
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN if
-// any is NaN; of two zeros either. Of no elements ErrShape.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN if any
+// is NaN; -0 and +0 count as equal, and either may result. An operand without
+// elements is an ErrShape.
 //
 // # Accuracy
 //
@@ -1150,9 +1155,9 @@ func (r *Batch) Max(x Value, along ...op.Along) Value {
 
 // ArgMin records the index of the least element: the least i with x[i] = min x.
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. The
-// first of equal elements, and the first NaN if there is one. Of no elements
-// ErrShape.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. The first
+// of equal elements, and the first NaN if there is one. An operand without elements
+// is an ErrShape.
 //
 // # Accuracy
 //
@@ -1166,9 +1171,9 @@ func (r *Batch) ArgMin(x Value, along ...op.Along) Value {
 
 // ArgMax records the index of the greatest element: the least i with x[i] = max x.
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. The
-// first of equal elements, and the first NaN if there is one. Of no elements
-// ErrShape.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. The first
+// of equal elements, and the first NaN if there is one. An operand without elements
+// is an ErrShape.
 //
 // # Accuracy
 //
@@ -1182,8 +1187,8 @@ func (r *Batch) ArgMax(x Value, along ...op.Along) Value {
 
 // NormL1 records the sum of the magnitudes: Σ |x|.
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN if
-// any is NaN, else +Inf if any is infinite; 0 of no elements.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN if any
+// is NaN, else +Inf if any is infinite; 0 for no elements.
 //
 // # Accuracy
 //
@@ -1197,10 +1202,10 @@ func (r *Batch) NormL1(x Value, along ...op.Along) Value {
 
 // NormL2 records the Euclidean length: sqrt(Σ x²).
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN if
-// any is NaN, else +Inf if any is infinite; 0 of no elements. Squares are float32:
-// where one or their sum is beyond 2^128 the result may be +Inf, and magnitudes below
-// 2^-63 may count as 0.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN if any
+// is NaN, else +Inf if any is infinite; 0 for no elements. Squares are computed in
+// float32: the result may be +Inf where a square or the sum of squares is beyond
+// 2^128, and magnitudes below 2^-63 may count as 0.
 //
 // # Accuracy
 //
@@ -1214,8 +1219,8 @@ func (r *Batch) NormL2(x Value, along ...op.Along) Value {
 
 // NormLinf records the greatest magnitude: max |x|.
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN if
-// any is NaN. Of no elements ErrShape.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN if any
+// is NaN. An operand without elements is an ErrShape.
 //
 // # Accuracy
 //
@@ -1227,11 +1232,12 @@ func (r *Batch) NormLinf(x Value, along ...op.Along) Value {
 	return r.reduce(op.NormLinf, op.Attrs{}, along, x)
 }
 
-// LogSumExp records the logarithm of the sum of the exponentials, without their
-// overflow: log(Σ e**x).
+// LogSumExp records the logarithm of the sum of the exponentials, without overflow:
+// log(Σ e**x).
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN if
-// any is NaN, else +Inf if any is; -Inf of no elements and of -Inf alone.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN if any
+// element is NaN, otherwise +Inf if any is +Inf; -Inf for no elements, and where all
+// elements are -Inf.
 //
 // # Accuracy
 //
@@ -1245,8 +1251,8 @@ func (r *Batch) LogSumExp(x Value, along ...op.Along) Value {
 
 // Any records whether an element is not 0: ∃ x != 0.
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN is
-// not 0. False of no elements.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN counts
+// as not 0. False for no elements.
 //
 // # Accuracy
 //
@@ -1260,8 +1266,8 @@ func (r *Batch) Any(x Value, along ...op.Along) Value {
 
 // All records whether no element is 0: ∀ x != 0.
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN is
-// not 0. True of no elements.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN counts
+// as not 0. True for no elements.
 //
 // # Accuracy
 //
@@ -1273,10 +1279,10 @@ func (r *Batch) All(x Value, along ...op.Along) Value {
 	return r.reduce(op.All, op.Attrs{}, along, x)
 }
 
-// CountNonzero records how many elements are not 0: Σ [x != 0].
+// CountNonzero records the number of elements that are not 0: Σ [x != 0].
 //
-// Shapes: all elements give one of shape []; along rows [... n] gives [...]. NaN is
-// not 0. An i32; 0 of no elements.
+// Shapes: all elements reduce to shape []; along rows [... n] gives [...]. NaN counts
+// as not 0. The result is an i32; 0 for no elements.
 //
 // # Accuracy
 //
@@ -1291,9 +1297,9 @@ func (r *Batch) CountNonzero(x Value, along ...op.Along) Value {
 // Cumsum records the running sums: of each element and those before it: Σ_{i ≤ j}
 // x[i].
 //
-// Shapes: x [... n]; gives the shape of x. IEEE 754: from a NaN on NaN. Sums are made
-// in blocks: from where the magnitudes add up to more than the range on, they are not
-// defined. Integers wrap around.
+// Shapes: x [... n]; gives the shape of x. IEEE 754: a NaN makes all later results
+// NaN. Sums are computed in blocks: results are not defined from the element on at
+// which the sum of the magnitudes overflows. Integers wrap around.
 //
 // # Accuracy
 //
@@ -1308,9 +1314,10 @@ func (r *Batch) Cumsum(x Value, opts ...op.ScanOpts) Value {
 // Cumprod records the running products: of each element and those before it: Π_{i
 // ≤ j} x[i].
 //
-// Shapes: x [... n]; gives the shape of x. IEEE 754: from a NaN on NaN. Products are
-// made in blocks: from where the product of the factors beyond 1, or of those within,
-// leaves the range of normal numbers they are not defined. Integers wrap around.
+// Shapes: x [... n]; gives the shape of x. IEEE 754: a NaN makes all later results
+// NaN. Products are computed in blocks: results are not defined from the element on
+// at which the product of all factors with magnitudes above 1, or of all with
+// magnitudes below 1, leaves the range of normal numbers. Integers wrap around.
 //
 // # Accuracy
 //
@@ -1325,7 +1332,8 @@ func (r *Batch) Cumprod(x Value, opts ...op.ScanOpts) Value {
 // Cummax records the running maximum: the greatest of each element and those before
 // it: max_{i ≤ j} x[i].
 //
-// Shapes: x [... n]; gives the shape of x. From a NaN on NaN; of two zeros either.
+// Shapes: x [... n]; gives the shape of x. A NaN makes all later results NaN; -0 and
+// +0 count as equal, and either may result.
 //
 // # Accuracy
 //
@@ -1340,7 +1348,8 @@ func (r *Batch) Cummax(x Value, opts ...op.ScanOpts) Value {
 // Cummin records the running minimum: the least of each element and those before it:
 // min_{i ≤ j} x[i].
 //
-// Shapes: x [... n]; gives the shape of x. From a NaN on NaN; of two zeros either.
+// Shapes: x [... n]; gives the shape of x. A NaN makes all later results NaN; -0 and
+// +0 count as equal, and either may result.
 //
 // # Accuracy
 //
@@ -1353,10 +1362,10 @@ func (r *Batch) Cummin(x Value, opts ...op.ScanOpts) Value {
 }
 
 // LogCumsumExp records the logarithms of the running sums of exponentials, without
-// their overflow: log(Σ_{i ≤ j} e**x[i]).
+// overflow: log(Σ_{i ≤ j} e**x[i]).
 //
-// Shapes: x [... n]; gives the shape of x. From a NaN on NaN, else from +Inf on +Inf;
-// -Inf as long as there is nothing else.
+// Shapes: x [... n]; gives the shape of x. A NaN makes all later results NaN;
+// otherwise +Inf makes them +Inf. Results are -Inf as long as all elements are -Inf.
 //
 // # Accuracy
 //
@@ -1371,8 +1380,9 @@ func (r *Batch) LogCumsumExp(x Value, opts ...op.ScanOpts) Value {
 // Softmax records the exponentials of a row divided by their sum: e**(x - max x) / Σ
 // e**(x - max x).
 //
-// Shapes: x [... n]; gives the shape of x. A row with NaN or +Inf, and one of -Inf
-// alone, gives NaN; else -Inf gives 0. A row of no elements gives none.
+// Shapes: x [... n]; gives the shape of x. A row with NaN or +Inf gives NaN, and so
+// does a row of only -Inf; in other rows -Inf gives 0. An empty row gives an empty
+// row.
 //
 // # Accuracy
 //
@@ -1384,11 +1394,12 @@ func (r *Batch) Softmax(x Value, along ...op.Along) Value {
 	return r.alongRows(op.Softmax, op.Attrs{}, along, x)
 }
 
-// LogSoftmax records the logarithm of softmax, without its underflow: x - max x -
-// log(Σ e**(x - max x)).
+// LogSoftmax records the logarithm of softmax, without underflow: x - max x - log(Σ
+// e**(x - max x)).
 //
-// Shapes: x [... n]; gives the shape of x. A row with NaN or +Inf, and one of -Inf
-// alone, gives NaN; else -Inf stays. A row of no elements gives none.
+// Shapes: x [... n]; gives the shape of x. A row with NaN or +Inf gives NaN, and so
+// does a row of only -Inf; in other rows -Inf stays -Inf. An empty row gives an empty
+// row.
 //
 // # Accuracy
 //
@@ -1403,8 +1414,8 @@ func (r *Batch) LogSoftmax(x Value, along ...op.Along) Value {
 // gamma plus beta: (x - mean(x)) / sqrt(var(x) + eps) * gamma + beta.
 //
 // Shapes: x [... n], gamma and beta [n]; gives the shape of x. A row with NaN or an
-// infinity gives NaN. Squares are float32: rows whose sum of squares is beyond 2^127
-// are not defined.
+// infinity gives NaN. Squares are computed in float32: the result is not defined for
+// rows whose sum of squares is beyond 2^127.
 //
 // # Accuracy
 //
@@ -1418,9 +1429,10 @@ func (r *Batch) LayerNorm(x, gamma, beta Value, opts ...op.NormOpts) Value {
 // RMSNorm records a row divided by its root mean square, then times gamma: x /
 // sqrt(mean(x²) + eps) * gamma.
 //
-// Shapes: x [... n], gamma [n]; gives the shape of x. A row with NaN gives NaN; one
-// with an infinity NaN there and 0 elsewhere. Squares are float32: rows whose sum of
-// squares is finite and beyond 2^127 are not defined.
+// Shapes: x [... n], gamma [n]; gives the shape of x. A row with NaN gives NaN; a row
+// with an infinity gives NaN at the infinity and 0 elsewhere. Squares are computed in
+// float32: the result is not defined for rows whose sum of squares is finite and
+// beyond 2^127.
 //
 // # Accuracy
 //
@@ -1436,15 +1448,16 @@ func (r *Batch) RMSNorm(x, gamma Value, opts ...op.NormOpts) Value {
 // k[h/g, j, d]) + mask[h, i, j]) * v[h/g, j, d].
 //
 // Shapes: q [b h tq d], k [b h/g tk d] and v [b h/g tk e] with g a whole number, or
-// all without b; lengths, of i32, how many of the keys there are: one, or [b]; mask,
-// of bool or of a floating type, broadcasts to [b h tq tk]; with table, of i32, [b
-// n], k and v are pages [pages p h/g d], key j is row j mod p of page table[j/p], and
-// tk is n·p; gives [b h tq e]. Lengths below 0 are 0, those above tk are tk. Keys
-// and values may be f16 or bf16 where queries are f32; else weights of 16-bit
-// operands may be rounded to their type. A mask hides keys where it is false or -Inf,
-// and else is added. Numbers of pages that there are not hide the keys of the page. A
-// query that sees no key gives 0. NaN in a key or value that a query sees gives NaN
-// there; hidden ones do not matter.
+// all without b; lengths of i32, the number of keys that are valid: one element, or
+// [b]; mask of bool or of a floating type, which broadcasts to [b h tq tk]; with a
+// table [b n] of i32, k and v are pages [pages p h/g d], key j is row j mod p of page
+// table[j/p], and tk is n·p; gives [b h tq e]. Lengths are limited to [0, tk]. Keys
+// and values may be f16 or bf16 where queries are f32; otherwise the softmax weights
+// of 16-bit operands may be rounded to their type. A bool mask hides keys where it is
+// false; a floating mask is added to the scores and hides keys where it is -Inf. A
+// page number outside [0, pages) hides the keys of that page. A query that sees no
+// key gives 0. NaN in a key or value that a query sees gives NaN there; hidden keys
+// and values have no effect.
 //
 // # Accuracy
 //
@@ -1470,13 +1483,13 @@ func (r *Batch) Cholesky(a Value) Value {
 	return r.apply(op.Cholesky, op.Attrs{}, a)
 }
 
-// Conv2D records the correlation of images with windows, which neural networks call
-// convolution: act(Σ_c,i,j x[n, c, y*stride+i*dilation-pad, x*stride+j*dilation-pad]
-// * w[o, c, i, j] + bias[o]).
+// Conv2D records the cross-correlation of images with filters, which neural networks
+// call convolution: act(Σ_c,i,j x[n, c, y*stride+i*dilation-pad,
+// x*stride+j*dilation-pad] * w[o, c, i, j] + bias[o]).
 //
 // Shapes: x [n c h w], w [o c/groups kh kw], bias [o]; gives [n o h' w'] with h' = (h
 // + 2·pad - dilation·(kh-1) - 1) / stride + 1, rounded down, and w' likewise. As
-// matmul. The padding is 0: an infinite weight makes NaN there.
+// matmul. The padding is 0, so an infinite weight over it gives NaN.
 //
 // # Accuracy
 //
@@ -1487,14 +1500,15 @@ func (r *Batch) Conv2D(x, w, bias Value, opts ...op.Conv2DOpts) Value {
 	return r.apply(op.Conv2D, op.AttrsOf(opts), x, w, bias)
 }
 
-// MatMul records the product of two matrices, of many pairs, or of many with one:
-// act(Σ_k a[..., i, k] * b[..., k, j] + bias[j]).
+// MatMul records the product of two matrices, of each pair of two batches of
+// matrices, or of a batch with one matrix: act(Σ_k a[..., i, k] * b[..., k, j] +
+// bias[j]).
 //
 // Shapes: a [... m k] and b [... k n] with the same leading extents, or b [k n] for
 // all; bias [n]; gives [... m n]. IEEE 754; 0 where k = 0, before bias and
-// activation. b may be f16 or bf16 where a is f32, and so is the result then. float32
+// activation. b may be f16 or bf16 where a is f32; the result is then f32. float32
 // operands are never rounded to a narrower type unless TF32 is asked for. A partial
-// sum beyond the range is infinite even if the whole would not be.
+// sum that overflows is infinite even if the complete sum would not be.
 //
 // # Accuracy
 //
@@ -1516,14 +1530,14 @@ func (r *Batch) MatVec(a, x Value, opts ...op.MatVecOpts) Value {
 	return r.apply(op.MatVec, op.AttrsOf(opts), a, x)
 }
 
-// MatMulExperts records the products of rows and the transposes of the matrices that
-// ids name, as a mixture of experts has them: Σ_k a[..., k] * w[ids[..., t], j, k].
+// MatMulExperts records the products of rows with the transposes of the matrices at
+// the indices ids, as in a mixture of experts: Σ_k a[..., k] * w[ids[..., t], j, k].
 //
 // Shapes: a [s... k], w [e n k] of the type of a, or quantised with k a multiple of
 // its block; ids of i32 [s...] or [s... t], with t experts for each row; gives [s...
 // n] or [s... t n]. As matmul, and as matmul_q where w is quantised. w may be f16 or
-// bf16 where a is f32, and so is the result then. IDs from -e to -1 count from the
-// end. Other ids outside [0, e) give rows of NaN, on every device.
+// bf16 where a is f32; the result is then f32. IDs from -e to -1 count from the end.
+// Other ids outside [0, e) give rows of NaN, on every device.
 //
 // # Accuracy
 //
@@ -1541,8 +1555,8 @@ func (r *Batch) MatMulExperts(a, w, ids Value, opts ...op.MatMulExpertsOpts) Val
 // without the option Int8. With it each 32 neighbours x of a row of a become d·q,
 // where d = max|x|/127 and q is x·(127/max|x|) rounded to the nearest integer, in
 // float32; d is 0 if max|x| is below 2^-100. A device may leave a as it is: the bound
-// is wider by Σ|a - d·q|·|w|. An infinity in a gives an infinity or NaN, and so
-// does a block whose scale is not finite, which is not defined further.
+// is wider by Σ|a - d·q|·|w|. An infinity in a, or a block whose scale is not
+// finite, gives an infinity or NaN; it is not defined which.
 //
 // # Accuracy
 //
@@ -1559,9 +1573,9 @@ func (r *Batch) MatMulQ(a, w, bias Value, opts ...op.MatMulQOpts) Value {
 //
 // Shapes: x [t h d] with d even, positions [t] of i32, frequencies [d/2] of f32 in
 // place of theta**(-2j/d); gives the shape of x; without positions row i stands at
-// start + i. NaN or an infinity in a pair gives NaN in both. Positions are within
-// ±2^24; those of an operand that are not, and frequencies that are not finite, have
-// undefined angles.
+// start + i. NaN or an infinity in a pair gives NaN in both. Positions must be within
+// ±2^24: the angles are not defined for elements of the operand of positions outside
+// this range, nor for frequencies that are not finite.
 //
 // # Accuracy
 //
@@ -1574,7 +1588,7 @@ func (r *Batch) Rope(x Value, in RopeInputs, opts ...op.RopeOpts) Value {
 
 // Transpose records the last two axes exchanged: x[..., j, i].
 //
-// Shapes: x [... m n]; gives [... n m]. Values pass unchanged.
+// Shapes: x [... m n]; gives [... n m]. Values are copied unchanged.
 //
 // # Accuracy
 //

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A bar is a promise and what was measured of it.
+// A bar is a performance target and its measured value.
 type bar struct {
 	promise, measured string
 	met               bool
@@ -30,7 +30,7 @@ func (r *results) barsTable() string {
 	return b.String()
 }
 
-// bars returns every promise that the results can judge.
+// bars returns every target for which the results have measurements.
 func (r *results) bars() []bar {
 	var bars []bar
 	for _, t := range threadCounts {

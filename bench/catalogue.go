@@ -157,7 +157,7 @@ func (r *rayo) prepareCase(k *opcase.Case, dev *device.Device) (prepared, error)
 	return choose([]form{{"plan.Run", func() error { return plan.Run(r.ctx) }}}, check)
 }
 
-// get has y come into a slice of its type, and returns what reads its ends.
+// get reads y into a slice of its type, and returns a function that reads its ends.
 func get(b *batch.Batch, y batch.Value, n int) func() []float64 {
 	switch y.Type() {
 	case op.F16:
@@ -221,7 +221,7 @@ func caseReference(k *opcase.Case) (want, scale []float64) {
 	return want, scale
 }
 
-// caseBytes is what a case reads and writes at least.
+// caseBytes is the minimum memory traffic of a case.
 func caseBytes(k *opcase.Case) float64 {
 	total := 0
 	add := func(t op.DType, s op.Shape) {

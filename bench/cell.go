@@ -30,8 +30,8 @@ var (
 	}
 	threadCounts = []int{1, 2}
 
-	// What only rayo is asked: the same work in one batch and in three calls,
-	// and what a call, a recorded operation and a replayed plan cost.
+	// Cells of rayo only: the same work in one batch and in three calls,
+	// and the overhead of a call, a recorded operation and a replayed plan.
 	ownOps = []cell{
 		{Op: "fused", N: 10_000_000, Threads: 1},
 		{Op: "fused", N: 10_000_000, Threads: 2},
@@ -54,7 +54,7 @@ var (
 	}
 )
 
-// cells returns what to measure. Empty lists choose everything.
+// cells returns the cells to measure. An empty list selects everything.
 func cells(only []string, sizes []int) []cell {
 	wanted := func(c cell, group string) bool {
 		return (len(only) == 0 || slices.Contains(only, c.Op) || slices.Contains(only, group)) &&
@@ -111,7 +111,7 @@ func (c cell) size() string {
 	return fmt.Sprint(c.N)
 }
 
-// servers returns who is asked about the cell, rayo first.
+// servers returns the implementations that measure the cell, rayo first.
 func (c cell) servers() []string {
 	switch {
 	case strings.HasPrefix(c.Op, "roof-") || slices.Contains(ownOps, c):

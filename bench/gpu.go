@@ -13,10 +13,10 @@ import (
 // gpuWays are the APIs that have a column, by the names of their benchmarks.
 var gpuWays = []string{"CUDA", "WebGPU"}
 
-// gpuCell is what one benchmark of gpu.sh printed: numbers by their units.
+// gpuCell is the output of one benchmark of gpu.sh: numbers by their units.
 type gpuCell map[string]float64
 
-// gpuRun is what gpu.sh bench printed.
+// gpuRun is the output of gpu.sh bench.
 type gpuRun struct {
 	names []string                      // of cells on the device, in their order
 	cells map[string]map[string]gpuCell // by way and name; round trips have names with two slashes
@@ -64,7 +64,7 @@ func (r *gpuRun) sections() []section {
 	return []section{{"gpu", r.deviceTable()}, {"gpu-trips", r.tripsTable()}}
 }
 
-// documentGPU rewrites the sections of a document from what gpu.sh bench printed to a file.
+// documentGPU rewrites the sections of a document from a file with the output of gpu.sh bench.
 func documentGPU(log, document string) error {
 	f, err := os.Open(log)
 	if err != nil {
@@ -97,7 +97,7 @@ func (r *gpuRun) deviceTable() string {
 	return b.String()
 }
 
-// gpuLabel is what the table calls a cell: float32 is not said.
+// gpuLabel is the name of a cell in the table; it omits float32.
 func gpuLabel(name string) string {
 	words := map[string]string{"f32": "", "f16": "float16", "bf16": "bfloat16", "tf32": "TF32", "matmul_q": "weights in"}
 	var list []string
@@ -148,7 +148,7 @@ var gpuTrips = []struct{ name, label string }{
 	{"twenty/kept=true", "the same as a kept plan"},
 }
 
-// tripsTable has what calls take from slices to slices.
+// tripsTable lists the times of calls from slices to slices.
 func (r *gpuRun) tripsTable() string {
 	var b strings.Builder
 	b.WriteString("| slices in, slices out, wall clock | CUDA | Vulkan |\n|---|--:|--:|\n")

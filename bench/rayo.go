@@ -110,7 +110,7 @@ func alloc(n, seed int) []float32 {
 	return x
 }
 
-// ends returns a function that reads what a reply's check is.
+// ends returns a function that reads the elements for the check of a reply.
 func ends(out []float32) func() []float64 {
 	return func() []float64 {
 		return []float64{float64(out[0]), float64(out[len(out)/2]), float64(out[len(out)-1])}

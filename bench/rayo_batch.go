@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/device"
 )
 
-// prepareBatch prepares the cells that only rayo is asked: what fusion gains and
-// what batches cost.
+// prepareBatch prepares the cells of rayo only: the gain of fusion and
+// the overhead of batches.
 func (r *rayo) prepareBatch(c cell, dev *device.Device, dst, x []float32) (prepared, error) {
 	b := batch.New(dev)
 	switch c.Op {

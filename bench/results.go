@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// results is what the measured servers answered, kept in out/results.json.
+// results holds the replies of the measured servers, stored in out/results.json.
 type results struct {
 	Machine  string            `json:"machine"`
 	Date     string            `json:"date"`
@@ -23,7 +23,7 @@ type results struct {
 	Cells    map[string]*line  `json:"cells"`
 }
 
-// line is one cell with the timings of everyone who was asked.
+// line is one cell with the timings of all implementations.
 type line struct {
 	Cell cell              `json:"cell"`
 	By   map[string]*times `json:"by"`
@@ -71,8 +71,8 @@ func (r *results) write(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// describe notes where and of what this run is. Results of another machine or
-// of other versions do not mix with it.
+// describe records the machine and the versions of this run. It does not mix results of
+// different machines or versions.
 func (r *results) describe(root string, quick bool) error {
 	machine := machineName()
 	versions := map[string]string{"Go": runtime.Version()}
@@ -96,7 +96,7 @@ func (r *results) describe(root string, quick bool) error {
 	return nil
 }
 
-// machineName says what the processor is and how much of it there is.
+// machineName returns the name of the processor, its number of cores and the memory of the machine.
 func machineName() string {
 	name := runtime.GOARCH
 	memory := ""

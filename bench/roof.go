@@ -12,8 +12,8 @@ type limit struct {
 	run  func()
 }
 
-// prepareLimit returns the forms of a roof, each of which runs the loop in every
-// thread over a part of its own of the arrays, and what ends the threads.
+// prepareLimit returns the forms of a roofline benchmark and a function that ends its threads.
+// In each form every thread runs the loop over its own part of the arrays.
 func prepareLimit(c cell, dst, src []float32) ([]form, func(), error) {
 	parts := make([][]limit, c.Threads)
 	for i := range parts {

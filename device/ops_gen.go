@@ -80,7 +80,7 @@ func (d *Device) SeluAsync(ctx context.Context, dst, x []float32) *Pending {
 // Sigmoid computes the logistic function: dst = sigmoid(x).
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; 1 at +Inf, 0 at
-// -Inf. Within 3 ulp unless what it is fused with bounds x.
+// -Inf. Within 3 ulp unless an operation that it is fused with bounds x.
 //
 // # Accuracy
 //
@@ -114,8 +114,8 @@ func (d *Device) TanhAsync(ctx context.Context, dst, x []float32) *Pending {
 // Silu computes x times its logistic function, also called swish: dst = x *
 // sigmoid(x).
 //
-// dst and x have the same length, and dst may be x. NaN stays NaN; at -Inf NaN, as 0
-// times -Inf is. Within 4 ulp unless what it is fused with bounds x.
+// dst and x have the same length, and dst may be x. NaN stays NaN; NaN at -Inf, as 0
+// times -Inf is NaN. Within 4 ulp unless an operation that it is fused with bounds x.
 //
 // # Accuracy
 //
@@ -132,7 +132,7 @@ func (d *Device) SiluAsync(ctx context.Context, dst, x []float32) *Pending {
 // HardSwish computes the piecewise approximation of silu of Howard et al. 2019: dst =
 // x * (min(max(x + 3, 0), 6) * 0.16666667).
 //
-// dst and x have the same length, and dst may be x. NaN stays NaN; at -Inf NaN.
+// dst and x have the same length, and dst may be x. NaN stays NaN; NaN at -Inf.
 //
 // # Accuracy
 //
@@ -149,7 +149,7 @@ func (d *Device) HardSwishAsync(ctx context.Context, dst, x []float32) *Pending 
 // Mish computes x times tanh(softplus(x)): dst = x * ((exp(min(x, 20)) * (exp(min(x,
 // 20)) + 2)) / ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) + 2)).
 //
-// dst and x have the same length, and dst may be x. NaN stays NaN; at -Inf NaN.
+// dst and x have the same length, and dst may be x. NaN stays NaN; NaN at -Inf.
 //
 // # Accuracy
 //
@@ -166,7 +166,7 @@ func (d *Device) MishAsync(ctx context.Context, dst, x []float32) *Pending {
 // Gelu computes x times the normal distribution function, by erf: dst = x *
 // normcdf(x).
 //
-// dst and x have the same length, and dst may be x. NaN stays NaN; at -Inf NaN.
+// dst and x have the same length, and dst may be x. NaN stays NaN; NaN at -Inf.
 //
 // # Accuracy
 //
@@ -183,7 +183,7 @@ func (d *Device) GeluAsync(ctx context.Context, dst, x []float32) *Pending {
 // GeluTanh computes the tanh approximation of gelu: dst = x * sigmoid(x * fma(x * x,
 // 0.071354814, 1.5957692)).
 //
-// dst and x have the same length, and dst may be x. NaN stays NaN; at -Inf NaN.
+// dst and x have the same length, and dst may be x. NaN stays NaN; NaN at -Inf.
 //
 // # Accuracy
 //
@@ -231,8 +231,8 @@ func (d *Device) HardSigmoidAsync(ctx context.Context, dst, x []float32, alpha, 
 	return d.elementwiseAsync(ctx, op.HardSigmoid, op.Floats(alpha, beta), dst, x, nil, nil)
 }
 
-// Shrink computes x moved towards 0 by bias where it is beyond ±lambda, else 0: dst
-// = select(x < -lambda, x + bias, select(lambda < x, x - bias, 0)).
+// Shrink computes x moved towards 0 by bias where |x| > lambda, else 0: dst =
+// select(x < -lambda, x + bias, select(lambda < x, x - bias, 0)).
 //
 // dst and x have the same length, and dst may be x. NaN gives 0.
 //
@@ -320,7 +320,7 @@ func (d *Device) SoftplusAsync(ctx context.Context, dst, x []float32) *Pending {
 // Abs computes the magnitude: dst = abs(x).
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; -0 gives +0. The
-// least i32 stays itself.
+// least i32 is unchanged.
 //
 // # Accuracy
 //
@@ -337,7 +337,7 @@ func (d *Device) AbsAsync(ctx context.Context, dst, x []float32) *Pending {
 // Neg computes the negative: dst = -x.
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; 0 gives -0. The
-// least i32 stays itself.
+// least i32 is unchanged.
 //
 // # Accuracy
 //
@@ -370,8 +370,8 @@ func (d *Device) SignAsync(ctx context.Context, dst, x []float32) *Pending {
 
 // Floor computes the greatest integer not above x: dst = floor(x).
 //
-// dst and x have the same length, and dst may be x. NaN, infinities and -0 stay what
-// they are.
+// dst and x have the same length, and dst may be x. NaN, infinities and -0 are
+// unchanged.
 //
 // # Accuracy
 //
@@ -387,8 +387,8 @@ func (d *Device) FloorAsync(ctx context.Context, dst, x []float32) *Pending {
 
 // Ceil computes the least integer not below x: dst = ceil(x).
 //
-// dst and x have the same length, and dst may be x. NaN, infinities and -0 stay what
-// they are.
+// dst and x have the same length, and dst may be x. NaN, infinities and -0 are
+// unchanged.
 //
 // # Accuracy
 //
@@ -402,10 +402,10 @@ func (d *Device) CeilAsync(ctx context.Context, dst, x []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Ceil, op.Attrs{}, dst, x, nil, nil)
 }
 
-// Round computes the nearest integer, the even one of two: dst = round(x).
+// Round computes the nearest integer, with ties to even: dst = round(x).
 //
-// dst and x have the same length, and dst may be x. NaN, infinities and -0 stay what
-// they are.
+// dst and x have the same length, and dst may be x. NaN, infinities and -0 are
+// unchanged.
 //
 // # Accuracy
 //
@@ -421,8 +421,8 @@ func (d *Device) RoundAsync(ctx context.Context, dst, x []float32) *Pending {
 
 // Trunc computes x without its fraction: dst = trunc(x).
 //
-// dst and x have the same length, and dst may be x. NaN, infinities and -0 stay what
-// they are.
+// dst and x have the same length, and dst may be x. NaN, infinities and -0 are
+// unchanged.
 //
 // # Accuracy
 //
@@ -439,8 +439,8 @@ func (d *Device) TruncAsync(ctx context.Context, dst, x []float32) *Pending {
 // Exp computes e to the power x: dst = exp(x).
 //
 // dst and x have the same length, and dst may be x. NaN stays NaN; +Inf above 88.73,
-// 0 at -Inf; results below 2^-126 are subnormal, not 0. Within 2 ulp unless what it
-// is fused with bounds x.
+// 0 at -Inf; results below 2^-126 are subnormal, not 0. Within 2 ulp unless an
+// operation that it is fused with bounds x.
 //
 // # Accuracy
 //
@@ -733,8 +733,8 @@ func (d *Device) MulAsync(ctx context.Context, dst, x, y []float32) *Pending {
 
 // Div computes x divided by y, correctly rounded: dst = x / y.
 //
-// dst, x and y have the same length, and dst may be x or y. IEEE 754. Integers are
-// rounded towards 0; 0 where y is 0.
+// dst, x and y have the same length, and dst may be x or y. IEEE 754. Integer
+// quotients are rounded towards 0; the result is 0 where y is 0.
 //
 // # Accuracy
 //
@@ -750,8 +750,8 @@ func (d *Device) DivAsync(ctx context.Context, dst, x, y []float32) *Pending {
 
 // Minimum computes the lesser of x and y: dst = min(x, y).
 //
-// dst, x and y have the same length, and dst may be x or y. NaN if either is NaN; of
-// two zeros either.
+// dst, x and y have the same length, and dst may be x or y. NaN if either is NaN; -0
+// and +0 count as equal, and either may result.
 //
 // # Accuracy
 //
@@ -767,8 +767,8 @@ func (d *Device) MinimumAsync(ctx context.Context, dst, x, y []float32) *Pending
 
 // Maximum computes the greater of x and y: dst = max(x, y).
 //
-// dst, x and y have the same length, and dst may be x or y. NaN if either is NaN; of
-// two zeros either.
+// dst, x and y have the same length, and dst may be x or y. NaN if either is NaN; -0
+// and +0 count as equal, and either may result.
 //
 // # Accuracy
 //
@@ -785,8 +785,8 @@ func (d *Device) MaximumAsync(ctx context.Context, dst, x, y []float32) *Pending
 // Pow computes x to the power y: dst = pow(x, y).
 //
 // dst, x and y have the same length, and dst may be x or y. As C99 and NumPy: 1 for y
-// = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap, and a negative
-// power of one is what is left of it without its fraction: 0 unless x is 1 or -1.
+// = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap; a negative
+// power of an integer is truncated towards 0, so it is 0 unless x is 1 or -1.
 //
 // # Accuracy
 //
@@ -802,8 +802,8 @@ func (d *Device) PowAsync(ctx context.Context, dst, x, y []float32) *Pending {
 
 // Axpy computes a·x + y: dst = fma(a, x, y).
 //
-// dst, x and y have the same length, and dst may be x or y. IEEE 754; where a·x is
-// beyond the range and a·x + y is not, the result is not defined.
+// dst, x and y have the same length, and dst may be x or y. IEEE 754; the result is
+// not defined where a·x overflows and a·x + y does not.
 //
 // # Accuracy
 //
@@ -821,8 +821,8 @@ func (d *Device) AxpyAsync(ctx context.Context, dst, x, y []float32, a float32) 
 // fma(-t, x, x)).
 //
 // dst, x and y have the same length, and dst may be x or y. IEEE 754; NaN if x is
-// infinite. For t outside [0, 1] terms may overflow though the result would not; it
-// is not defined then.
+// infinite. For t outside [0, 1] an intermediate term may overflow where the result
+// would not; the result is then not defined.
 //
 // # Accuracy
 //
@@ -991,7 +991,7 @@ func (d *Device) Log10Async(ctx context.Context, dst, x []float32) *Pending {
 // LogAddExp computes log(e**x + e**y) without overflow: dst = log(e**x + e**y).
 //
 // dst, x and y have the same length, and dst may be x or y. NaN if either is NaN;
-// -Inf where both are.
+// -Inf where both are -Inf.
 //
 // # Accuracy
 //
@@ -1007,9 +1007,9 @@ func (d *Device) LogAddExpAsync(ctx context.Context, dst, x, y []float32) *Pendi
 
 // FloorDivide computes the greatest integer not above x / y: dst = floor(x / y).
 //
-// dst, x and y have the same length, and dst may be x or y. As NumPy: x / y where y
-// is 0, else NaN where x is infinite; -1 of a finite x and an infinity of the other
-// sign. Integers give 0 where y is 0, and wrap.
+// dst, x and y have the same length, and dst may be x or y. As in NumPy: x / y where
+// y is 0; otherwise NaN where x is infinite, and -1 for a finite x and an infinite y
+// of the other sign. Integers give 0 where y is 0, and wrap.
 //
 // # Accuracy
 //
@@ -1023,12 +1023,12 @@ func (d *Device) FloorDivideAsync(ctx context.Context, dst, x, y []float32) *Pen
 	return d.elementwiseAsync(ctx, op.FloorDivide, op.Attrs{}, dst, x, y, nil)
 }
 
-// Fmod computes what x / y, rounded towards 0, leaves of x: dst = x - trunc(x / y) *
-// y.
+// Fmod computes the remainder of x / y, with the quotient rounded towards 0: dst = x
+// - trunc(x / y) * y.
 //
-// dst, x and y have the same length, and dst may be x or y. With the sign of x, and
-// exact; not defined where |x / y| is 2^23 or more. NaN where y is 0 or x infinite; x
-// where y is infinite. Integers give 0 where y is 0.
+// dst, x and y have the same length, and dst may be x or y. The result has the sign
+// of x and is exact; it is not defined where |x / y| is 2^23 or more. NaN where y is
+// 0 or x is infinite; x where y is infinite. Integers give 0 where y is 0.
 //
 // # Accuracy
 //
@@ -1042,11 +1042,12 @@ func (d *Device) FmodAsync(ctx context.Context, dst, x, y []float32) *Pending {
 	return d.elementwiseAsync(ctx, op.Fmod, op.Attrs{}, dst, x, y, nil)
 }
 
-// Remainder computes what floor_divide leaves of x: dst = x - floor(x / y) * y.
+// Remainder computes the remainder of x / y, with the quotient rounded down: dst = x
+// - floor(x / y) * y.
 //
-// dst, x and y have the same length, and dst may be x or y. With the sign of y, as
-// Python's %; not defined where |x / y| is 2^23 or more. NaN where y is 0 or x
-// infinite. Integers give 0 where y is 0.
+// dst, x and y have the same length, and dst may be x or y. The result has the sign
+// of y, as in Python's %; it is not defined where |x / y| is 2^23 or more. NaN where
+// y is 0 or x is infinite. Integers give 0 where y is 0.
 //
 // # Accuracy
 //
@@ -1062,8 +1063,8 @@ func (d *Device) RemainderAsync(ctx context.Context, dst, x, y []float32) *Pendi
 
 // Cbrt computes the cube root: dst = x**(1/3).
 //
-// dst and x have the same length, and dst may be x. NaN and infinities stay; -0 stays
-// -0.
+// dst and x have the same length, and dst may be x. NaN, infinities and -0 are
+// unchanged.
 //
 // # Accuracy
 //
@@ -1081,7 +1082,7 @@ func (d *Device) CbrtAsync(ctx context.Context, dst, x []float32) *Pending {
 // y²).
 //
 // dst, x and y have the same length, and dst may be x or y. +Inf if either is
-// infinite, even beside NaN; else NaN if either is NaN.
+// infinite, even if the other is NaN; otherwise NaN if either is NaN.
 //
 // # Accuracy
 //
@@ -1148,8 +1149,8 @@ func (d *Device) AtanhAsync(ctx context.Context, dst, x []float32) *Pending {
 
 // Asinh computes the inverse hyperbolic sine: dst = log(x + sqrt(x² + 1)).
 //
-// dst and x have the same length, and dst may be x. NaN and infinities stay; -0 stays
-// -0.
+// dst and x have the same length, and dst may be x. NaN, infinities and -0 are
+// unchanged.
 //
 // # Accuracy
 //
@@ -1198,9 +1199,9 @@ func (d *Device) ErfinvAsync(ctx context.Context, dst, x []float32) *Pending {
 
 // Sum returns the sum of x: Σ x.
 //
-// IEEE 754; 0 of no elements. A partial sum beyond the range is infinite even if the
-// whole would not be. Integers wrap around, and the sum of truth values is an i32,
-// how many hold.
+// IEEE 754; 0 for no elements. A partial sum that overflows is infinite even if the
+// complete sum would not be. Integers wrap around. The sum of a bool array is an i32,
+// the number of true elements.
 //
 // # Accuracy
 //
@@ -1216,9 +1217,9 @@ func (d *Device) SumAsync(ctx context.Context, x []float32) *Future[float32] {
 
 // Prod returns the product of x: Π x.
 //
-// IEEE 754; 1 of no elements. Factors are multiplied in any order: where the product
-// of those beyond 1, or of those within, leaves the range of normal numbers the
-// result is not defined. Integers wrap around.
+// IEEE 754; 1 for no elements. Factors are multiplied in any order: the result is not
+// defined where the product of all factors with magnitudes above 1, or of all with
+// magnitudes below 1, leaves the range of normal numbers. Integers wrap around.
 //
 // # Accuracy
 //
@@ -1234,8 +1235,8 @@ func (d *Device) ProdAsync(ctx context.Context, x []float32) *Future[float32] {
 
 // Dot returns the sum of the products of x and y: Σ x * y.
 //
-// x and y have the same length. IEEE 754; 0 of no elements. Products and partial sums
-// overflow as in sum.
+// x and y have the same length. IEEE 754; 0 for no elements. Products and partial
+// sums overflow as in sum.
 //
 // # Accuracy
 //
@@ -1251,7 +1252,7 @@ func (d *Device) DotAsync(ctx context.Context, x, y []float32) *Future[float32] 
 
 // Mean returns the arithmetic mean of x: Σ x / n.
 //
-// NaN of no elements. Partial sums overflow as in sum.
+// NaN for no elements. Partial sums overflow as in sum.
 //
 // # Accuracy
 //
@@ -1267,8 +1268,9 @@ func (d *Device) MeanAsync(ctx context.Context, x []float32) *Future[float32] {
 
 // Var returns the variance of x: Σ (x - mean(x))² / max(n - ddof, 0).
 //
-// NaN of no elements and for one with ddof = 1, as NumPy; NaN if an element is
-// infinite. Elements of opposite sign near the range's end may give infinity or NaN.
+// NaN for no elements, and for one element with ddof = 1, as in NumPy; NaN if an
+// element is infinite. Elements of opposite signs near the limits of float32 may give
+// infinity or NaN.
 //
 // # Accuracy
 //
@@ -1284,8 +1286,8 @@ func (d *Device) VarAsync(ctx context.Context, x []float32, opts ...op.VarOpts) 
 
 // Min returns the least element of x: min x.
 //
-// NaN if any is NaN; of two zeros either. Of no elements ErrShape. It returns
-// [ErrShape] if there are no elements.
+// NaN if any is NaN; -0 and +0 count as equal, and either may result. An operand
+// without elements is an ErrShape. It returns [ErrShape] if there are no elements.
 //
 // # Accuracy
 //
@@ -1301,8 +1303,8 @@ func (d *Device) MinAsync(ctx context.Context, x []float32) *Future[float32] {
 
 // Max returns the greatest element of x: max x.
 //
-// NaN if any is NaN; of two zeros either. Of no elements ErrShape. It returns
-// [ErrShape] if there are no elements.
+// NaN if any is NaN; -0 and +0 count as equal, and either may result. An operand
+// without elements is an ErrShape. It returns [ErrShape] if there are no elements.
 //
 // # Accuracy
 //
@@ -1318,8 +1320,8 @@ func (d *Device) MaxAsync(ctx context.Context, x []float32) *Future[float32] {
 
 // ArgMin returns the index of the least element of x: the least i with x[i] = min x.
 //
-// The first of equal elements, and the first NaN if there is one. Of no elements
-// ErrShape. It returns [ErrShape] if there are no elements.
+// The first of equal elements, and the first NaN if there is one. An operand without
+// elements is an ErrShape. It returns [ErrShape] if there are no elements.
 //
 // # Accuracy
 //
@@ -1336,8 +1338,8 @@ func (d *Device) ArgMinAsync(ctx context.Context, x []float32) *Future[int] {
 // ArgMax returns the index of the greatest element of x: the least i with x[i] = max
 // x.
 //
-// The first of equal elements, and the first NaN if there is one. Of no elements
-// ErrShape. It returns [ErrShape] if there are no elements.
+// The first of equal elements, and the first NaN if there is one. An operand without
+// elements is an ErrShape. It returns [ErrShape] if there are no elements.
 //
 // # Accuracy
 //
@@ -1353,7 +1355,7 @@ func (d *Device) ArgMaxAsync(ctx context.Context, x []float32) *Future[int] {
 
 // NormL1 returns the sum of the magnitudes of x: Σ |x|.
 //
-// NaN if any is NaN, else +Inf if any is infinite; 0 of no elements.
+// NaN if any is NaN, else +Inf if any is infinite; 0 for no elements.
 //
 // # Accuracy
 //
@@ -1369,9 +1371,9 @@ func (d *Device) NormL1Async(ctx context.Context, x []float32) *Future[float32] 
 
 // NormL2 returns the Euclidean length of x: sqrt(Σ x²).
 //
-// NaN if any is NaN, else +Inf if any is infinite; 0 of no elements. Squares are
-// float32: where one or their sum is beyond 2^128 the result may be +Inf, and
-// magnitudes below 2^-63 may count as 0.
+// NaN if any is NaN, else +Inf if any is infinite; 0 for no elements. Squares are
+// computed in float32: the result may be +Inf where a square or the sum of squares is
+// beyond 2^128, and magnitudes below 2^-63 may count as 0.
 //
 // # Accuracy
 //
@@ -1387,8 +1389,8 @@ func (d *Device) NormL2Async(ctx context.Context, x []float32) *Future[float32] 
 
 // NormLinf returns the greatest magnitude of x: max |x|.
 //
-// NaN if any is NaN. Of no elements ErrShape. It returns [ErrShape] if there are no
-// elements.
+// NaN if any is NaN. An operand without elements is an ErrShape. It returns
+// [ErrShape] if there are no elements.
 //
 // # Accuracy
 //
@@ -1402,10 +1404,11 @@ func (d *Device) NormLinfAsync(ctx context.Context, x []float32) *Future[float32
 	return d.reduceAsync(ctx, op.NormLinf, op.Attrs{}, x, nil)
 }
 
-// LogSumExp returns the logarithm of the sum of the exponentials, without their
-// overflow of x: log(Σ e**x).
+// LogSumExp returns the logarithm of the sum of the exponentials, without overflow of
+// x: log(Σ e**x).
 //
-// NaN if any is NaN, else +Inf if any is; -Inf of no elements and of -Inf alone.
+// NaN if any element is NaN, otherwise +Inf if any is +Inf; -Inf for no elements, and
+// where all elements are -Inf.
 //
 // # Accuracy
 //
@@ -1419,9 +1422,9 @@ func (d *Device) LogSumExpAsync(ctx context.Context, x []float32) *Future[float3
 	return d.reduceAsync(ctx, op.LogSumExp, op.Attrs{}, x, nil)
 }
 
-// CountNonzero returns how many elements are not 0 of x: Σ [x != 0].
+// CountNonzero returns the number of elements that are not 0 of x: Σ [x != 0].
 //
-// NaN is not 0. An i32; 0 of no elements.
+// NaN counts as not 0. The result is an i32; 0 for no elements.
 //
 // # Accuracy
 //
@@ -1438,9 +1441,10 @@ func (d *Device) CountNonzeroAsync(ctx context.Context, x []float32) *Future[int
 // Cumsum computes, for each row of x, the running sums: of each element and those
 // before it: dst = Σ_{i ≤ j} x[i].
 //
-// dst and x have rows·cols elements, row after row, and dst may be x. IEEE 754: from
-// a NaN on NaN. Sums are made in blocks: from where the magnitudes add up to more
-// than the range on, they are not defined. Integers wrap around.
+// dst and x have rows·cols elements, row after row, and dst may be x. IEEE 754: a
+// NaN makes all later results NaN. Sums are computed in blocks: results are not
+// defined from the element on at which the sum of the magnitudes overflows. Integers
+// wrap around.
 //
 // # Accuracy
 //
@@ -1457,10 +1461,11 @@ func (d *Device) CumsumAsync(ctx context.Context, dst, x []float32, rows, cols i
 // Cumprod computes, for each row of x, the running products: of each element and
 // those before it: dst = Π_{i ≤ j} x[i].
 //
-// dst and x have rows·cols elements, row after row, and dst may be x. IEEE 754: from
-// a NaN on NaN. Products are made in blocks: from where the product of the factors
-// beyond 1, or of those within, leaves the range of normal numbers they are not
-// defined. Integers wrap around.
+// dst and x have rows·cols elements, row after row, and dst may be x. IEEE 754: a
+// NaN makes all later results NaN. Products are computed in blocks: results are not
+// defined from the element on at which the product of all factors with magnitudes
+// above 1, or of all with magnitudes below 1, leaves the range of normal numbers.
+// Integers wrap around.
 //
 // # Accuracy
 //
@@ -1477,8 +1482,8 @@ func (d *Device) CumprodAsync(ctx context.Context, dst, x []float32, rows, cols 
 // Cummax computes, for each row of x, the running maximum: the greatest of each
 // element and those before it: dst = max_{i ≤ j} x[i].
 //
-// dst and x have rows·cols elements, row after row, and dst may be x. From a NaN on
-// NaN; of two zeros either.
+// dst and x have rows·cols elements, row after row, and dst may be x. A NaN makes
+// all later results NaN; -0 and +0 count as equal, and either may result.
 //
 // # Accuracy
 //
@@ -1495,8 +1500,8 @@ func (d *Device) CummaxAsync(ctx context.Context, dst, x []float32, rows, cols i
 // Cummin computes, for each row of x, the running minimum: the least of each element
 // and those before it: dst = min_{i ≤ j} x[i].
 //
-// dst and x have rows·cols elements, row after row, and dst may be x. From a NaN on
-// NaN; of two zeros either.
+// dst and x have rows·cols elements, row after row, and dst may be x. A NaN makes
+// all later results NaN; -0 and +0 count as equal, and either may result.
 //
 // # Accuracy
 //
@@ -1511,10 +1516,11 @@ func (d *Device) CumminAsync(ctx context.Context, dst, x []float32, rows, cols i
 }
 
 // LogCumsumExp computes, for each row of x, the logarithms of the running sums of
-// exponentials, without their overflow: dst = log(Σ_{i ≤ j} e**x[i]).
+// exponentials, without overflow: dst = log(Σ_{i ≤ j} e**x[i]).
 //
-// dst and x have rows·cols elements, row after row, and dst may be x. From a NaN on
-// NaN, else from +Inf on +Inf; -Inf as long as there is nothing else.
+// dst and x have rows·cols elements, row after row, and dst may be x. A NaN makes
+// all later results NaN; otherwise +Inf makes them +Inf. Results are -Inf as long as
+// all elements are -Inf.
 //
 // # Accuracy
 //
@@ -1532,8 +1538,8 @@ func (d *Device) LogCumsumExpAsync(ctx context.Context, dst, x []float32, rows, 
 // sum: dst = e**(x - max x) / Σ e**(x - max x).
 //
 // dst and x have rows·cols elements, row after row, and dst may be x. A row with NaN
-// or +Inf, and one of -Inf alone, gives NaN; else -Inf gives 0. A row of no elements
-// gives none.
+// or +Inf gives NaN, and so does a row of only -Inf; in other rows -Inf gives 0. An
+// empty row gives an empty row.
 //
 // # Accuracy
 //
@@ -1548,12 +1554,12 @@ func (d *Device) SoftmaxAsync(ctx context.Context, dst, x []float32, rows, cols 
 	return d.rowwiseAsync(ctx, op.Softmax, op.Attrs{}, dst, x, nil, nil, rows, cols)
 }
 
-// LogSoftmax computes, for each row of x, the logarithm of softmax, without its
+// LogSoftmax computes, for each row of x, the logarithm of softmax, without
 // underflow: dst = x - max x - log(Σ e**(x - max x)).
 //
 // dst and x have rows·cols elements, row after row, and dst may be x. A row with NaN
-// or +Inf, and one of -Inf alone, gives NaN; else -Inf stays. A row of no elements
-// gives none.
+// or +Inf gives NaN, and so does a row of only -Inf; in other rows -Inf stays -Inf.
+// An empty row gives an empty row.
 //
 // # Accuracy
 //
@@ -1573,7 +1579,8 @@ func (d *Device) LogSoftmaxAsync(ctx context.Context, dst, x []float32, rows, co
 //
 // dst and x have rows·cols elements, row after row, and dst may be x. gamma and beta
 // have cols; nil stands for ones and zeros. A row with NaN or an infinity gives NaN.
-// Squares are float32: rows whose sum of squares is beyond 2^127 are not defined.
+// Squares are computed in float32: the result is not defined for rows whose sum of
+// squares is beyond 2^127.
 //
 // # Accuracy
 //
@@ -1591,9 +1598,9 @@ func (d *Device) LayerNormAsync(ctx context.Context, dst, x, gamma, beta []float
 // times gamma: dst = x / sqrt(mean(x²) + eps) * gamma.
 //
 // dst and x have rows·cols elements, row after row, and dst may be x. gamma has
-// cols; nil stands for ones. A row with NaN gives NaN; one with an infinity NaN there
-// and 0 elsewhere. Squares are float32: rows whose sum of squares is finite and
-// beyond 2^127 are not defined.
+// cols; nil stands for ones. A row with NaN gives NaN; a row with an infinity gives
+// NaN at the infinity and 0 elsewhere. Squares are computed in float32: the result is
+// not defined for rows whose sum of squares is finite and beyond 2^127.
 //
 // # Accuracy
 //

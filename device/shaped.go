@@ -125,7 +125,7 @@ func gather(dst, table []float32, ids []int32, rows, dim int) *request {
 	return r
 }
 
-// Gather copies the rows of table[rows,dim] that ids names to
+// Gather copies the rows of table[rows,dim] at the indices ids to
 // dst[len(ids),dim]: an embedding. IDs from -rows to -1 count
 // from the end; any other outside [0, rows) gives a row of NaN.
 func (d *Device) Gather(ctx context.Context, dst, table []float32, ids []int32, rows, dim int) error {

@@ -1,4 +1,4 @@
-// Package docs_test holds the pages of this folder to what they say.
+// Package docs_test tests the examples and the numbers in the pages of this folder.
 package docs_test
 
 import (

@@ -17,7 +17,7 @@ var (
 	command = regexp.MustCompile(`go run (\./[\w./-]+)`)
 )
 
-// anchor returns what links call a heading.
+// anchor returns the anchor of a heading in links.
 func anchor(heading string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(heading) {
@@ -40,7 +40,7 @@ func TestLinks(t *testing.T) {
 			return err
 		}
 		if name := d.Name(); d.IsDir() && (name == "dist" || name == "out" || len(name) > 2 && name[0] == '.') {
-			return filepath.SkipDir // what is made, and no part of it
+			return filepath.SkipDir // build output is not part of the documentation
 		}
 		if d.IsDir() || filepath.Ext(page) != ".md" {
 			return nil

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestNumbers: the table of speeds in README.md says what BENCHMARKS.md has measured.
+// TestNumbers: the speeds in README.md equal the measurements in BENCHMARKS.md.
 func TestNumbers(t *testing.T) {
 	page, err := os.ReadFile("BENCHMARKS.md")
 	if err != nil {

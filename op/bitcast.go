@@ -36,7 +36,7 @@ func bitcast(name string, to DType) *Operation {
 			}
 			return Expr{ir.NewBitcast(x.n, register(to))}
 		},
-		special: "Exact, -0 and infinities included. Which NaN a NaN is, is not defined, and a subnormal float may be 0 where the device flushes them.",
+		special: "Exact, -0 and infinities included. The payload of a NaN is not defined, and a subnormal float may become 0 on a device that flushes subnormals.",
 	})
 }
 

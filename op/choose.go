@@ -5,7 +5,7 @@ import "math"
 // TopK, which chooses elements.
 var (
 	// defTopK finds the greatest elements of each row, and where they are.
-	defTopK = add(&Operation{name: "topk", class: Shaped, doc: "the k greatest elements of each row, from the greatest, and their indices",
+	defTopK = add(&Operation{name: "topk", class: Shaped, doc: "the k greatest elements of each row in descending order, and their indices",
 		formula: "x[i_1] >= x[i_2] >= ... >= x[i_k] >= all others", inputs: []string{"x"}, arity: [2]int{1, 1}, outs: 2, options: "TopKOpts",
 		shapes: "x [... n] with n >= k; gives values and indices [... k]",
 		types:  topKTypes, shape: topKShape, ref: topKReference,
@@ -14,7 +14,7 @@ var (
 
 // TopKOpts are the parameters of [TopK].
 type TopKOpts struct {
-	K int // how many; 0 gives none
+	K int // the number of elements; 0 gives none
 }
 
 // Attrs returns the parameters in the form that graphs carry.

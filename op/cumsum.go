@@ -10,23 +10,23 @@ import (
 var (
 	defCumsum = scan(&Operation{name: "cumsum", doc: "the running sums: of each element and those before it",
 		formula: "Σ_{i ≤ j} x[i]", types: numbers, fold: foldSum, tol: blocked(),
-		special: "IEEE 754: from a NaN on NaN. Sums are made in blocks: from where the magnitudes add up to more than the range on, they are not defined. Integers wrap around."},
+		special: "IEEE 754: a NaN makes all later results NaN. Sums are computed in blocks: results are not defined from the element on at which the sum of the magnitudes overflows. Integers wrap around."},
 		cumsumRow, 1)
 	defCumprod = scan(&Operation{name: "cumprod", doc: "the running products: of each element and those before it",
 		formula: "Π_{i ≤ j} x[i]", types: numbers, fold: foldProd, tol: blocked(),
-		special: "IEEE 754: from a NaN on NaN. Products are made in blocks: from where the product of the factors beyond 1, or of those within, leaves the range of normal numbers they are not defined. Integers wrap around."},
+		special: "IEEE 754: a NaN makes all later results NaN. Products are computed in blocks: results are not defined from the element on at which the product of all factors with magnitudes above 1, or of all with magnitudes below 1, leaves the range of normal numbers. Integers wrap around."},
 		cumprodRow, 1)
 	defCummax = scan(&Operation{name: "cummax", doc: "the running maximum: the greatest of each element and those before it",
 		formula: "max_{i ≤ j} x[i]", types: numbers, fold: foldMax,
-		special: "From a NaN on NaN; of two zeros either."},
+		special: "A NaN makes all later results NaN; -0 and +0 count as equal, and either may result."},
 		nil, 1)
 	defCummin = scan(&Operation{name: "cummin", doc: "the running minimum: the least of each element and those before it",
 		formula: "min_{i ≤ j} x[i]", types: numbers, fold: foldMin,
-		special: "From a NaN on NaN; of two zeros either."},
+		special: "A NaN makes all later results NaN; -0 and +0 count as equal, and either may result."},
 		nil, 1)
-	defLogCumsumExp = scan(&Operation{name: "logcumsumexp", doc: "the logarithms of the running sums of exponentials, without their overflow",
+	defLogCumsumExp = scan(&Operation{name: "logcumsumexp", doc: "the logarithms of the running sums of exponentials, without overflow",
 		formula: "log(Σ_{i ≤ j} e**x[i])", fold: foldLogSumExp, tol: Tolerance{ULP: 4, Mag: 1},
-		special: "From a NaN on NaN, else from +Inf on +Inf; -Inf as long as there is nothing else."},
+		special: "A NaN makes all later results NaN; otherwise +Inf makes them +Inf. Results are -Inf as long as all elements are -Inf."},
 		logCumsumExpRow, 4)
 )
 

@@ -161,27 +161,27 @@ var (
 		of{tol: ulp(5), special: "NaN stays NaN; -Inf gives about -1.7581."})
 
 	defSigmoid = elementwise(1, "sigmoid", "the logistic function", x.Sigmoid(),
-		of{tol: ulp(4), special: "NaN stays NaN; 1 at +Inf, 0 at -Inf. Within 3 ulp unless what it is fused with bounds x."})
+		of{tol: ulp(4), special: "NaN stays NaN; 1 at +Inf, 0 at -Inf. Within 3 ulp unless an operation that it is fused with bounds x."})
 
 	defTanh = elementwise(1, "tanh", "the hyperbolic tangent", x.Tanh(),
 		of{tol: ulp(2), special: "NaN stays NaN; ±1 at ±Inf; -0 stays -0."})
 
 	defSilu = elementwise(1, "silu", "x times its logistic function, also called swish", x.Mul(x.Sigmoid()),
-		of{aliases: []string{"swish"}, tol: Tolerance{ULP: 5, Abs: subnormal}, special: "NaN stays NaN; at -Inf NaN, as 0 times -Inf is. Within 4 ulp unless what it is fused with bounds x."})
+		of{aliases: []string{"swish"}, tol: Tolerance{ULP: 5, Abs: subnormal}, special: "NaN stays NaN; NaN at -Inf, as 0 times -Inf is NaN. Within 4 ulp unless an operation that it is fused with bounds x."})
 
 	defHardSwish = elementwise(1, "hard_swish", "the piecewise approximation of silu of Howard et al. 2019",
 		// The sixth first: six times a large x would overflow.
 		x.Mul(x.Add(Const(3)).Max(zero).Min(Const(6)).Mul(Const(1.0/6))),
-		of{aliases: []string{"hardswish"}, tol: ulp(2), special: "NaN stays NaN; at -Inf NaN."})
+		of{aliases: []string{"hardswish"}, tol: ulp(2), special: "NaN stays NaN; NaN at -Inf."})
 
 	defMish = elementwise(1, "mish", "x times tanh(softplus(x))", mish(),
-		of{tol: Tolerance{ULP: 6, Abs: subnormal}, special: "NaN stays NaN; at -Inf NaN."})
+		of{tol: Tolerance{ULP: 6, Abs: subnormal}, special: "NaN stays NaN; NaN at -Inf."})
 
 	defGelu = elementwise(1, "gelu", "x times the normal distribution function, by erf",
 		// Not (1+erf(x/sqrt 2))/2, which cancels for negative x, nor by erfc,
 		// whose value at -10 moves by 100 units when x/sqrt 2 is rounded.
 		x.Mul(x.NormCDF()),
-		of{tol: Tolerance{ULP: 10, Abs: 1e-37}, special: "NaN stays NaN; at -Inf NaN."})
+		of{tol: Tolerance{ULP: 10, Abs: 1e-37}, special: "NaN stays NaN; NaN at -Inf."})
 
 	defGeluTanh = elementwise(1, "gelu_tanh", "the tanh approximation of gelu",
 		// (1+tanh u)/2 is sigmoid(2u), which does not cancel for negative u.
@@ -189,7 +189,7 @@ var (
 		// Three roundings of an argument u, each of up to 2^-24 of it, are 3|u| units
 		// of a result that lies just below a power of two. At u = -71 these are 213,
 		// sigmoid and the product add 3; beyond, Abs is more than all of them.
-		of{tol: Tolerance{ULP: 216, Abs: 1e-37}, special: "NaN stays NaN; at -Inf NaN."})
+		of{tol: Tolerance{ULP: 216, Abs: 1e-37}, special: "NaN stays NaN; NaN at -Inf."})
 
 	defCelu = elementwise(1, "celu", "the continuously differentiable exponential linear unit",
 		x.Max(zero).Add(parameter(0).Mul(x.Div(parameter(0)).Expm1()).Min(zero)),
@@ -201,14 +201,14 @@ var (
 		of{tol: Tolerance{ULP: 1, Mag: 1}, mag: parameter(0).Mul(x).Abs().Min(parameter(1).Abs().Add(Const(2))), special: "NaN stays NaN.",
 			params: []Param{{Name: "alpha", Doc: "the slope", Required: true}, {Name: "beta", Doc: "the value at 0", Required: true}}})
 
-	defShrink = elementwise(1, "shrink", "x moved towards 0 by bias where it is beyond ±lambda, else 0",
+	defShrink = elementwise(1, "shrink", "x moved towards 0 by bias where |x| > lambda, else 0",
 		Select(x.Lt(parameter(0).Neg()), x.Add(parameter(1)), Select(x.Gt(parameter(0)), x.Sub(parameter(1)), zero)),
 		of{special: "NaN gives 0.",
-			params: []Param{{Name: "lambda", Doc: "the edge of what becomes 0", Required: true}, {Name: "bias", Doc: "how far the rest is moved", Required: true}}})
+			params: []Param{{Name: "lambda", Doc: "the greatest magnitude that becomes 0", Required: true}, {Name: "bias", Doc: "the distance by which the other elements move towards 0", Required: true}}})
 
 	defThreshold = elementwise(1, "threshold", "x where it is greater than edge, else value", Select(x.Gt(parameter(0)), x, parameter(1)),
 		of{special: "NaN gives value.",
-			params: []Param{{Name: "edge", Doc: "what x must be greater than", Required: true}, {Name: "value", Doc: "what stands for the others", Required: true}}})
+			params: []Param{{Name: "edge", Doc: "the limit that x must exceed", Required: true}, {Name: "value", Doc: "the result for all other elements", Required: true}}})
 
 	defPRelu = elementwise(2, "prelu", "x, scaled by slope where it is negative", Select(x.Lt(zero), x.Mul(y), x),
 		of{tol: ulp(1), inputs: []string{"x", "slope"}, special: "NaN in x stays NaN."})
@@ -233,18 +233,18 @@ func mish() Expr {
 // Arithmetic of one operand.
 var (
 	defAbs = elementwise(1, "abs", "the magnitude", x.Abs(),
-		of{types: signed, special: "NaN stays NaN; -0 gives +0. The least i32 stays itself."})
+		of{types: signed, special: "NaN stays NaN; -0 gives +0. The least i32 is unchanged."})
 	defNeg = elementwise(1, "neg", "the negative", x.Neg(),
-		of{types: signed, special: "NaN stays NaN; 0 gives -0. The least i32 stays itself."})
+		of{types: signed, special: "NaN stays NaN; 0 gives -0. The least i32 is unchanged."})
 	defSign = elementwise(1, "sign", "-1, 0 or 1 by the sign of x",
 		Select(x.Gt(zero), one, Select(x.Lt(zero), Const(-1), Select(x.Eq(zero), zero, x))),
 		of{types: signed, special: "NaN stays NaN; ±0 gives +0."})
 	defFloor = elementwise(1, "floor", "the greatest integer not above x", x.Floor(), of{special: integral})
 	defCeil  = elementwise(1, "ceil", "the least integer not below x", x.Ceil(), of{special: integral})
-	defRound = elementwise(1, "round", "the nearest integer, the even one of two", x.Round(), of{special: integral})
+	defRound = elementwise(1, "round", "the nearest integer, with ties to even", x.Round(), of{special: integral})
 	defTrunc = elementwise(1, "trunc", "x without its fraction", x.Trunc(), of{special: integral})
 
-	defExp   = elementwise(1, "exp", "e to the power x", x.Exp(), of{tol: ulp(3), special: "NaN stays NaN; +Inf above 88.73, 0 at -Inf; results below 2^-126 are subnormal, not 0. Within 2 ulp unless what it is fused with bounds x."})
+	defExp   = elementwise(1, "exp", "e to the power x", x.Exp(), of{tol: ulp(3), special: "NaN stays NaN; +Inf above 88.73, 0 at -Inf; results below 2^-126 are subnormal, not 0. Within 2 ulp unless an operation that it is fused with bounds x."})
 	defExp2  = elementwise(1, "exp2", "2 to the power x", x.Exp2(), of{tol: ulp(2), special: "NaN stays NaN; +Inf from 128 on, 0 at -Inf."})
 	defLog   = elementwise(1, "log", "the natural logarithm", x.Log(), of{tol: ulp(2), special: "NaN for x < 0; -Inf at ±0."})
 	defLog2  = elementwise(1, "log2", "the logarithm to base 2", x.Log2(), of{tol: ulp(2), special: "NaN for x < 0; -Inf at ±0."})
@@ -261,7 +261,7 @@ var (
 	defErf = elementwise(1, "erf", "the Gauss error function", x.Erf(), of{tol: ulp(3), special: "NaN stays NaN; ±1 at ±Inf; -0 stays -0."})
 )
 
-const integral = "NaN, infinities and -0 stay what they are."
+const integral = "NaN, infinities and -0 are unchanged."
 
 // Arithmetic with a scalar.
 var (
@@ -280,20 +280,20 @@ var (
 	defSub = elementwise(2, "sub", "x minus y", x.Sub(y), of{types: numbers, special: "IEEE 754; integers wrap."})
 	defMul = elementwise(2, "mul", "x times y", x.Mul(y), of{types: numbers, special: "IEEE 754; integers wrap."})
 	defDiv = elementwise(2, "div", "x divided by y, correctly rounded", x.Div(y),
-		of{types: numbers, whole: func(x, y Expr) Expr { return wholeDivide(x, y).q }, special: "IEEE 754. Integers are rounded towards 0; 0 where y is 0."})
-	defMinimum = elementwise(2, "minimum", "the lesser of x and y", x.Min(y), of{types: numbers, special: "NaN if either is NaN; of two zeros either."})
-	defMaximum = elementwise(2, "maximum", "the greater of x and y", x.Max(y), of{types: numbers, special: "NaN if either is NaN; of two zeros either."})
+		of{types: numbers, whole: func(x, y Expr) Expr { return wholeDivide(x, y).q }, special: "IEEE 754. Integer quotients are rounded towards 0; the result is 0 where y is 0."})
+	defMinimum = elementwise(2, "minimum", "the lesser of x and y", x.Min(y), of{types: numbers, special: "NaN if either is NaN; -0 and +0 count as equal, and either may result."})
+	defMaximum = elementwise(2, "maximum", "the greater of x and y", x.Max(y), of{types: numbers, special: "NaN if either is NaN; -0 and +0 count as equal, and either may result."})
 	defPow     = elementwise(2, "pow", "x to the power y", x.Pow(y), of{types: numbers, tol: ulp(4), whole: wholePower,
-		special: "As C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap, and a negative power of one is what is left of it without its fraction: 0 unless x is 1 or -1."})
+		special: "As C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap; a negative power of an integer is truncated towards 0, so it is 0 unless x is 1 or -1."})
 	defAxpy = elementwise(2, "axpy", "a·x + y", parameter(0).Fma(x, y),
 		of{tol: Tolerance{ULP: 1, Mag: 1}, mag: parameter(0).Mul(x).Abs(), // a device may round the product
-			params: []Param{{Name: "a", Doc: "the factor of x", Required: true}}, special: "IEEE 754; where a·x is beyond the range and a·x + y is not, the result is not defined."})
+			params: []Param{{Name: "a", Doc: "the factor of x", Required: true}}, special: "IEEE 754; the result is not defined where a·x overflows and a·x + y does not."})
 	// Written so that it neither overflows between finite numbers nor misses
 	// x at 0 and y at 1.
 	defLerp = elementwise(2, "lerp", "x + t·(y-x), exactly x at t = 0 and y at t = 1",
 		parameter(0).Fma(y, parameter(0).Neg().Fma(x, x)),
 		of{tol: Tolerance{ULP: 1, Mag: 2}, mag: parameter(0).Mul(x).Abs().Add(x.Abs()).Add(parameter(0).Mul(y).Abs()),
-			params: []Param{{Name: "t", Doc: "the place between x and y", Required: true}}, special: "IEEE 754; NaN if x is infinite. For t outside [0, 1] terms may overflow though the result would not; it is not defined then."})
+			params: []Param{{Name: "t", Doc: "the place between x and y", Required: true}}, special: "IEEE 754; NaN if x is infinite. For t outside [0, 1] an intermediate term may overflow where the result would not; the result is then not defined."})
 	defFma = elementwise(3, "fma", "x·y + z, rounded once", x.Fma(y, z), of{tol: ulp(1), special: "IEEE 754."})
 )
 
@@ -307,7 +307,7 @@ var (
 	defGreaterEqual = comparison("greater_equal", "whether x >= y", x.Ge(y))
 
 	defWhere = elementwise(3, "where", "y where c holds, else z", Select(c, y, z),
-		of{aliases: []string{"select"}, types: chooses, inputs: []string{"c", "y", "z"}, special: "Values pass unchanged."})
+		of{aliases: []string{"select"}, types: chooses, inputs: []string{"c", "y", "z"}, special: "Values are copied unchanged."})
 
 	// defCast converts between element types; its parameter is the type.
 	defCast = elementwise(1, "cast", "x in another element type", x,

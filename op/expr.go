@@ -87,7 +87,7 @@ func (x Expr) Ceil() Expr { return x.unary(ir.Ceil) }
 // Trunc returns x without its fraction.
 func (x Expr) Trunc() Expr { return x.unary(ir.Trunc) }
 
-// Round returns the nearest integer, the even one of two.
+// Round returns the nearest integer, with ties to even.
 func (x Expr) Round() Expr { return x.unary(ir.Round) }
 
 // Exp returns e to the power x.

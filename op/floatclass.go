@@ -2,7 +2,7 @@ package op
 
 // Classes of numbers, and their sign.
 var (
-	defIsNaN    = test("is_nan", "isnan", "whether x is NaN", x.Ne(x), "True for NaN alone.")
+	defIsNaN    = test("is_nan", "isnan", "whether x is NaN", x.Ne(x), "True only for NaN.")
 	defIsInf    = test("is_inf", "isinf", "whether x is +Inf or -Inf", x.Abs().Eq(infinity), "False for NaN.")
 	defIsFinite = test("is_finite", "isfinite", "whether x is neither NaN nor infinite", x.Abs().Lt(infinity), "False for NaN.")
 	defSignBit  = test("sign_bit", "signbit", "whether the sign of x is negative", one.CopySign(x).Lt(zero).And(x.Eq(x)), "True for -0, false for NaN.")

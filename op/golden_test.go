@@ -256,7 +256,7 @@ func TestReferencesAgreeWithOthers(t *testing.T) {
 	}
 }
 
-// TestCatalogueIsComplete holds every entry to what docs/OPS.md prints.
+// TestCatalogueIsComplete checks that every entry has the texts that docs/OPS.md prints.
 func TestCatalogueIsComplete(t *testing.T) {
 	names := map[string]*Operation{}
 	for i, o := range Catalogue() {

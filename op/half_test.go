@@ -86,8 +86,8 @@ func TestRoundAndMemory(t *testing.T) {
 	}
 }
 
-// TestRounds: what only chooses among numbers of a type, or changes their signs, gives
-// numbers of the type.
+// TestRounds: operations that only select elements or change their signs need no rounding,
+// as their results are numbers of the type.
 func TestRounds(t *testing.T) {
 	for _, c := range []struct {
 		o    *Operation

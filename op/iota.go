@@ -3,7 +3,7 @@ package op
 import "math"
 
 // defIota counts. [IotaOf] makes its parameter.
-var defIota = add(&Operation{name: "iota", class: Shaped, doc: "n consecutive numbers, from one on that is known when it runs",
+var defIota = add(&Operation{name: "iota", class: Shaped, doc: "n consecutive integers, from a start that is an operand",
 	formula: "start + i", inputs: []string{"start"}, arity: [2]int{1, 1},
 	shapes: "start of u32, of one element; gives [n]",
 	types:  iotaTypes, shape: iotaShape, ref: iotaReference, special: "Wraps at 2^32."})

@@ -31,7 +31,7 @@ func (x indices) made(s Shape, f func(place []int) int) indices {
 	return y
 }
 
-// element returns what is at a place.
+// element returns the element at an index.
 func (x indices) element(place []int) int {
 	i := 0
 	for k, p := range place {
@@ -207,8 +207,8 @@ func (c *chain) reshape() bool {
 	return true
 }
 
-// TestLayout follows random chains of changes: where a layout can say what they
-// make, it says the same as indices that are moved one by one.
+// TestLayout applies random chains of views. Where a layout can represent the result, it
+// must agree with indices that are computed one by one.
 func TestLayout(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))

@@ -164,7 +164,7 @@ func (o *Operation) ShapeDoc() string {
 	case o.shapes != "":
 		return o.shapes
 	case o.class == Reduction:
-		return "all elements give one of shape []; along rows [... n] gives [...]"
+		return "all elements reduce to shape []; along rows [... n] gives [...]"
 	case o.class == Row && len(o.inputs) > 1:
 		return "x [... n], " + strings.Join(o.inputs[1:], " and ") + " [n]; gives the shape of x"
 	case o.class == Row:

@@ -21,7 +21,7 @@ var (
 	Tanh        = defTanh        // the hyperbolic tangent
 	Softplus    = defSoftplus    // log(1 + e**x) without overflow
 	Softsign    = defSoftsign    // x over one plus its magnitude
-	Shrink      = defShrink      // x moved towards 0 by bias where it is beyond ±lambda, else 0
+	Shrink      = defShrink      // x moved towards 0 by bias where |x| > lambda, else 0
 	Threshold   = defThreshold   // x where it is greater than edge, else value
 )
 
@@ -32,8 +32,8 @@ var (
 	Mul         = defMul         // x times y
 	Div         = defDiv         // x divided by y, correctly rounded
 	FloorDivide = defFloorDivide // the greatest integer not above x / y
-	Fmod        = defFmod        // what x / y, rounded towards 0, leaves of x
-	Remainder   = defRemainder   // what floor_divide leaves of x
+	Fmod        = defFmod        // the remainder of x / y, with the quotient rounded towards 0
+	Remainder   = defRemainder   // the remainder of x / y, with the quotient rounded down
 	Pow         = defPow         // x to the power y
 	Minimum     = defMinimum     // the lesser of x and y
 	Maximum     = defMaximum     // the greater of x and y
@@ -63,7 +63,7 @@ var (
 	Cbrt   = defCbrt   // the cube root
 	Floor  = defFloor  // the greatest integer not above x
 	Ceil   = defCeil   // the least integer not below x
-	Round  = defRound  // the nearest integer, the even one of two
+	Round  = defRound  // the nearest integer, with ties to even
 	Trunc  = defTrunc  // x without its fraction
 	Exp    = defExp    // e to the power x
 	Exp2   = defExp2   // 2 to the power x
@@ -114,10 +114,10 @@ var (
 
 // Logic of truth values, and of the bits of integers.
 var (
-	And        = defAnd        // whether both hold; of integers the bits that both have
-	Or         = defOr         // whether one or both hold; of integers the bits that one or both have
-	Xor        = defXor        // whether one alone holds; of integers the bits that one alone has
-	Not        = defNot        // the contrary; of integers each bit flipped
+	And        = defAnd        // whether both hold; for integers the bitwise and
+	Or         = defOr         // whether at least one holds; for integers the bitwise or
+	Xor        = defXor        // whether exactly one holds; for integers the bitwise exclusive or
+	Not        = defNot        // the negation; for integers the bitwise complement
 	ShiftLeft  = defShiftLeft  // x with its bits moved up by y places
 	ShiftRight = defShiftRight // x with its bits moved down by y places
 )
@@ -136,34 +136,34 @@ var (
 	NormL1       = defNormL1       // the sum of the magnitudes
 	NormL2       = defNormL2       // the Euclidean length
 	NormLinf     = defNormLinf     // the greatest magnitude
-	LogSumExp    = defLogSumExp    // the logarithm of the sum of the exponentials, without their overflow
+	LogSumExp    = defLogSumExp    // the logarithm of the sum of the exponentials, without overflow
 	Any          = defAny          // whether an element is not 0
 	All          = defAll          // whether no element is 0
-	CountNonzero = defCountNonzero // how many elements are not 0
+	CountNonzero = defCountNonzero // the number of elements that are not 0
 )
 
 // Operations on rows: normalisation, scans, sorting.
 var (
 	Softmax      = defSoftmax      // the exponentials of a row divided by their sum
-	LogSoftmax   = defLogSoftmax   // the logarithm of softmax, without its underflow
+	LogSoftmax   = defLogSoftmax   // the logarithm of softmax, without underflow
 	LayerNorm    = defLayerNorm    // a row shifted to mean 0 and scaled to variance 1, then times gamma plus beta
 	RMSNorm      = defRMSNorm      // a row divided by its root mean square, then times gamma
 	Cumsum       = defCumsum       // the running sums: of each element and those before it
 	Cumprod      = defCumprod      // the running products: of each element and those before it
 	Cummax       = defCummax       // the running maximum: the greatest of each element and those before it
 	Cummin       = defCummin       // the running minimum: the least of each element and those before it
-	LogCumsumExp = defLogCumsumExp // the logarithms of the running sums of exponentials, without their overflow
+	LogCumsumExp = defLogCumsumExp // the logarithms of the running sums of exponentials, without overflow
 	Sort         = defSort         // the elements of each row in ascending or descending order, and their indices
-	TopK         = defTopK         // the k greatest elements of each row, from the greatest, and their indices
+	TopK         = defTopK         // the k greatest elements of each row in descending order, and their indices
 )
 
 // Products, convolution and attention.
 var (
-	MatMul        = defMatMul        // the product of two matrices, of many pairs, or of many with one
+	MatMul        = defMatMul        // the product of two matrices, of each pair of two batches of matrices, or of a batch with one matrix
 	MatVec        = defMatVec        // the product of a matrix and a vector
 	MatMulQ       = defMatMulQ       // the product of a matrix and the transpose of a quantised one
-	MatMulExperts = defMatMulExperts // products of rows and the matrices that ids name
-	Conv2D        = defConv2D        // the correlation of images with windows, which neural networks call convolution
+	MatMulExperts = defMatMulExperts // the products of rows with the transposes of the matrices at the indices ids
+	Conv2D        = defConv2D        // the cross-correlation of images with filters, which neural networks call convolution
 	Attention     = defAttention     // the scaled dot-product attention, with one head of keys and values for each group of query heads
 	Rope          = defRope          // the rotary embedding of positions: pair j of each head turned by the angle position·theta**(-2j/d)
 )
@@ -171,10 +171,10 @@ var (
 // Linear algebra.
 var (
 	Cholesky        = defCholesky        // the lower triangular L with A = L·Lᵀ of symmetric positive definite matrices
-	LU              = defLU              // the factors of P·A = L·U with partial pivoting, and the exchanges of rows
+	LU              = defLU              // the factors of P·A = L·U with partial pivoting, and the row exchanges
 	QR              = defQR              // the reduced factors of A = Q·R, Q with orthonormal columns and R upper triangular
 	SVD             = defSVD             // the reduced singular value decomposition A = U·diag(s)·Vᵀ
-	Eigh            = defEigh            // the eigenvalues of symmetric matrices, which rise, and orthonormal eigenvectors
+	Eigh            = defEigh            // the eigenvalues of symmetric matrices in ascending order, and orthonormal eigenvectors
 	Solve           = defSolve           // the X with A·X = B for square A, by LU with partial pivoting
 	SolveTriangular = defSolveTriangular // the X with op(A)·X = B for triangular A, where op(A) is A or Aᵀ
 )
@@ -185,25 +185,25 @@ var (
 	Reshape       = defReshape       // the same elements in another shape; nothing is moved
 	Transpose     = defTranspose     // the last two axes exchanged
 	Permute       = defPermute       // the axes in another order
-	Slice         = defSlice         // elements of one axis, from start on, before stop, step from one to the next
+	Slice         = defSlice         // the elements start, start+step and so on of one axis, up to but not including stop
 	Flip          = defFlip          // the elements of some axes in the opposite order
-	Expand        = defExpand        // the operand repeated along axes that it lacks or of which it has one element
+	Expand        = defExpand        // the operand repeated along axes that it lacks or that have extent 1
 	Diagonal      = defDiagonal      // the elements of a diagonal of two axes, along a new last axis
-	SlidingWindow = defSlidingWindow // windows of one axis, step from one to the next, whose elements are along a new last axis
-	Pad           = defPad           // the operand with a number before and after the elements of one axis
+	SlidingWindow = defSlidingWindow // the windows of one axis, step elements apart, with the elements of a window along a new last axis
+	Pad           = defPad           // the operand with a constant before and after the elements of one axis
 	Concat        = defConcat        // the operands one after the other along an axis
 )
 
-// Operations at places that are known only when they run.
+// Operations whose indices are operands, known only when the operation runs.
 var (
-	SliceAt = defSliceAt // n elements of one axis, from a place on that is known when it runs
-	Update  = defUpdate  // x, with v in the place of the elements of one axis from a place on that is known when it runs
-	Gather  = defGather  // the elements of one axis of a table that ids names, as an embedding takes rows
-	Scatter = defScatter // x, with the elements of v set, added, multiplied or compared at the places of one axis that ids names
+	SliceAt = defSliceAt // n elements of one axis, starting at an index that is an operand
+	Update  = defUpdate  // x with elements of one axis replaced by v, starting at an index that is an operand
+	Gather  = defGather  // the elements of one axis of a table at the indices ids, as an embedding lookup takes rows
+	Scatter = defScatter // x with the elements of v assigned, added, multiplied or combined by minimum or maximum at the indices ids of one axis
 )
 
 // Numbers made on the device.
 var (
-	Iota     = defIota     // n consecutive numbers, from one on that is known when it runs
+	Iota     = defIota     // n consecutive integers, from a start that is an operand
 	Threefry = defThreefry // 32 random bits for each counter i and key (k0, k1), by Threefry-2x32
 )

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestOptionsSurviveAttrs: what an option struct writes its reader returns.
+// TestOptionsSurviveAttrs: reading the Attrs of an option struct returns the same options.
 func TestOptionsSurviveAttrs(t *testing.T) {
 	check := func(what string, got, want any) {
 		t.Helper()

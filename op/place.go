@@ -7,19 +7,19 @@ import "slices"
 var (
 	// defSliceAt takes elements of one axis from a place on. [SliceAtOf] makes its
 	// parameters.
-	defSliceAt = add(&Operation{name: "slice_at", class: Shaped, doc: "n elements of one axis, from a place on that is known when it runs",
+	defSliceAt = add(&Operation{name: "slice_at", class: Shaped, doc: "n elements of one axis, starting at an index that is an operand",
 		formula: "x[..., at:at+n, ...]", inputs: []string{"x", "at"}, arity: [2]int{2, 2},
-		shapes: "any, at of one element; gives the shape of x, with n along the axis, which has as many",
+		shapes: "any, at of one element; gives the shape of x with n along the axis, which must have at least n elements",
 		types:  placed, shape: sliceAtShape, ref: sliceAtReference, flops: noFlops,
-		special: "Values pass unchanged. A place from which on there are not n elements is moved to the nearest one."})
+		special: "Values are copied unchanged. The index is limited to [0, extent - n]."})
 
 	// defUpdate writes elements of one axis from a place on. [UpdateOf] makes its
 	// parameters.
-	defUpdate = add(&Operation{name: "update", class: Shaped, doc: "x, with v in the place of the elements of one axis from a place on that is known when it runs",
+	defUpdate = add(&Operation{name: "update", class: Shaped, doc: "x with elements of one axis replaced by v, starting at an index that is an operand",
 		formula: "x with x[..., at:at+m, ...] = v", inputs: []string{"x", "at", "v"}, arity: [2]int{3, 3},
-		shapes: "x, at of one element, v as x but for the axis; gives the shape of x",
+		shapes: "x, at of one element, v of the shape of x except along the axis; gives the shape of x",
 		types:  placed, shape: updateShape, ref: updateReference, flops: noFlops,
-		special: "Values pass unchanged. Elements of v that come before the first or behind the last of x are dropped."})
+		special: "Values are copied unchanged. Elements of v that would lie before the first or after the last element of x are dropped."})
 )
 
 // placed takes one type and an i32 as the second operand.

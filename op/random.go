@@ -3,9 +3,9 @@ package op
 import "github.com/rayo-go/rayo/internal/ir"
 
 // defThreefry makes random bits.
-var defThreefry = elementwise(3, "threefry", "random bits: the exclusive or of both words that Threefry-2x32 of 20 rounds makes of the counter (0, i) by the key (k0, k1)",
+var defThreefry = elementwise(3, "threefry", "random bits: the exclusive or of the two words that Threefry-2x32 with 20 rounds computes from the counter (0, i) and the key (k0, k1)",
 	threefry(), of{formula: "x0 ^ x1, where (x0, x1) = threefry2x32(k0, k1, 0, i)", inputs: []string{"k0", "k1", "i"}, types: words,
-		special: "The same bits on every device, and those of JAX's random.bits with jax_threefry_partitionable."})
+		special: "The bits are the same on every device, and equal those of JAX's random.bits with jax_threefry_partitionable."})
 
 // words takes u32 alone.
 func words(_ *Attrs, in []DType) ([]DType, error) {

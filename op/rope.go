@@ -40,7 +40,7 @@ var defRope = add(&Operation{name: "rope", class: Shaped, doc: "the rotary embed
 	shapes:  "x [t h d] with d even, positions [t] of i32, frequencies [d/2] of f32 in place of theta**(-2j/d); gives the shape of x; without positions row i stands at start + i",
 	options: "RopeOpts", params: []Param{{Name: "theta", Doc: "base of the wavelengths", Default: ropeTheta}},
 	tol: Tolerance{ULP: 1, Mag: 1}, types: ropeTypes, shape: ropeShape, ref: ropeReference,
-	special: "NaN or an infinity in a pair gives NaN in both. Positions are within ±2^24; those of an operand that are not, and frequencies that are not finite, have undefined angles.",
+	special: "NaN or an infinity in a pair gives NaN in both. Positions must be within ±2^24: the angles are not defined for elements of the operand of positions outside this range, nor for frequencies that are not finite.",
 	flops:   func(_ *Attrs, in, _ []Shape) float64 { return 3 * elements(in[0]) }})
 
 // RopeFrequencies returns theta**(-2j/d) for each pair j of a head of d

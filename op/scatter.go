@@ -7,12 +7,12 @@ import (
 
 // defScatter writes elements of one axis to places that are known when it runs.
 // [ScatterOf] makes its parameters.
-var defScatter = add(&Operation{name: "scatter", class: Shaped, doc: "x, with the elements of v set, added, multiplied or compared at the places of one axis that ids names",
+var defScatter = add(&Operation{name: "scatter", class: Shaped, doc: "x with the elements of v assigned, added, multiplied or combined by minimum or maximum at the indices ids of one axis",
 	formula: "x with x[..., ids[i], ...] = x[..., ids[i], ...] ∘ v[..., i, ...]", inputs: []string{"x", "ids", "v"}, arity: [2]int{3, 3},
 	shapes: "x [a... n b...] with n along the axis, ids of i32 of shape s, v [a... s... b...]; gives the shape of x",
 	types:  scatterTypes, shape: scatterShape, ref: scatterReference, tol: Tolerance{Mag: 1}, flops: noFlops,
-	special: "IDs from -n to -1 count from the end, and what other ids outside [0, n) name is dropped. Where several name one place, a set keeps the last of their elements in the order of v; sums and products keep that order but may group the terms, in a way that the ids determine, so that every run gives the same bits. " +
-		"Sums and products of f16 and bf16 are f32 until they are stored; those of integers wrap; the least and the greatest are NaN if any is. A magnitude is the sum of those of the terms, or that of a product, times their number; where a sum or a product on the way leaves the range of normal numbers of f32, the result is not defined."})
+	special: "IDs from -n to -1 count from the end; elements of v for other ids outside [0, n) are dropped. Where several ids are equal, assignment keeps the last of their elements in the order of v; sums and products keep that order but may group the terms, in a way that the ids determine, so that every run gives the same bits. " +
+		"Sums and products of f16 and bf16 are computed in f32 and rounded when they are stored; those of integers wrap; minimum and maximum give NaN if any element is NaN. A magnitude is the sum of those of the terms, or that of a product, times their number; where an intermediate sum or product leaves the range of normal numbers of f32, the result is not defined."})
 
 // ScatterReduce says how [Scatter] combines an element of v with the element of x at its
 // place.

@@ -119,7 +119,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestShapeRulesRefuse gives every rule what it must not take.
+// TestShapeRulesRefuse gives every rule shapes that it must reject.
 func TestShapeRulesRefuse(t *testing.T) {
 	reshape := func(s ...int) Attrs {
 		a, err := ReshapeTo(s...)
@@ -249,8 +249,8 @@ func TestEmptyExtents(t *testing.T) {
 	}
 }
 
-// FuzzShapes: no operands and no parameters make a rule panic, and what it
-// returns a device could hold.
+// FuzzShapes checks that no operands and parameters make a rule panic, and that a device
+// can hold the resulting shapes.
 func FuzzShapes(f *testing.F) {
 	f.Add([]byte{0})
 	f.Add([]byte("conv2d wants some bytes to be taken as extents and as parameters of every kind"))

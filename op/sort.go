@@ -10,7 +10,7 @@ var defSort = add(&Operation{name: "sort", class: Shaped, doc: "the elements of 
 	formula: "x[i_1] <= x[i_2] <= ... <= x[i_n]", inputs: []string{"x"}, arity: [2]int{1, 1}, outs: 2, options: "SortOpts",
 	shapes: "x [... n]; gives values and indices [... n]",
 	types:  sortTypes, shape: sortShape, ref: sortReference,
-	special: "Ordered as NumPy's stable sort: NaN counts as greater than +Inf, so it comes last, and first where the order descends; -0 equals 0; of equal elements the one with the lower index comes first in either order. Values pass unchanged."})
+	special: "Ordered as NumPy's stable sort: NaN counts as greater than +Inf, so it comes last in ascending and first in descending order; -0 equals 0; of equal elements the one with the lower index comes first in either order. Values are copied unchanged."})
 
 // SortOpts are the parameters of [Sort].
 type SortOpts struct {

@@ -15,7 +15,7 @@ var defSolveTriangular = add(&Operation{name: "solve_triangular", class: Shaped,
 type SolveTriangularOpts struct {
 	Upper bool // A is upper triangular; otherwise it is lower triangular
 	Trans bool // solve Aᵀ·X = B
-	Unit  bool // the diagonal of A is ones, whatever is in memory
+	Unit  bool // the diagonal of A is taken as ones and is not read
 }
 
 // Attrs returns the parameters in the form that graphs carry.

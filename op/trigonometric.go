@@ -22,7 +22,7 @@ var (
 	defCosh = elementwise(1, "cosh", "the hyperbolic cosine", cosh(),
 		of{formula: "(e**x + e**-x) / 2", tol: ulp(7), special: "NaN stays NaN; +Inf beyond ±89.42."})
 	defAsinh = elementwise(1, "asinh", "the inverse hyperbolic sine", asinh(),
-		of{formula: "log(x + sqrt(x² + 1))", tol: ulp(4), special: "NaN and infinities stay; -0 stays -0."})
+		of{formula: "log(x + sqrt(x² + 1))", tol: ulp(4), special: "NaN, infinities and -0 are unchanged."})
 	defAcosh = elementwise(1, "acosh", "the inverse hyperbolic cosine", acosh(),
 		of{formula: "log(x + sqrt(x² - 1))", tol: ulp(4), special: "NaN for x < 1; +Inf at +Inf."})
 	defAtanh = elementwise(1, "atanh", "the inverse hyperbolic tangent", atanh(),
@@ -33,14 +33,14 @@ var (
 	defLog10 = elementwise(1, "log10", "the logarithm to base 10", x.Log().Mul(Const(math.Log10E)),
 		of{tol: ulp(4), special: "NaN for x < 0; -Inf at ±0."})
 	defLogAddExp = elementwise(2, "logaddexp", "log(e**x + e**y) without overflow", logAddExp(),
-		of{formula: "log(e**x + e**y)", tol: Tolerance{ULP: 3, Mag: 3}, mag: x.Max(y).Abs().Add(one), special: "NaN if either is NaN; -Inf where both are."})
+		of{formula: "log(e**x + e**y)", tol: Tolerance{ULP: 3, Mag: 3}, mag: x.Max(y).Abs().Add(one), special: "NaN if either is NaN; -Inf where both are -Inf."})
 
 	defCbrt = elementwise(1, "cbrt", "the cube root", cbrt(),
-		of{formula: "x**(1/3)", tol: ulp(2), special: "NaN and infinities stay; -0 stays -0."})
+		of{formula: "x**(1/3)", tol: ulp(2), special: "NaN, infinities and -0 are unchanged."})
 	defErfinv = elementwise(1, "erfinv", "the inverse of the Gauss error function", erfinv(),
 		of{formula: "y with erf(y) = x", tol: ulp(6), special: "NaN for |x| > 1; ±Inf at ±1; -0 stays -0."})
 	defHypot = elementwise(2, "hypot", "the length of the vector (x, y), without overflow", hypot(),
-		of{formula: "sqrt(x² + y²)", tol: ulp(3), special: "+Inf if either is infinite, even beside NaN; else NaN if either is NaN."})
+		of{formula: "sqrt(x² + y²)", tol: ulp(3), special: "+Inf if either is infinite, even if the other is NaN; otherwise NaN if either is NaN."})
 )
 
 var (

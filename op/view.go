@@ -12,7 +12,7 @@ var (
 	// defReshape gives the elements another shape. [ReshapeTo] makes its parameters.
 	defReshape = add(&Operation{name: "reshape", class: Shaped, doc: "the same elements in another shape; nothing is moved",
 		formula: "x", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "any; gives the one asked for, in which one extent may be -1 and follows from the others",
+		shapes: "any; gives the requested shape, in which one extent may be -1 and follows from the others",
 		types:  anything, shape: reshapeShape, special: unchanged, flops: noFlops,
 		view: func(l Layout, _ *Attrs, _, _ Shape, _ DType) (Layout, bool) { return l, true }})
 
@@ -33,7 +33,7 @@ var (
 	// defPermute puts the axes in another order. [PermuteTo] makes its parameters.
 	defPermute = add(&Operation{name: "permute", class: Shaped, doc: "the axes in another order",
 		formula: "axis i of the result is axis order[i] of x", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "any; gives its extents in the order asked for, which names each axis once, the last one -1 too",
+		shapes: "any; gives its extents in the given order, which names each axis once; -1 also names the last axis",
 		types:  anything, shape: permuteShape, special: unchanged, flops: noFlops,
 		view: func(l Layout, a *Attrs, in, _ Shape, _ DType) (Layout, bool) {
 			order, err := axesOf(a, len(in))
@@ -45,9 +45,9 @@ var (
 
 	// defSlice takes elements of one axis at equal distances. [SliceTo] makes its
 	// parameters.
-	defSlice = add(&Operation{name: "slice", class: Shaped, doc: "elements of one axis, from start on, before stop, step from one to the next",
+	defSlice = add(&Operation{name: "slice", class: Shaped, doc: "the elements start, start+step and so on of one axis, up to but not including stop",
 		formula: "x[..., start:stop:step, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "any; gives the shape of x but for the axis. Bounds below 0 count from the end, those outside are moved to it; a step below 0 runs backwards",
+		shapes: "any; gives the shape of x except along the axis. Negative bounds count from the end, bounds outside the axis are moved to its end; a negative step runs backwards",
 		types:  anything, shape: sliceShape, special: unchanged, flops: noFlops,
 		view: func(l Layout, a *Attrs, in, _ Shape, _ DType) (Layout, bool) {
 			s, err := sliceOf(a, in)
@@ -60,7 +60,7 @@ var (
 	// defFlip turns axes round. [FlipOf] makes its parameters.
 	defFlip = add(&Operation{name: "flip", class: Shaped, doc: "the elements of some axes in the opposite order",
 		formula: "x[..., n-1-i, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "any; gives the shape of x. No axes stand for all",
+		shapes: "any; gives the shape of x. Without axes all are flipped",
 		types:  anything, shape: flipShape, special: unchanged, flops: noFlops,
 		view: func(l Layout, a *Attrs, in, _ Shape, _ DType) (Layout, bool) {
 			axes, err := flipAxes(a, len(in))
@@ -74,18 +74,18 @@ var (
 		}})
 
 	// defExpand repeats axes of extent 1. [ExpandTo] makes its parameters.
-	defExpand = add(&Operation{name: "expand", class: Shaped, doc: "the operand repeated along axes that it lacks or of which it has one element",
+	defExpand = add(&Operation{name: "expand", class: Shaped, doc: "the operand repeated along axes that it lacks or that have extent 1",
 		formula: "x, spread over the shape", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "x; gives the shape asked for, to the end of which x is aligned, and whose extents are those of x where x has not 1; -1 stands for that of x",
+		shapes: "any; gives the requested shape. x is aligned with its last axes, and each extent of x must be 1 or equal to the requested extent; -1 keeps the extent of x",
 		types:  anything, shape: expandShape, special: unchanged, flops: noFlops,
 		view: func(l Layout, _ *Attrs, in, out Shape, _ DType) (Layout, bool) { return l.expand(in, out) }})
 
 	// defPad puts a number before and after the elements of an axis. [PadOf] makes
 	// its parameters.
-	defPad = add(&Operation{name: "pad", class: Shaped, doc: "the operand with a number before and after the elements of one axis",
+	defPad = add(&Operation{name: "pad", class: Shaped, doc: "the operand with a constant before and after the elements of one axis",
 		formula: "value, x and value along the axis", inputs: []string{"x"}, arity: [2]int{1, 1},
 		shapes: "any; gives the shape of x, with the axis longer by before + after, which are 0 or more",
-		types:  anything, shape: padShape, special: "Values pass unchanged; the number is rounded to the type.", flops: noFlops,
+		types:  anything, shape: padShape, special: "Values are copied unchanged; the constant is rounded to the element type.", flops: noFlops,
 		view: func(l Layout, a *Attrs, in, _ Shape, t DType) (Layout, bool) {
 			axis, err := axisOf(a.I[0], len(in))
 			if err != nil {
@@ -98,11 +98,11 @@ var (
 	// its parameters.
 	defConcat = add(&Operation{name: "concat", class: Shaped, doc: "the operands one after the other along an axis",
 		formula: "x0, then x1, and so on, along the axis", inputs: []string{"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"}, arity: [2]int{1, MaxInputs},
-		shapes: "operands of the same extents but for the axis; gives these, with the sum of the extents of the axis",
+		shapes: "operands of the same extents except along the axis; gives these extents, with their sum along the axis",
 		types:  anything, shape: concatShape, ref: concatReference, special: unchanged, flops: noFlops})
 )
 
-const unchanged = "Values pass unchanged."
+const unchanged = "Values are copied unchanged."
 
 func noFlops(*Attrs, []Shape, []Shape) float64 { return 0 }
 

@@ -7,7 +7,7 @@ var (
 	// [DiagonalOf] makes its parameters.
 	defDiagonal = add(&Operation{name: "diagonal", class: Shaped, doc: "the elements of a diagonal of two axes, along a new last axis",
 		formula: "x[..., i, ..., i + offset, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "x; gives its extents but for the two axes, and the length of the diagonal behind them, which is 0 for an offset beyond the axes",
+		shapes: "any; gives the extents of x without the two axes, followed by the length of the diagonal, which is 0 for an offset beyond the axes",
 		types:  anything, shape: diagonalShape, special: unchanged, flops: noFlops,
 		view: func(l Layout, a *Attrs, in, out Shape, _ DType) (Layout, bool) {
 			d, err := diagonalOf(a, in)
@@ -19,9 +19,9 @@ var (
 
 	// defSlidingWindow takes windows of one axis at equal distances.
 	// [SlidingWindowOf] makes its parameters.
-	defSlidingWindow = add(&Operation{name: "sliding_window", class: Shaped, doc: "windows of one axis, step from one to the next, whose elements are along a new last axis",
+	defSlidingWindow = add(&Operation{name: "sliding_window", class: Shaped, doc: "the windows of one axis, step elements apart, with the elements of a window along a new last axis",
 		formula: "y[..., i, ..., j] = x[..., i*step + j*dilation, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "x; gives its extents with the number of windows in the place of the axis, and the size of a window behind them",
+		shapes: "any; gives the extents of x with the number of windows in place of the axis, followed by the size of a window",
 		types:  anything, shape: windowShape, special: unchanged, flops: noFlops,
 		view: func(l Layout, a *Attrs, in, out Shape, _ DType) (Layout, bool) {
 			w, err := windowOf(a, in)

@@ -1,8 +1,8 @@
-// report.mjs is what the pages share: medians, and what they tell run.mjs.
+// report.mjs holds the code that the pages share: medians, and reports to run.mjs.
 export const log = (text) => fetch("/log", { method: "POST", body: text });
 export const median = (x) => [...x].sort((a, b) => a - b)[x.length >> 1];
 
-// run reports what f returns.
+// run reports the result of f.
 export async function run(f) {
 	try {
 		await fetch("/done", { method: "POST", body: JSON.stringify(await f()) });

@@ -20,7 +20,7 @@ import (
 	"github.com/rayo-go/rayo/ptx/samples"
 )
 
-// result is what one side needs for a kernel.
+// result is the time and the memory that one implementation needs for a kernel.
 type result struct {
 	ns    float64
 	bytes int
@@ -57,7 +57,7 @@ func main() {
 	fmt.Printf("kernels a second: %.0f and %.0f, %.1f×\n", n/sums[0], n/sums[1], sums[0]/sums[1])
 }
 
-// peer runs the other side, and keeps what is less than before.
+// peer runs the other implementation and updates the minima in best.
 func peer(name string, best map[string]result) error {
 	out, err := exec.Command(name).Output()
 	if err != nil {
@@ -84,7 +84,7 @@ func keep(best map[string]result, name string, r result) {
 // than one kernel.
 var text []byte
 
-// build returns what writes a kernel.
+// build returns a function that generates a kernel.
 func build(s samples.Sample) func() {
 	m := ptx.NewModule(ptx.SM90)
 	return func() {

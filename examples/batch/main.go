@@ -40,8 +40,8 @@ func run(ctx context.Context, w io.Writer) error {
 	}
 	fmt.Fprintln(w, "executed", out)
 
-	// A buffer stays on the device between batches. This one counts what it
-	// has seen.
+	// A buffer stays on the device between batches. This one adds up
+	// the inputs.
 	seen, err := device.Upload(ctx, dev, []float32{0, 0, 0, 0})
 	if err != nil {
 		return err
@@ -51,8 +51,8 @@ func run(ctx context.Context, w io.Writer) error {
 	root := b.Sqrt(b.Add(b.Square(in), b.Const(9)))
 	b.Store(seen, 0, b.Add(b.Use(seen), in))
 
-	// A plan is a recording made ready to run often. It prints what it does:
-	// its first kernel is made of three operations.
+	// A plan is a compiled recording, which can run many times. Printing it lists its
+	// kernels: the first one is fused from three operations.
 	plan, err := b.Compile(ctx, root)
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func on(c chan struct{}, event string, ids ...string) {
 	}
 }
 
-// picture is what a canvas shows: red, green and blue from 0 to 1, and the plan that
+// picture is the content of a canvas: red, green and blue from 0 to 1, and the plan that
 // changes them.
 type picture struct {
 	context  js.Value // of the canvas

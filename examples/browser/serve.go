@@ -20,10 +20,10 @@ import (
 	"time"
 )
 
-// files are what the page consists of; page.wasm and wasm_exec.js are added.
+// files are the static files of the page; page.wasm and wasm_exec.js are added.
 var files = []string{"index.html", "start.js", "page.css"}
 
-// types are what browsers are told. WebAssembly is compiled while it arrives if they are
+// types are the content types of files. WebAssembly is compiled while it arrives if they are
 // told that it is.
 var types = map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm"}
 
@@ -77,7 +77,7 @@ func build() ([]byte, error) {
 	return os.ReadFile(out)
 }
 
-// serve returns what serves a file, compressed where the browser takes that.
+// serve returns a handler that serves a file, compressed if the browser accepts that.
 func serve(name string, data []byte) http.HandlerFunc {
 	var small bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&small, gzip.BestCompression)

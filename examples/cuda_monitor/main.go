@@ -1,4 +1,4 @@
-// Command cuda_monitor shows what the NVIDIA GPUs of this machine are doing while
+// Command cuda_monitor shows the activity of the NVIDIA GPUs of this machine while
 // one of them works.
 package main
 

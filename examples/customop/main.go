@@ -13,8 +13,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// softsign is x / (|x| + 1). The function runs once, here; what it returns is
-// an expression, from which every kind of device makes a kernel.
+// softsign is x / (|x| + 1). The function runs once, here. It returns
+// an expression, which each device compiles to a kernel of its own.
 var softsign = op.Unary("softsign", func(x op.Expr) op.Expr {
 	return x.Div(x.Abs().Add(op.Const(1)))
 })
@@ -48,8 +48,8 @@ func run(ctx context.Context, w io.Writer) error {
 	}
 	fmt.Fprintln(w, softsign.Formula(), "=", y)
 
-	// In a batch they fuse with what is around them. The limit of huber is one
-	// number here, which spreads over the others.
+	// In a batch, custom operations fuse with neighbouring operations. The limit of
+	// huber is one number here, which is broadcast to all elements.
 	b := batch.New(dev)
 	predicted, target := b.Upload(x), b.Upload([]float32{-3, 0, 2, 1, 0})
 	loss := b.Map(huber, predicted, target, b.Const(1))

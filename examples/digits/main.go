@@ -84,7 +84,7 @@ func show(w io.Writer, images []float32, i int, what string, guess int32) {
 	}
 }
 
-// readFloats reads n numbers and returns what follows them.
+// readFloats reads n numbers and returns the rest of the input.
 func readFloats(data []byte, n int) (x []float32, rest []byte) {
 	x = make([]float32, n)
 	for i := range x {

@@ -34,9 +34,8 @@ const (
 // behind it. Arrays are [heads length 64], and length is a multiple of the
 // queries of a block; a block of the grid's second axis is a head.
 //
-// A thread has one query, and its result so far, in registers. With each tile come
-// scores; the greatest so far may rise, and then what was summed before counts for
-// less: it is scaled down by 2 to the power of how much it rose.
+// A thread keeps one query and its partial result in registers. Each tile of keys
+// gives new scores. If the maximum rises by d, the sums so far are scaled by 2**-d.
 func attention(k *ptx.Kernel) {
 	k.Block(queries, 1, 1)
 	q, keys, values := ptx.GlobalParam[ptx.F32](k, "q"), ptx.GlobalParam[ptx.F32](k, "k"), ptx.GlobalParam[ptx.F32](k, "v")
@@ -51,7 +50,7 @@ func attention(k *ptx.Kernel) {
 	var x, sum [size]ptx.Var[ptx.F32]
 	for i := range size / 4 {
 		for j, v := range q.At(at).Offset(4 * i).Load4() {
-			// In powers of two, which is what the hardware has.
+			// The hardware computes powers of two, so the scores are scaled by log2(e).
 			x[4*i+j] = ptx.NewVar(k, v.Mul(ptx.F(math.Log2E/8)))
 			sum[4*i+j] = ptx.NewVar(k, ptx.F(0))
 		}

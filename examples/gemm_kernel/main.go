@@ -1,6 +1,6 @@
-// Command gemm_kernel multiplies matrices of half floats on tensor cores, by a
-// kernel that is built twice: with rows of shared memory side by side, and with
-// padding between them. The emulator counts what that changes.
+// Command gemm_kernel multiplies matrices of half floats on tensor cores, with a
+// kernel that is built twice: once without and once with padding between the rows in
+// shared memory. The emulator counts the bank conflicts of both.
 package main
 
 import (
@@ -124,7 +124,7 @@ func run(ctx context.Context, w io.Writer) error {
 		if err := errors.Join(errA, errB, errC); err != nil {
 			return err
 		}
-		// An error would be what the kernel must not do: a race, a wrong address.
+		// The emulator returns an error for a race or an invalid address.
 		if err := machine.Launch(ctx, k, emu.Dim{X: n / side, Y: m / side}, emu.Dim{X: 128}, 0, pa, pb, pc, uint32(n), uint32(depth)); err != nil {
 			return err
 		}

@@ -1,6 +1,6 @@
 // Command histogram counts how often each brightness occurs in a picture, with a
-// kernel of its own: atomics in workgroup memory, then one atomic addition a
-// workgroup and bin.
+// user-defined kernel: each workgroup counts with atomics in workgroup memory, and then
+// adds each of its counts to the result with one atomic addition.
 package main
 
 import (
@@ -18,13 +18,13 @@ import (
 
 const (
 	bins  = 256
-	lanes = 256 // of a workgroup
-	each  = 16  // values that a lane counts
+	lanes = 256 // lanes of a workgroup
+	each  = 16  // elements counted by a lane
 )
 
 // histogram counts the values of x, which are below 256. Thousands of lanes that
-// add to the same 256 numbers would wait for each other, so that each workgroup
-// counts for itself first.
+// add to the same 256 numbers would wait for each other, so each workgroup first
+// counts in its own memory.
 var histogram = kernel.New("histogram", func(b *kernel.Builder, _ *struct{}) {
 	b.LocalSize(lanes, 1, 1)
 	x := kernel.Input[kernel.U32](b, "x")

@@ -1,5 +1,5 @@
-// Command imagefilter sharpens a picture: a blur in two passes, and what it took
-// away added to the picture again.
+// Command imagefilter sharpens a picture: it blurs the picture in two passes and
+// adds the difference between the picture and the blurred one to the picture.
 package main
 
 import (

@@ -72,7 +72,7 @@ func run(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// play replaces cells by what they are some generations later.
+// play advances cells by some generations.
 func play(ctx context.Context, dev *device.Device, cells []uint32, width, height, generations int) error {
 	k, err := dev.Kernel(ctx, life)
 	if err != nil {

@@ -30,7 +30,7 @@ const schema = `{
 	"additionalProperties": false
 }`
 
-// person is what the schema describes.
+// person is the value that the schema describes.
 type person struct {
 	Name string
 	Born int

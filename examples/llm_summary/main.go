@@ -21,7 +21,7 @@ import (
 const (
 	instruction = "Summarise the text in a few sentences.\n\n"
 	answer      = 120 // tokens of a summary
-	template    = 100 // tokens of the instruction, and of what the chat template adds
+	template    = 100 // tokens of the instruction, and of the text that the chat template adds
 )
 
 func main() {

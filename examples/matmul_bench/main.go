@@ -64,8 +64,8 @@ func run(ctx context.Context, w io.Writer, n int, budget time.Duration) error {
 	return t.Flush()
 }
 
-// chain multiplies x by m several times on a device. The matrices live there: what
-// is measured is the products. It returns the result and the least time.
+// chain multiplies x by m several times on a device. The matrices stay there, so
+// that only the products are measured. It returns the result and the shortest time.
 func chain(ctx context.Context, info device.Info, x, m []float32, n int, budget time.Duration) (y []float32, best time.Duration, err error) {
 	dev, err := device.Open(ctx, device.Require(info.Kind), device.WithIndex(info.Index))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command moving_average smooths a stream of numbers, block by block, with one plan:
-// what a block needs of the one before it stays on the device.
+// Command moving_average smooths a stream of numbers, block by block, with one plan.
+// The last elements of a block, which the next block needs, stay on the device.
 package main
 
 import (

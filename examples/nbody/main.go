@@ -34,14 +34,14 @@ var move = kernel.New("nbody", func(b *kernel.Builder, p *params) {
 
 	n, soft, dt := b.U32(&p.N), b.F32(&p.Softness), b.F32(&p.Step)
 	i, lane := b.Index(), b.Lane()
-	nobody := kernel.F(0).Splat4() // of mass 0
-	me := kernel.NewVar(b, "me", nobody)
+	empty := kernel.F(0).Splat4() // a body of mass 0
+	me := kernel.NewVar(b, "me", empty)
 	b.If(i.Lt(n), func() { me.Set(old.At(i)) })
-	force := kernel.NewVar(b, "force", nobody)
+	force := kernel.NewVar(b, "force", empty)
 	b.ForStep(kernel.U(0), n, kernel.U(lanes), func(first kernel.U32) {
-		b.Barrier() // until nobody needs the last tile
+		b.Barrier() // until every lane has finished with the last tile
 		j := first.Add(lane)
-		tile.Set(lane, nobody)
+		tile.Set(lane, empty)
 		b.If(j.Lt(n), func() { tile.Set(lane, old.At(j)) })
 		b.Barrier()
 		b.For(kernel.U(0), kernel.U(lanes), func(k kernel.U32) {

@@ -34,11 +34,11 @@ func run(ctx context.Context, w io.Writer) error {
 	b := batch.New(dev)
 	pixels := b.Upload(images, len(labels), data.Pixels)
 	x := b.Sub(pixels, b.Mean(pixels, op.Axes(0)))
-	// The rows of vt are the components, and x·vtᵀ = u·diag(s) is what each image has of them.
+	// The rows of vt are the components, and x·vtᵀ = u·diag(s) holds the coordinates of each image along them.
 	u, s, vt := b.SVD(x)
 	variance := b.Scale(b.Square(s), 1/float32(len(labels)-1))
 	total := b.Sum(b.Var(pixels, op.VarOpts{DDOF: 1, Along: op.Axes(0)}))
-	// Images that are made of the first components alone.
+	// Reconstruct the images from the first components only.
 	first := func(x batch.Value, axis int) batch.Value { return b.Slice(x, axis, 0, kept, 1) }
 	made := b.MatMul(b.Mul(first(u, 1), first(s, 0)), first(vt, 0), batch.Value{})
 	lost := b.Scale(b.Sum(b.Square(b.Sub(x, made))), 1/float32(len(labels)-1))
@@ -50,7 +50,7 @@ func run(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var sums [2]float32 // the variance of the pixels, and what the images lost
+	var sums [2]float32 // the variance of the pixels, and the squared error of the reconstruction
 	for i, v := range []batch.Value{total, lost} {
 		x, err := batch.Read[float32](ctx, b, v)
 		if err != nil {

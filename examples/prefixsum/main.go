@@ -15,10 +15,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-const lanes = 256 // of a workgroup: the size of a block
+const lanes = 256 // lanes of a workgroup, and elements of a block
 
-// scan returns the sums of x up to and with each lane of the workgroup. In round
-// r a lane adds what the lane 2**r before it has.
+// scan returns the inclusive prefix sums of x over the lanes of the workgroup. In
+// round r each lane adds the value of the lane 2**r places before it.
 func scan(b *kernel.Builder, x kernel.U32) kernel.U32 {
 	sums := kernel.Shared[kernel.U32](b, "sums", lanes)
 	lane := b.Lane()

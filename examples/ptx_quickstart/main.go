@@ -21,8 +21,8 @@ func main() {
 	}
 }
 
-// saxpy is y = a x + y. This function runs once, when the kernel is built; what
-// it calls says what each thread does.
+// saxpy is y = a x + y. This function runs once, when the kernel is built. Its
+// calls record the instructions of one thread.
 func saxpy(k *ptx.Kernel) {
 	x, y := ptx.GlobalParam[ptx.F32](k, "x"), ptx.GlobalParam[ptx.F32](k, "y")
 	a, n := ptx.Param[ptx.F32](k, "a"), ptx.Param[ptx.U32](k, "n")
@@ -43,9 +43,9 @@ func reverse(k *ptx.Kernel) {
 }
 
 func run(ctx context.Context, w io.Writer) error {
-	m := ptx.NewModule(ptx.SM70) // what the oldest GPU that is to run it can do
+	m := ptx.NewModule(ptx.SM70) // the oldest compute capability that shall run the kernel
 	m.Kernel("saxpy", saxpy)
-	if err := m.Verify(); err != nil { // what can be found without running it
+	if err := m.Verify(); err != nil { // the checks that need no GPU
 		return err
 	}
 	text, err := m.PTX()
@@ -67,7 +67,7 @@ func run(ctx context.Context, w io.Writer) error {
 	}
 	fmt.Fprintln(w, "saxpy", y[:4], "...", y[99])
 
-	// The emulator finds what a GPU does not tell, and names the line above.
+	// The emulator finds errors that a GPU does not report, and names the line above that caused them.
 	k, err := emu.Build(ptx.SM70, "reverse", reverse)
 	if err != nil {
 		return err

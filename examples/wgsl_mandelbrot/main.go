@@ -45,7 +45,7 @@ func main() {
 }
 
 func run(ctx context.Context, w io.Writer, out string) error {
-	// WGSL runs on devices of WebGPU alone.
+	// Only WebGPU devices run WGSL.
 	dev, err := device.Open(ctx, device.Require(device.WebGPU))
 	if errors.Is(err, device.ErrNoDevice) {
 		fmt.Fprintf(w, "needs a device of WebGPU: %v\n", err)

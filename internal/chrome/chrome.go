@@ -143,7 +143,7 @@ func (p *Page) Requests() []string {
 	return out
 }
 
-// Errors returns what the page has reported: uncaught errors, violations of its policy,
+// Errors returns the messages that the page has reported: uncaught errors, violations of its policy,
 // files that are missing.
 func (p *Page) Errors() []string {
 	p.mu.Lock()

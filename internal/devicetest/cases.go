@@ -21,8 +21,8 @@ type Tensor struct {
 	Blocks []byte
 }
 
-// Case is one use of an operation: what a device is given and, by
-// [Case.Reference], what it must answer.
+// Case is one use of an operation: the operands and parameters for a device, and with
+// [Case.Reference] the expected results.
 type Case struct {
 	Op *op.Operation
 	// Options are the parameters of operations that have an option struct, nil

@@ -12,31 +12,31 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// deviations are what a device may do with numbers that package op does not let it:
-// the zero deviations are those of a device that computes as op says.
+// deviations are the differences from the rules of package op that a device is allowed.
+// The zero value is for a device that follows these rules exactly.
 //
-// WGSL gives a device some, in the section "Floating Point Evaluation" of its
-// specification (W3C Candidate Recommendation Draft, 2026), and each field names
-// the part of it. A device that is known to take fewer is held to fewer.
+// WGSL allows deviations in the section "Floating Point Evaluation" of its
+// specification (W3C Candidate Recommendation Draft, 2026); each field names
+// the passage. A device that deviates less is tested against tighter deviations.
 type deviations struct {
-	// flushes: subnormal numbers are 0, in operands, in results and on the way
-	// between them ("Differences from IEEE-754": "any inputs or outputs of operations
-	// listed in Floating Point Accuracy may be flushed to zero"). What follows from
-	// operands without subnormal numbers is then right as well.
+	// flushes: subnormal numbers become 0 in operands, in results and in intermediate
+	// results ("Differences from IEEE-754": "any inputs or outputs of operations
+	// listed in Floating Point Accuracy may be flushed to zero"). A result is then also right
+	// if it follows from operands whose subnormal numbers are replaced by 0.
 	flushes bool
-	// slack is what a result may be off by besides, whatever its size.
+	// slack is an additional absolute error that a result may have, whatever its size.
 	slack float64
-	// quotient is how many units in the last place a result with a quotient or a
-	// root in it may be off by besides ("Accuracy of Concrete Floating Point
+	// quotient is the additional error, in units in the last place, of a result that
+	// contains a quotient or a root ("Accuracy of Concrete Floating Point
 	// Expressions": x/y within 2.5 units for |y| from 2^-126 to 2^126, so that beyond
 	// 2^126 nothing is promised; "… Builtin Functions": inverseSqrt within 2 units,
 	// sqrt as 1/inverseSqrt, which is more than is granted here).
 	quotient float64
-	// rounding is what the bound of a result is multiplied by, 0 for 1. Sums and
+	// rounding is a factor of the error bound of a result; 0 means 1. Sums and
 	// products are "correctly rounded" in WGSL, which is to either neighbour, up to a
 	// unit and not half a one ("Floating Point Accuracy"; "no rounding mode is
 	// specified"), and compilers may take them in another order ("Reassociation and
-	// Fusion"). That would be 2, of which no device has been seen to need all.
+	// Fusion"). This would allow a factor of 2, but no tested device needs that much.
 	rounding float64
 	// finite: there are neither infinities nor NaN ("implementations may assume that
 	// overflow, infinities, and NaNs are not present"), so that x/x is 1 and √x·√x is
@@ -44,11 +44,11 @@ type deviations struct {
 	finite bool
 }
 
-// whatWGSLAllows are the deviations of a device of which no more is known than that
-// it computes what WGSL says. Flushing is asked for.
+// whatWGSLAllows are the deviations of an unknown device that follows the WGSL
+// specification. Whether it flushes subnormal numbers is determined at run time.
 var whatWGSLAllows = deviations{slack: rounded, quotient: 2.5, rounding: 1.5, finite: true}
 
-// better are the deviations of devices that take fewer, by a part of their names.
+// better are the deviations of devices that deviate less, by a part of their names.
 var better = []struct {
 	name string
 	deviations
@@ -88,14 +88,14 @@ func deviationsOf(ctx context.Context, dev *device.Device) deviations {
 	return l
 }
 
-// allowed are results of a case that a device with deviations may give besides.
+// allowed holds the additional results of a case that a device with deviations may give.
 type allowed struct {
 	deviations
-	results [][]*op.Array // each may be what comes out
-	units   float64       // in the last place, that each may be off by besides
+	results [][]*op.Array // alternative results
+	units   float64       // additional error of each result, in units in the last place
 }
 
-// allows returns what a device with such deviations may give for the case.
+// allows returns the results that a device with such deviations may give for the case.
 func (c *Case) allows(l deviations) (allowed, error) {
 	f := allowed{deviations: l, units: c.units(l)}
 	if !l.flushes {
@@ -108,7 +108,7 @@ func (c *Case) allows(l deviations) (allowed, error) {
 		return v
 	}}
 	if f.units > 0 {
-		// The reciprocal of what is beyond 2^126 is subnormal.
+		// The reciprocal of a number beyond 2^126 is subnormal.
 		without = append(without, func(v float64) float64 {
 			if math.Abs(v) > 0x1p126 {
 				return math.Inf(int(math.Copysign(1, v)))

@@ -21,7 +21,7 @@ type graph struct {
 	keeps   bool     // results come back by Keep and Read, not by Get
 }
 
-// scope is what a graph may have besides numbers in float32.
+// scope lists the features that a graph may use in addition to float32 numbers.
 type scope struct {
 	any       bool // every operation of the catalogue, stores and kernels
 	types     []op.DType

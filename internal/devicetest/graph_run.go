@@ -203,8 +203,8 @@ func (p *player) run(ctx context.Context, r *graph) error {
 	return p.replay(ctx, r)
 }
 
-// alone runs the operations one at a time, each on what the one before it gave: then
-// its own tolerance must hold.
+// alone runs the operations one at a time, each on the actual results of its
+// predecessors, and checks each result against the operation's own tolerance.
 func (p *player) alone(ctx context.Context, r *graph) error {
 	s, err := r.play(own, func(c *Case, in []known) ([]known, error) {
 		one := *c
@@ -306,10 +306,10 @@ func (p *player) replay(ctx context.Context, r *graph) error {
 	return nil
 }
 
-// others returns the state after other inputs. For a device that may take
-// it that there are neither infinities nor NaN there are none: where new numbers
-// lead to one, as the root of a difference does, their signs stay, or their
-// proportions, or at last the inputs.
+// others returns the state after other inputs. If the device may assume that there are no
+// infinities and NaN, the graph must not produce any: if new random inputs lead to one,
+// as the root of a negative difference does, others keeps the signs of the inputs, then
+// their proportions, and finally the inputs themselves.
 func (r *graph) others() (*state, error) {
 	for try := range 16 {
 		scale := 0.5 + r.g.Float64()/2
@@ -345,7 +345,7 @@ func (r *graph) others() (*state, error) {
 	return &r.state, nil
 }
 
-// scopeOf returns what graphs for a device may have.
+// scopeOf returns the features that graphs for a device may use.
 func scopeOf(ctx context.Context, dev *device.Device, quantised bool) scope {
 	s := scope{any: true, quantised: quantised}
 	for _, d := range op.DTypes() {

@@ -7,15 +7,15 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// state is what a sequential interpreter of a recording has: the values and the arrays
-// on the device after the nodes that it has run, one at a time and in their order.
-// Nothing is fused, moved or left out, and a store is done where it is recorded.
+// state is the state of a sequential interpreter of a recording: the values and the arrays
+// on the device after the nodes that have run so far. The interpreter runs one node at a
+// time in recorded order, and does not fuse, move or drop any.
 type state struct {
 	values []known
 	memory []known
 }
 
-// run runs a node; compute is what gives the results of an operation.
+// run runs a node; compute returns the results of an operation.
 func (s *state) run(n *node, compute func(*Case, []known) ([]known, error)) error {
 	switch n.kind {
 	case input:

@@ -15,12 +15,12 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// simulated is a device as bad as tolerances allow: each operation gives the
-// reference over what those before gave, moved by up to its whole bound. The
-// result of node planted, if there is one, is what other makes of it.
+// simulated is the least accurate device that the tolerances allow: each operation returns
+// the reference over the results before it, changed by a random error up to its bound.
+// other replaces the result of the node with index planted, if that is a node.
 type simulated struct {
 	*rand.Rand
-	free    deviations // of which it takes that of flushing
+	free    deviations // only flushes is used
 	planted int
 	other   func(c *Case, y Tensor) Tensor
 }
@@ -152,8 +152,8 @@ func (d *simulated) users(c *Case, y *Tensor) error {
 // scopes are those of graphs that are judged without a device.
 var scopes = []scope{{}, {any: true, types: op.DTypes(), quantised: true}}
 
-// verdict compares some values of a graph with what is known of them.
-func verdict(r *graph, values []Tensor, some []int) error {
+// compareSome compares some values of a graph with their ranges.
+func compareSome(r *graph, values []Tensor, some []int) error {
 	for _, i := range some {
 		if err := r.values[i].compare(arrayOf(values[i])); err != nil {
 			return fmt.Errorf("v%d: %w", i, err)
@@ -200,7 +200,7 @@ func TestGraphsAreJust(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := verdict(r, values, all); err != nil {
+			if err := compareSome(r, values, all); err != nil {
 				t.Fatalf("graph %d: %v\n%v", i, err, r)
 			}
 		}
@@ -211,8 +211,8 @@ func TestGraphsAreJust(t *testing.T) {
 	}
 }
 
-// TestGraphsFlush: what is subnormal may be 0 on a device that flushes, and on no
-// other, whatever the class of the operation it comes from.
+// TestGraphsFlush checks that a subnormal result may be 0 on a device that flushes, and on
+// no other, for operations of every class.
 func TestGraphsFlush(t *testing.T) {
 	for _, c := range []Case{
 		{Op: op.Sum, In: []Tensor{{Type: op.F32, Shape: op.Shape{1, 2}, Data: []float64{0x1p-130, 0}}}},
@@ -236,7 +236,7 @@ func TestGraphsFlush(t *testing.T) {
 	}
 }
 
-// plants are mistakes of compilers: what they make of the result of a node.
+// plants simulates compiler bugs: each function changes the result of a node.
 var plants = map[string]func(r *rand.Rand, c *Case, y Tensor) Tensor{
 	// Another operation of as many operands.
 	"operation": func(r *rand.Rand, c *Case, y Tensor) Tensor {
@@ -287,12 +287,12 @@ var plants = map[string]func(r *rand.Rand, c *Case, y Tensor) Tensor{
 	},
 }
 
-// TestGraphsNotice: a mistake planted in one node of a graph is found if it
-// changes anything in that node's result that is decided, and the result is
-// looked at. What consumes the result may hide it: a comparison, an extreme.
+// TestGraphsNotice checks that a simulated bug in one node of a graph is found if it moves an
+// element of that node's result out of its range and the result is compared. Consumers
+// of the result may hide the bug: a comparison, a minimum or maximum.
 func TestGraphsNotice(t *testing.T) {
-	// Of some kinds few graphs have room for a mistake: they go on until enough
-	// were made to judge by, or until it is plain that the plant does nothing.
+	// Few graphs have a node that some kinds of bugs apply to. Try graphs until there are
+	// enough results for a rate, or until it is clear that the bug never applies.
 	enough := 100
 	if short() {
 		enough = 25
@@ -333,7 +333,7 @@ func TestGraphsNotice(t *testing.T) {
 			}
 			wrong++
 			seen := slices.Contains(r.sinks(), at)
-			switch err := verdict(r, values, r.sinks()); {
+			switch err := compareSome(r, values, r.sinks()); {
 			case err != nil:
 				noticed++
 			case seen:

@@ -84,8 +84,8 @@ func plans(t *testing.T, open Open) {
 	}
 }
 
-// cancellation: a context that is over stops calls, and what has returned
-// does not touch its slices any more.
+// cancellation checks that a cancelled context stops calls, and that a call does not
+// access its slices after it has returned.
 func cancellation(t *testing.T, open Open) {
 	dev := start(t, open)
 	over, cancel := context.WithCancel(t.Context())
@@ -147,9 +147,9 @@ func cancellation(t *testing.T, open Open) {
 	}
 }
 
-// closedPlans: a plan that is closed finishes what is under way and then
-// refuses, whoever else closes it or runs it at the same time; other plans of
-// an equal graph go on.
+// closedPlans checks that a closed plan finishes its running executions and rejects new ones,
+// even if other goroutines close or run it at the same time, and that other plans of an
+// equal graph still run.
 func closedPlans(t *testing.T, dev *device.Device) {
 	ctx := t.Context()
 	const n = 5000
@@ -413,7 +413,7 @@ func concurrency(t *testing.T, open Open) {
 	wg.Wait()
 }
 
-// leaks: memory and goroutines stay what they were.
+// leaks checks that memory and the number of goroutines do not grow.
 func leaks(t *testing.T, open Open) {
 	gone := testutil.Goroutines(t)
 	dev := open(t)

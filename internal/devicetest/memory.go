@@ -11,8 +11,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// array is an array in memory between guards that nobody may touch. It begins
-// where no vector would.
+// array is an array in memory between guard bytes that must not be written. It starts
+// at an address that is not aligned to a vector.
 type array struct {
 	typ  op.DType
 	n    int
@@ -83,7 +83,7 @@ func (a *array) clone() *array {
 	return b
 }
 
-// intact reports what is wrong if a guard was overwritten.
+// intact returns an error if a guard byte was overwritten.
 func (a *array) intact() error {
 	for i, b := range a.all[:guardBytes] {
 		if b != guard {
@@ -98,7 +98,7 @@ func (a *array) intact() error {
 	return nil
 }
 
-// unchanged reports what is wrong if a differs from what it was.
+// unchanged returns an error if a differs from its earlier copy was.
 func (a *array) unchanged(was *array) error {
 	if !bytes.Equal(a.data, was.data) {
 		return fmt.Errorf("an operand was written")
@@ -106,8 +106,8 @@ func (a *array) unchanged(was *array) error {
 	return a.intact()
 }
 
-// check compares the array with a reference, and sees to it that every
-// element was written. It is result k, of which f allows others too.
+// check compares the array with a reference, and checks that every element was
+// written. The array is result k; f holds alternatives to the reference.
 func (a *array) check(o *op.Operation, want *op.Array, f *allowed, k int) error {
 	if err := a.intact(); err != nil {
 		return err
@@ -236,8 +236,8 @@ func readAs[T device.Element](ctx context.Context, b *batch.Batch, v batch.Value
 	return err
 }
 
-// write copies the array to the device, fetch from there, and read from what a batch
-// has kept.
+// write copies the array to the device, fetch copies it back, and read copies it from a
+// kept result of a batch.
 func (a *array) write(ctx context.Context, b *device.Buffer) error {
 	return transfers[a.typ].write(ctx, b, a)
 }

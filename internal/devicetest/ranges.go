@@ -9,14 +9,14 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// known is a value as arithmetic knows it: what float64 gives for each
-// element, and the range in which the answer of a device lies whose every
-// operation keeps within its tolerance. At a jump (a comparison of what may be
-// equal, a floor near an integer, a root around zero) the range holds both
-// sides, and what is computed from that holds all that either side leads to:
-// there is no other rule for what cannot be decided.
+// known is a value with error bounds: the float64 reference of each element, and
+// the interval that contains the result of any device whose operations all stay
+// within their tolerances. At a discontinuity (a comparison of numbers that may be
+// equal, a floor near an integer, a root around zero) the interval contains both
+// outcomes, and the intervals computed from it contain the consequences of both.
+// There is no other rule for undecidable elements.
 //
-// A value of f16 or bf16 is rounded where it is recorded, whoever consumes it.
+// A value of f16 or bf16 is rounded where it is recorded, whichever operation consumes it.
 type known struct {
 	typ    op.DType
 	shape  op.Shape
@@ -25,7 +25,7 @@ type known struct {
 	blocks []byte // of a quantised type, whose ranges are those of zeros
 }
 
-// exactly returns a value of which there is no doubt.
+// exactly returns a value without error.
 func exactly(t Tensor) known {
 	v := known{t.Type, t.Shape, t.Data, make([]ir.Interval, len(t.Data)), t.Blocks}
 	for i, x := range t.Data {
@@ -110,8 +110,8 @@ func (c *Case) rounded(d op.DType, free deviations) bool {
 	return (d == op.F16 || d == op.BF16) && c.Op.ID() >= 0 && max(tol.ULP, 0.5) == 0.5 && tol.Mag == 0 && tol.Abs == 0 && free == deviations{finite: free.finite}
 }
 
-// around returns the ranges of a result over operands that are certain:
-// what the tolerance of the operation leaves around the reference.
+// around returns the ranges of a result over exact operands: the reference plus and
+// minus the tolerance of the operation.
 func (c *Case) around(y *op.Array, d op.DType, free deviations) []ir.Interval {
 	tol, exact, more := c.Op.Tolerance(), c.rounded(d, free), c.slack(free)
 	out := make([]ir.Interval, len(y.Data))
@@ -137,7 +137,7 @@ func (c *Case) around(y *op.Array, d op.DType, free deviations) []ir.Interval {
 	return out
 }
 
-// slack is what a device with deviations may be off by besides the tolerance.
+// slack is the error that a device with deviations may have in addition to the tolerance.
 func (c *Case) slack(free deviations) op.Tolerance {
 	more := op.Tolerance{ULP: c.units(free)}
 	if free.flushes {
@@ -193,8 +193,8 @@ func (c *Case) inferOne(in []known, center *op.Array, d op.DType, free deviation
 	return out, nil
 }
 
-// evaluate returns the reference over operands that pick takes from what is
-// known.
+// evaluate returns the reference over operands that pick chooses from the elements
+// and ranges of in.
 func evaluate(c *Case, in []known, pick func(v *known, i int) float64) ([]*op.Array, error) {
 	x := *c
 	x.In = nil
@@ -237,8 +237,8 @@ func radius(v *known, i int) float64 {
 	return 0
 }
 
-// spread returns the ranges of an operation that is not elementwise. Where an
-// operand is not decided nothing is known of what depends on it.
+// spread returns the ranges of an operation that is not elementwise. Elements that
+// depend on an operand that is not exact are unbounded where no tighter rule applies.
 func spread(c *Case, in []known, center *op.Array, d op.DType) ([]ir.Interval, error) {
 	switch {
 	case movers[c.Op] && !in[0].typ.Quantized() && (len(in) < 2 || in[1].certain()):

@@ -1,4 +1,4 @@
-// Package devicetest is what a device must pass: every operation of the
+// Package devicetest is the conformance suite of devices: every operation of the
 // catalogue against its float64 reference, within its tolerance, over all
 // element types and awkward shapes, alone and fused at random; and the rules
 // of the API: overlapping slices, mistakes, cancellation, use after Close,
@@ -39,9 +39,9 @@ func Run(t *testing.T, open Open) {
 	runAll(t, open, 1, freshSeed(t), sampled())
 }
 
-// sampled returns what chooses of the cases of an operation, under the race detector,
-// the first few, and the first few of those that are large enough for several goroutines:
-// of what one does a sample will do.
+// sampled returns a function that chooses the cases to run. Under the race detector these
+// are the first few cases of an operation, and the first few that are large enough for
+// several goroutines: a sample suffices for the code that a single goroutine runs.
 func sampled() func(*Case) bool {
 	type kind struct {
 		o     *op.Operation

@@ -14,8 +14,8 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// TestWebGPUDeadline: who comes behind a kernel that takes long waits no longer than its context says,
-// for its turn or for the result.
+// TestWebGPUDeadline checks that a call behind a slow kernel waits no longer than its
+// context allows, for its turn and for the result.
 func TestWebGPUDeadline(t *testing.T) {
 	dev := start(t, webGPU(t, "lavapipe"))
 	k, err := dev.Kernel(t.Context(), wgsl.Source{Text: `

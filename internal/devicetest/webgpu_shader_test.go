@@ -128,10 +128,9 @@ func prepareHalves(ctx context.Context, dev *device.Device, d op.DType) error {
 	return plan.Close()
 }
 
-// TestWebGPUShaders has the compilers of WGSL judge what plans of random graphs are
-// made of: chains and trees of elementwise operations that are one kernel, what is
-// computed before a reduction and after a product, and what widens and narrows half
-// floats.
+// TestWebGPUShaders compiles the kernels of plans of random graphs with the WGSL compilers:
+// fused chains and trees of elementwise operations, prologues of reductions, epilogues of
+// products, and conversions of half floats.
 func TestWebGPUShaders(t *testing.T) {
 	n := 60
 	if short() {
@@ -180,7 +179,7 @@ func TestWebGPUShaders(t *testing.T) {
 					t.Fatalf("%v: %v", d, err)
 				}
 			}
-			texts.judge(t, c.compiler)
+			texts.compile(t, c.compiler)
 		})
 	}
 }
@@ -194,8 +193,8 @@ func collect(t *testing.T, change func(a *gpu.Adapter)) *collector {
 	return c
 }
 
-// judge has a compiler judge what was collected.
-func (c *collector) judge(t *testing.T, compiler string) {
+// compile compiles the collected texts with a WGSL compiler.
+func (c *collector) compile(t *testing.T, compiler string) {
 	t.Helper()
 	texts, kinds := map[string]string{}, map[string]int{}
 	for text, label := range c.texts {

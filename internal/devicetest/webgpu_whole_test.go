@@ -29,18 +29,17 @@ func TestWebGPU(t *testing.T) {
 	thin.report(t)
 }
 
-// thinned chooses of products, correlations and attention, each kernel of which takes
-// lavapipe a second or two to compile: what is not computed in this run may be in the
-// next. Kernels are chosen, not cases, as what a kernel has been compiled for costs
-// nothing more: of what follows one another in a family one of so many is kept, with
-// all its sizes.
+// thinned chooses a sample of the kernels of products, convolutions and attention, because
+// lavapipe takes a second or two to compile each of them. Each run takes another sample.
+// It chooses kernels and not cases, as further cases of a compiled kernel cost little: it
+// keeps one of every few consecutive kernels of a family, with all their sizes.
 type thinned struct {
 	seed  uint64
 	of    map[family]*choice
 	tally map[string][2]int // cases of an operation and types: kept, seen
 }
 
-// family is of what at least one is kept. Brain floats go by the kernels of float32.
+// family identifies a group of kernels of which at least one is kept. bf16 uses the kernels of float32.
 type family struct {
 	o       *op.Operation
 	d       op.DType
@@ -48,7 +47,7 @@ type family struct {
 	variant bool     // of attention, by kernels of their own
 }
 
-// choice is what has been chosen in a family.
+// choice is the choice made in a family.
 type choice struct {
 	*generator
 	kept map[string]bool
@@ -120,7 +119,7 @@ func (th *thinned) keep(c *Case) bool {
 	return kept
 }
 
-// report says what was chosen.
+// report logs the chosen cases.
 func (th *thinned) report(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(th.tally)) {
 		n := th.tally[name]

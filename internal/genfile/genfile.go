@@ -1,5 +1,5 @@
-// Package genfile writes files as a whole: what generators make, and what processes
-// leave for each other.
+// Package genfile writes files atomically: the output of generators, and data that
+// processes share.
 package genfile
 
 import (
@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Write gives the file this content. One that has it is left alone, so that nothing is built
-// again; another is replaced as a whole, so that who reads it meanwhile, a compiler say, sees the
-// one or the other and never a part.
+// Write sets the content of the file. It does not touch a file that has this content already,
+// so that builds do not repeat work. It replaces the file atomically otherwise: a concurrent
+// reader, such as a compiler, sees the old or the new content and never a part of it.
 func Write(name string, content []byte) error {
 	if old, err := os.ReadFile(name); err == nil && bytes.Equal(old, content) {
 		return nil

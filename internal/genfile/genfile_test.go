@@ -50,7 +50,7 @@ func TestSameIsLeft(t *testing.T) {
 	}
 }
 
-// TestNoPartIsLeft: what cannot be replaced is as it was, and nothing lies beside it.
+// TestNoPartIsLeft: a file that cannot be replaced is unchanged, and no temporary file remains.
 func TestNoPartIsLeft(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "folder", "full"), 0o777); err != nil {

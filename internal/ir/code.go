@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// The codes. The first group is what every back end implements; the second,
+// The codes. Every back end implements the first group; the second,
 // from Exp on, has an expansion into the first ([Lower]), which a back end may
 // replace by a native function that is as accurate.
 const (
@@ -91,7 +91,7 @@ const (
 // lastCode is the last code that expressions and programs are made of.
 const lastCode = Rsqrt
 
-// codeInfo is what is known of a code. Everything else (type rules, constant
+// codeInfo describes a code. Everything else (type rules, constant
 // folding, the float64 reference, names in listings) is derived from it.
 type codeInfo struct {
 	name  string

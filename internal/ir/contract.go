@@ -1,10 +1,10 @@
 package ir
 
 // Contract returns the expressions with products that are added to something as
-// one Fma, which rounds once where the two would round twice: what it gives lies
-// between what the product and the sum may give when each is rounded up or down. A
-// product is left alone where it has another use, and so are sums of two products,
-// of which one would be rounded and the other not: a·a - b·b is 0 where a is b.
+// one Fma, which rounds once instead of twice: its result lies between the results
+// that the product and the sum can give when each is rounded up or down. Contract
+// does not change a product that has another use. It does not change sums of two products
+// either, because it would round only one of the two: a·a - b·b must be 0 where a is b.
 //
 // Codes that [Lower] expands must not have been expanded yet: their arithmetic makes
 // up for roundings that would not be there.
@@ -57,8 +57,8 @@ func Contract(roots ...*Node) []*Node {
 	return out
 }
 
-// negated returns -x, or x unless minus is set. The depth stays what it was, as that
-// of what it is an operand of does.
+// negated returns -x, or x unless minus is set. It keeps the depth of x,
+// because the depth of the parent is kept too.
 func negated(x *Node, minus bool) *Node {
 	if !minus {
 		return x

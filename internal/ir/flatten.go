@@ -51,7 +51,7 @@ func Flatten(roots ...*Node) (list []*Node, at []int) {
 	return list, at
 }
 
-// identity is what makes two nodes compute the same value.
+// identity is the key by which nodes that compute the same value are equal.
 type identity struct {
 	code  Code
 	typ   Type

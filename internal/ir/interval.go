@@ -2,14 +2,14 @@ package ir
 
 import "math"
 
-// Interval is what is known of a number: it lies in [Lo, Hi], and it may be
-// NaN if NaN is set. If Lo > Hi it is NaN for certain. A Bool is 0 or 1.
+// Interval is a bound of a number: the number lies in [Lo, Hi], or may be NaN if NaN
+// is set. If Lo > Hi it is NaN for certain. A Bool is 0 or 1.
 type Interval struct {
 	Lo, Hi float64
 	NaN    bool
 }
 
-// Point returns the interval of v alone.
+// Point returns the interval that contains only v.
 func Point(v float64) Interval {
 	if v != v {
 		return Interval{math.Inf(1), math.Inf(-1), true}
@@ -17,7 +17,7 @@ func Point(v float64) Interval {
 	return Interval{v, v, false}
 }
 
-// Anything returns the interval of which nothing is known.
+// Anything returns the interval of all numbers and NaN.
 func Anything() Interval { return Interval{math.Inf(-1), math.Inf(1), true} }
 
 // Contains reports whether the number may be v.
@@ -47,7 +47,7 @@ func (x Interval) join(y Interval) Interval {
 	return Interval{min(x.Lo, y.Lo), max(x.Hi, y.Hi), x.NaN || y.NaN}
 }
 
-// nothing is what joining starts with.
+// nothing returns the empty interval, the identity of joining.
 func nothing() Interval { return Interval{math.Inf(1), math.Inf(-1), false} }
 
 // Encloser computes expressions over intervals: the result contains the value
@@ -60,8 +60,8 @@ type Encloser struct {
 	round  func(n *Node, v Interval) Interval
 }
 
-// NewEncloser prepares the evaluation of root. round, if not nil, widens what
-// each node makes of its operands by the node's own error.
+// NewEncloser prepares the evaluation of root. round, if not nil, widens the
+// interval of each node by the node's own error.
 func NewEncloser(root *Node, round func(n *Node, v Interval) Interval) *Encloser {
 	e := NewEvaluator(root)
 	return &Encloser{e.list, e.places, make([]Interval, len(e.list)), round}
@@ -144,7 +144,7 @@ func encloseNode(n *Node, in []Interval) Interval {
 	return e.monotonic()
 }
 
-// monotonic returns what corners enclose, where the function is defined.
+// monotonic returns the interval that the corners enclose, where the function is defined.
 func (e *enclosure) monotonic() Interval {
 	in, nan := e.in, e.nan
 	if least, ok := domain[e.n.Code]; ok {
@@ -168,8 +168,8 @@ func (e *enclosure) monotonic() Interval {
 	return r
 }
 
-// jumps has, for codes with poles and jumps and those that are not numbers alone, what
-// encloses them where they are not like others, or false.
+// jumps holds functions that enclose codes with poles or jumps, and codes with operands or
+// results that are not numbers. They return false where the general rule applies.
 var jumps = [numCodes]func(e *enclosure) (Interval, bool){
 	Select: func(e *enclosure) (Interval, bool) {
 		r := nothing()
@@ -197,7 +197,7 @@ var jumps = [numCodes]func(e *enclosure) (Interval, bool){
 	},
 }
 
-// curves has likewise what encloses codes that are not monotonic, if an operand is not certain.
+// curves holds functions that enclose codes that are not monotonic, for operands that are not points.
 var curves = [numCodes]func(e *enclosure) (Interval, bool){
 	Convert: func(e *enclosure) (Interval, bool) {
 		if from := e.n.Args[0].Type; from != F32 && from != Bool {
@@ -291,7 +291,7 @@ func corners(n *Node, in []Interval) Interval {
 	return r
 }
 
-// compareIntervals returns what a comparison may answer.
+// compareIntervals returns the possible results of a comparison.
 func compareIntervals(c Code, x, y Interval) Interval {
 	yes, no := false, false
 	if !x.empty() && !y.empty() {

@@ -1,6 +1,6 @@
-// Package ir holds typed scalar expressions as immutable nodes. They are what
-// an elementwise operation of package op is made of, and what every printer
-// (vector assembly, Go, WGSL, PTX) reads.
+// Package ir holds typed scalar expressions as immutable nodes. An
+// elementwise operation of package op consists of such nodes, and every printer
+// (vector assembly, Go, WGSL, PTX) reads them.
 //
 // A node is built by the functions of build.go, which check types and fold
 // constants, and is never changed afterwards, so nodes may be shared: an
@@ -40,8 +40,8 @@ func (t Type) String() string {
 // Integer reports whether t is I32 or U32.
 func (t Type) Integer() bool { return t == I32 || t == U32 }
 
-// Code says what a node computes. The comments of the table in code.go are
-// the definition of each.
+// Code is the operation of a node. The comments of the table in code.go define
+// the codes.
 type Code uint8
 
 // Node is one value of an expression.

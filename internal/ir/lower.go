@@ -79,10 +79,10 @@ func init() {
 
 type lowering struct {
 	native func(Code) bool
-	ranges ranges // nil unless the back end has what uses them
+	ranges ranges // nil unless the back end has Exp2Approx, which uses them
 }
 
-// expand returns n, or what it is expanded to; was is n before its operands were.
+// expand returns n or its expansion; was is n before its operands were expanded.
 func (l *lowering) expand(was, n *Node) *Node {
 	if l.ranges != nil {
 		if m := l.bounded(was, n); m != nil {
@@ -218,8 +218,8 @@ func expScaled(x *Node) scaled {
 	return s
 }
 
-// Constants are what the expansions compute with, for back ends that write a
-// part of one themselves.
+// Constants are the constants of the expansions, for back ends that write parts of
+// an expansion themselves.
 type Constants struct {
 	Magic      float64   // rounds to an integer when added: see reduce
 	Ln2, Log2e []float64 // ln 2 and its inverse as sums

@@ -4,7 +4,7 @@ import "math"
 
 // Expansions for back ends that have Exp2Approx and the codes behind it.
 //
-// Exp2Approx is at its best for what is not negative, so that exponents are split into
+// Exp2Approx is most accurate for operands that are not negative, so exponents are split into
 // the integer below and a fraction: 2**(n+f) for f in [0, 1].
 
 // powerParts splits x·a into n + f, where n is an integer in [-126, 127] and f is in
@@ -33,8 +33,8 @@ func powerParts(x *Node, a ...float64) (f, power *Node) {
 // powerOf returns 2**n for t = n + 127 + magic, whose bits end in n + 127.
 func powerOf(t *Node) *Node { return float(node(Shl, bits(t), ci(23))) }
 
-// expFull returns e**x. At the ends of n what is left of the exponent makes the
-// result overflow or shrink, and the product rounds it.
+// expFull returns e**x. At the limits of n the rest of the exponent makes the
+// result overflow or underflow, and the product rounds it.
 func (l *lowering) expFull(x *Node) *Node {
 	f, power := powerParts(x, log2eParts...)
 	return mul(node(Exp2Approx, f), power)
@@ -52,8 +52,8 @@ func (l *lowering) exp2Full(x *Node) *Node {
 }
 
 // sigmoidNear: with e = e**-|x| and q = e/(1+e) it is 1 - q for positive x and
-// e - e·q for negative, where neither what the inverse is off by nor the rounding of
-// 1+e counts much.
+// e - e·q for negative, where the errors of the inverse and of the
+// rounding of 1+e have little effect.
 func (l *lowering) sigmoidNear(x *Node) *Node {
 	size := lower(x, neg(x))
 	if l.guards() {
@@ -100,7 +100,7 @@ const (
 
 // Narrow is a range of operands for which a function is shorter.
 type Narrow struct {
-	Name    string // of what is in it
+	Name    string // of the range
 	Operand Interval
 	More    float64 // units that the function may be off by there beside ApproxUnits
 }
@@ -115,7 +115,7 @@ var narrows = map[Code][]Narrow{
 }
 
 // Narrows returns the ranges of operands for which c is shorter where a back end has
-// Exp2Approx and what is behind it, and for which texts may be.
+// Exp2Approx and the codes behind it.
 func Narrows(c Code) []Narrow { return narrows[c] }
 
 // Within reports whether x is a part of y.
@@ -123,9 +123,9 @@ func (x Interval) Within(y Interval) bool {
 	return (x.empty() || y.Lo <= x.Lo && x.Hi <= y.Hi) && (y.NaN || !x.NaN)
 }
 
-// ApproxUnits returns what the expansion of a function of any operand may be off by
-// where a back end has Exp2Approx and what is behind it, in units of the last place, and 0
-// for functions that these do not change.
+// ApproxUnits returns the largest error of the expansion of a function over all operands, in
+// units in the last place, for back ends that have Exp2Approx and the codes behind it. It
+// returns 0 for functions whose expansion does not use these codes.
 func ApproxUnits(c Code) float64 {
 	switch c {
 	case Exp, Exp2, Tanh:
@@ -146,8 +146,8 @@ func LowerNarrow(c Code, operand Interval, native func(Code) bool) *Node {
 	return mapFrom(node(c, x), l.expand)
 }
 
-// bounded returns what n is where its operand is known to lie in some bounds, or nil
-// if that does not help. was is n in the original expression.
+// bounded returns a shorter expansion of n that is valid for the range of its operand, or
+// nil if there is none. was is n in the original expression.
 func (l *lowering) bounded(was, n *Node) *Node {
 	if n.Type != F32 || n.Code.Arity() != 1 {
 		return nil
@@ -209,8 +209,7 @@ func expModerate(x *Node) *Node {
 	return fma(p, fma(t, c(-math.Ln2), x), p)
 }
 
-// ranges are what is known of the values of expressions, as float32 arithmetic
-// gives them.
+// ranges holds the intervals of the values of expressions in float32 arithmetic.
 type ranges map[*Node]Interval
 
 // newRanges returns them for float32 operands in arg.
@@ -261,8 +260,8 @@ func Sound(list []*Node, size float64) map[*Node]bool {
 	return sound
 }
 
-// rounding widens an interval by what functions are off at most. What is not
-// negative stays so.
+// rounding widens an interval by the largest error of functions. An interval without
+// negative numbers stays without them.
 func rounding(v Interval) Interval {
 	if v.empty() {
 		return v
@@ -270,9 +269,9 @@ func rounding(v Interval) Interval {
 	return Interval{-above(-v.Lo), above(v.Hi), v.NaN}
 }
 
-// above returns what numbers up to v may be rounded to.
+// above returns an upper bound of the rounded values of numbers up to v.
 func above(v float64) float64 {
-	const off, tiny = 0x1p-19, 0x1p-100 // what is subnormal is off by more
+	const off, tiny = 0x1p-19, 0x1p-100 // subnormal numbers have a larger error
 	switch {
 	case v == math.Inf(-1):
 		return -math.MaxFloat32

@@ -61,7 +61,7 @@ type Binding struct {
 	Access Access
 }
 
-// Access says what a kernel does with a buffer.
+// Access tells how a kernel uses a buffer.
 type Access uint8
 
 // The ways to use a buffer.

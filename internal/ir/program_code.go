@@ -1,11 +1,10 @@
 package ir
 
-// instrInfo is what is known of a code of instructions beyond those of
-// expressions.
+// instrInfo describes an instruction code that is not a code of expressions.
 type instrInfo struct {
 	name  string
 	arity int8 // operands, or varying: see Instr.Operands
-	pure  bool // the value follows from the operands, Imm and Flag alone, within one lane
+	pure  bool // the value depends only on the operands, Imm and Flag of one lane
 }
 
 const varying = -1

@@ -41,9 +41,9 @@ func Fold(c Code, t, from Type, a, b, d uint32) (uint32, bool) {
 	return bitsOf(v, t), true
 }
 
-// OddSum returns p + c, of which s is the nearest float64, rounded to the
-// neighbour with an odd last bit unless s is exact. What is rounded again, to at
-// most 51 bits, is then rounded as the exact sum would be.
+// OddSum returns p + c rounded to odd: s, the nearest float64, if it is exact, else the
+// neighbour of the exact sum with an odd last bit. Rounding the result again, to at most
+// 51 bits, then gives the correctly rounded exact sum.
 func OddSum(p, c, s float64) float64 {
 	if s-s != 0 {
 		return s

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Launch is a launch of a program: what its loops depend on.
+// Launch holds the parameters of a launch that the loops of a program depend on.
 type Launch struct {
 	Grid     [3]uint32 // workgroups
 	Params   []byte    // the block of parameters
@@ -98,7 +98,7 @@ func (t *iterations) block(i, end Value) uint64 {
 	return min(sum, math.MaxUint32)
 }
 
-// counter notes what the counter of a For is, and returns how often it turns.
+// counter records the range of the counter of a For, and returns an upper bound of its number of iterations.
 func (t *iterations) counter(i Value, in *Instr) uint64 {
 	from, to, step := t.spans[in.Args[0]], t.spans[in.Args[1]], t.spans[in.Args[2]]
 	if to.hi <= from.lo {

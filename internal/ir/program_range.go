@@ -2,8 +2,8 @@ package ir
 
 import "math"
 
-// Ranges returns what is known of each float32 number of a program, of the components
-// of a vector together, as the arithmetic of any device gives it. p is well formed.
+// Ranges returns an interval for each float32 value of a program, valid for the arithmetic of
+// any device. The components of a vector share one interval. p must be well formed.
 func Ranges(p *Program) []Interval {
 	known := make([]Interval, len(p.Code))
 	for i := range p.Code {

@@ -162,7 +162,7 @@ func (l *listing) constant(in *Instr) string {
 	return s
 }
 
-// expression returns the text of what an instruction with a value computes.
+// expression returns the text of the value of an instruction.
 func (l *listing) expression(in *Instr) string {
 	p := l.p
 	args, n := in.Operands()

@@ -3,9 +3,9 @@ package ir
 import "fmt"
 
 // Text is a kernel that its author wrote in the language of one kind of device.
-// A program with a text has no Code: what else the program says, its Bindings,
-// Local and Name, was found in the text. Only devices that read the language run
-// it, and they trust nothing in it.
+// A program with a text has no Code; its Bindings, Local and Name were parsed from
+// the text. Only devices that accept the language run it, and they treat the text as
+// untrusted input.
 type Text struct {
 	Language Language
 	// Source is the text. The storage buffers are in it the bindings 0, 1 ... of
@@ -29,12 +29,11 @@ type Text struct {
 // Block is a part of the block of parameters: Bytes at Offset, a multiple of [BlockAlign].
 type Block struct{ Offset, Bytes uint32 }
 
-// BlockAlign is what every device of WebGPU can bind a uniform buffer at.
+// BlockAlign is an offset alignment of uniform buffers that every WebGPU device supports.
 const BlockAlign = 256
 
-// Layout is the size of a buffer that a text declares: Head bytes at least, and
-// what is beyond them is a whole number of elements of Stride bytes, where Stride
-// is not 0. A buffer of Mixed elements takes any type of four bytes: the text
+// Layout is the size of a buffer that a text declares: at least Head bytes,
+// followed by a whole number of elements of Stride bytes if Stride is not 0. A buffer of Mixed elements takes any type of four bytes: the text
 // reads structures in it.
 type Layout struct {
 	Head, Stride uint32

@@ -116,7 +116,7 @@ func (t *typing) variable() shape {
 	return shape{v.Type, v.Width}
 }
 
-// buffer is the rule of what reads and writes bindings.
+// buffer is the type rule of instructions that access bindings.
 func (t *typing) buffer() bool {
 	if int(t.in.Imm) >= len(t.p.Bindings) || t.a[0] != oneU32 {
 		return false
@@ -132,7 +132,7 @@ func (t *typing) buffer() bool {
 	}
 }
 
-// shared is the rule of what reads and writes arrays of workgroups.
+// shared is the type rule of instructions that access workgroup arrays.
 func (t *typing) shared() bool {
 	if int(t.in.Imm) >= len(t.p.Shared) || t.a[0] != oneU32 {
 		return false
@@ -172,7 +172,7 @@ func (t *typing) dot() bool {
 // integers is the rule of integers from integers of the same shape.
 func (t *typing) integers() bool { return t.is.t.Integer() && t.all(t.is) }
 
-// reduce is the rule of what combines the values of a subgroup.
+// reduce is the type rule of instructions that combine the values of a subgroup.
 func (t *typing) reduce() bool {
 	switch t.in.Flag {
 	case ReduceAdd, ReduceMin, ReduceMax:

@@ -9,10 +9,10 @@ type Divergence struct {
 	Cause Value
 }
 
-// Divergent finds the first instruction that lanes may not come to together,
-// or returns the zero Divergence. It judges as the rules of WGSL do: what comes
-// from the place of a lane, from an atomic operation, from memory that the
-// kernel writes, or from subgroups, may differ between lanes. A variable is
+// Divergent finds the first instruction that requires uniform control flow and that the
+// lanes may not reach together, or returns the zero Divergence. It follows the rules of WGSL:
+// values that depend on the index of a lane, on an atomic operation, on memory that the
+// kernel writes, or on subgroups may differ between lanes. A variable is
 // uniform if everything ever stored to it is, in uniform control flow. The
 // program must be well formed.
 func Divergent(p *Program) Divergence {
@@ -36,8 +36,8 @@ func together(c Code) bool {
 	return c == Barrier || c == UniformLoad || c >= SubgroupOp && c <= SubgroupFirst
 }
 
-// uniformity finds what differs between lanes. It begins with the belief that
-// nothing does and passes over the program until nothing new is found.
+// uniformity finds the values that differ between lanes. It starts with the assumption that
+// none does and repeats passes over the program until a fixed point.
 type uniformity struct {
 	p       *Program
 	differs []bool // by value
@@ -50,8 +50,8 @@ type uniformity struct {
 }
 
 func (u *uniformity) pass() {
-	// cause is why lanes may not be together here, or 0; around has it for what
-	// is after each open block.
+	// cause is the reason why lanes may have diverged here, or 0; around holds the cause for
+	// the code after each open block.
 	type outer struct {
 		head  Value
 		after Value

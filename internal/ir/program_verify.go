@@ -8,8 +8,8 @@ import (
 // ErrProgram is wrapped by the errors of [Verify].
 var ErrProgram = errors.New("program is not well formed")
 
-// Bounds of what [Verify] accepts: what follows them needs no checks of its own
-// for overflow.
+// Limits that [Verify] enforces. Code that relies on them needs no checks for
+// overflow.
 const (
 	maxLocal      = 1 << 16 // lanes of a workgroup
 	maxArrayBytes = 1 << 24 // of workgroup memory
@@ -20,7 +20,7 @@ const (
 // Verify checks that a program is well formed: that blocks nest, operands come
 // before their use in a block that is still open, and types, flags and places
 // fit the comments of the codes. Printers and the interpreter rely on it. It
-// says nothing of what a program does when it runs.
+// does not check the behaviour of the program at run time.
 func Verify(p *Program) error {
 	if p == nil {
 		return fmt.Errorf("ir: nil: %w", ErrProgram)
@@ -104,7 +104,7 @@ type openBlock struct {
 	at, head Value // its If, Else, For or Loop; the If of an Else
 }
 
-// instr returns what is wrong with instruction i, or "".
+// instr returns the fault of instruction i, or "".
 func (v *verifier) instr(i Value) string {
 	in := &v.p.Code[i]
 	if in.Code == None || in.Code == Arg || in.Code == Param || in.Code > lastCode && in.Code < BuiltIn || in.Code >= numInstrCodes {

@@ -1,8 +1,8 @@
 //go:build !js
 
-// Package measured keeps what was measured on a device in files of the user's
-// cache folder, a line each, under the identity of the device: what is true of
-// one driver or model is not true of another.
+// Package measured stores measurements of a device in files in the user's
+// cache folder, one per line. The key is the identity of the device, because the
+// measurements of one driver or model do not hold for another.
 package measured
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/rayo-go/rayo/internal/genfile"
 )
 
-// errNone says that there is no folder to keep files in.
+// errNone reports that the user has no cache folder.
 var errNone = errors.New("the user has no cache folder (on Linux XDG_CACHE_HOME or HOME names it)")
 
 // folder returns the folder of the files, "" if there is none.

@@ -1,4 +1,4 @@
-// Package measured keeps what was measured on a device, where there are files.
+// Package measured stores measurements of a device on systems with files.
 package measured
 
 import "errors"

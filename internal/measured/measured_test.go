@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// within keeps the files of a test in a folder of its own.
+// within uses a temporary cache folder for the test.
 func within(t *testing.T, dir string) {
 	old := folder
 	folder = func() string { return dir }

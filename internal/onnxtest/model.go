@@ -10,7 +10,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Model is what the tests need of a ModelProto: its graph.
+// Model is the part of a ModelProto that the tests need: its graph.
 type Model struct {
 	Nodes           []Node
 	Inputs, Outputs []string // names

@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// operators says for each operator of ONNX what a user writes. The tables that
+// operators holds, for each operator of ONNX, the equivalent code of a user. The tables that
 // it is made of stand with their subjects.
 var operators = merge(elementwiseOperators, castOperators, reductionOperators, rowOperators, normOperators, layoutOperators, gatherOperators, iotaOperators, poolOperators, convOperators, recurrentOperators, resizeOperators, attentionOperators,
 	productOperators, quantisedOperators, lossOperators, searchOperators)

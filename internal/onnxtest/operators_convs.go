@@ -21,8 +21,8 @@ func (r *recorder) convOpts() op.ConvOpts {
 	return o
 }
 
-// causalConv is a convolution of each channel with what stands before: the state,
-// which is zeros at first. The last elements are the next state.
+// causalConv is a depthwise convolution over the current and the preceding elements. The
+// state holds the preceding elements and is zero at first. The last elements are the next state.
 func causalConv(r *recorder) []batch.Value {
 	x, past := r.x(0), r.shape(1)[2]-1
 	if r.has(3) {

@@ -24,8 +24,8 @@ func gather(r *recorder) []batch.Value {
 	return one(r.Gather(r.x(0), r.x(1), op.Axes(r.int("axis", 0))))
 }
 
-// compress takes what a condition, which decides the shape, allows; of all elements
-// if it has no axis.
+// compress selects the elements for which a constant condition is true, along an axis, or
+// from the flattened operand if there is no axis. The condition decides the shape.
 func compress(r *recorder) []batch.Value {
 	x, axis := r.x(0), r.int("axis", 0)
 	if _, ok := r.c.Node.Attributes["axis"]; !ok {
@@ -95,8 +95,7 @@ func maxUnpool(r *recorder) []batch.Value {
 	return one(y)
 }
 
-// reverseSequence takes from the front of each sequence what stands as far before
-// its end.
+// reverseSequence reverses the first lengths[i] elements of each sequence i.
 func reverseSequence(r *recorder) []batch.Value {
 	s := r.shape(0)
 	time, lead := r.int("time_axis", 0), r.int("batch_axis", 1)
@@ -111,8 +110,8 @@ func reverseSequence(r *recorder) []batch.Value {
 	return one(r.TakeAlong(r.x(0), ids, time))
 }
 
-// tensorScatter takes for each place of an axis what an update, which begins at a
-// place of each batch, has for it; in the mode circular it goes on at the front.
+// tensorScatter writes an update into an axis, starting at an index that each batch has of
+// its own. In the mode circular the update continues at the front.
 func tensorScatter(r *recorder) []batch.Value {
 	s := r.shape(0)
 	axis := r.axis(r.int("axis", -2), len(s))

@@ -41,10 +41,10 @@ func lstm(r *recorder) []batch.Value {
 	return []batch.Value{y, h, c}
 }
 
-// linearAttention keeps a matrix for each head. A step lets it decay, adds the
-// product of key and value, or of key and what the value differs from what the key
-// finds, and multiplies it with the queries. All is f32, so that the state of many
-// steps is not rounded at each.
+// linearAttention keeps a matrix for each head. A step scales the matrix by
+// the decay, adds the outer product of key and value (with a delta rule, of key and the
+// difference of value and the key's product with the matrix), and multiplies it with the
+// queries. All values are f32, so that the state is not rounded to a narrower type at each step.
 func linearAttention(r *recorder) []batch.Value {
 	heads, rule := r.int("kv_num_heads", 1), r.text("update_rule", "gated_delta")
 	gated, delta := rule == "gated" || rule == "gated_delta", rule == "delta" || rule == "gated_delta"

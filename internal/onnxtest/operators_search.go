@@ -25,7 +25,7 @@ func nonZero(r *recorder) []batch.Value {
 	return one(r.Slice(at, 1, 0, r.wanted(0, 1, 0), 1))
 }
 
-// unique puts what is not to be sorted into the order in which it is first there.
+// unique returns the unique elements, in the order of their first occurrence if they are not to be sorted.
 func unique(r *recorder) []batch.Value {
 	axis, along := 0, op.Along{}
 	x := r.x(0)

@@ -95,7 +95,7 @@ func upload[T device.Element](r *recorder, data []float64, s op.Shape, as func(f
 // shape returns the shape of operand i.
 func (r *recorder) shape(i int) op.Shape { return r.c.In[i].Shape }
 
-// float returns an attribute, or what stands for it where it is absent.
+// float returns an attribute, or its default if it is absent.
 func (r *recorder) float(name string, otherwise float32) float32 {
 	if a, ok := r.c.Node.Attributes[name]; ok {
 		return a.Float

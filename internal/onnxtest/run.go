@@ -15,7 +15,7 @@ import (
 var errNone = errors.New("no mapping")
 
 // Run computes the case in a batch on a device and compares the results with
-// those of ONNX. Its error says what differs, or what cannot be computed.
+// those of ONNX. The error names the elements that differ, or the operation that cannot be computed.
 func (c *Case) Run(ctx context.Context, dev *device.Device) error {
 	do, ok := operators[c.Node.Operator]
 	if !ok {

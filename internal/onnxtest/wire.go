@@ -29,7 +29,7 @@ var (
 	errVarint    = errors.New("a varint of more than 64 bits")
 )
 
-// varint reads a varint at the start of b and returns what follows it.
+// varint reads a varint at the start of b and returns the bytes after it.
 func varint(b []byte) (v uint64, rest []byte, err error) {
 	v, n := binary.Uvarint(b)
 	switch {
@@ -41,7 +41,7 @@ func varint(b []byte) (v uint64, rest []byte, err error) {
 	return v, b[n:], nil
 }
 
-// next reads the field at the start of b and returns what follows it.
+// next reads the field at the start of b and returns the bytes after it.
 func next(b []byte) (f field, rest []byte, err error) {
 	key, b, err := varint(b)
 	if err != nil {
@@ -107,7 +107,7 @@ func (f field) want(w wireType) error {
 	return nil
 }
 
-// text returns what stores the field in s.
+// text returns a function that stores the field in s.
 func text(s *string) func(field) error {
 	return func(f field) error {
 		*s = string(f.bytes)
@@ -115,7 +115,7 @@ func text(s *string) func(field) error {
 	}
 }
 
-// texts returns what appends the field to list.
+// texts returns a function that appends the field to list.
 func texts(list *[]string) func(field) error {
 	return func(f field) error {
 		*list = append(*list, string(f.bytes))
@@ -123,7 +123,7 @@ func texts(list *[]string) func(field) error {
 	}
 }
 
-// raw returns what stores the field's bytes in b.
+// raw returns a function that stores the field's bytes in b.
 func raw(b *[]byte) func(field) error {
 	return func(f field) error {
 		*b = f.bytes
@@ -131,7 +131,7 @@ func raw(b *[]byte) func(field) error {
 	}
 }
 
-// number returns what stores a varint in v.
+// number returns a function that stores a varint in v.
 func number(v *int64) func(field) error {
 	return func(f field) error {
 		*v = int64(f.value)
@@ -139,7 +139,7 @@ func number(v *int64) func(field) error {
 	}
 }
 
-// float returns what stores a float in v.
+// float returns a function that stores a float in v.
 func float(v *float32) func(field) error {
 	return func(f field) error {
 		*v = math.Float32frombits(uint32(f.value))
@@ -147,7 +147,7 @@ func float(v *float32) func(field) error {
 	}
 }
 
-// numbers returns what appends varints to list, packed or one a field.
+// numbers returns a function that appends varints to list, packed or one a field.
 func numbers(list *[]int64) func(field) error {
 	return func(f field) error {
 		if f.wire == varintWire {
@@ -165,7 +165,7 @@ func numbers(list *[]int64) func(field) error {
 	}
 }
 
-// floats returns what appends floats to list, packed or one a field.
+// floats returns a function that appends floats to list, packed or one a field.
 func floats(list *[]float32) func(field) error {
 	return func(f field) error {
 		if f.wire == fixed32Wire {

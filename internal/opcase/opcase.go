@@ -99,7 +99,7 @@ var shaped = map[*op.Operation]Case{
 }
 
 // Of returns the case of an operation for arrays of about n elements, and whether there
-// is one. Those of operations with shapes of their own have one size.
+// is one. Cases of operations of class Shaped have a fixed size.
 func Of(o *op.Operation, n int) (Case, bool) {
 	c := Case{Size: count(n)}
 	switch o.Class() {

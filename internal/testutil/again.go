@@ -15,11 +15,11 @@ import (
 // again marks the process that Again starts.
 const again = "RAYO_TEST_AGAIN"
 
-// Again runs the calling test a second time, alone, in a process of its own that
-// has env besides what this one has. In that process child is true; the other gets
-// what it wrote to its standard error, and has failed where the child has, was
-// skipped, was ended by a signal or ran for a minute. So what the test needs of the
-// machine it asks for first.
+// Again runs the calling test once more in a child process, without other tests and with
+// env added to the environment. In the child process child is true. The parent gets
+// the standard error of the child. The test fails in the parent if the child fails, skips the
+// test, is ended by a signal or runs for more than a minute, so a test must call [Need]
+// before Again.
 //
 //	stderr, child := testutil.Again(t, "VK_DRIVER_FILES=/nonexistent")
 //	if !child {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestAgain: the second process has the environment, runs this test alone, and
-// what it says comes back.
+// TestAgain: the second process has the environment, runs only this test, and
+// the parent gets its output.
 func TestAgain(t *testing.T) {
 	t.Run("a (strange) name.", func(t *testing.T) {
 		stderr, child := Again(t, "RAYO_TEST_WORD=xyzzy")

@@ -4,7 +4,7 @@ package testutil
 
 import "errors"
 
-// browser is the probe of what make test-browser runs programs in.
+// browser checks that the programs for make test-browser are installed.
 func browser() error {
 	return errors.Join(command("node")(), command("chromium")())
 }

@@ -7,9 +7,9 @@ import (
 	"runtime"
 )
 
-// cuda looks for what a driver of NVIDIA puts into the file system: its device on
-// Linux, its library elsewhere. To load that library would link every test to
-// what loads libraries.
+// cuda looks for the files of an NVIDIA driver: its device on Linux, its library
+// elsewhere. It does not load the library, because every test would then link the code
+// that loads libraries.
 func cuda() error {
 	places := []string{"/dev/nvidiactl", "/usr/lib/wsl/lib/libcuda.so.1"}
 	if runtime.GOOS == "windows" {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what other goroutines and threads bring
-// about. It is reached only where they never do, and far from what any machine
-// needs, however busy.
+// patience is how long a test waits for the effects of other goroutines and threads.
+// It is far longer than any busy machine needs, so a test reaches it only if
+// the effect never happens.
 var patience = time.Minute
 
 // Soon waits until ok, which other goroutines bring about, and fails the test if

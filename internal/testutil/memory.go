@@ -15,11 +15,11 @@ const tries = 10
 
 // Allocations returns how many allocations on the heap each of n runs of f
 // makes, rounded down: 0 if there are fewer than n in all. The garbage
-// collector, which empties the pools that f may live on, rests meanwhile. More
-// runs forgive more of what happens once on each processor, and find fewer
-// of what happens in some runs only.
+// collector is off meanwhile, because it empties the pools that f may use. A larger n
+// tolerates more allocations that happen once per processor, and hides more allocations
+// that happen in some runs only.
 //
-// Under the race detector what uses a sync.Pool allocates: see [Raced].
+// Under the race detector code that uses a sync.Pool allocates: see [Raced].
 func Allocations(n int, f func()) int {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	f()
@@ -33,10 +33,10 @@ func Allocations(n int, f func()) int {
 }
 
 // Growth returns how many bytes each run of f leaves on the heap for good,
-// rounded down, and 0 for less than any object takes. They are the slope between n
-// runs and eight times as many: what is made once, or once in a while, is in both.
-// The larger n is, the less noise of a few KiB weighs. Before that f runs n times to
-// fill its caches. More than most bytes are measured again, several times.
+// rounded down, and 0 for less than any object takes. The result is the slope between n
+// and 8·n runs, which cancels objects that are made once or rarely. A larger n reduces the
+// effect of a few KiB of noise. f runs n times first to fill its caches. A result above
+// most is measured again, several times.
 func Growth(n, most int, f func()) int {
 	grown := func(n int) int {
 		before := live()
@@ -72,10 +72,10 @@ func live() int {
 	return int(memory().HeapAlloc)
 }
 
-// Collect runs the garbage collector, and the cleanups of what nothing refers to,
-// until that frees nothing any more: a sync.Pool forgets what it holds at the second
-// collection, what a cleanup has let go is garbage for the next, and the runtime,
-// which runs cleanups in any order, does not tell when the last has run.
+// Collect runs the garbage collector and the cleanups of unreachable objects until
+// they free nothing more. One collection is not enough: a sync.Pool drops its contents at
+// the second one, objects that a cleanup releases are garbage for the next one, and the
+// runtime does not report when the last cleanup has run.
 func Collect() {
 	least, still := uint64(math.MaxUint64), 0
 	for start := time.Now(); still < 5 && time.Since(start) < patience; {
@@ -88,7 +88,7 @@ func Collect() {
 	}
 }
 
-// noise is how many bytes the heap varies by when nobody allocates much.
+// noise is the variation of the heap in bytes while no goroutine allocates much.
 const noise = 1 << 10
 
 // collect runs the garbage collector and waits for the cleanups that it began.

@@ -30,7 +30,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestAllocationsOnce: what is made in the first runs only is not counted.
+// TestAllocationsOnce: allocations of the first runs only are not counted.
 func TestAllocationsOnce(t *testing.T) {
 	made := 0
 	if n := Allocations(10, func() {

@@ -1,5 +1,5 @@
-// Package testutil says what a test needs of the machine, and measures what a
-// test may claim of memory and goroutines on a machine that is busy.
+// Package testutil declares the requirements of tests, and measures the memory
+// and the goroutines of tests reliably on a busy machine.
 //
 // A test that needs something which not every machine has calls [Need] first.
 // Where the thing is missing the test is skipped with one line that says why,
@@ -101,8 +101,8 @@ func Need(t testing.TB, thing string) {
 	}
 }
 
-// Missing is what Need does where the thing is missing: for tests that find that
-// out by themselves, and why.
+// Missing skips or fails the test as Need does for a missing thing. It is for tests that
+// find out by themselves that the thing is missing, and why.
 func Missing(t testing.TB, thing string, why error) {
 	t.Helper()
 	if Required(thing) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Resident returns how many bytes of this process are in memory, whoever took
-// them, without what Go's heap could do without.
+// Resident returns the number of bytes of this process in memory, allocated by Go or by
+// libraries, without the unused parts of Go's heap.
 func Resident(t testing.TB) int {
 	t.Helper()
 	debug.FreeOSMemory()

@@ -19,27 +19,27 @@ import (
 // [Need] knows them.
 var ShaderCompilers = []string{"naga", "tint"}
 
-// accepted holds what compilers have taken in this process: many kernels have the
-// same text for several targets.
-var accepted sync.Map // of verdict
+// accepted holds the texts that compilers have accepted in this process: many kernels
+// have the same text for several targets.
+var accepted sync.Map // of acceptedText
 
-type verdict struct {
+type acceptedText struct {
 	compiler string
 	text     [sha256.Size]byte
 }
 
-// Rejected has a compiler judge texts in WGSL, given by name, and returns what it
-// says of those that it rejects. It asks for the compiler as [Need] does.
+// Rejected compiles WGSL texts, given by name, and returns the messages of the compiler
+// for the texts that it rejects. It calls [Need] for the compiler.
 //
-// naga takes all texts in one process, tint one: that is some milliseconds a text,
-// on all processors. With -short it is shown one of eight, at random.
+// One naga process takes all texts. tint needs a process for each text, which takes some
+// milliseconds on all processors; with -short it compiles one text of eight, at random.
 func Rejected(t testing.TB, compiler string, texts map[string]string) map[string]string {
 	t.Helper()
 	Need(t, compiler)
 	dir := t.TempDir()
 	var files, names []string
 	for name, text := range texts {
-		if _, ok := accepted.Load(verdict{compiler, sha256.Sum256([]byte(text))}); ok || testing.Short() && len(texts) > 8 && rand.IntN(8) > 0 {
+		if _, ok := accepted.Load(acceptedText{compiler, sha256.Sum256([]byte(text))}); ok || testing.Short() && len(texts) > 8 && rand.IntN(8) > 0 {
 			continue
 		}
 		f := filepath.Join(dir, fmt.Sprintf("%d.wgsl", len(files)))
@@ -66,7 +66,7 @@ func Rejected(t testing.TB, compiler string, texts map[string]string) map[string
 	defer func() {
 		for _, name := range names {
 			if _, bad := rejected[name]; !bad {
-				accepted.Store(verdict{compiler, sha256.Sum256([]byte(texts[name]))}, nil)
+				accepted.Store(acceptedText{compiler, sha256.Sum256([]byte(texts[name]))}, nil)
 			}
 		}
 	}()

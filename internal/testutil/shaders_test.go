@@ -14,7 +14,7 @@ func TestRejected(t *testing.T) {
 				"wrong type": "@compute @workgroup_size(1) fn main() { let x: f32 = 1u; }",
 				"unknown":    "@compute @workgroup_size(1) fn main() { let x = y; }",
 			} {
-				for range 2 { // what is good is remembered, what is not is judged again
+				for range 2 { // accepted texts are cached, rejected texts are compiled again
 					rejected := Rejected(t, compiler, map[string]string{"good": good, name: text})
 					if len(rejected) != 1 || rejected[name] == "" {
 						t.Errorf("of what is good and %s these are rejected: %v", name, rejected)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Unzip returns what a file holds that gzip packed.
+// Unzip returns the uncompressed content of a gzip file.
 func Unzip(t testing.TB, path string) []byte {
 	t.Helper()
 	f, err := os.Open(path)

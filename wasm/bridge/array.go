@@ -67,7 +67,7 @@ func view[T Element](v js.Value) (bytes js.Value, n int, err error) {
 	if got != want && !(want == "Uint8Array" && got == "Uint8ClampedArray") {
 		return js.Undefined(), 0, fmt.Errorf("%w: %s, not %s", ErrType, got, want)
 	}
-	// Of a detached buffer there is no view, whereas the array says that its length is 0.
+	// An array over a detached buffer has length 0, and the constructor throws for its buffer.
 	if try(func() {
 		bytes = js.Global().Get("Uint8Array").New(v.Get("buffer"), v.Get("byteOffset"), v.Get("byteLength"))
 	}) != nil {

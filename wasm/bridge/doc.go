@@ -1,8 +1,8 @@
-// Package bridge is what a Go program in a page needs besides package syscall/js: it
-// turns Go functions into JavaScript functions that return promises, waits for promises,
-// and copies slices to and from typed arrays, or lays these over slices. It knows nothing of devices; it is there
-// because nearly every call of rayo waits, and a function that JavaScript has called may
-// not wait.
+// Package bridge complements package syscall/js for Go programs in web pages. It turns Go
+// functions into JavaScript functions that return promises, waits for promises, copies
+// slices to and from typed arrays, and makes typed arrays over the memory of slices.
+// It does not depend on devices. Programs need it because nearly every call of rayo
+// waits, and a function that JavaScript has called must not wait.
 //
 //	double := bridge.Func(func(args []js.Value) (any, error) {
 //		x, err := bridge.Slice[float32](args[0])

@@ -11,8 +11,8 @@ import (
 	"github.com/rayo-go/rayo/internal/jscall"
 )
 
-// Promise runs f in a goroutine of its own and returns a promise of its result: what
-// [js.ValueOf] makes of it. The promise is rejected with [Reason] of the error if f returns
+// Promise runs f in a new goroutine and returns a promise of its result, converted by
+// [js.ValueOf]. The promise is rejected with [Reason] of the error if f returns
 // one, if f panics, or if js.ValueOf does not take the result.
 func Promise(f func() (any, error)) js.Value {
 	var resolve, reject js.Value
@@ -34,7 +34,7 @@ func Promise(f func() (any, error)) js.Value {
 	return promise
 }
 
-// result returns what f returns as JavaScript has it.
+// result calls f and returns its result as a JavaScript value.
 func result(f func() (any, error)) (v js.Value, err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -65,7 +65,7 @@ func Func(f func(args []js.Value) (any, error)) js.Func {
 // value that is no promise is returned as it is.
 //
 // # Errors
-//   - [js.Error] with what the promise was rejected with.
+//   - [js.Error] with the reason of the rejection.
 //   - the error of ctx.
 //   - an error that says so, at once, where the caller is a function of js.FuncOf: JavaScript
 //     settles no promise until that returns. Start a goroutine, or use [Func].
@@ -115,8 +115,8 @@ func thrown(v js.Value) error {
 	return Thrown{v}
 }
 
-// Reason returns an error as JavaScript throws it: an Error with its text, or what
-// JavaScript itself has thrown. An error with a method Code() string, such as "ErrShape",
+// Reason returns the JavaScript value for an error: an Error with its text, or the Error
+// itself if JavaScript has thrown it. An error with a method Code() string, such as "ErrShape",
 // gives the Error a property of that name in lower case, which programs can compare.
 func Reason(err error) js.Value {
 	var e js.Error
@@ -131,7 +131,7 @@ func Reason(err error) js.Value {
 	return v
 }
 
-// try calls f, and returns what JavaScript throws in it as an error.
+// try calls f, and returns a JavaScript exception in it as an error.
 func try(f func()) (err error) {
 	defer func() {
 		switch r := recover().(type) {

@@ -10,11 +10,11 @@ import (
 	"github.com/rayo-go/rayo/internal/jsmemory"
 )
 
-// escapes makes what is stored there live on the heap, as stacks move.
+// escapes moves the values stored in it to the heap, because stacks move.
 var escapes any
 
-// View calls f with a typed array that lies over the memory of x: nothing is copied, and
-// what JavaScript writes is in x. It is for calls that read or write the array at once, such
+// View calls f with a typed array over the memory of x: nothing is copied, and
+// JavaScript writes into x. It is for calls that read or write the array at once, such
 // as putImageData or WebGL's bufferData.
 //
 // The array is valid until f returns, or until Go allocates memory: an array that is kept,

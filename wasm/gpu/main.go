@@ -1,7 +1,7 @@
 //go:build js
 
 // Command gpu is the program behind gpu.mjs, the module of rayo for JavaScript: it opens
-// a device and computes what the module asks for. wasm/npm has the module, its types and
+// a device and runs the operations that the module requests. wasm/npm has the module, its types and
 // its tests; nothing else starts the program.
 package main
 
@@ -36,11 +36,11 @@ func main() {
 		ready.Invoke(nil, p.methods())
 	}
 	// The program does not end: promises of the browser may still call it, which would be
-	// errors that nobody can catch. Nothing refers to it when they are settled.
+	// errors that no caller can catch. Nothing refers to it when they are settled.
 	select {}
 }
 
-// program is a device and what the user has defined for it.
+// program is a device with the user's definitions.
 type program struct {
 	ctx context.Context
 	dev *device.Device
@@ -53,7 +53,7 @@ type program struct {
 	end  chan struct{}
 }
 
-// methods returns what the module calls.
+// methods returns the functions that the module calls.
 func (p *program) methods() map[string]any {
 	return map[string]any{
 		"device":     describe(p.dev),
@@ -243,7 +243,7 @@ type codedError struct {
 func (e codedError) Code() string  { return e.code }
 func (e codedError) Unwrap() error { return e.error }
 
-// coded returns err with the code of what it wraps.
+// coded returns err with the code of the error that it wraps.
 func coded(err error) error {
 	var e *expression.Error
 	if errors.As(err, &e) {

@@ -71,7 +71,7 @@ func init() {
 	}
 }
 
-// rows is the recorder of what goes along one axis, the last one if none is given.
+// rows is the recorder of operations along one axis, by default the last one.
 func rows(f func(*batch.Batch, batch.Value, ...op.Along) batch.Value) recorder {
 	return recorder{1, 1, func(n *nodeOf) (batch.Value, error) {
 		axes, err := n.ints("axes")
@@ -82,7 +82,7 @@ func rows(f func(*batch.Batch, batch.Value, ...op.Along) batch.Value) recorder {
 	}}
 }
 
-// floats is the recorder of what takes so many operands and a number.
+// floats is the recorder of operations with the given number of operands and a float parameter.
 func floats(operands int, name string, otherwise float32, f func(n *nodeOf, v float32) batch.Value) recorder {
 	return recorder{operands, operands, func(n *nodeOf) (batch.Value, error) {
 		v, err := n.float(name, otherwise)
@@ -93,7 +93,7 @@ func floats(operands int, name string, otherwise float32, f func(n *nodeOf, v fl
 	}}
 }
 
-// shaped is the recorder of what takes a list of whole numbers.
+// shaped is the recorder of operations with a list of integers.
 func shaped(f func(*batch.Batch, batch.Value, ...int) batch.Value, name string) recorder {
 	return recorder{1, 1, func(n *nodeOf) (batch.Value, error) {
 		list, err := n.ints(name)

@@ -56,7 +56,7 @@ function failed(code, message) {
 // camel is the name of an operation as JavaScript writes it: leaky_relu is leakyRelu.
 const camel = (name) => name.replace(/_(.)/g, (_, c) => c.toUpperCase());
 
-// A GPU is the class of what load returns.
+// GPU is the class of the object that load returns.
 export class GPU {
 	#methods;
 	#open = true;

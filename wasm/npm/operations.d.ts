@@ -44,7 +44,7 @@ export interface Maps {
 	floor(x: Float32Array): Promise<Float32Array>;
 	/** the least integer not below x: ceil(x) */
 	ceil(x: Float32Array): Promise<Float32Array>;
-	/** the nearest integer, the even one of two: round(x) */
+	/** the nearest integer, with ties to even: round(x) */
 	round(x: Float32Array): Promise<Float32Array>;
 	/** x without its fraction: trunc(x) */
 	trunc(x: Float32Array): Promise<Float32Array>;
@@ -108,9 +108,9 @@ export interface Maps {
 	logaddexp(x: Float32Array, y: Float32Array): Promise<Float32Array>;
 	/** the greatest integer not above x / y: floor(x / y) */
 	floorDivide(x: Float32Array, y: Float32Array): Promise<Float32Array>;
-	/** what x / y, rounded towards 0, leaves of x: x - trunc(x / y) * y */
+	/** the remainder of x / y, with the quotient rounded towards 0: x - trunc(x / y) * y */
 	fmod(x: Float32Array, y: Float32Array): Promise<Float32Array>;
-	/** what floor_divide leaves of x: x - floor(x / y) * y */
+	/** the remainder of x / y, with the quotient rounded down: x - floor(x / y) * y */
 	remainder(x: Float32Array, y: Float32Array): Promise<Float32Array>;
 	/** the cube root: x**(1/3) */
 	cbrt(x: Float32Array): Promise<Float32Array>;
@@ -172,7 +172,7 @@ export interface Records {
 	floor(x: Value): Value;
 	/** the least integer not below x: ceil(x) */
 	ceil(x: Value): Value;
-	/** the nearest integer, the even one of two: round(x) */
+	/** the nearest integer, with ties to even: round(x) */
 	round(x: Value): Value;
 	/** x without its fraction: trunc(x) */
 	trunc(x: Value): Value;
@@ -236,9 +236,9 @@ export interface Records {
 	logaddexp(x: Value, y: Value): Value;
 	/** the greatest integer not above x / y: floor(x / y) */
 	floorDivide(x: Value, y: Value): Value;
-	/** what x / y, rounded towards 0, leaves of x: x - trunc(x / y) * y */
+	/** the remainder of x / y, with the quotient rounded towards 0: x - trunc(x / y) * y */
 	fmod(x: Value, y: Value): Value;
-	/** what floor_divide leaves of x: x - floor(x / y) * y */
+	/** the remainder of x / y, with the quotient rounded down: x - floor(x / y) * y */
 	remainder(x: Value, y: Value): Value;
 	/** the cube root: x**(1/3) */
 	cbrt(x: Value): Value;

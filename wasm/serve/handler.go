@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// types are what browsers are told. WebAssembly is compiled while it arrives if they are
-// told that it is, and systems do not agree on the others.
+// types are the content types of files. WebAssembly is compiled while it arrives only if its
+// type is right, and systems do not agree on the other types.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".mjs": "text/javascript; charset=utf-8", ".wasm": "application/wasm", ".json": "application/json", ".png": "image/png",
 	".gguf": "application/octet-stream",
 }
 
-// policy allows the site's own files, WebAssembly, and what a page makes itself: the
+// policy allows the site's own files, WebAssembly, and objects that a page creates: the
 // webcam's stream and icons.
 const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; img-src 'self' blob: data:; media-src 'self' blob:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 

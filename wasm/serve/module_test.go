@@ -18,7 +18,7 @@ import (
 	"github.com/rayo-go/rayo/internal/chrome"
 )
 
-// worker computes in a Worker what it is asked for, and posts the sum.
+// worker runs the requested computation in a Worker and posts the sum.
 const worker = `import { load } from "./gpu.mjs";
 onmessage = async ({ data }) => {
 	try {
@@ -97,7 +97,7 @@ func TestModule(t *testing.T) {
 	})
 }
 
-// hidden runs batches in a page that nobody sees, which leave nothing behind.
+// hidden runs batches in a background page and checks that they leak nothing.
 func hidden(t *testing.T, p *chrome.Page) {
 	t.Helper()
 	batches := func(n int) int {

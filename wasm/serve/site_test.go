@@ -1,6 +1,6 @@
 //go:build unix && browser
 
-// The demo site in headless Chromium: what it computes is compared with the native CPU.
+// These tests run the demo site in headless Chromium and compare its results with the native CPU.
 // make test-browser runs this; RAYO_SCREENSHOTS names a folder for pictures of the pages.
 package main
 
@@ -25,7 +25,7 @@ import (
 	"github.com/rayo-go/rayo/wasm/site/compute"
 )
 
-// site is the demo site, served, and what it is compared with.
+// site is a server of the demo site, and the reference results.
 type site struct {
 	ctx context.Context
 	url string
@@ -256,8 +256,8 @@ func (s *site) digits(t *testing.T, p *chrome.Page) {
 	}
 }
 
-// accessible checks that whatever one can use has a name, and that the keyboard reaches what has
-// the given ids.
+// accessible checks that every interactive element has a name, and that the keyboard reaches
+// the elements with the given ids.
 func accessible(t *testing.T, p *chrome.Page, ids ...string) {
 	t.Helper()
 	var nameless []string

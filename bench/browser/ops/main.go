@@ -28,7 +28,7 @@ func fill(n int) []float32 {
 	return x
 }
 
-// operations returns what runs an operation, by its name; results go to y.
+// operations returns functions that run operations, by name; results go to y.
 func operations(ctx context.Context, dev *device.Device, y []float32) map[string]func() error {
 	x, one, zero := fill(million), make([]float32, cols), make([]float32, cols)
 	for i := range one {

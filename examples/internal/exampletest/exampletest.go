@@ -1,4 +1,4 @@
-// Package exampletest has what the tests of several examples need.
+// Package exampletest holds functions that the tests of several examples share.
 package exampletest
 
 import (

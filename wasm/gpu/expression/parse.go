@@ -11,13 +11,13 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// The limits of a text: what is longer or deeper nobody has written by hand.
+// The limits of an expression. Expressions written by hand stay far below them.
 const (
 	maxLength = 4096
 	maxDepth  = 64
 )
 
-// An Error says what is wrong with a text, and where.
+// An Error describes a mistake in an expression and its position.
 type Error struct {
 	Text   string
 	Column int // in bytes, from 1
@@ -80,7 +80,7 @@ func Parse(text string, names ...string) (*op.Operation, error) {
 	return o, nil
 }
 
-// function is what a call may name.
+// function is a function that an expression can call.
 type function struct {
 	arity int
 	f     func(a []op.Expr) op.Expr
@@ -131,7 +131,7 @@ func identifier(s string) bool {
 func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' }
 func digit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// value is what a part of a text stands for: a number, or a condition.
+// value is the value of a part of an expression: a number or a condition.
 type value struct {
 	num  op.Expr
 	cond op.Cond
@@ -197,7 +197,7 @@ func (p *parser) expect(sign string) {
 	p.fail(p.at, "%q, not %q", p.text[p.at], sign)
 }
 
-// number reads by f what must be a number.
+// number reads an operand with f and requires a number.
 func (p *parser) number(f func() value) op.Expr {
 	p.space()
 	at := p.at
@@ -274,7 +274,7 @@ var arithmetic = map[string]func(x, y op.Expr) op.Expr{
 func (p *parser) sum() value     { return p.chain(p.product, "+", "-") }
 func (p *parser) product() value { return p.chain(p.sign, "*", "/") }
 
-// chain reads what signs of one rank join, from the left.
+// chain reads operands joined by left-associative operators of one precedence.
 func (p *parser) chain(next func() value, signs ...string) value {
 	p.space()
 	at := p.at

@@ -53,12 +53,12 @@ func (d *Digits) Read(ctx context.Context, pixels []float32) ([]float32, error) 
 	return append([]float32(nil), d.prob...), nil
 }
 
-// Close gives back what the network holds.
+// Close releases the plan of the network.
 func (d *Digits) Close() error { return d.plan.Close() }
 
-// Reduce returns a drawing as the network knows images: what is drawn fills 32 rows of
-// 32 points, as it did when the digits were collected, and a pixel counts those of 4 by 4.
-// ink has one byte a pixel, which is ink from 128 on.
+// Reduce converts a drawing to the input format of the network: the drawn part is scaled to
+// 32 rows of 32 points, as in the collection of digits, and each pixel of the result counts
+// the inked points of a 4 by 4 square. ink has one byte per pixel; values from 128 on are ink.
 func Reduce(ink []byte, width, height int) ([]float32, error) {
 	if width < 1 || height < 1 || width > maxPixels/height || len(ink) != width*height {
 		return nil, fmt.Errorf("%d bytes for %d×%d pixels: %w", len(ink), width, height, device.ErrShape)
@@ -88,7 +88,7 @@ func Reduce(ink []byte, width, height int) ([]float32, error) {
 	return pixels, nil
 }
 
-// Sample returns image i of those that the network has never seen, and what it shows.
+// Sample returns image i of the images that the network was not trained on, and the digit that it shows.
 func Sample(i int) (pixels []float32, digit int) {
 	images, labels := data.Images()
 	i %= len(labels)

@@ -1,6 +1,6 @@
-// Package compute is what the demo site computes: filters of pictures, the Mandelbrot set,
-// handwritten digits and two benchmarks. It runs on every device and system, so that tests
-// compare what a page shows with what the CPU computes natively.
+// Package compute holds the computations of the demo site: image filters, the Mandelbrot
+// set, handwritten digits and two benchmarks. It runs on every device and system, so that
+// tests can compare the results of a page with the results of the native CPU.
 package compute
 
 import (
@@ -131,5 +131,5 @@ func (f *Filter) Run(ctx context.Context, rgba []byte, by float32) error {
 	return nil
 }
 
-// Close gives back what the filter holds.
+// Close releases the plan and the buffers of the filter.
 func (f *Filter) Close() error { return f.plan.Close() }

@@ -38,7 +38,7 @@ func main() {
 	select {}
 }
 
-// page is the device and what was compiled for it.
+// page is the device with the plans that were compiled for it.
 type page struct {
 	ctx    context.Context
 	dev    *device.Device
@@ -47,14 +47,14 @@ type page struct {
 	digits *compute.Digits
 }
 
-// picture is what a filter was compiled for.
+// picture is the size and the kind of a compiled filter.
 type picture struct {
 	filter        string
 	width, height int
 }
 
 // open closes the device and opens that of the given name, as RAYO_DEVICE has it, or the
-// best one for "". It says what was opened, and why nothing better was.
+// best one for "". It returns the device that was opened, and why no better one was.
 func (p *page) open(args []js.Value) (any, error) {
 	p.close()
 	if err := os.Setenv("RAYO_DEVICE", args[0].String()); err != nil {

@@ -5,7 +5,7 @@ import "./wasm_exec.js";
 const cacheName = "rayo-chat";
 let program; // the methods of chat.wasm
 
-// rayoTurn lets what waits for this Worker have its turn. A timer would take milliseconds.
+// rayoTurn lets pending events of this Worker run. A timer would take milliseconds.
 const turn = new MessageChannel();
 const waiting = [];
 turn.port1.onmessage = () => waiting.shift()();

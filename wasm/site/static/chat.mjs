@@ -1,7 +1,7 @@
 // chat.mjs is the chat of the demo site: chat-worker.mjs runs the model.
 const $ = (id) => document.getElementById(id);
 const system = "You are a helpful assistant. Answer briefly.";
-let model;    // what model.json says
+let model;    // the content of model.json
 let worker;   // that runs the model
 let messages; // of the conversation
 let answer;   // the element that the answer under way goes into
@@ -90,7 +90,7 @@ const receive = {
 	},
 };
 
-// open has a new Worker load the model. An earlier one ends, and what it had is freed.
+// open has a new Worker load the model. It ends an earlier Worker, which frees its memory.
 function open() {
 	worker?.terminate();
 	$("load").hidden = $("forget").hidden = true;
@@ -157,7 +157,7 @@ async function start() {
 		state("missing", "There is no model");
 		return;
 	}
-	// Without asking, only what is here already is loaded.
+	// Without the user's consent, only load a model that is cached.
 	if (await isKept()) { open(); return; }
 	$("load").hidden = false;
 	$("load").textContent = `Load the model (${megabytes(model.bytes)})`;

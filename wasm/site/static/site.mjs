@@ -1,8 +1,8 @@
-// site.mjs is the demo site: it starts the program, and shows what that computes.
+// site.mjs is the demo site: it starts the program and shows its results.
 const $ = (id) => document.getElementById(id);
 let program; // the methods of page.wasm
 
-// note writes what a demo has to say, or an error.
+// note shows the message of a demo, or an error.
 function note(id, text, bad = false) {
 	$(id).textContent = text;
 	$(id).classList.toggle("bad", bad);
