@@ -194,7 +194,7 @@ func deadline(t *testing.T, dev *device.Device) {
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	if err := dev.MatMul(t.Context(), c, a, a, n, n, n); err != nil {
+	if err := dev.MatMul(t.Context(), c, a, a, nil, n, n, n); err != nil {
 		t.Error(err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // other or, of many, several at a time. The CPU does so always, other devices where they
 // have no kernel.
 type Factoring struct {
-	one   func(p *simd.Pool, f *Factoring, in, out [][]float32)
+	one   factoring
 	opts  linalg.Triangle
 	batch int
 	rows  int // of the first operand
@@ -23,38 +23,47 @@ type Factoring struct {
 	out   []int // elements of each result for one matrix
 }
 
-// factorings compute the operations for one matrix. Results of i32 have the bits of
-// integers.
-var factorings = map[*op.Operation]func(p *simd.Pool, f *Factoring, in, out [][]float32){
-	op.Cholesky: func(p *simd.Pool, f *Factoring, in, out [][]float32) {
-		copy(out[0], in[0])
-		settle(linalg.Cholesky(p, packed(out[0], f.rows, f.rows)), out)
-	},
-	op.SolveTriangular: func(p *simd.Pool, f *Factoring, in, out [][]float32) {
-		copy(out[0], in[1])
-		f.opts.SolveLeft(p, packed(in[0], f.rows, f.rows), packed(out[0], f.rows, f.right))
-	},
-	op.LU: func(p *simd.Pool, f *Factoring, in, out [][]float32) {
-		copy(out[0], in[0])
-		linalg.LU(p, packed(out[0], f.rows, f.cols), integers(out[1]))
-	},
-	op.Solve: func(p *simd.Pool, f *Factoring, in, out [][]float32) {
-		copy(out[0], in[1])
-		settle(linalg.Solve(p, packed(in[0], f.rows, f.rows), packed(out[0], f.rows, f.right)), out)
-	},
-	op.QR: func(p *simd.Pool, f *Factoring, in, out [][]float32) {
-		k := min(f.rows, f.cols)
-		q := linalg.NewQR(p, packed(in[0], f.rows, f.cols))
-		q.Q(p, packed(out[0], f.rows, k))
-		q.R(packed(out[1], k, f.cols))
-	},
-	op.Eigh: func(p *simd.Pool, f *Factoring, in, out [][]float32) {
-		settle(linalg.Eigh(p, packed(in[0], f.rows, f.rows), out[0], packed(out[1], f.rows, f.rows)), out)
-	},
-	op.SVD: func(p *simd.Pool, f *Factoring, in, out [][]float32) {
-		k := min(f.rows, f.cols)
-		settle(linalg.SVD(p, packed(in[0], f.rows, f.cols), packed(out[0], f.rows, k), out[1], packed(out[2], k, f.cols)), out)
-	},
+// A factoring computes an operation for one matrix. Results of i32 have the bits of integers.
+type factoring func(p *simd.Pool, f *Factoring, in, out [][]float32)
+
+// factorings are the operations of linear algebra, once [UseFactors] was called.
+var factorings map[*op.Operation]factoring
+
+// UseFactors links linear algebra into the program. The CPU driver calls it before main begins;
+// where it is not called, as in pages that do not import package batch, the references compute the
+// operations.
+func UseFactors() {
+	factorings = map[*op.Operation]factoring{
+		op.Cholesky: func(p *simd.Pool, f *Factoring, in, out [][]float32) {
+			copy(out[0], in[0])
+			settle(linalg.Cholesky(p, packed(out[0], f.rows, f.rows)), out)
+		},
+		op.SolveTriangular: func(p *simd.Pool, f *Factoring, in, out [][]float32) {
+			copy(out[0], in[1])
+			f.opts.SolveLeft(p, packed(in[0], f.rows, f.rows), packed(out[0], f.rows, f.right))
+		},
+		op.LU: func(p *simd.Pool, f *Factoring, in, out [][]float32) {
+			copy(out[0], in[0])
+			linalg.LU(p, packed(out[0], f.rows, f.cols), integers(out[1]))
+		},
+		op.Solve: func(p *simd.Pool, f *Factoring, in, out [][]float32) {
+			copy(out[0], in[1])
+			settle(linalg.Solve(p, packed(in[0], f.rows, f.rows), packed(out[0], f.rows, f.right)), out)
+		},
+		op.QR: func(p *simd.Pool, f *Factoring, in, out [][]float32) {
+			k := min(f.rows, f.cols)
+			q := linalg.NewQR(p, packed(in[0], f.rows, f.cols))
+			q.Q(p, packed(out[0], f.rows, k))
+			q.R(packed(out[1], k, f.cols))
+		},
+		op.Eigh: func(p *simd.Pool, f *Factoring, in, out [][]float32) {
+			settle(linalg.Eigh(p, packed(in[0], f.rows, f.rows), out[0], packed(out[1], f.rows, f.rows)), out)
+		},
+		op.SVD: func(p *simd.Pool, f *Factoring, in, out [][]float32) {
+			k := min(f.rows, f.cols)
+			settle(linalg.SVD(p, packed(in[0], f.rows, f.cols), packed(out[0], f.rows, k), out[1], packed(out[2], k, f.cols)), out)
+		},
+	}
 }
 
 func packed(x []float32, rows, cols int) linalg.Matrix {

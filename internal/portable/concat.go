@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() {
+func registerConcat() {
 	register(&family{plan: planConcat, variants: concatSchedules.names()}, op.Concat)
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() {
+func registerFactors() {
 	for o, plan := range map[*op.Operation]func(q *request) (*Plan, error){
 		op.Cholesky: planCholesky, op.SolveTriangular: planSolveTriangular, op.LU: planLU, op.Solve: planSolve, op.QR: planQR,
 	} {

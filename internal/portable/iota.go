@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() {
+func registerIota() {
 	register(&family{plan: planIota}, op.Iota)
 }
 

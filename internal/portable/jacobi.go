@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() {
+func registerJacobi() {
 	register(&family{plan: planEigh, variants: jacobiSchedules.names()}, op.Eigh)
 	register(&family{plan: planSVD, variants: jacobiSchedules.names()}, op.SVD)
 }

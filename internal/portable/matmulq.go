@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() {
+func registerMatMulQ() {
 	register(&family{plan: planMatMulQ, variants: matMulQSchedules.names(), quantised: true}, op.MatMulQ)
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() {
+func registerPlace() {
 	register(&family{plan: planSliceAt, variants: concatSchedules.names()}, op.SliceAt)
 	register(&family{plan: planUpdate, variants: concatSchedules.names()}, op.Update)
 }

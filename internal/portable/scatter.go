@@ -9,7 +9,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planScatter, variants: scatterSchedules.names()}, op.Scatter) }
+func registerScatter() {
+	register(&family{plan: planScatter, variants: scatterSchedules.names()}, op.Scatter)
+}
 
 // No two lanes write one element, and every run gives the same bits. There are these ways:
 // the last of the elements that are set is found by an atomic maximum of their numbers;

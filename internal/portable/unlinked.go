@@ -19,6 +19,9 @@ func For(*Request) (*Plan, error) {
 	return nil, errUnlinked
 }
 
+// UseBatch does nothing.
+func UseBatch() {}
+
 // Finish returns an error that wraps [op.ErrUnsupported].
 func Finish(*Request) (*Epilogue, error) {
 	return nil, errUnlinked

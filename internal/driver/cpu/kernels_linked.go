@@ -2,4 +2,7 @@
 
 package cpu
 
-func init() { UseKernels() }
+func init() {
+	UseKernels()
+	UseBatch()
+}

@@ -419,29 +419,20 @@ func (d *processor) newCore(o *op.Operation) core {
 	if d.portable && portable.Has(o) {
 		return nil
 	}
+	if c := batchCores[o]; c != nil {
+		return c(d)
+	}
 	switch o {
 	case op.MatMul, op.MatVec:
 		return &productTask{d: d}
-	case op.MatMulQ:
-		return &quantTask{d: d}
-	case op.MatMulExperts:
-		return &expertsTask{d: d}
 	case op.Conv2D:
 		return &convTask{d: d}
 	case op.Transpose:
 		return &transposeTask{d: d}
 	case op.Reshape:
 		return &reshapeTask{}
-	case op.Concat:
-		return &concatTask{d: d}
-	case op.SliceAt, op.Update:
-		return &placeTask{}
-	case op.Iota:
-		return &iotaTask{d: d}
 	case op.Gather:
 		return &gatherTask{d: d}
-	case op.Scatter:
-		return &scatterTask{d: d}
 	case op.TopK:
 		return &topKTask{d: d}
 	case op.Sort:
@@ -452,8 +443,6 @@ func (d *processor) newCore(o *op.Operation) core {
 		return &ropeTask{d: d}
 	case op.Cumsum:
 		return &cumsumTask{d: d}
-	case op.Cholesky, op.SolveTriangular, op.LU, op.Solve, op.QR, op.Eigh, op.SVD:
-		return &factorTask{d: d}
 	case op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm:
 		return &rowTask{d: d}
 	}

@@ -1,0 +1,3 @@
+package portable
+
+func init() { UseBatch() }

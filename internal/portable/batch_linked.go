@@ -1,0 +1,5 @@
+//go:build !js
+
+package portable
+
+func init() { UseBatch() }
