@@ -88,10 +88,23 @@ func (t *concatTask) Part(i int) {
 			if k < len(t.from) && t.from[k] != nil {
 				bring(to, t.in[k], t.from[k], r*n, n, t.size)
 			} else {
-				copy(unsafe.Slice((*byte)(to), n*t.size), unsafe.Slice((*byte)(unsafe.Add(t.in[k], r*n*t.size)), n*t.size))
+				copyPieces(to, unsafe.Add(t.in[k], r*n*t.size), n*t.size)
 			}
 			at += n
 		}
+	}
+}
+
+// copyPiece is the bytes that are copied by one call: a longer copy bypasses the cache, in
+// which the arrays may be.
+const copyPiece = 256 << 10
+
+// copyPieces copies n bytes piece by piece.
+func copyPieces(dst, src unsafe.Pointer, n int) {
+	to, from := unsafe.Slice((*byte)(dst), n), unsafe.Slice((*byte)(src), n)
+	for len(to) > 0 {
+		k := copy(to[:min(copyPiece, len(to))], from)
+		to, from = to[k:], from[k:]
 	}
 }
 

@@ -22,6 +22,7 @@ type scanTask struct {
 	f          *ir.Reducer
 	programs   *foldPrograms
 	rows, cols int
+	integers   bool // sums of integers, which wrap: in any order the same
 
 	x, dst  unsafe.Pointer
 	group   int // rows of a part; 1 for rows in blocks
@@ -47,6 +48,7 @@ func (t *scanTask) configure(o *op.Operation, _ *op.Attrs, dims []op.Shape) (err
 		return fmt.Errorf("%s of %v: %w", o.Name(), t.typ, driver.ErrUnsupported)
 	}
 	t.rows, t.cols = dims[0].Rows()
+	t.integers = o == op.Cumsum && (t.typ == op.I32 || t.typ == op.U32)
 	t.programs, err = t.d.foldPrograms(o, t.typ, t.f)
 	t.group = 1
 	if t.rows >= 8 {
@@ -79,6 +81,12 @@ func (t *scanTask) compute(ctx context.Context, in, out []unsafe.Pointer) error 
 
 // Part implements workers.Task.
 func (t *scanTask) Part(i int) {
+	if t.integers {
+		for r := i * t.group; r < min((i+1)*t.group, t.rows); r++ {
+			t.addRow(r)
+		}
+		return
+	}
 	l := lanes.Get().(*lane)
 	defer func() {
 		if l.begun != nil {
@@ -99,6 +107,20 @@ func (t *scanTask) cancelled() bool {
 		t.stopped.Store(true)
 	}
 	return t.stopped.Load()
+}
+
+// addRow adds up row r of integers.
+func (t *scanTask) addRow(r int) {
+	const atOnce = 1 << 16
+	sum := uint32(0)
+	for from := 0; from < t.cols && !t.cancelled(); from += atOnce {
+		n := min(atOnce, t.cols-from)
+		x, dst := unsigned(t.at(t.x, r, from), n), unsigned(t.at(t.dst, r, from), n)
+		for i, v := range x {
+			sum += v
+			dst[i] = sum
+		}
+	}
 }
 
 // at returns where column j of row r is in an array.
