@@ -1,7 +1,7 @@
 package batch
 
 // AttentionInputs are the operands of [Batch.Attention] besides queries, keys and
-// values. The zero Value stands for an absent one.
+// values. None stands for an absent one.
 //
 // A cache in pages, for example, grows a page at a time, and sequences with the same
 // beginning share its pages:

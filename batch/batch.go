@@ -62,13 +62,17 @@ type dest struct {
 }
 
 // Value is a value of a recording: an operand or the result of an operation.
-// It is immutable, and valid until the batch is reset. The zero Value stands
-// for an optional operand that is absent.
+// It is immutable, and valid until the batch is reset. The zero Value is None.
 type Value struct {
 	b   *Batch
 	id  graph.ID
 	gen uint32
 }
+
+// None stands for an optional operand that is absent. For example, this is a product without a bias:
+//
+//	y := b.MatMul(x, w, batch.None)
+var None Value
 
 // New returns an empty batch for a device.
 func New(dev *device.Device) *Batch {
@@ -162,7 +166,7 @@ func (b *Batch) own(v Value) bool { return v.b == b && v.gen == b.gen }
 func (b *Batch) foreign(v Value) error {
 	switch {
 	case v.b == nil:
-		return fmt.Errorf("the zero Value is not allowed as this operand: %w", device.ErrShape)
+		return fmt.Errorf("None is not allowed as this operand: %w", device.ErrShape)
 	case v.b != b:
 		return fmt.Errorf("the value belongs to another batch: %w", device.ErrForeign)
 	}

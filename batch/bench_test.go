@@ -37,7 +37,7 @@ func BenchmarkRecordMatMul(b *testing.B) {
 			x = rec.Upload(w, 4, 4)
 			v = x
 		}
-		v = rec.MatMul(v, x, batch.Value{})
+		v = rec.MatMul(v, x, batch.None)
 	}
 }
 
@@ -51,16 +51,16 @@ func BenchmarkReplay(b *testing.B) {
 	defer dev.Close()
 	in, out := make([]float32, 16), make([]float32, 16)
 	for name, next := range map[string]func(rec *batch.Batch, v, x batch.Value, i int) batch.Value{
-		"matmul":  func(rec *batch.Batch, v, x batch.Value, i int) batch.Value { return rec.MatMul(v, x, batch.Value{}) },
+		"matmul":  func(rec *batch.Batch, v, x batch.Value, i int) batch.Value { return rec.MatMul(v, x, batch.None) },
 		"softmax": func(rec *batch.Batch, v, x batch.Value, i int) batch.Value { return rec.Softmax(v) },
 		"mixed": func(rec *batch.Batch, v, x batch.Value, i int) batch.Value {
 			switch i % 4 {
 			case 0:
 				return rec.Transpose(v)
 			case 1:
-				return rec.MatMul(v, x, batch.Value{})
+				return rec.MatMul(v, x, batch.None)
 			case 2:
-				return rec.RMSNorm(v, batch.Value{})
+				return rec.RMSNorm(v, batch.None)
 			}
 			return rec.Softmax(v)
 		},
@@ -102,7 +102,7 @@ func BenchmarkCompile100(b *testing.B) {
 			case 1:
 				v = rec.Softmax(v)
 			case 2:
-				v = rec.MatMul(v, x, batch.Value{})
+				v = rec.MatMul(v, x, batch.None)
 			}
 			i++
 		}

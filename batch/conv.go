@@ -37,9 +37,9 @@ func (b *Batch) convolving(name string, x, w, bias Value, opts []op.ConvOpts) (o
 
 // Conv returns the correlation of x [n c ...] with the windows w [o c/groups ...], plus
 // bias [o]. Neural networks call it convolution. The result is [n o ...]. x has one, two or
-// three spatial axes. The zero Value means no bias.
+// three spatial axes. None means no bias.
 //
-//	y := b.Conv(signal, w, batch.Value{}, op.ConvOpts{Same: op.SameUpper})
+//	y := b.Conv(signal, w, batch.None, op.ConvOpts{Same: op.SameUpper})
 //
 // Other ranks or channels, a window larger than the padded axis, or an option out of range is
 // [op.ErrShape], which Execute or Compile returns. The accuracy is as for [Batch.Conv2D].
@@ -95,9 +95,9 @@ func (b *Batch) conv3D(x, w, bias Value, list []window, groups int) Value {
 // products at the places that a [Batch.Conv] of the result, with the same options, would
 // read for that element. A spatial axis of d elements gets stride·(d-1) + dilation·(k-1) +
 // 1 + OutPad elements less the padding, and stride·d with Same. The result is [n o ...].
-// The zero Value means no bias.
+// None means no bias.
 //
-//	twice := b.ConvTranspose(x, w, batch.Value{}, op.ConvOpts{Stride: []int{2}}) // with windows of 2
+//	twice := b.ConvTranspose(x, w, batch.None, op.ConvOpts{Stride: []int{2}}) // with windows of 2
 //
 // Other ranks or channels, a result without elements, or an option out of range is
 // [op.ErrShape], which Execute or Compile returns.
@@ -131,7 +131,7 @@ func (b *Batch) ConvTranspose(x, w, bias Value, opts ...op.ConvOpts) Value {
 	}
 	rows := b.Reshape(x, s[0], groups, s[1]/groups, product(s[2:]))
 	weights := b.Reshape(w, groups, s[1]/groups, product(t[1:]))
-	columns := b.MatMul(weights, rows, Value{}, op.MatMulOpts{TransA: true})
+	columns := b.MatMul(weights, rows, None, op.MatMulOpts{TransA: true})
 	y := b.overlapAdd(b.Reshape(columns, slices.Concat([]int{s[0], groups * t[1]}, t[2:], s[2:])...), list)
 	if bias.given() && b.err == nil {
 		y = b.Add(y, b.channels(name, y, bias))

@@ -177,7 +177,7 @@ func (e *einsum) pair(x, y term, keep uint64) term {
 	}
 	left := e.grouped(x, c.batch, c.rows, c.sum)
 	right := e.grouped(y, c.batch, c.sum, c.cols)
-	return term{b.Reshape(b.MatMul(left, right, Value{}), e.shape(made)...), made}
+	return term{b.Reshape(b.MatMul(left, right, None), e.shape(made)...), made}
 }
 
 // order puts the summed labels in the order of the operand that has more elements,

@@ -232,7 +232,7 @@ func ExampleBatch_Err() {
 	defer dev.Close()
 	b := batch.New(dev)
 	m := b.Upload(make([]float32, 6), 2, 3)
-	b.Relu(b.MatMul(m, m, batch.Value{})) // Execute returns the mistake, with the line of this call
+	b.Relu(b.MatMul(m, m, batch.None)) // Execute returns the mistake, with the line of this call
 	err := b.Execute(ctx)
 	var oe *device.OpError
 	fmt.Println(errors.Is(err, device.ErrShape), errors.As(err, &oe), oe.Op, oe.Shapes)

@@ -78,7 +78,7 @@ func (b *Batch) gridSum(table Value, taps [][]tap, spatial []int, images Value) 
 			}
 		}
 	}
-	visit(0, images, Value{})
+	visit(0, images, None)
 	return sum
 }
 

@@ -30,7 +30,7 @@ func TestExpandedOperands(t *testing.T) {
 		{"one element", b.Concat(0, one, one), []float32{5, 5, 5, 5, 5, 5}},
 		{"a row", b.Concat(0, row, row), []float32{1, 2, 1, 2, 1, 2, 1, 2}},
 		{"a column", b.Concat(0, column, column), []float32{1, 1, 2, 2, 1, 1, 2, 2}},
-		{"a matrix for each product", b.MatMul(rows, matrix, batch.Value{}), []float32{1, 2, 3, 4, 2, 4, 6, 8}},
+		{"a matrix for each product", b.MatMul(rows, matrix, batch.None), []float32{1, 2, 3, 4, 2, 4, 6, 8}},
 	}
 	for _, c := range cases {
 		b.Keep(c.y)

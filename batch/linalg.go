@@ -153,10 +153,10 @@ func (b *Batch) Lstsq(a, y Value) Value {
 	var x Value
 	if m, n := s[len(s)-2], s[len(s)-1]; m >= n {
 		q, r := b.QR(a)
-		x = b.SolveTriangular(r, b.MatMul(q, y, Value{}, op.MatMulOpts{TransA: true}), op.SolveTriangularOpts{Upper: true})
+		x = b.SolveTriangular(r, b.MatMul(q, y, None, op.MatMulOpts{TransA: true}), op.SolveTriangularOpts{Upper: true})
 	} else {
 		q, r := b.QR(b.Transpose(a))
-		x = b.MatMul(q, b.SolveTriangular(r, y, op.SolveTriangularOpts{Upper: true, Trans: true}), Value{})
+		x = b.MatMul(q, b.SolveTriangular(r, y, op.SolveTriangularOpts{Upper: true, Trans: true}), None)
 	}
 	if t := x.Shape(); column && len(t) > 1 {
 		x = b.Reshape(x, t[:len(t)-1]...)
@@ -174,7 +174,7 @@ func (b *Batch) Pinv(a Value) Value {
 	}
 	inverse := b.Where(counts, b.Div(b.Const(1), s), b.Const(0))
 	k := append(append(op.Shape{}, s.Shape()...), 1)
-	return b.MatMul(b.Mul(vt, b.Reshape(inverse, k...)), u, Value{}, op.MatMulOpts{TransA: true, TransB: true})
+	return b.MatMul(b.Mul(vt, b.Reshape(inverse, k...)), u, None, op.MatMulOpts{TransA: true, TransB: true})
 }
 
 // MatrixRank returns the ranks [...] of matrices a [... m n], of i32: the number of
@@ -214,10 +214,10 @@ func (b *Batch) MatrixPower(a Value, power int) Value {
 		case y == Value{}:
 			y = a
 		default:
-			y = b.MatMul(y, a, Value{})
+			y = b.MatMul(y, a, None)
 		}
 		if p > 1 {
-			a = b.MatMul(a, a, Value{})
+			a = b.MatMul(a, a, None)
 		}
 	}
 	if y == (Value{}) && b.err == nil {

@@ -122,10 +122,10 @@ func (b *Batch) KLDiv(logq, p Value, opts ...op.LossOpts) Value {
 // CrossEntropy returns the mean cross entropy of logits [n c ...] and labels [n ...] of i32
 // as one element. The loss of a label is the negative logarithm of its softmax along the
 // second axis, times the weight of its class in weight [c]. The mean divides by the sum of
-// the weights. The zero Value means weights of 1. Labels listed in Ignore have no loss
+// the weights. None means weights of 1. Labels listed in Ignore have no loss
 // and do not count:
 //
-//	loss := b.CrossEntropy(logits, labels, batch.Value{}, op.LossOpts{Ignore: []int{-100}})
+//	loss := b.CrossEntropy(logits, labels, batch.None, op.LossOpts{Ignore: []int{-100}})
 //
 // Another label outside [0, c) gives NaN, and so does the mean of no labels.
 //

@@ -114,7 +114,7 @@ func TestZeroValuesReturnErrors(t *testing.T) {
 			}()
 		}
 	}
-	if _, err := batch.Read[int32](t.Context(), new(batch.Batch), batch.Value{}); err == nil {
+	if _, err := batch.Read[int32](t.Context(), new(batch.Batch), batch.None); err == nil {
 		t.Error("Read of a zero Batch returns no error")
 	}
 	if v := batch.Upload(new(batch.Batch), []int32{1}); v.Shape() != nil {

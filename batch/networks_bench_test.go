@@ -25,16 +25,16 @@ func BenchmarkNetworks(b *testing.B) {
 		}},
 		{"resize odd", []int{1, 3, 480, 640}, func(b *batch.Batch, x batch.Value) batch.Value { return b.Resize(x, []int{224, 224}) }},
 		{"depthwise", []int{1, 64, 112, 112}, func(b *batch.Batch, x batch.Value) batch.Value {
-			return b.Conv(x, b.Const(0.1, 64, 1, 3, 3), batch.Value{}, op.ConvOpts{Groups: 64, Pad: []int{1}})
+			return b.Conv(x, b.Const(0.1, 64, 1, 3, 3), batch.None, op.ConvOpts{Groups: 64, Pad: []int{1}})
 		}},
 		{"grouped", []int{1, 64, 112, 112}, func(b *batch.Batch, x batch.Value) batch.Value {
-			return b.Conv(x, b.Const(0.1, 64, 8, 3, 3), batch.Value{}, op.ConvOpts{Groups: 8, Pad: []int{1}})
+			return b.Conv(x, b.Const(0.1, 64, 8, 3, 3), batch.None, op.ConvOpts{Groups: 8, Pad: []int{1}})
 		}},
 		{"transposed2", []int{1, 64, 56, 56}, func(b *batch.Batch, x batch.Value) batch.Value {
-			return b.ConvTranspose(x, b.Const(0.1, 64, 32, 2, 2), batch.Value{}, op.ConvOpts{Stride: []int{2}})
+			return b.ConvTranspose(x, b.Const(0.1, 64, 32, 2, 2), batch.None, op.ConvOpts{Stride: []int{2}})
 		}},
 		{"transposed4", []int{1, 64, 56, 56}, func(b *batch.Batch, x batch.Value) batch.Value {
-			return b.ConvTranspose(x, b.Const(0.1, 64, 32, 4, 4), batch.Value{}, op.ConvOpts{Stride: []int{2}, Pad: []int{1}})
+			return b.ConvTranspose(x, b.Const(0.1, 64, 32, 4, 4), batch.None, op.ConvOpts{Stride: []int{2}, Pad: []int{1}})
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {

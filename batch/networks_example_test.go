@@ -35,7 +35,7 @@ func ExampleBatch_Conv() {
 	b := batch.New(dev)
 	signal := b.Upload([]float32{1, 2, 4, 8}, 1, 1, 4)
 	differences := b.Upload([]float32{-1, 1}, 1, 1, 2)
-	fmt.Println(values(b, b.Conv(signal, differences, batch.Value{}, op.ConvOpts{Same: op.SameLower})))
+	fmt.Println(values(b, b.Conv(signal, differences, batch.None, op.ConvOpts{Same: op.SameLower})))
 	// Output: [1 1 2 4]
 }
 
@@ -46,7 +46,7 @@ func ExampleBatch_ConvTranspose() {
 	b := batch.New(dev)
 	x := b.Upload([]float32{1, 2, 3}, 1, 1, 3)
 	w := b.Upload([]float32{1, 10}, 1, 1, 2)
-	fmt.Println(values(b, b.ConvTranspose(x, w, batch.Value{}, op.ConvOpts{Stride: []int{2}})))
+	fmt.Println(values(b, b.ConvTranspose(x, w, batch.None, op.ConvOpts{Stride: []int{2}})))
 	// Output: [1 10 2 20 3 30]
 }
 
@@ -80,7 +80,7 @@ func ExampleBatch_CrossEntropy() {
 	b := batch.New(dev)
 	logits := b.Upload([]float32{0, 0, 9, 9, 1, 1}, 3, 2)
 	labels := batch.Upload(b, []int32{1, -100, 0})
-	loss := values(b, b.CrossEntropy(logits, labels, batch.Value{}, op.LossOpts{Ignore: []int{-100}}))
+	loss := values(b, b.CrossEntropy(logits, labels, batch.None, op.LossOpts{Ignore: []int{-100}}))
 	fmt.Printf("%.4f\n", loss[0]) // log 2
 	// Output: 0.6931
 }
@@ -92,7 +92,7 @@ func ExampleBatch_RNN() {
 	b := batch.New(dev)
 	x := b.Upload([]float32{0.5, 0.25}, 2, 1, 1)
 	one := b.Const(1, 1, 1, 1)
-	y, _ := b.RNN(x, one, one, batch.Value{}, batch.Value{})
+	y, _ := b.RNN(x, one, one, batch.None, batch.None)
 	fmt.Printf("%.3f\n", values(b, y)) // tanh(0.5), tanh(0.25 + tanh(0.5))
 	// Output: [0.462 0.612]
 }
@@ -105,7 +105,7 @@ func ExampleBatch_Quantize() {
 	w := b.Upload([]float32{0.5, -1, 2, 1}, 2, 2)
 	o := op.QuantizeOpts{Signed: true}
 	scale := b.Scale(b.NormLinf(w, op.Axes(1)), 1.0/127)
-	q := b.Quantize(w, scale, batch.Value{}, o)
+	q := b.Quantize(w, scale, batch.None, o)
 	if err := b.Execute(ctx, q); err != nil {
 		log.Fatal(err)
 	}

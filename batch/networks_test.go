@@ -29,18 +29,18 @@ func TestNetworkMistakes(t *testing.T) {
 		"pool of a matrix":       func(b *batch.Batch, x batch.Value) { b.MaxPool(b.Reshape(x, 8, 36), []int{2}) },
 		"adaptive to 0":          func(b *batch.Batch, x batch.Value) { b.AdaptiveAvgPool(x, []int{0}) },
 		"adaptive to vast":       func(b *batch.Batch, x batch.Value) { b.AdaptiveMaxPool(x, []int{most}) },
-		"other channels":         func(b *batch.Batch, x batch.Value) { b.Conv(x, b.Const(1, 3, 3, 2, 2), batch.Value{}) },
-		"other ranks":            func(b *batch.Batch, x batch.Value) { b.Conv(x, b.Const(1, 3, 4, 2), batch.Value{}) },
+		"other channels":         func(b *batch.Batch, x batch.Value) { b.Conv(x, b.Const(1, 3, 3, 2, 2), batch.None) },
+		"other ranks":            func(b *batch.Batch, x batch.Value) { b.Conv(x, b.Const(1, 3, 4, 2), batch.None) },
 		"negative groups":        func(b *batch.Batch, x batch.Value) { b.Conv(x, x, x, op.ConvOpts{Groups: -4}) },
 		"bias of other channels": func(b *batch.Batch, x batch.Value) { b.ConvTranspose(x, b.Const(1, 4, 3, 2, 2), b.Const(1, 2)) },
 		"transposed, all padding": func(b *batch.Batch, x batch.Value) {
-			b.ConvTranspose(x, b.Const(1, 4, 3, 2, 2), batch.Value{}, op.ConvOpts{Pad: []int{9}})
+			b.ConvTranspose(x, b.Const(1, 4, 3, 2, 2), batch.None, op.ConvOpts{Pad: []int{9}})
 		},
 		"transposed, vast stride": func(b *batch.Batch, x batch.Value) {
-			b.ConvTranspose(x, b.Const(1, 4, 3, 2, 2), batch.Value{}, op.ConvOpts{Stride: []int{1 << 30}})
+			b.ConvTranspose(x, b.Const(1, 4, 3, 2, 2), batch.None, op.ConvOpts{Stride: []int{1 << 30}})
 		},
 		"transposed, vast padding": func(b *batch.Batch, x batch.Value) {
-			b.ConvTranspose(x, b.Const(1, 4, 3, 2, 2), batch.Value{}, op.ConvOpts{OutPad: []int{most}})
+			b.ConvTranspose(x, b.Const(1, 4, 3, 2, 2), batch.None, op.ConvOpts{OutPad: []int{most}})
 		},
 		"columns of other places": func(b *batch.Batch, x batch.Value) { b.Fold(b.Reshape(x, 2, 4, 36), []int{5, 5}, []int{2}) },
 		"resized to nothing":      func(b *batch.Batch, x batch.Value) { b.Resize(x, []int{0, 2}) },
@@ -56,9 +56,9 @@ func TestNetworkMistakes(t *testing.T) {
 		"no such mode":         func(b *batch.Batch, x batch.Value) { b.Resize(x, []int{4}, op.ResizeOpts{Mode: 99}) },
 		"grid of three":        func(b *batch.Batch, x batch.Value) { b.GridSample(x, b.Const(0, 2, 3, 3, 3)) },
 		"statistics of others": func(b *batch.Batch, x batch.Value) {
-			b.BatchNorm(x, b.Const(0, 3), b.Const(1, 4), batch.Value{}, batch.Value{})
+			b.BatchNorm(x, b.Const(0, 3), b.Const(1, 4), batch.None, batch.None)
 		},
-		"groups of 3":            func(b *batch.Batch, x batch.Value) { b.GroupNorm(x, 3, batch.Value{}, batch.Value{}) },
+		"groups of 3":            func(b *batch.Batch, x batch.Value) { b.GroupNorm(x, 3, batch.None, batch.None) },
 		"neighbours of 0":        func(b *batch.Batch, x batch.Value) { b.LocalResponseNorm(x, 0) },
 		"norm below 0":           func(b *batch.Batch, x batch.Value) { b.Normalize(x, op.NormalizeOpts{P: -2}) },
 		"norm along axis 9":      func(b *batch.Batch, x batch.Value) { b.Normalize(x, op.NormalizeOpts{Along: op.Axes(9)}) },
@@ -67,20 +67,20 @@ func TestNetworkMistakes(t *testing.T) {
 		"halves of 3":            func(b *batch.Batch, x batch.Value) { b.GLU(b.Slice(x, 1, 0, 3, 1), 1) },
 		"losses of other shapes": func(b *batch.Batch, x batch.Value) { b.MSE(x, b.Const(1)) },
 		"delta below 0":          func(b *batch.Batch, x batch.Value) { b.Huber(x, x, op.LossOpts{Delta: -1}) },
-		"labels of other shapes": func(b *batch.Batch, x batch.Value) { b.CrossEntropy(x, batch.Upload(b, []int32{1, 2}), batch.Value{}) },
+		"labels of other shapes": func(b *batch.Batch, x batch.Value) { b.CrossEntropy(x, batch.Upload(b, []int32{1, 2}), batch.None) },
 		"weights of others": func(b *batch.Batch, x batch.Value) {
 			b.NLLLoss(b.Reshape(x, 2, 144), batch.Upload(b, []int32{1, 2}), b.Const(1, 3))
 		},
-		"recurrent of four axes": func(b *batch.Batch, x batch.Value) { b.RNN(x, x, x, batch.Value{}, batch.Value{}) },
+		"recurrent of four axes": func(b *batch.Batch, x batch.Value) { b.RNN(x, x, x, batch.None, batch.None) },
 		"other gates": func(b *batch.Batch, x batch.Value) {
-			b.LSTM(b.Const(0, 3, 2, 5), b.Const(0, 1, 9, 5), b.Const(0, 1, 9, 3), batch.Value{}, batch.Value{}, batch.Value{}, batch.Value{})
+			b.LSTM(b.Const(0, 3, 2, 5), b.Const(0, 1, 9, 5), b.Const(0, 1, 9, 3), batch.None, batch.None, batch.None, batch.None)
 		},
 		"two directions in reverse": func(b *batch.Batch, x batch.Value) {
-			b.GRU(b.Const(0, 3, 2, 5), b.Const(0, 2, 9, 5), b.Const(0, 2, 9, 3), batch.Value{}, batch.Value{}, op.RecurrentOpts{Reverse: true})
+			b.GRU(b.Const(0, 3, 2, 5), b.Const(0, 2, 9, 5), b.Const(0, 2, 9, 3), batch.None, batch.None, op.RecurrentOpts{Reverse: true})
 		},
-		"scales of others": func(b *batch.Batch, x batch.Value) { b.Quantize(x, b.Const(1, 5), batch.Value{}) },
+		"scales of others": func(b *batch.Batch, x batch.Value) { b.Quantize(x, b.Const(1, 5), batch.None) },
 		"scales along axis 9": func(b *batch.Batch, x batch.Value) {
-			b.Dequantize(x, b.Const(1, 4), batch.Value{}, op.QuantizeOpts{Axis: 9})
+			b.Dequantize(x, b.Const(1, 4), batch.None, op.QuantizeOpts{Axis: 9})
 		},
 		"two option structs": func(b *batch.Batch, x batch.Value) { b.MaxPool(x, []int{2}, op.PoolOpts{}, op.PoolOpts{}) },
 	} {

@@ -42,7 +42,7 @@ func (b *Batch) affine(x, scale, bias Value) Value {
 
 // BatchNorm returns (x - mean) / sqrt(variance + eps) · scale + bias for x [n c ...]. mean
 // and variance are the statistics from training. mean, variance, scale and bias have one
-// number for each channel. The zero Value means no scale or no bias.
+// number for each channel. None means no scale or no bias.
 //
 // Other shapes are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) BatchNorm(x, mean, variance, scale, bias Value, opts ...op.NormOpts) Value {
@@ -68,7 +68,7 @@ func (b *Batch) BatchNorm(x, mean, variance, scale, bias Value, opts ...op.NormO
 
 // GroupNorm splits the channels of x [n c ...] into groups and normalises each group by its
 // own mean and variance. It then multiplies by scale and adds bias, which have one number
-// for each channel. The zero Value means no scale or no bias. One group normalises all
+// for each channel. None means no scale or no bias. One group normalises all
 // channels together. With as many groups as channels it is [Batch.InstanceNorm].
 //
 // A number of channels that the groups do not divide, or another shape, is [op.ErrShape],
@@ -91,7 +91,7 @@ func (b *Batch) groupNorm(name string, x Value, groups int, scale, bias Value, o
 		return b.refuse(name, []Value{x}, "%d groups of %d channels: %w", groups, s[1], device.ErrShape)
 	}
 	rows := b.Reshape(x, s[0], groups, s[1]/groups*product(s[2:]))
-	y := b.LayerNorm(rows, Value{}, Value{}, opts...)
+	y := b.LayerNorm(rows, None, None, opts...)
 	return b.affine(b.Reshape(y, s...), each[0], each[1])
 }
 

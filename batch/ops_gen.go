@@ -1421,7 +1421,7 @@ func (r *Batch) LogSoftmax(x Value, along ...op.Along) Value {
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// The zero Value stands for absent gamma or beta.
+// [None] stands for absent gamma or beta.
 func (r *Batch) LayerNorm(x, gamma, beta Value, opts ...op.NormOpts) Value {
 	return r.apply(op.LayerNorm, op.AttrsOf(opts), x, gamma, beta)
 }
@@ -1438,7 +1438,7 @@ func (r *Batch) LayerNorm(x, gamma, beta Value, opts ...op.NormOpts) Value {
 //
 // Within 4 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// The zero Value stands for absent gamma.
+// [None] stands for absent gamma.
 func (r *Batch) RMSNorm(x, gamma Value, opts ...op.NormOpts) Value {
 	return r.apply(op.RMSNorm, op.AttrsOf(opts), x, gamma)
 }
@@ -1495,7 +1495,7 @@ func (r *Batch) Cholesky(a Value) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// The zero Value stands for absent bias.
+// [None] stands for absent bias.
 func (r *Batch) Conv2D(x, w, bias Value, opts ...op.Conv2DOpts) Value {
 	return r.apply(op.Conv2D, op.AttrsOf(opts), x, w, bias)
 }
@@ -1514,7 +1514,7 @@ func (r *Batch) Conv2D(x, w, bias Value, opts ...op.Conv2DOpts) Value {
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// The zero Value stands for absent bias.
+// [None] stands for absent bias.
 func (r *Batch) MatMul(a, b, bias Value, opts ...op.MatMulOpts) Value {
 	return r.product(op.MatMul, op.AttrsOf(opts), a, b, bias)
 }
@@ -1562,7 +1562,7 @@ func (r *Batch) MatMulExperts(a, w, ids Value, opts ...op.MatMulExpertsOpts) Val
 //
 // Within 1 ulp + ε·magnitude of the true result; docs/OPS.md defines the terms.
 //
-// The zero Value stands for absent bias.
+// [None] stands for absent bias.
 func (r *Batch) MatMulQ(a, w, bias Value, opts ...op.MatMulQOpts) Value {
 	return r.apply(op.MatMulQ, op.AttrsOf(opts), a, w, bias)
 }

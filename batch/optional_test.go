@@ -30,22 +30,22 @@ func TestOptionalOperandsTellOperationsApart(t *testing.T) {
 		"matmul": {func(b *batch.Batch) batch.Value { return b.Upload([]float32{10, 20}) },
 			func(b *batch.Batch, bias batch.Value) (batch.Value, batch.Value) {
 				x, w := b.Upload(twos(3), 1, 3), b.Upload(twos(6), 3, 2)
-				return b.MatMul(x, w, bias), b.MatMul(x, w, batch.Value{})
+				return b.MatMul(x, w, bias), b.MatMul(x, w, batch.None)
 			}},
 		"matmul, resident": {func(b *batch.Batch) batch.Value { return b.Use(resident) },
 			func(b *batch.Batch, bias batch.Value) (batch.Value, batch.Value) {
 				x, w := b.Upload(twos(3), 1, 3), b.Upload(twos(6), 3, 2)
-				return b.MatMul(x, w, bias), b.MatMul(x, w, batch.Value{})
+				return b.MatMul(x, w, bias), b.MatMul(x, w, batch.None)
 			}},
 		"matmul_q": {func(b *batch.Batch) batch.Value { return b.Upload([]float32{10, 20}) },
 			func(b *batch.Batch, bias batch.Value) (batch.Value, batch.Value) {
 				x, w := b.Upload(twos(32), 1, 32), b.UploadBlocks(weights, op.Q8_0, 2, 32)
-				return b.MatMulQ(x, w, bias), b.MatMulQ(x, w, batch.Value{})
+				return b.MatMulQ(x, w, bias), b.MatMulQ(x, w, batch.None)
 			}},
 		"conv2d": {func(b *batch.Batch) batch.Value { return b.Upload([]float32{10, 20}) },
 			func(b *batch.Batch, bias batch.Value) (batch.Value, batch.Value) {
 				x, w := b.Upload(twos(9), 1, 1, 3, 3), b.Upload(twos(8), 2, 1, 2, 2)
-				return b.Conv2D(x, w, bias), b.Conv2D(x, w, batch.Value{})
+				return b.Conv2D(x, w, bias), b.Conv2D(x, w, batch.None)
 			}},
 		"rope": {func(b *batch.Batch) batch.Value { return batch.Upload(b, []int32{7, 3}) },
 			func(b *batch.Batch, at batch.Value) (batch.Value, batch.Value) {
@@ -55,7 +55,7 @@ func TestOptionalOperandsTellOperationsApart(t *testing.T) {
 		"layer_norm": {func(b *batch.Batch) batch.Value { return b.Upload([]float32{10, 20}) },
 			func(b *batch.Batch, gamma batch.Value) (batch.Value, batch.Value) {
 				x := b.Upload([]float32{1, 2}, 1, 2)
-				return b.LayerNorm(x, gamma, batch.Value{}), b.LayerNorm(x, batch.Value{}, batch.Value{})
+				return b.LayerNorm(x, gamma, batch.None), b.LayerNorm(x, batch.None, batch.None)
 			}},
 	} {
 		// Alone, each in a batch of its own, and together in either order.

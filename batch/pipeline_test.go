@@ -384,7 +384,7 @@ func TestPipelineMistakes(t *testing.T) {
 		"negative":     {dev, reluOf, batch.PipelineOpts{Rows: -1}, device.ErrShape},
 		"budget":       {dev, reluOf, batch.PipelineOpts{Rows: 1000, Memory: 4000}, device.ErrLimit},
 		"memory":       {dev, reluOf, batch.PipelineOpts{Memory: -1}, device.ErrShape},
-		"shape":        {dev, func(b *batch.Batch, x batch.Value) batch.Value { return b.MatMul(x, x, batch.Value{}) }, batch.PipelineOpts{Row: []int{3}}, device.ErrShape},
+		"shape":        {dev, func(b *batch.Batch, x batch.Value) batch.Value { return b.MatMul(x, x, batch.None) }, batch.PipelineOpts{Row: []int{3}}, device.ErrShape},
 		"foreign":      {dev, func(b *batch.Batch, x batch.Value) batch.Value { return other }, batch.PipelineOpts{}, device.ErrForeign},
 		"type":         {dev, func(b *batch.Batch, x batch.Value) batch.Value { return b.Cast(x, op.I32) }, batch.PipelineOpts{}, device.ErrUnsupported},
 	} {

@@ -17,7 +17,7 @@ func TestProfileAccountsForEveryStep(t *testing.T) {
 	n := 64
 	x := b.Upload(make([]float32, n*n), n, n)
 	odd := op.Unary("od\"d\n", func(x op.Expr) op.Expr { return x.Exp() })
-	y := b.Softmax(b.Add(b.MatMul(x, x, batch.Value{}), b.Map(odd, x)))
+	y := b.Softmax(b.Add(b.MatMul(x, x, batch.None), b.Map(odd, x)))
 	p, err := b.Profile(ctx)
 	if err != nil {
 		t.Fatal(err)

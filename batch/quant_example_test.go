@@ -37,7 +37,7 @@ func ExampleBatch_MatMulQ() {
 	x := make([]float32, 32)
 	x[0], x[31] = 10, -4
 	b := batch.New(dev)
-	y := b.MatMulQ(b.Upload(x, 1, 32), b.Use(w), batch.Value{})
+	y := b.MatMulQ(b.Upload(x, 1, 32), b.Use(w), batch.None)
 	if err := b.Execute(ctx); err != nil {
 		log.Fatal(err)
 	}

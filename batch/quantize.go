@@ -76,10 +76,10 @@ func bounds(o op.QuantizeOpts) (lo, hi float32) {
 // Quantize returns round(x/scale) + zero as i32, limited to 0 to 255 or to the range that
 // the options set. It rounds halves to even. scale and zero are one number, or one number
 // for each element of an axis, or have the rank of x and one number for each block of the
-// axis. The zero Value means a zero point of 0. NaN gives 0, or the bound nearest to
+// axis. None means a zero point of 0. NaN gives 0, or the bound nearest to
 // 0.
 //
-//	q := b.Quantize(w, scales, batch.Value{}, op.QuantizeOpts{Signed: true, Axis: 0})
+//	q := b.Quantize(w, scales, batch.None, op.QuantizeOpts{Signed: true, Axis: 0})
 //
 // Other shapes are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Quantize(x, scale, zero Value, opts ...op.QuantizeOpts) Value {

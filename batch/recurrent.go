@@ -28,7 +28,7 @@ type recurrence struct {
 // The operands are x [t n i] with t steps, w [d h i], r [d h h], bias [d 2h], and the first
 // state h [d n h]. The first half of bias is added to the product with w, the second half
 // to the product with r. d is the number of directions: 1, or 2 if the network also runs
-// backwards. The zero Value means a bias or a state of 0. The steps are unrolled.
+// backwards. None means a bias or a state of 0. The steps are unrolled.
 //
 // Other shapes, or no steps, are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) RNN(x, w, r, bias, h Value, opts ...op.RecurrentOpts) (y, last Value) {
@@ -70,7 +70,7 @@ func (b *Batch) GRU(x, w, r, bias, h Value, opts ...op.RecurrentOpts) (y, last V
 // [d 8h]. w, r and each half of bias have the input gate i first, then the output gate o,
 // the forget gate f, and the cell gate g. c [d n h] is the first cell. peephole [d 3h]
 // holds the weights of the cell in the gates i, o and f. Each step computes c' = f∘c + i∘g,
-// h' = o∘tanh(c'). The zero Value means an absent operand.
+// h' = o∘tanh(c'). None means an absent operand.
 //
 // The errors are those of RNN.
 func (b *Batch) LSTM(x, w, r, bias, h, c, peephole Value, opts ...op.RecurrentOpts) (y, last, lastCell Value) {
@@ -96,7 +96,7 @@ func (b *Batch) LSTM(x, w, r, bias, h, c, peephole Value, opts ...op.RecurrentOp
 
 // gate returns x + h·wᵀ.
 func (b *Batch) gate(x, h, w Value) Value {
-	return b.Add(x, b.MatMul(h, w, Value{}, op.MatMulOpts{TransB: true}))
+	return b.Add(x, b.MatMul(h, w, None, op.MatMulOpts{TransB: true}))
 }
 
 // row returns element i of the first axis.
@@ -113,7 +113,7 @@ func (b *Batch) biasAfter(k *recurrence, direction int) func(h, w Value) Value {
 		bias = b.Slice(b.row(k.bias, direction), 0, 5*k.width, 6*k.width, 1)
 	}
 	return func(h, w Value) Value {
-		y := b.MatMul(h, w, Value{}, op.MatMulOpts{TransB: true})
+		y := b.MatMul(h, w, None, op.MatMulOpts{TransB: true})
 		if bias.given() {
 			y = b.Add(y, bias)
 		}
@@ -124,7 +124,7 @@ func (b *Batch) biasAfter(k *recurrence, direction int) func(h, w Value) Value {
 // recur records a recurrent network. of returns the cell of a direction.
 func (b *Batch) recur(k *recurrence, opts []op.RecurrentOpts, of func(direction int) cell) (y, h, c Value) {
 	if !b.recurs(k, opts) {
-		return Value{}, Value{}, Value{}
+		return Value{}, None, Value{}
 	}
 	x := k.x
 	if k.o.BatchFirst {
@@ -134,7 +134,7 @@ func (b *Batch) recur(k *recurrence, opts []op.RecurrentOpts, of func(direction 
 	for d := range k.directions {
 		y, h, c := b.direction(k, x, d, of(d))
 		if b.err != nil {
-			return Value{}, Value{}, Value{}
+			return Value{}, None, Value{}
 		}
 		ys, hs, cs = append(ys, y), append(hs, h), append(cs, c)
 	}
@@ -200,7 +200,7 @@ func (b *Batch) recurs(k *recurrence, opts []op.RecurrentOpts) bool {
 
 // direction records the steps of one direction over x [t n i].
 func (b *Batch) direction(k *recurrence, x Value, d int, next cell) (y, h, c Value) {
-	x = b.MatMul(x, b.row(k.w, d), Value{}, op.MatMulOpts{TransB: true})
+	x = b.MatMul(x, b.row(k.w, d), None, op.MatMulOpts{TransB: true})
 	if k.bias.given() {
 		x = b.Add(x, b.before(k, d))
 	}

@@ -99,7 +99,7 @@ func Selu(dst, x []float32) {
 	apply(kernelSelu, dst, x, nil, nil, 1, nil)
 }
 
-// Sigmoid stores the logistic function in dst: sigmoid(x). NaN stays NaN; 1 at +Inf, 0 at -Inf. Within 3 ulp unless what it is fused with bounds x.
+// Sigmoid stores the logistic function in dst: sigmoid(x). NaN stays NaN; 1 at +Inf, 0 at -Inf. Within 3 ulp unless an operation that it is fused with bounds x.
 func Sigmoid(dst, x []float32) {
 	apply(kernelSigmoid, dst, x, nil, nil, 1, nil)
 }
@@ -109,27 +109,27 @@ func Tanh(dst, x []float32) {
 	apply(kernelTanh, dst, x, nil, nil, 1, nil)
 }
 
-// Silu stores x times its logistic function, also called swish in dst: x * sigmoid(x). NaN stays NaN; at -Inf NaN, as 0 times -Inf is. Within 4 ulp unless what it is fused with bounds x.
+// Silu stores x times its logistic function, also called swish in dst: x * sigmoid(x). NaN stays NaN; NaN at -Inf, as 0 times -Inf is NaN. Within 4 ulp unless an operation that it is fused with bounds x.
 func Silu(dst, x []float32) {
 	apply(kernelSilu, dst, x, nil, nil, 1, nil)
 }
 
-// HardSwish stores the piecewise approximation of silu of Howard et al. 2019 in dst: x * (min(max(x + 3, 0), 6) * 0.16666667). NaN stays NaN; at -Inf NaN.
+// HardSwish stores the piecewise approximation of silu of Howard et al. 2019 in dst: x * (min(max(x + 3, 0), 6) * 0.16666667). NaN stays NaN; NaN at -Inf.
 func HardSwish(dst, x []float32) {
 	apply(kernelHardSwish, dst, x, nil, nil, 1, nil)
 }
 
-// Mish stores x times tanh(softplus(x)) in dst: x * ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) / ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) + 2)). NaN stays NaN; at -Inf NaN.
+// Mish stores x times tanh(softplus(x)) in dst: x * ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) / ((exp(min(x, 20)) * (exp(min(x, 20)) + 2)) + 2)). NaN stays NaN; NaN at -Inf.
 func Mish(dst, x []float32) {
 	apply(kernelMish, dst, x, nil, nil, 1, nil)
 }
 
-// Gelu stores x times the normal distribution function, by erf in dst: x * normcdf(x). NaN stays NaN; at -Inf NaN.
+// Gelu stores x times the normal distribution function, by erf in dst: x * normcdf(x). NaN stays NaN; NaN at -Inf.
 func Gelu(dst, x []float32) {
 	apply(kernelGelu, dst, x, nil, nil, 1, nil)
 }
 
-// GeluTanh stores the tanh approximation of gelu in dst: x * sigmoid(x * fma(x * x, 0.071354814, 1.5957692)). NaN stays NaN; at -Inf NaN.
+// GeluTanh stores the tanh approximation of gelu in dst: x * sigmoid(x * fma(x * x, 0.071354814, 1.5957692)). NaN stays NaN; NaN at -Inf.
 func GeluTanh(dst, x []float32) {
 	apply(kernelGeluTanh, dst, x, nil, nil, 1, nil)
 }
@@ -149,17 +149,17 @@ func HardSigmoid(dst, x []float32, alpha, beta float32) {
 	apply(kernelHardSigmoid, dst, x, nil, nil, 1, &p[0])
 }
 
-// Shrink stores x moved towards 0 by bias where it is beyond ±lambda, else 0 in dst: select(x < -lambda, x + bias, select(lambda < x, x - bias, 0)). NaN gives 0.
-// Lambda is the edge of what becomes 0.
-// Bias is how far the rest is moved.
+// Shrink stores x moved towards 0 by bias where |x| > lambda, else 0 in dst: select(x < -lambda, x + bias, select(lambda < x, x - bias, 0)). NaN gives 0.
+// Lambda is the greatest magnitude that becomes 0.
+// Bias is the distance by which the other elements move towards 0.
 func Shrink(dst, x []float32, lambda, bias float32) {
 	p := [...]float32{lambda, bias}
 	apply(kernelShrink, dst, x, nil, nil, 1, &p[0])
 }
 
 // Threshold stores x where it is greater than edge, else value in dst: select(edge < x, x, value). NaN gives value.
-// Edge is what x must be greater than.
-// Value is what stands for the others.
+// Edge is the limit that x must exceed.
+// Value is the result for all other elements.
 func Threshold(dst, x []float32, edge, value float32) {
 	p := [...]float32{edge, value}
 	apply(kernelThreshold, dst, x, nil, nil, 1, &p[0])
@@ -180,12 +180,12 @@ func Softplus(dst, x []float32) {
 	apply(kernelSoftplus, dst, x, nil, nil, 1, nil)
 }
 
-// Abs stores the magnitude in dst: abs(x). NaN stays NaN; -0 gives +0. The least i32 stays itself.
+// Abs stores the magnitude in dst: abs(x). NaN stays NaN; -0 gives +0. The least i32 is unchanged.
 func Abs(dst, x []float32) {
 	apply(kernelAbs, dst, x, nil, nil, 1, nil)
 }
 
-// Neg stores the negative in dst: -x. NaN stays NaN; 0 gives -0. The least i32 stays itself.
+// Neg stores the negative in dst: -x. NaN stays NaN; 0 gives -0. The least i32 is unchanged.
 func Neg(dst, x []float32) {
 	apply(kernelNeg, dst, x, nil, nil, 1, nil)
 }
@@ -195,27 +195,27 @@ func Sign(dst, x []float32) {
 	apply(kernelSign, dst, x, nil, nil, 1, nil)
 }
 
-// Floor stores the greatest integer not above x in dst: floor(x). NaN, infinities and -0 stay what they are.
+// Floor stores the greatest integer not above x in dst: floor(x). NaN, infinities and -0 are unchanged.
 func Floor(dst, x []float32) {
 	apply(kernelFloor, dst, x, nil, nil, 1, nil)
 }
 
-// Ceil stores the least integer not below x in dst: ceil(x). NaN, infinities and -0 stay what they are.
+// Ceil stores the least integer not below x in dst: ceil(x). NaN, infinities and -0 are unchanged.
 func Ceil(dst, x []float32) {
 	apply(kernelCeil, dst, x, nil, nil, 1, nil)
 }
 
-// Round stores the nearest integer, the even one of two in dst: round(x). NaN, infinities and -0 stay what they are.
+// Round stores the nearest integer, with ties to even in dst: round(x). NaN, infinities and -0 are unchanged.
 func Round(dst, x []float32) {
 	apply(kernelRound, dst, x, nil, nil, 1, nil)
 }
 
-// Trunc stores x without its fraction in dst: trunc(x). NaN, infinities and -0 stay what they are.
+// Trunc stores x without its fraction in dst: trunc(x). NaN, infinities and -0 are unchanged.
 func Trunc(dst, x []float32) {
 	apply(kernelTrunc, dst, x, nil, nil, 1, nil)
 }
 
-// Exp stores e to the power x in dst: exp(x). NaN stays NaN; +Inf above 88.73, 0 at -Inf; results below 2^-126 are subnormal, not 0. Within 2 ulp unless what it is fused with bounds x.
+// Exp stores e to the power x in dst: exp(x). NaN stays NaN; +Inf above 88.73, 0 at -Inf; results below 2^-126 are subnormal, not 0. Within 2 ulp unless an operation that it is fused with bounds x.
 func Exp(dst, x []float32) {
 	apply(kernelExp, dst, x, nil, nil, 1, nil)
 }
@@ -312,34 +312,34 @@ func Mul(dst, x, y []float32) {
 	apply(kernelMul, dst, x, y, nil, 2, nil)
 }
 
-// Div stores x divided by y, correctly rounded in dst: x / y. IEEE 754. Integers are rounded towards 0; 0 where y is 0.
+// Div stores x divided by y, correctly rounded in dst: x / y. IEEE 754. Integer quotients are rounded towards 0; the result is 0 where y is 0.
 func Div(dst, x, y []float32) {
 	apply(kernelDiv, dst, x, y, nil, 2, nil)
 }
 
-// Minimum stores the lesser of x and y in dst: min(x, y). NaN if either is NaN; of two zeros either.
+// Minimum stores the lesser of x and y in dst: min(x, y). NaN if either is NaN; -0 and +0 count as equal, and either may result.
 func Minimum(dst, x, y []float32) {
 	apply(kernelMinimum, dst, x, y, nil, 2, nil)
 }
 
-// Maximum stores the greater of x and y in dst: max(x, y). NaN if either is NaN; of two zeros either.
+// Maximum stores the greater of x and y in dst: max(x, y). NaN if either is NaN; -0 and +0 count as equal, and either may result.
 func Maximum(dst, x, y []float32) {
 	apply(kernelMaximum, dst, x, y, nil, 2, nil)
 }
 
-// Pow stores x to the power y in dst: pow(x, y). As C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap, and a negative power of one is what is left of it without its fraction: 0 unless x is 1 or -1.
+// Pow stores x to the power y in dst: pow(x, y). As C99 and NumPy: 1 for y = 0 and for x = 1, NaN for x < 0 with y not integral. Integers wrap; a negative power of an integer is truncated towards 0, so it is 0 unless x is 1 or -1.
 func Pow(dst, x, y []float32) {
 	apply(kernelPow, dst, x, y, nil, 2, nil)
 }
 
-// Axpy stores a·x + y in dst: fma(a, x, y). IEEE 754; where a·x is beyond the range and a·x + y is not, the result is not defined.
+// Axpy stores a·x + y in dst: fma(a, x, y). IEEE 754; the result is not defined where a·x overflows and a·x + y does not.
 // A is the factor of x.
 func Axpy(dst, x, y []float32, a float32) {
 	p := [...]float32{a}
 	apply(kernelAxpy, dst, x, y, nil, 2, &p[0])
 }
 
-// Lerp stores x + t·(y-x), exactly x at t = 0 and y at t = 1 in dst: fma(t, y, fma(-t, x, x)). IEEE 754; NaN if x is infinite. For t outside [0, 1] terms may overflow though the result would not; it is not defined then.
+// Lerp stores x + t·(y-x), exactly x at t = 0 and y at t = 1 in dst: fma(t, y, fma(-t, x, x)). IEEE 754; NaN if x is infinite. For t outside [0, 1] an intermediate term may overflow where the result would not; the result is then not defined.
 // T is the place between x and y.
 func Lerp(dst, x, y []float32, t float32) {
 	p := [...]float32{t}
@@ -391,32 +391,32 @@ func Log10(dst, x []float32) {
 	apply(kernelLog10, dst, x, nil, nil, 1, nil)
 }
 
-// Logaddexp stores log(e**x + e**y) without overflow in dst: log(e**x + e**y). NaN if either is NaN; -Inf where both are.
+// Logaddexp stores log(e**x + e**y) without overflow in dst: log(e**x + e**y). NaN if either is NaN; -Inf where both are -Inf.
 func Logaddexp(dst, x, y []float32) {
 	apply(kernelLogaddexp, dst, x, y, nil, 2, nil)
 }
 
-// FloorDivide stores the greatest integer not above x / y in dst: floor(x / y). As NumPy: x / y where y is 0, else NaN where x is infinite; -1 of a finite x and an infinity of the other sign. Integers give 0 where y is 0, and wrap.
+// FloorDivide stores the greatest integer not above x / y in dst: floor(x / y). As in NumPy: x / y where y is 0; otherwise NaN where x is infinite, and -1 for a finite x and an infinite y of the other sign. Integers give 0 where y is 0, and wrap.
 func FloorDivide(dst, x, y []float32) {
 	apply(kernelFloorDivide, dst, x, y, nil, 2, nil)
 }
 
-// Fmod stores what x / y, rounded towards 0, leaves of x in dst: x - trunc(x / y) * y. With the sign of x, and exact; not defined where |x / y| is 2^23 or more. NaN where y is 0 or x infinite; x where y is infinite. Integers give 0 where y is 0.
+// Fmod stores the remainder of x / y, with the quotient rounded towards 0 in dst: x - trunc(x / y) * y. The result has the sign of x and is exact; it is not defined where |x / y| is 2^23 or more. NaN where y is 0 or x is infinite; x where y is infinite. Integers give 0 where y is 0.
 func Fmod(dst, x, y []float32) {
 	apply(kernelFmod, dst, x, y, nil, 2, nil)
 }
 
-// Remainder stores what floor_divide leaves of x in dst: x - floor(x / y) * y. With the sign of y, as Python's %; not defined where |x / y| is 2^23 or more. NaN where y is 0 or x infinite. Integers give 0 where y is 0.
+// Remainder stores the remainder of x / y, with the quotient rounded down in dst: x - floor(x / y) * y. The result has the sign of y, as in Python's %; it is not defined where |x / y| is 2^23 or more. NaN where y is 0 or x is infinite. Integers give 0 where y is 0.
 func Remainder(dst, x, y []float32) {
 	apply(kernelRemainder, dst, x, y, nil, 2, nil)
 }
 
-// Cbrt stores the cube root in dst: x**(1/3). NaN and infinities stay; -0 stays -0.
+// Cbrt stores the cube root in dst: x**(1/3). NaN, infinities and -0 are unchanged.
 func Cbrt(dst, x []float32) {
 	apply(kernelCbrt, dst, x, nil, nil, 1, nil)
 }
 
-// Hypot stores the length of the vector (x, y), without overflow in dst: sqrt(x² + y²). +Inf if either is infinite, even beside NaN; else NaN if either is NaN.
+// Hypot stores the length of the vector (x, y), without overflow in dst: sqrt(x² + y²). +Inf if either is infinite, even if the other is NaN; otherwise NaN if either is NaN.
 func Hypot(dst, x, y []float32) {
 	apply(kernelHypot, dst, x, y, nil, 2, nil)
 }
@@ -436,7 +436,7 @@ func Atanh(dst, x []float32) {
 	apply(kernelAtanh, dst, x, nil, nil, 1, nil)
 }
 
-// Asinh stores the inverse hyperbolic sine in dst: log(x + sqrt(x² + 1)). NaN and infinities stay; -0 stays -0.
+// Asinh stores the inverse hyperbolic sine in dst: log(x + sqrt(x² + 1)). NaN, infinities and -0 are unchanged.
 func Asinh(dst, x []float32) {
 	apply(kernelAsinh, dst, x, nil, nil, 1, nil)
 }

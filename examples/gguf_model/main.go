@@ -158,7 +158,7 @@ func multiply(ctx context.Context, w io.Writer, t *gguf.Tensor, q op.DType) erro
 		x[i] = 1
 	}
 	b := batch.New(dev)
-	y := b.MatMulQ(b.Upload(x, 1, shape[1]), b.Use(weights), batch.Value{})
+	y := b.MatMulQ(b.Upload(x, 1, shape[1]), b.Use(weights), batch.None)
 	if err := b.Execute(ctx, y); err != nil {
 		return err
 	}

@@ -79,8 +79,8 @@ func sharpen(ctx context.Context, dev *device.Device, planes []float32, height, 
 	// zeros around the picture darken the blur near its borders; dividing by
 	// the blur of ones makes up for them.
 	blur := func(v batch.Value) batch.Value {
-		v = b.Conv2D(v, w, batch.Value{}, op.Conv2DOpts{Pad: [2]int{n / 2, 0}, Groups: 3})
-		return b.Conv2D(v, b.Reshape(w, 3, 1, 1, n), batch.Value{}, op.Conv2DOpts{Pad: [2]int{0, n / 2}, Groups: 3})
+		v = b.Conv2D(v, w, batch.None, op.Conv2DOpts{Pad: [2]int{n / 2, 0}, Groups: 3})
+		return b.Conv2D(v, b.Reshape(w, 3, 1, 1, n), batch.None, op.Conv2DOpts{Pad: [2]int{0, n / 2}, Groups: 3})
 	}
 	ones := make([]float32, len(planes))
 	for i := range ones {

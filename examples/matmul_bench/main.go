@@ -82,7 +82,7 @@ func chain(ctx context.Context, info device.Info, x, m []float32, n int, budget 
 	b := batch.New(dev)
 	v, weights := b.Use(buf[0]), b.Use(buf[1])
 	for range products {
-		v = b.MatMul(v, weights, batch.Value{})
+		v = b.MatMul(v, weights, batch.None)
 	}
 	b.Store(buf[2], 0, v)
 	plan, err := b.Compile(ctx)

@@ -75,7 +75,7 @@ func run(ctx context.Context, w io.Writer, words []string) error {
 	b.Reset()
 	all := b.Use(table)
 	query := b.Gather(all, batch.Upload(b, ids))
-	cosines, places := b.TopK(b.MatMul(query, all, batch.Value{}, op.MatMulOpts{TransB: true}), most)
+	cosines, places := b.TopK(b.MatMul(query, all, batch.None, op.MatMulOpts{TransB: true}), most)
 	if err := b.Execute(ctx, cosines, places); err != nil {
 		return err
 	}

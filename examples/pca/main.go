@@ -40,7 +40,7 @@ func run(ctx context.Context, w io.Writer) error {
 	total := b.Sum(b.Var(pixels, op.VarOpts{DDOF: 1, Along: op.Axes(0)}))
 	// Reconstruct the images from the first components only.
 	first := func(x batch.Value, axis int) batch.Value { return b.Slice(x, axis, 0, kept, 1) }
-	made := b.MatMul(b.Mul(first(u, 1), first(s, 0)), first(vt, 0), batch.Value{})
+	made := b.MatMul(b.Mul(first(u, 1), first(s, 0)), first(vt, 0), batch.None)
 	lost := b.Scale(b.Sum(b.Square(b.Sub(x, made))), 1/float32(len(labels)-1))
 	if err := b.Execute(ctx, variance, total, lost); err != nil {
 		return err

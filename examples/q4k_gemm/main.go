@@ -59,7 +59,7 @@ func run(ctx context.Context, w io.Writer) error {
 	}
 
 	b := batch.New(dev)
-	y := b.MatMulQ(b.Upload(x, rows, in), b.Use(table), batch.Value{})
+	y := b.MatMulQ(b.Upload(x, rows, in), b.Use(table), batch.None)
 	if err := b.Execute(ctx, y); err != nil {
 		return err
 	}

@@ -44,8 +44,8 @@ func run(ctx context.Context, w io.Writer) error {
 	// By parts: each query is multiplied by all keys, the scores become weights,
 	// and the values are summed with them. The scores are a square that grows
 	// with the length of the text.
-	scores := b.Scale(b.MatMul(q, k, batch.Value{}, op.MatMulOpts{TransB: true}), 1/float32(math.Sqrt(size)))
-	parts := b.MatMul(b.Softmax(scores), v, batch.Value{})
+	scores := b.Scale(b.MatMul(q, k, batch.None, op.MatMulOpts{TransB: true}), 1/float32(math.Sqrt(size)))
+	parts := b.MatMul(b.Softmax(scores), v, batch.None)
 
 	// In one operation, which keeps few scores at a time.
 	whole := b.Attention(q, k, v, batch.AttentionInputs{})

@@ -247,7 +247,7 @@ var arrangements = []composition{
 		return b.Fold(x[0], []int{1 << 20}, []int{1 << 20})
 	}, want: func([]nd) nd { return made(op.Shape{0, 1 << 20}, func([]int) float64 { return 0 }) }},
 	{name: "convolution by unfold", shapes: []op.Shape{{3, 6, 7}, {4, 27}}, loose: 1e-5, record: func(b *batch.Batch, x []batch.Value) batch.Value {
-		return b.MatMul(x[1], b.Unfold(x[0], []int{3, 3}), batch.Value{})
+		return b.MatMul(x[1], b.Unfold(x[0], []int{3, 3}), batch.None)
 	}, want: func(x []nd) nd {
 		return made(op.Shape{4, 20}, func(p []int) float64 {
 			return summed(27, func(k int) float64 { return x[1].at(p[0], k) * x[0].at(k/9, p[1]/5+k/3%3, p[1]%5+k%3) })

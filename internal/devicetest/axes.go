@@ -192,7 +192,7 @@ func productsSpread(t *testing.T, dev *device.Device, g *generator) {
 	} {
 		x, y := g.tensor(op.F32, c[0], g.tame), g.tensor(op.F32, c[1], g.tame)
 		b := batch.New(dev)
-		v := b.MatMul(arrayOf(x).upload(b, c[0]), arrayOf(y).upload(b, c[1]), batch.Value{})
+		v := b.MatMul(arrayOf(x).upload(b, c[0]), arrayOf(y).upload(b, c[1]), batch.None)
 		if b.Err() != nil {
 			t.Error(b.Err())
 			continue

@@ -69,7 +69,7 @@ func (m *model) split(b *batch.Batch, x batch.Value) (q, k, v batch.Value) {
 // step records one token at a place that is a value; length is one more.
 func (m *model) step(b *batch.Batch, x, at, length batch.Value) batch.Value {
 	for i, l := range m.layers {
-		q, k, v := m.split(b, b.MatMul(b.RMSNorm(x, batch.Value{}), b.Use(l.qkv), batch.Value{}))
+		q, k, v := m.split(b, b.MatMul(b.RMSNorm(x, batch.None), b.Use(l.qkv), batch.None))
 		b.StoreAt(m.keys[i], 1, at, k)
 		b.StoreAt(m.values[i], 1, at, v)
 		y := b.Attention(q, b.Use(m.keys[i]), b.Use(m.values[i]), batch.AttentionInputs{Lengths: length}, op.AttentionOpts{Causal: true})
@@ -81,7 +81,7 @@ func (m *model) step(b *batch.Batch, x, at, length batch.Value) batch.Value {
 // fixed records one token at a known place, as plans do that are made anew for each.
 func (m *model) fixed(b *batch.Batch, x batch.Value, at int) batch.Value {
 	for i, l := range m.layers {
-		q, k, v := m.split(b, b.MatMul(b.RMSNorm(x, batch.Value{}), b.Use(l.qkv), batch.Value{}))
+		q, k, v := m.split(b, b.MatMul(b.RMSNorm(x, batch.None), b.Use(l.qkv), batch.None))
 		past := func(buf *device.Buffer, v batch.Value) batch.Value {
 			w := b.Concat(1, b.Slice(b.Use(buf), 1, 0, at, 1), v)
 			for h := range m.kv {
@@ -98,9 +98,9 @@ func (m *model) fixed(b *batch.Batch, x batch.Value, at int) batch.Value {
 // rest is what follows attention in a layer.
 func (m *model) rest(b *batch.Batch, l layer, x, y batch.Value) batch.Value {
 	merged := b.Reshape(b.Permute(y, 1, 0, 2), 1, m.width)
-	x = b.Add(x, b.MatMul(merged, b.Use(l.out), batch.Value{}))
-	up := b.Split(b.MatMul(b.RMSNorm(x, batch.Value{}), b.Use(l.up), batch.Value{}), 1, m.width, m.width)
-	return b.Add(x, b.MatMul(b.Mul(b.Silu(up[0]), up[1]), b.Use(l.down), batch.Value{}))
+	x = b.Add(x, b.MatMul(merged, b.Use(l.out), batch.None))
+	up := b.Split(b.MatMul(b.RMSNorm(x, batch.None), b.Use(l.up), batch.None), 1, m.width, m.width)
+	return b.Add(x, b.MatMul(b.Mul(b.Silu(up[0]), up[1]), b.Use(l.down), batch.None))
 }
 
 // decode decodes tokens with one plan, and again with one for each, which must give

@@ -167,7 +167,7 @@ func cells() []cell {
 		moves("rope/64x128", op.F32, [][]int{heads}, heads, "", func(r *rec, x []value) value { return r.Rope(x[0], batch.RopeInputs{}) }))
 	product := func(t op.DType, m, k, n int) *cell {
 		all = append(all, cell{name: fmt.Sprintf("matmul/%dx%dx%d/%v", m, k, n, t), typ: t, shapes: [][]int{{m, k}, {k, n}}, out: []int{m, n},
-			flops: 2 * float64(m) * float64(k) * float64(n), peer: "torch.matmul(x[0],x[1])", build: func(r *rec, x []value) value { return r.MatMul(x[0], x[1], batch.Value{}) }})
+			flops: 2 * float64(m) * float64(k) * float64(n), peer: "torch.matmul(x[0],x[1])", build: func(r *rec, x []value) value { return r.MatMul(x[0], x[1], batch.None) }})
 		return &all[len(all)-1]
 	}
 	for _, s := range [][3]int{{1000, 1000, 1000}, {1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192},
@@ -177,7 +177,7 @@ func cells() []cell {
 	for _, s := range [][3]int{{1000, 1000, 1000}, {4096, 4096, 4096}, {8192, 8192, 8192}, {777, 3333, 1555}} {
 		c := product(op.F32, s[0], s[1], s[2])
 		c.name, c.tf32 = c.name+"/tf32", true
-		c.build = func(r *rec, x []value) value { return r.MatMul(x[0], x[1], batch.Value{}, op.MatMulOpts{TF32: true}) }
+		c.build = func(r *rec, x []value) value { return r.MatMul(x[0], x[1], batch.None, op.MatMulOpts{TF32: true}) }
 	}
 	for _, t := range []op.DType{op.BF16, op.F16} {
 		for _, s := range [][3]int{{1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192}, {5000, 5000, 5000}, {1000, 1000, 1000}, {4097, 4097, 4097}, {777, 3333, 1555}} {
@@ -333,7 +333,7 @@ func onTheDevice(b *testing.B, dev *device.Device) (all []measured) {
 				x := typedBuffer(b, dev, op.F32, []int{m, w.cols}, rnd)
 				defer x.Close()
 				r := batch.New(dev)
-				seconds := onDevice(b, dev, op.F32, []int{m, w.rows}, r, r.MatMulQ(r.Use(x), r.Use(buf), batch.Value{}))
+				seconds := onDevice(b, dev, op.F32, []int{m, w.rows}, r, r.MatMulQ(r.Use(x), r.Use(buf), batch.None))
 				bytes, flops := float64(len(raw)), 2*float64(m)*float64(w.rows)*float64(w.cols)
 				if m > 8 {
 					bytes = 0

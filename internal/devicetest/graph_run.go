@@ -89,7 +89,7 @@ func (p *player) record(ctx context.Context, r *graph) (*recording, error) {
 func (k *recording) node(n *node, a *array, relay *device.Kernel) ([]batch.Value, error) {
 	var in []batch.Value
 	for _, x := range n.args {
-		in = append(in, batch.Value{})
+		in = append(in, batch.None)
 		if x >= 0 {
 			in[len(in)-1] = k.values[x]
 		}

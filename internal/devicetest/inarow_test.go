@@ -29,9 +29,9 @@ func mlp(b *testing.B, dev *device.Device, width, hidden int) *batch.Plan {
 	}
 	rec := batch.New(dev)
 	x := rec.Upload(make([]float32, width), 1, width)
-	n := rec.RMSNorm(x, batch.Value{})
-	gate, up := rec.MatMulQ(n, rec.Use(weights(hidden, width)), batch.Value{}), rec.MatMulQ(n, rec.Use(weights(hidden, width)), batch.Value{})
-	rec.Keep(rec.Add(x, rec.MatMulQ(rec.Mul(rec.Silu(gate), up), rec.Use(weights(width, hidden)), batch.Value{})))
+	n := rec.RMSNorm(x, batch.None)
+	gate, up := rec.MatMulQ(n, rec.Use(weights(hidden, width)), batch.None), rec.MatMulQ(n, rec.Use(weights(hidden, width)), batch.None)
+	rec.Keep(rec.Add(x, rec.MatMulQ(rec.Mul(rec.Silu(gate), up), rec.Use(weights(width, hidden)), batch.None)))
 	p, err := rec.Compile(ctx)
 	if err != nil {
 		b.Fatal(err)

@@ -69,7 +69,7 @@ func (l *attentionLayer) run(t *testing.T, dev *device.Device, in []Tensor, copi
 	for _, v := range in {
 		x = append(x, arrayOf(v).upload(b, v.Shape))
 	}
-	packed := b.Reshape(b.MatMul(x[0], x[1], batch.Value{}), l.batch, l.tokens, l.heads+2*l.kv, l.head)
+	packed := b.Reshape(b.MatMul(x[0], x[1], batch.None), l.batch, l.tokens, l.heads+2*l.kv, l.head)
 	parts := b.Split(packed, 2, l.heads, l.kv, l.kv)
 	for i, x := range parts[:2] {
 		if l.rope {
@@ -91,7 +91,7 @@ func (l *attentionLayer) run(t *testing.T, dev *device.Device, in []Tensor, copi
 	}
 	y := b.Attention(q, k, v, with, l.o)
 	merged := b.Reshape(b.Permute(y, 0, 2, 1, 3), l.batch*l.tokens, l.heads*l.head)
-	y = b.Cast(b.MatMul(whole(merged), x[2], batch.Value{}), op.F32)
+	y = b.Cast(b.MatMul(whole(merged), x[2], batch.None), op.F32)
 	plan, err := b.Compile(t.Context(), y)
 	if err != nil {
 		t.Fatal(err)

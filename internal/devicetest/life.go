@@ -390,7 +390,7 @@ func concurrency(t *testing.T, open Open) {
 					}
 				case 4:
 					b.Reset()
-					y := b.MatMul(b.Use(shared), b.Upload([]float32{1, float32(k)}, 2, 1), batch.Value{})
+					y := b.MatMul(b.Use(shared), b.Upload([]float32{1, float32(k)}, 2, 1), batch.None)
 					if err := b.Execute(ctx); err != nil {
 						t.Error(err)
 						continue

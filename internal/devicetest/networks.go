@@ -366,7 +366,7 @@ func norms(rng *rand.Rand) []computation {
 			q := b.Quantize(in[0], scale, zero, o)
 			y, s, z := b.DynamicQuantize(in[0])
 			return []batch.Value{b.Cast(b.Less(b.Abs(b.Sub(b.Dequantize(q, scale, zero, o), b.Clip(in[0], -0.1, 0.1))), b.Const(10)), op.I32),
-				b.Cast(b.LessEqual(b.Abs(b.Sub(b.Dequantize(y, s, z), in[0])), b.Mul(s, b.Const(0.501))), op.I32), b.Quantize(in[0], b.Const(0.25), batch.Value{}, op.QuantizeOpts{Bits: 4, Signed: true})}
+				b.Cast(b.LessEqual(b.Abs(b.Sub(b.Dequantize(y, s, z), in[0])), b.Mul(s, b.Const(0.501))), op.I32), b.Quantize(in[0], b.Const(0.25), batch.None, op.QuantizeOpts{Bits: 4, Signed: true})}
 		}, func(in []ndarray) []ndarray {
 			ones, four := newNDArray(x.s...), newNDArray(x.s...)
 			for i := range ones.v {
@@ -428,7 +428,7 @@ func losses(rng *rand.Rand) []computation {
 			o, ids := op.LossOpts{Ignore: []int{-100}}, b.Cast(in[1], op.I32)
 			each := o
 			each.Reduce = op.ReduceNone
-			return []batch.Value{b.CrossEntropy(in[0], ids, in[2], each), b.CrossEntropy(in[0], ids, in[2], o), b.CrossEntropy(in[0], ids, batch.Value{}, o)}
+			return []batch.Value{b.CrossEntropy(in[0], ids, in[2], each), b.CrossEntropy(in[0], ids, in[2], o), b.CrossEntropy(in[0], ids, batch.None, o)}
 		}, func([]ndarray) []ndarray {
 			all, weighted, plain, w, n := newNDArray(3, 5), 0.0, 0.0, 0.0, 0.0
 			each(all.s, func(i []int) {

@@ -172,7 +172,7 @@ func blocks(t *testing.T, open Open) {
 		}
 		b := batch.New(dev)
 		x := b.Upload(make([]float32, e), 1, e)
-		y := b.MatMulQ(b.AddScalar(x, 1), b.Use(zeros), batch.Value{})
+		y := b.MatMulQ(b.AddScalar(x, 1), b.Use(zeros), batch.None)
 		if err := b.Execute(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func resident(t *testing.T, dev *device.Device, g *generator, d op.DType) {
 	in := make([]float32, 3*k)
 	x := b.Upload(in, 3, k)
 	// What follows the product may run inside it.
-	y := b.Scale(b.Relu(b.MatMulQ(x, b.Use(buf), batch.Value{})), 2)
+	y := b.Scale(b.Relu(b.MatMulQ(x, b.Use(buf), batch.None)), 2)
 	plan, err := b.Compile(ctx, y)
 	if err != nil {
 		t.Fatal(err)
@@ -266,9 +266,9 @@ func refusals(t *testing.T, dev *device.Device, buf *device.Buffer) {
 		"batch, floats":     {record(func(b *batch.Batch) batch.Value { return b.UploadBlocks(raw, op.F32, 3, e) }), device.ErrUnsupported},
 		"arithmetic":        {record(func(b *batch.Batch) batch.Value { return b.Relu(b.Use(buf)) }), device.ErrUnsupported},
 		"an ordinary matrix": {record(func(b *batch.Batch) batch.Value {
-			return b.MatMul(b.Upload(row, 1, e), b.Use(buf), batch.Value{}, op.MatMulOpts{TransB: true})
+			return b.MatMul(b.Upload(row, 1, e), b.Use(buf), batch.None, op.MatMulOpts{TransB: true})
 		}), device.ErrUnsupported},
-		"another length": {record(func(b *batch.Batch) batch.Value { return b.MatMulQ(b.Upload(row, 2, e/2), b.Use(buf), batch.Value{}) }), device.ErrShape},
+		"another length": {record(func(b *batch.Batch) batch.Value { return b.MatMulQ(b.Upload(row, 2, e/2), b.Use(buf), batch.None) }), device.ErrShape},
 		"as a result":    {record(func(b *batch.Batch) batch.Value { return b.Use(buf) }), device.ErrUnsupported},
 		"stored": {func() error {
 			b := batch.New(dev)

@@ -155,7 +155,7 @@ func (g *generator) goldenProduct(t *testing.T, dev *device.Device, d op.DType, 
 		t.Fatal(err)
 	}
 	b := batch.New(dev)
-	y := b.MatMulQ(b.Upload(in, rows, goldenColumns), b.UploadBlocks(golden.Blocks, d, table...), batch.Value{})
+	y := b.MatMulQ(b.Upload(in, rows, goldenColumns), b.UploadBlocks(golden.Blocks, d, table...), batch.None)
 	got, err := executed(t.Context(), b, y)
 	if err != nil {
 		return err

@@ -137,21 +137,21 @@ func roundedValues(t *testing.T, dev *device.Device) {
 				return b.Map(answer, b.Sum(b.Reshape(x, 2, 4), op.Axes(-1)))
 			},
 			"of a product": func(b *batch.Batch, x batch.Value) batch.Value {
-				return b.Map(answer, b.MatMul(b.Reshape(x, 8, 1), b.Reshape(x, 1, 8), batch.Value{}))
+				return b.Map(answer, b.MatMul(b.Reshape(x, 8, 1), b.Reshape(x, 1, 8), batch.None))
 			},
 			"of a large product": func(b *batch.Batch, x batch.Value) batch.Value {
 				w := b.Cast(b.Upload(make([]float32, 128*64), 128, 64), half)
-				return b.Map(answer, b.MatMul(w, w, batch.Value{}, op.MatMulOpts{TransB: true}))
+				return b.Map(answer, b.MatMul(w, w, batch.None, op.MatMulOpts{TransB: true}))
 			},
 			"of a softmax": func(b *batch.Batch, x batch.Value) batch.Value { return b.Map(answer, b.Softmax(b.Reshape(x, 2, 4))) },
 			"greater": func(b *batch.Batch, x batch.Value) batch.Value {
 				return b.Where(b.Greater(b.Map(answer, x), b.Map(third, x)), b.Map(third, x), x)
 			},
 			"matmul": func(b *batch.Batch, x batch.Value) batch.Value {
-				return b.MatMul(b.Reshape(x, 8, 1), b.Reshape(x, 1, 8), batch.Value{})
+				return b.MatMul(b.Reshape(x, 8, 1), b.Reshape(x, 1, 8), batch.None)
 			},
 			"activated": func(b *batch.Batch, x batch.Value) batch.Value {
-				return b.MatMul(b.Reshape(x, 8, 1), b.Reshape(x, 1, 8), batch.Value{}, op.MatMulOpts{Act: op.Relu})
+				return b.MatMul(b.Reshape(x, 8, 1), b.Reshape(x, 1, 8), batch.None, op.MatMulOpts{Act: op.Relu})
 			},
 			"softmax": func(b *batch.Batch, x batch.Value) batch.Value { return b.Softmax(b.Reshape(x, 2, 4)) },
 			"sum":     func(b *batch.Batch, x batch.Value) batch.Value { return b.Sum(b.Reshape(x, 2, 4), op.Axes(-1)) },

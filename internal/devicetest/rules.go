@@ -150,7 +150,7 @@ func twoOptions(t *testing.T, dev *device.Device) {
 	}
 	for i := range reflect.TypeOf(dev).NumMethod() {
 		m, name := reflect.ValueOf(dev).Method(i), reflect.TypeOf(dev).Method(i).Name
-		a := args(m, batch.Value{})
+		a := args(m, batch.None)
 		if a == nil {
 			continue
 		}
@@ -358,7 +358,7 @@ func recorded(t *testing.T, dev *device.Device, open Open) {
 		"no step":          {func(b *batch.Batch) { b.Slice(b.Upload(x), 0, 0, 3, 0) }, device.ErrShape},
 		"less than none":   {func(b *batch.Batch) { b.Pad(b.Upload(x), 0, -1, 0, 0) }, device.ErrShape},
 		"parts":            {func(b *batch.Batch) { b.Split(b.Upload(x), 0, 2, 3) }, device.ErrShape},
-		"inner extents":    {func(b *batch.Batch) { b.MatMul(b.Upload(x, 2, 3), b.Upload(x, 2, 3), batch.Value{}) }, device.ErrShape},
+		"inner extents":    {func(b *batch.Batch) { b.MatMul(b.Upload(x, 2, 3), b.Upload(x, 2, 3), batch.None) }, device.ErrShape},
 		"types":            {func(b *batch.Batch) { b.Add(b.Upload(x), batch.Upload(b, []int32{1, 2, 3, 4, 5, 6})) }, device.ErrUnsupported},
 		"exp of integers":  {func(b *batch.Batch) { b.Exp(batch.Upload(b, []int32{1})) }, device.ErrUnsupported},
 		"a wrong shape":    {func(b *batch.Batch) { b.Upload(x, 4) }, device.ErrShape},

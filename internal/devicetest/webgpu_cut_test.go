@@ -252,11 +252,11 @@ func TestWebGPUCutFused(t *testing.T) {
 		"argmax": func(b *batch.Batch) batch.Value { return b.Scale(b.Cast(b.ArgMax(b.Upload(long)), op.F32), 0.5) },
 		"cumsum": func(b *batch.Batch) batch.Value { x := b.Upload(long); return b.Mul(b.Cumsum(x), x) },
 		"matmul": func(b *batch.Batch) batch.Value {
-			y := b.MatMul(b.Upload(square, 21, 33), b.Upload(square, 33, 21), batch.Value{}, op.MatMulOpts{Act: op.Gelu})
+			y := b.MatMul(b.Upload(square, 21, 33), b.Upload(square, 33, 21), batch.None, op.MatMulOpts{Act: op.Gelu})
 			return b.Tanh(b.Add(y, b.Upload(square[:21*21], 21, 21)))
 		},
 		"norm, rows": func(b *batch.Batch) batch.Value {
-			return b.Add(b.RMSNorm(b.Upload(square, 21, 33), batch.Value{}), b.Upload(cols))
+			return b.Add(b.RMSNorm(b.Upload(square, 21, 33), batch.None), b.Upload(cols))
 		},
 		"transpose": func(b *batch.Batch) batch.Value {
 			return b.Add(b.Transpose(b.Upload(square, 21, 33)), b.Upload(square, 33, 21))

@@ -57,7 +57,7 @@ func TestWebGPUEmptyArrays(t *testing.T) {
 
 	b = batch.New(dev)
 	x, y := b.Upload([]float32{}, 3, 0), b.Upload([]float32{}, 3, 0)
-	z := b.Exp(b.Softmax(b.MatMul(b.Scale(x, 2), y, batch.Value{}, op.MatMulOpts{TransB: true})))
+	z := b.Exp(b.Softmax(b.MatMul(b.Scale(x, 2), y, batch.None, op.MatMulOpts{TransB: true})))
 	if err := b.Execute(ctx); err != nil {
 		t.Fatal(err)
 	}

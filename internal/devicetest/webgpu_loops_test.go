@@ -47,7 +47,7 @@ func TestWebGPULoops(t *testing.T) {
 				small[i] = 0x1p-10
 			}
 			a := b.Cast(b.Upload(small, s[0], k), op.F16)
-			y := b.Cast(b.MatMul(a, b.Cast(b.Upload(ones(k*s[1]), k, s[1]), op.F16), batch.Value{}), op.F32)
+			y := b.Cast(b.MatMul(a, b.Cast(b.Upload(ones(k*s[1]), k, s[1]), op.F16), batch.None), op.F32)
 			if err := b.Execute(ctx); err != nil {
 				return 0, 0, err
 			}
@@ -83,7 +83,7 @@ func TestWebGPULoops(t *testing.T) {
 			}
 			defer w.Close()
 			b := batch.New(dev)
-			y := b.MatMulQ(b.Upload(ones(rows*k), rows, k), b.Use(w), batch.Value{})
+			y := b.MatMulQ(b.Upload(ones(rows*k), rows, k), b.Use(w), batch.None)
 			if err := b.Execute(ctx); err != nil {
 				return 0, 0, err
 			}

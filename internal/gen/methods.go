@@ -220,7 +220,7 @@ func (f *file) recorded(o *op.Operation) {
 		}
 		doc2 += "\n\nThe zero " + inputsStruct[o] + " stands for absent " + join(optional, "and") + "."
 	} else if len(optional) > 0 {
-		doc2 += "\n\nThe zero Value stands for absent " + join(optional, "or") + "."
+		doc2 += "\n\n[None] stands for absent " + join(optional, "or") + "."
 	}
 	switch {
 	case also == ", along":

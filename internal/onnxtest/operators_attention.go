@@ -64,7 +64,7 @@ func (r *recorder) scored(q, k, v batch.Value, scale float32, causal bool) (y, s
 	q = r.Reshape(q, append(groups, s[3])...)
 	k, v = r.Unsqueeze(k, 2), r.Unsqueeze(v, 2)
 	var steps [4]batch.Value
-	x := r.Scale(r.MatMul(q, k, batch.Value{}, op.MatMulOpts{TransB: true}), scale)
+	x := r.Scale(r.MatMul(q, k, batch.None, op.MatMulOpts{TransB: true}), scale)
 	steps[0] = x
 	if limit := r.float("softcap", 0); limit != 0 {
 		x = r.Scale(r.Tanh(r.Scale(x, 1/limit)), limit)
@@ -74,7 +74,7 @@ func (r *recorder) scored(q, k, v batch.Value, scale float32, causal bool) (y, s
 	steps[2] = x
 	x = r.Softmax(x)
 	steps[3] = x
-	y = r.Reshape(r.MatMul(x, v, batch.Value{}), s[0], s[1], s[2], -1)
+	y = r.Reshape(r.MatMul(x, v, batch.None), s[0], s[1], s[2], -1)
 	mode := r.int("qk_matmul_output_mode", 0)
 	return y, r.Reshape(steps[mode], s[0], s[1], s[2], t[2])
 }

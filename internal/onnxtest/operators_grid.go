@@ -25,7 +25,7 @@ func affineGrid(r *recorder) []batch.Value {
 		}
 		base = append(base, 1)
 	}
-	y := r.MatMul(r.Upload(base, n, d+1), r.x(0), batch.Value{}, op.MatMulOpts{TransB: true})
+	y := r.MatMul(r.Upload(base, n, d+1), r.x(0), batch.None, op.MatMulOpts{TransB: true})
 	return one(r.Reshape(y, slices.Concat([]int{r.shape(0)[0]}, extents, []int{d})...))
 }
 

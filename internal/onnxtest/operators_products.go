@@ -13,7 +13,7 @@ var productOperators = map[string]mapping{
 
 func gemm(r *recorder) []batch.Value {
 	o := op.MatMulOpts{TransA: r.int("transA", 0) != 0, TransB: r.int("transB", 0) != 0}
-	y := r.Scale(r.MatMul(r.x(0), r.x(1), batch.Value{}, o), r.float("alpha", 1))
+	y := r.Scale(r.MatMul(r.x(0), r.x(1), batch.None, o), r.float("alpha", 1))
 	if r.has(2) {
 		y = r.Add(y, r.Scale(r.x(2), r.float("beta", 1)))
 	}
@@ -33,7 +33,7 @@ func (r *recorder) product(a, b batch.Value) batch.Value {
 	if column {
 		b = r.Unsqueeze(b, 1)
 	}
-	y := r.MatMul(a, b, batch.Value{})
+	y := r.MatMul(a, b, batch.None)
 	if row {
 		y = r.Squeeze(y, -2)
 	}

@@ -44,7 +44,7 @@ func matmulInteger(r *recorder) []batch.Value {
 }
 
 func convInteger(r *recorder) []batch.Value {
-	return one(r.Cast(r.Conv(r.centred(0, 2, 1), r.centred(1, 3, 0), batch.Value{}, r.convOpts()), op.I32))
+	return one(r.Cast(r.Conv(r.centred(0, 2, 1), r.centred(1, 3, 0), batch.None, r.convOpts()), op.I32))
 }
 
 func qlinearMatMul(r *recorder) []batch.Value {
@@ -55,5 +55,5 @@ func qlinearConv(r *recorder) []batch.Value {
 	if r.has(8) {
 		return r.refuse("with a bias")
 	}
-	return one(r.quantize(r.Conv(r.dequantize(0, 1, 2, 1), r.dequantize(3, 4, 5, 0), batch.Value{}, r.convOpts()), 6, 7))
+	return one(r.quantize(r.Conv(r.dequantize(0, 1, 2, 1), r.dequantize(3, 4, 5, 0), batch.None, r.convOpts()), 6, 7))
 }

@@ -74,10 +74,10 @@ func linearAttention(r *recorder) []batch.Value {
 		}
 		add := at(v)
 		if delta {
-			add = r.Mul(r.Sub(add, r.MatMul(at(k), state, batch.Value{})), at(rate))
+			add = r.Mul(r.Sub(add, r.MatMul(at(k), state, batch.None)), at(rate))
 		}
 		state = r.Add(state, r.Mul(r.SwapAxes(at(k), 2, 3), add))
-		y := r.Scale(r.MatMul(r.Reshape(at(q), b, heads, -1, d), state, batch.Value{}), scale)
+		y := r.Scale(r.MatMul(r.Reshape(at(q), b, heads, -1, d), state, batch.None), scale)
 		all = append(all, r.Reshape(y, b, 1, -1))
 	}
 	return []batch.Value{r.Cast(r.Concat(1, all...), r.x(0).Type()), r.Cast(state, r.x(0).Type())}

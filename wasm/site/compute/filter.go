@@ -63,7 +63,7 @@ func luminance(b *batch.Batch, x batch.Value) batch.Value {
 func windowed(b *batch.Batch, x batch.Value, window []float32, rows int) batch.Value {
 	x = b.PadMode(x, 2, rows/2, rows/2, batch.PadEdge)
 	x = b.PadMode(x, 3, rows/2, rows/2, batch.PadEdge)
-	return b.Conv2D(x, b.Upload(window, 1, 1, rows, rows), batch.Value{})
+	return b.Conv2D(x, b.Upload(window, 1, 1, rows, rows), batch.None)
 }
 
 func blurred(b *batch.Batch, x batch.Value) batch.Value {
