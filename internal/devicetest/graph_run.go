@@ -26,7 +26,9 @@ func (v *known) compare(a *array) error {
 	for i, r := range v.ranges {
 		got := a.typ.Float64(a.data, i)
 		switch {
-		case bytes.Equal(a.data[i*size:][:size], poison):
+		// A type of one byte has no value that no result has: there the poison is a correct element where
+		// the range holds it.
+		case bytes.Equal(a.data[i*size:][:size], poison) && (size > 1 || !r.Contains(got)):
 			return fmt.Errorf("element %d of %v was not written", i, v.shape)
 		case !r.Contains(got):
 			return fmt.Errorf("element %d of %v%v is %v, want %v, from %v to %v", i, v.typ, v.shape, got, v.data[i], r.Lo, r.Hi)
