@@ -43,10 +43,9 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 		}
 		return o.plain(func() core { return &referenceCore{r, in, out} }), nil
 	case o.op.Class() == op.Reduction:
-		if _, ok := c.(*foldTask); ok {
-			break
+		if _, ok := c.(*reduceTask); ok {
+			return o.reduceStep(), nil
 		}
-		return o.reduceStep(), nil
 	case o.op.Class() == op.Row && !o.op.Scans() && !o.long():
 		return o.rowStep(), nil
 	case o.op == op.MatMul || o.op == op.MatVec || o.op == op.MatMulQ || o.op == op.Conv2D:
@@ -292,6 +291,9 @@ func (o *opStep) newCore() core {
 	c := o.d.newCore(o.op)
 	if _, ok := c.(*reduceTask); ok && (!o.in[0].typ.Float() || o.in[0].layout != nil) {
 		c = &foldTask{d: o.d}
+	}
+	if _, ok := c.(*foldTask); ok && o.reducesWords() {
+		c = &wordTask{d: o.d}
 	}
 	if _, ok := c.(*cumsumTask); ok && !o.in[0].typ.Float() {
 		c = &scanTask{d: o.d}
