@@ -45,6 +45,11 @@ func sortCase[T float32 | int32 | uint32](t *testing.T, p *workers.Pool, rows, c
 	if !slices.Equal(words(x), before) {
 		t.Fatalf("%d×%d: the operand has changed", rows, cols)
 	}
+	only := make([]T, n+1)
+	Sort(p, only[:n], nil, x, rows, cols, descending)
+	if !slices.Equal(words(only), words(values)) {
+		t.Fatalf("%d×%d of %T, descending %v: other values without the columns", rows, cols, x, descending)
+	}
 	if words(values)[n] != 0 || index[n] != -77 {
 		t.Fatalf("%d×%d: written behind the results", rows, cols)
 	}
