@@ -49,7 +49,7 @@ func Sort[T float32 | int32 | uint32](p *workers.Pool, values []T, index []int32
 const (
 	sortNS    = 15      // for an element
 	sortSplit = 1 << 15 // elements of a row that is worth dividing among threads
-	sortRadix = 192     // elements from which counting digits is faster than comparing
+	sortRadix = 96      // elements from which counting digits is faster than comparing
 	sortWide  = 1 << 13 // elements from which digits have 11 bits instead of 8
 )
 
@@ -287,6 +287,16 @@ func (s *radix[K]) tallyPart(lo, hi int, count []uint32) {
 func (s *radix[K]) places() bool {
 	digits := len(s.count) / s.parts
 	sum := uint32(0)
+	if s.parts == 1 {
+		for d, n := range s.count {
+			if n == uint32(len(s.x)) {
+				return false
+			}
+			s.count[d] = sum
+			sum += n
+		}
+		return true
+	}
 	for d := range digits {
 		before := sum
 		for i := d; i < len(s.count); i += digits {

@@ -92,7 +92,7 @@ func TestSort(t *testing.T) {
 		"equal":      func(int) float32 { return 2 },
 		"descending": func(i int) float32 { return -float32(i) },
 	}
-	for _, s := range [][2]int{{1, 1}, {3, 2}, {5, 31}, {2, 191}, {2, 192}, {3, 193}, {2, 1000}, {300, 7}, {40, 256}, {1, sortWide - 1}, {1, sortWide + 1}, {1, sortSplit}, {2, sortSplit + 5}, {0, 3}, {3, 0}} {
+	for _, s := range [][2]int{{1, 1}, {3, 2}, {5, 31}, {2, sortRadix - 1}, {2, sortRadix}, {3, sortRadix + 1}, {2, 1000}, {300, 7}, {40, 256}, {1, sortWide - 1}, {1, sortWide + 1}, {1, sortSplit}, {2, sortSplit + 5}, {0, 3}, {3, 0}} {
 		for _, pool := range []*workers.Pool{nil, p} {
 			for _, descending := range []bool{false, true} {
 				for _, draw := range floats {
