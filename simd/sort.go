@@ -21,7 +21,7 @@ func Sort[T float32 | int32 | uint32](p *workers.Pool, values []T, index []int32
 	if uint64(cols) > math.MaxInt32 || len(x) < n || values != nil && len(values) < n || index != nil && len(index) < n {
 		panic(fmt.Sprintf("simd: Sort %d rows of %d: lengths %d, %d, %d", rows, cols, len(values), len(index), len(x)))
 	}
-	if n == 0 {
+	if n == 0 || values == nil && index == nil {
 		return
 	}
 	t := sorts.Get().(*sortTask)
@@ -49,7 +49,7 @@ func Sort[T float32 | int32 | uint32](p *workers.Pool, values []T, index []int32
 const (
 	sortNS    = 15      // for an element
 	sortSplit = 1 << 15 // elements of a row that is worth dividing among threads
-	sortRadix = 192     // elements from which counting digits is faster than comparing
+	sortRadix = 96      // elements from which counting digits is faster than comparing
 	sortWide  = 1 << 13 // elements from which digits have 11 bits instead of 8
 )
 
@@ -78,23 +78,49 @@ func keyer[T float32 | int32 | uint32](descending bool) wordKey {
 	return k
 }
 
-// fill sets to to the keys of a run of a row that begins at column at: the element's
-// in the high word, the column in the low one.
-func (k wordKey) fill(to []uint64, x []uint32, at int) {
-	x = x[:len(to)]
+// of returns the key of the bits of an element.
+func (k wordKey) of(b uint32) uint32 {
 	if k.float {
-		for i, b := range x {
-			to[i] = uint64(floatKey(math.Float32frombits(b))^k.flip)<<32 | uint64(uint32(at+i))
-		}
-		return
+		return floatKey(math.Float32frombits(b)) ^ k.flip
 	}
-	for i, b := range x {
-		to[i] = uint64(b^k.flip)<<32 | uint64(uint32(at+i))
+	return b ^ k.flip
+}
+
+// bits returns the bits of the element with a key; of the zeros and NaNs, those of one.
+func (k wordKey) bits(key uint32) uint32 {
+	key ^= k.flip
+	switch {
+	case !k.float:
+		return key
+	case key>>31 != 0:
+		return key ^ 1<<31
+	}
+	return ^key
+}
+
+// sortKey is what is sorted: the key of an element, or that in the high word and its column
+// in the low one.
+type sortKey interface{ uint32 | uint64 }
+
+// fillKeys sets to to the keys of a run of a row that begins at column at.
+func fillKeys[K sortKey](k wordKey, to []K, x []uint32, at int) {
+	switch to := any(to).(type) {
+	case []uint32:
+		x = x[:len(to)]
+		for i, b := range x {
+			to[i] = k.of(b)
+		}
+	case []uint64:
+		x = x[:len(to)]
+		for i, b := range x {
+			to[i] = uint64(k.of(b))<<32 | uint64(uint32(at+i))
+		}
 	}
 }
 
-// sortTask sorts rows, several one after the other in each part. Keys are distinct,
-// since they have the column, so that any method sorts stably.
+// sortTask sorts rows, several one after the other in each part. Keys with columns are
+// distinct, so that any method sorts stably. Keys without columns, which suffice if only the
+// values are wanted, take half of the memory.
 type sortTask struct {
 	x, values         []uint32
 	index             []int32
@@ -106,40 +132,58 @@ var sorts = sync.Pool{New: func() any { return new(sortTask) }}
 
 // Part sorts the rows of one group.
 func (t *sortTask) Part(i int) {
-	s := radixes.Get().(*radix)
+	if t.index == nil {
+		sortRows[uint32](t, i, &wordRadixes)
+	} else {
+		sortRows[uint64](t, i, &radixes)
+	}
+}
+
+func sortRows[K sortKey](t *sortTask, i int, pool *sync.Pool) {
+	s := pool.Get().(*radix[K])
 	for r := i * t.group; r < min((i+1)*t.group, t.rows); r++ {
 		s.begin(t, r, 1)
 		if t.cols < sortRadix {
-			t.key.fill(s.from, s.x, 0)
+			fillKeys(s.key, s.from, s.x, 0)
 			slices.Sort(s.from)
 		} else {
 			s.sort(nil)
 		}
 		s.step = s.give
 		s.Part(0)
+		s.restore()
 	}
-	s.end()
+	s.end(pool)
 }
 
 // split sorts one row by several threads.
 func (t *sortTask) split(p *workers.Pool, r, threads int) {
-	s := radixes.Get().(*radix)
+	if t.index == nil {
+		splitRow[uint32](t, p, r, threads, &wordRadixes)
+	} else {
+		splitRow[uint64](t, p, r, threads, &radixes)
+	}
+}
+
+func splitRow[K sortKey](t *sortTask, p *workers.Pool, r, threads int, pool *sync.Pool) {
+	s := pool.Get().(*radix[K])
 	s.begin(t, r, threads)
 	s.sort(p)
 	s.step = s.give
 	p.Do(s.parts, s)
-	s.end()
+	s.restore()
+	s.end(pool)
 }
 
 // radix sorts one row by the digits of its keys, from the lowest digit of the element on: the
 // columns are in order from the beginning. Each part of the row counts its digits and
 // then moves its keys behind those of the parts before it that have the same digit.
-type radix struct {
+type radix[K sortKey] struct {
 	x, values []uint32
 	index     []int32
 	key       wordKey
-	from, to  []uint64
-	memory    [2][]uint64
+	from, to  []K
+	memory    [2][]K
 	count     []uint32 // of each part, of each digit; then where the next one goes
 	parts     int
 	bits      int // of a digit
@@ -150,14 +194,16 @@ type radix struct {
 	tally, move, give func(lo, hi int, count []uint32) // the methods, made once
 }
 
-var radixes = sync.Pool{New: func() any {
-	s := new(radix)
+var radixes, wordRadixes = sync.Pool{New: newRadix[uint64]}, sync.Pool{New: newRadix[uint32]}
+
+func newRadix[K sortKey]() any {
+	s := new(radix[K])
 	s.tally, s.move, s.give = s.tallyPart, s.movePart, s.givePart
 	return s
-}}
+}
 
 // begin prepares for row r of t.
-func (s *radix) begin(t *sortTask, r, parts int) {
+func (s *radix[K]) begin(t *sortTask, r, parts int) {
 	n := t.cols
 	s.x, s.key, s.parts = t.x[r*n:][:n], t.key, parts
 	if t.values != nil {
@@ -167,19 +213,19 @@ func (s *radix) begin(t *sortTask, r, parts int) {
 		s.index = t.index[r*n:][:n]
 	}
 	if cap(s.memory[0]) < n {
-		s.memory = [2][]uint64{make([]uint64, n), make([]uint64, n)}
+		s.memory = [2][]K{make([]K, n), make([]K, n)}
 	}
 	s.from, s.to, s.count = s.memory[0][:n], s.memory[1][:n], s.count[:0]
 }
 
 // end gives the memory back.
-func (s *radix) end() {
+func (s *radix[K]) end(pool *sync.Pool) {
 	s.x, s.values, s.index, s.from, s.to = nil, nil, nil, nil, nil
-	radixes.Put(s)
+	pool.Put(s)
 }
 
 // sort leaves the sorted keys in from.
-func (s *radix) sort(p *workers.Pool) {
+func (s *radix[K]) sort(p *workers.Pool) {
 	s.bits = 8
 	if len(s.x) >= sortWide {
 		s.bits = 11
@@ -190,7 +236,8 @@ func (s *radix) sort(p *workers.Pool) {
 		s.count = s.count[:n]
 	}
 	s.first = true
-	for s.shift = 32; s.shift < 64; s.shift += s.bits {
+	width := 8 * int(unsafe.Sizeof(K(0)))
+	for s.shift = width - 32; s.shift < width; s.shift += s.bits {
 		s.step = s.tally
 		s.each(p)
 		s.first = false
@@ -202,7 +249,7 @@ func (s *radix) sort(p *workers.Pool) {
 	}
 }
 
-func (s *radix) each(p *workers.Pool) {
+func (s *radix[K]) each(p *workers.Pool) {
 	if s.parts == 1 {
 		s.Part(0)
 		return
@@ -211,7 +258,7 @@ func (s *radix) each(p *workers.Pool) {
 }
 
 // Part does the present step for one part of the row.
-func (s *radix) Part(i int) {
+func (s *radix[K]) Part(i int) {
 	n := len(s.x)
 	at := func(i int) int { return int(uint64(i) * uint64(n) / uint64(s.parts)) }
 	var count []uint32
@@ -223,13 +270,13 @@ func (s *radix) Part(i int) {
 }
 
 // tallyPart counts the digits of the keys from lo to hi, after making them if need be.
-func (s *radix) tallyPart(lo, hi int, count []uint32) {
+func (s *radix[K]) tallyPart(lo, hi int, count []uint32) {
 	clear(count)
 	keys := s.from[lo:hi]
 	if s.first {
-		s.key.fill(keys, s.x[lo:hi], lo)
+		fillKeys(s.key, keys, s.x[lo:hi], lo)
 	}
-	mask := uint64(len(count) - 1)
+	mask := K(len(count) - 1)
 	for _, k := range keys {
 		count[k>>(s.shift&63)&mask]++
 	}
@@ -237,9 +284,19 @@ func (s *radix) tallyPart(lo, hi int, count []uint32) {
 
 // places turns the counts into the places where keys go. It reports false if all have
 // the same digit.
-func (s *radix) places() bool {
+func (s *radix[K]) places() bool {
 	digits := len(s.count) / s.parts
 	sum := uint32(0)
+	if s.parts == 1 {
+		for d, n := range s.count {
+			if n == uint32(len(s.x)) {
+				return false
+			}
+			s.count[d] = sum
+			sum += n
+		}
+		return true
+	}
 	for d := range digits {
 		before := sum
 		for i := d; i < len(s.count); i += digits {
@@ -255,8 +312,8 @@ func (s *radix) places() bool {
 }
 
 // movePart moves the keys from lo to hi to their places.
-func (s *radix) movePart(lo, hi int, count []uint32) {
-	mask, to := uint64(len(count)-1), s.to
+func (s *radix[K]) movePart(lo, hi int, count []uint32) {
+	mask, to := K(len(count)-1), s.to
 	for _, k := range s.from[lo:hi] {
 		d := k >> (s.shift & 63) & mask
 		at := count[d]
@@ -266,7 +323,14 @@ func (s *radix) movePart(lo, hi int, count []uint32) {
 }
 
 // givePart writes the results from lo to hi.
-func (s *radix) givePart(lo, hi int, _ []uint32) {
+func (s *radix[K]) givePart(lo, hi int, _ []uint32) {
+	if keys, only := any(s.from).([]uint32); only {
+		values := s.values[lo:hi]
+		for i, k := range keys[lo:hi] {
+			values[i] = s.key.bits(k)
+		}
+		return
+	}
 	keys := s.from[lo:hi]
 	if s.index != nil {
 		index := s.index[lo:hi]
@@ -280,11 +344,33 @@ func (s *radix) givePart(lo, hi int, _ []uint32) {
 	values := s.values[lo:hi]
 	if !s.key.float {
 		for i, k := range keys {
-			values[i] = uint32(k>>32) ^ s.key.flip
+			values[i] = uint32(uint64(k)>>32) ^ s.key.flip
 		}
 		return
 	}
 	for i, k := range keys {
 		values[i] = s.x[uint32(k)] // the zeros and NaNs have one key each
+	}
+}
+
+// restore gives the zeros and NaNs of values that were sorted without columns their own bits,
+// in the order of the row.
+func (s *radix[K]) restore() {
+	keys, only := any(s.from).([]uint32)
+	if !only || !s.key.float {
+		return
+	}
+	for _, b := range [2]float32{0, float32(math.NaN())} {
+		key := s.key.of(math.Float32bits(b))
+		at, _ := slices.BinarySearch(keys, key)
+		for _, b := range s.x {
+			if at == len(keys) || keys[at] != key {
+				break
+			}
+			if s.key.of(b) == key {
+				s.values[at] = b
+				at++
+			}
+		}
 	}
 }

@@ -45,6 +45,11 @@ func sortCase[T float32 | int32 | uint32](t *testing.T, p *workers.Pool, rows, c
 	if !slices.Equal(words(x), before) {
 		t.Fatalf("%d×%d: the operand has changed", rows, cols)
 	}
+	only := make([]T, n+1)
+	Sort(p, only[:n], nil, x, rows, cols, descending)
+	if !slices.Equal(words(only), words(values)) {
+		t.Fatalf("%d×%d of %T, descending %v: other values without the columns", rows, cols, x, descending)
+	}
 	if words(values)[n] != 0 || index[n] != -77 {
 		t.Fatalf("%d×%d: written behind the results", rows, cols)
 	}
@@ -87,7 +92,7 @@ func TestSort(t *testing.T) {
 		"equal":      func(int) float32 { return 2 },
 		"descending": func(i int) float32 { return -float32(i) },
 	}
-	for _, s := range [][2]int{{1, 1}, {3, 2}, {5, 31}, {2, 191}, {2, 192}, {3, 193}, {2, 1000}, {300, 7}, {40, 256}, {1, sortWide - 1}, {1, sortWide + 1}, {1, sortSplit}, {2, sortSplit + 5}, {0, 3}, {3, 0}} {
+	for _, s := range [][2]int{{1, 1}, {3, 2}, {5, 31}, {2, sortRadix - 1}, {2, sortRadix}, {3, sortRadix + 1}, {2, 1000}, {300, 7}, {40, 256}, {1, sortWide - 1}, {1, sortWide + 1}, {1, sortSplit}, {2, sortSplit + 5}, {0, 3}, {3, 0}} {
 		for _, pool := range []*workers.Pool{nil, p} {
 			for _, descending := range []bool{false, true} {
 				for _, draw := range floats {

@@ -88,6 +88,8 @@ type Operand struct {
 	// program over the shape of its result, of an operand of an operation, or of its result. It is
 	// immutable.
 	Layout *op.Layout
+	// Unwanted says that nothing reads a result: a device need not compute it.
+	Unwanted bool
 }
 
 // Fused is an elementwise program: instructions in order, each computing one

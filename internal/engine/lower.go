@@ -297,7 +297,7 @@ func (l *lowerer) unwanted(t op.DType, s op.Shape) (driver.Operand, error) {
 		return driver.Operand{}, err
 	}
 	at := l.add(driver.Slot{Type: t, Shape: s, Bytes: int64(size * t.Size()), Written: true}, nil)
-	return driver.Operand{Slot: at, Type: t, N: size}, nil
+	return driver.Operand{Slot: at, Type: t, N: size, Unwanted: true}, nil
 }
 
 // results returns the types and the shapes of the results of an operation.

@@ -32,6 +32,8 @@ type foldTask struct {
 	part, chunk     int // their length
 	group           int // short arrays that are processed at once, 0 for none
 	merging         bool
+	indexed         bool // places of elements matter
+	direct          bool // a state is an element and the rows are few: they are merged in the result
 	ctx             context.Context
 	stopped         atomic.Bool
 }
@@ -41,6 +43,9 @@ const (
 	foldLanes = 4096
 	// foldRows is how many lanes rows are joined to, where they are shorter.
 	foldRows = 1024
+	// foldCall is how many lanes are worth a call: to more, rows are joined only where at
+	// least four steps are left, since joined rows take calls to merge.
+	foldCall = 64
 	// foldSteps bounds the steps of a part: an error grows with them.
 	foldSteps = 256
 	// foldShort is up to how many elements an array [cols inner] is taken together with
@@ -96,12 +101,15 @@ func (t *foldTask) divide() {
 	t.chunks = max(1, (t.inner+t.chunk-1)/t.chunk)
 	t.part = foldSteps * t.joined(t.cols)
 	t.parts = max(1, (t.cols+t.part-1)/t.part)
+	t.indexed = t.f.Indexed()
+	t.direct = t.f.States() == 1 && t.f.Lift[0].Code == ir.Arg && t.f.Finish.Code == ir.Arg && !t.indexed &&
+		t.cols > 1 && t.cols <= foldSteps
 }
 
 // joined returns how many of n rows are taken as one: a power of two.
 func (t *foldTask) joined(n int) int {
 	k := 1
-	for 2*k <= n && 2*k*t.inner <= foldRows {
+	for 2*k <= n && 2*k*t.inner <= foldRows && (k*t.inner < foldCall || n/(2*k) >= 4) {
 		k *= 2
 	}
 	return k
@@ -328,12 +336,16 @@ func (t *foldTask) piece(l *lane, o, part, chunk int) {
 	from, to := part*t.part, min((part+1)*t.part, t.cols)
 	j := chunk * t.chunk
 	w := min(t.chunk, t.inner-j)
+	if t.direct && w >= foldCall {
+		t.columns(l, o, j, w)
+		return
+	}
 	k := 1
 	if w == t.inner {
 		k = t.joined(to - from)
 	}
 	index := 0
-	if t.f.Indexed() {
+	if t.indexed {
 		index = k * w
 	}
 	s := newStates(l, t.f, index, k*w)
@@ -367,6 +379,17 @@ func (t *foldTask) piece(l *lane, o, part, chunk int) {
 	for i := range t.f.States() {
 		at := ((o*t.parts+part)*t.f.States()+i)*t.inner + j
 		copy(slice(unsafe.Add(t.scratch, 4*at), w), slice(s.number(i), w))
+	}
+}
+
+// columns merges the rows of array o, in w columns from j on.
+func (t *foldTask) columns(l *lane, o, j, w int) {
+	dst := place{base: unsafe.Add(t.dst, 4*(o*t.inner+j))}
+	at := [3]place{{base: unsafe.Add(t.x, 4*(o*t.cols*t.inner+j))}, {}, dst}
+	for r := 1; r < t.cols; r++ {
+		at[1].base = unsafe.Add(t.x, 4*((o*t.cols+r)*t.inner+j))
+		l.over(t.programs.merge, at[:], w)
+		at[0] = dst
 	}
 }
 
@@ -414,7 +437,7 @@ func (t *foldTask) together(l *lane, lo, hi int) {
 	n, g := t.cols*t.inner, hi-lo
 	w := t.inner * g
 	extra := n*g + w
-	if t.f.Indexed() {
+	if t.indexed {
 		extra += w
 	}
 	s := newStates(l, t.f, extra, w)
@@ -422,7 +445,7 @@ func (t *foldTask) together(l *lane, lo, hi int) {
 	simd.Transpose(nil, turned, slice(unsafe.Add(t.x, 4*lo*n), n*g), g, n)
 	s.begin(t.f, w)
 	var places []int32
-	if t.f.Indexed() {
+	if t.indexed {
 		places = unsafe.Slice((*int32)(unsafe.Pointer(&l.extra[n*g+w])), w)
 		clear(places)
 	}

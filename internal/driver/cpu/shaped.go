@@ -90,6 +90,7 @@ type sortTask struct {
 	d          *processor
 	rows, cols int
 	descending bool
+	valuesOnly bool // nothing reads the columns
 	typ        op.DType
 }
 
@@ -105,7 +106,11 @@ func (t *sortTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) erro
 func (t *sortTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
 	n := t.rows * t.cols
 	pool := t.d.pool.Under(ctx)
-	switch index := integers(out[1], n); t.typ {
+	var index []int32
+	if !t.valuesOnly {
+		index = integers(out[1], n)
+	}
+	switch t.typ {
 	case op.I32:
 		simd.Sort(pool, integers(out[0], n), index, integers(in[0], n), t.rows, t.cols, t.descending)
 	case op.U32:

@@ -43,10 +43,9 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 		}
 		return o.plain(func() core { return &referenceCore{r, in, out} }), nil
 	case o.op.Class() == op.Reduction:
-		if _, ok := c.(*foldTask); ok {
-			break
+		if _, ok := c.(*reduceTask); ok {
+			return o.reduceStep(), nil
 		}
-		return o.reduceStep(), nil
 	case o.op.Class() == op.Row && !o.op.Scans() && !o.long():
 		return o.rowStep(), nil
 	case o.op == op.MatMul || o.op == op.MatVec || o.op == op.MatMulQ || o.op == op.Conv2D:
@@ -96,6 +95,7 @@ type arrayOperand struct {
 	layout *op.Layout // where its elements are, if not row by row: see reader
 	memory int        // elements of the memory that the layout is of
 	half   op.DType   // of 16-bit elements that the operation reads directly
+	unread bool       // a result that nothing reads
 }
 
 // moves reports whether s moves elements without converting them: see mover.
@@ -186,6 +186,7 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 		default:
 			a.slot, a.layout, a.memory = s.Out[i].Slot, s.Out[i].Layout, s.Out[i].N
 		}
+		a.unread = i < len(s.Out) && s.Out[i].Unwanted
 		o.out = append(o.out, a)
 	}
 	return o, nil
@@ -293,6 +294,9 @@ func (o *opStep) newCore() core {
 	if _, ok := c.(*reduceTask); ok && (!o.in[0].typ.Float() || o.in[0].layout != nil) {
 		c = &foldTask{d: o.d}
 	}
+	if _, ok := c.(*foldTask); ok && o.reducesWords() {
+		c = &wordTask{d: o.d}
+	}
 	if _, ok := c.(*cumsumTask); ok && !o.in[0].typ.Float() {
 		c = &scanTask{d: o.d}
 	}
@@ -309,6 +313,9 @@ func (o *opStep) newCore() core {
 			layouts[i] = o.in[i].layout
 		}
 		r.layouts(layouts)
+	}
+	if w, ok := c.(*sortTask); ok {
+		w.valuesOnly = o.out[1].unread
 	}
 	if w, ok := c.(*attentionTask); ok {
 		w.to, w.half = o.out[0].layout, o.in[op.AttentionK].half

@@ -1,0 +1,106 @@
+package batch_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// axisReductions are reductions of integers, over the elements in their order.
+var axisReductions = []struct {
+	name string
+	of   func(b *batch.Batch, x batch.Value, along ...op.Along) batch.Value
+	want func(x []int64) int64
+}{
+	{"sum", (*batch.Batch).Sum, func(x []int64) (s int64) {
+		for _, v := range x {
+			s += v
+		}
+		return s
+	}},
+	{"prod", (*batch.Batch).Prod, func(x []int64) int64 {
+		p := int64(1)
+		for _, v := range x {
+			p = int64(int32(p * v))
+		}
+		return p
+	}},
+	{"max", (*batch.Batch).Max, slices.Max[[]int64]},
+	{"min", (*batch.Batch).Min, slices.Min[[]int64]},
+	{"argmax", (*batch.Batch).ArgMax, func(x []int64) int64 { return int64(slices.Index(x, slices.Max(x))) }},
+	{"argmin", (*batch.Batch).ArgMin, func(x []int64) int64 { return int64(slices.Index(x, slices.Min(x))) }},
+	{"count_nonzero", (*batch.Batch).CountNonzero, func(x []int64) int64 { return int64(len(x)) - zeros(x) }},
+	{"any", (*batch.Batch).Any, func(x []int64) int64 { return truth(zeros(x) < int64(len(x))) }},
+	{"all", (*batch.Batch).All, func(x []int64) int64 { return truth(zeros(x) == 0) }},
+}
+
+func zeros(x []int64) (n int64) {
+	for _, v := range x {
+		n += truth(v == 0)
+	}
+	return n
+}
+
+func truth(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// TestReduceIntegers reduces each axis of arrays [outer cols inner], of lengths around those at
+// which the CPU divides rows. Few different values, at both ends of the type, give ties and
+// sums that wrap.
+func TestReduceIntegers(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	g := rand.New(rand.NewPCG(seed, 3))
+	dev := open()
+	defer dev.Close()
+	shapes := [][3]int{{3, 5, 1}, {2, 10, 100}, {2, 300, 64}, {3, 2, 63}, {2, 3, 65}, {5, 1, 1023}, {2, 1, 4097}, {1, 2, 65537}, {1, 1, 200_001}}
+	for _, s := range shapes {
+		reduceIntegers(t, dev, s, []int32{math.MinInt32, math.MinInt32 + 1, -1, 0, 3, math.MaxInt32}, g)
+		reduceIntegers(t, dev, s, []uint32{0, 1, 7, 1 << 31, math.MaxUint32 - 1, math.MaxUint32}, g)
+		reduceIntegers(t, dev, s, []int32{0}, g)
+		reduceIntegers(t, dev, s, []uint32{5}, g)
+	}
+}
+
+func reduceIntegers[T int32 | uint32](t *testing.T, dev *device.Device, s [3]int, from []T, g *rand.Rand) {
+	t.Helper()
+	x := make([]T, s[0]*s[1]*s[2])
+	for i := range x {
+		x[i] = from[g.IntN(len(from))]
+	}
+	for axis := range s {
+		n, inner := s[axis], 1
+		for _, d := range s[axis+1:] {
+			inner *= d
+		}
+		for _, r := range axisReductions {
+			b := batch.New(dev)
+			y := b.Cast(r.of(b, batch.Upload(b, x, s[:]...), op.Axes(axis)), op.I32)
+			if err := b.Execute(ctx, y); err != nil {
+				t.Fatal(err)
+			}
+			got, err := batch.Read[int32](ctx, b, y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			row := make([]int64, n)
+			for i, v := range got {
+				for k := range row {
+					row[k] = int64(x[(i/inner*n+k)*inner+i%inner])
+				}
+				if want := r.want(row); v != int32(want) {
+					t.Fatalf("%s of %T %v along axis %d: element %d is %d, not %d", r.name, x, s, axis, i, v, int32(want))
+				}
+			}
+		}
+	}
+}
