@@ -15,12 +15,13 @@ const (
 	// caller. deeper is tried when the rows are chosen.
 	usual, deeper = 3, 6
 
-	// The sizes on trial, in bytes of operands: from less than the cache of one
-	// core to what hides a round trip to any device.
-	firstChunk, growth, lastChunk = 128 << 10, 4, 64 << 20
+	// The sizes on trial, in bytes of operands: from about the second-level cache of a core, as
+	// smaller chunks spend their time on handing over, to what hides a round trip to any device.
+	firstChunk, growth, lastChunk = 512 << 10, 4, 32 << 20
 
-	// A trial measures trialChunks chunks and no less than trialTime.
-	trialChunks, trialTime = 6, 2 * time.Millisecond
+	// A trial measures trialChunks chunks and no less than trialTime, which is longer than the
+	// slices of time that other programs get.
+	trialChunks, trialTime = 6, 10 * time.Millisecond
 	// A size is better if it is faster by the factor better; after two sizes that are not, no
 	// larger one is tried.
 	better, misses = 1.05, 2

@@ -16,14 +16,14 @@ func TestSizing(t *testing.T) {
 		want   choice
 	}{
 		"ever faster":  {func(rows, depth int) float64 { return float64(rows) }, 1 << 30, choice{8 << 20, usual}},
-		"all the same": {func(rows, depth int) float64 { return 1e8 }, 1 << 30, choice{32 << 10, usual}},
+		"all the same": {func(rows, depth int) float64 { return 1e8 }, 1 << 30, choice{128 << 10, usual}},
 		"cache": {func(rows, depth int) float64 {
-			if rows > 200_000 {
+			if rows > 800_000 {
 				return 1e8
 			}
 			return 1e8 * (1 + float64(rows)/1e5)
-		}, 1 << 30, choice{128 << 10, usual}},
-		"depth":  {func(rows, depth int) float64 { return 1e6 * float64(depth) }, 1 << 30, choice{32 << 10, deeper}},
+		}, 1 << 30, choice{512 << 10, usual}},
+		"depth":  {func(rows, depth int) float64 { return 1e6 * float64(depth) }, 1 << 30, choice{128 << 10, deeper}},
 		"budget": {func(rows, depth int) float64 { return float64(rows) * float64(depth) }, 4 << 20, choice{128 << 10, usual}},
 		"tight":  {func(rows, depth int) float64 { return float64(rows) * float64(depth) }, 66_000, choice{8 << 10, fewest}},
 	} {

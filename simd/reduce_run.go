@@ -40,7 +40,14 @@ func Sum(x []float32) float32 { return Reduce(nil, ReduceSum, x, nil) }
 
 // Dot returns the sum of the products of the elements of x and y, which are
 // of one length: see [Reduction] for its accuracy.
-func Dot(x, y []float32) float32 { return Reduce(nil, ReduceDot, x, y) }
+func Dot(x, y []float32) float32 {
+	if n := len(x); n > 0 && n <= ReduceBlock && len(y) == n { // the call itself is most of the time of a short one
+		if raw := reducers.block[kindDot](&x[0], &y[0], n); finite(raw) {
+			return raw
+		}
+	}
+	return Reduce(nil, ReduceDot, x, y)
+}
 
 // Max returns the greatest element of x, or NaN if there is a NaN or nothing.
 func Max(x []float32) float32 { return Reduce(nil, ReduceMax, x, nil) }

@@ -23,7 +23,7 @@ func Cholesky(p *simd.Pool, a Matrix) bool {
 // cholesky leaves anything above the diagonal.
 func cholesky(p *simd.Pool, a Matrix) bool {
 	order := a.Rows
-	if order <= 2*base {
+	if order <= base {
 		return choleskyRows(a)
 	}
 	h := half(order)
@@ -44,7 +44,7 @@ func choleskyRows(a Matrix) bool {
 	m := take(order * order)
 	defer m.give()
 	lt := Matrix{m.data, order, order, order}
-	var inverse [2 * base]float32
+	var inverse [base]float32
 	for i := range order {
 		x := a.row(i)[:i+1]
 		for k, inv := range inverse[:i] {

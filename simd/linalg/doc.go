@@ -74,16 +74,32 @@ func t(m Matrix) operand { return operand{m, true} }
 // mul computes C = a·b.
 func mul(p *simd.Pool, c Matrix, a, b operand) { gemm(p, c, a, b, false) }
 
-// sub computes C -= a·b. It negates a copy of a, which is small in all its uses here.
+// sub computes C -= a·b. It negates a copy of the operand with fewer elements, which is
+// small in all its uses here.
 func sub(p *simd.Pool, c Matrix, a, b operand) {
-	rows, cols := a.m.Rows, a.m.Cols
-	s := take(rows * cols)
-	neg := Matrix{s.data, rows, cols, cols}
-	for i := range rows {
-		simd.Neg(neg.row(i), a.m.row(i))
+	small := &a
+	if b.m.Rows*b.m.Cols < a.m.Rows*a.m.Cols {
+		small = &b
 	}
-	gemm(p, c, operand{neg, a.trans}, b, true)
+	m := small.m
+	s := take(m.Rows * m.Cols)
+	small.m = Matrix{s.data, m.Rows, m.Cols, m.Cols}
+	for i := range m.Rows {
+		negate(small.m.row(i), m.row(i))
+	}
+	gemm(p, c, a, b, true)
 	s.give()
+}
+
+// negate stores -x in dst.
+func negate(dst, x []float32) {
+	if len(x) > 2*short {
+		simd.Neg(dst, x)
+		return
+	}
+	for i, v := range x {
+		dst[i] = -v
+	}
 }
 
 func gemm(p *simd.Pool, c Matrix, a, b operand, accumulate bool) {

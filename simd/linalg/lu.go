@@ -5,9 +5,6 @@ import "github.com/rayo-go/rayo/simd"
 // narrow is the number of columns that LU factors one by one.
 const narrow = 8
 
-// luRows is the number of rows of matrices that LU factors row by row.
-const luRows = 64
-
 // LU factors a, which has m rows and n columns, as P·A = L·U with partial pivoting. L,
 // without its diagonal of ones, and U overwrite a. Row i was exchanged with row
 // pivots[i], for i from 0 to min(m, n)-1 in this order. A zero on the diagonal
@@ -26,7 +23,7 @@ func LU(p *simd.Pool, a Matrix, pivots []int32) {
 // lu factors a matrix of at least as many rows as columns, and halves the columns.
 func lu(p *simd.Pool, a Matrix, pivots []int32) {
 	cols := a.Cols
-	if cols <= narrow || a.Rows <= luRows {
+	if cols <= narrow {
 		luColumns(a, pivots)
 		return
 	}
@@ -47,33 +44,47 @@ func lu(p *simd.Pool, a Matrix, pivots []int32) {
 	}
 }
 
-// luColumns factors few columns one by one.
+// luColumns factors few columns one by one, in a transposed copy, where a column is contiguous.
 func luColumns(a Matrix, pivots []int32) {
+	rows := a.Rows
+	s := take(a.Cols * rows)
+	at := Matrix{s.data, a.Cols, rows, rows}
+	transpose(at, a)
 	for j := range a.Cols {
-		at, greatest := j, float32(-1)
-		for i := j; i < a.Rows; i++ {
-			v := a.Data[i*a.Stride+j]
-			if v < 0 {
-				v = -v
-			}
-			if v > greatest {
-				at, greatest = i, v
-			}
+		x := at.row(j)
+		to := j + greatest(x[j:])
+		pivots[j] = int32(to)
+		for k := j; to != j && k < len(at.Data); k += rows {
+			at.Data[k], at.Data[k+to-j] = at.Data[k+to-j], at.Data[k]
 		}
-		pivots[j] = int32(at)
-		swap(a, j, at)
-		x := a.row(j)
-		if x[j] == 0 {
+		pivot, factors := x[j], x[j+1:]
+		if pivot == 0 {
 			continue // the column is zero: there is nothing to eliminate
 		}
-		pivot, rest := x[j], x[j+1:]
-		for at := (j + 1) * a.Stride; at < a.Rows*a.Stride; at += a.Stride {
-			y := a.Data[at+j : at+a.Cols]
-			f := y[0] / pivot
-			y[0] = f
-			less(y[1:], rest, f)
+		for i, v := range factors {
+			factors[i] = v / pivot
+		}
+		for k := j + 1; k < a.Cols; k++ {
+			y := at.row(k)[j:]
+			less(y[1:], factors, y[0])
 		}
 	}
+	transpose(a, at)
+	s.give()
+}
+
+// greatest returns the place of the first of the greatest magnitudes that are not NaN, or 0.
+func greatest(x []float32) int {
+	at, most := 0, float32(-1)
+	for i, v := range x {
+		if v < 0 {
+			v = -v
+		}
+		if v > most {
+			at, most = i, v
+		}
+	}
+	return at
 }
 
 // exchange exchanges row i with row pivots[i], one after the other.
