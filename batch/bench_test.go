@@ -121,7 +121,7 @@ func BenchmarkAppendStep(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer dev.Close()
-	const layers, heads, tokens, dim = 32, 4, 64, 32 // caches of 2 MB together: what the host does counts
+	const layers, heads, tokens, dim = 32, 4, 64, 32 // caches of 2 MB together, so that the time of the host dominates
 	rec := batch.New(dev)
 	row := make([]float32, heads*dim)
 	x, at := rec.Upload(row, heads, 1, dim), batch.Upload(rec, []int32{0})

@@ -10,8 +10,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestSumOfEmptyRowsOfABroadcast: what is reduced may be computed from operands that
-// repeat and be empty all the same.
+// TestSumOfEmptyRowsOfABroadcast reduces an empty array that is computed from broadcast
+// operands.
 func TestSumOfEmptyRowsOfABroadcast(t *testing.T) {
 	dev := openCPU(t)
 	for _, shape := range []op.Shape{{0}, {1, 0}, {3, 1}, {1}, {3, 0}} {

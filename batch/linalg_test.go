@@ -45,7 +45,8 @@ func ExampleBatch_Eigh() {
 	// Output: [1.000 3.000]
 }
 
-// TestLinearAlgebra compares what is composed of factorisations with values by hand.
+// TestLinearAlgebra compares methods that are composed of factorisations with values
+// computed by hand.
 func TestLinearAlgebra(t *testing.T) {
 	dev, err := device.Open(ctx, device.Require(device.CPU))
 	if err != nil {

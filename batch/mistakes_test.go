@@ -53,7 +53,7 @@ func TestOneBindingForEachValue(t *testing.T) {
 	}
 }
 
-// TestReadSaysWhyThereIsNothing: the errors of Read name what was left out.
+// TestReadSaysWhyThereIsNothing checks that the errors of Read say why there is no result.
 func TestReadSaysWhyThereIsNothing(t *testing.T) {
 	ctx := t.Context()
 	b := batch.New(openCPU(t))

@@ -85,7 +85,7 @@ func ExampleBatch_CrossEntropy() {
 	// Output: 0.6931
 }
 
-// A network of two steps that adds up what it sees, and saturates.
+// A recurrent network of two steps that adds up its inputs and saturates.
 func ExampleBatch_RNN() {
 	dev := open()
 	defer dev.Close()

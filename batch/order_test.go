@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestALaterStoreWins: a value that is computed before another store to the same place
-// and stored after it is what the array holds.
+// TestALaterStoreWins stores a value that is computed before another store to the same
+// place. The array must hold the value of the later store.
 func TestALaterStoreWins(t *testing.T) {
 	ctx := t.Context()
 	dev := openCPU(t)

@@ -128,12 +128,12 @@ func (s *sizing) done(trial, rows int, now time.Time) bool {
 	if s.chunks <= trialChunks || took < trialTime {
 		return false
 	}
-	s.judge(float64(s.rows) / took.Seconds())
+	s.finishTrial(float64(s.rows) / took.Seconds())
 	return s.settled
 }
 
-// judge ends a trial in which so many rows a second came back.
-func (s *sizing) judge(rate float64) {
+// finishTrial ends a trial whose throughput was rate, in rows a second.
+func (s *sizing) finishTrial(rate float64) {
 	if rate > s.rate*better || s.rate == 0 {
 		s.best, s.rate, s.missed = s.trials[0], rate, 0
 	} else {

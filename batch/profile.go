@@ -120,7 +120,7 @@ func (b *Batch) Profile(ctx context.Context, outs ...Value) (*Profile, error) {
 			sp.Formula = s.Post.String()
 		}
 		sp.Bytes, sp.Flops = engine.StepCost(s)
-		sp.judge(r)
+		sp.classify(r)
 		sum += sp.Time.P50.Seconds()
 		r.Steps = append(r.Steps, sp)
 	}
@@ -132,8 +132,8 @@ func (b *Batch) Profile(ctx context.Context, outs ...Value) (*Profile, error) {
 	return r, nil
 }
 
-// judge places a step under the roofline.
-func (s *StepProfile) judge(p *Profile) {
+// classify finds which limit of the roofline bounds a step: memory, arithmetic or overhead.
+func (s *StepProfile) classify(p *Profile) {
 	t := max(s.Time.P50.Seconds(), 1e-9)
 	mem, calc := float64(s.Bytes)/p.Bandwidth, s.Flops/p.Flops
 	s.Roofline = max(mem, calc) / t

@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestSearchMistakes: what the methods that look for elements cannot take.
+// TestSearchMistakes calls the methods that search for elements with wrong arguments.
 func TestSearchMistakes(t *testing.T) {
 	dev := openCPU(t)
 	nan := float32(math.NaN())

@@ -100,14 +100,14 @@ func everything(d *Device) error {
 	return nil
 }
 
-// TestEveryCallFails lets each call of the driver fail in turn, in each of
-// several ways: the error is typed and names the call, the device is lost only if
-// that is what it means, and nothing is left over.
+// TestEveryCallFails lets each call of the driver fail in turn, with each of several
+// codes. The error must have a type and name the call, the device must be lost only if
+// the code means a lost device, and no handle may leak.
 func TestEveryCallFails(t *testing.T) {
 	dir := t.TempDir()
-	// What may fail without consequence: the flags of the context, properties that
-	// are nice to know, a linker without which the loader compiles, the answer to
-	// "how many parameters".
+	// These calls may fail without an error for the caller: the flags of the context,
+	// properties that are only reported, the linker, which the loader replaces, and the
+	// query for the number of parameters.
 	optional := map[string]bool{"cuDevicePrimaryCtxSetFlags_v2": true, "cuDeviceGetAttribute": true, "cuDeviceGetUuid": true, "cuDeviceGetPCIBusId": true,
 		"cuLinkCreate_v2": true, "cuLinkAddData_v2": true, "cuLinkComplete": true, "cuFuncGetParamInfo": true, "cuMemPoolTrimTo": true, "cuModuleLoadDataEx": true}
 	for code, want := range map[Code]error{codeUnknown: nil, codeOutOfMemory: ErrOutOfMemory, codeInvalidValue: ErrInvalid, codeLaunchFailed: ErrDeviceLost, codeIllegalAddress: ErrIllegalAddress} {
@@ -159,8 +159,7 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// TestUseAfterClose calls everything there is on what is closed, and on what
-// never was.
+// TestUseAfterClose calls every method on closed objects and on zero values.
 func TestUseAfterClose(t *testing.T) {
 	k := newFake()
 	d := k.open(t)
@@ -224,7 +223,7 @@ func TestUseAfterClose(t *testing.T) {
 	} {
 		for name, err := range all {
 			if !errors.Is(err, ErrClosed) {
-				t.Errorf("%s of what is %s: %v", name, what, err)
+				t.Errorf("%s of an object that is %s: %v", name, what, err)
 			}
 		}
 	}
@@ -245,8 +244,8 @@ func TestUseAfterClose(t *testing.T) {
 	}
 }
 
-// TestManyCycles makes and closes everything many times, and looks at what the
-// process and the driver have afterwards.
+// TestManyCycles creates and closes each kind of object many times, and checks that the
+// process and the driver hold no more resources afterwards.
 func TestManyCycles(t *testing.T) {
 	cycles := 10000
 	if testing.Short() {

@@ -144,10 +144,9 @@ func TestMissingSymbols(t *testing.T) {
 	noLeaks(t, k, d)
 }
 
-// TestCurrentContext has drivers answer calls in streams that bind no context:
-// that they need none, that there is none, that the handle is of another one than
-// the current, that the current one is lost. The answer with the context bound is
-// what counts.
+// TestCurrentContext uses drivers that answer stream calls without a bound context in
+// different ways: success, no context, a handle of another context, or a lost context.
+// Only the answer with the context bound may count.
 func TestCurrentContext(t *testing.T) {
 	for _, code := range []Code{codeSuccess, 201, 400, codeIllegalAddress} {
 		k := newFake()

@@ -29,7 +29,7 @@ done:
 }
 `
 
-// A program for machines with and without a GPU: what is missing is an error.
+// A program for machines with and without a GPU: Open returns an error without one.
 func ExampleOpen() {
 	dev, err := cuda.Open(0)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// fakeCall is what a function of the driver does, by its name and arguments.
+// fakeCall implements a function of the driver, given its name and arguments.
 type fakeCall func(k *fake, name string, a []uintptr, f *frame) Code
 
 // fakeDevices are the functions on devices and contexts.
@@ -336,7 +336,7 @@ var fakeModules = map[string]fakeCall{
 	"cuLinkAddData_v2": func(k *fake, name string, a []uintptr, f *frame) Code {
 		l := k.linkers[a[0]]
 		l.text = strings.TrimSuffix(string(at(a[2], int(a[3]))), "\x00")
-		return k.judge(l.text, l.log)
+		return k.compile(l.text, l.log)
 	},
 	"cuLinkComplete": func(k *fake, name string, a []uintptr, f *frame) Code {
 		l := k.linkers[a[0]]

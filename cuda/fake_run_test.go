@@ -184,7 +184,7 @@ func (k *fake) load(f *frame) Code {
 		}
 	} else {
 		text = cstring(a[1])
-		if c := k.judge(text, options); c != 0 {
+		if c := k.compile(text, options); c != 0 {
 			return c
 		}
 	}
@@ -194,8 +194,9 @@ func (k *fake) load(f *frame) Code {
 	return 0
 }
 
-// judge is the compiler.
-func (k *fake) judge(text string, options []uintptr) Code {
+// compile stands in for the compiler of the driver: it writes a log, and returns an error
+// code for texts that the tests mark as wrong.
+func (k *fake) compile(text string, options []uintptr) Code {
 	say := func(option uint32, s string) {
 		for i := range int(options[0]) {
 			if *(*uint32)(pointer(options[1] + uintptr(4*i))) == option {

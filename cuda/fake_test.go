@@ -10,9 +10,9 @@ import (
 	"github.com/rayo-go/rayo/internal/dl"
 )
 
-// A fake is a driver without devices: it keeps handles, memory and errors as the
-// real one does, refuses what the real one refuses, and knows a few kernels. It
-// runs work at once, and claims for two queries that it is not finished.
+// A fake is a driver without devices. It keeps handles, memory and errors as the real
+// driver does, refuses the same calls, and implements a few kernels. It runs work at
+// once, but answers "not finished" to the first two queries.
 type fake struct {
 	version  int
 	devices  int
@@ -27,7 +27,7 @@ type fake struct {
 	calls    map[string]int
 	total    int
 	next     uintptr
-	handles  map[uintptr]string // what lives, and of which kind
+	handles  map[uintptr]string // the kind of each live handle
 	contexts map[uintptr]int    // device of each primary context
 	retained [8]int
 	memory   []span
@@ -40,7 +40,7 @@ type fake struct {
 	linkers  map[uintptr]*fakeLinker
 	capture  map[uintptr]*fakeGraph // of a stream
 	graphs   map[uintptr]*fakeGraph
-	params   [][]byte // what was launched
+	params   [][]byte // the parameters of each launch
 	strings  map[string][]byte
 	bad      []string // misuse
 }

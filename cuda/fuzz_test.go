@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzLoad gives the loader what is no module: it answers with a module or with
-// ErrBadImage, and never reads beyond the end.
+// FuzzLoad gives arbitrary bytes to the loader, which must return a module or
+// ErrBadImage, and never read beyond the end.
 func FuzzLoad(f *testing.F) {
 	f.Add([]byte(reluText))
 	f.Add(fakeCubin(reluText))
@@ -20,7 +20,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Cleanup(func() { d.Close() })
 	f.Fuzz(func(t *testing.T, image []byte) {
-		// What lies behind the slice is somebody else's.
+		// Give the slice no spare capacity: the memory after it may belong to others.
 		image = append(make([]byte, 0, len(image)), image...)
 		m, err := d.Load(image)
 		if err != nil {

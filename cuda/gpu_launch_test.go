@@ -91,7 +91,7 @@ func TestGPUOutOfMemory(t *testing.T) {
 	}
 	m.Free()
 	if m, err = s.Alloc(free * 3 / 4); err != nil {
-		t.Errorf("what was freed is in the way: %v", err)
+		t.Errorf("freed memory cannot be allocated again: %v", err)
 	}
 	m.Free()
 	if err := d.Trim(); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/rayo-go/rayo/internal/dl"
 )
 
-// A fakeNVML is a management library with two devices. What broken names fails,
-// and what missing names is not there.
+// A fakeNVML is a management library with two devices. The functions in broken fail, and
+// the functions in missing are absent.
 type fakeNVML struct {
 	names   []string
 	broken  map[string]bool

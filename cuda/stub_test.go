@@ -2,8 +2,8 @@ package cuda
 
 import "testing"
 
-// A stub is a driver that answers success to what is measured, and does nothing:
-// what is left is the cost of this package. It makes things with a fake.
+// A stub is a driver that returns success from the measured calls and does nothing, so
+// that benchmarks measure the cost of this package. A fake creates its objects.
 type stub struct{ *fake }
 
 func (s stub) call(f *frame) {

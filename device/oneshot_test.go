@@ -85,7 +85,7 @@ func oneShotArrays() (f [6][]float32, ids []int32) {
 	return f, make([]int32, 16)
 }
 
-// BenchmarkOneShot measures what a call costs besides its work.
+// BenchmarkOneShot measures the overhead of a call.
 func BenchmarkOneShot(b *testing.B) {
 	ctx := context.Background()
 	dev, err := device.Open(ctx, device.Require(device.CPU), device.WithThreads(1))
@@ -106,8 +106,8 @@ func BenchmarkOneShot(b *testing.B) {
 	}
 }
 
-// What the rules said of earlier calls must not pass a later one whose lengths
-// or parameters are others.
+// TestOneShotShapesChange checks that a result of the shape rules that is kept from an
+// earlier call does not accept a later call with other lengths or parameters.
 func TestOneShotShapesChange(t *testing.T) {
 	dev := pinned(t)
 	a, b := []float32{1, 2, 3, 4, 5, 6}, []float32{1, 0, 2, 0, 1, 3}

@@ -9,7 +9,7 @@ import (
 
 type matmulParams struct{ M, N, K uint32 }
 
-// tiles is what the product below is specialised by.
+// tiles are the tile sizes by which the product below is specialised.
 type tiles struct{ Rows, Cols, Depth int }
 
 // matmul multiplies in tiles: each lane holds 8 rows by 8 columns of the result.

@@ -170,8 +170,8 @@ func TestBarriersOfAcceptedKernels(t *testing.T) {
 	}
 }
 
-// TestUniformControlFlow: what is the same for all lanes may stand around a
-// barrier.
+// TestUniformControlFlow checks that a barrier may stand inside control flow that is
+// uniform across the lanes.
 func TestUniformControlFlow(t *testing.T) {
 	for name, build := range map[string]func(b b, x kernel.Buffer[kernel.U32], s kernel.Array[kernel.U32]){
 		"parameters": func(b b, x kernel.Buffer[kernel.U32], _ kernel.Array[kernel.U32]) {

@@ -72,7 +72,7 @@ var (
 	}
 )
 
-// operands returns bits that bring out what a type has that is special.
+// operandBits returns random bits, often those of a special value of the type.
 func operandBits(name string, r *rand.Rand) uint32 {
 	special := []float32{0, float32(math.Copysign(0, -1)), 1, -1, 0.5, -2.5, 3, 1e-40, 70000, 1e30, -1e9,
 		float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}

@@ -172,8 +172,8 @@ func (k *Kernel) build(positions bool) (p *ir.Program, e *Error) {
 	return p, e
 }
 
-// make is build without the proof that lanes come to barriers together; judge
-// tells that one is needed.
+// make builds the program without checking that all lanes reach barriers together.
+// verifier tells the caller that the check is needed.
 func (k *Kernel) make(positions bool) (p *ir.Program, verifier bool, e *Error) {
 	b := newBuilder(k.name, positions)
 	b.uniforms = k.uniforms

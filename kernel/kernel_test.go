@@ -169,7 +169,8 @@ func TestEqualComputationsAreDoneOnce(t *testing.T) {
 	}
 }
 
-// TestIdentities: what is exact needs no instruction; what is not stays.
+// TestIdentities checks that exact identities are folded away, and that inexact ones stay
+// instructions.
 func TestIdentities(t *testing.T) {
 	k := kernel.New("same", func(b *kernel.Builder, _ *struct{}) {
 		b.LocalSize(8, 1, 1)

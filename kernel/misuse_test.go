@@ -412,7 +412,7 @@ func TestGoexitInAKernel(t *testing.T) {
 	}
 }
 
-// TestUseAfterBuilding: what is left of a builder does nothing.
+// TestUseAfterBuilding checks that a builder does nothing after the kernel is built.
 func TestUseAfterBuilding(t *testing.T) {
 	if err := foreign.Err(); err != nil {
 		t.Fatal(err)

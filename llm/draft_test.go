@@ -33,7 +33,8 @@ func TestDraft(t *testing.T) {
 	}
 }
 
-// generated returns what Generate yields, and sees that the session expects what a fresh one does.
+// generated returns the tokens of Generate, and checks that the session then predicts the same
+// next token as a fresh one.
 func generated(t *testing.T, m *Model, prompt []int32, o Sampling) []int32 {
 	t.Helper()
 	s := m.NewSession()

@@ -46,7 +46,7 @@ func TestSharedPrefix(t *testing.T) {
 }
 
 // TestPrefixesAtRandom has sessions with common beginnings come, go, rewind and fork in a small
-// cache, and compares what they expect with sessions of another model.
+// cache, and compares their predictions with those of sessions of another model.
 func TestPrefixesAtRandom(t *testing.T) {
 	rnd := testRand(t)
 	dev := openCPU(t)

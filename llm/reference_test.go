@@ -14,7 +14,7 @@ import (
 // The reference computes models in float64, one token after the other, from the definitions
 // of the architectures and nothing of this package.
 
-// refTraits are what the reference knows of an architecture.
+// refTraits are the properties of an architecture that the reference needs.
 type refTraits struct {
 	neighbours, gelu, encoder, gemma, noRope bool
 	period, skip                             int
@@ -134,7 +134,8 @@ func (r *reference) local(layer int) bool {
 	return r.period > 0 && r.int("attention.sliding_window", 0) > 0 && (layer+1)%r.period != 0
 }
 
-// angles returns the angles of the pairs at a position and the factor of what is turned.
+// angles returns the rotation angles of the pairs at a position, and the factor by which the
+// rotated pairs are scaled.
 func (r *reference) angles(layer, pos, n int) (angles []float64, factor float64) {
 	base, scale := r.num("rope.freq_base", 10000), r.num("rope.scaling.factor", 1)
 	kind := "linear"
@@ -200,7 +201,7 @@ func heads(x []float64, n int) [][]float64 {
 	return h
 }
 
-// attention returns what the heads of all tokens give, side by side.
+// attention returns the outputs of all heads, concatenated, for each token.
 func (r *reference) attention(layer int, xs [][]float64) [][]float64 {
 	p := fmt.Sprintf("blk.%d.", layer)
 	nh := r.int("attention.head_count", 0)

@@ -184,7 +184,7 @@ func TestCapacity(t *testing.T) {
 	if err := s.Feed(t.Context(), []int32{1}); !errors.As(err, &full) {
 		t.Error(err)
 	}
-	// 256 tokens in four pages, of which one is left.
+	// The cache has 256 tokens in four pages; one page is free.
 	other := m.NewSession()
 	defer other.Close()
 	if err := other.Feed(t.Context(), randomTokens(rnd, 65)); !errors.As(err, &full) || !full.Shared || full.Capacity != 64 {
@@ -288,12 +288,13 @@ func TestOnePlan(t *testing.T) {
 			}
 		}))
 	}
-	if least > 2 && !testutil.Raced { // the race detector has pools lose what they hold
+	if least > 2 && !testutil.Raced { // under the race detector a sync.Pool drops items at random
 		t.Errorf("%v allocations a token", least)
 	}
 }
 
-// TestScheduler has sessions in many goroutines decode together what they decode alone.
+// TestScheduler decodes in sessions of many goroutines: the tokens equal those of sessions
+// that decode alone.
 func TestScheduler(t *testing.T) {
 	rnd := testRand(t)
 	m := openModel(t, openCPU(t), "qwen2", Options{Context: 200, Cache: 3000})

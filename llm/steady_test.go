@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestSteady generates a long text: behind the third token no plan is made, and memory stays what it is.
+// TestSteady generates a long text: after the third token no plan is compiled, and memory does not grow.
 func TestSteady(t *testing.T) {
 	tokens := 10000
 	if testing.Short() {

@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestStoreOfBlocks compares what a store of 8 bits returns with what the blocks of files return.
+// TestStoreOfBlocks compares the values read from a store of 8 bits with those of the blocks in files.
 func TestStoreOfBlocks(t *testing.T) {
 	dev := openCPU(t)
 	rnd := testRand(t)

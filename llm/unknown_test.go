@@ -37,7 +37,7 @@ func TestUnknown(t *testing.T) {
 			}
 		}
 	}
-	// What asks for nothing is no mistake.
+	// A key whose value turns a feature off is accepted.
 	m := v.model(t, testRand(t))
 	if err := errors.Join(m.meta.Set("qwen3moe.expert_shared_count", gguf.NewValue(uint32(0))), m.meta.Set("qwen3moe.use_parallel_residual", gguf.NewValue(false))); err != nil {
 		t.Fatal(err)

@@ -234,8 +234,9 @@ func attentionShape(a *Attrs, in []Shape) ([]Shape, error) {
 	return []Shape{append(append(Shape{}, q[:len(q)-1]...), s.E)}, nil
 }
 
-// attentionTypes takes one floating type, or keys and values of 16 bits for queries of
-// f32, lengths and a table of i32, and a mask of bool or of a floating type.
+// attentionTypes accepts queries, keys and values of one floating type, or keys and values
+// of 16 bits with queries of f32; lengths and a table of i32; and a mask of bool or of a
+// floating type.
 func attentionTypes(a *Attrs, in []DType) ([]DType, error) {
 	for i := AttentionLengths; i < len(in); i++ {
 		switch t := in[i]; {

@@ -9,7 +9,7 @@ import (
 // defCholesky factors symmetric positive definite matrices.
 var defCholesky = add(&Operation{name: "cholesky", class: Shaped, doc: "the lower triangular L with A = L·Lᵀ of symmetric positive definite matrices",
 	formula: "L·Lᵀ = A, L[i, j] = 0 for j > i", inputs: []string{"a"}, arity: [2]int{1, 1},
-	shapes: "a [... n n]; gives [... n n]", types: float32s(1), shape: squareShape, ref: choleskyReference, judge: choleskyJudge,
+	shapes: "a [... n n]; gives [... n n]", types: float32s(1), shape: squareShape, ref: choleskyReference, check: choleskyCheck,
 	special: "Only the lower triangle of a is read. A matrix that is not positive definite, or has a NaN or an infinity in that triangle, gives NaN in all elements. The residual ‖A - L·Lᵀ‖ is at most 30·n·ε·‖A‖.",
 	flops: func(_ *Attrs, in, _ []Shape) float64 {
 		n := float64(in[0][len(in[0])-1])
@@ -73,7 +73,7 @@ func choleskyFails(a matrix) bool {
 	return !(margin > 0)
 }
 
-func choleskyJudge(_ *Attrs, in, out []*Array, i int) error {
+func choleskyCheck(_ *Attrs, in, out []*Array, i int) error {
 	a, l := in[0].matrixAt(i), out[0].matrixAt(i)
 	if _, margin := factorCholesky(a); l.allNaN() && !(margin > doubtful*float64(a.rows)) {
 		return nil

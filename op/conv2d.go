@@ -33,7 +33,7 @@ func (o Conv2DOpts) defaults() Conv2DOpts {
 	return o
 }
 
-// defConv2D correlates images with windows, as neural networks mean by
+// defConv2D computes the cross-correlation of images with windows, which neural networks call
 // convolution: the window is not mirrored. [Conv2DOf] reads the sizes.
 var defConv2D = add(&Operation{name: "conv2d", class: Shaped, doc: "the cross-correlation of images with filters, which neural networks call convolution",
 	formula: "act(Σ_c,i,j x[n, c, y*stride+i*dilation-pad, x*stride+j*dilation-pad] * w[o, c, i, j] + bias[o])",

@@ -131,7 +131,7 @@ func (d DType) Eps() float64 {
 // Float reports whether d is a floating type.
 func (d DType) Float() bool { return d == F32 || d == F16 || d == BF16 }
 
-// Storage reports whether d is a type that arrays are stored in and that no arithmetic
-// takes: U8 and I8. [Cast], views, [Concat], [Gather] and what else moves elements as they
-// are take such arrays. Cast to another type comes before arithmetic.
+// Storage reports whether d is U8 or I8: a type for storing arrays, without arithmetic.
+// [Cast] accepts such arrays, and so do the operations that copy elements unchanged, as
+// views, [Concat] and [Gather] do. Cast them to another type before arithmetic.
 func (d DType) Storage() bool { return d == U8 || d == I8 }

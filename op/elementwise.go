@@ -71,20 +71,20 @@ func ulp(n float64) Tolerance { return Tolerance{ULP: n} }
 
 // The element type rules. An absent operand is InvalidType.
 
-// floats takes one floating type for all operands and gives it.
+// floats is the rule that all operands have one floating type, which is the result's.
 func floats(_ *Attrs, in []DType) ([]DType, error) { return same(in, DType.Float) }
 
-// numbers takes any numeric type.
+// numbers is the rule that all operands have one numeric type, which is the result's.
 func numbers(_ *Attrs, in []DType) ([]DType, error) {
 	return same(in, func(d DType) bool { return d.Float() || d == I32 || d == U32 })
 }
 
-// signed takes floating types and i32.
+// signed is the rule that all operands have one type, floating or i32.
 func signed(_ *Attrs, in []DType) ([]DType, error) {
 	return same(in, func(d DType) bool { return d.Float() || d == I32 })
 }
 
-// compares takes what numbers takes and gives Bool.
+// compares is the rule of comparisons: operands of one numeric type, a result of Bool.
 func compares(a *Attrs, in []DType) ([]DType, error) {
 	if _, err := numbers(a, in); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func compares(a *Attrs, in []DType) ([]DType, error) {
 	return []DType{Bool}, nil
 }
 
-// chooses takes a Bool and two of one numeric type.
+// chooses is the rule of a selection: a Bool, then two operands of one numeric type.
 func chooses(a *Attrs, in []DType) ([]DType, error) {
 	if in[0] != Bool {
 		return nil, unsupported("condition has type %v: expected bool", in[0])

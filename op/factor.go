@@ -11,7 +11,7 @@ import (
 // undefined by an infinite Mag, and [Operation.CheckResults] compares products of the factors with
 // the operands.
 
-// float32s takes operands of f32 and gives so many results of f32.
+// float32s is the rule that all operands have type f32, with the given number of results of f32.
 func float32s(results int) typeRule {
 	return func(_ *Attrs, in []DType) ([]DType, error) {
 		if _, err := same(in, func(d DType) bool { return d == F32 }); err != nil {
@@ -205,20 +205,21 @@ func orthonormal(what string, q matrix) error {
 	return small("‖I - "+what+"ᵀ·"+what+"‖", q.t().times(q).less(identityMatrix(q.cols)), max(q.rows, q.cols), 1)
 }
 
-// A judgement compares results with matrix i of the operands.
-type judgement func(a *Attrs, in, out []*Array, i int) error
+// A resultCheck compares the results with matrix i of the operands, and returns an error
+// that names the property that does not hold.
+type resultCheck func(a *Attrs, in, out []*Array, i int) error
 
 // CheckResults checks properties of results that [Operation.Check] cannot check element by element,
 // and returns an error if they fail. Factors of a matrix must reproduce it, within 30·n·ε·‖A‖ in
 // the norm of Frobenius. Other operations have no such rule, and any results pass.
 func (o *Operation) CheckResults(a *Attrs, in, out []*Array) error {
-	if o.judge == nil || len(in[0].Data) == 0 {
+	if o.check == nil || len(in[0].Data) == 0 {
 		return nil
 	}
 	var err error
 	matrices(in[0].Shape, func(i int) {
 		if err == nil {
-			if err = o.judge(a, in, out, i); err != nil {
+			if err = o.check(a, in, out, i); err != nil {
 				err = fmt.Errorf("matrix %d of %v: %w", i, in[0].Shape, err)
 			}
 		}
@@ -227,4 +228,4 @@ func (o *Operation) CheckResults(a *Attrs, in, out []*Array) error {
 }
 
 // CheckedAsWhole reports whether [Operation.CheckResults] has anything to check.
-func (o *Operation) CheckedAsWhole() bool { return o.judge != nil }
+func (o *Operation) CheckedAsWhole() bool { return o.check != nil }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFactors: references of factorisations pass their own judgement, and results that are
-// not factors do not.
+// TestFactors checks that the references of factorisations pass CheckResults, and that
+// results that are not factors fail.
 func TestFactors(t *testing.T) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	for _, o := range Catalogue() {

@@ -16,7 +16,7 @@ func test(name, alias, doc string, e Cond, special string) *Operation {
 	return elementwise(1, name, doc, Expr(e), of{aliases: []string{alias}, types: tests, special: special})
 }
 
-// tests takes a floating type and gives Bool.
+// tests is the rule of predicates: an operand of a floating type, a result of Bool.
 func tests(a *Attrs, in []DType) ([]DType, error) {
 	if _, err := floats(a, in); err != nil {
 		return nil, err

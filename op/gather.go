@@ -2,8 +2,8 @@ package op
 
 import "math"
 
-// defGather takes elements of one axis of a table: an embedding. [GatherOf] makes its
-// parameters.
+// defGather copies the elements of one axis of a table at given indices, as an embedding
+// lookup does. [GatherOf] makes its parameters.
 var defGather = add(&Operation{name: "gather", class: Shaped, doc: "the elements of one axis of a table at the indices ids, as an embedding lookup takes rows",
 	formula: "table[..., ids[i], ...]", inputs: []string{"table", "ids"}, arity: [2]int{2, 2},
 	shapes: "table [a... v b...] with v along the axis, ids of i32 of any shape s; gives [a... s... b...]",

@@ -2,7 +2,7 @@ package op
 
 import "math"
 
-// defIota counts. [IotaOf] makes its parameter.
+// defIota makes consecutive integers. [IotaOf] makes its parameter.
 var defIota = add(&Operation{name: "iota", class: Shaped, doc: "n consecutive integers, from a start that is an operand",
 	formula: "start + i", inputs: []string{"start"}, arity: [2]int{1, 1},
 	shapes: "start of u32, of one element; gives [n]",

@@ -35,12 +35,12 @@ func shiftRight(x, y Expr) Expr {
 	return Select(within(y), x.binary(ir.Shr, Select(within(y), y, y.like(0))), all)
 }
 
-// integers takes one type of integers.
+// integers is the rule that all operands have one integer type.
 func integers(_ *Attrs, in []DType) ([]DType, error) {
 	return same(in, func(d DType) bool { return d == I32 || d == U32 })
 }
 
-// logical takes bool or one type of integers.
+// logical is the rule that all operands have one type, Bool or an integer type.
 func logical(_ *Attrs, in []DType) ([]DType, error) {
 	return same(in, func(d DType) bool { return d == I32 || d == U32 || d == Bool })
 }

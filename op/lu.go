@@ -13,7 +13,7 @@ var (
 		formula: "P·A = L·U", inputs: []string{"a"}, arity: [2]int{1, 1}, outs: 2,
 		shapes: "a [... m n]; gives L and U in one array [... m n] and pivots [... min(m, n)]",
 		types:  func(a *Attrs, in []DType) ([]DType, error) { t, err := float32s(1)(a, in); return append(t, I32), err },
-		shape:  luShape, ref: luReference, judge: luJudge,
+		shape:  luShape, ref: luReference, check: luCheck,
 		special: "L is stored below the diagonal, without its unit diagonal, and U on and above it. Row i was exchanged with row pivots[i], one after the other. A zero on the diagonal of U means that a is singular; elimination goes on with the next column. Matrices with NaN or infinities give elements that are not defined. The residual ‖P·A - L·U‖ is at most 30·max(m, n)·ε·‖A‖.",
 		flops: func(_ *Attrs, in, _ []Shape) float64 {
 			n := len(in[0]) - 2
@@ -24,7 +24,7 @@ var (
 	defSolve = add(&Operation{name: "solve", class: Shaped, doc: "the X with A·X = B for square A, by LU with partial pivoting",
 		formula: "A·X = B", inputs: []string{"a", "b"}, arity: [2]int{2, 2},
 		shapes: "a [... n n] and b [... n k] with the same leading extents; gives [... n k]", types: float32s(1), shape: systemShape,
-		ref: solveReference, judge: solveJudge,
+		ref: solveReference, check: solveCheck,
 		special: "A singular matrix, one with an exact zero as pivot, gives NaN in all elements. Matrices with NaN or infinities give elements that are not defined. The residual ‖A·X - B‖ is at most 30·n·ε·‖A‖·‖X‖; the error of X is that times the condition number of A.",
 		flops: func(_ *Attrs, in, _ []Shape) float64 {
 			n := float64(in[0][len(in[0])-1])
@@ -105,7 +105,7 @@ func luReference(_ *Attrs, in, out []*Array) {
 	})
 }
 
-func luJudge(_ *Attrs, in, out []*Array, i int) error {
+func luCheck(_ *Attrs, in, out []*Array, i int) error {
 	a, f, pivots := in[0].matrixAt(i).clone(), out[0].matrixAt(i), out[1].vectorAt(i)
 	if !a.finite() {
 		return nil
@@ -166,7 +166,7 @@ func emptyLine(a matrix) bool {
 	return false
 }
 
-func solveJudge(_ *Attrs, in, out []*Array, i int) error {
+func solveCheck(_ *Attrs, in, out []*Array, i int) error {
 	if len(out[0].Data) == 0 {
 		return nil
 	}

@@ -113,8 +113,8 @@ func matMulShape(a *Attrs, in []Shape) ([]Shape, error) {
 	return []Shape{append(append(Shape{}, lead...), p.M, p.N)}, nil
 }
 
-// activated takes one floating type for all operands, which the activation
-// must keep.
+// activated is the rule that all operands have one floating type, which the activation
+// must not change.
 func activated(a *Attrs, in []DType) ([]DType, error) {
 	out, err := floats(a, in)
 	if err == nil {

@@ -66,7 +66,7 @@ func ExpertsOf(in []Shape) (Experts, error) {
 // Expert returns which of the matrices an id names, or false if it is outside.
 func (x Experts) Expert(id int32) (int, bool) { return Indexed{Extent: x.Experts}.Row(id) }
 
-// expertsTypes takes the types of a product, and those of one with a quantised matrix.
+// expertsTypes accepts the types of [MatMul] and those of [MatMulQ], with ids of i32.
 func expertsTypes(a *Attrs, in []DType) ([]DType, error) {
 	if in[2] != I32 {
 		return nil, unsupported("ids of type %v, not i32", in[2])

@@ -67,13 +67,13 @@ type Operation struct {
 	expr *ir.Node // elementwise: over Arg, typed F32 but for conditions
 	// typed has expressions for operands of particular types, which replace expr for these types.
 	typed [ir.Bool + 1]*ir.Node
-	mag   *ir.Node  // elementwise: the magnitude that Tolerance.Mag refers to, or nil
-	types typeRule  // which element types it takes and gives
-	shape shapeRule // nil for elementwise: Broadcast
-	ref   reference // nil for elementwise: the expression in float64; nil for views: see look
-	view  viewOf    // of a view, else nil
-	judge judgement // of results that are judged as a whole, else nil: see CheckResults
-	fold  foldOf    // of a reduction or scan that has one, else nil
+	mag   *ir.Node    // elementwise: the magnitude that Tolerance.Mag refers to, or nil
+	types typeRule    // the element types of operands and results
+	shape shapeRule   // nil for elementwise: Broadcast
+	ref   reference   // nil for elementwise: the expression in float64; nil for views: see look
+	view  viewOf      // of a view, else nil
+	check resultCheck // compares whole results with the operands, or nil: see CheckResults
+	fold  foldOf      // of a reduction or scan that has one, else nil
 	tol   Tolerance
 	flops func(a *Attrs, in, out []Shape) float64 // nil: one for each element of the result and operation of the expression
 }

@@ -15,9 +15,9 @@ func OptionOf[T any](opts []T) (o T, err error) {
 	return o, err
 }
 
-// AttrsOf returns the parameters that [OptionOf] finds. If there are several
-// option structs [Attrs.Err] says so, which whoever takes Attrs from a caller
-// asks.
+// AttrsOf returns the parameters of the option struct that [OptionOf] finds. If opts holds
+// several, [Attrs.Err] of the result returns the error; code that takes Attrs from a caller
+// must call it.
 func AttrsOf[T interface{ Attrs() Attrs }](opts []T) Attrs {
 	o, err := OptionOf(opts)
 	if err != nil {

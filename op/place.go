@@ -2,19 +2,19 @@ package op
 
 import "slices"
 
-// Operations at a place that is known only when they run: an operand of one i32,
-// so that one plan serves all places.
+// Operations that start at an index which they read from an operand of one i32 when they
+// run, so that one plan serves all indices.
 var (
-	// defSliceAt takes elements of one axis from a place on. [SliceAtOf] makes its
-	// parameters.
+	// defSliceAt copies n elements of one axis, starting at an index that is an operand.
+	// [SliceAtOf] makes its parameters.
 	defSliceAt = add(&Operation{name: "slice_at", class: Shaped, doc: "n elements of one axis, starting at an index that is an operand",
 		formula: "x[..., at:at+n, ...]", inputs: []string{"x", "at"}, arity: [2]int{2, 2},
 		shapes: "any, at of one element; gives the shape of x with n along the axis, which must have at least n elements",
 		types:  placed, shape: sliceAtShape, ref: sliceAtReference, flops: noFlops,
 		special: "Values are copied unchanged. The index is limited to [0, extent - n]."})
 
-	// defUpdate writes elements of one axis from a place on. [UpdateOf] makes its
-	// parameters.
+	// defUpdate replaces elements of one axis, starting at an index that is an operand.
+	// [UpdateOf] makes its parameters.
 	defUpdate = add(&Operation{name: "update", class: Shaped, doc: "x with elements of one axis replaced by v, starting at an index that is an operand",
 		formula: "x with x[..., at:at+m, ...] = v", inputs: []string{"x", "at", "v"}, arity: [2]int{3, 3},
 		shapes: "x, at of one element, v of the shape of x except along the axis; gives the shape of x",
@@ -22,7 +22,8 @@ var (
 		special: "Values are copied unchanged. Elements of v that would lie before the first or after the last element of x are dropped."})
 )
 
-// placed takes one type and an i32 as the second operand.
+// placed is the type rule of operations that read a start index: all operands have one
+// type, except the second, which is the index and has type i32.
 func placed(_ *Attrs, in []DType) ([]DType, error) {
 	if in[1] != I32 {
 		return nil, unsupported("place has type %v: expected i32", in[1])
@@ -73,11 +74,12 @@ func PlacedOf(a *Attrs, in []Shape) (Placed, error) {
 	return p, nil
 }
 
-// Start returns where a slice from a place on begins.
+// Start returns the index of the first element of a slice at index at: at, limited to
+// [0, Extent - Part].
 func (p Placed) Start(at int) int { return max(0, min(at, p.Extent-p.Part)) }
 
-// Rows returns which elements of the axis of v, from first to before last, an
-// update at a place writes.
+// Rows returns the range [first, last) of the elements of v along the axis that an update
+// at index at writes into x. The others would lie outside x.
 func (p Placed) Rows(at int) (first, last int) {
 	return min(max(-at, 0), p.Part), max(min(p.Extent-at, p.Part), 0)
 }

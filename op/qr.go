@@ -9,7 +9,7 @@ import (
 // defQR factors matrices, square or not.
 var defQR = add(&Operation{name: "qr", class: Shaped, doc: "the reduced factors of A = Q·R, Q with orthonormal columns and R upper triangular",
 	formula: "Q·R = A, Qᵀ·Q = I", inputs: []string{"a"}, arity: [2]int{1, 1}, outs: 2,
-	shapes: "a [... m n]; gives Q [... m k] and R [... k n] with k = min(m, n)", types: float32s(2), shape: qrShape, ref: qrReference, judge: qrJudge,
+	shapes: "a [... m n]; gives Q [... m k] and R [... k n] with k = min(m, n)", types: float32s(2), shape: qrShape, ref: qrReference, check: qrCheck,
 	special: "The signs of the rows of R and of the columns of Q are not defined. Matrices with NaN or infinities give elements that are not defined. ‖A - Q·R‖ is at most 30·max(m, n)·ε·‖A‖, ‖I - Qᵀ·Q‖ at most 30·max(m, n)·ε.",
 	flops: func(_ *Attrs, in, _ []Shape) float64 {
 		n := len(in[0]) - 2
@@ -87,7 +87,7 @@ func qrReference(_ *Attrs, in, out []*Array) {
 	})
 }
 
-func qrJudge(_ *Attrs, in, out []*Array, i int) error {
+func qrCheck(_ *Attrs, in, out []*Array, i int) error {
 	a, q, r := in[0].matrixAt(i), out[0].matrixAt(i), out[1].matrixAt(i)
 	if !a.finite() {
 		return nil

@@ -53,8 +53,8 @@ func MatMulQOf(in []Shape) (Product, error) {
 	return p, nil
 }
 
-// matMulQTypes takes one floating type for a and bias, which the activation
-// must keep, and a quantised one for w.
+// matMulQTypes accepts one floating type for a and bias, which the activation must not
+// change, and a quantised type for w.
 func matMulQTypes(a *Attrs, in []DType) ([]DType, error) {
 	if !in[1].Quantized() {
 		return nil, unsupported("w has type %v: expected a quantised type", in[1])

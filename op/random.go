@@ -7,7 +7,7 @@ var defThreefry = elementwise(3, "threefry", "random bits: the exclusive or of t
 	threefry(), of{formula: "x0 ^ x1, where (x0, x1) = threefry2x32(k0, k1, 0, i)", inputs: []string{"k0", "k1", "i"}, types: words,
 		special: "The bits are the same on every device, and equal those of JAX's random.bits with jax_threefry_partitionable."})
 
-// words takes u32 alone.
+// words is the rule that every operand is u32.
 func words(_ *Attrs, in []DType) ([]DType, error) {
 	return same(in, func(d DType) bool { return d == U32 })
 }

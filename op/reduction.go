@@ -130,7 +130,7 @@ var (
 		reduces{formula: "Σ [x != 0]", types: counts, flops: 1, fold: foldCount, special: "NaN counts as not 0. The result is an i32; 0 for no elements."})
 )
 
-// totals is numbers that takes Bool too, for which it gives I32.
+// totals is the rule numbers, extended to Bool, whose result is I32.
 func totals(a *Attrs, in []DType) ([]DType, error) {
 	if in[0] == Bool {
 		return []DType{I32}, nil
@@ -138,7 +138,7 @@ func totals(a *Attrs, in []DType) ([]DType, error) {
 	return numbers(a, in)
 }
 
-// truths takes any type and gives Bool, counts gives I32.
+// truths accepts an operand of any type, with a result of Bool; counts does so with I32.
 func truths(_ *Attrs, in []DType) ([]DType, error) { return given(in, Bool) }
 func counts(_ *Attrs, in []DType) ([]DType, error) { return given(in, I32) }
 
@@ -149,7 +149,7 @@ func given(in []DType, d DType) ([]DType, error) {
 	return []DType{d}, nil
 }
 
-// indexes takes one floating type, I32 or U32, and gives I32.
+// indexes accepts an operand of a floating type, I32 or U32, with a result of I32.
 func indexes(a *Attrs, in []DType) ([]DType, error) {
 	if _, err := numbers(a, in); err != nil {
 		return nil, err

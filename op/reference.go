@@ -77,7 +77,7 @@ func (o *Operation) Reference(a *Attrs, in []*Array, types []DType) ([]*Array, e
 	return []*Array{y}, nil
 }
 
-// roundHalf adds to Mag what rounding to a type of 16 bits on the way takes.
+// roundHalf adds to Mag the error of rounding an intermediate result to a type of 16 bits.
 func (x *Array) roundHalf(t DType) {
 	if t != F16 && t != BF16 {
 		return

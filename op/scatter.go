@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// defScatter writes elements of one axis to places that are known when it runs.
+// defScatter writes elements of one axis at indices that are an operand.
 // [ScatterOf] makes its parameters.
 var defScatter = add(&Operation{name: "scatter", class: Shaped, doc: "x with the elements of v assigned, added, multiplied or combined by minimum or maximum at the indices ids of one axis",
 	formula: "x with x[..., ids[i], ...] = x[..., ids[i], ...] ∘ v[..., i, ...]", inputs: []string{"x", "ids", "v"}, arity: [2]int{3, 3},

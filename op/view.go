@@ -43,7 +43,7 @@ var (
 			return l.permute(in, order)
 		}})
 
-	// defSlice takes elements of one axis at equal distances. [SliceTo] makes its
+	// defSlice selects elements of one axis at equal distances. [SliceTo] makes its
 	// parameters.
 	defSlice = add(&Operation{name: "slice", class: Shaped, doc: "the elements start, start+step and so on of one axis, up to but not including stop",
 		formula: "x[..., start:stop:step, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
@@ -57,7 +57,7 @@ var (
 			return l.slice(in, s.axis, s.start, s.count, s.step)
 		}})
 
-	// defFlip turns axes round. [FlipOf] makes its parameters.
+	// defFlip reverses the order of the elements along axes. [FlipOf] makes its parameters.
 	defFlip = add(&Operation{name: "flip", class: Shaped, doc: "the elements of some axes in the opposite order",
 		formula: "x[..., n-1-i, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
 		shapes: "any; gives the shape of x. Without axes all are flipped",
@@ -80,8 +80,8 @@ var (
 		types:  anything, shape: expandShape, special: unchanged, flops: noFlops,
 		view: func(l Layout, _ *Attrs, in, out Shape, _ DType) (Layout, bool) { return l.expand(in, out) }})
 
-	// defPad puts a number before and after the elements of an axis. [PadOf] makes
-	// its parameters.
+	// defPad adds elements of a constant before and after the elements of one axis. [PadOf]
+	// makes its parameters.
 	defPad = add(&Operation{name: "pad", class: Shaped, doc: "the operand with a constant before and after the elements of one axis",
 		formula: "value, x and value along the axis", inputs: []string{"x"}, arity: [2]int{1, 1},
 		shapes: "any; gives the shape of x, with the axis longer by before + after, which are 0 or more",

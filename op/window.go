@@ -3,7 +3,7 @@ package op
 import "slices"
 
 var (
-	// defDiagonal takes the elements of two axes whose indices differ by an offset.
+	// defDiagonal selects the elements of two axes whose indices differ by an offset.
 	// [DiagonalOf] makes its parameters.
 	defDiagonal = add(&Operation{name: "diagonal", class: Shaped, doc: "the elements of a diagonal of two axes, along a new last axis",
 		formula: "x[..., i, ..., i + offset, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
@@ -17,7 +17,7 @@ var (
 			return l.diagonal(in, out, d)
 		}})
 
-	// defSlidingWindow takes windows of one axis at equal distances.
+	// defSlidingWindow selects windows of one axis at equal distances.
 	// [SlidingWindowOf] makes its parameters.
 	defSlidingWindow = add(&Operation{name: "sliding_window", class: Shaped, doc: "the windows of one axis, step elements apart, with the elements of a window along a new last axis",
 		formula: "y[..., i, ..., j] = x[..., i*step + j*dilation, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},

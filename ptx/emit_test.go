@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// quick compares what the frequent instructions are written by with what writes
-// all of them.
+// quick compares the fast encoder of the frequent instructions with the encoder of all
+// instructions.
 func (k *Kernel) quick(t *testing.T) {
 	tab := names()
 	room := make([]byte, 0, 4*spare)
@@ -22,15 +22,15 @@ func (k *Kernel) quick(t *testing.T) {
 	}
 }
 
-// Quick compares the ways to write the instructions of a module.
+// Quick compares both encoders of instructions on a module.
 func (m *Module) Quick(t *testing.T) {
 	for _, k := range m.kernels[:m.n] {
 		k.quick(t)
 	}
 }
 
-// TestQuick holds that all ways to write an instruction give the same text, for
-// registers and numbers on both sides of what the tables have.
+// TestQuick checks that both encoders of instructions write the same text, for registers
+// and numbers within the tables of the fast one and beyond them.
 func TestQuick(t *testing.T) {
 	m := NewModule(SM90a)
 	for o := range descs {

@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// A kernel is a function. What it calls is the code.
+// A kernel is a Go function: each method that it calls adds instructions.
 func Example() {
 	m := ptx.NewModule(ptx.SM80)
 	m.Kernel("scale", func(k *ptx.Kernel) {
@@ -75,7 +75,8 @@ func ExampleKernel_For() {
 	// Output: 4 <nil>
 }
 
-// Verify finds what no single call shows. Positions make it say where.
+// Verify finds mistakes that no single call shows. With RecordPositions, a finding names
+// the line of the call.
 func ExampleModule_Verify() {
 	m := ptx.NewModule(ptx.SM80)
 	m.RecordPositions()
@@ -123,7 +124,7 @@ func ExampleLoadMatrix4() {
 	// Output: true <nil>
 }
 
-// What the package has no name for is written as it is.
+// Raw adds an instruction that the package has no method for.
 func ExampleKernel_Raw() {
 	m := ptx.NewModule(ptx.SM80)
 	m.Kernel("raw", func(k *ptx.Kernel) {

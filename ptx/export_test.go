@@ -15,9 +15,9 @@ type Group struct {
 	Text   []byte
 }
 
-// TableGroups returns modules in which every instruction stands: one for each
-// target with all that it has, and one for each pair of least version and least
-// target that an instruction has, declared as these.
+// TableGroups returns modules that together contain every instruction: one for each
+// target with all its instructions, and one for each pair of minimum PTX version and
+// minimum target that an instruction has, declared with that version and target.
 func TableGroups() []Group {
 	var groups []Group
 	for _, t := range Targets() {
@@ -30,7 +30,7 @@ func TableGroups() []Group {
 	return groups
 }
 
-// pair is a least version and a least target.
+// pair is a minimum PTX version and a minimum target.
 type pair struct {
 	version uint8
 	target  Target
@@ -38,7 +38,7 @@ type pair struct {
 
 func (p pair) has(o code) bool { return descs[o].version == p.version && descs[o].target == p.target }
 
-// pairs returns those that instructions have.
+// pairs returns the pairs of all instructions.
 func pairs() (all []pair) {
 	for o := range descs {
 		if p := (pair{descs[o].version, descs[o].target}); !slices.Contains(all, p) && descs[o].layout != layoutNone && o > 0 {
@@ -48,8 +48,8 @@ func pairs() (all []pair) {
 	return all
 }
 
-// Lower is a group that ptxas must refuse line by line, and what is in those
-// lines.
+// Lower is a group whose every line ptxas must reject, and the names of the instructions
+// in these lines.
 type Lower struct {
 	Group
 	Names map[string]bool

@@ -44,8 +44,8 @@ func (g *program) slip(n int) int {
 
 func pick[T any](g *program, list []T) T { return list[g.byte()%len(list)] }
 
-// body runs a program until its bytes are used up, and cuts back what was
-// computed inside, which is not defined outside.
+// body adds up to 16 random calls to a program, and then removes the values computed in
+// them from the lists, as they are not defined outside the body.
 func (g *program) body() {
 	u, f, p := len(g.u), len(g.f), len(g.p)
 	g.depth++
@@ -207,7 +207,7 @@ func FuzzBuilder(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// What was right before the passes is right after them.
+		// A module that is correct before the passes must be correct after them.
 		if err := m.Verify(); found == nil && err != nil {
 			t.Fatalf("after the passes: %v\n%s\nbefore:\n%s", err, after, text)
 		}

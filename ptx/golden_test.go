@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/*.ptx anew")
 
-// TestGolden compares the text of kernels with what was looked at.
+// TestGolden compares the text of kernels with files that were reviewed by hand.
 func TestGolden(t *testing.T) {
 	for _, k := range []struct {
 		named

@@ -187,7 +187,7 @@ func sgemm(k *ptx.Kernel) {
 	}
 }
 
-// named is a kernel and what it is called.
+// named is a kernel with its name.
 type named struct {
 	name  string
 	build func(k *ptx.Kernel)

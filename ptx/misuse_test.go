@@ -95,7 +95,7 @@ var misuses = []struct {
 		ptx.GlobalParam[ptx.F64](k, "x").Load4()
 		mistakeLine = here(-1)
 	}},
-	{"store to what is read only", "for loads", nil, func(k *ptx.Kernel) {
+	{"store to read-only memory", "for loads", nil, func(k *ptx.Kernel) {
 		ptx.GlobalParam[ptx.F32](k, "x").Hint(ptx.ReadOnly).Store(ptx.F(1))
 		mistakeLine = here(-1)
 	}},

@@ -13,8 +13,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// assemble runs ptxas over the text and returns what it says. It fails the test
-// where ptxas refuses.
+// assemble runs ptxas over the text and returns its output. It fails the test if ptxas
+// rejects the text.
 func assemble(t testing.TB, text []byte, target ptx.Target, options ...string) string {
 	t.Helper()
 	out, err := runPtxas(t, text, target, options...)

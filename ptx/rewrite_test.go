@@ -174,7 +174,7 @@ func TestRewrites(t *testing.T) {
 	}
 }
 
-// TestRewrittenKernels shows that ptxas and Verify take what the passes leave.
+// TestRewrittenKernels checks that ptxas and Verify accept kernels after the passes.
 func TestRewrittenKernels(t *testing.T) {
 	m := ptx.NewModule(ptx.SM90a)
 	m.RecordPositions()

@@ -41,7 +41,7 @@ func TestVerifyAcceptsKernels(t *testing.T) {
 // mistakeLine is the line at which the kernel that was built last has its mistake.
 var mistakeLine string
 
-// verifyCases are kernels with a mistake each, and the finding; "" is none.
+// verifyCases are kernels with one mistake each, and the expected finding: "" for none.
 var verifyCases = []struct {
 	name, want string
 	target     ptx.Target
@@ -238,8 +238,8 @@ var verifyCases = []struct {
 	}},
 }
 
-// TestVerify holds kernels with a mistake each, and what is found. "" is nothing:
-// those are right.
+// TestVerify checks the finding in each of the kernels with a mistake. Kernels whose
+// finding is "" are correct.
 func TestVerify(t *testing.T) {
 	for _, c := range verifyCases {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector has pools drop what they hold at random.
+// Under the race detector a sync.Pool drops items at random, so allocations are not counted.
 
 package simd
 

@@ -119,7 +119,8 @@ func TestAttentionOfNothing(t *testing.T) {
 	a.Run(nil)
 }
 
-// What a query does not see must not reach it, and what it sees must.
+// TestAttentionHidesNaN checks that NaN at masked keys does not reach a query, and that NaN
+// at visible keys does.
 func TestAttentionHidesNaN(t *testing.T) {
 	nan := float32(math.NaN())
 	eachLevel(t, func(t *testing.T) {
@@ -154,7 +155,8 @@ func TestAttentionHidesNaN(t *testing.T) {
 	})
 }
 
-// Scores that are far apart or infinite are what the running maximum is for.
+// TestAttentionOfLargeScores checks scores that are far apart or infinite, which need the
+// running maximum.
 func TestAttentionOfLargeScores(t *testing.T) {
 	inf := float32(math.Inf(1))
 	eachLevel(t, func(t *testing.T) {

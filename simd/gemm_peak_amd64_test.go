@@ -4,8 +4,8 @@ package simd
 
 import "testing"
 
-// BenchmarkPeak measures what no kernel can exceed: multiplications and
-// additions that wait for nothing.
+// BenchmarkPeak measures the peak rate that no kernel can exceed: independent
+// multiply-adds on registers.
 func BenchmarkPeak(b *testing.B) {
 	const passes, vectors = 100_000, 12
 	for _, l := range []struct {

@@ -20,8 +20,8 @@ func eachGemmLevel(t *testing.T, test func(t *testing.T)) {
 	}
 }
 
-// guard surrounds what a test hands out: no kernel may change it, and
-// as it is NaN none that reads it gets away with that.
+// guard is the number of NaN before and after the slices that tests pass to kernels. A
+// kernel that writes beyond a slice changes them, and one that reads them gives NaN.
 const guard = 37
 
 // fenced returns n floats between guards and a check of the guards.

@@ -200,8 +200,8 @@ func finiteScales(f block.Format, w []byte) {
 	}
 }
 
-// TestInt8NotFinite: what is not finite makes its own row NaN, and no other; a zero row gives zeros or
-// the bias, whatever the weights are.
+// TestInt8NotFinite checks that an infinity or NaN makes its own row NaN and no other, and that a row
+// of zeros gives zeros or the bias, whatever the weights are.
 func TestInt8NotFinite(t *testing.T) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 6))
 	for level, k := range int8Supported() {

@@ -46,8 +46,8 @@ func TestSIMD128Grows(t *testing.T) {
 	runtime.KeepAlive(held)
 }
 
-// TestSIMD128Stacks calls a kernel on variables of goroutines whose stacks grow between
-// making them and the call: what is written must be where they are.
+// TestSIMD128Stacks calls a kernel on variables of goroutines whose stacks grow before the
+// call: the kernel must write to the variables' new addresses.
 func TestSIMD128Stacks(t *testing.T) {
 	done := make(chan bool)
 	for i := range 64 {
@@ -82,8 +82,9 @@ func deep(frames int, f func()) float32 {
 	return b[frames]
 }
 
-// TestSIMD128Hidden has no global Go to ask for the memory, as in a bundled page, and an
-// engine that lacks what it needs: then there is no host, and no panic.
+// TestSIMD128Hidden hides the global Go, as a bundled page does, and the global WebAssembly,
+// as an old engine does. Start must work without Go, and must return an error and no host
+// without WebAssembly.
 func TestSIMD128Hidden(t *testing.T) {
 	for name, without := range map[string]string{"bundled": "Go", "no WebAssembly": "WebAssembly"} {
 		kept := js.Global().Get(without)

@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// mapReference is what the kernel of a name computes, and the error it may have.
+// mapReference is the reference of a named kernel, and the error that the kernel may have.
 type mapReference struct {
 	root *ir.Node
 	o    *op.Operation // whose Reference to ask, or nil: root is all

@@ -113,7 +113,7 @@ func (r Reduction) exact(x, y []float32, ddof int) (want, magnitude float64) {
 	return sum, abs
 }
 
-// exactIndex is what the reductions to an index should give.
+// exactIndex returns the index that a reduction to an index must give.
 func (r Reduction) exactIndex(x []float32) int {
 	at := -1
 	for i, v := range x {
@@ -216,7 +216,7 @@ func TestReduceSpecialValues(t *testing.T) {
 	})
 }
 
-// Sums within a block that overflow or underflow are not what is asked for.
+// TestReduceRange checks values whose sums overflow or underflow within a block.
 func TestReduceRange(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, n := range []int{3, 200, 2 * ReduceBlock} {

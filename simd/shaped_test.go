@@ -47,7 +47,7 @@ func TestGather(t *testing.T) {
 	gathered(t, func(u uint32) uint16 { return uint16(u) }, 0x7fff, func(a, b uint16) bool { return a == b })
 }
 
-// someIDs returns ids of an axis, some of which it does not have.
+// someIDs returns ids of an axis. Some are out of range.
 func someIDs(n, extent int) []int32 {
 	ids := make([]int32, n)
 	for i := range ids {

@@ -10,9 +10,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestNearTexts computes the functions of targets with Near as their texts say, for
-// numbers of all exponents, on a device that flushes and whose exp2 and quotients are
-// off by two thirds of what they may be, up or down as it happens.
+// TestNearTexts evaluates the texts of the functions of targets with Near, for numbers of
+// all exponents, on a device that flushes and whose exp2 and quotients have random errors
+// of up to two thirds of the allowed ones.
 func TestNearTexts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	d := device{flushes: true, near: func(v, units float64) float64 {

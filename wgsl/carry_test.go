@@ -24,8 +24,8 @@ func TestCarry(t *testing.T) {
 	for _, v := range []struct {
 		name        string
 		root        *ir.Node
-		kept, sizes int      // ends of chains, and what they look at
-		strict      []string // functions that tell NaN themselves
+		kept, sizes int      // expected calls of keep_nan at ends of chains, and operands that they check
+		strict      []string // functions that handle NaN themselves
 	}{
 		{"one", of(ir.Max, x, y), 0, 0, []string{"max_nan"}},
 		{"clip", of(ir.Min, of(ir.Max, x, k(-1)), k(1)), 0, 0, []string{"clip"}},

@@ -9,8 +9,9 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// judge has a compiler read texts, and [Check] first: it accepts all that compilers do.
-func judge(t *testing.T, compiler string, texts map[string]string) {
+// compileText compiles texts with a compiler, after [Check], which must accept every text
+// that the compiler accepts.
+func compileText(t *testing.T, compiler string, texts map[string]string) {
 	t.Helper()
 	for name, text := range texts {
 		if err := Check(text); err != nil {
@@ -20,13 +21,13 @@ func judge(t *testing.T, compiler string, texts map[string]string) {
 	testutil.Judge(t, compiler, texts)
 }
 
-// unusual is what a text may have and those of rayo do not.
+// unusual is a valid text of constructs that rayo does not generate.
 //
 //go:embed testdata/unusual.wgsl
 var unusual string
 
 func TestCheck(t *testing.T) {
-	judge(t, "naga", map[string]string{"unusual": unusual})
+	compileText(t, "naga", map[string]string{"unusual": unusual})
 	for name, test := range map[string]struct{ text, where, what string }{
 		"built-in value":           {"@compute @workgroup_size(1) fn main(@builtin(global_invocation_idx) id: vec3u) {}", "1:46", "global_invocation_idx"},
 		"type of a built-in value": {"@compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec2u) {}", "1:72", "vec3<u32>"},

@@ -21,7 +21,7 @@ func exhaustive(t testing.TB) map[string]*ir.Program {
 			continue
 		}
 		for _, from := range []ir.Type{ir.F32, ir.I32, ir.U32, ir.Bool, ir.F16} {
-			// What gives half floats stands apart: few targets have them.
+			// Conversions to half floats are a program of their own: few targets have them.
 			for _, half := range []bool{false, true} {
 				a := newSource()
 				if from == ir.F16 && half || !a.everyShape(c, from, half) {
@@ -44,7 +44,7 @@ type source struct {
 	in  map[ir.Type]uint32
 	out uint32
 	at  ir.Value
-	// kept has the types of what is stored: kept[i] for each lane from 64·i on.
+	// kept has the types of the stored values: kept[i] is stored at 64·i plus the lane.
 	kept []ir.Type
 }
 

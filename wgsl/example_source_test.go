@@ -6,7 +6,7 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// What a text binds is found without a device.
+// Interface returns the bindings of a text, without a device.
 func ExampleSource_Interface() {
 	i, err := wgsl.Source{Text: `
 		struct Params { center: vec2f, steps: u32 }

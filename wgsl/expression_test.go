@@ -18,8 +18,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// biasGeluScale is gelu of a sum with a bias, times a parameter: what a chain of
-// fused operations is like, four elements a lane.
+// biasGeluScale is gelu of a sum with a bias, times a parameter: a typical chain of fused
+// operations, with four elements a lane.
 func biasGeluScale(t testing.TB) *ir.Program {
 	a := assemble("bias_gelu_scale", 256)
 	x := a.buffer("x0", ir.F32, 4, ir.ReadOnly)
@@ -41,9 +41,8 @@ func biasGeluScale(t testing.TB) *ir.Program {
 	return &a.Program
 }
 
-// TestCatalogue has every elementwise operation printed, by each variant of the
-// kernel of elementwise programs, for every type that it takes and every target,
-// and judged.
+// TestCatalogue prints every elementwise operation with each variant of the kernel of
+// elementwise programs, for every type of operands and every target, and compiles the texts.
 func TestCatalogue(t *testing.T) {
 	kernels := make(map[string]*kernel.Kernel)
 	for _, o := range op.Catalogue() {
@@ -75,7 +74,7 @@ func TestCatalogue(t *testing.T) {
 			if len(texts) < 100 {
 				t.Errorf("%d texts", len(texts))
 			}
-			judge(t, compiler(target.Consumer), texts)
+			compileText(t, compiler(target.Consumer), texts)
 		})
 	}
 }
@@ -138,7 +137,7 @@ func kernelsOf(t testing.TB, o *op.Operation, kernels map[string]*kernel.Kernel)
 }
 
 // compute runs a program of one expression over n elements in the checking
-// interpreter, and returns what it makes.
+// interpreter, and returns its results.
 func compute(t *testing.T, x *ir.Node, n int, out op.DType, buffers ...[]byte) []byte {
 	t.Helper()
 	r := &portable.Request{Post: &portable.Epilogue{Exprs: []*ir.Node{x}}, Out: []portable.Array{{Type: out, Shape: op.Shape{n}}}, Target: portable.Target{F16: true}}

@@ -18,7 +18,7 @@ import (
 // are 0 where it flushes them, on the way in and out.
 type device struct {
 	flushes bool
-	// near is what exp2 and 1/x give for what they should.
+	// near returns the result of exp2 or 1/x on the device, given the exact result.
 	near func(v, units float64) float64
 }
 
@@ -35,7 +35,8 @@ type routine struct {
 	lines  []line
 }
 
-// line is the name of what a line computes, "" for the last.
+// line is an assignment of a function: the variable's name, "" for the last line, which
+// is the result, and the expression.
 type line struct {
 	name string
 	expr ast.Expr
@@ -49,8 +50,8 @@ var (
 	types    = map[string]string{"u": "u32(", "i": "i32(", "f": "f32("}
 )
 
-// routines reads the functions of one number. Their expressions are those of Go but for what is
-// replaced: they have brackets where the languages differ about what comes first.
+// routines parses the texts of functions of one number. Apart from the tokens replaced below,
+// their expressions are valid Go: they have brackets wherever the precedences differ.
 func routines(t *testing.T, fns ...fn) map[string]*routine {
 	all := map[string]*routine{}
 	for _, f := range fns {
@@ -263,9 +264,9 @@ func (d device) builtIn(name string, args []any) (v any, is bool) {
 }
 
 // TestFmaOfAllExponents: x·y + z of factors of all exponents, computed as texts compute it for
-// devices whose fma rounds twice, is within a unit in the last place. What is subnormal may be
-// lost on the way where it is flushed, a dozen times: 2^-122 in all. Where it is not, four of
-// the smallest steps may.
+// devices whose fma rounds twice, is within a unit in the last place. A device that flushes
+// may lose a dozen subnormal intermediate results: 2^-122 in all. Any other device may lose
+// four times the smallest subnormal number.
 func TestFmaOfAllExponents(t *testing.T) {
 	all := routines(t, fnFma, fnFmaAny)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
@@ -299,7 +300,7 @@ func TestFmaOfAllExponents(t *testing.T) {
 					x, y := of(ex), of(ey)
 					var z float32
 					switch rng.IntN(4) {
-					case 0: // what is left is what rounding lost
+					case 0: // the sum is the rounding error of the product
 						z = -(x * y)
 					case 1: // most of it goes
 						z = float32(-float64(x) * float64(y) * (1 + rng.Float64()*0x1p-10))
@@ -336,7 +337,7 @@ func TestFmaOfAllExponents(t *testing.T) {
 	}
 }
 
-// exact returns a number exactly, and a large one for what is none.
+// exact returns the exact value of v, and a large number for NaN and infinities.
 func exact(v float32) *big.Float {
 	if w := float64(v); math.IsNaN(w) || math.IsInf(w, 0) {
 		return new(big.Float).SetMantExp(big.NewFloat(1), 1000)

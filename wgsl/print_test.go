@@ -20,7 +20,7 @@ import (
 // large are the limits of a large adapter: the corpus has arrays of any size.
 var large = Limits{Invocations: 1024, Size: [3]uint32{1024, 1024, 64}, WorkgroupBytes: 1 << 20, Bindings: 30}
 
-// targets are what the corpus is printed for.
+// targets are the targets that the corpus is printed for.
 var targets = map[string]Target{
 	"naga":           {Consumer: Naga, Limits: large},
 	"naga_all":       {Consumer: Naga, Limits: large, Features: Half | Subgroups | Dot4},
@@ -33,8 +33,8 @@ var targets = map[string]Target{
 	"tint_subgroups": {Consumer: Tint, Limits: large, Features: Subgroups, SubgroupSize: [2]uint32{32, 32}},
 }
 
-// compiler returns the name of the compiler that judges texts for a consumer: naga
-// judges those for its translation too.
+// compiler returns the name of the compiler that checks texts for a consumer: naga also
+// checks the texts for its translation to Go.
 func compiler(c Consumer) string {
 	if c == NagaGo {
 		return "naga"
@@ -42,8 +42,8 @@ func compiler(c Consumer) string {
 	return c.String()
 }
 
-// TestCorpus has every program of the corpus printed for every target and judged
-// by its compiler.
+// TestCorpus prints every program of the corpus for every target, and compiles the text
+// with the target's compiler.
 func TestCorpus(t *testing.T) {
 	programs := corpus(t)
 	seen := make(map[ir.Code]bool)
@@ -81,7 +81,7 @@ func TestCorpus(t *testing.T) {
 			if len(texts) < len(programs)/2 {
 				t.Fatalf("%d of %d programs were printed", len(texts), len(programs))
 			}
-			judge(t, compiler(target.Consumer), texts)
+			compileText(t, compiler(target.Consumer), texts)
 		})
 	}
 }
@@ -90,7 +90,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // TestGolden compares texts with files, which are there to be read.
 func TestGolden(t *testing.T) {
-	// What package kernel builds would change with it.
+	// These programs do not come from package kernel, whose changes would change the texts.
 	programs := map[string]*ir.Program{"bias_gelu_scale": biasGeluScale(t), "row_sums": rowSums(t)}
 	for name, p := range programs {
 		for _, target := range []string{"naga", "tint_all"} {
@@ -115,7 +115,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestText looks for what a text must and must not have.
+// TestText looks for strings that a text must or must not contain.
 func TestText(t *testing.T) {
 	text := func(p *ir.Program, target string) string {
 		s, err := Print(p, targets[target])
@@ -313,7 +313,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestShader checks what a host is told.
+// TestShader checks the description of a shader that a host gets.
 func TestShader(t *testing.T) {
 	s, err := Kernel(matmul, Target{})
 	if err != nil {
@@ -378,7 +378,7 @@ func BenchmarkKernel(b *testing.B) {
 	}
 }
 
-// BenchmarkBuildAndPrint is what a kernel costs that is not in a cache.
+// BenchmarkBuildAndPrint measures the time of a kernel that is not in a cache.
 func BenchmarkBuildAndPrint(b *testing.B) {
 	b.ReportAllocs()
 	for range b.N {

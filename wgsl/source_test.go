@@ -109,7 +109,7 @@ func TestTexts(t *testing.T) {
 				}
 				texts[name] = sh.Text
 			}
-			judge(t, compiler(c), texts)
+			compileText(t, compiler(c), texts)
 		})
 	}
 	l, err := sources["overrides"].Launchable()
@@ -121,7 +121,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestPrintText checks what a host is told of a text, and what a target refuses.
+// TestPrintText checks the description of a text that a host gets, and the errors of
+// targets that lack a feature.
 func TestPrintText(t *testing.T) {
 	l, err := Source{Text: waves, Entry: "step"}.Launchable()
 	if err != nil {
@@ -145,7 +146,7 @@ func TestPrintText(t *testing.T) {
 	}
 }
 
-// TestSourceErrors checks where mistakes are found and what is said.
+// TestSourceErrors checks the positions and messages of errors.
 func TestSourceErrors(t *testing.T) {
 	head := "@group(0) @binding(0) var<storage, read_write> x: array<f32>;\n"
 	main := "@compute @workgroup_size(1) fn main() { x[0] = 1; }\n"
@@ -240,7 +241,7 @@ func TestUniforms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judge(t, "naga", map[string]string{"uniforms": l.Program.Text.Source})
+	compileText(t, "naga", map[string]string{"uniforms": l.Program.Text.Source})
 	if want := "[{0 16} {256 16} {512 32}]"; fmt.Sprint(l.Program.Text.Blocks) != want || l.Program.Text.ParamBytes != 544 {
 		t.Errorf("%v, %d bytes", l.Program.Text.Blocks, l.Program.Text.ParamBytes)
 	}
@@ -269,7 +270,8 @@ func TestUniforms(t *testing.T) {
 	}
 }
 
-// TestBounds: what drivers would compile for minutes is refused, what is near it is not.
+// TestBounds checks that texts which drivers would compile for minutes are refused, and
+// that texts just within the limits are accepted.
 func TestBounds(t *testing.T) {
 	head := "@group(0) @binding(0) var<storage, read_write> x: array<f32>;\n"
 	main := func(body string) string { return "@compute @workgroup_size(1) fn main() { x[0] = 1; " + body + " }\n" }
@@ -281,7 +283,7 @@ func TestBounds(t *testing.T) {
 		return s + main(fmt.Sprintf("x[1] = g%d();", n))
 	}
 	for _, c := range []struct {
-		text, want string // "" for what is not refused
+		text, want string // want is "" for a text that is accepted
 	}{
 		{head + main("var a: array<f32, 16384>; x[1] = a[2];"), ""},
 		{head + main("var a: array<f32, 16385>; x[1] = a[2];"), "2:58: main has 65540 bytes of variables for each lane, of at most 65536"},
@@ -425,8 +427,7 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// FuzzSource reads any text: nothing panics, and what is accepted has sizes that
-// make sense.
+// FuzzSource parses arbitrary texts: nothing panics, and accepted texts have valid sizes.
 func FuzzSource(f *testing.F) {
 	f.Add(waves, "step")
 	f.Add("struct S { @align(16) @size(32) a: vec3<f32>, b: array<mat4x4f, (1 << 3) + 0x1u> }\n@group(0) @binding(0) var<uniform> s: S;"+
@@ -452,7 +453,7 @@ func FuzzSource(f *testing.F) {
 		}
 		_, _ = l.Params(nil, nil)
 		_, _ = l.Params(nil, struct{ A float32 }{})
-		// What was renumbered is read again as the same.
+		// The renumbered text must parse to the same program again.
 		again, err := Source{Text: p.Text.Source, Entry: p.Text.Entry}.Launchable()
 		if err != nil {
 			t.Fatalf("%q became %q: %v", text, p.Text.Source, err)

@@ -19,7 +19,7 @@ type wgslCheckCmd struct {
 	wgslRequest `embed:""`
 }
 
-// wgslCompilers are the commands that judge a text, and what of theirs makes no
+// wgslCompilers are the commands that check a text, and what of theirs makes no
 // file. A naga in Go is not among the commands: its texts are naga's.
 var wgslCompilers = []struct {
 	consumer wgsl.Consumer
@@ -81,7 +81,7 @@ func (c *wgslCheckCmd) Run(a *app) error {
 		}
 		accepted := 0
 		for _, t := range all {
-			message, err := judge(a, x.command, t)
+			message, err := compileText(a, x.command, t)
 			if errors.Is(err, exec.ErrNotFound) {
 				line(x.command[0], "is not installed")
 				break
@@ -108,8 +108,8 @@ func (c *wgslCheckCmd) Run(a *app) error {
 	return nil
 }
 
-// judge runs a compiler on a text, and returns its messages if it rejects the text.
-func judge(a *app, command []string, text string) (string, error) {
+// compileText runs a compiler on a text, and returns its messages if it rejects the text.
+func compileText(a *app, command []string, text string) (string, error) {
 	path, err := exec.LookPath(command[0])
 	if err != nil {
 		return "", err

@@ -56,8 +56,8 @@ func truth(c bool) float64 {
 	return 0
 }
 
-// composition is a method of a batch that is made of other operations, and what it
-// gives, as plain loops over operands of f32.
+// composition is a method of a batch that is composed of other operations, and its
+// reference: plain loops over operands of f32.
 type composition struct {
 	name   string
 	shapes []op.Shape
@@ -111,8 +111,8 @@ func (c *composition) run(t *testing.T, dev *device.Device, g *generator) {
 	compare(t, b, y, want, func(int) float64 { return c.loose })
 }
 
-// compare runs the batch and compares y, of whose element i the error is at most
-// slack(i), and relative to its own magnitude above 1.
+// compare runs the batch and compares y with want. The error of element i must be at most
+// slack(i), relative to the element's magnitude if that is above 1.
 func compare(t *testing.T, b *batch.Batch, y batch.Value, want nd, slack func(i int) float64) {
 	t.Helper()
 	if b.Err() == nil && !y.Shape().Equal(want.s) {

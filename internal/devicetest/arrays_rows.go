@@ -96,7 +96,7 @@ func topOf(s op.Shape, d op.DType, k, axis int, least bool, draw func(*generator
 		}}
 }
 
-// scanned is a scan as a loop: what no elements give, and what an element adds.
+// scanned is the reference of a scan as a loop: its initial value, and its step for an element.
 type scanned struct {
 	name    string
 	scan    func(b *batch.Batch, x batch.Value, opts ...op.ScanOpts) batch.Value

@@ -101,7 +101,7 @@ func nonZero(s op.Shape) composition {
 		}}
 }
 
-// compress is Compress with a mask of what is above 0: the values and the count.
+// compress is Compress with a mask of the elements above 0: the values and the count.
 func compress(s op.Shape) composition {
 	return composition{name: "compress of " + s.String(), shapes: []op.Shape{s, s}, draw: special,
 		record: func(b *batch.Batch, x []batch.Value) batch.Value {

@@ -84,8 +84,8 @@ func oneOfSome() func(c *Case) bool {
 	}
 }
 
-// callbacks: what waits returns an error in a function that JavaScript has
-// called, and works in a goroutine that it starts; what does not wait works.
+// callbacks checks calls from a function that JavaScript calls: those that wait return an
+// error there and work in a goroutine that the function starts; the others work.
 func callbacks(t *testing.T, dev *device.Device) {
 	ctx := t.Context()
 	x, y := []float32{-1, 2, -3}, make([]float32, 3)

@@ -64,7 +64,7 @@ func buffers(t *testing.T, open Open) {
 	if err := device.Read(ctx, got, cache); err != nil || !slices.Equal(got, []float32{0, 0, 0, 0, 10, 20, 30, -1, -2, 0, 0, 0}) {
 		t.Errorf("the buffer holds %v, %v", got, err)
 	}
-	// An update in place: what is stored depends on what was there.
+	// An update in place: the stored value depends on the old one.
 	b.Reset()
 	b.Store(cache, 0, b.Add(b.Use(cache), b.Use(cache)))
 	if err := b.Execute(ctx); err != nil {
@@ -104,7 +104,7 @@ func buffers(t *testing.T, open Open) {
 }
 
 // scatterInPlace writes rows to places in a buffer, some of them twice and some outside,
-// and leaves what is between as it was.
+// and checks that the elements between them are unchanged.
 func scatterInPlace(t *testing.T, dev *device.Device, d op.DType) {
 	t.Helper()
 	const rows, cols = 7, 3

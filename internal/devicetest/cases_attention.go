@@ -28,7 +28,7 @@ func (g *generator) attention(d op.DType, short bool) []Case {
 				In: []Tensor{g.tensor(d, q, g.tame), g.tensor(d, k, g.tame), g.tensor(d, k, g.tame)}})
 		}
 	}
-	// Of the keys some are there, the others NaN.
+	// Only some of the keys are valid; the others are NaN.
 	for i, c := range []struct {
 		lead    op.Shape
 		lengths []int

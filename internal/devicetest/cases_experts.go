@@ -38,7 +38,7 @@ func (g *generator) matMulExperts(d op.DType) []Case {
 		} {
 			put(s.lead, s.each, g.tensor(w, op.Shape{s.experts, s.n, s.k}, g.tame))
 		}
-		// What is not finite stays in its rows.
+		// NaN and infinities must affect only their own rows.
 		c := put(op.Shape{6}, 2, g.tensor(w, op.Shape{3, 9, 8}, g.tame))
 		c.In[0].Data[2*8+3], c.In[1].Data[9*8+5] = math.NaN(), math.Inf(1)
 	}

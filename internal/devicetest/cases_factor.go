@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// factorings are the operations of linear algebra, whose results are judged as a whole:
-// see [op.Operation.CheckResults].
+// factorings are the operations of linear algebra. [op.Operation.CheckResults] checks their
+// results as a whole.
 var factorings = map[*op.Operation]struct {
 	record func(b *batch.Batch, c *Case, in []batch.Value) []batch.Value
 	cases  func(g *generator, short bool) []Case
@@ -59,7 +59,7 @@ var factorings = map[*op.Operation]struct {
 	},
 }
 
-// asWhole judges results as a whole, where the operation has a rule for that.
+// asWhole checks results as a whole, if the operation has a rule for that.
 func (c *Case) asWhole(out []*array, want []*op.Array) error {
 	if !c.Op.CheckedAsWhole() {
 		return nil
@@ -176,7 +176,7 @@ func (g *generator) cholesky(short bool) []Case {
 		if n == 0 || len(c.In[0].Data) == 0 {
 			continue
 		}
-		// What is above the diagonal does not matter, and one that is not definite gives NaN.
+		// Elements above the diagonal are not read, and a matrix that is not definite gives NaN.
 		upper, bad := c, c
 		upper.In, bad.In = []Tensor{g.definite(nil, n)}, []Tensor{g.definite(op.Shape{2}, n)}
 		for k := range upper.In[0].Data {
@@ -199,7 +199,7 @@ func (g *generator) symmetric(short bool) []Case {
 				continue
 			}
 			x := g.matrixOf(lead[(i+kind)%len(lead)], n, n, kind)
-			for k := range x.Data { // what is above the diagonal does not matter
+			for k := range x.Data { // elements above the diagonal are not read
 				if k%n > k/n%n {
 					x.Data[k] = math.NaN()
 				}

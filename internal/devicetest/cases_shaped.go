@@ -50,8 +50,8 @@ func Shaped(o *op.Operation, d op.DType, seed uint64, short bool) []Case {
 	return cases
 }
 
-// activations are what a product may end with: none, one of the catalogue with
-// and without parameters, and a user's.
+// activations are the activations of products: none, operations of the catalogue with and
+// without parameters, and a user-defined operation.
 var activations = []struct {
 	o      *op.Operation
 	params op.Attrs

@@ -106,7 +106,7 @@ func carryBlocks(t *testing.T, from, to *device.Device) {
 	}
 }
 
-// refused: what Copy does not take, and what it leaves as it was then.
+// refused calls Copy with wrong arguments, and checks that it leaves the buffers unchanged.
 func refused(t *testing.T, dev, other *device.Device) {
 	ctx := t.Context()
 	fresh := func(d *device.Device, typ op.DType, n int) *device.Buffer {

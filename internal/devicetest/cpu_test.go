@@ -20,8 +20,8 @@ func cpu(threads int) Open {
 
 func TestCPU(t *testing.T) { Run(t, cpu(0)) }
 
-// TestCPUThreads runs what is large enough to be split, by one thread and by
-// more than many machines have processors.
+// TestCPUThreads runs cases that are large enough to be split, with one thread and with
+// more threads than many machines have processors.
 func TestCPUThreads(t *testing.T) {
 	large := func(c *Case) bool { return c.elements() > parted || c.Op.Class() == op.Shaped && c.work() > 200_000 }
 	for name, open := range map[string]Open{"one": cpu(1), "five": cpu(5)} {

@@ -83,8 +83,8 @@ func emulate(t *testing.T, major int, checked bool) {
 	t.Cleanup(func() { cuda.Substitute = nil })
 }
 
-// TestCUDAEmulated runs what is small by the kernels that GPUs run, in the
-// emulator of PTX. TestCUDAEmulatedNumbers has the operations.
+// TestCUDAEmulated runs small tests with the kernels for GPUs in the emulator of PTX.
+// TestCUDAEmulatedNumbers tests the operations.
 func TestCUDAEmulated(t *testing.T) {
 	emulate(t, 9, false)
 	t.Run("rounding", func(t *testing.T) { rounding(t, openCUDA) })
@@ -128,8 +128,8 @@ func BenchmarkCUDALengths(b *testing.B) {
 
 type faultParams struct{ N uint32 }
 
-// TestCUDAFaults has kernels that do what they must not end as errors that name
-// the author's line, without harm to anything else.
+// TestCUDAFaults runs kernels with mistakes. They must end with errors that name the author's
+// line, and other work must not be affected.
 func TestCUDAFaults(t *testing.T) {
 	emulate(t, 8, true)
 	dev := start(t, openCUDA)

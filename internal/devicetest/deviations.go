@@ -179,8 +179,8 @@ func (f *allowed) near(o *op.Operation, got, want, mag float64, t op.DType) bool
 	tol := o.Tolerance()
 	times := max(f.rounding, 1)
 	tol.ULP = max(tol.ULP, 0.5) + f.units
-	// Where a unit is a few of the smallest steps, what is left of them is off besides the
-	// rounding of the result.
+	// Where a unit is a few of the smallest subnormal steps, the lost ones are an error besides
+	// the rounding of the result.
 	off := math.Abs(got - want)
 	rest := math.Copysign(max(off-min(f.slack, rounded), 0), got-want)
 	return off < f.slack || tol.Check(want+rest/times, want, mag, t) == nil

@@ -46,8 +46,8 @@ var vulkanGoals = []goal{
 }
 
 // printGoals prints a line for each goal of each cell, its fields apart by tabs: met or
-// missed, the cell, what it is about, what was measured, and what it shall be. What
-// needs a peer is left out where there was none.
+// missed, the cell, the quantity, the measured value, and the goal. Goals relative to a
+// peer are left out where there was no peer.
 func printGoals(goals []goal, all []measured) {
 	speed := 0.0 // of a copy
 	for _, m := range all {

@@ -20,7 +20,7 @@ import (
 
 // anyLengths measures operations on rows of lengths, and on arrays of sizes, that no table
 // names, as shares of the speed of a copy, each beside PyTorch where RAYO_PEER says how
-// to start that. RAYO_TUNE lists what is measured,
+// to start that. RAYO_TUNE lists the measurements,
 //
 //	RAYO_TUNE="softmax f32 4711; layer_norm bf16 1000; exp 50000017; random f16 10; flat 3"
 //

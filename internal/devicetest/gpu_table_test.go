@@ -17,7 +17,7 @@ import (
 type cell struct {
 	name   string
 	typ    op.DType // of operands and result
-	tf32   bool     // what is multiplied may become TF32
+	tf32   bool     // products may round their operands to TF32
 	shapes [][]int  // of operands
 	out    []int
 	bytes  float64 // that have to move, or 0
@@ -283,7 +283,7 @@ func report(b *testing.B, seconds, bytes, flops, peer float64) {
 	}
 }
 
-// measured is what a cell took, and a peer, if there was one, in seconds.
+// measured is the result of a cell: its time and that of a peer, if there was one, in seconds.
 type measured struct {
 	name                         string
 	seconds, bytes, flops, peers float64

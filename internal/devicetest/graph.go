@@ -139,7 +139,7 @@ func (r *graph) beside(i int, d op.DType) int {
 	})
 }
 
-// grow adds a step, or none if what it tried does not fit.
+// grow adds a random step, or none if the step does not fit.
 func (r *graph) grow() error {
 	if r.scope.any {
 		switch k := r.g.IntN(16); {
@@ -275,7 +275,7 @@ func (r *graph) acceptable(v *known) bool {
 			return false // keep clear of overflow
 		}
 		if r.free.finite && e-e != 0 {
-			return false // compilers may take it that there is none
+			return false // compilers may assume that no value is infinite or NaN
 		}
 	}
 	return true

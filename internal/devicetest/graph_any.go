@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// simple returns a number of few bits: sums and products of such are exact, so that
-// what is computed from them stays known to the last bit.
+// simple returns a number of few bits. Sums and products of such numbers are exact, so that
+// the test knows results computed from them to the last bit.
 func (g *generator) simple(d op.DType) float64 {
 	if d == op.Bool {
 		return float64(g.IntN(2))
@@ -238,7 +238,7 @@ func (r *graph) store(buf, v int) {
 
 // growUpdate adds the launch of a kernel that updates an array: a value, or an array
 // on the device that nothing else uses and that the result is stored to again. Then a
-// device may update it in place, unless an operation between wants what it was.
+// device may update it in place, unless an operation between reads the old value.
 func (r *graph) growUpdate() error {
 	g := r.g
 	y := r.pick(func(v known) bool { return v.typ == op.F32 && len(v.data) > 0 && r.moderate(&v) })

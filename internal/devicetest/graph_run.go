@@ -52,7 +52,7 @@ func newPlayer(ctx context.Context, dev *device.Device) (*player, error) {
 type recording struct {
 	*graph
 	b      *batch.Batch
-	inputs []*array // of each node, nil for what is no input
+	inputs []*array // of each node, nil if the node is not an input
 	bufs   []*device.Buffer
 	values []batch.Value
 	outs   map[int]*array // results by value

@@ -149,7 +149,7 @@ func (d *simulated) users(c *Case, y *Tensor) error {
 	return nil
 }
 
-// scopes are those of graphs that are judged without a device.
+// scopes are the scopes of the graphs whose ranges are checked without a device.
 var scopes = []scope{{}, {any: true, types: op.DTypes(), quantised: true}}
 
 // compareSome compares some values of a graph with their ranges.

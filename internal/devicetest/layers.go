@@ -142,8 +142,8 @@ var laidViews = map[string]func(b *batch.Batch, x batch.Value) batch.Value{
 	"transposed":  func(b *batch.Batch, x batch.Value) batch.Value { return b.Transpose(x) },
 }
 
-// placesOn compares what concat, update and rope make of views with what they make of
-// the same elements in order: the bits.
+// placesOn compares the results of concat, update and rope on views with those on contiguous
+// copies of the same elements, bit for bit.
 func placesOn(t *testing.T, open Open) {
 	dev := start(t, open)
 	g := newGenerator(freshSeed(t))

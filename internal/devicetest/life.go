@@ -448,13 +448,13 @@ func leaks(t *testing.T, open Open) {
 	switch {
 	case short():
 		rounds, most = 600, 255
-	case dev.Info().Kind == device.WebGPU: // of which TestWebGPUManyBatches runs many more
+	case dev.Info().Kind == device.WebGPU: // TestWebGPUManyBatches runs many more rounds
 		rounds = 1200
 	}
 	for range rounds {
 		work() // until the caches of plans are full
 	}
-	// What a plan takes is some KiB, and how many are kept for how long varies.
+	// A plan takes some KiB. The number of plans in the cache varies.
 	if n := testutil.Growth(rounds/4, most, work); n > most {
 		t.Errorf("each round of batches leaves %d bytes on the heap", n)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// computation is one call of a composed method: operands, what it records, and its results
-// by loops in float64.
+// computation is one call of a composed method: its operands, the call, and its results as
+// computed by loops in float64.
 type computation struct {
 	name string
 	in   []ndarray
@@ -53,7 +53,7 @@ func networks(t *testing.T, open Open, slow bool) {
 	}
 }
 
-// near compares a result with what it should be.
+// near compares a result with the expected one.
 func near(t *testing.T, b *batch.Batch, v batch.Value, want ndarray) error {
 	if !slices.Equal(v.Shape(), want.s) {
 		return fmt.Errorf("shape %v, want %v", v.Shape(), want.s)

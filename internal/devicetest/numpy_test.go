@@ -52,8 +52,8 @@ var readTables = sync.OnceValues(func() (list []table, err error) {
 	return list, nil
 })
 
-// numpy compares every function that there is of NumPy's tables with all rows, within
-// the operation's tolerance and the half unit by which the table was rounded.
+// numpy compares every function of NumPy's tables with all rows of the tables, within
+// the operation's tolerance plus the half unit by which the table was rounded.
 func numpy(t *testing.T, open Open) {
 	tables, err := readTables()
 	if err != nil {

@@ -100,7 +100,7 @@ func (g *generator) matMulQ(d op.DType, short bool) []Case {
 		if !native(w) {
 			continue
 		}
-		// What is not finite stays in its row or column.
+		// NaN and infinities must affect only their own row or column.
 		for _, v := range []float64{math.NaN(), math.Inf(-1)} {
 			c := put(op.Shape{3, 2 * e}, g.quantised(w, op.Shape{35, 2 * e}), false, 0)
 			c.In[0].Data[2*e+e-1] = v
@@ -202,7 +202,7 @@ func resident(t *testing.T, dev *device.Device, g *generator, d op.DType) {
 	b := batch.New(dev)
 	in := make([]float32, 3*k)
 	x := b.Upload(in, 3, k)
-	// What follows the product may run inside it.
+	// The operations after the product may be fused into it.
 	y := b.Scale(b.Relu(b.MatMulQ(x, b.Use(buf), batch.None)), 2)
 	plan, err := b.Compile(ctx, y)
 	if err != nil {

@@ -65,8 +65,8 @@ const (
 
 // goldenBlocks holds a device to llama.cpp's blocks of every format: rows that are
 // taken of a table are those numbers bit for bit, and products with it are right. The first
-// use of each format runs the device's own test of it too. What the device does not
-// offer is an ErrUnsupported; these formats are to be those that the caller lists.
+// use of each format runs the device's self-test of it too. The formats that give an
+// ErrUnsupported must be those that the caller lists.
 func goldenBlocks(t *testing.T, open Open, unsupported ...op.DType) {
 	dev := start(t, open)
 	g := newGenerator(freshSeed(t))

@@ -377,8 +377,8 @@ func depends(c *Case, in []known, n int) ([]bool, error) {
 	return vague, nil
 }
 
-// rowLength is the length of what a reduction or row operation with n results
-// works on.
+// rowLength is the length of the rows that a reduction or row operation with n results
+// reads.
 func rowLength(c *Case, x *known, n int) int {
 	if c.Op.Class() == op.Reduction {
 		return len(x.data) / n

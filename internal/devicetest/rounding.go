@@ -111,7 +111,7 @@ func (m *middle) check(ctx context.Context, dev *device.Device, from, half op.DT
 	return y.intact()
 }
 
-// doubled is one operation: what it computes on the way is not rounded.
+// doubled is a single operation, whose intermediate values are not rounded.
 var doubled = op.Unary("doubled", func(x op.Expr) op.Expr { return x.Square().Div(x).Mul(op.Const(2)) })
 
 // answer and third are the same number whatever they are given.

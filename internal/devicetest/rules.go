@@ -80,7 +80,7 @@ func aliasing(t *testing.T, open Open) {
 			}
 		}
 	}
-	// What is not elementwise may not write over an operand at all.
+	// Operations that are not elementwise may not overwrite an operand at all.
 	x, w := make([]float32, 64), make([]float32, 64)
 	for name, err := range map[string]error{
 		"matmul over a":        dev.MatMul(ctx, x, x, w, nil, 8, 8, 8),
@@ -444,7 +444,7 @@ func everyMethod(ctx context.Context, dev *device.Device) map[string]error {
 		m, name := r.Method(i), r.Type().Method(i).Name
 		typ := m.Type()
 		if typ.NumIn() == 0 || typ.In(0) != context || strings.HasPrefix(name, "Rope") || name == "Kernel" || name == "Tune" {
-			continue // one element is not a pair, nil not a kernel, and Tune takes what has no zero
+			continue // Rope needs pairs of elements, Kernel a kernel, and Tune arguments without a zero value
 		}
 		args := []reflect.Value{reflect.ValueOf(&ctx).Elem()}
 		for j := 1; j < typ.NumIn(); j++ {

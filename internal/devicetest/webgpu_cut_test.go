@@ -193,8 +193,8 @@ func (g *generator) cutRows(o *op.Operation, lengths []int, try func(c Case)) {
 	put(op.F32, op.Shape{bound + 1}, func(op.DType) float64 { return -1000 }, 0, nil)
 }
 
-// TestWebGPUCutHalves stores what is computed in parts, which are no whole number of
-// words, into larger arrays.
+// TestWebGPUCutHalves stores results that are computed in parts into larger arrays. The parts
+// are not a whole number of words.
 func TestWebGPUCutHalves(t *testing.T) {
 	smallBindings(t)
 	dev := start(t, openMasked)
@@ -223,8 +223,8 @@ func TestWebGPUCutHalves(t *testing.T) {
 	}
 }
 
-// TestWebGPUCutFused compares chains that end with operations in parts with what the
-// CPU device makes of them.
+// TestWebGPUCutFused compares chains that end with operations in parts with the results of
+// the CPU device.
 func TestWebGPUCutFused(t *testing.T) {
 	smallBindings(t)
 	dev := start(t, openMasked)
@@ -282,8 +282,8 @@ func TestWebGPUCutFused(t *testing.T) {
 	}
 }
 
-// TestWebGPUUncut sees to it that what is still too large is refused with its size,
-// and that the device works on.
+// TestWebGPUUncut checks that operations which are too large even in parts are refused with
+// an error that has the size, and that the device works afterwards.
 func TestWebGPUUncut(t *testing.T) {
 	smallBindings(t)
 	dev := start(t, openMasked)

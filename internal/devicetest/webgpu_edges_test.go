@@ -21,8 +21,8 @@ var countKernel = kernel.New("count", func(b *kernel.Builder, _ *struct{}) {
 	b.If(i.Lt(y.Len()), func() { y.Set(i, kernel.F(1)) })
 })
 
-// TestWebGPUEmptyArrays: an empty array has a place of its own, and what is beside
-// where it would be stays as it is.
+// TestWebGPUEmptyArrays checks that an empty array has a memory range of its own, and that
+// the memory beside its position does not change.
 func TestWebGPUEmptyArrays(t *testing.T) {
 	dev := start(t, webGPU(t, "lavapipe"))
 	ctx := t.Context()
@@ -129,8 +129,8 @@ func TestWebGPUHalfBounds(t *testing.T) {
 	}
 }
 
-// TestWebGPUKeepsNaN: a NaN that comes of moderate operands by what is infinite stays, however many
-// elements there are.
+// TestWebGPUKeepsNaN checks that a NaN which an intermediate infinity makes of moderate operands is
+// kept, for any number of elements.
 func TestWebGPUKeepsNaN(t *testing.T) {
 	dev := start(t, webGPU(t, "lavapipe"))
 	for _, n := range []int{64, 1 << 22} {

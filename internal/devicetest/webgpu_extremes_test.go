@@ -93,8 +93,8 @@ func TestWebGPUExtremes(t *testing.T) {
 			compute(t, chain, in, turn%2 == 1, func(_, _ float32, w float64) float64 { return 1e-4 * math.Abs(w) })
 		})
 	}
-	// Of so much a vector whose elements are not large goes without a look for NaN: of
-	// most there is none, and others have one element that is.
+	// In arrays of this size the kernels skip the check for NaN in vectors without a large
+	// element: most vectors have none, and the others have one.
 	const many = 1<<22 + 4*128*3
 	sizes := []int{many, many - 1, 1<<24 + 3} // vectors, single elements, vectors and a rest
 	var large [2][]float32
@@ -107,7 +107,7 @@ func TestWebGPUExtremes(t *testing.T) {
 		}
 	}
 	for turn, n := range sizes {
-		chain := []int{0, 1, 3, 5, 0, 2, 3, 5, 0, 1, 3, 5, 0, 2, 3, 5, 0, 1} // of which each lane has several
+		chain := []int{0, 1, 3, 5, 0, 2, 3, 5, 0, 1, 3, 5, 0, 2, 3, 5, 0, 1} // each lane computes several elements
 		for range 3 * turn {
 			if s := rng.IntN(len(steps)); s != 8 { // which jumps where operands are nearly equal
 				chain = append(chain, s)

@@ -67,8 +67,8 @@ func BenchmarkWebGPUFirst(b *testing.B) {
 	}
 }
 
-// printed returns the numbers behind prefix in the first line of what a program prints
-// that begins so.
+// printed runs a program and returns the numbers after prefix in the first line of output
+// that begins with prefix.
 func printed(b *testing.B, c *exec.Cmd, prefix string) (all []float64) {
 	b.Helper()
 	out, err := c.CombinedOutput()

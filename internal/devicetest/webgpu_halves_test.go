@@ -48,7 +48,7 @@ func (g *generator) halvesCases(d op.DType, n int) []Case {
 }
 
 // storedAt computes a case over operands in device memory and stores its first result
-// at an element of a larger array in device memory, of which nothing else may change.
+// at an element of a larger array in device memory. No other element may change.
 func storedAt[T device.Element](t *testing.T, dev *device.Device, free deviations, c *Case, at int) error {
 	t.Helper()
 	ctx := t.Context()
@@ -128,7 +128,7 @@ func halves[T device.Element](t *testing.T, dev *device.Device) {
 			if err := c.runBatch(t.Context(), dev, free); err != nil {
 				t.Errorf("%v: %v", &c, err)
 			}
-			// Of the places some for each case: 128 suits all devices.
+			// Each case uses some of these places; 128 suits all devices.
 			places := []int{0, 128, 2, 6}
 			for i := range 2 {
 				at := places[(k+2*i+n)%len(places)]
@@ -243,8 +243,8 @@ func manyHalves[T device.Element](t *testing.T, dev *device.Device, free deviati
 	}
 }
 
-// TestWebGPUHalvesOnHost: what the host computes, as there is no kernel, is no whole
-// number of words and has something behind it.
+// TestWebGPUHalvesOnHost computes on the host, as there is no kernel, results that are not a
+// whole number of words, into memory with other data after them.
 func TestWebGPUHalvesOnHost(t *testing.T) {
 	var kernels atomic.Int32
 	some := []*op.Operation{op.Transpose, op.MatVec, op.Gather, op.TopK}

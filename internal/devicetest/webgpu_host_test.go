@@ -24,8 +24,8 @@ import (
 // answering.
 type mask struct {
 	gpu.Host
-	change func(a *gpu.Adapter)     // what adapters say, nil for the truth
-	text   func(text string) string // what texts become, nil for what they are
+	change func(a *gpu.Adapter)     // changes the properties of adapters, or nil
+	text   func(text string) string // replaces shader texts, or nil
 	stuck  atomic.Bool              // nothing is ever complete
 	opened atomic.Int32
 }
@@ -192,7 +192,7 @@ func TestWebGPUWindows(t *testing.T) {
 			t.Errorf("%v: nothing was computed", o)
 		}
 	}
-	// What is certain to be cut.
+	// Operations that are certainly split.
 	for _, c := range []Case{
 		{Op: op.Sum}, {Op: op.Mean}, {Op: op.Max}, {Op: op.NormL2}, {Op: op.Sum, Rows: true}, {Op: op.Softmax}, {Op: op.MatMul}, {Op: op.MatVec},
 	} {
@@ -265,7 +265,7 @@ func TestWebGPUMiscompiled(t *testing.T) {
 				return
 			}
 			if err != nil {
-				t.Fatalf("refused for what it is not asked for yet: %v", err)
+				t.Fatalf("refused before the operation is used: %v", err)
 			}
 			defer dev.Close()
 			if err := c.use(dev); !errors.Is(err, device.ErrUnsupported) || !strings.Contains(err.Error(), "self-test") {

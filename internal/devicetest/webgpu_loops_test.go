@@ -129,7 +129,7 @@ func TestWebGPULoops(t *testing.T) {
 // testLongTopK finds the greatest elements of rows around the lengths at which kernels compute too
 // many iterations.
 func testLongTopK(t *testing.T, dev *device.Device) {
-	// Of each element sought all are looked at, or all that a lane holds are compared.
+	// The kernels either search all elements for each result, or compare all elements that a lane holds.
 	for _, c := range [][2]int{{1100, 900}, {1100, 1007}, {1100, 1008}, {1100, 1009}, {1100, 1100}, {2048, 1009}, {4096, 700}, {4096, 800}, {4096, 900},
 		{1 << 20, 12}, {1 << 20, 20}, {1 << 20, 50}, {1 << 22, 1}, {1 << 22, 3}} {
 		if testing.Short() && rand.IntN(10) > 0 {

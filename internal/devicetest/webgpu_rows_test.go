@@ -13,9 +13,9 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestWebGPUFlows has rows taken in a flow, though they are so few or the device is not
-// known for it: Mesa's lavapipe begins in several places at once, so that many lanes compute
-// what they wait for.
+// TestWebGPUFlows computes rows with the single-pass kernels, which rayo would not choose for
+// so few elements or for this device. Mesa's lavapipe does not start workgroups in order, so
+// many lanes compute the partial results that they wait for.
 func TestWebGPUFlows(t *testing.T) {
 	for _, dir := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} { // where choices are stored
 		t.Setenv(dir, t.TempDir())
@@ -109,7 +109,7 @@ func TestWebGPULongRows(t *testing.T) {
 			for range len(x.o.Inputs()) - 1 {
 				c.In = append(c.In, g.tensor(op.F32, x.shape[1:], g.tame))
 			}
-			// One call alone is a batch too: what is new here are the kernels.
+			// A single call is a batch too, so only the kernels need a test here.
 			if err := c.runBatch(t.Context(), dev, free); err != nil {
 				t.Error(err)
 			}

@@ -46,7 +46,7 @@ func (d *collecting) NewPipeline(s *gpu.Shader) (gpu.HostPipeline, error) {
 	d.collector.texts[s.Text] = s.Label
 	d.collector.mu.Unlock()
 	own := *s
-	// What Tint wants to be told naga does not take.
+	// naga does not accept these directives, which Tint requires.
 	own.Text = strings.Replace(own.Text, "enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n", "", 1)
 	return &deferred{d: d.HostDevice, shader: own}, nil
 }

@@ -32,8 +32,8 @@ struct View { scale: f32, shift: f32 }
 }
 `
 
-// several is a text with two entry points that share numbers of bindings, and of which one
-// wants a value for an override.
+// several is a text with two entry points that share binding numbers. One of them requires a
+// value for an override.
 const several = `
 override n: u32; override m = 4u;
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;

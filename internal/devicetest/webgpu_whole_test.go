@@ -39,7 +39,7 @@ type thinned struct {
 	tally map[string][2]int // cases of an operation and types: kept, seen
 }
 
-// family identifies a group of kernels of which at least one is kept. bf16 uses the kernels of float32.
+// family identifies a group of kernels. A sample keeps at least one of each group. bf16 uses the kernels of float32.
 type family struct {
 	o       *op.Operation
 	d       op.DType
@@ -51,7 +51,7 @@ type family struct {
 type choice struct {
 	*generator
 	kept map[string]bool
-	left int // of the present ones, of which number take is kept
+	left int // in the present group, whose kernel number take is kept
 	take int
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // host is a device whose arrays are in Go's memory and whose kernels do not have
-// bfloat16. What is added to a step happens at once.
+// bfloat16. It runs conversions at once, where drivers add them to a step.
 type host struct{ slots [][]byte }
 
 // array is an array of it.
@@ -23,7 +23,7 @@ type array struct{ bytes []byte }
 
 func (h *host) At(o Operand) *array { return &array{h.slots[o.Slot]} }
 
-// Reserve returns memory that is full of what no operation makes.
+// Reserve returns memory filled with bytes that no operation gives.
 func (h *host) Reserve(n int64) *array { return &array{bytes.Repeat([]byte{0xff}, int(n))} }
 
 func (h *host) Constant(data []byte) *array { return &array{data} }
@@ -160,7 +160,7 @@ func TestEpilogue(t *testing.T) {
 		t.Errorf("alone it makes %v in %d bytes", y, len(alone.To[0].bytes))
 	}
 	if post.In[0].Type != op.F32 || s.Post.In[0].Type != op.BF16 || r.To[0] == alone.To[0] {
-		t.Error("what it was made of has changed, or the epilogue reads what is not there")
+		t.Error("the original request has changed, or the epilogue reads a missing operand")
 	}
 	e := &Request[*array]{}
 	exprs, params, err := post.Parametric(4)

@@ -31,7 +31,7 @@ func TestCompletion(t *testing.T) {
 		<-c.Done()
 		for _, ctx := range []context.Context{context.Background(), over, none} {
 			if err := c.Wait(ctx); err != mistake {
-				t.Errorf("waiting for what is over: %v", err)
+				t.Errorf("waiting for a completed submission: %v", err)
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func TestRefBarrier(t *testing.T) {
 		}
 		all.Wait()
 		if g.Enter() {
-			t.Fatal("entered what is shut")
+			t.Fatal("entered a closed gate")
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestJob(t *testing.T) {
 		t.Errorf("ended with %v, told of %v", err, heard)
 	}
 	if j.Submission.Ext != nil || j.Submission.Complete != nil {
-		t.Error("keeps what the caller lent")
+		t.Error("keeps memory of the caller")
 	}
 }
 

@@ -19,7 +19,7 @@ func TestAttention(t *testing.T) {
 			c := &trial{o: op.Attention, attrs: op.AttentionOpts{Causal: causal}.Attrs(), types: []op.DType{op.F32, op.F32, op.F32},
 				values: []*op.Array{normal(rnd, s.batch, s.heads, s.tq, s.d), normal(rnd, s.batch, s.kv, s.tk, s.d), normal(rnd, s.batch, s.kv, s.tk, s.d)}}
 			if i == 4 && causal {
-				// What no query of a row sees does not matter: the last value.
+				// Only the last query sees the last value: NaN there must not reach the others.
 				v := c.values[2].Data
 				v[len(v)-1] = missing
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// BenchmarkFor plans again what has been planned before.
+// BenchmarkFor plans requests that have been planned before.
 func BenchmarkFor(b *testing.B) {
 	rnd := rand.New(rand.NewPCG(39, 40))
 	for _, c := range epilogueTrials(rnd) {

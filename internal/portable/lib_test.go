@@ -142,7 +142,7 @@ func TestTuning(t *testing.T) {
 	}
 	r.Tuning = Tuning{Key(r): "team1"}
 	if p, err = For(r); err != nil || p.Variant != "team16" {
-		t.Errorf("tuned to what does not fit: %q, %v", p.Variant, err)
+		t.Errorf("tuned to a variant that does not fit: %q, %v", p.Variant, err)
 	}
 	if r.Variant = "team256"; !slices.Contains(Variants(op.Softmax), r.Variant) {
 		t.Errorf("%s is not among the variants %v", r.Variant, Variants(op.Softmax))

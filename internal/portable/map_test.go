@@ -128,7 +128,7 @@ func TestSums(t *testing.T) {
 			if d == op.Bool {
 				values = 2
 			}
-			// Exactly as many elements as there are: what is beyond is a finding.
+			// The buffer has exactly as many elements as needed: an access beyond is a finding.
 			x := optest.Poisoned(int64(size * d.Size()))
 			for k := range size {
 				d.PutFloat64(x, k, float64(rand.IntN(values)))

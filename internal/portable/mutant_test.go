@@ -51,7 +51,7 @@ var mutations = []mutation{
 		}
 		return true
 	}},
-	// All products with one parameter, likewise.
+	// As above, for all products with one parameter.
 	{"wrong stride", false, func(code []ir.Instr, at int) bool {
 		product := func(i int) bool {
 			in := &code[i]
@@ -112,7 +112,7 @@ func fromMemory(code []ir.Instr) []bool {
 	return data
 }
 
-// programUse is a trial by a variant of which one stage runs a program.
+// programUse is a trial with a variant one stage of which runs a program.
 type programUse struct {
 	c       *trial
 	r       *Request
@@ -126,15 +126,15 @@ type programUse struct {
 func harmless(u *programUse, m *mutation, p *ir.Program, at int) bool {
 	switch m.name {
 	case "barrier left out":
-		// Rows of quads are one chunk: nobody comes around the loop again.
+		// Rows of quads are one chunk: the loop has a single iteration.
 		return u.c.o == op.Cumsum && u.variant == "quad"
 	case "one too many":
-		// One vector behind the vectors of a row is of its edge, which is stored after: in
-		// a flow after those who tell what is known.
+		// The vector after the vectors of a row belongs to its ragged tail, which is stored
+		// later; in a single-pass kernel, after the lanes that publish partial results.
 		split, lookBack := strings.HasPrefix(u.variant, "edgessplit"), strings.HasPrefix(u.variant, "edgesflow") && atomics(p.Code[:at])
 		return (split || lookBack) && u.stage == 1 && p.Code[p.Code[at].Args[1]].Code == ir.Min
 	case "any lane but the first":
-		// They tell the same.
+		// All lanes publish the same value.
 		then := p.Code[at+1]
 		return strings.Contains(u.variant, "flow") && then.Code == ir.If && atomics(p.Code[at:then.Imm])
 	}
@@ -248,7 +248,7 @@ var akin = []string{"team1", "team4", "team16", "team256", "team512", "team1024"
 
 // everywhere plants m at each place of a program, and returns how many there are.
 func (m *mutation) everywhere(t *testing.T, prog *ir.Program, us []*programUse) (made int) {
-	var code []ir.Instr // what is planted in: nothing so far
+	var code []ir.Instr // a copy without mutations, or nil
 	for at := range prog.Code {
 		if !live(prog, ir.Value(at)) {
 			continue
@@ -326,7 +326,7 @@ func around(p *ir.Program, at int) string {
 }
 
 // mutantTrials are uses of the operations, small, with rows that do not fill
-// their lane groups and values that tell how ties and what is no number are treated.
+// their lane groups, and with values that show how ties and NaN are treated.
 func mutantTrials(rnd *rand.Rand) []*trial {
 	var cs []*trial
 	ties := func(shape ...int) *op.Array {
@@ -368,7 +368,7 @@ func mutantTrials(rnd *rand.Rand) []*trial {
 		}
 		cs = append(cs, c)
 	}
-	// Lanes with several vectors, or elements, of which the last do not have all.
+	// Lanes with several vectors or elements; the last lanes have fewer.
 	for _, side := range []int{24, 31} {
 		square, _ := op.ReshapeTo(side, side)
 		floats(op.Reshape, square, []int{side * side})

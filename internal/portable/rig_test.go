@@ -124,7 +124,7 @@ type trial struct {
 	layouts func(r *Request)
 }
 
-// use returns what is judged by the reference.
+// use returns the use of the operation that the reference checks.
 func (c *trial) use() *optest.Use {
 	return &optest.Use{Op: c.o, Attrs: &c.attrs, Types: c.types, Values: c.values}
 }

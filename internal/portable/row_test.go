@@ -59,8 +59,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestLongRows has rows of which a part is kept, and more of them than lanes keep: in
-// workgroup memory too where rows begin anywhere.
+// TestLongRows computes rows that lanes keep only in part in registers. Unaligned rows use
+// workgroup memory too.
 func TestLongRows(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 14))
 	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {
@@ -141,8 +141,9 @@ func plannedAs(t *testing.T, c *trial, variant string) (*Request, *Plan) {
 	return r, p
 }
 
-// TestLookBackFallback: where what a flow waits for does not come, since the results' turns are
-// before those of the parts, lanes compute it.
+// TestLookBackFallback orders the turns so that the workgroups that wait for partial results
+// run before the workgroups that compute them. The waiting lanes must then compute the
+// partial results themselves.
 func TestLookBackFallback(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(17, 18))
 	const behind = 4 * 6 // bytes of the parameters before Behind
@@ -172,8 +173,8 @@ func TestLookBackFallback(t *testing.T) {
 	}
 }
 
-// TestJoinedParts has a row of so many parts that a launch puts together what is known of
-// them.
+// TestJoinedParts computes a row of so many parts that a launch of its own combines their
+// partial results.
 func TestJoinedParts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(19, 20))
 	for _, o := range []*op.Operation{op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm} {

@@ -9,9 +9,9 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// TestTogether: plans that goroutines ask for at the same time are made of the
-// same kernels. It is all of this package that runs under the race detector:
-// what the kernels do is the interpreter's work, and far too slow there.
+// TestTogether checks that plans which goroutines request at the same time consist of the
+// same kernels. It is the only test of this package under the race detector, where
+// interpreting kernels is too slow.
 func TestTogether(t *testing.T) {
 	trials := epilogueTrials(rand.New(rand.NewPCG(29, 30)))
 	const goroutines = 4

@@ -13,9 +13,9 @@ import (
 	"github.com/rayo-go/rayo/wgsl"
 )
 
-// TestShadersWithEpilogues has the compilers of WGSL judge kernels with epilogues
-// and those that take operands of their own kinds; package wgsl has them judge
-// the kernels of plain operations.
+// TestShadersWithEpilogues compiles the WGSL of kernels with epilogues and of kernels with
+// special kinds of operands. The tests of package wgsl compile the kernels of plain
+// operations.
 func TestShadersWithEpilogues(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(37, 38))
 	half, _ := ir.New(ir.Mul, ir.NewArg(0, ir.F32), ir.NewConst(0.5, ir.F32))

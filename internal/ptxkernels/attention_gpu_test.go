@@ -161,7 +161,7 @@ func BenchmarkGPUAttention(b *testing.B) {
 	}
 }
 
-// BenchmarkGPUAttentionChosen times what the planner chooses.
+// BenchmarkGPUAttentionChosen measures the kernels that the planner chooses.
 func BenchmarkGPUAttentionChosen(b *testing.B) {
 	g := openGPU(b)
 	for _, c := range append(attentionBench(), attentionCase{op.F32, true, 4, 32, 32, 2048, 2048, 64}, attentionCase{op.F32, false, 4, 32, 32, 2048, 2048, 128}) {

@@ -74,7 +74,7 @@ func TestAttentionLaid(t *testing.T) {
 			}
 		}
 	}
-	// What is not finite where queries do not see it; operands alone.
+	// NaN and infinities at masked positions; operands alone.
 	c := attentionTrial(op.F16, true, 2, 4, 2, 40, 70, 64)
 	v := c.values[2].Data
 	v[len(v)-1], v[len(v)-65] = math.NaN(), math.Inf(1)
@@ -190,10 +190,9 @@ func (c *trial) runWgmma(w attentionWgmma, d Device) error {
 	return c.runPlan(&rig{device: d, schedule: emu.Schedule(rand.IntN(3))}, r, cut.planWgmma(&d, w.with(cut)))
 }
 
-// TestAttentionPtxas assembles kernels that the planner chooses, some of them at
-// random each time: nothing is
-// spilt, and no products of warpgroups are serialised, of which ptxas tells in
-// remarks numbered C75xx.
+// TestAttentionPtxas assembles a random sample of the kernels that the planner chooses. No
+// register may be spilled, and no wgmma instructions may be serialised, which ptxas reports
+// in remarks numbered C75xx.
 func TestAttentionPtxas(t *testing.T) {
 	testutil.Need(t, "ptxas")
 	for _, head := range []int{64, 128, 192, 256} {
@@ -284,7 +283,7 @@ func TestAttentionConflicts(t *testing.T) {
 	}
 }
 
-// TestAttentionRefused has what is left to portable kernels.
+// TestAttentionRefused checks the requests that are left to the portable kernels.
 func TestAttentionRefused(t *testing.T) {
 	good := attentionTrial(op.F16, true, 1, 1, 1, 5, 5, 64)
 	scaled := attentionTrial(op.F16, true, 1, 1, 1, 5, 5, 64)

@@ -13,9 +13,9 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// mustFuse runs the trial alone and with an epilogue, y*a + b + c and y < d with a
-// for each row, b for each column, c for each element and one d, and fails the
-// test where what it stores is not that of the first run.
+// mustFuse runs the trial without and with an epilogue, which computes y*a + b + c and y < d
+// with a for each row, b for each column, c for each element and a single d. It fails the
+// test if the results differ from those that the first run's y gives.
 func (c *trial) mustFuse(t *testing.T, dev Device) {
 	t.Helper()
 	if err := c.fuse(dev); err != nil {
@@ -90,11 +90,11 @@ func fusion(n, columns int) (*portable.Epilogue, []*op.Array) {
 	}, []*op.Array{normal(n / columns), normal(columns), normal(n), normal(1)}
 }
 
-// outer is a product of a column and a row: what the tests of epilogues compute.
-// Each thread has so many neighbours of a row.
+// outer is the outer product of a column and a row, for tests of epilogues. Each thread
+// computes wide adjacent elements of a row.
 type outer struct {
 	wide int
-	rows bool // the place is known by row and column
+	rows bool // the epilogue also gets row and column
 }
 
 func (o outer) plan(r *portable.Request, _ *Device) (*Plan, error) {

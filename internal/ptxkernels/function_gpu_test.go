@@ -80,8 +80,8 @@ type onGPU struct {
 	hi    float64
 }
 
-// compare is a kernel that finds where f is furthest from what is wanted: the units
-// and the bits of the argument, in one number.
+// compare is a kernel that finds the largest error of f, in units in the last place. The
+// result combines the error and the bits of the argument in one number.
 func (f *onGPU) compare(k *ptx.Kernel) {
 	const threads = 256
 	k.Block(threads, 1, 1)
@@ -200,7 +200,7 @@ func inline(e *ir.Node) func(k *ptx.Kernel, x ptx.F32) ptx.F32 {
 	return func(k *ptx.Kernel, v ptx.F32) ptx.F32 { return ptx.F32(x.Inline(k, ptx.U32(v))[0]) }
 }
 
-// TestGPUInstructions holds what is assumed of approximate instructions.
+// TestGPUInstructions checks the assumed error bounds of the approximate instructions.
 func TestGPUInstructions(t *testing.T) {
 	ex2 := func(_ *ptx.Kernel, x ptx.F32) ptx.F32 { return x.Ex2ApproxFlush() }
 	rcp := func(_ *ptx.Kernel, x ptx.F32) ptx.F32 { return x.RcpApproxFlush() }

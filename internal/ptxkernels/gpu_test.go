@@ -122,7 +122,7 @@ func (g *gpu) arrays(p *Plan, in [][]byte, out []int64) (*buffers, error) {
 	return b, nil
 }
 
-// launches makes everything ready, so that calling what it returns only launches.
+// launches prepares the launches of a plan, and returns a function that only launches.
 func (g *gpu) launches(p *Plan, b *buffers) (func() error, error) {
 	var calls []func() error
 	for i := range p.Stages {

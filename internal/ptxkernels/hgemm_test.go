@@ -200,7 +200,7 @@ func TestWgmmaTiles(t *testing.T) {
 	}
 }
 
-// assemble runs ptxas and returns what it says.
+// assemble runs ptxas and returns its output.
 func assemble(t *testing.T, k *Kernel, target ptx.Target) string {
 	t.Helper()
 	testutil.Need(t, "ptxas")
@@ -422,7 +422,7 @@ func TestHalfMatMulSpecial(t *testing.T) {
 	}
 }
 
-// BenchmarkHalfMatMulPlan is what a plan costs whose kernel is there.
+// BenchmarkHalfMatMulPlan measures the time of planning with a cached kernel.
 func BenchmarkHalfMatMulPlan(b *testing.B) {
 	r := &portable.Request{Op: op.MatMul, In: []portable.Array{{Type: op.BF16, Shape: op.Shape{1000, 1000}}, {Type: op.BF16, Shape: op.Shape{1000, 1000}}}, Out: []portable.Array{{Type: op.BF16, Shape: op.Shape{1000, 1000}}}}
 	b.ReportAllocs()
@@ -458,8 +458,8 @@ func TestCutMatMul(t *testing.T) {
 	}
 }
 
-// TestWgmmaBest looks at what is chosen: a round that few blocks would have is cut
-// off, and large products are not.
+// TestWgmmaBest checks the chosen schedules: products whose last wave would have few blocks
+// are split into two launches, and others are not.
 func TestWgmmaBest(t *testing.T) {
 	for _, c := range []struct {
 		m, k, n int

@@ -167,8 +167,8 @@ func TestMapOdd(t *testing.T) {
 	}
 }
 
-// TestMapRefuses has what the portable kernels do as well, and what is none, be
-// refused.
+// TestMapRefuses checks that For refuses invalid requests, and those for which the portable
+// kernels are as fast.
 func TestMapRefuses(t *testing.T) {
 	x := ir.NewArg(0, ir.F32)
 	out := []portable.Array{{Type: op.BF16, Shape: op.Shape{8}}}

@@ -43,10 +43,10 @@ func divideBy(s *quantFewSpec, warps, width int, d *Device) {
 	}
 }
 
-// TestMatMulQRing multiplies one row, or a few, by matrices of all formats: rows that begin at
-// multiples of 16 bytes, of 8, and of 2 only, rows that blocks share or whose last group
-// is not whole, short rows of which stages have many, numbers of rows
-// that no tile divides, and so many that blocks claim the last of them.
+// TestMatMulQRing multiplies one row, or a few, by matrices of all formats. The rows begin at
+// multiples of 16 bytes, of 8, or only of 2; several blocks share a row; the last group of a
+// row is partial; a stage holds many short rows; no tile divides the number of rows; and
+// there are so many rows that blocks claim the last ones dynamically.
 func TestMatMulQRing(t *testing.T) {
 	for _, blocks := range blockTypes() {
 		for i, s := range []struct{ k, n, blocks int }{

@@ -170,8 +170,8 @@ func parseReduceSchedule(s string, t op.DType) (w reduceSchedule, parts int, err
 	return
 }
 
-// BenchmarkGPUReduce has the ways that plans choose: what is read in the time
-// beside what a copy moves.
+// BenchmarkGPUReduce measures the schedules that plans choose: the rate at which they read,
+// relative to the rate of a copy.
 func BenchmarkGPUReduce(b *testing.B) {
 	r := newReduceBench(b)
 	for _, c := range []struct {

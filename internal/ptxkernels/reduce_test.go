@@ -56,7 +56,7 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// TestReduceSpecial has what is not a number and what is not finite.
+// TestReduceSpecial reduces NaN and infinities.
 func TestReduceSpecial(t *testing.T) {
 	t.Parallel()
 	nan, inf := math.NaN(), math.Inf(1)

@@ -91,7 +91,7 @@ func (c *trial) request() (*portable.Request, error) {
 	return r, nil
 }
 
-// use returns what is judged by the reference.
+// use returns the use of the operation that the reference checks.
 func (c *trial) use() *optest.Use {
 	return &optest.Use{Op: c.o, Attrs: &c.attrs, Types: c.types, Values: c.values}
 }
@@ -220,7 +220,7 @@ type emulated struct {
 	err     error
 }
 
-// emulatedFor keeps what was built: a kernel is the same code each time.
+// emulatedFor is the key of the cache of built kernels: a kernel is the same code each time.
 type emulatedFor struct {
 	kernel *Kernel
 	target ptx.Target
@@ -313,7 +313,7 @@ func (c *trial) runPlan(g *rig, r *portable.Request, p *Plan) error {
 	return nil
 }
 
-// must runs the trial with checks and fails the test on what it finds.
+// must runs the trial with checks, and fails the test on any finding or wrong result.
 func (c *trial) must(t *testing.T, d Device) {
 	t.Helper()
 	if err := c.run(&rig{device: d, schedule: emu.Schedule(rand.IntN(3))}); err != nil {

@@ -68,7 +68,7 @@ func TestRowsLong(t *testing.T) {
 	}
 }
 
-// TestRowsSpecial has rows with what is not a number and what is not finite.
+// TestRowsSpecial computes rows with NaN and infinities.
 func TestRowsSpecial(t *testing.T) {
 	t.Parallel()
 	nan, inf := math.NaN(), math.Inf(1)
@@ -439,7 +439,7 @@ func TestRowsFused(t *testing.T) {
 	}
 }
 
-// TestRowMutants shows that the checks see what is left out of these kernels.
+// TestRowMutants removes instructions from these kernels, and checks that the tests fail.
 func TestRowMutants(t *testing.T) {
 	t.Parallel()
 	resident := rowSchedule{Lanes: 128, Groups: 1, Rows: 1, Width: 4, Registers: 1, Load: ptx.Once, Save: ptx.Once}

@@ -168,7 +168,7 @@ func (x *bench) best(f func() error, each time.Duration, times int) (time.Durati
 	return minimum, nil
 }
 
-// sgemmProducts are what is timed: sizes that tiles divide, and others.
+// sgemmProducts are the measured sizes: multiples of tiles, and others.
 var sgemmProducts = []product{
 	{1024, 1024, 1024}, {2048, 2048, 2048}, {4096, 4096, 4096}, {8192, 8192, 8192},
 	{1000, 1000, 1000}, {4095, 1023, 2049}, {777, 3333, 1555}, {8192, 64, 8192}, {8192, 8192, 64}, {3001, 1111, 5003}, {513, 8191, 513},

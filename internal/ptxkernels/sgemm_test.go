@@ -124,8 +124,8 @@ func TestSgemmChoice(t *testing.T) {
 	}
 }
 
-// TestSgemmMutants: the emulator finds what is wrong without a barrier and
-// without waiting for copies.
+// TestSgemmMutants checks that the emulator reports a finding if a barrier, or the wait for
+// copies, is missing.
 func TestSgemmMutants(t *testing.T) {
 	for _, m := range []struct{ name, old, new string }{
 		{"barrier", "bar.sync", "// bar.sync"},
@@ -168,8 +168,8 @@ func TestSgemmAssembles(t *testing.T) {
 	}
 }
 
-// TestSgemmSpecial: what is not finite reaches its own row or column and no
-// other, from the ends of lines too, which tiles fill up.
+// TestSgemmSpecial checks that infinities and NaN reach their own row or column and no other,
+// including those at the ends of rows and columns, where tiles are padded.
 func TestSgemmSpecial(t *testing.T) {
 	for i := range 4 {
 		for _, pack := range [][2]bool{{}, {true, true}} {

@@ -89,7 +89,7 @@ func TestGenerate(t *testing.T) {
 			t.Errorf("stop %q: %q, want %q; %v", stop, text, before, last.Finish)
 		}
 	}
-	// What only begins as one does comes at the end.
+	// Text that is only the beginning of a stop string is returned at the end.
 	if text, _ := all(t, a, assistant.Request{Prompt: "Once upon", Sampling: greedy(20), Stop: []string{want[17:] + "?"}}); text != want {
 		t.Errorf("%q, want %q", text, want)
 	}
@@ -118,7 +118,7 @@ func TestGrammar(t *testing.T) {
 	}
 }
 
-// TestConversation remembers what was said, and computes only what is new.
+// TestConversation checks that a conversation keeps its messages, and computes only new tokens.
 func TestConversation(t *testing.T) {
 	a := open(t, assistant.Options{})
 	c := a.NewConversation("Be kind.")
@@ -144,7 +144,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestTogether generates several texts at once: each is what it is alone.
+// TestTogether generates several texts at once: each equals the text generated alone.
 func TestTogether(t *testing.T) {
 	a := open(t, assistant.Options{Parallel: 4})
 	alone := make([]string, 12)

@@ -83,7 +83,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestInput has what is no JSON be an error, and what callers give stay as it is.
+// TestInput checks that values which JSON cannot represent give an error, and that other
+// values of Go types reach the template unchanged.
 func TestInput(t *testing.T) {
 	deep := any("x")
 	for range 1000 {

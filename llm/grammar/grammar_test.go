@@ -18,7 +18,7 @@ func seeded(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// byteVocabulary has every byte, and a few longer tokens, some of which cut characters.
+// byteVocabulary has every byte, and a few longer tokens. Some of them end inside a character.
 func byteVocabulary(more ...string) *Vocabulary {
 	var tokens [][]byte
 	for b := range 256 {
@@ -146,7 +146,7 @@ func randomGrammar(rng *rand.Rand) string {
 	return b.String()
 }
 
-// nested are grammars of which a token can end many rules at once.
+// nested are grammars in which one token can end many rules at once.
 var nested = []string{
 	`root ::= "[" (root ("," root)*)? "]" "x"?`,
 	`root ::= "(" root ")" | "[" root "]" | "a"`,
@@ -175,13 +175,13 @@ func TestAllowed(t *testing.T) {
 			counts[0], counts[1] = counts[0]+v.Size()-len(may), counts[1]+len(may)
 			if len(may) == 0 {
 				if !m.Done() {
-					t.Fatalf("%s: there is no way on", text)
+					t.Fatalf("%s: no token may follow, and the text is not complete", text)
 				}
 				break
 			}
 			id := may[rng.IntN(len(may))]
 			if open := strings.IndexByte("[({", text[min(10, len(text)-1)]); open >= 0 && rng.IntN(2) == 0 && mask.Has(int32("[({"[open])) {
-				id = int32("[({"[open]) // deeper, so that there is something to end
+				id = int32("[({"[open]) // nest more deeply, so that a later token can end many rules
 			}
 			if err := m.Accept(id); err != nil {
 				t.Fatal(err)
@@ -257,7 +257,7 @@ func TestRejected(t *testing.T) {
 	}
 }
 
-// TestReadings has a grammar of which a text has very many readings be an error, not a hang.
+// TestReadings checks that a highly ambiguous grammar gives an error and does not hang.
 func TestReadings(t *testing.T) {
 	g := mustParse(t, `root ::= "a" root "b" x | "a" root "b" y | "a"
 x ::= "x"
@@ -323,7 +323,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// FuzzParse has no grammar panic, and the mask agree with what is accepted.
+// FuzzParse checks that no grammar panics, and that masks agree with the accepted tokens.
 func FuzzParse(f *testing.F) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 10 {

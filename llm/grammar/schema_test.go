@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// fits is a validator of the part of JSON Schema that there is, written from its specification.
+// fits validates a value against the supported part of JSON Schema, as its specification says.
 func fits(root, schema, v any) bool {
 	s, ok := schema.(map[string]any)
 	if !ok {
@@ -169,7 +169,7 @@ var schemas = []string{
 	`{"type": "object", "title": "T", "description": "d", "properties": {"k": {"allOf": [{"$ref": "#/definitions/d"}], "default": 1}}, "definitions": {"d": {"oneOf": [{"const": 1}, {"const": "x"}]}}}`,
 }
 
-// closers end what is open, in the order in which a walk that has become long prefers them.
+// closers are the characters that a long walk prefers, in this order, to end open constructs.
 var closers = []string{`"`, "}", "]", ":", ",", "0", "n", "1"}
 
 // walk returns a random text of a grammar.

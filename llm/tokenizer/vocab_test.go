@@ -49,7 +49,7 @@ func smallSPM(rng *rand.Rand) map[string]gguf.Value {
 	}
 }
 
-// smallBPE is a vocabulary of all bytes and random merges, some of which give no token.
+// smallBPE is a vocabulary of all bytes and random merges. Some merges give no token.
 func smallBPE(rng *rand.Rand, pre string) map[string]gguf.Value {
 	var texts []string
 	var kinds []int32

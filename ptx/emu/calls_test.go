@@ -161,7 +161,8 @@ P: .callprototype (.param .b32 _) _ (.param .b32 _);
 	wantFinding(t, BadOperand, functions, strings.Replace(call, "ld.global.u64 %d2, [%d1]", "mov.u64 %d2, 77", 1))
 }
 
-// TestStack: recursion without end is found, and so are addresses of what is gone.
+// TestStack checks the findings of endless recursion and of addresses of local variables
+// whose function has returned.
 func TestStack(t *testing.T) {
 	wantFinding(t, StackOverflow, ".func f() { call f; ret; }", "mov.u32 %r1, 0; call f;")
 	wantFinding(t, StackOverflow, ".func g(); .func f() { .local .b8 a[5000]; call g; ret; } .func g() { call f; ret; }", "mov.u32 %r1, 0; call f;")
@@ -229,7 +230,8 @@ func TestGeneric(t *testing.T) {
 		func(i uint32) uint32 { return 7 + i + 100*(1-i&1) })
 }
 
-// TestNotShared: what is no address in shared memory does not become one.
+// TestNotShared converts an address outside shared memory to a shared one: the access
+// must be out of bounds.
 func TestNotShared(t *testing.T) {
 	body := "mov.u32 %r2, s; st.shared.u32 [%r2], 1; cvta.to.shared.u64 %d1, %d0; ld.shared.u32 %r1, [%d1+800];"
 	wantFinding(t, OutOfBounds, ".shared .u32 s[100];", body)

@@ -53,7 +53,7 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// TestClusterMutants leaves out what the blocks wait for.
+// TestClusterMutants removes or weakens the cluster barriers, each in turn.
 func TestClusterMutants(t *testing.T) {
 	m := ptx.NewModule(ptx.SM90)
 	m.Kernel("k", shareSums)

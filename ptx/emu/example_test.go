@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/ptx/emu"
 )
 
-// A kernel turns the elements of each block round, through shared memory. It
-// forgot that others write what it reads.
+// A kernel reverses the elements of each block through shared memory. It lacks the barrier
+// before it reads elements that other threads write.
 func Example() {
 	reverse := func(k *ptx.Kernel) {
 		x := ptx.GlobalParam[ptx.U32](k, "x")

@@ -12,7 +12,7 @@ import (
 )
 
 // runAll launches every kernel of a text within small limits. Nothing may panic
-// or go on and on; what is found does not matter.
+// or run without end; findings do not matter.
 func runAll(t testing.TB, text string) {
 	m, err := Parse(text)
 	if err != nil {
@@ -154,7 +154,7 @@ func randomText(r *rand.Rand) string {
 		if strings.HasPrefix(text, "bra") {
 			label = ops[0] + ":\n"
 		}
-		if err := judge(head + label + line + "\tret;\n}\n"); err == nil || r.IntN(500) == 0 {
+		if err := checkText(head + label + line + "\tret;\n}\n"); err == nil || r.IntN(500) == 0 {
 			fmt.Fprintf(&b, "L%d:\n%s", i, line)
 			i++
 		}

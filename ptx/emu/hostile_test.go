@@ -33,7 +33,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// TestCopyOperands: a copy may have a size of what is read, a hint, and both.
+// TestCopyOperands checks that a copy may have a source size, a cache hint, or both.
 func TestCopyOperands(t *testing.T) {
 	for _, rest := range []string{"16", "16, %r1", "16, %p1", "16, %d1", "16, %r1, %d1"} {
 		hint := ""
@@ -57,7 +57,8 @@ func hostile(t *testing.T, body string) *emu.Kernel {
 	return k
 }
 
-// TestInvalidatedBarrier: who waits for an mbarrier that another thread has ended waits in vain.
+// TestInvalidatedBarrier waits for an mbarrier that another thread invalidates: Launch must
+// return a finding, as the wait cannot end.
 func TestInvalidatedBarrier(t *testing.T) {
 	k := hostile(t, `.entry k(){.reg .b32 %r<2>;.reg .pred %p<3>;.shared .align 8 .b8 s[8];
 mov.u32 %r0,%tid.x; setp.eq.u32 %p0,%r0,0; setp.ge.u32 %p1,%r0,32;

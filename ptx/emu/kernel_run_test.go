@@ -215,8 +215,8 @@ func TestBlocksWait(t *testing.T) {
 	}
 }
 
-// TestConstants runs what the builder folds and what it does not, so that the
-// text has every kind of operand.
+// TestConstants runs operations that the builder folds and others that it does not, so
+// that the text has every kind of operand.
 func TestConstants(t *testing.T) {
 	k := build(t, func(k *ptx.Kernel) {
 		y := ptx.GlobalParam[ptx.U64](k, "y")

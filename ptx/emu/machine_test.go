@@ -46,7 +46,7 @@ func TestMemory(t *testing.T) {
 		t.Errorf("freed twice: %v", err)
 	}
 	if _, err := m.Alloc("y", 1000); err != nil {
-		t.Errorf("what was freed is gone: %v", err)
+		t.Errorf("freed memory cannot be allocated again: %v", err)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestLaunchErrors(t *testing.T) {
 	}
 }
 
-// TestStats counts what a kernel does that is known.
+// TestStats checks the counters of a kernel whose accesses are known.
 func TestStats(t *testing.T) {
 	k := build(t, reluKernel(""))
 	d := newDevice(t, Config{})
@@ -136,7 +136,7 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestFinding holds what a finding says.
+// TestFinding checks the text of a finding.
 func TestFinding(t *testing.T) {
 	m, err := Parse(`.version 7.0
 .target sm_80
@@ -173,8 +173,8 @@ func TestFinding(t *testing.T) {
 	}
 }
 
-// judge returns why a text cannot be read, or kernels of it.
-func judge(text string) error {
+// checkText returns the error of parsing a text or one of its kernels.
+func checkText(text string) error {
 	m, err := Parse(text)
 	if err != nil {
 		return err
@@ -182,10 +182,10 @@ func judge(text string) error {
 	return m.Err()
 }
 
-// TestSyntax has texts that are none.
+// TestSyntax parses texts with syntax errors.
 func TestSyntax(t *testing.T) {
 	const head, tail = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .b32 %r<4>; .reg .pred %p<2>; .reg .f32 %f<2>; .shared .b8 s[16];\n", "\nret;\n}\n"
-	if err := judge(head + tail); err != nil {
+	if err := checkText(head + tail); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []string{
@@ -195,7 +195,7 @@ func TestSyntax(t *testing.T) {
 		"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0}, {%r0}, {%r0}, {%r0};", "ld.u32 %r0, [%r1];", "add.u32 %r0, %r1, !%r2;", "/* no end",
 		"setp.eq.u32 %r0, %r1, %r2;", "selp.b32 %r0, %r1, %r2, %r3;", "cp.async.ca.shared.global [s], [%r0], 5;", "bar.sync;",
 	} {
-		if err := judge(head + s + tail); err == nil {
+		if err := checkText(head + s + tail); err == nil {
 			t.Errorf("%s is taken", s)
 		} else if !strings.Contains(err.Error(), "line ") {
 			t.Errorf("%s: no line in %v", s, err)

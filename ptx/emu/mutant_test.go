@@ -83,7 +83,7 @@ var workloads = map[string]workload{
 		if err != nil {
 			return err
 		}
-		for i := range want { // what is wrong with numbers is a finding too
+		for i := range want { // a wrong number counts as a finding too
 			if !(math.Abs(float64(got[i])-want[i]) < 1e-3) {
 				return errWrong
 			}
@@ -198,7 +198,7 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// TestConflicts counts what a stride of 32 words costs.
+// TestConflicts counts the bank conflicts of a stride of 32 words.
 func TestConflicts(t *testing.T) {
 	d := newDevice(t, Config{})
 	if err := workloads["transpose"].run(d, build(t, transposeKernel("stride"))); err != nil {

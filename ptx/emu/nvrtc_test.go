@@ -104,7 +104,7 @@ func random[T any](n int, f func(i int) T) []T {
 	return v
 }
 
-// same wants what the twin computes.
+// same compares each element with the one that the Go function want computes.
 func same[T comparable](r *rig, got []T, want func(i int) T) {
 	r.Helper()
 	for i, v := range got {
@@ -114,7 +114,8 @@ func same[T comparable](r *rig, got []T, want func(i int) T) {
 	}
 }
 
-// closeTo wants what the twin computes, within a relative error and an absolute one.
+// closeTo compares each element with the one that the Go function want computes, within
+// the sum of the relative error tolerance and the absolute error least.
 func closeTo[T float32 | float64](r *rig, got []T, tolerance, least float64, want func(i int) float64) {
 	r.Helper()
 	for i, v := range got {

@@ -80,7 +80,7 @@ func (f format) round(x *big.Float, mode big.RoundingMode) float64 {
 	return math.Copysign(v, float64(x.Sign()))
 }
 
-// fma is the reference of x*y + z, with the rules of IEEE 754 for what is not finite or 0.
+// fma is the reference of x*y + z, with the rules of IEEE 754 for infinities, NaN and zeros.
 func (f format) fma(x, y, z float64, mode big.RoundingMode) float64 {
 	if v := math.FMA(x, y, z); v != v || math.IsInf(x, 0) || math.IsInf(y, 0) || math.IsInf(z, 0) {
 		if x == x && y == y && z == z && !math.IsInf(x, 0) && !math.IsInf(y, 0) && !math.IsInf(z, 0) {
@@ -106,10 +106,11 @@ func (f format) fma(x, y, z float64, mode big.RoundingMode) float64 {
 	return 0
 }
 
-type verdict = func(got uint64) bool
+// A matcher reports whether the bits of a result are acceptable.
+type matcher = func(got uint64) bool
 
-// same wants a number of the format, and any NaN for NaN.
-func (f format) same(want float64) verdict {
+// same accepts the given number of the format, and any NaN for NaN.
+func (f format) same(want float64) matcher {
 	return func(got uint64) bool {
 		v := f.from(got)
 		if want != want {
@@ -120,7 +121,7 @@ func (f format) same(want float64) verdict {
 }
 
 // within wants a number with a relative error of at most tol, or an absolute one.
-func (f format) within(want, tol, abs float64) verdict {
+func (f format) within(want, tol, abs float64) matcher {
 	return func(got uint64) bool {
 		v := f.from(got)
 		if want != want {

@@ -12,7 +12,7 @@ import (
 )
 
 // reference returns what an instruction must give.
-func reference(in ptx.Instruction, x [3]uint64) (verdict, bool) {
+func reference(in ptx.Instruction, x [3]uint64) (matcher, bool) {
 	parts := strings.Split(in.Text, ".")
 	op, typ := parts[0], parts[len(parts)-1]
 	if op == "cvt" || op == "mov" || op == "selp" {
@@ -43,12 +43,12 @@ type floatOperands struct {
 	bits    [3]uint64
 	x, y, z float64
 	mode    big.RoundingMode
-	approx  float64 // the relative error of what is not rounded exactly
+	approx  float64 // the relative error of results that are not rounded exactly
 }
 
 func (c *floatOperands) has(mod string) bool { return slices.Contains(c.mods, mod) }
 
-func floatReference(f format, op string, mods []string, bitsOf [3]uint64) (verdict, bool) {
+func floatReference(f format, op string, mods []string, bitsOf [3]uint64) (matcher, bool) {
 	c := &floatOperands{format: f, mods: mods, bits: bitsOf, x: f.from(bitsOf[0]), y: f.from(bitsOf[1]), z: f.from(bitsOf[2]), mode: big.ToNearestEven}
 	if c.has("ftz") {
 		for _, v := range []*float64{&c.x, &c.y, &c.z} {
@@ -74,9 +74,9 @@ func floatReference(f format, op string, mods []string, bitsOf [3]uint64) (verdi
 }
 
 // floatOps are the references of instructions with one result.
-var floatOps = map[string]func(c *floatOperands) verdict{
-	"add":      func(c *floatOperands) verdict { return c.same(c.fma(c.x, 1, c.y, c.mode)) },
-	"sub":      func(c *floatOperands) verdict { return c.same(c.fma(c.x, 1, -c.y, c.mode)) },
+var floatOps = map[string]func(c *floatOperands) matcher{
+	"add":      func(c *floatOperands) matcher { return c.same(c.fma(c.x, 1, c.y, c.mode)) },
+	"sub":      func(c *floatOperands) matcher { return c.same(c.fma(c.x, 1, -c.y, c.mode)) },
 	"mul":      (*floatOperands).product,
 	"fma":      (*floatOperands).fused,
 	"div":      (*floatOperands).quotient,
@@ -84,19 +84,19 @@ var floatOps = map[string]func(c *floatOperands) verdict{
 	"sqrt":     (*floatOperands).root,
 	"rsqrt":    (*floatOperands).reciprocalRoot,
 	"ex2":      (*floatOperands).power,
-	"lg2":      func(c *floatOperands) verdict { return c.within(math.Log2(c.x), c.approx, 0x1p-22) },
-	"sin":      func(c *floatOperands) verdict { return c.within(math.Sin(c.x), c.approx, 0x1p-20) },
-	"cos":      func(c *floatOperands) verdict { return c.within(math.Cos(c.x), c.approx, 0x1p-20) },
-	"tanh":     func(c *floatOperands) verdict { return c.within(math.Tanh(c.x), 0x1p-7, 0x1p-10) },
-	"min":      func(c *floatOperands) verdict { return c.extreme(math.Min) },
-	"max":      func(c *floatOperands) verdict { return c.extreme(math.Max) },
-	"neg":      func(c *floatOperands) verdict { return c.same(-c.x) },
-	"abs":      func(c *floatOperands) verdict { return c.same(math.Abs(c.x)) },
-	"copysign": func(c *floatOperands) verdict { return c.same(math.Copysign(c.y, math.Copysign(1, c.from(c.bits[0])))) },
+	"lg2":      func(c *floatOperands) matcher { return c.within(math.Log2(c.x), c.approx, 0x1p-22) },
+	"sin":      func(c *floatOperands) matcher { return c.within(math.Sin(c.x), c.approx, 0x1p-20) },
+	"cos":      func(c *floatOperands) matcher { return c.within(math.Cos(c.x), c.approx, 0x1p-20) },
+	"tanh":     func(c *floatOperands) matcher { return c.within(math.Tanh(c.x), 0x1p-7, 0x1p-10) },
+	"min":      func(c *floatOperands) matcher { return c.extreme(math.Min) },
+	"max":      func(c *floatOperands) matcher { return c.extreme(math.Max) },
+	"neg":      func(c *floatOperands) matcher { return c.same(-c.x) },
+	"abs":      func(c *floatOperands) matcher { return c.same(math.Abs(c.x)) },
+	"copysign": func(c *floatOperands) matcher { return c.same(math.Copysign(c.y, math.Copysign(1, c.from(c.bits[0])))) },
 }
 
 // rounded accepts v, which was computed in float64 from short numbers, rounded once.
-func (c *floatOperands) rounded(v float64) verdict {
+func (c *floatOperands) rounded(v float64) matcher {
 	if c.bytes == 8 || v != v || math.IsInf(v, 0) || v == 0 {
 		return c.same(v)
 	}
@@ -104,7 +104,7 @@ func (c *floatOperands) rounded(v float64) verdict {
 }
 
 // extreme accepts the minimum or maximum.
-func (c *floatOperands) extreme(of func(x, y float64) float64) verdict {
+func (c *floatOperands) extreme(of func(x, y float64) float64) matcher {
 	x, y := c.x, c.y
 	switch {
 	case x != x && y != y || c.has("NaN") && (x != x || y != y):
@@ -117,7 +117,7 @@ func (c *floatOperands) extreme(of func(x, y float64) float64) verdict {
 	return c.same(of(x, y))
 }
 
-func (c *floatOperands) product() verdict {
+func (c *floatOperands) product() matcher {
 	x, y := c.x, c.y
 	p := c.fma(x, y, 0, c.mode)
 	if p == 0 {
@@ -129,7 +129,7 @@ func (c *floatOperands) product() verdict {
 	return c.same(p)
 }
 
-func (c *floatOperands) fused() verdict {
+func (c *floatOperands) fused() matcher {
 	v := c.fma(c.x, c.y, c.z, c.mode)
 	if c.has("sat") && !(v > 0 && v < 1) {
 		if v = max(min(v, 1), 0); v != v {
@@ -140,7 +140,7 @@ func (c *floatOperands) fused() verdict {
 	return c.same(v)
 }
 
-func (c *floatOperands) quotient() verdict {
+func (c *floatOperands) quotient() matcher {
 	if c.has("rn") {
 		return c.rounded(c.x / c.y)
 	}
@@ -150,7 +150,7 @@ func (c *floatOperands) quotient() verdict {
 	return c.within(float64(float32(c.x/c.y)), c.approx, 0)
 }
 
-func (c *floatOperands) reciprocal() verdict {
+func (c *floatOperands) reciprocal() matcher {
 	if c.has("rn") {
 		return c.rounded(1 / c.x)
 	}
@@ -161,14 +161,14 @@ func (c *floatOperands) reciprocal() verdict {
 	return c.within(v, c.approx, 0)
 }
 
-func (c *floatOperands) root() verdict {
+func (c *floatOperands) root() matcher {
 	if c.has("rn") {
 		return c.rounded(math.Sqrt(c.x))
 	}
 	return c.within(math.Sqrt(c.x), c.approx, 0)
 }
 
-func (c *floatOperands) reciprocalRoot() verdict {
+func (c *floatOperands) reciprocalRoot() matcher {
 	v := 1 / math.Sqrt(c.x)
 	if c.bytes == 8 && math.Abs(c.x) < 0x1p-1022 {
 		v = math.Copysign(math.Inf(1), c.x)
@@ -176,7 +176,7 @@ func (c *floatOperands) reciprocalRoot() verdict {
 	return c.within(v, c.approx, 0)
 }
 
-func (c *floatOperands) power() verdict {
+func (c *floatOperands) power() matcher {
 	v := math.Exp2(c.x)
 	if c.bytes < 8 && v > math.Ldexp(2, c.most) {
 		v = math.Inf(1)
@@ -188,7 +188,7 @@ func (c *floatOperands) power() verdict {
 }
 
 // compare is the reference of setp: only neu and nan are true of a NaN.
-func (c *floatOperands) compare() (verdict, bool) {
+func (c *floatOperands) compare() (matcher, bool) {
 	x, y := c.x, c.y
 	less, equal, un := x < y, x == y, x != x || y != y
 	v, ok := map[string]bool{"eq": equal, "lt": less, "le": less || equal, "gt": y < x, "ge": y <= x, "neu": !equal, "nan": un,
@@ -197,7 +197,7 @@ func (c *floatOperands) compare() (verdict, bool) {
 }
 
 // moveReference covers conversions and moves.
-func moveReference(in ptx.Instruction, parts []string, x [3]uint64) (verdict, bool) {
+func moveReference(in ptx.Instruction, parts []string, x [3]uint64) (matcher, bool) {
 	switch {
 	case parts[0] == "selp":
 		if x[2] != 0 {
@@ -312,7 +312,7 @@ func moveReference(in ptx.Instruction, parts []string, x [3]uint64) (verdict, bo
 }
 
 // integerReference computes with big integers.
-func integerReference(op string, mods []string, typ string, in ptx.Instruction, x [3]uint64) (verdict, bool) {
+func integerReference(op string, mods []string, typ string, in ptx.Instruction, x [3]uint64) (matcher, bool) {
 	n := 32
 	if strings.HasSuffix(typ, "64") {
 		n = 64
@@ -332,7 +332,7 @@ func integerReference(op string, mods []string, typ string, in ptx.Instruction, 
 	if slices.Contains(mods, "wide") {
 		result = 64
 	}
-	wrap := func(v *big.Int) (verdict, bool) {
+	wrap := func(v *big.Int) (matcher, bool) {
 		m := new(big.Int).Lsh(big.NewInt(1), uint(result))
 		return exactly(new(big.Int).Mod(v, m).Uint64()), true
 	}

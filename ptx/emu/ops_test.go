@@ -222,4 +222,4 @@ func elsewhere(name string) bool {
 	return false
 }
 
-func exactly(want uint64) verdict { return func(got uint64) bool { return got == want } }
+func exactly(want uint64) matcher { return func(got uint64) bool { return got == want } }

@@ -348,7 +348,7 @@ func TestWgmma(t *testing.T) {
 	}
 }
 
-// TestTransMatrix stores what was loaded, transposed.
+// TestTransMatrix loads a matrix and stores its transpose.
 func TestTransMatrix(t *testing.T) {
 	k := buildFor(t, ptx.SM90, func(k *ptx.Kernel) {
 		x, y := ptx.GlobalParam[ptx.B32](k, "x"), ptx.GlobalParam[ptx.B32](k, "y")

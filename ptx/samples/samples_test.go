@@ -43,7 +43,7 @@ func randoms(rnd *rand.Rand, n int) []float32 {
 	return x
 }
 
-// halves rounds numbers to half floats, two of which are a word.
+// halves rounds numbers to half floats and packs two of them into each word.
 func halves(x []float32) []uint32 {
 	words := make([]uint32, (len(x)+1)/2)
 	for i, v := range x {
@@ -294,7 +294,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestAssemble has ptxas judge the samples, whose registers all fit.
+// TestAssemble compiles the samples with ptxas, and checks that no registers are spilled.
 func TestAssemble(t *testing.T) {
 	testutil.Need(t, "ptxas")
 	for _, target := range []ptx.Target{ptx.SM80, ptx.SM90a} {

@@ -155,7 +155,7 @@ func TestCholesky(t *testing.T) {
 		a := New(order, order)
 		mul(p, a, n(g), operand{g, true})
 		whole := a.clone()
-		for i := range order { // what is above the diagonal must not matter
+		for i := range order { // elements above the diagonal must not be read
 			for j := i + 1; j < order; j++ {
 				a.row(i)[j] = float32(math.NaN())
 			}

@@ -55,8 +55,8 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkReplay is a plan of 20 steps over a few elements: what a step
-// costs besides its work.
+// BenchmarkReplay runs a plan of 20 steps over a few elements, to measure the overhead of a
+// step.
 func BenchmarkReplay(b *testing.B) {
 	d := open(b, 1)
 	for _, k := range []struct {

@@ -189,8 +189,8 @@ func typeOf(f *driver.Fused, v int) op.DType {
 	return f.Body[v-len(f.In)].Type
 }
 
-// bound returns a comparison for the results of f: a cast may round to the
-// other neighbour what is off by little.
+// bound returns a comparison for the results of f: a cast of a value with a small error may
+// round to the other neighbour.
 func bound(f *driver.Fused) func(got, want, mag float64, d op.DType) error {
 	for _, b := range f.Body {
 		if b.Op == op.Cast {

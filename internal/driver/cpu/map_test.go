@@ -127,8 +127,8 @@ func TestCast(t *testing.T) {
 		for _, to := range op.DTypes() {
 			r := newRig(t, 3)
 			r.single(op.Cast, op.CastTo(to), []op.DType{from}, []op.Shape{{1037}})
-			// What a cast rounds it rounds to the type, which the reference
-			// leaves to the comparison.
+			// A cast rounds to its type. The reference does not round its results, so
+			// the test does.
 			for i, v := range r.want[0].want.Data {
 				r.want[0].want.Data[i] = to.Round(v)
 			}

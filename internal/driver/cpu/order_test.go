@@ -23,8 +23,8 @@ func (m *modelled) excludes(o *modelled) bool {
 	return false
 }
 
-// TestAccessTrackerKeepsOrder compares which entries are admitted with what the tracker
-// promises: one runs when nobody that entered before it and has not left excludes it.
+// TestAccessTrackerKeepsOrder compares the admitted entries with a model: an entry runs if no
+// earlier entry that is still there excludes it.
 func TestAccessTrackerKeepsOrder(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -56,7 +56,7 @@ func TestAccessTrackerKeepsOrder(t *testing.T) {
 						i = k
 					}
 				}
-				l.mu.Lock() // leave, without recycling what the model looks at
+				l.mu.Lock() // leave, without recycling the entry, which the model still reads
 				list[i].t.hold(-1)
 				l.admit()
 				l.mu.Unlock()

@@ -56,8 +56,8 @@ func quantProgram(tb testing.TB, d op.DType, o op.MatMulQOpts, m, k, n int) (*dr
 	return p, ext
 }
 
-// BenchmarkMatMulQ counts the bytes of the weights, which are what a product
-// with one row is bound by.
+// BenchmarkMatMulQ counts the bytes of the weights, as reading them bounds a product with
+// one row.
 func BenchmarkMatMulQ(b *testing.B) {
 	for _, m := range []int{1, 3, 4, 8, 128, 512} {
 		for _, d := range op.QuantTypes() {

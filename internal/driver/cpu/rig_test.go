@@ -24,9 +24,9 @@ func open(t testing.TB, threads int) *processor {
 	return d.(*processor)
 }
 
-// chosen reports whether to run one of many cases of a kind: always, but with
-// -short only one in n, and half as many under the race detector, other ones in every
-// run. What fails says what it was.
+// chosen reports whether to run one of many cases of a kind. It is true without -short, and
+// true for a random one in n with -short, or in 2n under the race detector. The messages of
+// failures name the case.
 func chosen(n int) bool {
 	if testutil.Raced {
 		n *= 2
@@ -41,8 +41,8 @@ type rig struct {
 	p    driver.Program
 	data [][]byte // of external slots: operands, and results before the run
 	want []result
-	// casts lets random programs round to halves. What is computed from an
-	// operand that is itself off by little may then be off by much.
+	// casts lets random programs round to halves. A small error of an operand may then
+	// become a large error of the result.
 	casts bool
 }
 
@@ -143,7 +143,7 @@ func (r *rig) operand(slot int, over op.Shape) driver.Operand {
 	return o
 }
 
-// poison fills the results with what no result is.
+// poison fills the results with bits that no operation gives.
 func (r *rig) poison() {
 	for _, w := range r.want {
 		mem := r.data[r.p.Slots[w.slot].Ext]
@@ -187,7 +187,7 @@ func (r *rig) call(d *processor) func() error {
 	return func() error { return d.Call(ctx, s.Op, &s.Attrs, in, out) }
 }
 
-// verify compares the results with what is wanted.
+// verify compares the results with the expected ones.
 func (r *rig) verify(what string) {
 	r.t.Helper()
 	for _, b := range r.data {

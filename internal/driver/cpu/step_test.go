@@ -320,7 +320,7 @@ func TestFusedOperations(t *testing.T) {
 						}
 						r := newRig(t, uint64(k)+seed<<32)
 						if slices.Contains(decided, u.op) && with&prologued != 0 {
-							continue // rounding decides among near elements, and what is 0
+							continue // rounding can change which of two close elements wins, and whether an element is 0
 						}
 						if r.use(d, u, typ, with) {
 							r.run(d, fmt.Sprintf("%v %v, %d threads, seed %d: %v", typ, u, threads, seed, r.p.Steps[0].Name()))

@@ -53,8 +53,8 @@ func alloc(t testing.TB, d *processor, n int) (driver.Memory, []float32) {
 	return m, v
 }
 
-// TestOrder: each submission reads what the one before has written, whether
-// it was waited for or not, and from whatever executable it comes.
+// TestOrder checks that each submission reads the results of the one before, whether or not
+// the caller waited for it, and whichever executable it belongs to.
 func TestOrder(t *testing.T) {
 	for _, threads := range threadCounts {
 		d := open(t, threads)
@@ -136,7 +136,7 @@ func TestManyGoroutines(t *testing.T) {
 					out = driver.Binding{Host: bytesOf(host)}
 				}
 				if at >= 0 && ctx != t.Context() {
-					// What is cancelled may be half done: not where it counts.
+					// A cancelled submission may be half done: it writes to memory that is not compared.
 					out, at = driver.Binding{Host: bytesOf(host)}, -1
 				}
 				s := &driver.Submission{Ext: []driver.Binding{{Mem: one}, out}, Wait: r.IntN(2) == 0}
@@ -240,8 +240,8 @@ func (c *ending) Err() error {
 	return nil
 }
 
-// TestCancelledInside: one long step ends between its parts, and what has
-// returned touches nothing afterwards.
+// TestCancelledInside cancels one long step. It must end between its parts, and must not
+// access memory after it returned.
 func TestCancelledInside(t *testing.T) {
 	was := longProduct
 	longProduct = 1 << 20
@@ -390,7 +390,7 @@ func TestTimes(t *testing.T) {
 	})
 }
 
-// TestBadBindings: what does not fit is an error.
+// TestBadBindings checks that bindings of a wrong size, kind or device give errors.
 func TestBadBindings(t *testing.T) {
 	d, other := open(t, 1), open(t, 1)
 	_ = other

@@ -17,10 +17,10 @@ import (
 func TestWebGPUManyBatches(t *testing.T) {
 	const (
 		goroutines = 16
-		slack      = 8 << 20 // bytes: how allocators divide what they have varies
+		slack      = 8 << 20 // bytes: the fragmentation of allocators varies
 	)
 	many := 100_000
-	fresh := 20 // of so many batches one has a constant that none before it had
+	fresh := 20 // one batch in so many has a new constant
 	if testing.Short() || testutil.Raced {
 		many, fresh = 2_000, 4
 	}
@@ -84,9 +84,9 @@ func TestWebGPUManyBatches(t *testing.T) {
 			t.FailNow()
 		}
 	}
-	// rounds does so for any n. Plans that are forgotten keep what they have until the
-	// collector comes: it comes equally often here, however large the heap is, so that
-	// as much is kept for later in the end as at first.
+	// rounds does so for any n. Plans that the cache drops keep their resources until the
+	// garbage collector runs. It runs equally often here, however large the heap is, so that
+	// as many resources wait for it at the end as at the beginning.
 	rounds := func(n, fresh int) {
 		t.Helper()
 		const most = 5000

@@ -15,8 +15,8 @@ import (
 	"github.com/rayo-go/rayo/internal/webgpu/wgpunative"
 )
 
-// census is a host over lavapipe, or over a GPU where that is asked for, that counts what
-// there is of the library's objects, and what is submitted.
+// census is a host over lavapipe, or over a GPU on request, that counts the live objects of
+// the library and the submissions.
 type census struct {
 	gpu.Host
 	buffers, bytes, pipelines, groups atomic.Int64
@@ -58,7 +58,7 @@ func open(t *testing.T) *device.Device {
 	return d
 }
 
-// living are the objects of a library that there are.
+// living counts the live objects of a library.
 type living struct{ buffers, bytes, pipelines, groups int64 }
 
 func (c *census) living() living {

@@ -38,8 +38,8 @@ func slowly(t *testing.T) (d *device, p *ir.Program, host *fakehost.Host, compil
 	return newDevice(g, "fake", 0), l.Program, h, func(err error) { results <- err }
 }
 
-// TestCompileEndsWithContext: drivers take as long as they like, and callers as long as
-// their contexts.
+// TestCompileEndsWithContext checks that Compile returns when its context ends, however long
+// the driver compiles.
 func TestCompileEndsWithContext(t *testing.T) {
 	d, p, h, compile := slowly(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -48,7 +48,7 @@ func TestCompileEndsWithContext(t *testing.T) {
 	if err := d.Compile(ctx, p); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("%v, after %v", err, time.Since(start))
 	}
-	// Who comes later waits for the same, and so do all at once.
+	// Later calls, and several at once, wait for the same compilation.
 	done := make(chan error, 4)
 	for range cap(done) {
 		go func() { done <- d.Compile(t.Context(), p) }()
@@ -97,7 +97,8 @@ func TestCompileFailsForAll(t *testing.T) {
 	closed(t, d, h)
 }
 
-// TestCloseWhileCompiling: what is compiled for nobody is given back when it is there.
+// TestCloseWhileCompiling closes a device during a compilation that no caller waits for: the
+// pipeline must be released when it is complete.
 func TestCloseWhileCompiling(t *testing.T) {
 	d, p, h, compile := slowly(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -112,7 +113,7 @@ func TestCloseWhileCompiling(t *testing.T) {
 	}
 }
 
-// closed closes the device and looks for what was left.
+// closed closes the device and checks that no object is left.
 func closed(t *testing.T, d *device, h *fakehost.Host) {
 	t.Helper()
 	if err := d.Close(); err != nil {

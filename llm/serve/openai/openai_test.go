@@ -109,7 +109,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestErrors: the client decodes what the server says is wrong.
+// TestErrors checks that the client decodes the error messages of the server.
 func TestErrors(t *testing.T) {
 	c := connect(t)
 	p := params()

@@ -19,7 +19,7 @@ func TestGenerated(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s is not what the tables say: run go generate in package ptx", name)
+			t.Errorf("%s does not match the tables: run go generate in package ptx", name)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// negations returns a program of several steps, each of which changes the sign of
-// n elements: an odd number changes it.
+// negations returns a program whose steps each negate n elements. The result is negated if
+// the number of steps is odd.
 func negations(n, steps int) *driver.Program {
 	p := &driver.Program{Ext: 2}
 	for i := range steps + 1 {

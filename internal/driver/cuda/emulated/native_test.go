@@ -80,8 +80,8 @@ func TestUnaligned(t *testing.T) {
 	}
 }
 
-// TestUnalignedRows runs a native kernel that has to have aligned memory over arrays of
-// the device that begin anywhere: what it computes is what it computes elsewhere.
+// TestUnalignedRows runs a native kernel that needs aligned memory over arrays that begin at
+// any address of the device: the results must equal those of aligned arrays.
 func TestUnalignedRows(t *testing.T) {
 	ctx := context.Background()
 	shape := op.Shape{5, 100}

@@ -23,7 +23,7 @@ func TestBounds(t *testing.T) {
 		{1000, 2e5, Overhead, "0% of the limit of memory and 2% of that of arithmetic in 1ms, so neither bounds it: it is too small"},
 	} {
 		s := StepProfile{Name: "relu", Time: Times{P50: time.Millisecond}, Bytes: c.bytes, Flops: c.flops, Share: 1}
-		s.judge(p)
+		s.classify(p)
 		p.Steps = []StepProfile{s}
 		if got := p.Bottlenecks(); s.Bound != c.bound || !strings.Contains(got, c.says) {
 			t.Errorf("%d bytes, %v operations: %s, %q", c.bytes, c.flops, s.Bound, got)
