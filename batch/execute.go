@@ -196,11 +196,11 @@ func Read[T Number](ctx context.Context, b *Batch, v Value) ([]T, error) {
 		if b.ran {
 			return nil, notKept{}
 		}
-		return nil, fmt.Errorf("read: %w", device.ErrNotExecuted)
+		return nil, fmt.Errorf("read: call Execute first: %w", device.ErrNotExecuted)
 	}
 	y, ok := viewed[T](data, v.Type())
 	if !ok {
-		return nil, fmt.Errorf("value of type %v read as %T: %w", v.Type(), *new(T), device.ErrUnsupported)
+		return nil, fmt.Errorf("value of type %v read as %T: read it as its own type or Cast it: %w", v.Type(), *new(T), device.ErrUnsupported)
 	}
 	return y, nil
 }
