@@ -13,9 +13,9 @@ import (
 )
 
 // Execute runs the recording in one submission and waits. Every value that
-// nothing consumes comes back, and those of Keep and ReadInto; naming outs instead
-// brings back only them, Keep's and ReadInto's, and what nothing of that needs is
-// not computed. [Read] returns the results.
+// no operation consumes comes back, and those of Keep and ReadInto. With outs, only
+// these values and those of Keep and ReadInto come back, and values that none of them
+// needs are not computed. [Read] returns the results.
 //
 // A batch is executed once; Reset it to record again.
 //
