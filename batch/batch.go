@@ -166,7 +166,7 @@ func (b *Batch) own(v Value) bool { return v.b == b && v.gen == b.gen }
 func (b *Batch) foreign(v Value) error {
 	switch {
 	case v.b == nil:
-		return fmt.Errorf("None is not allowed as this operand: %w", device.ErrShape)
+		return fmt.Errorf("None, the zero Value, is not allowed here: %w", device.ErrShape)
 	case v.b != b:
 		return fmt.Errorf("the value belongs to another batch: %w", device.ErrForeign)
 	}
@@ -210,7 +210,8 @@ func (b *Batch) add(n graph.Node) Value {
 
 // Upload records an operand in host memory. Without a shape it has one
 // extent, the length. The slice is read when the batch runs, not now: it must
-// stay as it is until Execute has ended.
+// stay as it is until Execute has ended. The function [Upload] takes slices of
+// other element types.
 func (b *Batch) Upload(data []float32, shape ...int) Value {
 	return b.upload(op.F32, engine.Bytes(data), len(data), shape)
 }

@@ -127,7 +127,7 @@ func (b *Batch) ConvTranspose(x, w, bias Value, opts ...op.ConvOpts) Value {
 		why = "more elements than a value has"
 	}
 	if why != "" {
-		return b.refuse(name, in, "%s, strides %v, pads %v and %v, dilations %v, %v more at the end: %w", why, o.Stride, o.Pad, o.PadAfter, o.Dilation, o.OutPad, device.ErrShape)
+		return b.refuse(name, in, "%s: strides %v, pads %v and %v, dilations %v, %v more at the end: %w", why, o.Stride, o.Pad, o.PadAfter, o.Dilation, o.OutPad, device.ErrShape)
 	}
 	rows := b.Reshape(x, s[0], groups, s[1]/groups, product(s[2:]))
 	weights := b.Reshape(w, groups, s[1]/groups, product(t[1:]))
@@ -158,14 +158,14 @@ func transposed(spatial, size []int, o *op.ConvOpts) ([]window, string) {
 		after = spread(o.PadAfter, n, 0)
 	}
 	if stride == nil || pad == nil || after == nil || dilation == nil || more == nil {
-		return nil, "parameters have one number, or one for each spatial axis"
+		return nil, "parameters must have one number, or one for each spatial axis"
 	}
 	const most = math.MaxInt32 / 4
 	list := make([]window, n)
 	for i := range list {
 		w := window{axis: 2 + i, size: size[i], stride: stride[i], dilation: dilation[i], before: pad[i], after: after[i], count: spatial[i]}
 		if w.size < 1 || w.stride < 1 || w.dilation < 1 || w.before < 0 || w.after < 0 || more[i] < 0 || w.count < 1 {
-			return nil, "extents, strides and dilations are 1 or more, pads 0 or more"
+			return nil, "extents, windows, strides and dilations must be 1 or more, pads 0 or more"
 		}
 		full := int64(w.stride)*int64(w.count-1) + int64(w.dilation)*int64(w.size-1) + 1 + int64(more[i])
 		if w.stride > most || w.dilation > most || w.before > most || w.after > most || more[i] > most || full > most {

@@ -13,9 +13,9 @@ import (
 )
 
 // Execute runs the recording in one submission and waits. Every value that
-// nothing consumes comes back, and those of Keep and ReadInto; naming outs instead
-// brings back only them, Keep's and ReadInto's, and what nothing of that needs is
-// not computed. [Read] returns the results.
+// no operation consumes comes back, and those of Keep and ReadInto. With outs, only
+// these values and those of Keep and ReadInto come back, and values that none of them
+// needs are not computed. [Read] returns the results.
 //
 // A batch is executed once; Reset it to record again.
 //
@@ -196,11 +196,11 @@ func Read[T Number](ctx context.Context, b *Batch, v Value) ([]T, error) {
 		if b.ran {
 			return nil, notKept{}
 		}
-		return nil, fmt.Errorf("read: %w", device.ErrNotExecuted)
+		return nil, fmt.Errorf("read: call Execute first: %w", device.ErrNotExecuted)
 	}
 	y, ok := viewed[T](data, v.Type())
 	if !ok {
-		return nil, fmt.Errorf("value of type %v read as %T: %w", v.Type(), *new(T), device.ErrUnsupported)
+		return nil, fmt.Errorf("value of type %v read as %T: read it as its own type or Cast it: %w", v.Type(), *new(T), device.ErrUnsupported)
 	}
 	return y, nil
 }

@@ -192,7 +192,7 @@ func (b *Batch) labelled(name string, logp, labels, weight Value) bool {
 	s, t := logp.Shape(), labels.Shape()
 	switch {
 	case labels.Type() != op.I32:
-		b.refuse(name, in, "labels of %v, not of i32: %w", labels.Type(), device.ErrUnsupported)
+		b.refuse(name, in, "labels of type %v: expected i32: %w", labels.Type(), device.ErrUnsupported)
 	case len(s) < 2 || !t.Equal(append(op.Shape{s[0]}, s[2:]...)):
 		b.refuse(name, in, "labels %v of %v, whose second axis is that of classes: %w", t, s, device.ErrShape)
 	case product(s) > math.MaxInt32 || s[1] < 1:

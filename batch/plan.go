@@ -190,7 +190,7 @@ func (p *Plan) bind(r *planRun, bind []Binding) error {
 			return fmt.Errorf("binding %d: %w", i, d.err)
 		}
 		if d.v.b != p.b || d.v.gen != p.gen {
-			return fmt.Errorf("binding %d: the value belongs to another recording: %w", i, device.ErrForeign)
+			return fmt.Errorf("binding %d: the value is None or belongs to another recording: %w", i, device.ErrForeign)
 		}
 		for j := range bind[:i] {
 			if bind[j].v.id == d.v.id && bind[j].set == d.set {
@@ -217,7 +217,7 @@ func (p *Plan) bind(r *planRun, bind []Binding) error {
 			}
 		}
 		if !found {
-			return fmt.Errorf("binding %d: the value is neither an operand nor an output of the plan: %w", i, device.ErrForeign)
+			return fmt.Errorf("binding %d: the value is %s: %w", i, d.misplaced(), device.ErrForeign)
 		}
 	}
 	if err := distinct(r.outs); err != nil {
@@ -250,13 +250,21 @@ func distinct(outs [][]byte) error {
 	return nil
 }
 
+// misplaced says what the value of a binding is not, and what its function takes.
+func (d *Binding) misplaced() string {
+	if d.set {
+		return "no operand of the plan: BindInput takes values of Upload"
+	}
+	return "no output of the plan: name it in Compile"
+}
+
 // fits checks the slice of binding i against an array of the plan.
 func (d *Binding) fits(i int, t op.DType, bytes int) error {
 	if d.typ != t && !(t == op.Bool && d.typ == op.U32) {
-		return fmt.Errorf("binding %d of %v to an array of %v: %w", i, d.typ, t, device.ErrUnsupported)
+		return fmt.Errorf("binding %d: slice of %v for elements of %v: %w", i, d.typ, t, device.ErrUnsupported)
 	}
 	if len(d.data) != bytes {
-		return fmt.Errorf("binding %d of %d bytes to an array of %d: %w", i, len(d.data), bytes, device.ErrShape)
+		return fmt.Errorf("binding %d: slice of %d elements: expected %d: %w", i, len(d.data)/d.typ.Size(), bytes/d.typ.Size(), device.ErrShape)
 	}
 	return nil
 }

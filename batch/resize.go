@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -60,9 +61,9 @@ func resizings(s op.Shape, size []int, o *op.ResizeOpts) ([]resizing, string) {
 	cut := o.Coordinates == op.CropAndResize
 	switch {
 	case k == 0 || k > len(s):
-		return nil, "no sizes for the last axes"
+		return nil, fmt.Sprintf("expected sizes or scales for 1 to %d of the last axes", len(s))
 	case o.Scale != nil && len(o.Scale) != k || cut && len(o.Region) != k:
-		return nil, "other numbers of sizes, scales or regions"
+		return nil, fmt.Sprintf("expected %d scales and regions, one for each axis that is resized", k)
 	case o.Mode > op.Area || o.Coordinates > op.CropAndResize || o.Rounding > op.RoundUp:
 		return nil, "no such mode"
 	}
@@ -72,7 +73,7 @@ func resizings(s op.Shape, size []int, o *op.ResizeOpts) ([]resizing, string) {
 		z := resizing{axis: len(s) - k + i, n: s[len(s)-k+i], to: 1}
 		if o.Scale != nil {
 			if z.scale = o.Scale[i]; !(z.scale > 0 && z.scale*float64(z.n) < math.MaxInt32) {
-				return nil, "scales are above 0"
+				return nil, "scales must be above 0"
 			}
 			z.m = int(z.scale * float64(z.n))
 		}
@@ -80,7 +81,7 @@ func resizings(s op.Shape, size []int, o *op.ResizeOpts) ([]resizing, string) {
 			z.m = size[i]
 		}
 		if z.n < 1 || z.m < 1 {
-			return nil, "axes have one element at least"
+			return nil, "axes and sizes must have one element at least"
 		}
 		if o.Scale == nil {
 			z.scale = float64(z.m) / float64(z.n)

@@ -106,7 +106,7 @@ func (b *Batch) Bincount(ids Value, n int) Value {
 	case n < 0 || int64(n) > math.MaxInt32:
 		return b.refuse("bincount", []Value{ids}, "%d bins, not from 0 to %d: %w", n, math.MaxInt32, device.ErrShape)
 	case ids.Type() != op.I32:
-		return b.refuse("bincount", []Value{ids}, "ids of type %v, not i32: %w", ids.Type(), device.ErrUnsupported)
+		return b.refuse("bincount", []Value{ids}, "ids of type %v: expected i32: %w", ids.Type(), device.ErrUnsupported)
 	}
 	flat := b.Reshape(ids, -1)
 	at := b.Where(b.Less(flat, b.scalar(op.I32, 0)), b.scalar(op.I32, outside), flat)

@@ -158,7 +158,7 @@ func (b *Batch) Unsqueeze(x Value, axes ...int) Value {
 	one := make(map[int]bool)
 	for _, a := range axes {
 		if a < -rank || a >= rank || one[(a+rank)%rank] {
-			return b.failOp(op.Reshape, fmt.Errorf("axis %d is out of range for %d axes or given twice: %w", a, rank, device.ErrShape), []Value{x})
+			return b.failOp(op.Reshape, fmt.Errorf("new axis %d is out of range for a result of %d axes or given twice: %w", a, rank, device.ErrShape), []Value{x})
 		}
 		one[(a+rank)%rank] = true
 	}
@@ -190,7 +190,7 @@ func (b *Batch) Split(x Value, axis int, extents ...int) []Value {
 		sum += n
 	}
 	if err == nil && sum != x.Shape()[i] {
-		err = fmt.Errorf("parts %v of an axis of %d: %w", extents, x.Shape()[i], device.ErrShape)
+		err = fmt.Errorf("parts %v of an axis of %d: they must add up to it: %w", extents, x.Shape()[i], device.ErrShape)
 	}
 	if err != nil {
 		b.failOp(op.Slice, err, []Value{x})

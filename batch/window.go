@@ -32,7 +32,7 @@ func (b *Batch) windows(name string, x Value, o windowing) []window {
 	s := x.Shape()
 	list, err := o.over(s)
 	if err != "" {
-		b.refuse(name, []Value{x}, "%s, windows %v, strides %v, pads %v and %v, dilations %v: %w", err, o.size, o.stride, o.pad, o.padAfter, o.dilation, device.ErrShape)
+		b.refuse(name, []Value{x}, "%s: windows %v, strides %v, pads %v and %v, dilations %v: %w", err, o.size, o.stride, o.pad, o.padAfter, o.dilation, device.ErrShape)
 		return nil
 	}
 	return list
@@ -50,7 +50,7 @@ func (o *windowing) over(s op.Shape) ([]window, string) {
 		after = spread(o.padAfter, axes, 0)
 	}
 	if size == nil || stride == nil || pad == nil || after == nil || dilation == nil {
-		return nil, "parameters have one number, or one for each spatial axis"
+		return nil, "parameters must have one number, or one for each spatial axis"
 	}
 	list := make([]window, axes)
 	for i := range list {
@@ -86,7 +86,7 @@ func spread(list []int, n, otherwise int) []int {
 func (w *window) place(same op.Same, ceil bool) string {
 	const most = math.MaxInt32 / 4 // so that no sum of a few overflows 32 bits
 	if w.size < 1 || w.stride < 1 || w.dilation < 1 || w.before < 0 || w.after < 0 || w.n < 1 {
-		return "extents, strides and dilations are 1 or more, pads 0 or more"
+		return "extents, windows, strides and dilations must be 1 or more, pads 0 or more"
 	}
 	if w.n > most || w.stride > most || w.before > most || w.after > most || int64(w.size-1)*int64(w.dilation) > most {
 		return "parameters out of range"

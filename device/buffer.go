@@ -132,7 +132,7 @@ func matches[T Element](b *Buffer, n int) error {
 		return b.dev.wrap(fmt.Errorf("slice of %v for a buffer of %v: %w", TypeOf[T](), b.Type(), ErrUnsupported), copying, b.Shape())
 	}
 	if size, _ := b.Shape().Size(); size != n {
-		return b.dev.wrap(fmt.Errorf("%d elements: %w", n, ErrShape), copying, b.Shape())
+		return b.dev.wrap(fmt.Errorf("slice of %d elements: expected as many as the buffer has: %w", n, ErrShape), copying, b.Shape())
 	}
 	return nil
 }

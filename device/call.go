@@ -80,7 +80,7 @@ func checkElementwise(o *op.Operation, a *op.Attrs, dst, x, y, z []float32) erro
 	_, arity := o.Arity()
 	n := len(dst)
 	if len(x) != n || arity > 1 && len(y) != n || arity > 2 && len(z) != n {
-		return fmt.Errorf("result of %d elements: %w", n, ErrShape)
+		return fmt.Errorf("result of %d elements: all slices must have the same length: %w", n, ErrShape)
 	}
 	if err := inPlace(o, 0, dst, x); err != nil {
 		return err
@@ -537,7 +537,7 @@ func rowwise(o *op.Operation, a op.Attrs, dst, x, gamma, beta []float32, rows, c
 	}
 	for _, w := range [...][]float32{gamma, beta} {
 		if w != nil && r.err == nil && len(w) != cols {
-			r.err = fmt.Errorf("%d weights for rows of %d: %w", len(w), cols, ErrShape)
+			r.err = fmt.Errorf("%d weights for rows of %d: expected as many: %w", len(w), cols, ErrShape)
 		}
 	}
 	if gamma != nil || beta != nil {

@@ -7,10 +7,12 @@
 //	defer dev.Close()
 //	err = dev.Relu(ctx, dst, x)
 //
-// The destination is the first argument after the context, as in copy. A synchronous call
-// does not access its slices after it has returned, even if it was cancelled. An
-// asynchronous call (…Async) owns its slices until its [Pending] is done. Cancelling a
-// context ends the waiting; work that a GPU has begun still finishes.
+// The destination is the first argument after the context, as in copy. Reductions of a whole
+// slice return their number instead: s, err := dev.Sum(ctx, x).
+//
+// A synchronous call does not access its slices after it has returned, even if it was
+// cancelled. An asynchronous call (…Async) owns its slices until its [Pending] is done.
+// Cancelling a context ends the waiting; work that a GPU has begun still finishes.
 //
 // For elementwise and row operations dst may be the same slice as an operand. Every other
 // overlap of dst with an operand is [ErrOverlap].

@@ -54,7 +54,7 @@ func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 	r := &Kernel{dev: d, code: l, source: k}
 	switch {
 	case p.Text != nil && kindOf(p.Text.Language) != d.Info().Kind:
-		err = fmt.Errorf("it is %v, which only devices of kind %v run: %w", p.Text.Language, kindOf(p.Text.Language), ErrUnsupported)
+		err = fmt.Errorf("it is %v, which only devices of kind %v run: open one by Require or RAYO_DEVICE: %w", p.Text.Language, kindOf(p.Text.Language), ErrUnsupported)
 	case len(graph.Written(p)) == 0:
 		err = fmt.Errorf("the kernel writes no buffer: %w", ErrUnsupported)
 	case len(p.Bindings) > maxBuffers:
@@ -270,7 +270,7 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 		return nil, err
 	}
 	if len(args) != len(p.Bindings) {
-		return nil, fmt.Errorf("%d arrays for %d buffers: %w", len(args), len(p.Bindings), ErrShape)
+		return nil, fmt.Errorf("%d arrays given: expected one for each of the %d buffers: %w", len(args), len(p.Bindings), ErrShape)
 	}
 	l := &launch{}
 	launched := k.launched(grid)
@@ -430,7 +430,7 @@ func fits(p *ir.Program, i int, t op.DType, n int) error {
 		ok = t == op.F16
 	}
 	if !ok {
-		return fmt.Errorf("%v array for elements of %v: %w", t, b.Type, ErrUnsupported)
+		return fmt.Errorf("array of %v: expected elements of %v: %w", t, b.Type, ErrUnsupported)
 	}
 	if p.Text != nil {
 		return sized(&p.Text.Layouts[i], t, n)

@@ -74,7 +74,7 @@ func Require(k Kind) Option {
 			c.kind, c.pinned = k, true
 			return nil
 		}
-		return fmt.Errorf("kind %d: %w", k, ErrNoDevice)
+		return fmt.Errorf("kind %d: expected CPU, WebGPU or CUDA: %w", k, ErrNoDevice)
 	}
 }
 
@@ -82,7 +82,7 @@ func Require(k Kind) Option {
 func WithIndex(i int) Option {
 	return func(c *config) error {
 		if i < 0 {
-			return fmt.Errorf("device index %d: %w", i, ErrNoDevice)
+			return fmt.Errorf("device index %d: expected 0 or more: %w", i, ErrNoDevice)
 		}
 		c.index, c.indexed = i, true
 		return nil

@@ -211,5 +211,5 @@ func (f *File) Tensors() iter.Seq[*Tensor] {
 // NumTensors returns the number of tensors.
 func (f *File) NumTensors() int { return len(f.tensors) }
 
-// Tensor returns the tensor of a name, or nil.
+// Tensor returns the tensor of a name, or nil if the file has no such tensor.
 func (f *File) Tensor(name string) *Tensor { return f.byName[name] }

@@ -109,7 +109,7 @@ func (k *Kernel) AppendParams(dst []byte, params any) ([]byte, error) {
 	}
 	out, ok := k.encode(dst, params)
 	if !ok {
-		return dst, &Error{Kernel: k.name, Msg: fmt.Sprintf("parameters are a %v, not a %T", k.params, params), Err: ErrParams}
+		return dst, &Error{Kernel: k.name, Msg: fmt.Sprintf("parameters of type %T: expected %v", params, k.params), Err: ErrParams}
 	}
 	return out, nil
 }

@@ -45,7 +45,7 @@ func (b *Builder) localKnown(name string) bool {
 		return false
 	}
 	if !b.sized {
-		b.fail("%s before LocalSize", name)
+		b.fail("%s before LocalSize: call LocalSize first", name)
 		return false
 	}
 	return true

@@ -35,7 +35,7 @@ func topKShape(a *Attrs, in []Shape) ([]Shape, error) {
 	}
 	n := x[len(x)-1]
 	if k < 0 || k > n {
-		return nil, mismatch("the %d greatest of %d elements", k, n)
+		return nil, mismatch("the %d greatest of rows of %d elements: expected 0 to %[2]d", k, n)
 	}
 	if n > math.MaxInt32 {
 		return nil, mismatch("rows of %d elements: at most 2^31-1 are supported", n)

@@ -67,9 +67,9 @@ func Conv2DOf(a *Attrs, in []Shape) (Convolution, error) {
 	case o.Groups < 1 || c.C%o.Groups != 0 || c.O%o.Groups != 0:
 		return Convolution{}, mismatch("%d groups of %d channels and %d windows", o.Groups, c.C, c.O)
 	case w[1] != c.C/o.Groups:
-		return Convolution{}, mismatch("windows %v of %d channels for images %v in %d groups", w, w[1], x, o.Groups)
+		return Convolution{}, mismatch("windows %v of %d channels for images %v in %d groups: expected %d channels", w, w[1], x, o.Groups, c.C/o.Groups)
 	case len(in) > 2 && in[2] != nil && !in[2].Equal(Shape{c.O}):
-		return Convolution{}, mismatch("bias %v for %d windows", in[2], c.O)
+		return Convolution{}, mismatch("bias %v for %d windows: expected %v", in[2], c.O, Shape{c.O})
 	}
 	var err error
 	if c.OutH, err = windows(c.H, c.KH, o, 0); err != nil {

@@ -107,7 +107,7 @@ func casts(a *Attrs, in []DType) ([]DType, error) {
 		to = InvalidType
 	}
 	if to.Size() == 0 || in[0].Size() == 0 {
-		return nil, unsupported("cast from %v to %v", in[0], to)
+		return nil, unsupported("cast from %v to %v: both must be types of single numbers", in[0], to)
 	}
 	return []DType{to}, nil
 }
@@ -122,7 +122,7 @@ func same(in []DType, ok func(DType) bool) ([]DType, error) {
 	t := in[0]
 	for _, d := range in {
 		if d != t && d != InvalidType {
-			return nil, unsupported("operands of types %v and %v", t, d)
+			return nil, unsupported("operands of types %v and %v: cast one to the type of the other", t, d)
 		}
 	}
 	if t.Storage() && !ok(t) {
@@ -135,7 +135,11 @@ func same(in []DType, ok func(DType) bool) ([]DType, error) {
 				takes = append(takes, d.String())
 			}
 		}
-		return nil, unsupported("operand of type %v, not %s", t, strings.Join(takes, ", "))
+		advice := ""
+		if ok(F32) && !t.Quantized() {
+			advice = ": cast it"
+		}
+		return nil, unsupported("operand of type %v: expected %s%s", t, strings.Join(takes, ", "), advice)
 	}
 	return []DType{t}, nil
 }

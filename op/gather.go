@@ -43,7 +43,7 @@ func (x Indexed) Row(id int32) (int, bool) {
 
 func gatherTypes(a *Attrs, in []DType) ([]DType, error) {
 	if in[1] != I32 {
-		return nil, unsupported("ids of type %v, not i32", in[1])
+		return nil, unsupported("ids of type %v: expected i32", in[1])
 	}
 	if in[0].Quantized() {
 		if a.I[0] != 0 && a.I[0] != -2 {

@@ -73,13 +73,16 @@ type Product struct {
 	SharedB        bool // one b for the whole batch
 }
 
+// transposed says in messages how an operand is read.
+var transposed = map[bool]string{true: " transposed"}
+
 // MatMulOf returns the sizes of a [MatMul] over operands of the given shapes,
 // or an ErrShape.
 func MatMulOf(a *Attrs, in []Shape) (Product, error) {
 	o := MatMulOptsOf(a)
 	x, y := in[0], in[1]
 	if len(x) < 2 || len(y) < 2 {
-		return Product{}, mismatch("%v times %v: each operand needs two extents or more", x, y)
+		return Product{}, mismatch("%v times %v: each operand needs two axes or more: add one with Unsqueeze", x, y)
 	}
 	lead, xm := x[:len(x)-2], x[len(x)-2:]
 	leadY, ym := y[:len(y)-2], y[len(y)-2:]
@@ -93,11 +96,11 @@ func MatMulOf(a *Attrs, in []Shape) (Product, error) {
 	}
 	switch {
 	case k != p.K:
-		return Product{}, mismatch("%v times %v (transposed: %v, %v): inner extents %d and %d differ", x, y, o.TransA, o.TransB, p.K, k)
+		return Product{}, mismatch("%v%s times %v%s: inner extents %d and %d differ", x, transposed[o.TransA], y, transposed[o.TransB], p.K, k)
 	case len(leadY) > 0 && !lead.Equal(leadY):
 		return Product{}, mismatch("%v times %v: leading extents %v and %v do not broadcast", x, y, lead, leadY)
 	case len(in) > 2 && in[2] != nil && !in[2].Equal(Shape{p.N}):
-		return Product{}, mismatch("bias %v for %d columns", in[2], p.N)
+		return Product{}, mismatch("bias %v for %d columns: expected %v", in[2], p.N, Shape{p.N})
 	}
 	var err error
 	p.Batch, err = lead.Size()

@@ -69,7 +69,7 @@ func (x Experts) Expert(id int32) (int, bool) { return Indexed{Extent: x.Experts
 // expertsTypes accepts the types of [MatMul] and those of [MatMulQ], with ids of i32.
 func expertsTypes(a *Attrs, in []DType) ([]DType, error) {
 	if in[2] != I32 {
-		return nil, unsupported("ids of type %v, not i32", in[2])
+		return nil, unsupported("ids of type %v: expected i32", in[2])
 	}
 	if in[1].Quantized() {
 		return floats(a, in[:1])

@@ -40,15 +40,15 @@ var defMatMulQ = add(&Operation{name: "matmul_q", class: Shaped, doc: "the produ
 func MatMulQOf(in []Shape) (Product, error) {
 	a, w := in[0], in[1]
 	if len(a) < 2 || len(w) != 2 {
-		return Product{}, mismatch("%v times the transpose of %v: the first has two extents or more, the second two", a, w)
+		return Product{}, mismatch("%v times the transpose of %v: expected two axes or more, and two", a, w)
 	}
 	m, k := a.Rows()
 	p := Product{Batch: 1, M: m, K: k, N: w[0], SharedB: true}
 	if w[1] != k {
-		return Product{}, mismatch("%v times the transpose of %v: rows of %d and %d", a, w, k, w[1])
+		return Product{}, mismatch("%v times the transpose of %v: rows of %d and %d elements: expected the same", a, w, k, w[1])
 	}
 	if len(in) > 2 && in[2] != nil && !in[2].Equal(Shape{p.N}) {
-		return Product{}, mismatch("bias %v for %d columns", in[2], p.N)
+		return Product{}, mismatch("bias %v for %d columns: expected %v", in[2], p.N, Shape{p.N})
 	}
 	return p, nil
 }

@@ -76,7 +76,7 @@ func rowShape(a *Attrs, in []Shape) ([]Shape, error) {
 	}
 	for _, w := range in[1:] {
 		if w != nil && (len(w) != 1 || w[0] != x[len(x)-1]) {
-			return nil, mismatch("weights %v for rows of %v", w, x)
+			return nil, mismatch("weights %v for rows of %v: expected %v", w, x, x[len(x)-1:])
 		}
 	}
 	return []Shape{x}, nil

@@ -129,7 +129,7 @@ func Broadcast(in ...Shape) (Shape, error) {
 		for _, s := range in {
 			if d := s.at(i, rank); d != 1 && d != out[i] {
 				if out[i] != 1 {
-					return nil, mismatch("%v do not broadcast", in)
+					return nil, mismatch("%v do not broadcast: aligned at the last axis, extents %d and %d differ and neither is 1", in, out[i], d)
 				}
 				out[i] = d
 			}

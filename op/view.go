@@ -215,7 +215,7 @@ func permuteShape(a *Attrs, in []Shape) ([]Shape, error) {
 		return nil, err
 	}
 	if len(order) != len(in[0]) {
-		return nil, mismatch("%d axes of %v", len(order), in[0])
+		return nil, mismatch("order %v for %v: expected each of the %d axes once", order, in[0], len(in[0]))
 	}
 	out := Shape{}
 	for _, i := range order {
@@ -379,7 +379,7 @@ func concatShape(a *Attrs, in []Shape) ([]Shape, error) {
 			same = same && (k == axis || s[k] == out[k])
 		}
 		if !same {
-			return nil, mismatch("%v and %v along axis %d", in[0], s, axis)
+			return nil, mismatch("%v and %v along axis %d: no other extents may differ", in[0], s, axis)
 		}
 		if out[axis] > math.MaxInt/4 || s[axis] > math.MaxInt/4 {
 			return nil, mismatch("%v along axis %d overflow", in, axis)

@@ -9,8 +9,9 @@
 // other value has the number that listings of the program give it. Equal programs
 // give equal texts.
 //
-// A [Source] is a kernel that a user wrote in WGSL. The package parses its
-// declarations to find its bindings; [Source.Interface] returns them.
+// A [Source] is a kernel that a user wrote in WGSL. Method Kernel of a device of WebGPU
+// makes it ready to run. The package parses its declarations to find its bindings;
+// [Source.Interface] returns them.
 //
 // # Guarantees
 //

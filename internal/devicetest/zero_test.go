@@ -121,7 +121,7 @@ func TestErrorTexts(t *testing.T) {
 		"overlap of add": {dev.Add(ctx, x[:4], x[8:12], x[2:6]), device.ErrOverlap, "overlaps y partially"},
 		"overlap":        {dev.MatMul(ctx, x[:4], x[4:8], x[2:6], nil, 2, 2, 2), device.ErrOverlap, "operand b"},
 		"shape first":    {dev.MatMul(ctx, x[:4], x[4:8], x[2:6], nil, 2, 3, 2), device.ErrShape, "shape"},
-		"types":          {recorded(func(b *batch.Batch) { v := b.Upload(x); b.Exp(b.Less(v, v)) }), device.ErrUnsupported, "operand of type bool, not f32, f16, bf16"},
+		"types":          {recorded(func(b *batch.Batch) { v := b.Upload(x); b.Exp(b.Less(v, v)) }), device.ErrUnsupported, "operand of type bool: expected f32, f16, bf16"},
 	} {
 		if !errors.Is(c.err, c.is) || c.err != nil && !strings.Contains(c.err.Error(), c.says) {
 			t.Errorf("%s: %v, want %v with %q", name, c.err, c.is, c.says)

@@ -13,7 +13,7 @@ var (
 	ErrNoDevice    = errors.New("no device")
 	ErrOutOfMemory = memory.ErrOutOfMemory
 	ErrDeviceLost  = errors.New("device lost")
-	ErrClosed      = errors.New("closed")
+	ErrClosed      = errors.New("used after Close")
 	ErrOverlap     = errors.New("operands overlap")
 	ErrForeign     = errors.New("not of this device or batch")
 	ErrLimit       = errors.New("beyond a limit of the device")
