@@ -166,7 +166,7 @@ func (b *Batch) own(v Value) bool { return v.b == b && v.gen == b.gen }
 func (b *Batch) foreign(v Value) error {
 	switch {
 	case v.b == nil:
-		return fmt.Errorf("None, the zero Value, is not allowed here: %w", device.ErrShape)
+		return fmt.Errorf("the operand is None, the zero Value, which is not allowed here: %w", device.ErrShape)
 	case v.b != b:
 		return fmt.Errorf("the value belongs to another batch: %w", device.ErrForeign)
 	}

@@ -92,7 +92,7 @@ var scatterFolds = newMaker("scatter_fold", func(b *kernel.Builder, p *scatterFo
 	limits := kernel.Shared[kernel.U32](b, "limits", 2)
 	var row func(i kernel.U32) kernel.U32
 	var from, to, first kernel.U32
-	v := func(i kernel.U32) kernel.U32 { return i }
+	var v func(i kernel.U32) kernel.U32
 	if s.Parts {
 		ids := kernel.Input[kernel.I32](b, "ids")
 		row = func(i kernel.U32) kernel.U32 {

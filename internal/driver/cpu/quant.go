@@ -24,7 +24,8 @@ type quantTask struct {
 	rows    int // of a panel
 	depth   int // elements of a panel along k: whole blocks
 	lanes   []quantLane
-	int8    *int8Part // with the option Int8
+	int8    *int8Part // &rounded where rows are rounded to 8 bits, otherwise nil
+	rounded int8Part
 	epilogue
 
 	// Of one run.
@@ -82,7 +83,7 @@ func (t *quantTask) configure(_ *op.Operation, a *op.Attrs, dims []op.Shape) err
 // rounded is set and there is a kernel for it. It allocates
 // where t had fewer lanes before.
 func (t *quantTask) sized(p op.Product, rounded bool) (err error) {
-	t.m, t.k, t.n = p.M, p.K, p.N
+	t.m, t.k, t.n, t.int8 = p.M, p.K, p.N, nil
 	if t.row, err = t.format.Size(p.K); err != nil {
 		return err
 	}

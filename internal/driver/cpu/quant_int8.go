@@ -27,10 +27,8 @@ const (
 const int8Columns = 256
 
 func (t *quantTask) configureInt8(p op.Product) {
-	if t.int8 == nil {
-		t.int8 = &int8Part{}
-	}
-	q := t.int8
+	q := &t.rounded
+	t.int8 = q
 	q.product = simd.NewInt8Product(t.format, p.M, p.K, p.N)
 	q.rounder.t = t
 	q.words, q.lane = q.product.Scratch()
