@@ -64,6 +64,9 @@ func TestReduceIntegers(t *testing.T) {
 	defer dev.Close()
 	shapes := [][3]int{{3, 5, 1}, {2, 10, 100}, {2, 300, 64}, {3, 2, 63}, {2, 3, 65}, {5, 1, 1023}, {2, 1, 4097}, {1, 2, 65537}, {1, 1, 200_001}}
 	for _, s := range shapes {
+		if testing.Short() && g.IntN(3) > 0 {
+			continue
+		}
 		reduceIntegers(t, dev, s, []int32{math.MinInt32, math.MinInt32 + 1, -1, 0, 3, math.MaxInt32}, g)
 		reduceIntegers(t, dev, s, []uint32{0, 1, 7, 1 << 31, math.MaxUint32 - 1, math.MaxUint32}, g)
 		reduceIntegers(t, dev, s, []int32{0}, g)

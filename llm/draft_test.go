@@ -15,7 +15,7 @@ func TestDraft(t *testing.T) {
 	m := openModel(t, dev, "llama", Options{Context: 300, Cache: 10000, Chunk: 32})
 	for _, other := range []string{"llama", "qwen3"} {
 		draft := openModel(t, dev, other, Options{Context: 250, Chunk: 32}).NewSession()
-		for i := range 4 {
+		for i := range drafted() {
 			prompt := randomTokens(rnd, 5+rnd.IntN(100))
 			for _, o := range []Sampling{
 				{MaxTokens: 80, RepeatPenalty: 1.1},
@@ -31,6 +31,14 @@ func TestDraft(t *testing.T) {
 			}
 		}
 	}
+}
+
+// drafted is the number of prompts for each draft: one without and one with lookups, and in a long run two of each.
+func drafted() int {
+	if testing.Short() {
+		return 2
+	}
+	return 4
 }
 
 // generated returns the tokens of Generate, and checks that the session then predicts the same

@@ -25,6 +25,14 @@ func random(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
+// trials returns the number of random cases, which is a quarter of n in a short run.
+func trials(n int) int {
+	if testing.Short() {
+		return n / 4
+	}
+	return n
+}
+
 const guard = 777
 
 // matrix returns normal numbers in rows that are gap elements apart, which hold a guard.
@@ -104,11 +112,7 @@ func check(t *testing.T, name string, n int, diff, size float64) {
 func TestTriangles(t *testing.T) {
 	r, p := random(t), simd.NewPool(0)
 	defer p.Close()
-	trials := 200
-	if testing.Short() {
-		trials = 50
-	}
-	for range trials {
+	for range trials(200) {
 		order, other, gap := orders[r.IntN(len(orders))], orders[r.IntN(len(orders))]*(1+r.IntN(3)), r.IntN(3)
 		tr := Triangle{Upper: r.IntN(2) == 0, Trans: r.IntN(2) == 0, Unit: r.IntN(2) == 0}
 		name := fmt.Sprintf("%+v of %d, %d others", tr, order, other)
@@ -183,7 +187,7 @@ func TestCholesky(t *testing.T) {
 func TestLU(t *testing.T) {
 	r, p := random(t), simd.NewPool(0)
 	defer p.Close()
-	for range 100 {
+	for range trials(100) {
 		rows, cols, gap := orders[r.IntN(len(orders))], orders[r.IntN(len(orders))], r.IntN(3)
 		name := fmt.Sprintf("LU of %d×%d", rows, cols)
 		a := matrix(r, rows, cols, gap)
@@ -248,7 +252,7 @@ func TestSolve(t *testing.T) {
 func TestQR(t *testing.T) {
 	r, p := random(t), simd.NewPool(0)
 	defer p.Close()
-	for range 100 {
+	for range trials(100) {
 		rows, cols, gap := orders[r.IntN(len(orders))], orders[r.IntN(len(orders))], r.IntN(3)
 		name := fmt.Sprintf("QR of %d×%d", rows, cols)
 		a := matrix(r, rows, cols, gap)

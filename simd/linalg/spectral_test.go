@@ -93,7 +93,7 @@ func TestEigh(t *testing.T) {
 func TestSVD(t *testing.T) {
 	r, p := random(t), simd.NewPool(0)
 	defer p.Close()
-	for range 60 {
+	for range trials(60) {
 		rows, cols, k := orders[r.IntN(len(orders))], orders[r.IntN(len(orders))], r.IntN(kinds)
 		if r.IntN(2) == 0 {
 			cols = rows

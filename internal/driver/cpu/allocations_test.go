@@ -30,10 +30,10 @@ func TestMemoryFlat(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := testutil.Allocations(2000, run); n != 0 {
+	if n := testutil.Allocations(500, run); n != 0 {
 		t.Errorf("%v allocations a submission", n)
 	}
-	if n := testutil.Growth(1000, 0, run); n != 0 {
+	if n := testutil.Growth(600, 0, run); n != 0 {
 		t.Errorf("%d bytes more on the heap after each submission", n)
 	}
 	mapped := d.memory.Stats().Mapped

@@ -133,7 +133,7 @@ func TestRandomPrograms(t *testing.T) {
 	for _, threads := range callerThreads {
 		d := open(t, threads)
 		for seed := range uint64(300) {
-			if !chosen(6) {
+			if !chosen(12) {
 				continue
 			}
 			r := newRig(t, seed)
