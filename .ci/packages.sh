@@ -12,8 +12,8 @@
 #               in the emulator of GPUs
 #   kernels     portable kernels: how they are written, run, checked and printed
 #   portable    everything that a browser can run, without what is for NVIDIA's GPUs alone,
-#               generators, tests of the tree itself, and the library of portable kernels, which
-#               is interpreted alike everywhere: those are built for it only
+#               generators, tests of the tree itself, and the library of portable kernels and the
+#               printer of WGSL, which give the same results everywhere: those are built for it only
 set -euo pipefail
 module=$(go list -m)
 
@@ -35,7 +35,7 @@ kernels)
 	;;
 portable)
 	GOOS=js GOARCH=wasm go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... |
-		grep -v "^$module/\(cmd/\|examples/\|docs$\|cuda$\|ptx$\|ptx/\|internal/driver/cuda/\|internal/ptxgen$\|internal/ptxkernels$\|internal/gen$\|internal/genfile$\|internal/archtest$\|internal/webgpu/wgpunative$\|kernel/internal/gen$\|internal/portable$\)" || true
+		grep -v "^$module/\(cmd/\|examples/\|docs$\|cuda$\|ptx$\|ptx/\|internal/driver/cuda/\|internal/ptxgen$\|internal/ptxkernels$\|internal/gen$\|internal/genfile$\|internal/archtest$\|internal/webgpu/wgpunative$\|kernel/internal/gen$\|internal/portable$\|internal/testutil$\|wgsl$\)" || true
 	;;
 *)
 	echo "packages.sh: no set is called $1" >&2
