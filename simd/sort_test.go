@@ -92,7 +92,7 @@ func TestSort(t *testing.T) {
 		"equal":      func(int) float32 { return 2 },
 		"descending": func(i int) float32 { return -float32(i) },
 	}
-	for _, s := range [][2]int{{1, 1}, {3, 2}, {5, 31}, {2, sortRadix - 1}, {2, sortRadix}, {3, sortRadix + 1}, {2, 1000}, {300, 7}, {40, 256}, {1, sortWide - 1}, {1, sortWide + 1}, {1, sortSplit}, {2, sortSplit + 5}, {0, 3}, {3, 0}} {
+	for _, s := range [][2]int{{1, 1}, {3, 2}, {5, 31}, {2, sortRadix - 1}, {2, sortRadix}, {9, 65}, {2, 129}, {3, sortRadix + 1}, {2, 1000}, {300, 7}, {40, 256}, {1, sortWide - 1}, {1, sortWide + 1}, {1, sortSplit}, {2, sortSplit + 5}, {0, 3}, {3, 0}} {
 		for _, pool := range []*workers.Pool{nil, p} {
 			for _, descending := range []bool{false, true} {
 				for _, draw := range floats {
@@ -124,6 +124,31 @@ func TestSortSplit(t *testing.T) {
 			if i > 0 && (values[n+i] < values[n+i-1] || values[n+i] == values[n+i-1] && at <= index[n+i-1]) {
 				t.Fatalf("%d elements: %d of column %d is behind %d of column %d", n, values[n+i], at, values[n+i-1], index[n+i-1])
 			}
+		}
+		only := make([]uint32, 2*n)
+		task.values, task.index = only, nil
+		task.split(p, 1, 5)
+		if !slices.Equal(only[n:], values[n:]) {
+			t.Fatalf("%d elements: other values without the columns", n)
+		}
+	}
+}
+
+// TestSortUnfavourable sorts runs of keys by partitions until the bound of the depth is reached.
+func TestSortUnfavourable(t *testing.T) {
+	if sortKernel == nil {
+		t.Skip("no kernels for keys without columns")
+	}
+	s := new(quickSort)
+	for depth := range 6 {
+		keys := make([]uint32, 5000)
+		for i := range keys {
+			keys[i] = rand.Uint32() >> (rand.Uint32() % 32)
+		}
+		want := slices.Sorted(slices.Values(keys))
+		s.sort(keys, keys, s.room(len(keys)), depth)
+		if !slices.Equal(keys, want) {
+			t.Fatalf("depth %d: not sorted", depth)
 		}
 	}
 }

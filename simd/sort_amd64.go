@@ -1,0 +1,17 @@
+//go:build amd64 && !noasm
+
+package simd
+
+var sortAVX2 = sortKernels{
+	flip: sortFlipAVX2, floatKeys: sortFloatKeysAVX2, floatBits: sortFloatBitsAVX2,
+	partition: sortPartitionAVX2,
+	network:   [3]func(*uint32){sort32AVX2, sort64AVX2, sort128AVX2},
+}
+
+// sortKernelsOf returns the kernels of a level, or nil.
+func sortKernelsOf(l Level) *sortKernels {
+	if l >= AVX2 {
+		return &sortAVX2
+	}
+	return nil
+}
