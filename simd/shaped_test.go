@@ -44,6 +44,7 @@ func TestGather(t *testing.T) {
 	nan := float32(math.NaN())
 	gathered(t, func(u uint32) float32 { return float32(u) }, nan, func(a, b float32) bool { return a == b || a != a && b != b })
 	gathered(t, func(u uint32) uint32 { return u }, 0, func(a, b uint32) bool { return a == b })
+	gathered(t, func(u uint32) uint8 { return uint8(u) }, 0, func(a, b uint8) bool { return a == b })
 	gathered(t, func(u uint32) uint16 { return uint16(u) }, 0x7fff, func(a, b uint16) bool { return a == b })
 }
 
@@ -59,11 +60,11 @@ func someIDs(n, extent int) []int32 {
 	return ids
 }
 
-func gathered[T uint16 | uint32 | float32](t *testing.T, of func(uint32) T, missing T, equal func(a, b T) bool) {
+func gathered[T uint8 | uint16 | uint32 | float32](t *testing.T, of func(uint32) T, missing T, equal func(a, b T) bool) {
 	p := workers.New(0)
 	defer p.Close()
 	const guard = 8
-	for _, inner := range []int{0, 1, 3, 64, 1000} {
+	for _, inner := range []int{0, 1, 3, 5, 10, 64, 100, 1000} {
 		for _, n := range []int{0, 1, 5, 3000} {
 			for _, outer := range []int{1, 3} {
 				const extent = 17

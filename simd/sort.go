@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
-//go:generate go -C _asm run ./sort ..
+//go:generate go -C _asm run ./arrays ..
 
 // Sort sorts each of rows rows of cols elements: values[i*cols:] gets them in ascending
 // order, or descending, and index[i*cols:] their columns. Of equal elements the one

@@ -13,8 +13,9 @@ type sortKernels struct {
 	flip      func(dst, src *uint32, n int, flip uint32)        // inverts bits
 	floatKeys func(dst, src *uint32, n int, flip uint32) uint32 // wordKey.of; not 0 if -0 or a NaN is among them
 	floatBits func(dst, src *uint32, n int, flip uint32)        // wordKey.bits
-	// partition sets dst to the keys of src, those up to pivot first, and returns how many these are.
-	partition func(dst, src *uint32, n int, pivot uint32) int
+	// partition moves keys of src to the ends of the free elements at dst, as many as n or more: those
+	// up to pivot to the lower end. It returns how many these are.
+	partition func(dst, src *uint32, free, n int, pivot uint32) int
 	network   [3]func(keys *uint32) // sort 32, 64 and 128 keys
 }
 
@@ -25,6 +26,7 @@ const (
 	sortInsert  = 6       // keys up to which insertion is faster than a network
 	sortBase    = 128     // keys that one network sorts
 	sortChunk   = 1 << 14 // elements of short rows whose keys are made at once
+	sortCall    = 1 << 16 // elements of one call, which the runtime cannot interrupt
 )
 
 var greatestKeys = func() (k [32]uint32) {
@@ -41,12 +43,12 @@ func (t *sortTask) quick() bool { return t.index == nil && sortKernel != nil }
 func (k wordKey) keys(dst, x []uint32) bool {
 	n := len(x) &^ 7
 	special := false
-	switch {
-	case n == 0:
-	case k.float:
-		special = sortKernel.floatKeys(&dst[0], &x[0], n, k.flip) != 0
-	default:
-		sortKernel.flip(&dst[0], &x[0], n, k.flip)
+	for at := 0; at < n; at += sortCall {
+		if m := min(n-at, sortCall); k.float {
+			special = sortKernel.floatKeys(&dst[at], &x[at], m, k.flip) != 0 || special
+		} else {
+			sortKernel.flip(&dst[at], &x[at], m, k.flip)
+		}
 	}
 	for i, b := range x[n:] {
 		key := k.of(b)
@@ -59,12 +61,12 @@ func (k wordKey) keys(dst, x []uint32) bool {
 // restoreBits makes keys into the bits of elements.
 func (k wordKey) restoreBits(x []uint32) {
 	n := len(x) &^ 7
-	switch {
-	case n == 0:
-	case k.float:
-		sortKernel.floatBits(&x[0], &x[0], n, k.flip)
-	default:
-		sortKernel.flip(&x[0], &x[0], n, k.flip)
+	step := sortKernel.flip
+	if k.float {
+		step = sortKernel.floatBits
+	}
+	for at := 0; at < n; at += sortCall {
+		step(&x[at], &x[at], min(n-at, sortCall), k.flip)
 	}
 	for i, key := range x[n:] {
 		x[n+i] = k.bits(key)
@@ -201,7 +203,10 @@ func partition(dst, src []uint32, pivot uint32) int {
 			dst[hi] = key
 		}
 	}
-	return lo + sortKernel.partition(&dst[lo], &src[0], n, pivot)
+	for at := 0; at < n; at += sortCall {
+		lo += sortKernel.partition(&dst[lo], &src[at], n-at, min(n-at, sortCall), pivot)
+	}
+	return lo
 }
 
 // quickSplit sorts row r by several threads.

@@ -26,15 +26,9 @@ func stretch(dst, x, _, _ *float32, n int, p *float32) {
 	run := int(math.Float32bits(*p))
 	d, k := words(dst, n), 0
 	s := words(x, (n+run-1)/run)
-	for len(d) >= run {
-		v := s[k]
-		k++
-		for i := range d[:run] {
-			d[i] = v
-		}
-		d = d[run:]
-	}
-	for i := range d {
-		d[i] = s[k]
+	for ; len(d) > 0; k++ {
+		m := min(run, len(d))
+		repeat(d[:m], s[k])
+		d = d[m:]
 	}
 }

@@ -127,9 +127,9 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 	var o odometer
 	d := o.start(l, pos)
 	f := l.F[l.Rank-1]
-	short := l.Rank > 1 && f.N <= shortRun && f.Lo == 0 && f.Hi == f.N
+	many := l.Rank > 1 && f.Lo == 0 && f.Hi == f.N && (f.N <= shortRun || f.Stride == 0 || l.F[l.Rank-2].Stride == 0)
 	for len(dst) > 0 {
-		if short && d == 0 && o.outside == 0 {
+		if many && d == 0 && o.outside == 0 {
 			if n := o.runs(len(dst) / f.N); n > 1 {
 				runs(dst[:n*f.N], element(base, o.off), f.N, f.Stride, l.F[l.Rank-2].Stride)
 				o.skip(n - 1)
@@ -159,9 +159,21 @@ const shortRun = 16
 // runs writes runs of n elements, which are a stride apart, to dst; from one run to the
 // next there is a step.
 func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int) {
-	if n == 2 {
+	switch {
+	case n == 2:
 		for i := 0; i+1 < len(dst); i += 2 {
 			dst[i], dst[i+1] = *element(src, i/2*step), *element(src, i/2*step+stride)
+		}
+		return
+	case step == 0:
+		copyStrided(dst[:n], src, stride)
+		for have := n; have < len(dst); have *= 2 {
+			copy(dst[have:], dst[:have])
+		}
+		return
+	case stride == 0:
+		for at := 0; len(dst) >= n; at, dst = at+step, dst[n:] {
+			repeat(dst[:n], *element(src, at))
 		}
 		return
 	}
@@ -198,6 +210,14 @@ func copyStrided[T uint8 | uint16 | uint32](dst []T, src *T, stride int) {
 
 // repeat writes v to all of dst.
 func repeat[T uint8 | uint16 | uint32](dst []T, v T) {
+	if n := len(dst); n >= 8 {
+		vs := [8]T{v, v, v, v, v, v, v, v}
+		for i := 8; i < n; i += 8 {
+			*(*[8]T)(dst[i-8:]) = vs
+		}
+		*(*[8]T)(dst[n-8:]) = vs
+		return
+	}
 	for i := range dst {
 		dst[i] = v
 	}

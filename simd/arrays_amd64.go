@@ -15,3 +15,10 @@ func sortKernelsOf(l Level) *sortKernels {
 	}
 	return nil
 }
+
+func gatherShortRowsOf(l Level) func(dst, x *byte, ids *int32, n, extent, size int) int {
+	if l >= AVX2 {
+		return gatherRowsAVX2
+	}
+	return nil
+}

@@ -1,76 +1,9 @@
-// Command sort writes the AVX2 assembly of the sorts of package simd: keys of elements and back,
-// partitions by a pivot, and networks for few keys.
-//
-// Run it through go generate in folder simd.
 package main
 
 import (
-	"fmt"
-	"os"
-
-	"github.com/mmcloughlin/avo/attr"
-	"github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
-
-	"github.com/rayo-go/rayo/simd/asm/amd64file"
 )
-
-const lanes = 8
-
-func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: sort DIR")
-		os.Exit(2)
-	}
-	g := &gen{build.NewContext()}
-	g.ConstraintExpr("amd64,!noasm")
-	g.flip()
-	g.floatKeys()
-	g.floatBits()
-	g.partition()
-	for _, rows := range []int{4, 8, 16} {
-		g.network(rows)
-	}
-	if err := amd64file.Write(os.Args[1], "sort_avx2_amd64", "go run ./sort", g.Context); err != nil {
-		fmt.Fprintln(os.Stderr, "sort:", err)
-		os.Exit(1)
-	}
-}
-
-type gen struct{ *build.Context }
-
-func (g *gen) function(name, signature string, doc ...string) {
-	g.Function(name)
-	g.Attributes(attr.NOSPLIT)
-	g.Pragma("noescape")
-	g.SignatureExpr(signature)
-	g.Doc(doc...)
-}
-
-func (g *gen) ret() {
-	g.VZEROUPPER()
-	g.RET()
-}
-
-// global returns a static constant.
-func (g *gen) global(name string, words ...uint64) Mem {
-	m := g.StaticGlobal(name)
-	g.DataAttributes(attr.RODATA | attr.NOPTR)
-	for i, w := range words {
-		g.AddDatum(8*i, U64(w))
-	}
-	return m
-}
-
-// splat returns a register with a constant in each lane.
-func (g *gen) splat(bits uint32) reg.VecVirtual {
-	v, w := g.YMM(), g.GP32()
-	g.MOVL(U32(bits), w)
-	g.VMOVD(w, v.AsX())
-	g.VPBROADCASTD(v.AsX(), v)
-	return v
-}
 
 // each writes a loop over vectors of src, in which body makes v into what goes to dst.
 func (g *gen) each(body func(v, flip reg.VecVirtual)) {
@@ -144,7 +77,7 @@ func (g *gen) floatBits() {
 
 // partition compresses vector after vector: the keys up to the pivot go to the lower end of
 // the free part of dst, the others to the upper end. The free part is as long as what is left to
-// read, so that a whole vector fits at either end.
+// read, both multiples of a vector, so that a whole vector fits at either end.
 func (g *gen) partition() {
 	order := make([]uint64, 1<<lanes)
 	for mask := range order {
@@ -159,10 +92,10 @@ func (g *gen) partition() {
 		}
 	}
 	table := g.global("sortOrders", order...)
-	g.function("sortPartitionAVX2", "func(dst, src *uint32, n int, pivot uint32) int",
-		"sortPartitionAVX2 sets dst to the n keys of src, those up to pivot first, and returns how many these are.",
-		"n is a positive multiple of 8.")
-	dst, src, n := g.Load(g.Param("dst"), g.GP64()), g.Load(g.Param("src"), g.GP64()), g.Load(g.Param("n"), g.GP64())
+	g.function("sortPartitionAVX2", "func(dst, src *uint32, free, n int, pivot uint32) int",
+		"sortPartitionAVX2 moves n keys of src to the ends of the free elements at dst, those up to pivot to the lower end,",
+		"and returns how many these are. free and n are positive multiples of 8.")
+	dst, src, free, n := g.Load(g.Param("dst"), g.GP64()), g.Load(g.Param("src"), g.GP64()), g.Load(g.Param("free"), g.GP64()), g.Load(g.Param("n"), g.GP64())
 	pivot, v, m := g.YMM(), g.YMM(), g.YMM()
 	a, err := g.Param("pivot").Resolve()
 	if err != nil {
@@ -180,10 +113,11 @@ func (g *gen) partition() {
 	g.VPMOVZXBD(Mem{Base: orders, Index: mask, Scale: 8}, m)
 	g.VPERMD(v, m, v)
 	g.VMOVDQU(v, Mem{Base: at})
-	g.VMOVDQU(v, Mem{Base: at, Index: n, Scale: 4, Disp: -4 * lanes})
+	g.VMOVDQU(v, Mem{Base: at, Index: free, Scale: 4, Disp: -4 * lanes})
 	g.POPCNTL(mask.As32(), mask.As32())
 	g.LEAQ(Mem{Base: at, Index: mask, Scale: 4}, at)
 	g.ADDQ(I32(4*lanes), src)
+	g.SUBQ(I32(lanes), free)
 	g.SUBQ(I32(lanes), n)
 	g.JNZ(LabelRef("loop"))
 	g.SUBQ(dst, at)

@@ -1,0 +1,7 @@
+//go:build noasm || !amd64
+
+package simd
+
+func sortKernelsOf(Level) *sortKernels { return nil }
+
+func gatherShortRowsOf(Level) func(dst, x *byte, ids *int32, n, extent, size int) int { return nil }

@@ -1,5 +1,0 @@
-//go:build noasm || !amd64
-
-package simd
-
-func sortKernelsOf(Level) *sortKernels { return nil }
