@@ -22,3 +22,10 @@ func gatherShortRowsOf(l Level) func(dst, x *byte, ids *int32, n, extent, size i
 	}
 	return nil
 }
+
+func repeatOf(l Level) func(dst, x *uint32, n, step, count int) {
+	if l >= AVX2 {
+		return repeatAVX2
+	}
+	return nil
+}

@@ -46,3 +46,8 @@ func sort128AVX2(keys *uint32)
 //
 //go:noescape
 func gatherRowsAVX2(dst *byte, x *byte, ids *int32, n int, extent int, size int) int
+
+// repeatAVX2 writes each of count elements of x, which are step apart, n times to dst. n is at least 8.
+//
+//go:noescape
+func repeatAVX2(dst *uint32, x *uint32, n int, step int, count int)

@@ -1789,3 +1789,32 @@ end:
 	MOVQ R8, ret+48(FP)
 	VZEROUPPER
 	RET
+
+// func repeatAVX2(dst *uint32, x *uint32, n int, step int, count int)
+// Requires: AVX
+TEXT ·repeatAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ step+24(FP), BX
+	MOVQ count+32(FP), SI
+
+run:
+	DECQ         SI
+	JLT          done
+	VBROADCASTSS (CX), Y0
+	LEAQ         (CX)(BX*4), CX
+	MOVQ         $0x00000008, DI
+
+vector:
+	VMOVDQU Y0, -32(AX)(DI*4)
+	ADDQ    $0x08, DI
+	CMPQ    DI, DX
+	JLT     vector
+	VMOVDQU Y0, -32(AX)(DX*4)
+	LEAQ    (AX)(DX*4), AX
+	JMP     run
+
+done:
+	VZEROUPPER
+	RET

@@ -326,3 +326,31 @@ func BenchmarkRope(b *testing.B) {
 		}
 	}
 }
+
+func TestRepeat(t *testing.T) {
+	x := make([]uint32, 40)
+	for i := range x {
+		x[i] = rand.Uint32()
+	}
+	for _, n := range []int{0, 1, 7, 8, 9, 16, 31, 100} {
+		for _, step := range []int{0, 1, 3, -2} {
+			for _, count := range []int{0, 1, 2, 10} {
+				const at = 30
+				from := at
+				if step > 0 {
+					from = 0
+				}
+				dst := make([]uint32, n*count+1)
+				Repeat(&dst[0], &x[from], n, step, count)
+				for i, v := range dst[:n*count] {
+					if want := x[from+i/n*step]; v != want {
+						t.Fatalf("%d times %d at distance %d: element %d is %d, not %d", count, n, step, i, v, want)
+					}
+				}
+				if dst[n*count] != 0 {
+					t.Fatalf("%d times %d: written behind the results", count, n)
+				}
+			}
+		}
+	}
+}

@@ -1,18 +1,25 @@
 package cpu
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
 )
 
 // A strided operand of an elementwise program is read where it lies as long as
 // its elements are neighbours, and else brought into a register of the lane,
 // block by block.
 
-// minRun is the elements from which on a run is read where it lies: a shorter
-// one would make blocks so short that their time is spent in calls.
-const minRun = 256
+const (
+	// minRun is the elements from which on a run is read where it lies: a shorter
+	// one would make blocks so short that their time is spent in calls.
+	minRun = 256
+	// shortestRun replaces it in programs of up to shortBody operations, all strided operands
+	// of which consist of runs.
+	shortestRun, shortBody = 48, 2
+)
 
 // neighbours returns how many elements from pos on are neighbours in memory, and
 // where the first is; 0 if it is not in memory.
@@ -103,6 +110,31 @@ func (o *odometer) skip(n int) {
 	o.off += n * o.l.F[k].Stride
 }
 
+// A run is where a layout is that has no fill: in the run of elements first to end, the first of
+// which is at off.
+type run struct {
+	off, first, end int
+	n               int // elements of a run
+	step, more      int // from run to run; and how many follow at this distance
+	o               odometer
+}
+
+// seek goes to the run with element pos, which is not in the present one.
+func (r *run) seek(l *op.Layout, pos int) {
+	if pos == r.end && r.more > 0 {
+		r.off += r.step
+		r.more--
+		r.first, r.end = pos, pos+r.n
+		return
+	}
+	r.first = pos - r.o.start(l, pos)
+	r.off, r.n, r.more = r.o.off, l.F[l.Rank-1].N, 0
+	r.end = r.first + r.n
+	if l.Rank > 1 {
+		r.step, r.more = l.F[l.Rank-2].Stride, r.o.runs(math.MaxInt)-1
+	}
+}
+
 // bring writes elements pos to pos+n of a layout over the memory at base to dst.
 // Elements have four bytes, two or one.
 func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
@@ -172,6 +204,10 @@ func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int) {
 		}
 		return
 	case stride == 0:
+		if d, ok := any(dst).([]uint32); ok {
+			simd.Repeat(&d[0], (*uint32)(unsafe.Pointer(src)), n, step, len(d)/n)
+			return
+		}
 		for at := 0; len(dst) >= n; at, dst = at+step, dst[n:] {
 			repeat(dst[:n], *element(src, at))
 		}
@@ -210,12 +246,9 @@ func copyStrided[T uint8 | uint16 | uint32](dst []T, src *T, stride int) {
 
 // repeat writes v to all of dst.
 func repeat[T uint8 | uint16 | uint32](dst []T, v T) {
-	if n := len(dst); n >= 8 {
-		vs := [8]T{v, v, v, v, v, v, v, v}
-		for i := 8; i < n; i += 8 {
-			*(*[8]T)(dst[i-8:]) = vs
-		}
-		*(*[8]T)(dst[n-8:]) = vs
+	if d, ok := any(dst).([]uint32); ok && len(d) >= 8 {
+		w := uint32(v)
+		simd.Repeat(&d[0], &w, len(d), 0, 1)
 		return
 	}
 	for i := range dst {

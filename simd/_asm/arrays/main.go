@@ -1,4 +1,4 @@
-// Command arrays writes the AVX2 assembly of the sorts and gathers of package simd.
+// Command arrays writes the AVX2 assembly of package simd that moves elements: sorts, gathers, repetitions.
 //
 // Run it through go generate in folder simd.
 package main
@@ -32,6 +32,7 @@ func main() {
 		g.network(rows)
 	}
 	g.gatherRows()
+	g.repeat()
 	if err := amd64file.Write(os.Args[1], "arrays_avx2_amd64", "go run ./arrays", g.Context); err != nil {
 		fmt.Fprintln(os.Stderr, "arrays:", err)
 		os.Exit(1)
