@@ -29,3 +29,19 @@ func repeatOf(l Level) func(dst, x *uint32, n, step, count int) {
 	}
 	return nil
 }
+
+var wordFoldsAVX2 = wordFolds{
+	fold: map[string]FoldFunc{
+		"i32.add": foldAddAVX2, "u32.add": foldAddAVX2, "i32.mul": foldMulAVX2, "u32.mul": foldMulAVX2,
+		"i32.maximum": foldMaxI32AVX2, "i32.minimum": foldMinI32AVX2,
+		"u32.maximum": foldMaxU32AVX2, "u32.minimum": foldMinU32AVX2,
+	},
+	zeros: foldZerosAVX2, floatZeros: foldFloatZerosAVX2, index: indexWordAVX2, bytes: nonzeroBytesAVX2,
+}
+
+func wordFoldsOf(l Level) *wordFolds {
+	if l >= AVX2 {
+		return &wordFoldsAVX2
+	}
+	return new(wordFolds)
+}

@@ -51,3 +51,53 @@ func gatherRowsAVX2(dst *byte, x *byte, ids *int32, n int, extent int, size int)
 //
 //go:noescape
 func repeatAVX2(dst *uint32, x *uint32, n int, step int, count int)
+
+// foldAddAVX2 combines n elements. n is a positive multiple of 8.
+//
+//go:noescape
+func foldAddAVX2(x *uint32, n int) uint32
+
+// foldMulAVX2 combines n elements. n is a positive multiple of 8.
+//
+//go:noescape
+func foldMulAVX2(x *uint32, n int) uint32
+
+// foldMaxI32AVX2 combines n elements. n is a positive multiple of 8.
+//
+//go:noescape
+func foldMaxI32AVX2(x *uint32, n int) uint32
+
+// foldMinI32AVX2 combines n elements. n is a positive multiple of 8.
+//
+//go:noescape
+func foldMinI32AVX2(x *uint32, n int) uint32
+
+// foldMaxU32AVX2 combines n elements. n is a positive multiple of 8.
+//
+//go:noescape
+func foldMaxU32AVX2(x *uint32, n int) uint32
+
+// foldMinU32AVX2 combines n elements. n is a positive multiple of 8.
+//
+//go:noescape
+func foldMinU32AVX2(x *uint32, n int) uint32
+
+// foldZerosAVX2 combines n elements. n is a positive multiple of 8.
+//
+//go:noescape
+func foldZerosAVX2(x *uint32, n int) uint32
+
+// foldFloatZerosAVX2 combines n elements. n is a positive multiple of 8.
+//
+//go:noescape
+func foldFloatZerosAVX2(x *uint32, n int) uint32
+
+// indexWordAVX2 returns the first place of v among n elements, a positive multiple of 8, or n.
+//
+//go:noescape
+func indexWordAVX2(x *uint32, n int, v uint32) int
+
+// nonzeroBytesAVX2 returns how many of n elements, a positive multiple of 32, are not 0.
+//
+//go:noescape
+func nonzeroBytesAVX2(x *uint8, n int) int

@@ -1818,3 +1818,565 @@ vector:
 done:
 	VZEROUPPER
 	RET
+
+// func foldAddAVX2(x *uint32, n int) uint32
+// Requires: AVX, AVX2
+TEXT ·foldAddAVX2(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	JMP          begin
+
+loop:
+	VMOVDQU (AX), Y4
+	VPADDD  Y4, Y0, Y0
+	VMOVDQU 32(AX), Y4
+	VPADDD  Y4, Y1, Y1
+	VMOVDQU 64(AX), Y4
+	VPADDD  Y4, Y2, Y2
+	VMOVDQU 96(AX), Y4
+	VPADDD  Y4, Y3, Y3
+	ADDQ    $+128, AX
+
+begin:
+	SUBQ $+32, CX
+	JGE  loop
+	ADDQ $+32, CX
+	JEQ  join
+
+rest:
+	VMOVDQU (AX), Y4
+	VPADDD  Y4, Y0, Y0
+	ADDQ    $+32, AX
+	SUBQ    $+8, CX
+	JNZ     rest
+
+join:
+	VPADDD       Y1, Y0, Y0
+	VPADDD       Y2, Y0, Y0
+	VPADDD       Y3, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X4
+	VPADDD       X4, X0, X0
+	VPSHUFD      $0x4e, X0, X4
+	VPADDD       X4, X0, X0
+	VPSHUFD      $0xb1, X0, X4
+	VPADDD       X4, X0, X0
+	VMOVD        X0, AX
+	MOVL         AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func foldMulAVX2(x *uint32, n int) uint32
+// Requires: AVX, AVX2
+TEXT ·foldMulAVX2(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVL         $0x00000001, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000001, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x00000001, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x00000001, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	JMP          begin
+
+loop:
+	VMOVDQU (AX), Y4
+	VPMULLD Y4, Y0, Y0
+	VMOVDQU 32(AX), Y4
+	VPMULLD Y4, Y1, Y1
+	VMOVDQU 64(AX), Y4
+	VPMULLD Y4, Y2, Y2
+	VMOVDQU 96(AX), Y4
+	VPMULLD Y4, Y3, Y3
+	ADDQ    $+128, AX
+
+begin:
+	SUBQ $+32, CX
+	JGE  loop
+	ADDQ $+32, CX
+	JEQ  join
+
+rest:
+	VMOVDQU (AX), Y4
+	VPMULLD Y4, Y0, Y0
+	ADDQ    $+32, AX
+	SUBQ    $+8, CX
+	JNZ     rest
+
+join:
+	VPMULLD      Y1, Y0, Y0
+	VPMULLD      Y2, Y0, Y0
+	VPMULLD      Y3, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X4
+	VPMULLD      X4, X0, X0
+	VPSHUFD      $0x4e, X0, X4
+	VPMULLD      X4, X0, X0
+	VPSHUFD      $0xb1, X0, X4
+	VPMULLD      X4, X0, X0
+	VMOVD        X0, AX
+	MOVL         AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func foldMaxI32AVX2(x *uint32, n int) uint32
+// Requires: AVX, AVX2
+TEXT ·foldMaxI32AVX2(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVL         $0x80000000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x80000000, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x80000000, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x80000000, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	JMP          begin
+
+loop:
+	VMOVDQU (AX), Y4
+	VPMAXSD Y4, Y0, Y0
+	VMOVDQU 32(AX), Y4
+	VPMAXSD Y4, Y1, Y1
+	VMOVDQU 64(AX), Y4
+	VPMAXSD Y4, Y2, Y2
+	VMOVDQU 96(AX), Y4
+	VPMAXSD Y4, Y3, Y3
+	ADDQ    $+128, AX
+
+begin:
+	SUBQ $+32, CX
+	JGE  loop
+	ADDQ $+32, CX
+	JEQ  join
+
+rest:
+	VMOVDQU (AX), Y4
+	VPMAXSD Y4, Y0, Y0
+	ADDQ    $+32, AX
+	SUBQ    $+8, CX
+	JNZ     rest
+
+join:
+	VPMAXSD      Y1, Y0, Y0
+	VPMAXSD      Y2, Y0, Y0
+	VPMAXSD      Y3, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X4
+	VPMAXSD      X4, X0, X0
+	VPSHUFD      $0x4e, X0, X4
+	VPMAXSD      X4, X0, X0
+	VPSHUFD      $0xb1, X0, X4
+	VPMAXSD      X4, X0, X0
+	VMOVD        X0, AX
+	MOVL         AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func foldMinI32AVX2(x *uint32, n int) uint32
+// Requires: AVX, AVX2
+TEXT ·foldMinI32AVX2(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVL         $0x7fffffff, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x7fffffff, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x7fffffff, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x7fffffff, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	JMP          begin
+
+loop:
+	VMOVDQU (AX), Y4
+	VPMINSD Y4, Y0, Y0
+	VMOVDQU 32(AX), Y4
+	VPMINSD Y4, Y1, Y1
+	VMOVDQU 64(AX), Y4
+	VPMINSD Y4, Y2, Y2
+	VMOVDQU 96(AX), Y4
+	VPMINSD Y4, Y3, Y3
+	ADDQ    $+128, AX
+
+begin:
+	SUBQ $+32, CX
+	JGE  loop
+	ADDQ $+32, CX
+	JEQ  join
+
+rest:
+	VMOVDQU (AX), Y4
+	VPMINSD Y4, Y0, Y0
+	ADDQ    $+32, AX
+	SUBQ    $+8, CX
+	JNZ     rest
+
+join:
+	VPMINSD      Y1, Y0, Y0
+	VPMINSD      Y2, Y0, Y0
+	VPMINSD      Y3, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X4
+	VPMINSD      X4, X0, X0
+	VPSHUFD      $0x4e, X0, X4
+	VPMINSD      X4, X0, X0
+	VPSHUFD      $0xb1, X0, X4
+	VPMINSD      X4, X0, X0
+	VMOVD        X0, AX
+	MOVL         AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func foldMaxU32AVX2(x *uint32, n int) uint32
+// Requires: AVX, AVX2
+TEXT ·foldMaxU32AVX2(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	JMP          begin
+
+loop:
+	VMOVDQU (AX), Y4
+	VPMAXUD Y4, Y0, Y0
+	VMOVDQU 32(AX), Y4
+	VPMAXUD Y4, Y1, Y1
+	VMOVDQU 64(AX), Y4
+	VPMAXUD Y4, Y2, Y2
+	VMOVDQU 96(AX), Y4
+	VPMAXUD Y4, Y3, Y3
+	ADDQ    $+128, AX
+
+begin:
+	SUBQ $+32, CX
+	JGE  loop
+	ADDQ $+32, CX
+	JEQ  join
+
+rest:
+	VMOVDQU (AX), Y4
+	VPMAXUD Y4, Y0, Y0
+	ADDQ    $+32, AX
+	SUBQ    $+8, CX
+	JNZ     rest
+
+join:
+	VPMAXUD      Y1, Y0, Y0
+	VPMAXUD      Y2, Y0, Y0
+	VPMAXUD      Y3, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X4
+	VPMAXUD      X4, X0, X0
+	VPSHUFD      $0x4e, X0, X4
+	VPMAXUD      X4, X0, X0
+	VPSHUFD      $0xb1, X0, X4
+	VPMAXUD      X4, X0, X0
+	VMOVD        X0, AX
+	MOVL         AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func foldMinU32AVX2(x *uint32, n int) uint32
+// Requires: AVX, AVX2
+TEXT ·foldMinU32AVX2(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVL         $0xffffffff, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0xffffffff, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0xffffffff, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0xffffffff, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	JMP          begin
+
+loop:
+	VMOVDQU (AX), Y4
+	VPMINUD Y4, Y0, Y0
+	VMOVDQU 32(AX), Y4
+	VPMINUD Y4, Y1, Y1
+	VMOVDQU 64(AX), Y4
+	VPMINUD Y4, Y2, Y2
+	VMOVDQU 96(AX), Y4
+	VPMINUD Y4, Y3, Y3
+	ADDQ    $+128, AX
+
+begin:
+	SUBQ $+32, CX
+	JGE  loop
+	ADDQ $+32, CX
+	JEQ  join
+
+rest:
+	VMOVDQU (AX), Y4
+	VPMINUD Y4, Y0, Y0
+	ADDQ    $+32, AX
+	SUBQ    $+8, CX
+	JNZ     rest
+
+join:
+	VPMINUD      Y1, Y0, Y0
+	VPMINUD      Y2, Y0, Y0
+	VPMINUD      Y3, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X4
+	VPMINUD      X4, X0, X0
+	VPSHUFD      $0x4e, X0, X4
+	VPMINUD      X4, X0, X0
+	VPSHUFD      $0xb1, X0, X4
+	VPMINUD      X4, X0, X0
+	VMOVD        X0, AX
+	MOVL         AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func foldZerosAVX2(x *uint32, n int) uint32
+// Requires: AVX, AVX2
+TEXT ·foldZerosAVX2(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	JMP          begin
+
+loop:
+	VMOVDQU  (AX), Y4
+	VPXOR    Y5, Y5, Y5
+	VPCMPEQD Y5, Y4, Y4
+	VPADDD   Y4, Y0, Y0
+	VMOVDQU  32(AX), Y4
+	VPXOR    Y5, Y5, Y5
+	VPCMPEQD Y5, Y4, Y4
+	VPADDD   Y4, Y1, Y1
+	VMOVDQU  64(AX), Y4
+	VPXOR    Y5, Y5, Y5
+	VPCMPEQD Y5, Y4, Y4
+	VPADDD   Y4, Y2, Y2
+	VMOVDQU  96(AX), Y4
+	VPXOR    Y5, Y5, Y5
+	VPCMPEQD Y5, Y4, Y4
+	VPADDD   Y4, Y3, Y3
+	ADDQ     $+128, AX
+
+begin:
+	SUBQ $+32, CX
+	JGE  loop
+	ADDQ $+32, CX
+	JEQ  join
+
+rest:
+	VMOVDQU  (AX), Y4
+	VPXOR    Y5, Y5, Y5
+	VPCMPEQD Y5, Y4, Y4
+	VPADDD   Y4, Y0, Y0
+	ADDQ     $+32, AX
+	SUBQ     $+8, CX
+	JNZ      rest
+
+join:
+	VPADDD       Y1, Y0, Y0
+	VPADDD       Y2, Y0, Y0
+	VPADDD       Y3, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X4
+	VPADDD       X4, X0, X0
+	VPSHUFD      $0x4e, X0, X4
+	VPADDD       X4, X0, X0
+	VPSHUFD      $0xb1, X0, X4
+	VPADDD       X4, X0, X0
+	VMOVD        X0, AX
+	MOVL         AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func foldFloatZerosAVX2(x *uint32, n int) uint32
+// Requires: AVX, AVX2
+TEXT ·foldFloatZerosAVX2(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x00000000, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	JMP          begin
+
+loop:
+	VMOVDQU  (AX), Y4
+	VPXOR    Y5, Y5, Y5
+	VPADDD   Y4, Y4, Y4
+	VPCMPEQD Y5, Y4, Y4
+	VPADDD   Y4, Y0, Y0
+	VMOVDQU  32(AX), Y4
+	VPXOR    Y5, Y5, Y5
+	VPADDD   Y4, Y4, Y4
+	VPCMPEQD Y5, Y4, Y4
+	VPADDD   Y4, Y1, Y1
+	VMOVDQU  64(AX), Y4
+	VPXOR    Y5, Y5, Y5
+	VPADDD   Y4, Y4, Y4
+	VPCMPEQD Y5, Y4, Y4
+	VPADDD   Y4, Y2, Y2
+	VMOVDQU  96(AX), Y4
+	VPXOR    Y5, Y5, Y5
+	VPADDD   Y4, Y4, Y4
+	VPCMPEQD Y5, Y4, Y4
+	VPADDD   Y4, Y3, Y3
+	ADDQ     $+128, AX
+
+begin:
+	SUBQ $+32, CX
+	JGE  loop
+	ADDQ $+32, CX
+	JEQ  join
+
+rest:
+	VMOVDQU  (AX), Y4
+	VPXOR    Y5, Y5, Y5
+	VPADDD   Y4, Y4, Y4
+	VPCMPEQD Y5, Y4, Y4
+	VPADDD   Y4, Y0, Y0
+	ADDQ     $+32, AX
+	SUBQ     $+8, CX
+	JNZ      rest
+
+join:
+	VPADDD       Y1, Y0, Y0
+	VPADDD       Y2, Y0, Y0
+	VPADDD       Y3, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X4
+	VPADDD       X4, X0, X0
+	VPSHUFD      $0x4e, X0, X4
+	VPADDD       X4, X0, X0
+	VPSHUFD      $0xb1, X0, X4
+	VPADDD       X4, X0, X0
+	VMOVD        X0, AX
+	MOVL         AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func indexWordAVX2(x *uint32, n int, v uint32) int
+// Requires: AVX, AVX2, BMI
+TEXT ·indexWordAVX2(SB), NOSPLIT, $0-32
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	VBROADCASTSS v+16(FP), Y0
+	XORQ         DX, DX
+
+chains:
+	LEAQ     32(DX), BX
+	CMPQ     BX, CX
+	JGT      loop
+	VPCMPEQD (AX)(DX*4), Y0, Y1
+	VPCMPEQD 32(AX)(DX*4), Y0, Y2
+	VPCMPEQD 64(AX)(DX*4), Y0, Y3
+	VPCMPEQD 96(AX)(DX*4), Y0, Y4
+	VPOR     Y1, Y2, Y2
+	VPOR     Y3, Y4, Y4
+	VPOR     Y2, Y4, Y4
+	VPTEST   Y4, Y4
+	JNZ      loop
+	MOVQ     BX, DX
+	CMPQ     DX, CX
+	JLT      chains
+	JMP      done
+
+loop:
+	VPCMPEQD  (AX)(DX*4), Y0, Y1
+	VMOVMSKPS Y1, BX
+	TESTQ     BX, BX
+	JNZ       found
+	ADDQ      $0x08, DX
+	CMPQ      DX, CX
+	JLT       loop
+	JMP       done
+
+found:
+	TZCNTQ BX, BX
+	ADDQ   BX, DX
+
+done:
+	MOVQ DX, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func nonzeroBytesAVX2(x *uint8, n int) int
+// Requires: AVX, AVX2
+TEXT ·nonzeroBytesAVX2(SB), NOSPLIT, $0-24
+	MOVQ         x+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVL         $0x01010101, DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y2, Y2, Y2
+
+loop:
+	VPCMPEQB     (AX), Y0, Y3
+	VPANDN       Y1, Y3, Y3
+	VPSADBW      Y0, Y3, Y3
+	VPADDQ       Y3, Y2, Y2
+	ADDQ         $+32, AX
+	SUBQ         $+32, CX
+	JNZ          loop
+	VEXTRACTI128 $0x01, Y2, X3
+	VPADDQ       X3, X2, X2
+	VPSHUFD      $0x4e, X2, X3
+	VPADDQ       X3, X2, X2
+	VMOVQ        X2, AX
+	MOVQ         AX, ret+16(FP)
+	VZEROUPPER
+	RET

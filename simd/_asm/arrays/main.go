@@ -1,4 +1,5 @@
-// Command arrays writes the AVX2 assembly of package simd that moves elements: sorts, gathers, repetitions.
+// Command arrays writes the AVX2 assembly of package simd over words: sorts, gathers,
+// repetitions, folds of integers.
 //
 // Run it through go generate in folder simd.
 package main
@@ -33,6 +34,7 @@ func main() {
 	}
 	g.gatherRows()
 	g.repeat()
+	g.words()
 	if err := amd64file.Write(os.Args[1], "arrays_avx2_amd64", "go run ./arrays", g.Context); err != nil {
 		fmt.Fprintln(os.Stderr, "arrays:", err)
 		os.Exit(1)
