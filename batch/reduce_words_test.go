@@ -154,3 +154,29 @@ func TestCountBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestSumNegativeZeros: a sum begins with +0, which -0 does not change.
+func TestSumNegativeZeros(t *testing.T) {
+	dev := open()
+	defer dev.Close()
+	for _, s := range [][3]int{{3, 10, 100}, {2, 5000, 3}, {1, 2, 64}, {4, 1, 100}, {20, 3, 3}} {
+		x := make([]float32, s[0]*s[1]*s[2])
+		for i := range x {
+			x[i] = float32(math.Copysign(0, -1))
+		}
+		for axis := range s {
+			b := batch.New(dev)
+			y := b.Sum(b.Upload(x, s[:]...), op.Axes(axis))
+			if err := b.Execute(ctx, y); err != nil {
+				t.Fatal(err)
+			}
+			got, err := batch.Read[float32](ctx, b, y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i := slices.IndexFunc(got, func(v float32) bool { return math.Float32bits(v) != 0 }); i >= 0 {
+				t.Errorf("%v along axis %d: element %d is %v with bits %#x, not +0", s, axis, i, got[i], math.Float32bits(got[i]))
+			}
+		}
+	}
+}

@@ -382,11 +382,18 @@ func (t *foldTask) piece(l *lane, o, part, chunk int) {
 	}
 }
 
-// columns merges the rows of array o, in w columns from j on.
+// columns merges the rows of array o, in w columns from j on. A sum begins with the identity, +0, as
+// the sum of elements that are all -0 is +0; the first element is as good for other folds.
 func (t *foldTask) columns(l *lane, o, j, w int) {
 	dst := place{base: unsafe.Add(t.dst, 4*(o*t.inner+j))}
 	at := [3]place{{base: unsafe.Add(t.x, 4*(o*t.cols*t.inner+j))}, {}, dst}
-	for r := 1; r < t.cols; r++ {
+	first := 1
+	if t.f.Merge[0].Code == ir.Add {
+		l.reserve(w)
+		clear(l.extra[:w])
+		at[0].base, first = unsafe.Pointer(unsafe.SliceData(l.extra)), 0
+	}
+	for r := first; r < t.cols; r++ {
 		at[1].base = unsafe.Add(t.x, 4*((o*t.cols+r)*t.inner+j))
 		l.over(t.programs.merge, at[:], w)
 		at[0] = dst
