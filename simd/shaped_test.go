@@ -354,3 +354,26 @@ func TestRepeat(t *testing.T) {
 		}
 	}
 }
+
+func TestTransposeTile(t *testing.T) {
+	for _, s := range [][2]int{{1, 1}, {3, 70}, {8, 64}, {17, 65}, {130, 129}} {
+		rows, cols := s[0], s[1]
+		ss, ds := cols+5, rows+3
+		x, dst := make([]float32, rows*ss), make([]float32, cols*ds)
+		for i := range x {
+			x[i] = float32(i + 1)
+		}
+		TransposeTile(&dst[0], &x[0], ds, ss, rows, cols)
+		for j := range cols {
+			for i := range ds {
+				want := float32(0)
+				if i < rows {
+					want = x[i*ss+j]
+				}
+				if got := dst[j*ds+i]; got != want {
+					t.Fatalf("%v: element %d of column %d is %v, not %v", s, i, j, got, want)
+				}
+			}
+		}
+	}
+}

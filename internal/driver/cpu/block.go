@@ -330,6 +330,20 @@ type source struct {
 	base unsafe.Pointer
 }
 
+const (
+	turnedRows = 64      // columns of a matrix that are turned into rows at once, for whole cache lines
+	turnedMost = 1 << 16 // their elements, which should stay in the second cache
+)
+
+// rows returns how many rows of cols elements, at most madeBlock, are to be made at once.
+func (s *source) rows(cols int) int {
+	n := madeBlock / max(1, cols)
+	if s.p != nil && s.p.moves {
+		n = max(n, min(turnedRows, turnedMost/max(1, cols)))
+	}
+	return max(1, n)
+}
+
 // open prepares the lane for at most so many elements at a time of s.
 func (l *lane) open(s *source, most int) {
 	if s.p == nil {
@@ -359,8 +373,12 @@ func (l *lane) feed(s *source, lo, hi int) []float32 {
 		}
 		return unsafe.Slice((*float32)(unsafe.Add(s.base, lo*4)), hi-lo)
 	}
-	l.at[s.p.inputs] = place{unsafe.Pointer(unsafe.SliceData(l.extra)), lo}
-	l.run(l.at, lo, hi)
+	if to := unsafe.Pointer(unsafe.SliceData(l.extra)); s.p.moves {
+		bring(to, l.at[0].base, s.p.streams[0].layout, lo, hi-lo, s.p.streams[0].size)
+	} else {
+		l.at[s.p.inputs] = place{to, lo}
+		l.run(l.at, lo, hi)
+	}
 	return l.extra[:hi-lo]
 }
 

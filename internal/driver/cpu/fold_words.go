@@ -228,7 +228,7 @@ func (t *wordTask) Part(i int) {
 	defer wordLanesPool.Put(b)
 	l := lanes.Get().(*lane)
 	defer lanes.Put(l)
-	l.open(&t.x, madeBlock)
+	l.open(&t.x, max(madeBlock, t.x.rows(t.cols)*min(t.cols, madeBlock)))
 	defer l.shut(&t.x)
 	if t.pieces > 1 {
 		t.found[i] = foundWord{v: t.identity}
@@ -256,7 +256,7 @@ func (t *wordTask) reduceRows(b *[wordLanes]uint32, l *lane, lo, hi int) {
 		}
 		return
 	}
-	for step := madeBlock / t.cols; lo < hi; lo += step {
+	for step := t.x.rows(t.cols); lo < hi; lo += step {
 		n := min(step, hi-lo)
 		x := bitsOfFloats(l.feed(&t.x, lo*t.cols, (lo+n)*t.cols))
 		for k := range n {

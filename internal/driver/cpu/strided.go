@@ -159,11 +159,17 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 	var o odometer
 	d := o.start(l, pos)
 	f := l.F[l.Rank-1]
-	many := l.Rank > 1 && f.Lo == 0 && f.Hi == f.N && (f.N <= shortRun || f.Stride == 0 || l.F[l.Rank-2].Stride == 0)
+	turned := l.Rank > 1 && f.N > shortRun && f.Stride > 1 && l.F[l.Rank-2].Stride == 1 && unsafe.Sizeof(fill) == 4
+	many := l.Rank > 1 && f.Lo == 0 && f.Hi == f.N && (turned || f.N <= shortRun || f.Stride == 0 || l.F[l.Rank-2].Stride == 0)
 	for len(dst) > 0 {
 		if many && d == 0 && o.outside == 0 {
-			if n := o.runs(len(dst) / f.N); n > 1 {
+			n := o.runs(len(dst) / f.N)
+			if turned && n > 1 {
+				simd.TransposeTile(address(unsafe.Pointer(&dst[0])), address(unsafe.Pointer(element(base, o.off))), f.N, f.Stride, f.N, n)
+			} else if n > 1 {
 				runs(dst[:n*f.N], element(base, o.off), f.N, f.Stride, l.F[l.Rank-2].Stride)
+			}
+			if n > 1 {
 				o.skip(n - 1)
 				if dst = dst[n*f.N:]; len(dst) > 0 {
 					o.next()
