@@ -125,31 +125,41 @@ func TestSortSplit(t *testing.T) {
 				t.Fatalf("%d elements: %d of column %d is behind %d of column %d", n, values[n+i], at, values[n+i-1], index[n+i-1])
 			}
 		}
-		only := make([]uint32, 2*n)
-		task.values, task.index = only, nil
-		task.split(p, 1, 5)
-		if !slices.Equal(only[n:], values[n:]) {
-			t.Fatalf("%d elements: other values without the columns", n)
-		}
+		sortLevels(func(l Level) {
+			only := make([]uint32, 2*n)
+			task.values, task.index = only, nil
+			task.split(p, 1, 5)
+			if !slices.Equal(only[n:], values[n:]) {
+				t.Fatalf("%v, %d elements: other values without the columns", l, n)
+			}
+		})
 	}
 }
 
 // TestSortUnfavourable sorts runs of keys by partitions until the bound of the depth is reached.
 func TestSortUnfavourable(t *testing.T) {
-	if sortKernel == nil {
-		t.Skip("no kernels for keys without columns")
-	}
-	s := new(quickSort)
-	for depth := range 6 {
-		keys := make([]uint32, 5000)
-		for i := range keys {
-			keys[i] = rand.Uint32() >> (rand.Uint32() % 32)
+	sortLevels(func(l Level) {
+		s := new(quickSort)
+		for depth := 0; depth < 6 && sortKernel != nil; depth++ {
+			keys := make([]uint32, 5000)
+			for i := range keys {
+				keys[i] = rand.Uint32() >> (rand.Uint32() % 32)
+			}
+			want := slices.Sorted(slices.Values(keys))
+			s.sort(keys, keys, s.room(len(keys)), depth)
+			if !slices.Equal(keys, want) {
+				t.Fatalf("%v, depth %d: not sorted", l, depth)
+			}
 		}
-		want := slices.Sorted(slices.Values(keys))
-		s.sort(keys, keys, s.room(len(keys)), depth)
-		if !slices.Equal(keys, want) {
-			t.Fatalf("depth %d: not sorted", depth)
-		}
+	})
+}
+
+// sortLevels runs f with the kernels of each level of this machine.
+func sortLevels(f func(l Level)) {
+	defer func(k *sortKernels) { sortKernel = k }(sortKernel)
+	for _, l := range Supported() {
+		sortKernel = sortKernelsOf(l)
+		f(l)
 	}
 }
 
