@@ -6,6 +6,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
 )
 
 // TestExpandedOperands: operations that read layouts read values that are one element,
@@ -41,6 +42,53 @@ func TestExpandedOperands(t *testing.T) {
 	for _, c := range cases {
 		if got, err := batch.Read[float32](t.Context(), b, c.y); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v; want %v", c.name, got, err, c.want)
+		}
+	}
+}
+
+// TestBroadcastRuns: operands whose runs lie in memory, in programs of one operation and of more.
+func TestBroadcastRuns(t *testing.T) {
+	dev, err := device.Open(t.Context(), device.Require(device.CPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	for _, s := range [][3]int{{3, 5, 7}, {2, 9, 47}, {3, 4, 48}, {5, 40, 100}, {3, 2, 256}, {2, 30, 999}, {1, 3, 70_001}, {90, 1, 60}} {
+		outer, mid, n := s[0], s[1], s[2]
+		x, y := make([]float32, outer*n), make([]float32, mid)
+		for i := range x {
+			x[i] = float32(i%1013) / 8
+		}
+		for i := range y {
+			y[i] = float32(i*i%101) / 4
+		}
+		b := batch.New(dev)
+		u, v := b.Upload(x, outer, 1, n), b.Upload(y, mid, 1)
+		cases := []struct {
+			y batch.Value
+			f func(u, v float32) float32
+		}{
+			{b.Sub(u, v), func(u, v float32) float32 { return u - v }},
+			{b.Sub(v, u), func(u, v float32) float32 { return v - u }},
+			{b.Sub(b.Mul(u, v), u), func(u, v float32) float32 { return u*v - u }},
+			{b.Cast(b.Sub(b.Cast(u, op.F16), b.Cast(v, op.F16)), op.F32), func(u, v float32) float32 { return u - v }},
+		}
+		for _, c := range cases {
+			b.Keep(c.y)
+		}
+		if err := b.Execute(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for k, c := range cases {
+			got, err := batch.Read[float32](t.Context(), b, c.y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, g := range got {
+				if want := c.f(x[i/n/mid*n+i%n], y[i/n%mid]); g != want {
+					t.Fatalf("%v, case %d: element %d is %v, not %v", s, k, i, g, want)
+				}
+			}
 		}
 	}
 }

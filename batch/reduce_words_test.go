@@ -87,7 +87,12 @@ func reduceIntegers[T int32 | uint32](t *testing.T, dev *device.Device, s [3]int
 		}
 		for _, r := range axisReductions {
 			b := batch.New(dev)
-			y := b.Cast(r.of(b, batch.Upload(b, x, s[:]...), op.Axes(axis)), op.I32)
+			v := batch.Upload(b, x, s[:]...)
+			if g.IntN(2) == 0 { // an operand that a program makes
+				k := batch.Upload(b, []T{T(g.Uint32())}, 1)
+				v = b.Sub(b.Add(v, k), k)
+			}
+			y := b.Cast(r.of(b, v, op.Axes(axis)), op.I32)
 			if err := b.Execute(ctx, y); err != nil {
 				t.Fatal(err)
 			}
@@ -103,6 +108,77 @@ func reduceIntegers[T int32 | uint32](t *testing.T, dev *device.Device, s [3]int
 				if want := r.want(row); v != int32(want) {
 					t.Fatalf("%s of %T %v along axis %d: element %d is %d, not %d", r.name, x, s, axis, i, v, int32(want))
 				}
+			}
+		}
+	}
+}
+
+// TestCountBytes counts truth values that are bytes in memory, along axes and all of them, few or
+// many that are not 0.
+func TestCountBytes(t *testing.T) {
+	dev := open()
+	defer dev.Close()
+	for _, s := range [][2]int{{3, 7}, {20, 33}, {5, 1000}, {2, 70_001}, {1, 300_007}} {
+		for _, one := range []int{1, 2, 1 << 20} {
+			x := make([]uint8, s[0]*s[1])
+			for i := range x {
+				if rand.IntN(one) == 0 {
+					x[i] = 1 << rand.IntN(8)
+				}
+			}
+			for _, r := range axisReductions[6:] {
+				b := batch.New(dev)
+				v := b.Cast(batch.Upload(b, x, s[:]...), op.Bool)
+				rows, all := b.Cast(r.of(b, v, op.Axes(1)), op.I32), b.Cast(r.of(b, v), op.I32)
+				if err := b.Execute(ctx, rows, all); err != nil {
+					t.Fatal(err)
+				}
+				gotRows, err := batch.Read[int32](ctx, b, rows)
+				if err != nil {
+					t.Fatal(err)
+				}
+				gotAll, err := batch.Read[int32](ctx, b, all)
+				if err != nil {
+					t.Fatal(err)
+				}
+				wide := make([]int64, len(x))
+				for i, e := range x {
+					wide[i] = int64(e)
+				}
+				for i, v := range gotRows {
+					if want := r.want(wide[i*s[1]:][:s[1]]); int64(v) != want {
+						t.Errorf("%s of %v: row %d is %d, not %d", r.name, s, i, v, want)
+					}
+				}
+				if want := r.want(wide); int64(gotAll[0]) != want {
+					t.Errorf("%s of %v: all are %d, not %d", r.name, s, gotAll[0], want)
+				}
+			}
+		}
+	}
+}
+
+// TestSumNegativeZeros: a sum begins with +0, which -0 does not change.
+func TestSumNegativeZeros(t *testing.T) {
+	dev := open()
+	defer dev.Close()
+	for _, s := range [][3]int{{3, 10, 100}, {2, 5000, 3}, {1, 2, 64}, {4, 1, 100}, {20, 3, 3}} {
+		x := make([]float32, s[0]*s[1]*s[2])
+		for i := range x {
+			x[i] = float32(math.Copysign(0, -1))
+		}
+		for axis := range s {
+			b := batch.New(dev)
+			y := b.Sum(b.Upload(x, s[:]...), op.Axes(axis))
+			if err := b.Execute(ctx, y); err != nil {
+				t.Fatal(err)
+			}
+			got, err := batch.Read[float32](ctx, b, y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i := slices.IndexFunc(got, func(v float32) bool { return math.Float32bits(v) != 0 }); i >= 0 {
+				t.Errorf("%v along axis %d: element %d is %v with bits %#x, not +0", s, axis, i, got[i], math.Float32bits(got[i]))
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package simd
 import (
 	"fmt"
 	"sync"
+	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/workers"
 )
@@ -41,7 +42,14 @@ const (
 	gatherRowNS = 10
 	gatherOneNS = 1
 	gatherNS    = 0.1
+
+	gatherCall  = 2048 // rows of one call, which the runtime cannot interrupt
+	gatherShort = 2048 // bytes of a row up to which vectors are faster than copy
 )
+
+// gatherShortRows copies rows of size bytes, at least 8, up to the first that the table of extent
+// rows lacks, and returns how many these are; or nil.
+var gatherShortRows = gatherShortRowsOf(active)
 
 type gatherTask[T any] struct {
 	dst, x        []T
@@ -105,9 +113,16 @@ func (t *gatherTask[T]) elements(dst, x []T, ids []int32) {
 
 // lines copies rows of several elements.
 func (t *gatherTask[T]) lines(dst, x []T, ids []int32) {
-	inner := t.inner
-	for i, id := range ids {
-		at := int(id)
+	inner, size := t.inner, t.inner*int(unsafe.Sizeof(t.missing))
+	short := gatherShortRows != nil && size >= 8 && size <= gatherShort && len(x) > 0
+	for i := 0; i < len(ids); i++ {
+		if short {
+			i += gatherShortRows(bytesOf(dst[i*inner:]), bytesOf(x), &ids[i], min(len(ids)-i, gatherCall), t.extent, size)
+			if i == len(ids) {
+				return
+			}
+		}
+		at := int(ids[i])
 		if at < 0 {
 			at += t.extent
 		}
@@ -121,3 +136,5 @@ func (t *gatherTask[T]) lines(dst, x []T, ids []int32) {
 		}
 	}
 }
+
+func bytesOf[T any](x []T) *byte { return (*byte)(unsafe.Pointer(unsafe.SliceData(x))) }

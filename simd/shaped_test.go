@@ -44,6 +44,7 @@ func TestGather(t *testing.T) {
 	nan := float32(math.NaN())
 	gathered(t, func(u uint32) float32 { return float32(u) }, nan, func(a, b float32) bool { return a == b || a != a && b != b })
 	gathered(t, func(u uint32) uint32 { return u }, 0, func(a, b uint32) bool { return a == b })
+	gathered(t, func(u uint32) uint8 { return uint8(u) }, 0, func(a, b uint8) bool { return a == b })
 	gathered(t, func(u uint32) uint16 { return uint16(u) }, 0x7fff, func(a, b uint16) bool { return a == b })
 }
 
@@ -59,11 +60,11 @@ func someIDs(n, extent int) []int32 {
 	return ids
 }
 
-func gathered[T uint16 | uint32 | float32](t *testing.T, of func(uint32) T, missing T, equal func(a, b T) bool) {
+func gathered[T uint8 | uint16 | uint32 | float32](t *testing.T, of func(uint32) T, missing T, equal func(a, b T) bool) {
 	p := workers.New(0)
 	defer p.Close()
 	const guard = 8
-	for _, inner := range []int{0, 1, 3, 64, 1000} {
+	for _, inner := range []int{0, 1, 3, 5, 10, 64, 100, 1000} {
 		for _, n := range []int{0, 1, 5, 3000} {
 			for _, outer := range []int{1, 3} {
 				const extent = 17
@@ -322,6 +323,57 @@ func BenchmarkRope(b *testing.B) {
 					r.Run(nil, x, x)
 				}
 			})
+		}
+	}
+}
+
+func TestRepeat(t *testing.T) {
+	x := make([]uint32, 40)
+	for i := range x {
+		x[i] = rand.Uint32()
+	}
+	for _, n := range []int{0, 1, 7, 8, 9, 16, 31, 100} {
+		for _, step := range []int{0, 1, 3, -2} {
+			for _, count := range []int{0, 1, 2, 10} {
+				const at = 30
+				from := at
+				if step > 0 {
+					from = 0
+				}
+				dst := make([]uint32, n*count+1)
+				Repeat(&dst[0], &x[from], n, step, count)
+				for i, v := range dst[:n*count] {
+					if want := x[from+i/n*step]; v != want {
+						t.Fatalf("%d times %d at distance %d: element %d is %d, not %d", count, n, step, i, v, want)
+					}
+				}
+				if dst[n*count] != 0 {
+					t.Fatalf("%d times %d: written behind the results", count, n)
+				}
+			}
+		}
+	}
+}
+
+func TestTransposeTile(t *testing.T) {
+	for _, s := range [][2]int{{1, 1}, {3, 70}, {8, 64}, {17, 65}, {130, 129}} {
+		rows, cols := s[0], s[1]
+		ss, ds := cols+5, rows+3
+		x, dst := make([]float32, rows*ss), make([]float32, cols*ds)
+		for i := range x {
+			x[i] = float32(i + 1)
+		}
+		TransposeTile(&dst[0], &x[0], ds, ss, rows, cols)
+		for j := range cols {
+			for i := range ds {
+				want := float32(0)
+				if i < rows {
+					want = x[i*ss+j]
+				}
+				if got := dst[j*ds+i]; got != want {
+					t.Fatalf("%v: element %d of column %d is %v, not %v", s, i, j, got, want)
+				}
+			}
 		}
 	}
 }

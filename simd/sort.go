@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/rayo-go/rayo/internal/workers"
 )
+
+//go:generate go -C _asm run ./arrays ..
 
 // Sort sorts each of rows rows of cols elements: values[i*cols:] gets them in ascending
 // order, or descending, and index[i*cols:] their columns. Of equal elements the one
@@ -27,8 +30,11 @@ func Sort[T float32 | int32 | uint32](p *workers.Pool, values []T, index []int32
 	t := sorts.Get().(*sortTask)
 	t.x, t.values, t.index = words(x), words(values), index
 	t.cols, t.rows, t.key = cols, rows, keyer[T](descending)
-	threads := 1
-	if p.Worth(float64(n) * sortNS) {
+	threads, ns := 1, sortNS
+	if t.quick() {
+		ns = sortQuickNS
+	}
+	if p.Worth(float64(n) * ns) {
 		threads = p.Threads()
 	}
 	t.group = max(1, rows/(8*threads))
@@ -47,7 +53,7 @@ func Sort[T float32 | int32 | uint32](p *workers.Pool, values []T, index []int32
 }
 
 const (
-	sortNS    = 15      // for an element
+	sortNS    = 15.0    // for an element
 	sortSplit = 1 << 15 // elements of a row that is worth dividing among threads
 	sortRadix = 96      // elements from which counting digits is faster than comparing
 	sortWide  = 1 << 13 // elements from which digits have 11 bits instead of 8
@@ -132,16 +138,20 @@ var sorts = sync.Pool{New: func() any { return new(sortTask) }}
 
 // Part sorts the rows of one group.
 func (t *sortTask) Part(i int) {
-	if t.index == nil {
-		sortRows[uint32](t, i, &wordRadixes)
-	} else {
-		sortRows[uint64](t, i, &radixes)
+	lo, hi := i*t.group, min((i+1)*t.group, t.rows)
+	switch {
+	case t.quick():
+		t.quickRows(lo, hi)
+	case t.index == nil:
+		sortRows[uint32](t, lo, hi, &wordRadixes)
+	default:
+		sortRows[uint64](t, lo, hi, &radixes)
 	}
 }
 
-func sortRows[K sortKey](t *sortTask, i int, pool *sync.Pool) {
+func sortRows[K sortKey](t *sortTask, lo, hi int, pool *sync.Pool) {
 	s := pool.Get().(*radix[K])
-	for r := i * t.group; r < min((i+1)*t.group, t.rows); r++ {
+	for r := lo; r < hi; r++ {
 		s.begin(t, r, 1)
 		if t.cols < sortRadix {
 			fillKeys(s.key, s.from, s.x, 0)
@@ -151,16 +161,21 @@ func sortRows[K sortKey](t *sortTask, i int, pool *sync.Pool) {
 		}
 		s.step = s.give
 		s.Part(0)
-		s.restore()
+		if t.index == nil {
+			s.key.restore(s.values, s.x)
+		}
 	}
 	s.end(pool)
 }
 
 // split sorts one row by several threads.
 func (t *sortTask) split(p *workers.Pool, r, threads int) {
-	if t.index == nil {
+	switch {
+	case t.quick():
+		t.quickSplit(p, r, threads)
+	case t.index == nil:
 		splitRow[uint32](t, p, r, threads, &wordRadixes)
-	} else {
+	default:
 		splitRow[uint64](t, p, r, threads, &radixes)
 	}
 }
@@ -171,7 +186,9 @@ func splitRow[K sortKey](t *sortTask, p *workers.Pool, r, threads int, pool *syn
 	s.sort(p)
 	s.step = s.give
 	p.Do(s.parts, s)
-	s.restore()
+	if t.index == nil {
+		s.key.restore(s.values, s.x)
+	}
 	s.end(pool)
 }
 
@@ -353,22 +370,21 @@ func (s *radix[K]) givePart(lo, hi int, _ []uint32) {
 	}
 }
 
-// restore gives the zeros and NaNs of values that were sorted without columns their own bits,
-// in the order of the row.
-func (s *radix[K]) restore() {
-	keys, only := any(s.from).([]uint32)
-	if !only || !s.key.float {
+// restore gives the zeros and NaNs of values, a row x that was sorted without columns, their own
+// bits in the order of the row.
+func (k wordKey) restore(values, x []uint32) {
+	if !k.float {
 		return
 	}
 	for _, b := range [2]float32{0, float32(math.NaN())} {
-		key := s.key.of(math.Float32bits(b))
-		at, _ := slices.BinarySearch(keys, key)
-		for _, b := range s.x {
-			if at == len(keys) || keys[at] != key {
+		key := k.of(math.Float32bits(b))
+		at, _ := slices.BinarySearchFunc(values, key, func(b, key uint32) int { return cmp.Compare(k.of(b), key) })
+		for _, b := range x {
+			if at == len(values) || k.of(values[at]) != key {
 				break
 			}
-			if s.key.of(b) == key {
-				s.values[at] = b
+			if k.of(b) == key {
+				values[at] = b
 				at++
 			}
 		}

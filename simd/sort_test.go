@@ -92,7 +92,7 @@ func TestSort(t *testing.T) {
 		"equal":      func(int) float32 { return 2 },
 		"descending": func(i int) float32 { return -float32(i) },
 	}
-	for _, s := range [][2]int{{1, 1}, {3, 2}, {5, 31}, {2, sortRadix - 1}, {2, sortRadix}, {3, sortRadix + 1}, {2, 1000}, {300, 7}, {40, 256}, {1, sortWide - 1}, {1, sortWide + 1}, {1, sortSplit}, {2, sortSplit + 5}, {0, 3}, {3, 0}} {
+	for _, s := range [][2]int{{1, 1}, {3, 2}, {5, 31}, {2, sortRadix - 1}, {2, sortRadix}, {9, 65}, {2, 129}, {3, sortRadix + 1}, {2, 1000}, {300, 7}, {40, 256}, {1, sortWide - 1}, {1, sortWide + 1}, {1, sortSplit}, {2, sortSplit + 5}, {0, 3}, {3, 0}} {
 		for _, pool := range []*workers.Pool{nil, p} {
 			for _, descending := range []bool{false, true} {
 				for _, draw := range floats {
@@ -125,6 +125,41 @@ func TestSortSplit(t *testing.T) {
 				t.Fatalf("%d elements: %d of column %d is behind %d of column %d", n, values[n+i], at, values[n+i-1], index[n+i-1])
 			}
 		}
+		sortLevels(func(l Level) {
+			only := make([]uint32, 2*n)
+			task.values, task.index = only, nil
+			task.split(p, 1, 5)
+			if !slices.Equal(only[n:], values[n:]) {
+				t.Fatalf("%v, %d elements: other values without the columns", l, n)
+			}
+		})
+	}
+}
+
+// TestSortUnfavourable sorts runs of keys by partitions until the bound of the depth is reached.
+func TestSortUnfavourable(t *testing.T) {
+	sortLevels(func(l Level) {
+		s := new(quickSort)
+		for depth := 0; depth < 6 && sortKernel != nil; depth++ {
+			keys := make([]uint32, 5000)
+			for i := range keys {
+				keys[i] = rand.Uint32() >> (rand.Uint32() % 32)
+			}
+			want := slices.Sorted(slices.Values(keys))
+			s.sort(keys, keys, s.room(len(keys)), depth)
+			if !slices.Equal(keys, want) {
+				t.Fatalf("%v, depth %d: not sorted", l, depth)
+			}
+		}
+	})
+}
+
+// sortLevels runs f with the kernels of each level of this machine.
+func sortLevels(f func(l Level)) {
+	defer func(k *sortKernels) { sortKernel = k }(sortKernel)
+	for _, l := range Supported() {
+		sortKernel = sortKernelsOf(l)
+		f(l)
 	}
 }
 

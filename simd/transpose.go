@@ -3,6 +3,7 @@ package simd
 import (
 	"fmt"
 	"sync"
+	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/internal/workers"
@@ -76,4 +77,17 @@ func (t *transposeTask) Part(i int) {
 func (t *transposeTask) square(b int) (i, j, rows, cols int) {
 	i, j = b/t.across*transposeSide, b%t.across*transposeSide
 	return i, j, min(transposeSide, t.rows-i), min(transposeSide, t.cols-j)
+}
+
+// TransposeTile sets dst[j*ds+i] = x[i*ss+j] for each row i < rows and column j < cols of a part of a
+// matrix: rows are ss elements apart in x, and columns ds in dst.
+func TransposeTile(dst, x *float32, ds, ss, rows, cols int) {
+	k := gemmActive
+	to := func(i, j int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(dst), 4*(j*ds+i))) }
+	for j := 0; j < cols; j += transposeSide {
+		for i := 0; i < rows; i += k.lanes {
+			from := (*float32)(unsafe.Add(unsafe.Pointer(x), 4*(i*ss+j)))
+			k.transpose(to(i, j), from, 4*ds, 4*ss, min(k.lanes, rows-i), min(transposeSide, cols-j))
+		}
+	}
 }

@@ -1,6 +1,10 @@
 package linalg
 
-import "github.com/rayo-go/rayo/simd"
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/simd"
+)
 
 // narrow is the number of columns that LU factors one by one.
 const narrow = 8
@@ -77,10 +81,8 @@ func luColumns(a Matrix, pivots []int32) {
 func greatest(x []float32) int {
 	at, most := 0, float32(-1)
 	for i, v := range x {
-		if v < 0 {
-			v = -v
-		}
-		if v > most {
+		// Signs are as good as random: a branch on them would be mispredicted.
+		if v = math.Float32frombits(math.Float32bits(v) &^ (1 << 31)); v > most {
 			at, most = i, v
 		}
 	}

@@ -159,14 +159,7 @@ func (tr Triangle) vector(a Matrix, b []float32) {
 
 // transpose copies src to dst, which has its extents exchanged.
 func transpose(dst, src Matrix) {
-	const tile = 16
-	for i0 := 0; i0 < src.Rows; i0 += tile {
-		for j0 := 0; j0 < src.Cols; j0 += tile {
-			for i := i0; i < min(i0+tile, src.Rows); i++ {
-				for j := j0; j < min(j0+tile, src.Cols); j++ {
-					dst.Data[j*dst.Stride+i] = src.Data[i*src.Stride+j]
-				}
-			}
-		}
+	if src.Rows > 0 && src.Cols > 0 {
+		simd.TransposeTile(&dst.Data[0], &src.Data[0], dst.Stride, src.Stride, src.Rows, src.Cols)
 	}
 }

@@ -44,6 +44,7 @@ type program struct {
 
 	// Operands in a layout, and the registers that they are brought into.
 	strided []broughtIn
+	runs    int  // strided operands that are read where they lie, in segments
 	moves   bool // it copies one such operand: its elements go straight to the result
 
 	size     int  // elements of a block
@@ -76,6 +77,8 @@ type stream struct {
 	fixed  bool // its entry does not move with the blocks
 	spelt  bool // Repeated, but written out into a register
 	layout *op.Layout
+	run    bool // Strided, and read where it lies: in runs with this distance of elements
+	inner  int
 }
 
 // broughtIn is a strided stream and the entry of the register for its blocks.
@@ -99,6 +102,7 @@ type lane struct {
 	past   bool      // results are stored past the caches
 	extra  []float32 // what programs make for operations: see feed
 	at     []place
+	runs   []run
 }
 
 const line = memory.Line / 4 // floats of a cache line
@@ -114,6 +118,9 @@ func (l *lane) begin(p *program, at []place, most int) {
 		if p.streams[i].fixed {
 			l.table[1+i] = at[i].base
 		}
+	}
+	if p.runs > 0 {
+		l.runs = append(l.runs[:0], make([]run, len(p.streams))...)
 	}
 	if len(p.once) == 0 || most == 0 {
 		return
@@ -183,6 +190,11 @@ func (l *lane) run(at []place, lo, hi int) {
 			}
 		} else {
 			n = l.seek(p, at, pos, n)
+			if k := l.alike(p, n, (hi-pos)/n); k > 1 {
+				l.callRuns(p, n, k)
+				pos += k * n
+				continue
+			}
 			for i := range p.segment {
 				c := &p.segment[i]
 				c.fn(t[c.dst], t[c.x], t[c.y], t[c.z], 1, t[c.p])
@@ -198,6 +210,57 @@ func (l *lane) run(at []place, lo, hi int) {
 		}
 		pos += n
 	}
+}
+
+// alike returns how many segments of n elements follow each other, at most most, in which one call
+// has its operands at the same distance from one segment to the next; 0 if the program has others.
+func (l *lane) alike(p *program, n, most int) int {
+	if p.runs == 0 || len(p.block) > 1 || len(p.segment) > 0 {
+		return 0
+	}
+	most = min(most, callElements/n)
+	for i := range p.streams {
+		switch s := &p.streams[i]; {
+		case s.run:
+			r := &l.runs[i]
+			if r.end-r.first != n {
+				return 0
+			}
+			most = min(most, r.more+1)
+		case !s.fixed && s.spread != op.Full:
+			return 0
+		}
+	}
+	return most
+}
+
+// callRuns does the call of k segments of n elements that are alike.
+func (l *lane) callRuns(p *program, n, k int) {
+	c := &p.block[0]
+	fn := c.fn
+	if l.past && c.past != nil {
+		fn = c.past
+	}
+	var at [5]unsafe.Pointer
+	var step [5]int // bytes
+	for j, entry := range [5]int32{c.dst, c.x, c.y, c.z, c.p} {
+		at[j] = l.table[entry]
+		if i := int(entry) - 1; i >= 0 && i < len(p.streams) {
+			switch s := &p.streams[i]; {
+			case s.run:
+				step[j] = l.runs[i].step * s.size
+			case !s.fixed:
+				step[j] = n * s.size
+			}
+		}
+	}
+	for ; k > 1; k-- {
+		fn(address(at[0]), address(at[1]), address(at[2]), address(at[3]), n, address(at[4]))
+		for j := range at {
+			at[j] = unsafe.Add(at[j], step[j])
+		}
+	}
+	fn(address(at[0]), address(at[1]), address(at[2]), address(at[3]), n, address(at[4]))
 }
 
 // seek sets the entries of the streams for a segment that starts at pos and
@@ -221,6 +284,13 @@ func (l *lane) seek(p *program, at []place, pos, n int) int {
 				n = min(n, s.period-phase)
 			}
 			l.table[1+i] = unsafe.Add(at[i].base, k*s.size)
+		case s.run:
+			r := &l.runs[i]
+			if pos >= r.end || pos < r.first {
+				r.seek(s.layout, pos)
+			}
+			n = min(n, r.end-pos)
+			l.table[1+i] = unsafe.Add(at[i].base, (r.off+(pos-r.first)*s.inner)*s.size)
 		}
 	}
 	for _, r := range p.tiles {
@@ -260,6 +330,20 @@ type source struct {
 	base unsafe.Pointer
 }
 
+const (
+	turnedRows = 64      // columns of a matrix that are turned into rows at once, for whole cache lines
+	turnedMost = 1 << 16 // their elements, which should stay in the second cache
+)
+
+// rows returns how many rows of cols elements, at most madeBlock, are to be made at once.
+func (s *source) rows(cols int) int {
+	n := madeBlock / max(1, cols)
+	if s.p != nil && s.p.moves {
+		n = max(n, min(turnedRows, turnedMost/max(1, cols)))
+	}
+	return max(1, n)
+}
+
 // open prepares the lane for at most so many elements at a time of s.
 func (l *lane) open(s *source, most int) {
 	if s.p == nil {
@@ -289,8 +373,12 @@ func (l *lane) feed(s *source, lo, hi int) []float32 {
 		}
 		return unsafe.Slice((*float32)(unsafe.Add(s.base, lo*4)), hi-lo)
 	}
-	l.at[s.p.inputs] = place{unsafe.Pointer(unsafe.SliceData(l.extra)), lo}
-	l.run(l.at, lo, hi)
+	if to := unsafe.Pointer(unsafe.SliceData(l.extra)); s.p.moves {
+		bring(to, l.at[0].base, s.p.streams[0].layout, lo, hi-lo, s.p.streams[0].size)
+	} else {
+		l.at[s.p.inputs] = place{to, lo}
+		l.run(l.at, lo, hi)
+	}
 	return l.extra[:hi-lo]
 }
 

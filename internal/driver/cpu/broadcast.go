@@ -3,6 +3,8 @@ package cpu
 import (
 	"math"
 	"unsafe"
+
+	"github.com/rayo-go/rayo/simd"
 )
 
 // The kernels below bring operands that are broadcast over the result into
@@ -24,17 +26,11 @@ func tile(dst, x, _, _ *float32, n int, p *float32) {
 // stretch writes each element of x as often as the bits at p say.
 func stretch(dst, x, _, _ *float32, n int, p *float32) {
 	run := int(math.Float32bits(*p))
-	d, k := words(dst, n), 0
-	s := words(x, (n+run-1)/run)
-	for len(d) >= run {
-		v := s[k]
-		k++
-		for i := range d[:run] {
-			d[i] = v
-		}
-		d = d[run:]
+	d, k := words(dst, n), n/run
+	if k > 0 {
+		simd.Repeat(&d[0], (*uint32)(unsafe.Pointer(x)), run, 1, k)
 	}
-	for i := range d {
-		d[i] = s[k]
+	if rest := d[k*run:]; len(rest) > 0 {
+		repeat(rest, words(x, k+1)[k])
 	}
 }

@@ -34,6 +34,7 @@ type foldTask struct {
 	merging         bool
 	indexed         bool // places of elements matter
 	direct          bool // a state is an element and the rows are few: they are merged in the result
+	count           float32
 	ctx             context.Context
 	stopped         atomic.Bool
 }
@@ -102,8 +103,8 @@ func (t *foldTask) divide() {
 	t.part = foldSteps * t.joined(t.cols)
 	t.parts = max(1, (t.cols+t.part-1)/t.part)
 	t.indexed = t.f.Indexed()
-	t.direct = t.f.States() == 1 && t.f.Lift[0].Code == ir.Arg && t.f.Finish.Code == ir.Arg && !t.indexed &&
-		t.cols > 1 && t.cols <= foldSteps
+	t.direct = t.f.States() == 1 && t.f.Lift[0].Code == ir.Arg && !t.indexed && t.cols > 1 && t.cols <= foldSteps
+	t.count = float32(t.cols)
 }
 
 // joined returns how many of n rows are taken as one: a power of two.
@@ -382,14 +383,25 @@ func (t *foldTask) piece(l *lane, o, part, chunk int) {
 	}
 }
 
-// columns merges the rows of array o, in w columns from j on.
+// columns merges the rows of array o, in w columns from j on. A sum begins with the identity, +0, as
+// the sum of elements that are all -0 is +0; the first element is as good for other folds.
 func (t *foldTask) columns(l *lane, o, j, w int) {
 	dst := place{base: unsafe.Add(t.dst, 4*(o*t.inner+j))}
 	at := [3]place{{base: unsafe.Add(t.x, 4*(o*t.cols*t.inner+j))}, {}, dst}
-	for r := 1; r < t.cols; r++ {
+	first := 1
+	if t.f.Merge[0].Code == ir.Add {
+		l.reserve(w)
+		clear(l.extra[:w])
+		at[0].base, first = unsafe.Pointer(unsafe.SliceData(l.extra)), 0
+	}
+	for r := first; r < t.cols; r++ {
 		at[1].base = unsafe.Add(t.x, 4*((o*t.cols+r)*t.inner+j))
 		l.over(t.programs.merge, at[:], w)
 		at[0] = dst
+	}
+	if t.f.Finish.Code != ir.Arg {
+		at[1].base = unsafe.Pointer(&t.count)
+		l.over(t.programs.finish, at[:], w)
 	}
 }
 

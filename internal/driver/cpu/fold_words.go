@@ -8,7 +8,9 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
 )
 
 // A wordReduction reduces rows of integers or truth values by calls of an elementwise kernel:
@@ -20,6 +22,7 @@ type wordReduction struct {
 	place    bool                                    // the result is where the element is
 	count    bool                                    // elements that are not 0 are counted
 	finish   func(v uint32, n int) uint32            // nil: the result is what remains
+	decides  func(v uint32, n int) bool              // whether the result of n elements is that of all
 }
 
 // wordReductions are the operations that reduce so. An element is a word of 32 bits; of a bool,
@@ -32,8 +35,10 @@ var wordReductions = map[*op.Operation]*wordReduction{
 	op.ArgMax:       {kernel: "maximum", identity: leastWord, combine: maxWords, place: true},
 	op.ArgMin:       {kernel: "minimum", identity: greatestWord, combine: minWords, place: true},
 	op.CountNonzero: {kernel: "add", identity: zeroWord, combine: addWords, count: true},
-	op.Any:          {kernel: "add", identity: zeroWord, combine: addWords, count: true, finish: anyWord},
-	op.All:          {kernel: "add", identity: zeroWord, combine: addWords, count: true, finish: allWords},
+	op.Any: {kernel: "add", identity: zeroWord, combine: addWords, count: true, finish: anyWord,
+		decides: func(v uint32, _ int) bool { return v > 0 }},
+	op.All: {kernel: "add", identity: zeroWord, combine: addWords, count: true, finish: allWords,
+		decides: func(v uint32, n int) bool { return v < uint32(n) }},
 }
 
 func zeroWord(op.DType) uint32       { return 0 }
@@ -94,20 +99,38 @@ func (o *opStep) reducesWords() bool {
 	return r != nil && (r.count || !o.in[0].typ.Float()) && o.in[0].layout == nil
 }
 
+// countsBytes reports whether s counts truth values that are made of bytes in memory, which a
+// wordTask reads as they are.
+func (d *processor) countsBytes(s *driver.Step) bool {
+	r := wordReductions[s.Op]
+	if r == nil || !r.count || s.Pre == nil || s.Pre[0] == nil || d.portable {
+		return false
+	}
+	p := s.Pre[0]
+	if len(p.In) != 1 || len(p.Body) != 1 || p.Body[0].Op != op.Cast || p.Body[0].Type != op.Bool {
+		return false
+	}
+	in := &p.In[0]
+	return in.Slot >= 0 && (in.Type == op.U8 || in.Type == op.I8) && in.Broadcast == op.Full && in.Layout == nil
+}
+
 // A wordTask applies a wordReduction to rows. Long rows are reduced in pieces.
 type wordTask struct {
 	d          *processor
-	typ        op.DType
+	typ        op.DType // U8 for bytes of which those that are not 0 are counted
 	reduction  *wordReduction
 	fn         kernel
+	whole      simd.FoldFunc // folds many elements, or nil
 	flip       uint32
 	identity   uint32
 	rows, cols int
 
-	x, dst  []uint32
+	x       source
+	dst     []uint32
 	pieces  int // of a row
 	group   int // rows of a part, if each is one piece
 	found   []foundWord
+	decided atomic.Bool // no other piece of the row can change its result
 	ctx     context.Context
 	stopped atomic.Bool
 }
@@ -121,13 +144,16 @@ type foundWord struct {
 const (
 	wordLanes  = 1024 // elements that are combined in one call
 	wordRest   = 32   // elements from which halves are combined by calls
-	wordSought = 4096 // elements in which a place is sought at once
+	wordSought = 4096 // elements in which a place is sought
 )
 
 var wordLanesPool = sync.Pool{New: func() any { return new([wordLanes]uint32) }}
 
 // operands implements typed.
 func (t *wordTask) operands(types []op.DType) { t.typ = types[0] }
+
+// source implements fed.
+func (t *wordTask) source(p *program, at []place) { t.x.p, t.x.at = p, at }
 
 // configure implements core.
 func (t *wordTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) error {
@@ -142,18 +168,20 @@ func (t *wordTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) erro
 	t.reduction = wordReductions[o]
 	t.flip, t.identity = flipOf(t.typ), t.reduction.identity(t.typ)
 	name := t.typ.String()
-	if t.typ == op.Bool {
+	if t.typ != op.I32 {
 		name = op.U32.String()
 	}
-	t.fn = kernelNamed(name + "." + t.reduction.kernel)
+	name += "." + t.reduction.kernel
+	t.fn, t.whole = kernelNamed(name), simd.FoldWords(name)
 	return nil
 }
 
 // compute implements core.
 func (t *wordTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
-	t.x, t.dst, t.ctx = unsigned(in[0], t.rows*t.cols), unsigned(out[0], t.rows), ctx
+	t.x.base, t.dst, t.ctx = in[0], unsigned(out[0], t.rows), ctx
 	t.stopped.Store(false)
-	defer func() { t.x, t.dst, t.ctx = nil, nil, nil }()
+	t.decided.Store(false)
+	defer func() { t.x.base, t.dst, t.ctx = nil, nil, nil }()
 	t.pieces = max(1, (t.cols+callElements-1)/callElements)
 	t.group = max(1, callElements/max(1, t.cols))
 	parts := (t.rows + t.group - 1) / t.group
@@ -164,8 +192,11 @@ func (t *wordTask) compute(ctx context.Context, in, out []unsafe.Pointer) error 
 		}
 		t.found = t.found[:parts]
 	}
-	ns := float64(len(t.x))*0.1 + 20*float64(t.rows)
-	if parts > 1 && t.d.pool.Worth(ns) {
+	element := 0.1
+	if t.x.p != nil {
+		element += float64(t.x.p.cost.seed)
+	}
+	if ns := float64(t.rows*t.cols)*element + 20*float64(t.rows); parts > 1 && t.d.pool.Worth(ns) {
 		t.d.pool.Do(parts, t)
 	} else {
 		for i := range parts {
@@ -175,9 +206,15 @@ func (t *wordTask) compute(ctx context.Context, in, out []unsafe.Pointer) error 
 	if t.stopped.Load() {
 		return ctx.Err()
 	}
+	b := wordLanesPool.Get().(*[wordLanes]uint32)
 	for r := 0; r < t.rows && t.pieces > 1; r++ {
-		t.put(r, t.join(t.found[r*t.pieces:][:t.pieces]))
+		all := t.found[r*t.pieces]
+		for _, f := range t.found[r*t.pieces:][1:t.pieces] {
+			all = t.join(b, all, f)
+		}
+		t.put(r, all)
 	}
+	wordLanesPool.Put(b)
 	return nil
 }
 
@@ -189,15 +226,47 @@ func (t *wordTask) Part(i int) {
 	}
 	b := wordLanesPool.Get().(*[wordLanes]uint32)
 	defer wordLanesPool.Put(b)
+	l := lanes.Get().(*lane)
+	defer lanes.Put(l)
+	l.open(&t.x, max(madeBlock, t.x.rows(t.cols)*min(t.cols, madeBlock)))
+	defer l.shut(&t.x)
 	if t.pieces > 1 {
+		t.found[i] = foundWord{v: t.identity}
+		if t.decided.Load() {
+			return
+		}
 		from := i % t.pieces * callElements
-		row := t.x[i/t.pieces*t.cols:][:t.cols]
-		t.found[i] = t.find(b, row[from:min(from+callElements, t.cols)])
-		t.found[i].at += from
+		to, base := min(from+callElements, t.cols), i/t.pieces*t.cols
+		f := t.find(b, l, base+from, base+to)
+		f.at += from
+		t.found[i] = f
+		if d := t.reduction.decides; t.rows == 1 && d != nil && d(f.v, to-from) {
+			t.decided.Store(true)
+		}
 		return
 	}
-	for r := i * t.group; r < min((i+1)*t.group, t.rows); r++ {
-		t.put(r, t.find(b, t.x[r*t.cols:][:t.cols]))
+	t.reduceRows(b, l, i*t.group, min((i+1)*t.group, t.rows))
+}
+
+// reduceRows reduces rows lo to hi, short ones several at a time.
+func (t *wordTask) reduceRows(b *[wordLanes]uint32, l *lane, lo, hi int) {
+	if t.cols == 0 || t.cols > madeBlock || t.typ == op.U8 {
+		for r := lo; r < hi; r++ {
+			t.put(r, t.find(b, l, r*t.cols, (r+1)*t.cols))
+		}
+		return
+	}
+	for step := t.x.rows(t.cols); lo < hi; lo += step {
+		n := min(step, hi-lo)
+		x := bitsOfFloats(l.feed(&t.x, lo*t.cols, (lo+n)*t.cols))
+		for k := range n {
+			row := x[k*t.cols:][:t.cols]
+			f := foundWord{v: t.fold(b, row)}
+			if t.reduction.place {
+				f.at = simd.IndexWord(row, f.v)
+			}
+			t.put(lo+k, f)
+		}
 	}
 }
 
@@ -213,46 +282,55 @@ func (t *wordTask) put(r int, f foundWord) {
 	}
 }
 
-// join combines the pieces of a row in order.
-func (t *wordTask) join(fs []foundWord) foundWord {
-	all := fs[0]
-	for _, f := range fs[1:] {
-		if v := t.better(all.v, f.v); v != all.v {
-			all = foundWord{v, f.at}
-		}
+// join combines the results of pieces of which the first comes before the other.
+func (t *wordTask) join(b *[wordLanes]uint32, all, f foundWord) foundWord {
+	b[0] = f.v
+	if v := t.reduction.combine(t.flip, all.v, b[:1]); v != all.v {
+		return foundWord{v, f.at}
 	}
 	return all
 }
 
-// find reduces elements that follow each other.
-func (t *wordTask) find(b *[wordLanes]uint32, x []uint32) foundWord {
+// find reduces elements lo to hi, of one row. The place counts from lo.
+func (t *wordTask) find(b *[wordLanes]uint32, l *lane, lo, hi int) foundWord {
+	step := hi - lo
 	switch {
-	case t.reduction.count && t.typ != op.Bool:
-		return foundWord{v: countNonzero(x, t.typ == op.F32)}
-	case !t.reduction.place:
-		return foundWord{v: t.fold(b, x)}
+	case t.typ == op.U8:
+		return foundWord{v: uint32(simd.CountNonzeroBytes(arrayOf[uint8](unsafe.Add(t.x.base, lo), hi-lo)))}
+	case t.x.p != nil:
+		step = madeBlock
+	case t.reduction.place:
+		step = wordSought
 	}
-	var best foundWord
-	for from := 0; from < len(x); from += wordSought {
-		part := x[from:min(from+wordSought, len(x))]
-		v := t.fold(b, part)
-		if from > 0 && t.better(best.v, v) == best.v {
-			continue
-		}
-		best = foundWord{v, from + indexWord(part, v)}
+	all := foundWord{v: t.identity, at: lo}
+	for from := lo; from < hi; from += step {
+		v := t.fold(b, bitsOfFloats(l.feed(&t.x, from, min(from+step, hi))))
+		all = t.join(b, all, foundWord{v, from})
 	}
-	return best
+	if t.reduction.place {
+		all.at += simd.IndexWord(bitsOfFloats(l.feed(&t.x, all.at, min(all.at+step, hi))), all.v)
+	}
+	all.at -= lo
+	return all
 }
 
-// better returns the result of two elements.
-func (t *wordTask) better(v, w uint32) uint32 {
-	return t.reduction.combine(t.flip, v, []uint32{w})
+// bitsOfFloats returns the bits of elements.
+func bitsOfFloats(x []float32) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 }
 
-// fold combines elements in lanes, and halves of the lanes until few are left.
+// fold combines elements by a kernel that takes all of them; or in lanes, and halves of the lanes
+// until few are left.
 func (t *wordTask) fold(b *[wordLanes]uint32, x []uint32) uint32 {
 	n := len(x)
-	if n < 2*wordRest {
+	switch {
+	case t.reduction.count && t.typ != op.Bool:
+		return uint32(simd.CountNonzero(x, t.typ == op.F32))
+	case n < wordRest/2:
+		return t.reduction.combine(t.flip, t.identity, x)
+	case t.whole != nil:
+		return t.reduction.combine(t.flip, t.whole(&x[0], n&^7), x[n&^7:])
+	case n < 2*wordRest:
 		return t.reduction.combine(t.flip, t.identity, x)
 	}
 	w := min(wordLanes, 1<<(bits.Len(uint(n))-1))
@@ -277,39 +355,3 @@ func (t *wordTask) merge(dst, x, y []uint32) {
 }
 
 func float(x []uint32) *float32 { return (*float32)(unsafe.Pointer(unsafe.SliceData(x))) }
-
-// indexWord returns the first place of v in x, which has it.
-func indexWord(x []uint32, v uint32) int {
-	i := 0
-	for ; i+8 <= len(x); i += 8 {
-		e := x[i:][:8]
-		if e[0] == v || e[1] == v || e[2] == v || e[3] == v || e[4] == v || e[5] == v || e[6] == v || e[7] == v {
-			break
-		}
-	}
-	for i < len(x)-1 && x[i] != v {
-		i++
-	}
-	return i
-}
-
-// countNonzero returns how many elements are not 0; of floats, -0 is 0.
-func countNonzero(x []uint32, floats bool) uint32 {
-	shift := 0
-	if floats {
-		shift = 1
-	}
-	var a, b, c, d uint32
-	for ; len(x) >= 4; x = x[4:] {
-		p, q, r, s := x[0]<<shift, x[1]<<shift, x[2]<<shift, x[3]<<shift
-		a += (p | -p) >> 31
-		b += (q | -q) >> 31
-		c += (r | -r) >> 31
-		d += (s | -s) >> 31
-	}
-	for _, e := range x {
-		e <<= shift
-		a += (e | -e) >> 31
-	}
-	return a + b + c + d
-}

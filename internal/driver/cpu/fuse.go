@@ -94,6 +94,7 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 	for i := range f.In {
 		b.stream(&f.In[i])
 	}
+	b.readRuns(len(f.Body))
 	for i := range out {
 		p.streams = append(p.streams, stream{size: out[i].Type.Size(), slot: out[i].Slot})
 	}
@@ -182,6 +183,27 @@ func (b *builder) stream(o *driver.Operand) {
 	p.streams = append(p.streams, s)
 }
 
+// readRuns makes each run of neighbours or of one element a segment, if all strided operands
+// consist of such runs and the body is short: they are read where they lie then.
+func (b *builder) readRuns(body int) {
+	p := b.p
+	for _, s := range p.strided {
+		l := p.streams[s.stream].layout
+		if l.Rank == 0 || l.Windowed() {
+			return
+		}
+		f := l.F[l.Rank-1]
+		if f.Stride != 0 && f.Stride != 1 || f.N < shortestRun || f.N < minRun && body > shortBody || body == 0 {
+			return
+		}
+	}
+	for _, b := range p.strided {
+		s := &p.streams[b.stream]
+		s.run, s.inner = true, s.layout.F[s.layout.Rank-1].Stride
+	}
+	p.runs, p.strided = len(p.strided), nil
+}
+
 // load returns the value of operand i in the type of a register.
 func (b *builder) load(i int, t op.DType) (int, error) {
 	s := &b.p.streams[i]
@@ -189,7 +211,7 @@ func (b *builder) load(i int, t op.DType) (int, error) {
 	switch {
 	case s.spread == op.Scalar:
 		v.when, v.reads = once, false
-	case s.spread == op.Repeated:
+	case s.spread == op.Repeated, s.run && s.inner == 0:
 		v.when = segment
 	}
 	x := b.add(v)

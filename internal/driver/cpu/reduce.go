@@ -210,7 +210,7 @@ func (t *reduceTask) Part(i int) {
 	// Short rows are made several at a time.
 	most := t.block
 	if t.row < 0 && t.cols < t.block {
-		most = max(1, t.block/max(1, t.cols)) * t.cols
+		most = max(t.x.rows(t.cols), t.y.rows(t.cols)) * t.cols
 	}
 	x.open(&t.x, most)
 	y.open(&t.y, most)

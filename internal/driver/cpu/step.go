@@ -139,6 +139,11 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 			return nil, err
 		}
 		a.n = n
+		if d.countsBytes(s) {
+			a.slot, a.typ = pre.In[0].Slot, op.U8
+			o.in = append(o.in, a)
+			continue
+		}
 		if pre == nil && d.readsHalves(s, i) {
 			a.half = in.Type
 		}
@@ -288,6 +293,13 @@ type mover interface {
 	elements(size int)
 }
 
+// fed is a core that reads its only operand block by block from the program that makes it.
+type fed interface {
+	core
+	// source says which program that is, and where its streams will be.
+	source(p *program, at []place)
+}
+
 // newCore returns the core of the step, or nil; it is not configured yet.
 func (o *opStep) newCore() core {
 	c := o.d.newCore(o.op)
@@ -341,11 +353,14 @@ type plainRunner struct {
 	core      core
 	in, out   []unsafe.Pointer
 	pre, post []*mapTask
+	feed      *mapTask // binds the streams of a core that is fed
 }
 
 func (o *opStep) plain(c func() core) step {
-	for i := range o.in {
-		o.reserve(&o.in[i])
+	if _, ok := c().(fed); !ok {
+		for i := range o.in {
+			o.reserve(&o.in[i])
+		}
 	}
 	for i := range o.out {
 		o.reserve(&o.out[i])
@@ -356,6 +371,10 @@ func (o *opStep) plain(c func() core) step {
 func (s plainStep) runner(f *frame) runner {
 	r := &plainRunner{s: s, core: s.core(), in: make([]unsafe.Pointer, len(s.in)), out: make([]unsafe.Pointer, len(s.out))}
 	r.pre, r.post = tasksOf(f, s.in), tasksOf(f, s.out)
+	if c, ok := r.core.(fed); ok && r.pre[0] != nil {
+		r.feed = r.pre[0]
+		c.source(r.feed.p, r.feed.at)
+	}
 	return r
 }
 
@@ -391,7 +410,9 @@ func (f *frame) materialize(ctx context.Context, as []arrayOperand, ts []*mapTas
 }
 
 func (r *plainRunner) run(ctx context.Context, f *frame) error {
-	if err := f.materialize(ctx, r.s.in, r.pre, r.in); err != nil {
+	if r.feed != nil {
+		r.feed.bind(f)
+	} else if err := f.materialize(ctx, r.s.in, r.pre, r.in); err != nil {
 		return err
 	}
 	for i, t := range r.post {

@@ -1,18 +1,25 @@
 package cpu
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
 )
 
 // A strided operand of an elementwise program is read where it lies as long as
 // its elements are neighbours, and else brought into a register of the lane,
 // block by block.
 
-// minRun is the elements from which on a run is read where it lies: a shorter
-// one would make blocks so short that their time is spent in calls.
-const minRun = 256
+const (
+	// minRun is the elements from which on a run is read where it lies: a shorter
+	// one would make blocks so short that their time is spent in calls.
+	minRun = 256
+	// shortestRun replaces it in programs of up to shortBody operations, all strided operands
+	// of which consist of runs.
+	shortestRun, shortBody = 48, 2
+)
 
 // neighbours returns how many elements from pos on are neighbours in memory, and
 // where the first is; 0 if it is not in memory.
@@ -103,6 +110,31 @@ func (o *odometer) skip(n int) {
 	o.off += n * o.l.F[k].Stride
 }
 
+// A run is where a layout is that has no fill: in the run of elements first to end, the first of
+// which is at off.
+type run struct {
+	off, first, end int
+	n               int // elements of a run
+	step, more      int // from run to run; and how many follow at this distance
+	o               odometer
+}
+
+// seek goes to the run with element pos, which is not in the present one.
+func (r *run) seek(l *op.Layout, pos int) {
+	if pos == r.end && r.more > 0 {
+		r.off += r.step
+		r.more--
+		r.first, r.end = pos, pos+r.n
+		return
+	}
+	r.first = pos - r.o.start(l, pos)
+	r.off, r.n, r.more = r.o.off, l.F[l.Rank-1].N, 0
+	r.end = r.first + r.n
+	if l.Rank > 1 {
+		r.step, r.more = l.F[l.Rank-2].Stride, r.o.runs(math.MaxInt)-1
+	}
+}
+
 // bring writes elements pos to pos+n of a layout over the memory at base to dst.
 // Elements have four bytes, two or one.
 func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
@@ -127,11 +159,17 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 	var o odometer
 	d := o.start(l, pos)
 	f := l.F[l.Rank-1]
-	short := l.Rank > 1 && f.N <= shortRun && f.Lo == 0 && f.Hi == f.N
+	turned := l.Rank > 1 && f.N > shortRun && f.Stride > 1 && l.F[l.Rank-2].Stride == 1 && unsafe.Sizeof(fill) == 4
+	many := l.Rank > 1 && f.Lo == 0 && f.Hi == f.N && (turned || f.N <= shortRun || f.Stride == 0 || l.F[l.Rank-2].Stride == 0)
 	for len(dst) > 0 {
-		if short && d == 0 && o.outside == 0 {
-			if n := o.runs(len(dst) / f.N); n > 1 {
+		if many && d == 0 && o.outside == 0 {
+			n := o.runs(len(dst) / f.N)
+			if turned && n > 1 {
+				simd.TransposeTile(address(unsafe.Pointer(&dst[0])), address(unsafe.Pointer(element(base, o.off))), f.N, f.Stride, f.N, n)
+			} else if n > 1 {
 				runs(dst[:n*f.N], element(base, o.off), f.N, f.Stride, l.F[l.Rank-2].Stride)
+			}
+			if n > 1 {
 				o.skip(n - 1)
 				if dst = dst[n*f.N:]; len(dst) > 0 {
 					o.next()
@@ -159,9 +197,25 @@ const shortRun = 16
 // runs writes runs of n elements, which are a stride apart, to dst; from one run to the
 // next there is a step.
 func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int) {
-	if n == 2 {
+	switch {
+	case n == 2:
 		for i := 0; i+1 < len(dst); i += 2 {
 			dst[i], dst[i+1] = *element(src, i/2*step), *element(src, i/2*step+stride)
+		}
+		return
+	case step == 0:
+		copyStrided(dst[:n], src, stride)
+		for have := n; have < len(dst); have *= 2 {
+			copy(dst[have:], dst[:have])
+		}
+		return
+	case stride == 0:
+		if d, ok := any(dst).([]uint32); ok {
+			simd.Repeat(&d[0], (*uint32)(unsafe.Pointer(src)), n, step, len(d)/n)
+			return
+		}
+		for at := 0; len(dst) >= n; at, dst = at+step, dst[n:] {
+			repeat(dst[:n], *element(src, at))
 		}
 		return
 	}
@@ -198,6 +252,11 @@ func copyStrided[T uint8 | uint16 | uint32](dst []T, src *T, stride int) {
 
 // repeat writes v to all of dst.
 func repeat[T uint8 | uint16 | uint32](dst []T, v T) {
+	if d, ok := any(dst).([]uint32); ok && len(d) >= 8 {
+		w := uint32(v)
+		simd.Repeat(&d[0], &w, len(d), 0, 1)
+		return
+	}
 	for i := range dst {
 		dst[i] = v
 	}

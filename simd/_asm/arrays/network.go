@@ -1,0 +1,282 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// A value is what one instruction of a network makes.
+type value int
+
+// An instruction makes a value from others. Those of lists before it are in registers or on
+// the stack: see place.
+type instruction struct {
+	from []value
+	do   func(dst reg.VecPhysical, from []reg.VecPhysical) // without dst if it stores
+	dst  value                                             // -1: it stores
+}
+
+// A list is a straight program over vectors.
+type list struct {
+	g    *gen
+	code []instruction
+	n    value
+}
+
+func (l *list) add(do func(dst reg.VecPhysical, from []reg.VecPhysical), from ...value) value {
+	l.code = append(l.code, instruction{from, do, l.n})
+	l.n++
+	return l.n - 1
+}
+
+func (l *list) load(m Mem) value {
+	return l.add(func(dst reg.VecPhysical, _ []reg.VecPhysical) { l.g.VMOVDQU(m, dst) })
+}
+
+func (l *list) store(v value, m Mem) {
+	l.code = append(l.code, instruction{[]value{v}, func(_ reg.VecPhysical, from []reg.VecPhysical) { l.g.VMOVDQU(from[0], m) }, -1})
+}
+
+func (l *list) min(a, b value) value {
+	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) { l.g.VPMINUD(from[1], from[0], dst) }, a, b)
+}
+
+func (l *list) max(a, b value) value {
+	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) { l.g.VPMAXUD(from[1], from[0], dst) }, a, b)
+}
+
+// blend takes the lanes of b whose bits are set, and those of a.
+func (l *list) blend(lanes int, a, b value) value {
+	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) { l.g.VPBLENDD(U8(lanes), from[1], from[0], dst) }, a, b)
+}
+
+// shuffle permutes each half of a.
+func (l *list) shuffle(order int, a value) value {
+	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) { l.g.VPSHUFD(U8(order), from[0], dst) }, a)
+}
+
+// swap exchanges the halves of a.
+func (l *list) swap(a value) value {
+	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) { l.g.VPERMQ(U8(0x4e), from[0], dst) }, a)
+}
+
+// halves takes a half of a and a half of b: both the low ones or both the high ones.
+func (l *list) halves(high bool, a, b value) value {
+	order := 0x20
+	if high {
+		order = 0x31
+	}
+	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) { l.g.VPERM2I128(U8(order), from[1], from[0], dst) }, a, b)
+}
+
+// unpack interleaves the low or the high elements of the halves of a and b.
+func (l *list) unpack(double, high bool, a, b value) value {
+	return l.add(func(dst reg.VecPhysical, from []reg.VecPhysical) {
+		switch {
+		case double && high:
+			l.g.VPUNPCKHQDQ(from[1], from[0], dst)
+		case double:
+			l.g.VPUNPCKLQDQ(from[1], from[0], dst)
+		case high:
+			l.g.VPUNPCKHDQ(from[1], from[0], dst)
+		default:
+			l.g.VPUNPCKLDQ(from[1], from[0], dst)
+		}
+	}, a, b)
+}
+
+// emit writes the instructions. A value for which there is no register is kept on the stack: the
+// one whose next use is the furthest.
+func (l *list) emit() {
+	uses := make([][]int, l.n) // of each value, in order
+	for i, in := range l.code {
+		for _, v := range in.from {
+			uses[v] = append(uses[v], i)
+		}
+	}
+	var in [16]value // of each register, -1 for none
+	for r := range in {
+		in[r] = -1
+	}
+	slots := map[value]Mem{}
+	var free []Mem
+	find := func(v value) int { return slices.Index(in[:], v) }
+	// room returns a register for a value, none of those that are held.
+	room := func(v value, held []int) int {
+		if r := find(-1); r >= 0 {
+			in[r] = v
+			return r
+		}
+		far := -1
+		for r, w := range in {
+			if !slices.Contains(held, r) && (far < 0 || uses[w][0] > uses[in[far]][0]) {
+				far = r
+			}
+		}
+		if w := in[far]; slots[w] == (Mem{}) {
+			if len(free) == 0 {
+				free = append(free, l.g.AllocLocal(4*lanes))
+			}
+			slots[w], free = free[len(free)-1], free[:len(free)-1]
+			l.g.VMOVDQU(ymm(far), slots[w])
+		}
+		in[far] = v
+		return far
+	}
+	for _, c := range l.code {
+		var held []int
+		for _, v := range c.from {
+			r := find(v)
+			if r < 0 {
+				r = room(v, held)
+				l.g.VMOVDQU(slots[v], ymm(r))
+			}
+			held = append(held, r)
+		}
+		for i, v := range c.from {
+			if uses[v] = uses[v][1:]; len(uses[v]) == 0 {
+				in[held[i]] = -1
+				if m, ok := slots[v]; ok {
+					free = append(free, m)
+					delete(slots, v)
+				}
+			}
+		}
+		var dst reg.VecPhysical
+		if c.dst >= 0 {
+			dst = ymm(room(c.dst, nil))
+		}
+		var from []reg.VecPhysical
+		for _, r := range held {
+			from = append(from, ymm(r))
+		}
+		c.do(dst, from)
+	}
+}
+
+// network writes the kernel that sorts 8*n keys: as n vectors, whose lanes are
+// sorted as columns; then neighbouring columns are merged three times. The order of keys is
+// along the columns.
+func (g *gen) network(n int) {
+	name := fmt.Sprintf("sort%dAVX2", lanes*n)
+	g.function(name, "func(keys *uint32)", fmt.Sprintf("%s sorts %d keys.", name, lanes*n))
+	keys := g.Load(g.Param("keys"), reg.RAX)
+	l := &list{g: g}
+	var v []value
+	for i := range n {
+		v = append(v, l.load(Mem{Base: keys, Disp: 4 * lanes * i}))
+	}
+	l.columns(v)
+	for width := 1; width < lanes; width *= 2 {
+		l.join(v, width)
+	}
+	for i, w := range l.turn(v) {
+		l.store(w, Mem{Base: keys, Disp: 4 * lanes * i})
+	}
+	l.emit()
+	g.ret()
+}
+
+// order puts the lesser lanes of two vectors into the first.
+func (l *list) order(v []value, i, j int) { v[i], v[j] = l.min(v[i], v[j]), l.max(v[i], v[j]) }
+
+// columns sorts the columns by Batcher's odd-even merges.
+func (l *list) columns(v []value) {
+	if len(v) < 2 {
+		return
+	}
+	h := len(v) / 2
+	l.columns(v[:h])
+	l.columns(v[h:])
+	l.oddEven(v, 0, 1)
+}
+
+// oddEven merges the sorted halves of the elements that are step apart from at on.
+func (l *list) oddEven(v []value, at, step int) {
+	if 2*step == len(v) {
+		l.order(v, at, at+step)
+		return
+	}
+	l.oddEven(v, at, 2*step)
+	l.oddEven(v, at+step, 2*step)
+	for i := at + step; i+step < len(v); i += 2 * step {
+		l.order(v, i, i+step)
+	}
+}
+
+// join merges each two neighbours of sequences that take width columns, as bitonic sequences.
+func (l *list) join(v []value, width int) {
+	// Element i is compared with the one as far from the end, which has the lanes of a group
+	// of 2*width, and the vectors, in the opposite order.
+	for i, j := 0, len(v)-1; i < j; i, j = i+1, j-1 {
+		other := l.across(v[j], 2*width-1)
+		less, more := l.min(v[i], other), l.max(v[i], other)
+		upper := upperLanes(width)
+		v[i], v[j] = l.blend(upper, less, more), l.across(l.blend(upper, more, less), 2*width-1)
+	}
+	for d := width / 2; d > 0; d /= 2 {
+		for i := range v {
+			other := l.across(v[i], d)
+			v[i] = l.blend(upperLanes(d), l.min(v[i], other), l.max(v[i], other))
+		}
+	}
+	for d := len(v) / 2; d > 0; d /= 2 {
+		for i := range v {
+			if i&d == 0 {
+				l.order(v, i, i+d)
+			}
+		}
+	}
+}
+
+// upperLanes returns the lanes whose numbers have the bit d.
+func upperLanes(d int) int {
+	m := 0
+	for i := range lanes {
+		if i&d != 0 {
+			m |= 1 << i
+		}
+	}
+	return m
+}
+
+// across exchanges each lane i with lane i^x.
+func (l *list) across(a value, x int) value {
+	if x&4 != 0 {
+		a = l.swap(a)
+	}
+	if x &= 3; x != 0 {
+		order := 0
+		for i := range 4 {
+			order |= (i ^ x) << (2 * i)
+		}
+		a = l.shuffle(order, a)
+	}
+	return a
+}
+
+// turn returns the columns one after the other.
+func (l *list) turn(v []value) []value {
+	n := len(v) / 4
+	quarters := make([]value, lanes/2*n) // columns i and i+4 of four vectors each
+	for k := range n {
+		r := v[4*k:]
+		for high := range 2 {
+			a, b := l.unpack(false, high > 0, r[0], r[1]), l.unpack(false, high > 0, r[2], r[3])
+			quarters[(2*high)*n+k] = l.unpack(true, false, a, b)
+			quarters[(2*high+1)*n+k] = l.unpack(true, true, a, b)
+		}
+	}
+	var out []value
+	for _, high := range []bool{false, true} {
+		for i := 0; i < len(quarters); i += 2 {
+			out = append(out, l.halves(high, quarters[i], quarters[i+1]))
+		}
+	}
+	return out
+}
+
+func ymm(i int) reg.VecPhysical { return reg.Vector.Lookup(reg.Index(i), reg.S256).(reg.VecPhysical) }

@@ -1,0 +1,161 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// chains is how many accumulators a fold has, so that one step need not wait for the last.
+const chains = 4
+
+// foldWords writes the kernel that combines n elements: next takes a vector into an accumulator,
+// and join combines two of these.
+func (g *gen) foldWords(name string, identity uint32, next func(acc, v reg.VecVirtual), join func(ops ...Op)) {
+	g.function(name, "func(x *uint32, n int) uint32", name+" combines n elements. n is a positive multiple of 8.")
+	x, n := g.Load(g.Param("x"), g.GP64()), g.Load(g.Param("n"), g.GP64())
+	var acc [chains]reg.VecVirtual
+	for i := range acc {
+		acc[i] = g.splat(identity)
+	}
+	v := [2]reg.VecVirtual{g.YMM(), g.YMM()}
+	g.JMP(LabelRef("begin"))
+	g.Label("loop")
+	for i := range acc {
+		g.VMOVDQU(Mem{Base: x, Disp: 4 * lanes * i}, v[i%2])
+		next(acc[i], v[i%2])
+	}
+	g.ADDQ(I32(4*lanes*chains), x)
+	g.Label("begin")
+	g.SUBQ(I32(lanes*chains), n)
+	g.JGE(LabelRef("loop"))
+	g.ADDQ(I32(lanes*chains), n)
+	g.JEQ(LabelRef("join"))
+	g.Label("rest")
+	g.VMOVDQU(Mem{Base: x}, v[0])
+	next(acc[0], v[0])
+	g.ADDQ(I32(4*lanes), x)
+	g.SUBQ(I32(lanes), n)
+	g.JNZ(LabelRef("rest"))
+	g.Label("join")
+	for i := 1; i < chains; i++ {
+		join(acc[i], acc[0], acc[0])
+	}
+	a, b := acc[0].AsX(), v[0].AsX()
+	g.VEXTRACTI128(U8(1), acc[0], b)
+	join(b, a, a)
+	for _, order := range []uint8{0x4e, 0xb1} {
+		g.VPSHUFD(U8(order), a, b)
+		join(b, a, a)
+	}
+	r := g.GP32()
+	g.VMOVD(a, r)
+	g.Store(r, g.ReturnIndex(0))
+	g.ret()
+}
+
+// words writes the folds of integers, and those that count.
+func (g *gen) words() {
+	for _, k := range []struct {
+		name     string
+		identity uint32
+		join     func(ops ...Op)
+	}{
+		{"foldAddAVX2", 0, g.VPADDD},
+		{"foldMulAVX2", 1, g.VPMULLD},
+		{"foldMaxI32AVX2", 1 << 31, g.VPMAXSD},
+		{"foldMinI32AVX2", 1<<31 - 1, g.VPMINSD},
+		{"foldMaxU32AVX2", 0, g.VPMAXUD},
+		{"foldMinU32AVX2", 1<<32 - 1, g.VPMINUD},
+	} {
+		g.foldWords(k.name, k.identity, func(acc, v reg.VecVirtual) { k.join(v, acc, acc) }, k.join)
+	}
+	// A comparison makes -1 of a zero, so these return minus the zeros.
+	for _, k := range []struct {
+		name   string
+		floats bool // -0 is 0
+	}{{"foldZerosAVX2", false}, {"foldFloatZerosAVX2", true}} {
+		g.foldWords(k.name, 0, func(acc, v reg.VecVirtual) {
+			zero := g.YMM()
+			g.VPXOR(zero, zero, zero)
+			if k.floats {
+				g.VPADDD(v, v, v)
+			}
+			g.VPCMPEQD(zero, v, v)
+			g.VPADDD(v, acc, acc)
+		}, g.VPADDD)
+	}
+	g.indexWord()
+	g.nonzeroBytes()
+}
+
+// indexWord looks for an element.
+func (g *gen) indexWord() {
+	g.function("indexWordAVX2", "func(x *uint32, n int, v uint32) int",
+		"indexWordAVX2 returns the first place of v among n elements, a positive multiple of 8, or n.")
+	x, n := g.Load(g.Param("x"), g.GP64()), g.Load(g.Param("n"), g.GP64())
+	want, v, i, mask, next := g.YMM(), g.YMM(), g.GP64(), g.GP64(), g.GP64()
+	a, err := g.Param("v").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	g.VBROADCASTSS(a.Addr, want)
+	g.XORQ(i, i)
+	some := [chains]reg.VecVirtual{v, g.YMM(), g.YMM(), g.YMM()}
+	g.Label("chains")
+	g.LEAQ(Mem{Base: i, Disp: lanes * chains}, next)
+	g.CMPQ(next, n)
+	g.JGT(LabelRef("loop"))
+	for k := range some {
+		g.VPCMPEQD(Mem{Base: x, Index: i, Scale: 4, Disp: 4 * lanes * k}, want, some[k])
+	}
+	g.VPOR(some[0], some[1], some[1])
+	g.VPOR(some[2], some[3], some[3])
+	g.VPOR(some[1], some[3], some[3])
+	g.VPTEST(some[3], some[3])
+	g.JNZ(LabelRef("loop"))
+	g.MOVQ(next, i)
+	g.CMPQ(i, n)
+	g.JLT(LabelRef("chains"))
+	g.JMP(LabelRef("done"))
+	g.Label("loop")
+	g.VPCMPEQD(Mem{Base: x, Index: i, Scale: 4}, want, v)
+	g.VMOVMSKPS(v, mask.As32())
+	g.TESTQ(mask, mask)
+	g.JNZ(LabelRef("found"))
+	g.ADDQ(U8(lanes), i)
+	g.CMPQ(i, n)
+	g.JLT(LabelRef("loop"))
+	g.JMP(LabelRef("done"))
+	g.Label("found")
+	g.TZCNTQ(mask, mask)
+	g.ADDQ(mask, i)
+	g.Label("done")
+	g.Store(i, g.ReturnIndex(0))
+	g.ret()
+}
+
+// nonzeroBytes sums ones that are not masked by a comparison with 0.
+func (g *gen) nonzeroBytes() {
+	g.function("nonzeroBytesAVX2", "func(x *uint8, n int) int",
+		"nonzeroBytesAVX2 returns how many of n elements, a positive multiple of 32, are not 0.")
+	x, n := g.Load(g.Param("x"), g.GP64()), g.Load(g.Param("n"), g.GP64())
+	zero, ones, sum, v := g.YMM(), g.splat(0x01010101), g.YMM(), g.YMM()
+	g.VPXOR(zero, zero, zero)
+	g.VPXOR(sum, sum, sum)
+	g.Label("loop")
+	g.VPCMPEQB(Mem{Base: x}, zero, v)
+	g.VPANDN(ones, v, v)
+	g.VPSADBW(zero, v, v)
+	g.VPADDQ(v, sum, sum)
+	g.ADDQ(I32(32), x)
+	g.SUBQ(I32(32), n)
+	g.JNZ(LabelRef("loop"))
+	g.VEXTRACTI128(U8(1), sum, v.AsX())
+	g.VPADDQ(v.AsX(), sum.AsX(), sum.AsX())
+	g.VPSHUFD(U8(0x4e), sum.AsX(), v.AsX())
+	g.VPADDQ(v.AsX(), sum.AsX(), sum.AsX())
+	r := g.GP64()
+	g.VMOVQ(sum.AsX(), r)
+	g.Store(r, g.ReturnIndex(0))
+	g.ret()
+}

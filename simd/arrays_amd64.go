@@ -1,0 +1,47 @@
+//go:build amd64 && !noasm
+
+package simd
+
+var sortAVX2 = sortKernels{
+	flip: sortFlipAVX2, floatKeys: sortFloatKeysAVX2, floatBits: sortFloatBitsAVX2,
+	partition: sortPartitionAVX2,
+	network:   [3]func(*uint32){sort32AVX2, sort64AVX2, sort128AVX2},
+}
+
+// sortKernelsOf returns the kernels of a level, or nil.
+func sortKernelsOf(l Level) *sortKernels {
+	if l >= AVX2 {
+		return &sortAVX2
+	}
+	return nil
+}
+
+func gatherShortRowsOf(l Level) func(dst, x *byte, ids *int32, n, extent, size int) int {
+	if l >= AVX2 {
+		return gatherRowsAVX2
+	}
+	return nil
+}
+
+func repeatOf(l Level) func(dst, x *uint32, n, step, count int) {
+	if l >= AVX2 {
+		return repeatAVX2
+	}
+	return nil
+}
+
+var wordFoldsAVX2 = wordFolds{
+	fold: map[string]FoldFunc{
+		"i32.add": foldAddAVX2, "u32.add": foldAddAVX2, "i32.mul": foldMulAVX2, "u32.mul": foldMulAVX2,
+		"i32.maximum": foldMaxI32AVX2, "i32.minimum": foldMinI32AVX2,
+		"u32.maximum": foldMaxU32AVX2, "u32.minimum": foldMinU32AVX2,
+	},
+	zeros: foldZerosAVX2, floatZeros: foldFloatZerosAVX2, index: indexWordAVX2, bytes: nonzeroBytesAVX2,
+}
+
+func wordFoldsOf(l Level) *wordFolds {
+	if l >= AVX2 {
+		return &wordFoldsAVX2
+	}
+	return new(wordFolds)
+}

@@ -1,0 +1,255 @@
+package simd
+
+import (
+	"math/bits"
+	"slices"
+	"sync"
+
+	"github.com/rayo-go/rayo/internal/workers"
+)
+
+// sortKernels sort keys by vectors, 8 keys at a time: n is a positive multiple of 8.
+type sortKernels struct {
+	flip      func(dst, src *uint32, n int, flip uint32)        // inverts bits
+	floatKeys func(dst, src *uint32, n int, flip uint32) uint32 // wordKey.of; not 0 if -0 or a NaN is among them
+	floatBits func(dst, src *uint32, n int, flip uint32)        // wordKey.bits
+	// partition moves keys of src to the ends of the free elements at dst, as many as n or more: those
+	// up to pivot to the lower end. It returns how many these are.
+	partition func(dst, src *uint32, free, n int, pivot uint32) int
+	network   [3]func(keys *uint32) // sort 32, 64 and 128 keys
+}
+
+var sortKernel = sortKernelsOf(active)
+
+const (
+	sortQuickNS = 4.0     // for an element, without columns
+	sortInsert  = 6       // keys up to which insertion is faster than a network
+	sortBase    = 128     // keys that one network sorts
+	sortChunk   = 1 << 14 // elements of short rows whose keys are made at once
+	sortCall    = 1 << 16 // elements of one call, which the runtime cannot interrupt
+)
+
+var greatestKeys = func() (k [32]uint32) {
+	for i := range k {
+		k[i] = 1<<32 - 1
+	}
+	return k
+}()
+
+// quick reports whether the rows are sorted by partitions: only keys without columns are.
+func (t *sortTask) quick() bool { return t.index == nil && sortKernel != nil }
+
+// keys sets dst to the keys of x. It reports whether some of them stand for several bits of floats.
+func (k wordKey) keys(dst, x []uint32) bool {
+	n := len(x) &^ 7
+	special := false
+	for at := 0; at < n; at += sortCall {
+		if m := min(n-at, sortCall); k.float {
+			special = sortKernel.floatKeys(&dst[at], &x[at], m, k.flip) != 0 || special
+		} else {
+			sortKernel.flip(&dst[at], &x[at], m, k.flip)
+		}
+	}
+	for i, b := range x[n:] {
+		key := k.of(b)
+		dst[n+i] = key
+		special = special || k.float && k.bits(key) != b
+	}
+	return special
+}
+
+// restoreBits makes keys into the bits of elements.
+func (k wordKey) restoreBits(x []uint32) {
+	n := len(x) &^ 7
+	step := sortKernel.flip
+	if k.float {
+		step = sortKernel.floatBits
+	}
+	for at := 0; at < n; at += sortCall {
+		step(&x[at], &x[at], min(n-at, sortCall), k.flip)
+	}
+	for i, key := range x[n:] {
+		x[n+i] = k.bits(key)
+	}
+}
+
+// quickRows sorts rows lo to hi.
+func (t *sortTask) quickRows(lo, hi int) {
+	s := quickSorts.Get().(*quickSort)
+	step := max(1, sortChunk/t.cols)
+	for ; lo < hi; lo += step {
+		n := min(step, hi-lo) * t.cols
+		x, values := t.x[lo*t.cols:][:n], t.values[lo*t.cols:][:n]
+		special := t.key.keys(values, x)
+		for at := 0; at < n; at += t.cols {
+			row := values[at:][:t.cols]
+			s.sort(row, row, s.room(t.cols), sortDepth(t.cols))
+		}
+		t.key.restoreBits(values)
+		for at := 0; special && at < n; at += t.cols {
+			t.key.restore(values[at:][:t.cols], x[at:][:t.cols])
+		}
+	}
+	quickSorts.Put(s)
+}
+
+// sortDepth is how often n keys are partitioned before partitions count as unfavourable.
+func sortDepth(n int) int { return 2 * bits.Len(uint(n)) }
+
+// A quickSort sorts one row, by one thread or by several that take a piece each.
+type quickSort struct {
+	base   [sortBase]uint32
+	memory []uint32
+
+	key    wordKey
+	x      []uint32
+	values []uint32
+	pieces [2][]quickPiece // now, and after the next partitions
+	last   bool            // pieces are sorted rather than divided
+}
+
+// A quickPiece is a run of the row that is still to be sorted. No key of a piece is greater than one of the next.
+type quickPiece struct {
+	lo, hi int
+	moved  bool // its keys are in memory rather than in values
+}
+
+var quickSorts = sync.Pool{New: func() any { return new(quickSort) }}
+
+// room returns memory for n keys.
+func (s *quickSort) room(n int) []uint32 {
+	if cap(s.memory) < n {
+		s.memory = make([]uint32, n)
+	}
+	return s.memory[:n]
+}
+
+// sort sets dst to the sorted keys of from. It uses to, which has the same length. dst is from or to.
+func (s *quickSort) sort(dst, from, to []uint32, depth int) {
+	for ; len(from) > sortBase; depth-- {
+		if depth == 0 {
+			slices.Sort(from)
+			copy(dst, from)
+			return
+		}
+		pivot, equal := s.pivot(from)
+		if equal && !slices.ContainsFunc(from, func(key uint32) bool { return key != pivot }) {
+			copy(dst, from)
+			return
+		}
+		n := partition(to, from, pivot)
+		if n < len(from) {
+			s.sort(dst[n:], to[n:], from[n:], depth-1)
+			dst, from, to = dst[:n], to[:n], from[:n]
+			continue
+		}
+		// The pivot is the greatest key, perhaps many times.
+		n = 0
+		if pivot > 0 {
+			n = partition(from, to, pivot-1)
+		}
+		for i := range dst[n:] {
+			dst[n+i] = pivot
+		}
+		dst, from, to = dst[:n], from[:n], to[:n]
+	}
+	s.small(dst, from)
+}
+
+// small sets dst to the sorted keys of from, at most sortBase.
+func (s *quickSort) small(dst, from []uint32) {
+	n := len(from)
+	if n <= sortInsert {
+		copy(dst, from)
+		for i := 1; i < n; i++ {
+			for j := i; j > 0 && dst[j-1] > dst[j]; j-- {
+				dst[j-1], dst[j] = dst[j], dst[j-1]
+			}
+		}
+		return
+	}
+	size := bits.Len(uint(n-1) / 32)
+	if size == 0 {
+		*(*[32]uint32)(s.base[:]) = greatestKeys
+	}
+	copy(s.base[:], from)
+	for i := n; size > 0 && i < 32<<size; i++ {
+		s.base[i] = 1<<32 - 1
+	}
+	sortKernel.network[size](&s.base[0])
+	copy(dst, s.base[:n])
+}
+
+// pivot returns the median of a few keys, and whether they are equal.
+func (s *quickSort) pivot(keys []uint32) (pivot uint32, equal bool) {
+	const few = 32
+	for i := range few {
+		s.base[i] = keys[(2*i+1)*(len(keys)/(2*few))]
+	}
+	sortKernel.network[0](&s.base[0])
+	return s.base[few/2], s.base[0] == s.base[few-1]
+}
+
+// partition sets dst to the keys of src, those up to pivot first, and returns how many these are.
+func partition(dst, src []uint32, pivot uint32) int {
+	n := len(src) &^ 7
+	lo, hi := 0, len(src)
+	for _, key := range src[n:] {
+		if key <= pivot {
+			dst[lo] = key
+			lo++
+		} else {
+			hi--
+			dst[hi] = key
+		}
+	}
+	for at := 0; at < n; at += sortCall {
+		lo += sortKernel.partition(&dst[lo], &src[at], n-at, min(n-at, sortCall), pivot)
+	}
+	return lo
+}
+
+// quickSplit sorts row r by several threads.
+func (t *sortTask) quickSplit(p *workers.Pool, r, threads int) {
+	s := quickSorts.Get().(*quickSort)
+	n := t.cols
+	s.key, s.x, s.values, s.last = t.key, t.x[r*n:][:n], t.values[r*n:][:n], false
+	s.room(n)
+	special := s.key.keys(s.values, s.x)
+	s.pieces[0] = append(s.pieces[0][:0], quickPiece{0, n, false})
+	for len(s.pieces[0]) < 4*threads {
+		s.pieces[1] = slices.Grow(s.pieces[1][:0], 2*len(s.pieces[0]))[:2*len(s.pieces[0])]
+		p.Do(len(s.pieces[0]), s)
+		s.pieces[0], s.pieces[1] = s.pieces[1], s.pieces[0]
+	}
+	s.last = true
+	p.Do(len(s.pieces[0]), s)
+	if special {
+		s.key.restore(s.values, s.x)
+	}
+	s.x, s.values = nil, nil
+	quickSorts.Put(s)
+}
+
+// Part divides or sorts a piece.
+func (s *quickSort) Part(i int) {
+	own := quickSorts.Get().(*quickSort)
+	defer quickSorts.Put(own)
+	c := s.pieces[0][i]
+	dst, from, to := s.values[c.lo:c.hi], s.values[c.lo:c.hi], s.memory[c.lo:c.hi]
+	if c.moved {
+		from, to = to, from
+	}
+	switch {
+	case s.last:
+		own.sort(dst, from, to, sortDepth(len(dst)))
+		s.key.restoreBits(dst)
+	case len(from) <= sortBase:
+		s.pieces[1][2*i], s.pieces[1][2*i+1] = c, quickPiece{c.hi, c.hi, c.moved}
+	default:
+		pivot, _ := own.pivot(from)
+		n := partition(to, from, pivot)
+		s.pieces[1][2*i] = quickPiece{c.lo, c.lo + n, !c.moved}
+		s.pieces[1][2*i+1] = quickPiece{c.lo + n, c.hi, !c.moved}
+	}
+}

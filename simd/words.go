@@ -1,0 +1,73 @@
+package simd
+
+import "slices"
+
+// A FoldFunc combines n elements of 32 bits, of which there is at least one, in any order.
+type FoldFunc func(x *uint32, n int) uint32
+
+// wordFolds are the kernels of one level over integers, for n that is a positive multiple of 8; nil:
+// there is none.
+type wordFolds struct {
+	fold              map[string]FoldFunc // by the name of the elementwise kernel that combines two
+	zeros, floatZeros FoldFunc            // minus the elements that are 0; -0 is, of floats
+	index             func(x *uint32, n int, v uint32) int
+	bytes             func(x *uint8, n int) int // elements that are not 0; n is a positive multiple of 32
+}
+
+var wordFold = wordFoldsOf(active)
+
+// wordCall is the elements of one call, which the runtime cannot interrupt.
+const wordCall = 1 << 16
+
+// FoldWords returns the kernel that combines elements as the elementwise kernel of the given name
+// does ("i32.add", "u32.maximum"; see [Map]), or nil if there is none. Its n must be a multiple of 8.
+func FoldWords(name string) FoldFunc { return wordFold.fold[name] }
+
+// CountNonzero returns how many elements are not 0; of floats, -0 is 0.
+func CountNonzero(x []uint32, floats bool) int {
+	count, fold, shift := 0, wordFold.zeros, 0
+	if floats {
+		fold, shift = wordFold.floatZeros, 1
+	}
+	for fold != nil && len(x) >= 8 {
+		n := min(len(x)&^7, wordCall)
+		count += n + int(int32(fold(&x[0], n)))
+		x = x[n:]
+	}
+	for _, e := range x {
+		e <<= shift
+		count += int((e | -e) >> 31)
+	}
+	return count
+}
+
+// CountNonzeroBytes returns how many elements are not 0.
+func CountNonzeroBytes(x []uint8) int {
+	count := 0
+	for wordFold.bytes != nil && len(x) >= 32 {
+		n := min(len(x)&^31, 4*wordCall)
+		count += wordFold.bytes(&x[0], n)
+		x = x[n:]
+	}
+	for _, e := range x {
+		count += int((uint32(e) + 255) >> 8)
+	}
+	return count
+}
+
+// IndexWord returns the first place of v in x, or -1.
+func IndexWord(x []uint32, v uint32) int {
+	at := 0
+	for wordFold.index != nil && len(x)-at >= 8 {
+		n := min((len(x)-at)&^7, wordCall)
+		i := wordFold.index(&x[at], n, v)
+		at += i
+		if i < n {
+			return at
+		}
+	}
+	if i := slices.Index(x[at:], v); i >= 0 {
+		return at + i
+	}
+	return -1
+}
