@@ -126,10 +126,23 @@ var int8VNNI = int8Kernels{
 		block.IQ3_XXS: {int8Dot1IQ3_XXSVNNI, int8Dot4IQ3_XXSVNNI, true},
 		block.IQ3_S:   {int8Dot1IQ3_SVNNI, int8Dot4IQ3_SVNNI, true},
 	},
+	// The kernels of AVX2 for one row are faster than those of VNNI, which are called for each column, with these formats.
+	columnRows: 1,
+	columns: columnsOf(int8AVX2.columns, block.Q4_0, block.Q8_0, block.Q4_1, block.Q5_1, block.Q2_K, block.Q3_K, block.Q5_K, block.Q6_K,
+		block.IQ4_XS, block.MXFP4, block.Q1_0),
 	tiles: []int8Tiles{
 		{32, anyCode, []int8TileFunc{int8Tile1Bytes32VNNI, int8Tile2Bytes32VNNI, int8Tile3Bytes32VNNI}},
 		{16, anyCode, []int8TileFunc{int8Tile1Bytes16VNNI, int8Tile2Bytes16VNNI, int8Tile3Bytes16VNNI}},
 	},
+}
+
+// columnsOf returns the kernels of some formats, by format.
+func columnsOf(all []int8Columns, formats ...block.Format) []int8Columns {
+	some := make([]int8Columns, len(all))
+	for _, f := range formats {
+		some[f] = all[f]
+	}
+	return some
 }
 
 // int8KernelsOf returns the kernels of a level. Processors with AVX-512 that lack VNNI use
