@@ -19,7 +19,7 @@ type chain struct {
 type chainKernel func(table []*float32, n int)
 
 // chainAfter is the number of elements from which on a kernel is generated. Tests lower it.
-var chainAfter int64 = 1 << 20
+var chainAfter int64 = 1 << 24
 
 // newChain returns the chain of a program that has been built, whose operands were loaded as these
 // values, or nil if there can be none. It is nil where no generator is linked.

@@ -70,6 +70,11 @@ var chainHosts struct {
 	byModule map[string]*host.Host
 }
 
+// chainCodes is the most codes of expressions for each instruction of a chain. With more of them the calls are
+// a small part of the time, and engines run long code for a second or so before they compile it well. Tests
+// raise it.
+var chainCodes = 4
+
 // mostChains is the most modules that are kept: engines do not free them soon.
 const mostChains = 256
 
@@ -122,6 +127,7 @@ func (g *chainGenerator) call(h *host.Host, table []*float32, n int) {
 // a chain has the same results.
 func (g *chainGenerator) links() ([]kernels.Link, bool) {
 	links := make([]kernels.Link, 0, len(g.f.Body))
+	codes := 0
 	for i := range g.f.Body {
 		in := &g.f.Body[i]
 		types := make([]op.DType, len(in.Args))
@@ -134,6 +140,9 @@ func (g *chainGenerator) links() ([]kernels.Link, bool) {
 		}
 		x, err := wasm.Lower(e)
 		if err != nil || ofIR(x.Type()) != in.Type {
+			return nil, false
+		}
+		if codes += x.Len(); codes > chainCodes*len(g.f.Body) {
 			return nil, false
 		}
 		links = append(links, kernels.Link{Expression: x, Args: in.Args, Param: len(g.params)})
