@@ -60,9 +60,9 @@ gonum: ## test the module gonum with gonum's own BLAS suite
 	cd gonum && $(GO) test $(TIMEOUT) ./...
 
 .PHONY: wazero
-wazero: ## test the WebAssembly kernels in wazero: against float64 references, in package simd, and as a device, by a sample of the conformance suite
+wazero: ## test the WebAssembly kernels in wazero: against float64 references, in package simd, and as a device by a sample of the conformance suite, and generated kernels
 	CGO_ENABLED=0 $(GO) test -vet=off -tags wazero,nocuda,nowebgpu -short $(TIMEOUT) ./internal/wasm/wazero ./simd
-	CGO_ENABLED=0 $(GO) test -vet=off -tags wazero,nocuda,nowebgpu -short $(TIMEOUT) -run 'TestWasm$$' ./device ./internal/devicetest
+	CGO_ENABLED=0 $(GO) test -vet=off -tags wazero,nocuda,nowebgpu -short $(TIMEOUT) -run 'Test(Wasm|Chains)$$' ./device ./internal/devicetest ./internal/driver/cpu
 
 .PHONY: client
 client: ## test the language model server with OpenAI's client

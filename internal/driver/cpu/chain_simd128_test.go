@@ -14,7 +14,6 @@ func TestChains(t *testing.T) {
 	before := len(chainHosts.byModule)
 	t.Run("random", TestRandomPrograms)
 	t.Run("in place", TestInPlace)
-	t.Run("spreads", TestSpreads)
 	n := len(chainHosts.byModule) - before
 	if t.Logf("%d kernels were generated", n); n == 0 {
 		t.Error("no kernel was generated")
