@@ -61,8 +61,9 @@ gonum: ## test the module gonum with gonum's own BLAS suite
 	cd gonum && $(GO) test $(TIMEOUT) ./...
 
 .PHONY: wazero
-wazero: ## test the WebAssembly kernels in wazero against float64 references
-	cd internal/wasm/wazero && $(GO) test $(TIMEOUT) ./...
+wazero: ## test the WebAssembly kernels in wazero: against float64 references, in package simd, and as a device by a sample of the conformance suite, and generated kernels
+	CGO_ENABLED=0 $(GO) test -vet=off -tags wazero,nocuda,nowebgpu -short $(TIMEOUT) ./internal/wasm/wazero ./simd
+	CGO_ENABLED=0 $(GO) test -vet=off -tags wazero,nocuda,nowebgpu -short $(TIMEOUT) -run 'Test(Wasm|Chains)$$' ./device ./internal/devicetest ./internal/driver/cpu
 
 .PHONY: client
 client: ## test the language model server with OpenAI's client
@@ -145,6 +146,7 @@ vet: ## run go vet for each architecture with assembly, and without assembly
 	$(GO) vet ./...
 	GOARCH=arm64 $(GO) vet ./...
 	$(GO) vet -tags noasm $$($(PACKAGES) native)
+	CGO_ENABLED=0 $(GO) vet -tags wazero,nocuda,nowebgpu ./simd ./device ./internal/wasm/... ./internal/driver/cpu ./internal/devicetest
 	$(GO) vet ./.ci/chromexec ./.ci/pagesize && $(GO) vet examples/browser/serve.go
 	$(GO) vet -tags browser ./internal/chrome ./wasm/serve ./examples/browser
 	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./wasm/... ./internal/jscall ./internal/webgpu/jshost ./internal/wasm/jshost ./simd ./internal/devicetest

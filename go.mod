@@ -14,6 +14,7 @@ require (
 	github.com/oliverbestmann/webgpu/libs-linux v0.0.0-20260628152803-421b8a341d08
 	github.com/oliverbestmann/webgpu/libs-windows v0.0.0-20260628152801-f47d1b682eb8
 	github.com/schollz/progressbar/v3 v3.17.1
+	github.com/tetratelabs/wazero v1.12.0
 	github.com/x448/float16 v0.8.4
 	golang.org/x/term v0.28.0
 	golang.org/x/text v0.28.0

@@ -82,7 +82,7 @@ func Open(ctx context.Context, opts ...Option) (*Device, error) {
 	}
 	var refused []Refusal
 	for _, k := range driver.Kinds() {
-		if c.kind != 0 && c.kind != k {
+		if c.kind != k && (c.kind != 0 || k == Wasm) {
 			continue
 		}
 		drv, err := open(ctx, k, &c)
@@ -111,6 +111,9 @@ func Open(ctx context.Context, opts ...Option) (*Device, error) {
 // open opens one device of kind k.
 func open(ctx context.Context, k Kind, c *config) (*engine.Engine, error) {
 	f := openers[k]
+	if f == nil && k == Wasm {
+		return nil, fmt.Errorf("not part of this build: build the program with -tags wazero: %w", ErrUnsupported)
+	}
 	if f == nil {
 		return nil, fmt.Errorf("not part of this build: %w", ErrUnsupported)
 	}

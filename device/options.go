@@ -20,6 +20,7 @@ const (
 	CPU    = driver.CPU    // this processor, by its vector instructions
 	WebGPU = driver.WebGPU // any GPU, through WebGPU
 	CUDA   = driver.CUDA   // NVIDIA GPUs, through their driver
+	Wasm   = driver.Wasm   // the CPU by the kernels of pages, in builds with the tag wazero
 )
 
 // Info describes a device.
@@ -70,11 +71,11 @@ type config struct {
 func Require(k Kind) Option {
 	return func(c *config) error {
 		switch k {
-		case CPU, WebGPU, CUDA:
+		case CPU, WebGPU, CUDA, Wasm:
 			c.kind, c.pinned = k, true
 			return nil
 		}
-		return fmt.Errorf("kind %d: expected CPU, WebGPU or CUDA: %w", k, ErrNoDevice)
+		return fmt.Errorf("kind %d: expected CPU, WebGPU, CUDA or Wasm: %w", k, ErrNoDevice)
 	}
 }
 
@@ -178,7 +179,7 @@ func (c *config) named(open func(i int) (driver.Device, error)) (driver.Device, 
 }
 
 // ParseName reads the text that [Device.String] prints and RAYO_DEVICE takes:
-// a kind (cpu, webgpu, cuda), or kind:index.
+// a kind (cpu, webgpu, cuda, wasm), or kind:index.
 func ParseName(s string) (Kind, int, error) {
 	name, num, found := strings.Cut(s, ":")
 	i := 0

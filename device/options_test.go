@@ -2,6 +2,8 @@ package device
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -17,6 +19,7 @@ func TestEnvironment(t *testing.T) {
 	}{
 		{"", nil, 0, 0, "", false},
 		{"cuda", nil, CUDA, 0, "", true},
+		{"wasm:0", nil, Wasm, 0, "", true},
 		{"WebGPU:2", nil, WebGPU, 2, "", true},
 		{"webgpu:llvm pipe", nil, WebGPU, 0, "llvm pipe", true},
 		{"cuda:1", []Option{Require(CPU)}, CPU, 0, "", true},
@@ -45,5 +48,28 @@ func TestEnvironment(t *testing.T) {
 		if err := new(config).environment(); !errors.Is(err, ErrNoDevice) {
 			t.Errorf("%q: %v", v, err)
 		}
+	}
+}
+
+// TestWasm: only builds with the tag wazero have this device. Others say which tag they lack.
+func TestWasm(t *testing.T) {
+	t.Setenv("RAYO_DEVICE", "wasm")
+	d, err := Open(t.Context())
+	if openers[Wasm] == nil {
+		if !errors.Is(err, ErrNoDevice) || !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "-tags wazero") {
+			t.Error(err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	list, err := List(t.Context())
+	if err != nil || !slices.ContainsFunc(list, func(i Info) bool { return i.String() == "wasm:0" }) {
+		t.Errorf("the devices are %v: %v", list, err)
+	}
+	if _, err := Open(t.Context(), Require(Wasm), WithIndex(1)); !errors.Is(err, ErrNoDevice) {
+		t.Errorf("wasm:1: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ require (
 
 require (
 	github.com/klauspost/cpuid/v2 v2.4.2 // indirect
+	github.com/tetratelabs/wazero v1.12.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 )

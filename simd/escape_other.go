@@ -1,4 +1,4 @@
-//go:build !js || noasm
+//go:build noasm || !(js || wazero)
 
 package simd
 

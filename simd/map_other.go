@@ -1,4 +1,4 @@
-//go:build noasm || !(amd64 || arm64 || js)
+//go:build noasm || !(amd64 || arm64 || js || wazero)
 
 package simd
 

@@ -68,6 +68,7 @@ var outside = map[string][]string{
 	"llm/serve":         {"github.com/prometheus/client_golang"},
 	"op":                {"github.com/x448/float16"},
 	"llm":               {"golang.org/x/text"},
+	"internal/wasm":     {"github.com/tetratelabs/wazero"},
 	"internal/testutil": {"github.com/klauspost/cpuid/v2"},
 	"internal/chrome":   {"github.com/chromedp"},
 }

@@ -27,17 +27,19 @@ import (
 // Kind is a kind of device.
 type Kind uint8
 
-// The kinds, from the one that is tried last to the one tried first.
+// The kinds, from the one that is tried last to the one tried first, and Wasm, which is opened
+// only by its name.
 const (
 	CPU Kind = iota + 1
 	WebGPU
 	CUDA
+	Wasm
 )
 
 // Kinds returns every kind in the order in which Open tries them.
-func Kinds() []Kind { return []Kind{CUDA, WebGPU, CPU} }
+func Kinds() []Kind { return []Kind{CUDA, WebGPU, CPU, Wasm} }
 
-// String returns cpu, webgpu or cuda.
+// String returns cpu, webgpu, cuda or wasm.
 func (k Kind) String() string {
 	switch k {
 	case CPU:
@@ -46,6 +48,8 @@ func (k Kind) String() string {
 		return "webgpu"
 	case CUDA:
 		return "cuda"
+	case Wasm:
+		return "wasm"
 	}
 	return "no device"
 }

@@ -14,6 +14,7 @@ var batchCores map[*op.Operation]func(d *processor) core
 // called before main begins.
 func UseBatch() {
 	driver.UseFactors()
+	linkChains()
 	place := func(*processor) core { return &placeTask{} }
 	factor := func(d *processor) core { return &factorTask{d: d} }
 	batchCores = map[*op.Operation]func(d *processor) core{

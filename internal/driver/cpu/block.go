@@ -53,6 +53,8 @@ type program struct {
 	straight bool // one call over whole operands: it needs no lane
 	n        int  // elements of the result
 
+	chain *chain // computes a block in place of the calls for segments and blocks; nil if there is none
+
 	passes    bool // some calls can store past the caches
 	streaming streaming
 
@@ -182,23 +184,32 @@ func (l *lane) pointers() []*float32 {
 func (l *lane) run(at []place, lo, hi int) {
 	p := l.begun
 	t := l.pointers()
+	chain, size := p.chain.next(hi-lo), p.size
+	if chain != nil && p.even {
+		size = hi - lo // no registers
+	}
 	for pos := lo; pos < hi; {
-		n := min(p.size, hi-pos)
+		n := min(size, hi-pos)
 		if p.even {
 			for i := range p.streams {
 				l.table[1+i] = unsafe.Add(at[i].base, (pos-at[i].org)*p.streams[i].size)
 			}
 		} else {
 			n = l.seek(p, at, pos, n)
-			if k := l.alike(p, n, (hi-pos)/n); k > 1 {
+			if k := l.alike(p, n, (hi-pos)/n); k > 1 && chain == nil {
 				l.callRuns(p, n, k)
 				pos += k * n
 				continue
 			}
-			for i := range p.segment {
-				c := &p.segment[i]
-				c.fn(t[c.dst], t[c.x], t[c.y], t[c.z], 1, t[c.p])
-			}
+		}
+		if chain != nil {
+			chain(t, n)
+			pos += n
+			continue
+		}
+		for i := range p.segment {
+			c := &p.segment[i]
+			c.fn(t[c.dst], t[c.x], t[c.y], t[c.z], 1, t[c.p])
 		}
 		for i := range p.block {
 			c := &p.block[i]

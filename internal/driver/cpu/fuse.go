@@ -109,6 +109,7 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 			return nil, err
 		}
 	}
+	loaded := slices.Clone(vals)
 	if f.Round != op.InvalidType {
 		vals[0] = b.round(vals[0], f.Round)
 	}
@@ -149,6 +150,9 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 	b.combine(results)
 	b.store(results, out)
 	b.finish()
+	if newChain != nil {
+		p.chain = newChain(b, f, out, loaded)
+	}
 	p.moves = len(f.In) == 1 && len(f.Body) == 0 && len(out) == 1 && f.In[0].Broadcast == op.Strided && f.In[0].Type == out[0].Type
 	return p, nil
 }

@@ -16,10 +16,16 @@ import (
 // Host is an instance of a module whose kernels work on this program's memory. Pages have
 // one thread, so that one call is under way at a time.
 type Host struct {
-	// Call is the call that Run makes. It is on the heap, and what its pointers point to
-	// comes to be there too.
-	Call *frame.Call
-	run  js.Value // of Call
+	call *Call
+	run  js.Value // of call
+}
+
+// Call is a call of a kernel, to be given arguments. It is on the heap, and what its pointers
+// point to comes to be there too. Its methods say how many bytes a kernel reads and writes,
+// which hosts with a memory of their own need to know.
+type Call struct {
+	frame.Call
+	host *Host
 }
 
 // Start compiles a module and gives it the memory. It reports an error where the engine
@@ -42,15 +48,54 @@ func Start(module []byte) (h *Host, err error) {
 	env.Set("memory", memory)
 	imports.Set("env", env)
 	instance := wasm.Get("Instance").New(wasm.Get("Module").New(bytes), imports)
-	h = &Host{Call: new(frame.Call)}
-	h.run = instance.Get("exports").Get("run").Call("bind", js.Null(), address(unsafe.Pointer(h.Call)), 1)
+	h = new(Host)
+	h.call = &Call{host: h}
+	h.run = instance.Get("exports").Get("run").Call("bind", js.Null(), address(unsafe.Pointer(&h.call.Call)), 1)
 	return h, nil
 }
 
-// Run makes the call, and forgets its pointers then.
-func (h *Host) Run() {
-	h.run.Invoke()
-	h.Call.Pointers = [frame.NumPointers]unsafe.Pointer{}
+// Begin returns the call of the kernel at a place of the table.
+func (h *Host) Begin(place uint32) *Call {
+	h.call.Kernel = place
+	return h.call
+}
+
+// Read makes pointer i one to bytes that the kernel reads; p may be nil.
+func (c *Call) Read(i int, p unsafe.Pointer, _ int) { c.Pointers[i] = p }
+
+// Write makes pointer i one to bytes that the kernel writes; p may be nil.
+func (c *Call) Write(i int, p unsafe.Pointer, _ int) { c.Pointers[i] = p }
+
+// ReadRows makes pointer i one to rows of so many bytes that the kernel reads, and returns how
+// far apart the kernel finds them.
+func (c *Call) ReadRows(i int, p unsafe.Pointer, _, _, apart int) int {
+	c.Pointers[i] = p
+	return apart
+}
+
+// WriteRows is ReadRows for rows that the kernel writes.
+func (c *Call) WriteRows(i int, p unsafe.Pointer, _, _, apart int) int {
+	c.Pointers[i] = p
+	return apart
+}
+
+// UpdateRows is ReadRows for rows that the kernel reads and writes.
+func (c *Call) UpdateRows(i int, p unsafe.Pointer, _, _, apart int) int {
+	c.Pointers[i] = p
+	return apart
+}
+
+// Gather makes pointer i+1 one to offsets in bytes, at each of which from p the kernel reads as
+// many bytes, and pointer i the one that they count from.
+func (c *Call) Gather(i int, p unsafe.Pointer, offsets *int, _, _ int) {
+	c.Pointers[i], c.Pointers[i+1] = p, unsafe.Pointer(offsets)
+}
+
+// Run makes the call, forgets its pointers, and returns the kernel's results.
+func (c *Call) Run() [2]float32 {
+	c.host.run.Invoke()
+	c.Pointers = [frame.NumPointers]unsafe.Pointer{}
+	return c.Results
 }
 
 func object() js.Value { return js.Global().Get("Object").New() }

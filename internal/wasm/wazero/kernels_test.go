@@ -1,3 +1,5 @@
+//go:build wazero && !js
+
 package wazero
 
 import (

@@ -40,7 +40,7 @@ func main() {
 	write("map_neon_arm64.go", stubs)
 	module, table := writeSIMD128(ks)
 	write("simd128.wasm", module)
-	write("map_simd128_js.go", table)
+	write("map_places_simd128.go", table)
 }
 
 // gofmt formats a generated file.

@@ -297,12 +297,12 @@ func writeNEON(ks []*kernel) (asm, stubs []byte) {
 		}
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s\n//go:build arm64 && !noasm\n\n#include \"textflag.h\"\n", header)
+	fmt.Fprintf(&b, "%s\n//go:build arm64 && !noasm && !wazero\n\n#include \"textflag.h\"\n", header)
 	data(&b, "mapConstantsNEON", f.pool.words)
 	b.Write(f.text.Bytes())
 
 	var g bytes.Buffer
-	fmt.Fprintf(&g, "%s\n//go:build arm64 && !noasm\n\npackage simd\n\nimport \"math\"\n", header)
+	fmt.Fprintf(&g, "%s\n//go:build arm64 && !noasm && !wazero\n\npackage simd\n\nimport \"math\"\n", header)
 	lookup(&g, ks, "NEON", "")
 	g.Write(f.stubs.Bytes())
 	return b.Bytes(), gofmt(g.Bytes())

@@ -15,7 +15,7 @@ import (
 func writeSIMD128(ks []*kernel) (code, table []byte) {
 	s := module.New()
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s\n//go:build js && wasm && !noasm\n\npackage simd\n", header)
+	fmt.Fprintf(&b, "%s\n//go:build (js || wazero) && !noasm\n\npackage simd\n", header)
 	fmt.Fprintf(&b, "\n// The places of the kernels in the table of the module.\nconst (\n")
 	for i, n := range s.Names() {
 		fmt.Fprintf(&b, "place%s = %d\n", camel(n), i)

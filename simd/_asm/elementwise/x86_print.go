@@ -411,7 +411,7 @@ func writeX86(ks []*kernel, wide bool) (asm, stubs []byte) {
 	f.halves()
 	f.fence()
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s\n//go:build amd64 && !noasm\n\n#include \"textflag.h\"\n", header)
+	fmt.Fprintf(&b, "%s\n//go:build amd64 && !noasm && !wazero\n\n#include \"textflag.h\"\n", header)
 	if !wide {
 		data(&b, "mapMasks", []uint32{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 0, 0, 0, 0, 0, 0, 0, 0})
 	}
@@ -419,7 +419,7 @@ func writeX86(ks []*kernel, wide bool) (asm, stubs []byte) {
 	b.Write(f.text.Bytes())
 
 	var g bytes.Buffer
-	fmt.Fprintf(&g, "%s\n//go:build amd64 && !noasm\n\npackage simd\n\nimport \"math\"\n", header)
+	fmt.Fprintf(&g, "%s\n//go:build amd64 && !noasm && !wazero\n\npackage simd\n\nimport \"math\"\n", header)
 	lookup(&g, ks, f.level(), "")
 	lookup(&g, ks, f.level(), "Stream")
 	g.Write(f.stubs.Bytes())

@@ -1,4 +1,4 @@
-//go:build js && !noasm
+//go:build (js || wazero) && !noasm
 
 package simd
 
@@ -36,8 +36,8 @@ func mapLevel(level Level, name string) MapFunc {
 }
 
 func newMapKernel(name string) MapFunc {
-	if place := castPlaces[name]; place > 0 {
-		return castAtPlace(place)
+	if k, found := castKernels[name]; found {
+		return castAtPlace(k.place, k.dst, k.src)
 	}
 	i, found := slices.BinarySearch(mapNames[:], name)
 	if !found || mapPlaces[i] == 0 {
@@ -58,18 +58,23 @@ func streamLevel(Level, string) MapFunc { return nil }
 
 func streamFence() {}
 
-// castPlaces are the places of the conversions from and to elements of 16 bits.
-var castPlaces = map[string]uint32{
-	"cast.f16.f32": placeWidenF16, "cast.f32.f16": placeNarrowF16,
-	"cast.bf16.f32": placeWidenBf16, "cast.f32.bf16": placeNarrowBf16,
+// castKernels are the places of the conversions from and to elements of 16 bits, and the bytes of
+// an element of the result and of the operand.
+var castKernels = map[string]struct {
+	place    uint32
+	dst, src int
+}{
+	"cast.f16.f32": {placeWidenF16, 4, 2}, "cast.f32.f16": {placeNarrowF16, 2, 4},
+	"cast.bf16.f32": {placeWidenBf16, 4, 2}, "cast.f32.bf16": {placeNarrowBf16, 2, 4},
 }
 
-func castAtPlace(place uint32) MapFunc {
+func castAtPlace(place uint32, dstSize, srcSize int) MapFunc {
 	return func(dst, x, _, _ *float32, n int, _ *float32) {
-		c := begin(place)
-		pointersTo(c, dst, x)
+		c := host.Begin(place)
+		c.Write(0, unsafe.Pointer(dst), dstSize*n)
+		c.Read(1, unsafe.Pointer(x), srcSize*n)
 		c.Ints[0] = n
-		host.Run()
+		c.Run()
 	}
 }
 
@@ -77,14 +82,16 @@ func castAtPlace(place uint32) MapFunc {
 // number of parameters. The parameters may be on the stack, which moves, so they are copied.
 func mapAtPlace(core uint32, params int) MapFunc {
 	return func(dst, x, y, z *float32, n int, p *float32) {
-		c := begin(placeMap)
+		c := host.Begin(placeMap)
 		c.Core = core
-		c.Pointers[0], c.Pointers[1] = unsafe.Pointer(dst), unsafe.Pointer(x)
-		c.Pointers[2], c.Pointers[3] = unsafe.Pointer(y), unsafe.Pointer(z)
+		c.Write(0, unsafe.Pointer(dst), 4*n)
+		c.Read(1, unsafe.Pointer(x), 4*n)
+		c.Read(2, unsafe.Pointer(y), 4*n)
+		c.Read(3, unsafe.Pointer(z), 4*n)
 		for i, v := range unsafe.Slice(p, params) {
 			c.Floats[i] = v
 		}
 		c.Ints[0] = n
-		host.Run()
+		c.Run()
 	}
 }

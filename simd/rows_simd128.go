@@ -1,4 +1,4 @@
-//go:build js && !noasm
+//go:build (js || wazero) && !noasm
 
 package simd
 
@@ -28,11 +28,11 @@ func expSumSIMD128(x *float32, n int, m float32) float32 {
 }
 
 func exponentials(place uint32, dst, x *float32, n int, m float32) float32 {
-	c := begin(place)
-	c.Pointers[0], c.Pointers[1] = unsafe.Pointer(dst), unsafe.Pointer(x)
+	c := host.Begin(place)
+	c.Write(0, unsafe.Pointer(dst), 4*n)
+	c.Read(1, unsafe.Pointer(x), 4*n)
 	c.Ints[0], c.Floats[0] = n, m
-	host.Run()
-	return c.Results[0]
+	return c.Run()[0]
 }
 
 func expStoreRowsSIMD128(dst, x, m, sum *float32, rows, cols int) {
@@ -44,23 +44,33 @@ func expSumRowsSIMD128(x, m, sum *float32, rows, cols int) {
 }
 
 func exponentialRows(place uint32, dst, x, m, sum *float32, rows, cols int) {
-	c := begin(place)
-	pointersTo(c, dst, x, m, sum)
+	c := host.Begin(place)
+	c.Write(0, unsafe.Pointer(dst), 4*rows*cols)
+	c.Read(1, unsafe.Pointer(x), 4*rows*cols)
+	c.Read(2, unsafe.Pointer(m), 4*rows)
+	c.Write(3, unsafe.Pointer(sum), 4*rows)
 	c.Ints[0], c.Ints[1] = rows, cols
-	host.Run()
+	c.Run()
 }
 
 func affineSIMD128(dst, x, gamma, beta *float32, n int, m, s, b float32) {
-	c := begin(placeAffine)
-	pointersTo(c, dst, x, gamma, beta)
+	c := host.Begin(placeAffine)
+	c.Write(0, unsafe.Pointer(dst), 4*n)
+	c.Read(1, unsafe.Pointer(x), 4*n)
+	c.Read(2, unsafe.Pointer(gamma), 4*n)
+	c.Read(3, unsafe.Pointer(beta), 4*n)
 	c.Ints[0] = n
 	c.Floats[0], c.Floats[1], c.Floats[2] = m, s, b
-	host.Run()
+	c.Run()
 }
 
 func affineRowsSIMD128(dst, x, gamma, beta, msb *float32, rows, cols int) {
-	c := begin(placeAffineRows)
-	pointersTo(c, dst, x, gamma, beta, msb)
+	c := host.Begin(placeAffineRows)
+	c.Write(0, unsafe.Pointer(dst), 4*rows*cols)
+	c.Read(1, unsafe.Pointer(x), 4*rows*cols)
+	c.Read(2, unsafe.Pointer(gamma), 4*cols)
+	c.Read(3, unsafe.Pointer(beta), 4*cols)
+	c.Read(4, unsafe.Pointer(msb), 12*rows)
 	c.Ints[0], c.Ints[1] = rows, cols
-	host.Run()
+	c.Run()
 }

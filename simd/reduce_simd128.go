@@ -1,4 +1,4 @@
-//go:build js && !noasm
+//go:build (js || wazero) && !noasm
 
 package simd
 
@@ -42,49 +42,59 @@ func reduceKernelsOf(l Level) *reduceKernels {
 
 func blockAtPlace(place uint32) func(x, y *float32, n int) float32 {
 	return func(x, y *float32, n int) float32 {
-		c := begin(place)
-		c.Pointers[0], c.Pointers[1] = unsafe.Pointer(x), unsafe.Pointer(y)
+		c := host.Begin(place)
+		c.Read(0, unsafe.Pointer(x), 4*n)
+		c.Read(1, unsafe.Pointer(y), 4*n)
 		c.Ints[0] = n
-		host.Run()
-		return c.Results[0]
+		return c.Run()[0]
 	}
 }
 
 func rowsAtPlace(place uint32) func(dst, x, y *float32, rows, cols int) {
 	return func(dst, x, y *float32, rows, cols int) {
-		c := begin(place)
-		pointersTo(c, dst, x, y)
+		c := host.Begin(place)
+		c.Write(0, unsafe.Pointer(dst), 4*rows)
+		c.Read(1, unsafe.Pointer(x), 4*rows*cols)
+		if place == placeReduceDotEach {
+			c.Read(2, unsafe.Pointer(y), 4*cols)
+		} else {
+			c.Read(2, unsafe.Pointer(y), 4*rows*cols)
+		}
 		c.Ints[0], c.Ints[1] = rows, cols
-		host.Run()
+		c.Run()
 	}
 }
 
 func deviationsSIMD128(x *float32, n int, m float32) (s1, s2 float32) {
-	c := begin(placeReduceDeviations)
-	c.Pointers[0] = unsafe.Pointer(x)
+	c := host.Begin(placeReduceDeviations)
+	c.Read(0, unsafe.Pointer(x), 4*n)
 	c.Ints[0], c.Floats[0] = n, m
-	host.Run()
-	return c.Results[0], c.Results[1]
+	s := c.Run()
+	return s[0], s[1]
 }
 
 func deviationsRowsSIMD128(s1, s2, x, m *float32, rows, cols int) {
-	c := begin(placeReduceDeviationsRows)
-	pointersTo(c, s1, s2, x, m)
+	c := host.Begin(placeReduceDeviationsRows)
+	c.Write(0, unsafe.Pointer(s1), 4*rows)
+	c.Write(1, unsafe.Pointer(s2), 4*rows)
+	c.Read(2, unsafe.Pointer(x), 4*rows*cols)
+	c.Read(3, unsafe.Pointer(m), 4*rows)
 	c.Ints[0], c.Ints[1] = rows, cols
-	host.Run()
+	c.Run()
 }
 
 func indexSIMD128(x *float32, n int, v float32) int {
-	c := begin(placeReduceIndex)
-	c.Pointers[0] = unsafe.Pointer(x)
+	c := host.Begin(placeReduceIndex)
+	c.Read(0, unsafe.Pointer(x), 4*n)
 	c.Ints[0], c.Floats[0] = n, v
-	host.Run()
-	return int(math.Float32bits(c.Results[0]))
+	return int(math.Float32bits(c.Run()[0]))
 }
 
 func indexRowsSIMD128(dst *int32, x, v *float32, rows, cols int) {
-	c := begin(placeReduceIndexRows)
-	c.Pointers[0], c.Pointers[1], c.Pointers[2] = unsafe.Pointer(dst), unsafe.Pointer(x), unsafe.Pointer(v)
+	c := host.Begin(placeReduceIndexRows)
+	c.Write(0, unsafe.Pointer(dst), 4*rows)
+	c.Read(1, unsafe.Pointer(x), 4*rows*cols)
+	c.Read(2, unsafe.Pointer(v), 4*rows)
 	c.Ints[0], c.Ints[1] = rows, cols
-	host.Run()
+	c.Run()
 }

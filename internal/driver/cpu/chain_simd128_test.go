@@ -1,0 +1,26 @@
+//go:build (js || wazero) && !noasm
+
+package cpu
+
+import "testing"
+
+// Pages link the generator with package batch.
+func init() { linkChains() }
+
+// TestChains runs the tests of programs again with a kernel generated for each that can have one.
+func TestChains(t *testing.T) {
+	defer func(after int64, codes int) { chainAfter, chainCodes = after, codes }(chainAfter, chainCodes)
+	chainAfter, chainCodes = 1, 1000
+	before := len(chainHosts.byModule)
+	t.Run("random", TestRandomPrograms)
+	t.Run("in place", TestInPlace)
+	n := len(chainHosts.byModule) - before
+	if t.Logf("%d kernels were generated", n); n == 0 {
+		t.Error("no kernel was generated")
+	}
+	for module, h := range chainHosts.byModule {
+		if h == nil {
+			t.Fatalf("a module of %d bytes was refused", len(module))
+		}
+	}
+}

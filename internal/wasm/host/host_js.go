@@ -1,0 +1,11 @@
+// Package host is what runs modules of SIMD128 kernels in this build: the JavaScript engine, or
+// wazero under the build tag of that name.
+package host
+
+import "github.com/rayo-go/rayo/internal/wasm/jshost"
+
+// Host is an instance of a module.
+type Host = jshost.Host
+
+// Start returns an instance whose kernels work on this program's memory.
+func Start(module []byte) (*Host, error) { return jshost.Start(module) }

@@ -1,0 +1,108 @@
+package kernels
+
+import (
+	"github.com/rayo-go/rayo/internal/wasm"
+	"github.com/rayo-go/rayo/internal/wasm/frame"
+)
+
+// A Link is one operation of a chain: an expression of values that come before it.
+type Link struct {
+	Expression *wasm.Expression
+	Args       []int // by operand, the number of an operand of the chain, or of a link from len(single) on
+	Param      int   // where its parameters begin among the floats of the call
+}
+
+// Chain returns a module that runs a chain of elementwise operations in one pass: its call has
+// addresses of results, one for each of out, and then of operands, and the number of elements. An operand that is
+// single is one number for all elements.
+func Chain(single []bool, links []Link, out []int) []byte {
+	m := &wasm.Module{}
+	c := &chain{kernel: kernel{m.Func(wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32}})}, links: links, out: out}
+	for i := range out {
+		c.dst = append(c.dst, c.pointer(i))
+	}
+	for i, one := range single {
+		c.values = append(c.values, c.Local(wasm.V128))
+		p := c.pointer(len(out) + i)
+		if !one {
+			c.src = append(c.src, p)
+			c.moving = append(c.moving, c.values[i])
+			continue
+		}
+		c.Get(p)
+		c.Load(wasm.V128Load32Splat, 0)
+		c.Set(c.values[i])
+	}
+	codes := 0
+	for _, l := range links {
+		floats := c.Local(wasm.I32)
+		c.Get(c.Param(0))
+		c.Int(int32(frame.Floats + 4*l.Param))
+		c.Op(wasm.I32Add)
+		c.Set(floats)
+		c.bodies = append(c.bodies, l.Expression.Begin(c.Func, floats))
+		c.values = append(c.values, c.Local(wasm.V128))
+		codes += l.Expression.Len()
+	}
+	n := c.int(0)
+	if codes <= shortBody {
+		c.While(n, 16, func() { c.vectors(n, 4) })
+	}
+	c.While(n, 4, func() { c.vectors(n, 1) })
+	c.Get(n)
+	c.If(func() {
+		for i, p := range c.src {
+			loadPart(c.Func, c.moving[i], p, n, func() { c.Splat(0) })
+		}
+		c.compute()
+		for i, v := range out {
+			storePart(c.Func, c.values[v], c.dst[i], n)
+		}
+	})
+	m.Export("run", c.Func)
+	return m.Bytes()
+}
+
+// chain is a kernel of a chain that is being written.
+type chain struct {
+	kernel
+	links  []Link
+	bodies []*wasm.Body // of links
+	out    []int
+	values []wasm.Local // vectors of operands, then of links
+	dst    []wasm.Local // addresses
+	src    []wasm.Local // addresses of the operands that are not single
+	moving []wasm.Local // their vectors
+}
+
+// vectors computes so many vectors and moves on.
+func (c *chain) vectors(n wasm.Local, count int) {
+	for i := range count {
+		for j, p := range c.src {
+			c.Get(p)
+			c.Load(wasm.V128Load, 16*i)
+			c.Set(c.moving[j])
+		}
+		c.compute()
+		for j, v := range c.out {
+			c.Get(c.dst[j])
+			c.Get(c.values[v])
+			c.Store(wasm.V128Store, 16*i)
+		}
+	}
+	for _, ps := range [][]wasm.Local{c.dst, c.src} {
+		for _, p := range ps {
+			c.Add(p, 16*count)
+		}
+	}
+	c.Add(n, -4*count)
+}
+
+// compute sets the values of links from those of operands.
+func (c *chain) compute() {
+	first := len(c.values) - len(c.links)
+	for i, l := range c.links {
+		c.bodies[i].EmitWord(func(operand int) { c.Get(c.values[l.Args[operand]]) })
+		c.Set(c.values[first+i])
+	}
+}
