@@ -2,9 +2,7 @@ package ptxkernels
 
 import (
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
+	"math/bits"
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/portable"
@@ -31,9 +29,7 @@ const (
 type radixTile struct {
 	Lanes, Items int // threads, and elements of each
 	Look         int // tiles that a thread looks back at together
-	Match        bool
-	Ahead        bool // places are brought into the second cache before they are read
-	Blocks       int  // of a multiprocessor, 0 where the assembler chooses
+	Blocks       int // of a multiprocessor, 0 where the assembler chooses
 }
 
 func (t radixTile) size() int  { return t.Lanes * t.Items }
@@ -43,18 +39,44 @@ func (t radixTile) warps() int { return t.Lanes / 32 }
 type radixOrder struct {
 	Type       op.DType
 	Descending bool
+	Rows       bool // elements are ids of i32: they are sorted by the rows that they name
+	Passes     int
 }
 
-// bits returns how many bits a key has.
-func (o radixOrder) bits() int { return 8 * o.Type.Size() }
+// orderOf returns the order of elements of type t.
+func orderOf(t op.DType, descending bool) radixOrder {
+	return radixOrder{Type: t, Descending: descending, Passes: t.Size() * 8 / radixBits}
+}
 
-func (o radixOrder) passes() int { return o.bits() / radixBits }
+// rowsOf returns the order of ids by their rows below extent. What names none comes last.
+func rowsOf(extent int) radixOrder {
+	return radixOrder{Type: op.I32, Rows: true, Passes: ceil(bits.Len(uint(extent)), radixBits)}
+}
+
+// extent declares how many rows ids may name, 0 for other elements.
+func (o radixOrder) extent(k *ptx.Kernel) ptx.U32 {
+	if !o.Rows {
+		return ptx.U(0)
+	}
+	return ptx.Param[ptx.U32](k, "extent")
+}
+
+// made returns what is sorted for an element: the row for an id.
+func (o radixOrder) made(x, extent ptx.U32) ptx.U32 {
+	if !o.Rows {
+		return x
+	}
+	return x.Add(x.S32().Shr(ptx.U(31)).U32().And(extent)).Min(extent) // negative ids count from the end
+}
 
 // key returns the key of an element by its bits: keys are in the order of the elements. Keys of
 // NaN are above all others, and both zeros have one.
 func (o radixOrder) key(x ptx.U32) ptx.U32 {
-	width, magnitude, inf := o.bits(), uint32(0x7fff), uint32(0x7c00)
-	top := uint32(1) << (width - 1)
+	if o.Rows {
+		return x
+	}
+	magnitude, inf := uint32(0x7fff), uint32(0x7c00)
+	top := uint32(1) << (8*o.Type.Size() - 1)
 	switch o.Type {
 	case op.U32:
 	case op.I32:
@@ -131,6 +153,18 @@ func (a radixArray) load4() (v [4]ptx.U32) {
 	return v
 }
 
+func (a radixArray) store4(v [4]ptx.U32) {
+	if !a.half {
+		a.words.Store4(v)
+		return
+	}
+	var h [4]ptx.U16
+	for i, x := range v {
+		h[i] = x.U16()
+	}
+	a.halves.Store4(h)
+}
+
 func (a radixArray) store(x ptx.U32) {
 	if a.half {
 		a.halves.Store(x.U16())
@@ -167,28 +201,41 @@ type radixSort struct {
 	rows, cols int
 	limit      int // elements of a row that are written, from the first on
 	d          *Device
+
+	// Of ids: how many rows they may name, what is moved with them, and an array of a row each
+	// that the first launch copies, unless its type is op.InvalidType.
+	extent int
+	values radixValues
+	copied radixValues
+	to     Arg
 }
 
-// sort adds the launches that sort x to values, and where they were to places.
-func (r *radixSort) sort(p *Plan, x, values, places Arg) {
-	temporary := func(bytes int) Arg {
-		p.Scratch = append(p.Scratch, int64(bytes))
-		return scratch(len(p.Scratch) - 1)
-	}
-	passes, tiles := r.passes(), ceil(r.cols, r.tile.size())
-	totals := temporary(4 * (r.rows*passes*radixDigits + passes))
-	state := temporary(4 * r.rows * tiles * radixDigits)
+// radixValues is an array of a type.
+type radixValues struct {
+	Type  op.DType
+	array Arg
+}
+
+// sort adds the launches that sort x to sorted, and that move where the elements were, or the values,
+// to moved.
+func (r *radixSort) sort(p *Plan, x, sorted, moved Arg) {
+	passes, tiles := r.Passes, ceil(r.cols, r.tile.size())
+	totals := p.temporary(r.rows*passes*radixDigits + passes)
+	state := p.temporary(r.rows * tiles * radixDigits)
 	var halves [2][2]Arg
 	for i := range min(passes-1, 2) {
-		halves[i] = [2]Arg{temporary(4 * r.rows * r.cols), temporary(4 * r.rows * r.cols)}
+		halves[i] = [2]Arg{p.temporary(r.rows * r.cols), p.temporary(r.rows * r.cols)}
 	}
 	p.Stages = append(p.Stages, r.counts(x, totals, state, tiles))
-	from := [2]Arg{x}
+	from := [2]Arg{x, r.values.array}
 	for i := range passes {
 		s := radixPass{radixOrder: r.radixOrder, radixTile: r.tile, First: i == 0, Last: i == passes-1}
+		if s.First {
+			s.Values = r.values.Type
+		}
 		to := halves[i%2]
 		if s.Last {
-			to = [2]Arg{values, places}
+			to = [2]Arg{sorted, moved}
 		}
 		p.Stages = append(p.Stages, r.pass(s, i, tiles, from, to, totals, state))
 		from = to
@@ -197,32 +244,42 @@ func (r *radixSort) sort(p *Plan, x, values, places Arg) {
 
 // counts returns the launch that counts digits, and clears the words of the look-back.
 func (r *radixSort) counts(x, totals, state Arg, tiles int) Stage {
-	s := radixCount{radixOrder: r.radixOrder, Wide: r.cols%4 == 0}
+	s := radixCount{radixOrder: r.radixOrder, Wide: r.cols%4 == 0, Copied: r.copied.Type}
 	each := radixCountLanes * radixCountItems
 	// Blocks add their counts to those of others: there are few of them.
 	if few := ceil(r.rows*r.cols, radixCountBlocks*r.d.Multiprocessors); few > each {
 		each = ceil(few, each) * each
 	}
 	parts := ceil(r.cols, each)
+	if s.Copied != op.InvalidType { // of the one row there is
+		parts = max(parts, min(ceil(r.extent, radixCopyEach), radixCountBlocks*r.d.Multiprocessors))
+	}
 	blocks := r.rows * parts
 	words := r.rows * tiles * radixDigits / 4
-	return Stage{
-		Kernel: radixKernel(s, "radix_count", radixCountLanes, s.build), Grid: [3]uint32{uint32(blocks), 1, 1}, Zero: totals.Array.Index,
-		Args: []Arg{x, totals, state, word(uint32(r.cols)), word(uint32(parts)), word(uint32(each)), word(uint32(words)), word(uint32(ceil(words, blocks)))},
+	args := []Arg{x, totals, state, word(uint32(r.cols)), word(uint32(parts)), word(uint32(each)), word(uint32(words)), word(uint32(ceil(words, blocks)))}
+	if s.Rows {
+		args = append(args, word(uint32(r.extent)))
 	}
+	if s.Copied != op.InvalidType {
+		args = append(args, r.copied.array, r.to, word(uint32(ceil(r.extent/4, blocks))))
+	}
+	return Stage{Kernel: radixKernel(s, "radix_count", radixCountLanes, s.build), Grid: [3]uint32{uint32(blocks), 1, 1}, Zero: totals.Array.Index, Args: args}
 }
 
 // pass returns the launch of a pass.
 func (r *radixSort) pass(s radixPass, i, tiles int, from, to [2]Arg, totals, state Arg) Stage {
 	args := []Arg{from[0]}
-	if !s.First {
+	if s.moves() {
 		args = append(args, from[1])
 	}
 	tickets := totals
-	tickets.Off = int64(4 * r.rows * r.passes() * radixDigits)
+	tickets.Off = int64(4 * r.rows * r.Passes * radixDigits)
 	args = append(args, to[0], to[1], totals, tickets, state, word(uint32(r.cols)), word(uint32(tiles)), word(uint32(i)))
 	if s.Last {
 		args = append(args, word(uint32(r.limit)))
+	}
+	if s.First && s.Rows {
+		args = append(args, word(uint32(r.extent)))
 	}
 	return Stage{Kernel: radixKernel(s, "radix_pass", s.Lanes, s.build), Grid: [3]uint32{uint32(r.rows * tiles), 1, 1}, Args: args, Zero: -1}
 }
@@ -235,29 +292,11 @@ func radixFits(r *portable.Request, d *Device, cols int) bool {
 // name returns the name of the tile as a variant.
 func (t radixTile) name() string { return fmt.Sprintf("radix%dx%d", t.Lanes, t.Items) }
 
-// chooseRadixTile returns the tile for rows.
-func chooseRadixTile(rows, cols int, d *Device) radixTile {
-	t := radixTile{Lanes: 256, Items: 16, Look: 4, Blocks: 4}
-	if rows*cols >= 1<<22 {
-		t.Lanes, t.Blocks = 512, 2
+// chooseRadixTile returns the tile for rows of so many elements. These were the fastest of many on
+// an H100.
+func chooseRadixTile(cols int) radixTile {
+	if t := (radixTile{Lanes: 256, Items: 16, Look: 4, Blocks: 4}); cols <= t.size() {
+		return t
 	}
-	for _, f := range strings.Split(os.Getenv("RAYO_RADIX"), ",") {
-		name, v, _ := strings.Cut(f, "=")
-		n, _ := strconv.Atoi(v)
-		switch name {
-		case "lanes":
-			t.Lanes = n
-		case "items":
-			t.Items = n
-		case "look":
-			t.Look = n
-		case "match":
-			t.Match = n != 0
-		case "blocks":
-			t.Blocks = n
-		case "ahead":
-			t.Ahead = n != 0
-		}
-	}
-	return t
+	return radixTile{Lanes: 512, Items: 16, Look: 4, Blocks: 2}
 }

@@ -1,14 +1,21 @@
 package ptxkernels
 
-import "github.com/rayo-go/rayo/ptx"
+import (
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
 
 // radixPass is a kernel of a pass.
 type radixPass struct {
 	radixOrder
 	radixTile
-	First bool // elements are read, and their places are where they are
-	Last  bool // elements are written, and words else
+	First  bool     // elements are read, and their places are where they are
+	Last   bool     // elements are written, and words else
+	Values op.DType // of an array that is moved in the first pass instead of places
 }
+
+// moves reports whether an array is moved with the elements.
+func (s radixPass) moves() bool { return !s.First || s.Values != op.InvalidType }
 
 // radixBlock is the block of a pass while it is built.
 type radixBlock struct {
@@ -45,7 +52,7 @@ func (s radixPass) build(k *ptx.Kernel) {
 	}
 	from := s.elements(k, "x", !s.First)
 	var places ptx.Global[ptx.U32]
-	if !s.First {
+	if s.moves() {
 		places = ptx.GlobalParam[ptx.U32](k, "places")
 	}
 	to, moved := s.elements(k, "to", !s.Last), ptx.GlobalParam[ptx.U32](k, "moved")
@@ -54,6 +61,10 @@ func (s radixPass) build(k *ptx.Kernel) {
 	limit := n
 	if s.Last {
 		limit = ptx.Param[ptx.U32](k, "limit")
+	}
+	var extent ptx.U32
+	if s.First {
+		extent = s.extent(k)
 	}
 	hist := ptx.DynamicShared[ptx.U32](k, s.warps()*radixDigits)
 	elements, payload := ptx.DynamicShared[ptx.U32](k, s.size()), ptx.DynamicShared[ptx.U32](k, s.size())
@@ -77,9 +88,8 @@ func (s radixPass) build(k *ptx.Kernel) {
 	t.left = n.Sub(at).Min(ptx.N(s.size()))
 	first := t.row.Mul(n).Add(at)
 
-	total := totals.At(t.row.Mul(ptx.N(s.passes())).Add(pass).Mul(ptx.U(radixDigits)).Add(t.tid))
-	t.prefetch(places, first)
-	items := t.rank(t.load(from.at(first)))
+	total := totals.At(t.row.Mul(ptx.N(s.Passes)).Add(pass).Mul(ptx.U(radixDigits)).Add(t.tid))
+	items := t.rank(t.elements(from.at(first), extent))
 	k.Sync()
 	place := t.offsets(total)
 	k.Sync()
@@ -97,53 +107,55 @@ func (s radixPass) build(k *ptx.Kernel) {
 // mine returns the place in the tile of the first element of the thread.
 func (t *radixBlock) mine() ptx.U32 { return t.warp.Mul(ptx.N(32 * t.Items)).Add(t.lane) }
 
-// load returns the elements of the thread, 0 where there are none.
-func (t *radixBlock) load(x radixArray) []ptx.U32 {
+// elements returns the elements of the thread, or rows for ids.
+func (t *radixBlock) elements(x radixArray, extent ptx.U32) []ptx.U32 {
+	x = x.at(t.mine())
+	return t.load(func(j int) ptx.U32 {
+		v := x.offset(32 * j).load()
+		if t.First {
+			v = t.made(v, extent)
+		}
+		return v
+	})
+}
+
+// load returns what get returns for each element of the thread, 0 where there is none.
+func (t *radixBlock) load(get func(j int) ptx.U32) (v []ptx.U32) {
 	vars := make([]ptx.Var[ptx.U32], t.Items)
 	for j := range vars {
 		vars[j] = ptx.NewVar(t.k, ptx.U(0))
 	}
-	x = x.at(t.mine())
-	for j, v := range vars {
-		t.k.When(t.mine().Add(ptx.N(32*j)).Lt(t.left), func() { v.Set(x.offset(32 * j).load()) })
+	for j, x := range vars {
+		t.k.When(t.mine().Add(ptx.N(32*j)).Lt(t.left), func() { x.Set(get(j)) })
 	}
-	return gotten(vars)
-}
-
-// prefetch brings the places of the elements of the warp, which are read later, into the second
-// cache.
-func (t *radixBlock) prefetch(places ptx.Global[ptx.U32], first ptx.U32) {
-	if t.First || !t.Ahead {
-		return
-	}
-	line := t.warp.Mul(ptx.N(t.Items)).Add(t.lane).Mul(ptx.U(32))
-	t.k.If(t.lane.Lt(ptx.N(t.Items)).And(line.Lt(t.left)), func() { ptx.Prefetch(places.At(first.Add(line))) })
-}
-
-func gotten(vars []ptx.Var[ptx.U32]) (v []ptx.U32) {
 	for _, x := range vars {
 		v = append(v, x.Live())
 	}
 	return v
 }
 
-// payload returns the places of the elements of the thread.
+// payload returns what is moved with the elements of the thread: their places, or values, those of
+// 16 bits as float32.
 func (t *radixBlock) payload(places ptx.Global[ptx.U32], first, at ptx.U32) []ptx.U32 {
-	if !t.First {
-		return t.load(radixArray{words: places.At(first)})
+	if !t.moves() {
+		v := make([]ptx.U32, t.Items)
+		for j := range v {
+			v[j] = at.Add(t.mine()).Add(ptx.N(32 * j))
+		}
+		return v
 	}
-	v := make([]ptx.U32, t.Items)
-	for j := range v {
-		v[j] = at.Add(t.mine()).Add(ptx.N(32 * j))
-	}
-	return v
+	first = first.Add(t.mine())
+	return t.load(func(j int) ptx.U32 {
+		v := loadFurther(t.Values, places, first, 32*j, 1)[0]
+		if t.Values.Float() {
+			v = ptx.F32(v).Bits().U32()
+		}
+		return v
+	})
 }
 
 // same returns the lanes of the warp whose digit is that of the lane.
 func (t *radixBlock) same(digit ptx.U32) ptx.U32 {
-	if t.Match {
-		return digit.MatchAny(ptx.AllLanes)
-	}
 	all := ptx.AllLanes
 	for i := range radixBits {
 		has := digit.And(ptx.U(1 << i)).Ne(ptx.U(0))
@@ -260,6 +272,9 @@ func (t *radixBlock) scan(x, y ptx.U32) (ptx.U32, ptx.U32) {
 	return upTo[0], upTo[1]
 }
 
+// radixPause is for how many nanoseconds a thread waits for the count of a tile before it asks again.
+const radixPause = 40
+
 // lookBack finds how many elements of the tiles before have the digit of the thread, publishes
 // that with the tile's, and returns where those of the tile go in the row, less where they begin
 // in the tile.
@@ -290,7 +305,10 @@ func (t *radixBlock) lookBack(p radixPlace) ptx.U32 {
 				done.Set(ptx.Select(ended, ptx.U(1), done.Live()))
 				going.Set(ptx.Select(counts.And(ended.Not()), ptx.U(1), ptx.U(0)))
 			}
-			return done.Live().Eq(ptx.U(0))
+			waiting := done.Live().Eq(ptx.U(0))
+			// Blocks that are asked for their counts need the bandwidth to publish them.
+			k.If(waiting.And(going.Live().Eq(ptx.U(0))), func() { k.Sleep(ptx.U(radixPause)) })
+			return waiting
 		})
 		t.state.Hint(ptx.Volatile).Store(before.Live().Add(p.count).Or(t.flag(true)))
 	})

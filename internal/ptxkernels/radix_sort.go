@@ -20,8 +20,8 @@ func planSort(r *portable.Request, d *Device) (*Plan, error) {
 	if !radixFits(r, d, cols) {
 		return nil, unsupported("rows of %d elements", cols)
 	}
-	s := &radixSort{radixOrder: radixOrder{r.In[0].Type, op.SortOptsOf(&r.Attrs).Descending}, rows: rows, cols: cols, limit: cols, d: d}
-	s.tile = chooseRadixTile(rows, cols, d)
+	s := &radixSort{radixOrder: orderOf(r.In[0].Type, op.SortOptsOf(&r.Attrs).Descending), rows: rows, cols: cols, limit: cols, d: d}
+	s.tile = chooseRadixTile(cols)
 	p := &Plan{Variant: s.tile.name()}
 	s.sort(p, input(0), output(0), output(1))
 	return p, nil
@@ -35,8 +35,8 @@ func planTopK(r *portable.Request, d *Device) (*Plan, error) {
 	if !radixFits(r, d, cols) || !portable.TopKSorts(k, cols) {
 		return nil, unsupported("the greatest %d of %d elements", k, cols)
 	}
-	s := &radixSort{radixOrder: radixOrder{r.In[0].Type, true}, rows: rows, cols: cols, limit: k, d: d}
-	s.tile = chooseRadixTile(rows, cols, d)
+	s := &radixSort{radixOrder: orderOf(r.In[0].Type, true), rows: rows, cols: cols, limit: k, d: d}
+	s.tile = chooseRadixTile(cols)
 	p := &Plan{Variant: s.tile.name()}
 	s.sort(p, input(0), output(0), output(1))
 	return p, nil
