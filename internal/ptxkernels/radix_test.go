@@ -47,3 +47,23 @@ func TestTopK(t *testing.T) {
 		newTrial(op.TopK, o.Attrs(), typ, orderable(typ, 2, 1<<17/o.K+2049)).must(t, h200)
 	}
 }
+
+// TestScatter adds elements to many rows: few of them to most rows, many to some.
+func TestScatter(t *testing.T) {
+	for i, typ := range []op.DType{op.F32, op.F16, op.BF16, op.I32, op.U32} {
+		x, ids, v := op.NewArray([]int{radixScatterRows + 3*i}), op.NewArray([]int{radixScatterIDs + i}), op.NewArray([]int{radixScatterIDs + i})
+		for j := range x.Data {
+			x.Data[j] = float64(rand.IntN(100))
+		}
+		for j := range ids.Data {
+			ids.Data[j] = float64(rand.IntN(2*len(x.Data)+2) - len(x.Data) - 1)
+			if rand.IntN(3) == 0 {
+				ids.Data[j] = float64(rand.IntN(20))
+			}
+			v.Data[j] = float64(rand.IntN(100))
+		}
+		c := newTrial(op.Scatter, op.ScatterOf(0, op.ScatterAdd), typ, x, ids, v)
+		c.types[1] = op.I32
+		c.must(t, h200)
+	}
+}
