@@ -23,11 +23,15 @@ type topKSchedule struct {
 // topKMuch is from how many elements a lane group would look at that rows are sorted.
 const topKMuch = 1 << 17
 
+// TopKSorts reports whether sorting a row of so many elements by digits takes less time than k
+// searches for its greatest element.
+func TopKSorts(k, cols int) bool { return cols > rankMax && k*cols >= topKMuch }
+
 const rankMax = 1024 // elements of a row that are ranked: in workgroup memory
 
 var topKSchedules = table[topKOf, topKSchedule]{
 	{"rank", func(m topKOf, t *Target) bool { return m.Cols <= rankMax && m.K >= 16 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Rank: true}},
-	{"radix", func(m topKOf, t *Target) bool { return t.Votes && m.Cols > rankMax && m.K*m.Cols >= topKMuch }, topKSchedule{Sorted: true}},
+	{"radix", func(m topKOf, t *Target) bool { return t.Votes && TopKSorts(m.K, m.Cols) }, topKSchedule{Sorted: true}},
 	{"held-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups && m.Cols <= 8*256 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1, Subgroups: true}, Held: 8}},
 	{"held", func(m topKOf, t *Target) bool { return m.Cols <= 8*256 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Held: 8}},
 	{"loop-subgroups", func(m topKOf, t *Target) bool { return t.Subgroups }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1, Subgroups: true}, Held: 0}},

@@ -336,7 +336,7 @@ func normal(shape ...int) *op.Array {
 }
 
 func TestNoKernel(t *testing.T) {
-	r, err := newTrial(op.TopK, op.TopK.Defaults(), op.F32, normal(3, 4)).request()
+	r, err := newTrial(op.TopK, op.TopKOpts{K: 2}.Attrs(), op.F32, normal(3, 4)).request()
 	if err != nil {
 		t.Fatal(err)
 	}
