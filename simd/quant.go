@@ -61,8 +61,14 @@ func dequantizePart(f block.Format, dst []float32, src []byte, total int) {
 		return
 	}
 	run := k.dequantize
-	if k.stream != nil && total >= memory.LastLevelCache()/4 && uintptr(unsafe.Pointer(&dst[0]))%streamAlign == 0 {
-		run = k.stream
+	if total >= memory.LastLevelCache()/4 && uintptr(unsafe.Pointer(&dst[0]))%streamAlign == 0 {
+		if move := Stream("scale"); k.stream == nil && move != nil {
+			dequantizeStaged(f, run, move, dst, src)
+			return
+		}
+		if k.stream != nil {
+			run = k.stream
+		}
 	}
 	for {
 		n, size := quantCall(f, len(dst))
@@ -71,6 +77,26 @@ func dequantizePart(f block.Format, dst []float32, src []byte, total int) {
 			return
 		}
 	}
+}
+
+// staged is how many numbers [dequantizeStaged] decodes before it writes them.
+const staged = 1024
+
+// dequantizeStaged decodes to a buffer in the first cache and copies from there around the caches, by a kernel that
+// multiplies by one. It is for AVX-512: a Xeon writes at 0.42 of the speed of a fill where each non-temporal
+// store follows a load of blocks, and at 0.7 by these turns.
+func dequantizeStaged(f block.Format, decode dequantizeFunc, move MapFunc, dst []float32, src []byte) {
+	var memory [staged + streamAlign/4]float32
+	buffer := memory[-uintptr(unsafe.Pointer(&memory))%streamAlign/4:]
+	at, one := (*float32)(noescape(unsafe.Pointer(&buffer[0]))), float32(1)
+	for len(dst) > 0 {
+		n := min(staged, len(dst))
+		size := n / f.Elements() * f.Bytes()
+		decode(at, &src[0], n/f.Elements())
+		move(&dst[0], at, nil, nil, n, &one)
+		dst, src = dst[n:], src[size:]
+	}
+	StreamFence()
 }
 
 // quantCall returns how many of n numbers one kernel call processes, and their bytes. A goroutine

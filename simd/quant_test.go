@@ -62,6 +62,32 @@ func TestDequantizeIsBlocks(t *testing.T) {
 	}
 }
 
+// TestDequantizeStaged decodes by turns, some of a buffer and some of a part of it.
+func TestDequantizeStaged(t *testing.T) {
+	r := rand.New(rand.NewPCG(rand.Uint64(), 2))
+	for _, l := range Supported() {
+		move := StreamAt(l, "scale")
+		for _, f := range quantFormats() {
+			k := quantKernelsFor(quantKernelsOf(l), f)
+			if k.dequantize == nil || move == nil {
+				continue
+			}
+			n := (2*staged + r.IntN(staged)) / f.Elements()
+			src := anyBlocks(r, f, n, false)
+			want := make([]float32, n*f.Elements())
+			if err := f.Dequantize(want, src); err != nil {
+				t.Fatal(err)
+			}
+			all := make([]float32, len(want)+4*streamAlign)
+			ahead := -uintptr(unsafe.Pointer(&all[0])) % streamAlign / 4
+			run := func(dst *float32, _ *byte, _ int) {
+				dequantizeStaged(f, k.dequantize, move, unsafe.Slice(dst, len(want)), src)
+			}
+			sameBlocks(t, run, all, int(ahead)+streamAlign/4, want, src, n)
+		}
+	}
+}
+
 // sameBlocks has a kernel decode n blocks to a part of all, and compares.
 func sameBlocks(t *testing.T, run dequantizeFunc, all []float32, first int, want []float32, src []byte, n int) {
 	t.Helper()
