@@ -28,6 +28,10 @@ func (s *Session) Generate(ctx context.Context, tokens []int32, o Sampling) iter
 			yield(Token{}, fmt.Errorf("sampling: Draft is the session that generates: %w", ErrSampling))
 			return
 		}
+		if c := s.scheduler; c != nil {
+			c.enter()
+			defer c.leave(s)
+		}
 		g := &generation{s: s, sampler: newSampler(o), next: tokens}
 		for n := 0; o.MaxTokens == 0 || n < o.MaxTokens; n++ {
 			t, err := g.step(ctx)

@@ -65,12 +65,23 @@ func (g *generation) guess(ctx context.Context) error {
 		g.rows = make([]float32, (g.most()+1)*s.m.config.Vocabulary)
 	}
 	tokens := append([]int32{s.tokens[s.done]}, draft...)
-	if err := s.compute(ctx, passShape{1, g.most() + 1, allLogits}, tokens, g.rows); err != nil {
+	if err := g.check(ctx, tokens); err != nil {
 		return err
 	}
 	g.draft, g.right, g.edits = tokens[1:], 0, s.edits
 	g.reveal()
 	return nil
+}
+
+// check computes the logits after each of the tokens.
+func (g *generation) check(ctx context.Context, tokens []int32) error {
+	s := g.s
+	if s.scheduler == nil || !s.m.cache.floats() {
+		return s.compute(ctx, passShape{sequences: 1, rows: g.most() + 1, result: allLogits}, s.done, tokens, g.rows)
+	}
+	n := len(tokens)
+	_, err := s.scheduler.compute(ctx, &request{s: s, start: s.done, tokens: tokens, what: lastLogits, results: n, y: g.rows[:n*s.m.config.Vocabulary]})
+	return err
 }
 
 // most returns the maximum number of guessed tokens, 0 for no guessing.
