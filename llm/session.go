@@ -9,7 +9,7 @@ import (
 // Session is a text that the model has read, as tokens with their keys and values in the
 // cache. Its methods are safe for concurrent use, but wait for each other.
 type Session struct {
-	m *Model
+	m         *Model
 	scheduler *Scheduler // if not nil, computes the passes whose result is of one row
 
 	mu     sync.Mutex
