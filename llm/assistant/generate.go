@@ -93,7 +93,7 @@ type generation struct {
 
 // run yields all pieces. It returns nil when the caller has left the loop.
 func (g *generation) run(ctx context.Context, prompt []int32, yield func(Piece, error) bool) error {
-	s, cached, err := g.a.prefixes.session(ctx, g.a.scheduler, prompt)
+	s, cached, err := g.a.prefixes.session(g.a.scheduler, prompt)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (g *generation) run(ctx context.Context, prompt []int32, yield func(Piece, 
 		g.matcher = g.r.Grammar.Matcher(g.a.vocabulary())
 		o.Mask, o.Lookup = g.mask, 0
 	}
-	for t, err := range s.Generate(ctx, prompt[len(prompt)-1:], o) {
+	for t, err := range s.Generate(ctx, prompt[cached:], o) {
 		if err != nil {
 			var full *llm.CapacityError
 			if errors.As(err, &full) && g.usage.Generated > 0 {
