@@ -88,7 +88,7 @@ func (g *generator) attentionRows(d op.DType) []Case {
 	if d == op.F32 {
 		keys = []op.DType{op.F32, op.F16}[g.IntN(2)]
 	}
-	lengths := []float64{3, 4, 5, 6, 7, 7, 8, 26, 27, 1, 2, 0, 1, 12, 12}
+	lengths := []float64{3, 4, 5, 6, 7, 8, 9, 26, 27, 1, 2, 0, 1, 12, 12}
 	texts := []int{0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 0, 0, 3, 3} // the pages of each
 	var cases []Case
 	for _, o := range []op.AttentionOpts{{Causal: true}, {Causal: true, Window: 4, Softcap: 20}, {}} {
