@@ -94,9 +94,10 @@ func (g *generator) attentionRows(d op.DType) []Case {
 	for _, o := range []op.AttentionOpts{{Causal: true}, {Causal: true, Window: 4, Softcap: 20}, {}} {
 		in := g.variant(d, keys, attentionSizes{len(lengths), 4, 2, 1, 25, 8, 12}, 0, true, true)
 		table, n := in[op.AttentionTable], in[op.AttentionTable].Shape[1]
+		pages := slices.Clone(table.Data)
 		for i, text := range texts {
 			in[op.AttentionLengths].Data[i] = lengths[i]
-			copy(table.Data[i*n:][:n], table.Data[text*n:][:n])
+			copy(table.Data[i*n:][:n], pages[text*n:][:n])
 		}
 		cases = append(cases, Case{Op: op.Attention, Options: o, In: in})
 	}
