@@ -87,7 +87,8 @@ func (g *generation) step(ctx context.Context) (Token, error) {
 func (g *generation) choose(ctx context.Context) (Token, error) {
 	s := g.s
 	known := s.done == len(s.tokens) && s.logits != nil
-	if what := g.sampler.wants(); what != lastLogits && g.most() == 0 && !known {
+	if what := g.sampler.wants(); what != lastLogits && g.allowed() == 0 && !known {
+		g.draft = nil
 		top, err := s.likely(ctx, what)
 		if err != nil {
 			return Token{}, err

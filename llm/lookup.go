@@ -69,6 +69,7 @@ func (g *generation) guess(ctx context.Context) error {
 		return err
 	}
 	g.draft, g.right, g.edits = tokens[1:], 0, s.edits
+	s.guessed += len(draft)
 	g.reveal()
 	return nil
 }
@@ -93,10 +94,19 @@ func (g *generation) most() int {
 	return max(o.Lookup, o.draftTokens())
 }
 
+// allowed returns the maximum number of tokens that may be guessed now: none where the other sessions of the scheduler leave no room.
+func (g *generation) allowed() int {
+	n := g.most()
+	if c := g.s.scheduler; n > 0 && c != nil {
+		n = min(n, c.guesses())
+	}
+	return n
+}
+
 // propose returns guesses of the next tokens: from the text, if it repeats itself, or else from the draft model.
 func (g *generation) propose(ctx context.Context) ([]int32, error) {
 	s, o := g.s, &g.sampler.Sampling
-	room := s.m.context - len(s.tokens)
+	room := min(s.m.context-len(s.tokens), g.allowed())
 	draft := follow(s.tokens, min(o.Lookup, room))
 	n := min(o.draftTokens(), room)
 	if len(draft) > 0 || o.Draft == nil || n < 1 {
@@ -118,6 +128,7 @@ func (g *generation) confirm(id int32) {
 	case g.draft == nil:
 	case g.right < len(g.draft) && g.draft[g.right] == id:
 		g.right++
+		g.s.confirmed++
 		g.reveal()
 	default:
 		g.draft = nil

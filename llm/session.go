@@ -24,6 +24,8 @@ type Session struct {
 	pages    []int32
 	logits   []float32 // behind the last of done, or nil
 	top      []float32 // of the last pass for bestToken or topTokens
+
+	guessed, confirmed int // see Guesses
 }
 
 // NewSession returns a session without tokens. It takes memory of the cache as tokens
@@ -45,6 +47,14 @@ func (s *Session) Tokens() []int32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]int32(nil), s.tokens...)
+}
+
+// Guesses returns how many tokens [Session.Generate] has guessed in this session, with Sampling.Lookup or Sampling.Draft, and how many of
+// them were the chosen tokens.
+func (s *Session) Guesses() (guessed, confirmed int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.guessed, s.confirmed
 }
 
 // use locks an open session.
