@@ -40,7 +40,7 @@ func BenchmarkServe(b *testing.B) {
 				b.Fatal(err)
 			}
 			l := newLoad(serve.New(a, serve.Options{Waiting: clients}))
-			l.run(clients, 2*clients) // the passes are compiled
+			l.run(clients, clients) // the passes are compiled
 			before := runtime.NumGoroutine()
 			l.generated.Store(0)
 			l.prompt.Store(0)
