@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -214,3 +215,38 @@ func TestPromptLeaves(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// packsOn compares a pass over two prompts on a device with passes over each.
+func packsOn(t *testing.T, dev *device.Device) {
+	t.Helper()
+	m := openModel(t, dev, "qwen3", Options{Context: 60, Cache: 300, Chunk: 16})
+	c := m.NewScheduler(2)
+	for i, prompt := range [][]int32{{5, 17, 3, 8, 40}, {90, 2, 61, 33, 7, 7, 12, 55}} {
+		s := c.NewSession()
+		defer s.Close()
+		if err := s.add(prompt, true); err != nil {
+			t.Fatal(err)
+		}
+		c.queue = append(c.queue, &request{s: s, tokens: prompt, what: []result{lastLogits, bestToken}[i], results: 1, y: make([]float32, []int{m.config.Vocabulary, 2}[i])})
+	}
+	now := c.next()
+	if shape := c.shape(now); shape.sequences != 16 || shape.picked != 2 || shape.result != lastLogits {
+		t.Fatalf("%+v", shape)
+	}
+	if err := c.pass(now); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range now {
+		want := fed(t, m, p.s.Tokens()).Logits()
+		if p.what == bestToken {
+			best := argmax(want)
+			want = []float32{want[best], float32(best)}
+		}
+		if d := worst(p.y, want, greatest(want)); d > 1e-4 {
+			t.Errorf("prompt of %d tokens beside another: off by %.3g", p.s.Len(), d)
+		}
+	}
+}
+
+// TestPacks computes two prompts in one pass on the CPU.
+func TestPacks(t *testing.T) { packsOn(t, openCPU(t)) }
