@@ -200,7 +200,7 @@ func BenchmarkBatch(b *testing.B) {
 	for _, n := range []int{1, 2, 4, 8, 16} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			m := benchModel(b, "135M", block.Q4_0)
-			p, err := m.pass(b.Context(), passShape{n, 1, lastLogits})
+			p, err := m.pass(b.Context(), passShape{sequences: n, rows: 1, result: lastLogits})
 			if err != nil {
 				b.Fatal(err)
 			}

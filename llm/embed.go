@@ -103,7 +103,7 @@ func (m *Model) encode(ctx context.Context, tokens []int32, p *pool) error {
 	for rows < len(tokens) {
 		rows *= 2 // few plans for all lengths
 	}
-	q, err := m.pass(ctx, passShape{1, rows, hiddenStates})
+	q, err := m.pass(ctx, passShape{sequences: 1, rows: rows, result: hiddenStates})
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,10 @@ func (s *Session) Generate(ctx context.Context, tokens []int32, o Sampling) iter
 			yield(Token{}, fmt.Errorf("sampling: Draft is the session that generates: %w", ErrSampling))
 			return
 		}
+		if c := s.scheduler; c != nil {
+			c.enter()
+			defer c.leave(s)
+		}
 		g := &generation{s: s, sampler: newSampler(o), next: tokens}
 		for n := 0; o.MaxTokens == 0 || n < o.MaxTokens; n++ {
 			t, err := g.step(ctx)
@@ -83,7 +87,8 @@ func (g *generation) step(ctx context.Context) (Token, error) {
 func (g *generation) choose(ctx context.Context) (Token, error) {
 	s := g.s
 	known := s.done == len(s.tokens) && s.logits != nil
-	if what := g.sampler.wants(); what != lastLogits && g.most() == 0 && !known {
+	if what := g.sampler.wants(); what != lastLogits && g.allowed() == 0 && !known {
+		g.draft = nil
 		top, err := s.likely(ctx, what)
 		if err != nil {
 			return Token{}, err

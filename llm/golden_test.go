@@ -156,4 +156,5 @@ func onDevice(t *testing.T, dev *device.Device) {
 	t.Run("halves", func(t *testing.T) { matches(t, dev, "llama", op.F16, 3e-3, []int{12, 1, 1, 16}) })
 	t.Run("q8_0", func(t *testing.T) { matches(t, dev, "llama", op.Q8_0, 3e-2, []int{12, 1, 1, 16}) })
 	t.Run("choice", func(t *testing.T) { choosesOn(t, dev) })
+	t.Run("prompts", func(t *testing.T) { packsOn(t, dev) })
 }

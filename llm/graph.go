@@ -39,10 +39,25 @@ type passShape struct {
 	sequences int
 	rows      int // tokens of each sequence
 	result    result
+	// picked is the number of rows that have a result that is of one row, and 0 for the last row of each sequence.
+	picked int
 }
 
 // tokens returns the rows of all sequences.
 func (s passShape) tokens() int { return s.sequences * s.rows }
+
+// lookups returns how many rows are looked up for the results, 0 if the results are of all rows in their order.
+func (s passShape) lookups() int {
+	switch {
+	case !s.result.ofOneRow():
+		return 0
+	case s.picked > 0:
+		return s.picked
+	case s.rows > 1:
+		return s.sequences
+	}
+	return 0
+}
 
 // recorder records a pass over the model.
 type recorder struct {
@@ -88,9 +103,12 @@ func (r *recorder) record() batch.Value {
 		}
 		return r.norm(x, w.outputNorm)
 	}
-	if r.result.ofOneRow() && r.rows > 1 {
+	if n := r.passShape.lookups(); n == 1 {
 		r.last = ints(1)
 		x = r.SliceAt(x, 0, r.last, 1)
+	} else if n > 1 {
+		r.last = ints(n)
+		x = r.Gather(x, r.last)
 	}
 	y := r.linear(r.norm(x, w.outputNorm), w.output)
 	if c.LogitScale != 0 {

@@ -65,12 +65,24 @@ func (g *generation) guess(ctx context.Context) error {
 		g.rows = make([]float32, (g.most()+1)*s.m.config.Vocabulary)
 	}
 	tokens := append([]int32{s.tokens[s.done]}, draft...)
-	if err := s.compute(ctx, passShape{1, g.most() + 1, allLogits}, tokens, g.rows); err != nil {
+	if err := g.check(ctx, tokens); err != nil {
 		return err
 	}
 	g.draft, g.right, g.edits = tokens[1:], 0, s.edits
+	s.guessed += len(draft)
 	g.reveal()
 	return nil
+}
+
+// check computes the logits after each of the tokens.
+func (g *generation) check(ctx context.Context, tokens []int32) error {
+	s := g.s
+	if s.scheduler == nil || !s.m.cache.floats() {
+		return s.compute(ctx, passShape{sequences: 1, rows: g.most() + 1, result: allLogits}, s.done, tokens, g.rows)
+	}
+	n := len(tokens)
+	_, err := s.scheduler.compute(ctx, &request{s: s, start: s.done, tokens: tokens, what: lastLogits, results: n, y: g.rows[:n*s.m.config.Vocabulary]})
+	return err
 }
 
 // most returns the maximum number of guessed tokens, 0 for no guessing.
@@ -82,10 +94,19 @@ func (g *generation) most() int {
 	return max(o.Lookup, o.draftTokens())
 }
 
+// allowed returns the maximum number of tokens that may be guessed now: none where the other sessions of the scheduler leave no room.
+func (g *generation) allowed() int {
+	n := g.most()
+	if c := g.s.scheduler; n > 0 && c != nil {
+		n = min(n, c.guesses())
+	}
+	return n
+}
+
 // propose returns guesses of the next tokens: from the text, if it repeats itself, or else from the draft model.
 func (g *generation) propose(ctx context.Context) ([]int32, error) {
 	s, o := g.s, &g.sampler.Sampling
-	room := s.m.context - len(s.tokens)
+	room := min(s.m.context-len(s.tokens), g.allowed())
 	draft := follow(s.tokens, min(o.Lookup, room))
 	n := min(o.draftTokens(), room)
 	if len(draft) > 0 || o.Draft == nil || n < 1 {
@@ -107,6 +128,7 @@ func (g *generation) confirm(id int32) {
 	case g.draft == nil:
 	case g.right < len(g.draft) && g.draft[g.right] == id:
 		g.right++
+		g.s.confirmed++
 		g.reveal()
 	default:
 		g.draft = nil

@@ -308,7 +308,7 @@ func (p *pass) run() *passRun {
 	r, ok := p.free.Get().(*passRun)
 	if !ok {
 		n := p.passShape.tokens()
-		r = &passRun{tokens: make([]int32, n), positions: make([]int32, n), lengths: make([]int32, p.sequences), last: make([]int32, 1)}
+		r = &passRun{tokens: make([]int32, n), positions: make([]int32, n), lengths: make([]int32, p.sequences), last: make([]int32, p.lookups())}
 		if k := p.m.cache; k != nil {
 			r.places, r.table = make([]int32, n), make([]int32, p.sequences*k.perSequence)
 			if !k.floats() {
@@ -328,7 +328,7 @@ func (p *pass) run() *passRun {
 	for i := range r.all {
 		r.all[i] = int32(p.m.cache.pages * PageSize)
 	}
-	r.last[0] = 0
+	clear(r.last)
 	return r
 }
 
@@ -339,7 +339,9 @@ func (r *passRun) set(p *pass, i int, tokens []int32, start int, pages []int32) 
 	for j := range p.rows {
 		r.positions[first+j] = int32(min(start+j, maxContext))
 	}
-	r.last[0] = int32(len(tokens) - 1)
+	if p.rows > 1 && len(r.last) > 0 {
+		r.last[i] = int32(first + len(tokens) - 1)
+	}
 	if k := p.m.cache; k != nil {
 		// The last row is at the position of the last key: rows without a token are counted.
 		r.lengths[i] = int32(start + p.rows)
@@ -372,7 +374,7 @@ func (p *pass) do(ctx context.Context, r *passRun, y []float32) error {
 			r.bind = append(r.bind, batch.BindInput(p.table, r.table))
 		}
 	}
-	if p.result.ofOneRow() && p.rows > 1 {
+	if len(r.last) > 0 {
 		r.bind = append(r.bind, batch.BindInput(p.last, r.last))
 	}
 	err := p.plan.Run(ctx, r.bind...)

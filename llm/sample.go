@@ -54,7 +54,8 @@ type Sampling struct {
 	// a time (0 means 4, the maximum is 15), which are checked in one pass. Guesses of Lookup have priority. The
 	// generated tokens are the same as without Draft, as for Lookup. The draft session takes over the tokens of the
 	// generating session and drops its other tokens. It serves one text at a time: while another goroutine uses it,
-	// there are no guesses.
+	// there are no guesses. The sessions of a Scheduler that generate at the same time check at most 16 tokens
+	// together in a pass, so each guesses fewer tokens where there are many, and none where there are more than 8.
 	//
 	//	small, err := llm.Open(ctx, dev, "small.gguf", llm.Options{})
 	//	...

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Scheduler decodes several sessions in one pass: tokens that sessions of different
-// goroutines wait for are computed together, which reads the weights once. Sessions come
-// and go at any time.
+// Scheduler computes the tokens of several sessions in one pass, prompts and generated tokens alike, which
+// reads the weights once for all. Sessions come and go at any time.
 //
 //	sch := m.NewScheduler(8)
 //	defer sch.Close()
@@ -21,8 +20,9 @@ import (
 //		}()
 //	}
 //
-// A session of a scheduler gives the same tokens as a session of the model, except for the rounding
-// of different kernels.
+// A pass takes a token of each session that generates, and shares its other rows among the prompts, so that
+// generation goes on while prompts are computed. A session of a scheduler gives the same tokens as a session of the model,
+// except for the rounding of different kernels. With a cache of [op.Q8_0], a pass takes either generated tokens or one prompt.
 type Scheduler struct {
 	m    *Model
 	most int
@@ -30,25 +30,32 @@ type Scheduler struct {
 	mu      sync.Mutex
 	closed  bool
 	running bool
-	queue   []*decodeRequest
-	active  int           // sessions in their last pass, which may come back soon
-	last    time.Duration // of the last pass
-	wake    chan struct{} // a request came while the scheduler gathers
-	results []float32     // of a pass; of the goroutine that serves
+	queue   []*request
+	// expected are the sessions that got a result from the last pass, and may come back soon with the next token.
+	expected   map[*Session]bool
+	generating int           // calls of Session.Generate under way
+	last       time.Duration // of the last pass
+	wake       chan struct{} // queue or expected has changed while the scheduler gathers
+	results    []float32     // of a pass; of the goroutine that serves
 }
 
-// decodeRequest is a token that waits to be computed.
-type decodeRequest struct {
-	s    *Session
-	what result
-	y    []float32
-	done chan error
+// request is tokens of a session that wait to be computed. The session is locked until it is done.
+type request struct {
+	ctx     context.Context
+	s       *Session
+	start   int     // the position of the first token
+	tokens  []int32 // that are not in the cache yet
+	what    result  // of the last tokens
+	results int     // the number of the last tokens that have results; 1, or all
+	y       []float32
+	done    chan error
+	left    bool // the session does not wait any more
 }
 
-// NewScheduler returns a scheduler that computes at most n sessions at once, at least one. More
+// NewScheduler returns a scheduler that computes tokens of at most n sessions at once, at least one. More
 // wait for their turn.
 func (m *Model) NewScheduler(n int) *Scheduler {
-	return &Scheduler{m: m, most: max(n, 1), wake: make(chan struct{}, 1)}
+	return &Scheduler{m: m, most: max(n, 1), expected: make(map[*Session]bool), wake: make(chan struct{}, 1)}
 }
 
 // NewSession returns a session whose tokens are computed together with those of other sessions.
@@ -63,41 +70,82 @@ func (c *Scheduler) Close() error {
 	return nil
 }
 
-// decode computes the next token of s. The caller holds the lock of s.
-func (c *Scheduler) decode(ctx context.Context, s *Session, what result, y []float32) error {
-	r := &decodeRequest{s: s, what: what, y: y, done: make(chan error, 1)}
+// compute computes the tokens of r and returns how many are in the cache now, which are fewer than all if there is an error.
+func (c *Scheduler) compute(ctx context.Context, r *request) (int, error) {
+	n := len(r.tokens)
+	r.ctx, r.done = ctx, make(chan error, 1)
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		return fmt.Errorf("scheduler: %w", ErrClosed)
+		return 0, fmt.Errorf("scheduler: %w", ErrClosed)
 	}
 	c.queue = append(c.queue, r)
+	delete(c.expected, r.s)
 	if !c.running {
 		c.running = true
 		go c.serve()
 	} else {
-		select {
-		case c.wake <- struct{}{}:
-		default:
-		}
+		c.notify()
 	}
 	c.mu.Unlock()
 	select {
 	case err := <-r.done:
-		return err
+		return n - len(r.tokens), err
 	case <-ctx.Done():
 	}
 	c.mu.Lock()
+	r.left = true
 	for i, q := range c.queue {
 		if q == r {
 			c.queue = append(c.queue[:i], c.queue[i+1:]...)
 			c.mu.Unlock()
-			return ctx.Err()
+			return n - len(r.tokens), ctx.Err()
 		}
 	}
 	c.mu.Unlock()
-	<-r.done // its pass is under way, and writes to y
-	return ctx.Err()
+	<-r.done // its pass is under way, and writes to the cache and to y
+	return n - len(r.tokens), ctx.Err()
+}
+
+// notify wakes the scheduler if it gathers. The lock is held.
+func (c *Scheduler) notify() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// enter notes that a session begins to generate.
+func (c *Scheduler) enter() {
+	c.mu.Lock()
+	c.generating++
+	c.mu.Unlock()
+}
+
+// leave notes that a session generates no more.
+func (c *Scheduler) leave(s *Session) {
+	c.mu.Lock()
+	c.generating--
+	c.mu.Unlock()
+	c.gone(s)
+}
+
+// gone notes that nothing is expected of a session.
+func (c *Scheduler) gone(s *Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.expected[s] {
+		delete(c.expected, s)
+		c.notify()
+	}
+}
+
+// guesses returns how many guessed tokens a session may check: all sessions together check those that fit in fewTokens rows,
+// as each further row costs time once a pass has many.
+func (c *Scheduler) guesses() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fewTokens/max(c.generating, 1) - 1
 }
 
 // serve computes the waiting tokens until there are none.
@@ -111,31 +159,34 @@ func (c *Scheduler) serve() {
 			c.mu.Unlock()
 			return
 		}
-		c.active = len(now)
 		c.mu.Unlock()
 		begun := time.Now()
 		err := c.pass(now)
-		c.mu.Lock()
-		c.last = time.Since(begun)
-		c.mu.Unlock()
-		for _, r := range now {
-			r.done <- err
-		}
+		c.finish(now, time.Since(begun), err)
 	}
 }
 
-// next takes the requests of a pass from the queue: the first, and others that want the same result. The lock is held.
-func (c *Scheduler) next() []*decodeRequest {
-	var now, rest []*decodeRequest
-	for _, r := range c.queue {
-		if len(now) < c.most && r.what == c.queue[0].what {
-			now = append(now, r)
-		} else {
-			rest = append(rest, r)
+// finish notes what a pass has computed. Requests with further tokens go to the end of the queue.
+func (c *Scheduler) finish(now []span, took time.Duration, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = took
+	clear(c.expected)
+	for _, p := range now {
+		r := p.request
+		if err == nil {
+			r.start += p.rows
+			r.tokens = r.tokens[p.rows:]
 		}
+		if err == nil && len(r.tokens) > 0 && !r.left {
+			c.queue = append(c.queue, r)
+			continue
+		}
+		if err == nil && !r.left {
+			c.expected[r.s] = true
+		}
+		r.done <- err
 	}
-	c.queue = rest
-	return now
 }
 
 // gather waits for the sessions of the last pass to come back, for a part of the time that
@@ -148,7 +199,7 @@ func (c *Scheduler) gather() {
 	defer end.Stop()
 	for {
 		c.mu.Lock()
-		enough := len(c.queue) >= min(max(c.active, 1), c.most)
+		enough := len(c.queue) >= c.most || len(c.expected) == 0
 		c.mu.Unlock()
 		if enough {
 			return
@@ -159,40 +210,4 @@ func (c *Scheduler) gather() {
 			return
 		}
 	}
-}
-
-// pass computes one token of each request, with the plan of the next power of two.
-func (c *Scheduler) pass(now []*decodeRequest) error {
-	if err := c.m.begin(); err != nil {
-		return err
-	}
-	defer c.m.users.Done()
-	n := 1
-	for n < len(now) {
-		n *= 2
-	}
-	ctx := context.Background()
-	p, err := c.m.pass(ctx, passShape{n, 1, now[0].what})
-	if err != nil {
-		return err
-	}
-	r := p.run()
-	for i, q := range now {
-		r.set(p, i, q.s.tokens[q.s.done:q.s.done+1], q.s.done, q.s.pages)
-	}
-	v := p.width
-	if n == 1 {
-		return p.do(ctx, r, now[0].y[:v])
-	}
-	if len(c.results) < n*v {
-		c.results = make([]float32, n*v)
-	}
-	y := c.results[:n*v]
-	if err := p.do(ctx, r, y); err != nil {
-		return err
-	}
-	for i, q := range now {
-		copy(q.y, y[i*v:][:v])
-	}
-	return nil
 }

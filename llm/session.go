@@ -9,9 +9,8 @@ import (
 // Session is a text that the model has read, as tokens with their keys and values in the
 // cache. Its methods are safe for concurrent use, but wait for each other.
 type Session struct {
-	m *Model
-	// decode, if not nil, takes the place of a pass over one token.
-	scheduler *Scheduler
+	m         *Model
+	scheduler *Scheduler // if not nil, computes the passes whose result is of one row
 
 	mu     sync.Mutex
 	closed bool
@@ -25,6 +24,8 @@ type Session struct {
 	pages    []int32
 	logits   []float32 // behind the last of done, or nil
 	top      []float32 // of the last pass for bestToken or topTokens
+
+	guessed, confirmed int // see Guesses
 }
 
 // NewSession returns a session without tokens. It takes memory of the cache as tokens
@@ -46,6 +47,14 @@ func (s *Session) Tokens() []int32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]int32(nil), s.tokens...)
+}
+
+// Guesses returns how many tokens [Session.Generate] has guessed in this session, with Sampling.Lookup or Sampling.Draft, and how many of
+// them were the chosen tokens.
+func (s *Session) Guesses() (guessed, confirmed int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.guessed, s.confirmed
 }
 
 // use locks an open session.
@@ -211,30 +220,28 @@ func (s *Session) pass(ctx context.Context, what result, y []float32) (int, erro
 		return 0, err
 	}
 	tokens := s.tokens[s.done:]
+	if s.scheduler != nil && what.ofOneRow() {
+		n, err := s.scheduler.compute(ctx, &request{s: s, start: s.done, tokens: tokens, what: what, results: 1, y: y})
+		s.advance(n)
+		return n, err
+	}
 	rows := s.m.rowsFor(len(tokens), what)
 	tokens = tokens[:min(rows, len(tokens))]
-	if s.scheduler != nil && rows == 1 && what.ofOneRow() {
-		if err := s.scheduler.decode(ctx, s, what, y); err != nil {
-			return 0, err
-		}
-		s.advance(1)
-		return 1, nil
-	}
-	if err := s.compute(ctx, passShape{1, rows, what}, tokens, y); err != nil {
+	if err := s.compute(ctx, passShape{sequences: 1, rows: rows, result: what}, s.done, tokens, y); err != nil {
 		return 0, err
 	}
 	s.advance(len(tokens))
 	return len(tokens), nil
 }
 
-// compute runs a pass over tokens after those that are already computed.
-func (s *Session) compute(ctx context.Context, shape passShape, tokens []int32, y []float32) error {
+// compute runs a pass over tokens from position start on.
+func (s *Session) compute(ctx context.Context, shape passShape, start int, tokens []int32, y []float32) error {
 	p, err := s.m.pass(ctx, shape)
 	if err != nil {
 		return err
 	}
 	r := p.run()
-	r.set(p, 0, tokens, s.done, s.pages)
+	r.set(p, 0, tokens, start, s.pages)
 	n := p.width
 	if !shape.result.ofOneRow() {
 		n *= shape.rows
@@ -347,6 +354,9 @@ func (s *Session) Close() error {
 		return nil
 	}
 	s.closed = true
+	if s.scheduler != nil {
+		s.scheduler.gone(s)
+	}
 	if s.m.cache != nil {
 		s.m.cache.release(s.pages)
 	}

@@ -32,23 +32,53 @@ type modelFlags struct {
 	Exact   bool   `help:"Keep activations in float32 in products with quantised weights, instead of rounding them to 8 bits: slower."`
 }
 
+// draftFlags are how a smaller model guesses tokens.
+type draftFlags struct {
+	Draft   string `type:"existingfile" help:"A GGUF file of a smaller model with the same tokens. It guesses tokens, and the model checks them in one pass. The answer is the same."`
+	Guesses int    `default:"4" help:"Number of tokens that the smaller model guesses at a time, at most 15."`
+}
+
+// open opens the smaller model, or returns nil if there is none.
+func (f *draftFlags) openDraft(ctx context.Context, dev *device.Device, o llm.Options) (*llm.Model, error) {
+	if f.Draft == "" {
+		return nil, nil
+	}
+	if f.Guesses < 1 || f.Guesses > 15 {
+		return nil, fmt.Errorf("--guesses is %d, want 1 to 15", f.Guesses)
+	}
+	return llm.Open(ctx, dev, f.Draft, o)
+}
+
 // open opens the device and the model. Close closes both.
 func (f *modelFlags) open(ctx context.Context, parallel int) (*assistant.Assistant, *device.Device, error) {
+	a, _, dev, err := f.openWith(ctx, parallel, &draftFlags{})
+	return a, dev, err
+}
+
+// openWith is open with a smaller model that guesses tokens, which is nil if there is none.
+func (f *modelFlags) openWith(ctx context.Context, parallel int, d *draftFlags) (*assistant.Assistant, *llm.Model, *device.Device, error) {
 	dev, err := device.Open(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	o := assistant.Options{Parallel: parallel, Model: llm.Options{Context: f.Context, CacheType: cacheTypes[f.Cache], Exact: f.Exact}}
 	path, remove, err := ggufOf(ctx, f.Model)
 	if err != nil {
-		return nil, nil, errors.Join(err, dev.Close())
+		return nil, nil, nil, errors.Join(err, dev.Close())
+	}
+	defer remove()
+	o.DraftTokens = d.Guesses
+	if o.Draft, err = d.openDraft(ctx, dev, llm.Options{Context: f.Context, Sessions: parallel}); err != nil {
+		return nil, nil, nil, errors.Join(err, dev.Close())
 	}
 	a, err := assistant.Open(ctx, dev, path, o)
-	remove()
 	if err != nil {
-		return nil, nil, errors.Join(err, dev.Close())
+		if o.Draft != nil {
+			_ = o.Draft.Close()
+		}
+		return nil, nil, nil, errors.Join(err, dev.Close())
 	}
-	return a, dev, nil
+	return a, o.Draft, dev, nil
 }
 
 // ggufOf returns the GGUF file of a model: of a folder a temporary one, which the function removes.
@@ -99,10 +129,9 @@ type runCmd struct {
 	Raw           bool   `help:"Continue the prompt without applying the model's chat template."`
 	Schema        string `type:"existingfile" help:"A file with a JSON schema that the answer follows."`
 	Grammar       string `type:"existingfile" help:"A file with a grammar in GBNF that the answer follows."`
-	Draft         string `type:"existingfile" help:"A GGUF file of a smaller model with the same tokens. It guesses tokens, and the model checks them in one pass. The answer is the same."`
-	Guesses       int    `default:"4" help:"Number of tokens that the smaller model guesses at a time, at most 15."`
-	Lookup        int    `help:"Number of tokens to guess at a time where the answer repeats the conversation, at most 15. The answer is the same."`
-	Quiet         bool   `short:"q" help:"Do not print speeds."`
+	draftFlags    `embed:""`
+	Lookup        int  `help:"Number of tokens to guess at a time where the answer repeats the conversation, at most 15. The answer is the same."`
+	Quiet         bool `short:"q" help:"Do not print speeds."`
 }
 
 func (c *runCmd) Run(a *app) error {
@@ -125,11 +154,11 @@ func (c *runCmd) Run(a *app) error {
 	if !as.Model().Config().Causal {
 		return fmt.Errorf("%s is a model for embeddings: rayo embed %[1]s", c.Model)
 	}
-	if c.Draft != "" {
-		draft, err := llm.Open(a.ctx, dev, c.Draft, llm.Options{Context: as.Model().Context()})
-		if err != nil {
-			return err
-		}
+	draft, err := c.openDraft(a.ctx, dev, llm.Options{Context: as.Model().Context()})
+	if err != nil {
+		return err
+	}
+	if draft != nil {
 		defer draft.Close()
 		sampling.Draft, sampling.DraftTokens = draft.NewSession(), c.Guesses
 	}

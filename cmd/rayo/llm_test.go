@@ -159,7 +159,9 @@ func TestServe(t *testing.T) {
 	var errs lockedBuffer
 	ended := make(chan int, 1)
 	model := tinymodel.Path(t)
-	go func() { ended <- run(ctx, []string{"serve", model, "--listen", "localhost:0"}, io.Discard, &errs) }()
+	go func() {
+		ended <- run(ctx, []string{"serve", model, "--listen", "localhost:0", "--draft", model, "--guesses", "3"}, io.Discard, &errs)
+	}()
 	var url string
 	testutil.Soon(t, "the server says where it is", func() bool {
 		m := regexp.MustCompile(`http://(\S+) `).FindStringSubmatch(errs.String())

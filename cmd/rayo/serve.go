@@ -15,6 +15,7 @@ import (
 
 type serveCmd struct {
 	modelFlags `embed:""`
+	draftFlags `embed:""`
 	Listen     string        `default:"localhost:8080" help:"Address and port. Use 0.0.0.0:8080 to accept requests from other machines."`
 	Name       string        `help:"Model name in answers; by default the name of the file."`
 	Parallel   int           `default:"4" help:"Number of texts generated at once; other requests wait."`
@@ -37,11 +38,14 @@ func (c *serveCmd) Run(a *app) error {
 	if c.Parallel < 1 {
 		return fmt.Errorf("--parallel is %d, want 1 or more", c.Parallel)
 	}
-	as, dev, err := c.open(a.ctx, c.Parallel)
+	as, draft, dev, err := c.openWith(a.ctx, c.Parallel, &c.draftFlags)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
+	if draft != nil {
+		defer draft.Close()
+	}
 	defer as.Close()
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {

@@ -54,7 +54,7 @@ func (g *generator) attention(d op.DType, short bool) []Case {
 		c.In = append(c.In, g.tensor(d, op.Shape{1, 6, 8}, g.tame))
 	}
 	c.In[1].Data[5*8+3] = math.NaN()
-	return append(append(cases, c), g.attentionVariants(d, short)...)
+	return append(append(append(cases, c), g.attentionVariants(d, short)...), g.attentionRows(d)...)
 }
 
 // attentionSizes are the extents of a case of attention.
@@ -77,6 +77,29 @@ func (g *generator) attentionVariants(d op.DType, short bool) []Case {
 			{Window: math.MaxInt, Causal: true}, {Window: 1, FromStart: true}} {
 			cases = append(cases, Case{Op: op.Attention, Options: o, In: g.variant(d, keys, s, (i+j)%4, j%2 == 1, j%3 == 1)})
 		}
+	}
+	return cases
+}
+
+// attentionRows returns cases whose sequences of one query are positions of a few texts, each with one key more than the one before, as in a pass
+// over prompts of several sessions.
+func (g *generator) attentionRows(d op.DType) []Case {
+	keys := d
+	if d == op.F32 {
+		keys = []op.DType{op.F32, op.F16}[g.IntN(2)]
+	}
+	lengths := []float64{3, 4, 5, 6, 7, 8, 9, 26, 27, 1, 2, 0, 1, 12, 12}
+	texts := []int{0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 0, 0, 3, 3} // the pages of each
+	var cases []Case
+	for _, o := range []op.AttentionOpts{{Causal: true}, {Causal: true, Window: 4, Softcap: 20}, {}} {
+		in := g.variant(d, keys, attentionSizes{len(lengths), 4, 2, 1, 25, 8, 12}, 0, true, true)
+		table, n := in[op.AttentionTable], in[op.AttentionTable].Shape[1]
+		pages := slices.Clone(table.Data)
+		for i, text := range texts {
+			in[op.AttentionLengths].Data[i] = lengths[i]
+			copy(table.Data[i*n:][:n], pages[text*n:][:n])
+		}
+		cases = append(cases, Case{Op: op.Attention, Options: o, In: in})
 	}
 	return cases
 }

@@ -42,6 +42,11 @@ type Options struct {
 	Model llm.Options
 	// Parallel is how many texts are generated at once; one where it is 0. More wait.
 	Parallel int
+	// Draft, if not nil, is a smaller model with the same vocabulary, which guesses DraftTokens tokens at a time, as
+	// [llm.Sampling.Draft] says; the texts do not change. Requests with a Lookup or Draft of their own use that. The draft
+	// model needs a cache for Parallel sessions (llm.Options.Sessions). The caller closes it after the Assistant.
+	Draft       *llm.Model
+	DraftTokens int
 	// Template is the chat template; the one of the file where it is empty.
 	Template string
 	// Limits are the limits of the template.
@@ -58,6 +63,10 @@ type Assistant struct {
 	name      string
 	turn      chan struct{} // holds a value for each text that is generated
 	prefixes  prefixes
+
+	draftScheduler *llm.Scheduler
+	drafts         chan *llm.Session // of Options.Draft, one for each text that may be generated; nil without
+	draftTokens    int
 
 	vocabulary func() *grammar.Vocabulary
 }
@@ -104,7 +113,29 @@ func Load(ctx context.Context, dev *device.Device, f *gguf.File, o Options) (*As
 	}
 	a.scheduler = a.model.NewScheduler(o.Parallel)
 	a.prefixes.most = 2 * o.Parallel
+	if o.Draft != nil {
+		a.draftScheduler, a.draftTokens = o.Draft.NewScheduler(o.Parallel), o.DraftTokens
+		a.drafts = make(chan *llm.Session, o.Parallel)
+		for range o.Parallel {
+			a.drafts <- a.draftScheduler.NewSession()
+		}
+	}
 	return a, nil
+}
+
+// closeDrafts closes the sessions of the draft model that no text uses. Others are closed by the texts.
+func (a *Assistant) closeDrafts() error {
+	if a.drafts == nil {
+		return nil
+	}
+	for {
+		select {
+		case s := <-a.drafts:
+			_ = s.Close()
+		default:
+			return a.draftScheduler.Close()
+		}
+	}
 }
 
 // newVocabulary returns the texts of all tokens for grammars; control tokens have no text.
@@ -134,7 +165,7 @@ func (a *Assistant) Name() string { return a.name }
 // A second Close does nothing.
 func (a *Assistant) Close() error {
 	a.prefixes.close()
-	return errors.Join(a.scheduler.Close(), a.model.Close())
+	return errors.Join(a.scheduler.Close(), a.model.Close(), a.closeDrafts())
 }
 
 // Embed returns the embedding of a text, of length 1. See [llm.Model.Embed] for errors.

@@ -41,6 +41,8 @@ type Usage struct {
 	Prompt    int // of the prompt
 	Cached    int // the number of these that were computed for an earlier request
 	Generated int
+	// Guessed is the number of tokens that a draft model or a lookup guessed, Confirmed how many of them were right.
+	Guessed, Confirmed int
 }
 
 // Piece is a part of a generated text.
@@ -93,7 +95,7 @@ type generation struct {
 
 // run yields all pieces. It returns nil when the caller has left the loop.
 func (g *generation) run(ctx context.Context, prompt []int32, yield func(Piece, error) bool) error {
-	s, cached, err := g.a.prefixes.session(ctx, g.a.scheduler, prompt)
+	s, cached, err := g.a.prefixes.session(g.a.scheduler, prompt)
 	if err != nil {
 		return err
 	}
@@ -105,7 +107,11 @@ func (g *generation) run(ctx context.Context, prompt []int32, yield func(Piece, 
 		g.matcher = g.r.Grammar.Matcher(g.a.vocabulary())
 		o.Mask, o.Lookup = g.mask, 0
 	}
-	for t, err := range s.Generate(ctx, prompt[len(prompt)-1:], o) {
+	if o.Draft == nil && o.Lookup == 0 && g.a.drafts != nil {
+		o.Draft, o.DraftTokens = <-g.a.drafts, g.a.draftTokens // there is one for each turn
+		defer func() { g.a.drafts <- o.Draft }()
+	}
+	for t, err := range s.Generate(ctx, prompt[cached:], o) {
 		if err != nil {
 			var full *llm.CapacityError
 			if errors.As(err, &full) && g.usage.Generated > 0 {
@@ -114,6 +120,7 @@ func (g *generation) run(ctx context.Context, prompt []int32, yield func(Piece, 
 			return err
 		}
 		g.usage.Generated++
+		g.usage.Guessed, g.usage.Confirmed = s.Guesses()
 		p := Piece{Tokens: []llm.Token{t}}
 		ended := t.Stop
 		if !t.Stop {

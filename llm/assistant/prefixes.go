@@ -1,7 +1,6 @@
 package assistant
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -18,20 +17,14 @@ type prefixes struct {
 	closed bool
 }
 
-// session returns a session that has all tokens of a prompt but the last, and how many of
-// these were computed for an earlier one.
-func (p *prefixes) session(ctx context.Context, sch *llm.Scheduler, prompt []int32) (s *llm.Session, cached int, err error) {
+// session returns a session that has the first tokens of a prompt, but not the last one, and how many of
+// them were computed for an earlier one.
+func (p *prefixes) session(sch *llm.Scheduler, prompt []int32) (s *llm.Session, cached int, err error) {
 	if len(prompt) == 0 {
 		return nil, 0, fmt.Errorf("assistant: the prompt has no tokens: %w", ErrRequest)
 	}
 	if s, cached = p.longest(prompt); s == nil {
 		s = sch.NewSession()
-	}
-	if cached < len(prompt)-1 {
-		if err := s.Feed(ctx, prompt[cached:len(prompt)-1]); err != nil {
-			p.keep(s)
-			return nil, 0, err
-		}
 	}
 	return s, cached, nil
 }

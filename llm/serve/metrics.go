@@ -18,6 +18,7 @@ type metrics struct {
 	duration                  *prometheus.HistogramVec
 	first                     prometheus.Histogram
 	prompt, cached, generated prometheus.Counter
+	guessed, confirmed        prometheus.Counter
 }
 
 func newMetrics(s *Server) *metrics {
@@ -36,6 +37,8 @@ func newMetrics(s *Server) *metrics {
 		prompt:    counter("rayo_prompt_tokens_total", "Tokens of prompts."),
 		cached:    counter("rayo_cached_tokens_total", "Tokens of prompts that were computed before."),
 		generated: counter("rayo_generated_tokens_total", "Tokens generated."),
+		guessed:   counter("rayo_guessed_tokens_total", "Tokens guessed by the draft model."),
+		confirmed: counter("rayo_confirmed_tokens_total", "Guessed tokens that were right."),
 	}
 	busy := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rayo_requests_busy", Help: "Requests that wait or are answered."}, func() float64 { return float64(s.busy.Load()) })
 	r.MustRegister(m.requests, m.duration, m.first, busy)
@@ -53,4 +56,6 @@ func (m *metrics) count(u assistant.Usage) {
 	m.prompt.Add(float64(u.Prompt))
 	m.cached.Add(float64(u.Cached))
 	m.generated.Add(float64(u.Generated))
+	m.guessed.Add(float64(u.Guessed))
+	m.confirmed.Add(float64(u.Confirmed))
 }

@@ -31,14 +31,25 @@ func start(t testing.TB, parallel int, o serve.Options) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := assistant.Load(context.Background(), dev, tinymodel.File(t), assistant.Options{Parallel: parallel, Model: llm.Options{Context: 128}})
+	return startOn(t, dev, assistant.Options{Parallel: parallel}, o)
+}
+
+// startOn is start on a device, which it closes in the end, as the draft model.
+func startOn(t testing.TB, dev *device.Device, ao assistant.Options, o serve.Options) string {
+	t.Helper()
+	ao.Model.Context = 128
+	a, err := assistant.Load(context.Background(), dev, tinymodel.File(t), ao)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := httptest.NewServer(serve.New(a, o))
 	t.Cleanup(func() {
 		s.Close()
-		if err := errors.Join(a.Close(), dev.Close()); err != nil {
+		err := a.Close()
+		if ao.Draft != nil {
+			err = errors.Join(err, ao.Draft.Close())
+		}
+		if err := errors.Join(err, dev.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -266,13 +277,53 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestManyClients has 64 clients at once, of whom some vanish and some read slowly. Each other one gets the text that it
-// gets alone, and nothing is left behind.
+// TestDraft has answers with a draft model, which are the same as without one, and counts of its guesses.
+func TestDraft(t *testing.T) {
+	body := `{"prompt": "Once", "max_tokens": 60, "temperature": 0, "logit_bias": {"0": -1000}}`
+	_, want := ask(t, start(t, 1, serve.Options{})+"/v1/completions", body)
+	url := startDraft(t, 1, serve.Options{})
+	for range 2 { // the second answer has a draft session with the tokens of the first
+		if _, a := ask(t, url+"/v1/completions", body); a.Choices[0].Text != want.Choices[0].Text || len(a.Choices[0].Text) != 60 {
+			t.Errorf("%q, want %q", a.Choices[0].Text, want.Choices[0].Text)
+		}
+	}
+	_, b := get(t, url+"/metrics")
+	var guessed, confirmed int
+	for line := range strings.Lines(b) {
+		_, _ = fmt.Sscanf(line, "rayo_guessed_tokens_total %d", &guessed)
+		_, _ = fmt.Sscanf(line, "rayo_confirmed_tokens_total %d", &confirmed)
+	}
+	if confirmed < 60 || guessed < confirmed { // the models are the same
+		t.Errorf("%d tokens guessed, %d of them right", guessed, confirmed)
+	}
+}
+
+// startDraft is start with a draft model.
+func startDraft(t testing.TB, parallel int, o serve.Options) string {
+	t.Helper()
+	dev, err := device.Open(context.Background(), device.Require(device.CPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	draft, err := llm.Load(context.Background(), dev, tinymodel.File(t), llm.Options{Context: 128, Sessions: parallel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startOn(t, dev, assistant.Options{Parallel: parallel, Draft: draft}, o)
+}
+
+// TestManyClients has 64 clients at once with prompts of different lengths, of whom some vanish and some read slowly. Each other one gets
+// the text that it gets alone, and nothing is left behind.
 func TestManyClients(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { manyClients(t, start) })
+	t.Run("draft", func(t *testing.T) { manyClients(t, startDraft) })
+}
+
+func manyClients(t *testing.T, start func(testing.TB, int, serve.Options) string) {
 	t.Cleanup(testutil.Goroutines(t)) // behind what start has closed
 	url := start(t, 8, serve.Options{Waiting: 1000})
 	body := func(i int) string {
-		return fmt.Sprintf(`{"prompt": "Text %d", "max_tokens": 20, "temperature": 0, "logit_bias": {"0": -1000}, "stream": %v}`, i%4, i%2 == 0)
+		return fmt.Sprintf(`{"prompt": "%s %d", "max_tokens": 20, "temperature": 0, "logit_bias": {"0": -1000}, "stream": %v}`, strings.Repeat("Text ", 1+i%4*6), i%4, i%2 == 0)
 	}
 	want := make([]string, 4)
 	for i := range want {

@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/portable"
@@ -125,11 +126,14 @@ func (t *attentionTask) eachOfBatch(a simd.Attention, in, out []unsafe.Pointer, 
 	} else {
 		yHalf, zHalf = k.halves(in[1]), v.halves(in[2])
 	}
-	for i := range s.Batch {
+	for i, n := 0, 0; i < s.Batch; i += n {
 		part := &t.part
 		*part = a
+		if n = chunk(s, lengths, table, i); n > 1 {
+			part.Queries, part.QRow, part.DstRow = n, q.batch, dst.batch
+		}
 		if lengths != nil {
-			part.Keys = s.Of(int(lengths[i%len(lengths)])).Tk
+			part.Keys = s.Of(int(lengths[(i+n-1)%len(lengths)])).Tk
 		}
 		part.Q, part.Dst = x[i*q.batch:], to[i*dst.batch:]
 		switch {
@@ -147,6 +151,25 @@ func (t *attentionTask) eachOfBatch(a simd.Attention, in, out []unsafe.Pointer, 
 		part.Run(pool)
 	}
 	t.part = simd.Attention{}
+}
+
+// chunk returns how many sequences from number i on, of one query each, are successive queries of one sequence: they have the same
+// pages, and each has one more key than the one before. One attention with all these queries reads the keys once.
+func chunk(s *op.AttentionSizes, lengths, table []int32, i int) int {
+	n := 1
+	if s.Tq != 1 || s.Page == 0 || s.Masked || !s.Causal || s.FromStart || len(lengths) != s.Batch || lengths[i] <= 0 {
+		return n
+	}
+	pages := s.Tk / s.Page
+	first := table[i*pages:][:pages]
+	for at := i + 1; at < s.Batch && lengths[at] == lengths[at-1]+1 && int(lengths[at]) <= s.Tk; at++ {
+		used := (int(lengths[at])-1)/s.Page + 1
+		if !slices.Equal(table[at*pages:][:used], first[:used]) {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // masks gives an attention the mask of one of the batch.

@@ -1,0 +1,220 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"slices"
+)
+
+// A pass over tokens of several sessions has a row for each token, which attention takes for a sequence of one query:
+// its keys are those up to its own position. Rows of one session are in the order of their positions, so the cache
+// has the keys of all before attention reads them.
+
+// span is the next tokens of a request that a pass computes.
+type span struct {
+	*request
+	rows int
+}
+
+// ends reports whether the pass computes the results of the request.
+func (p span) ends() bool { return p.rows == len(p.tokens) }
+
+// mixedRows limits the rows of a pass that has tokens of sessions that generate: they wait for it.
+const mixedRows = 64
+
+// width returns the most rows of a pass over several sessions.
+func (c *Scheduler) width() int { return max(c.m.chunk, c.most, fewTokens) }
+
+// sized returns the rows of the plan for so many.
+func (c *Scheduler) sized(rows int) int { return min(power(rows), max(rows, c.width())) }
+
+// power returns the least power of two that is not less than n.
+func power(n int) int {
+	p := 1
+	for p < n {
+		p *= 2
+	}
+	return p
+}
+
+// next takes the requests of a pass from the queue, the first ones before others, and says how many tokens of each the pass computes. The
+// lock is held.
+func (c *Scheduler) next() []span {
+	var now []span
+	var rest []*request
+	results := 0
+	for _, r := range c.queue {
+		fits := len(now) < c.most && (len(now) == 0 || results+r.results <= max(c.most, fewTokens))
+		if len(now) > 0 && !c.m.cache.floats() {
+			// Each row would convert a whole context.
+			fits = fits && len(now[0].tokens) == 1 && len(r.tokens) == 1
+		}
+		if fits {
+			now, results = append(now, span{request: r}), results+r.results
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	c.queue = rest
+	c.divide(now)
+	return now
+}
+
+// divide sets the rows of the spans. A request that needs one row, or results of all rows, gets them, and the others share what is left of the
+// pass.
+func (c *Scheduler) divide(now []span) {
+	if len(now) == 1 && now[0].results == 1 {
+		n := len(now[0].tokens)
+		now[0].rows = min(n, c.m.rowsFor(n, now[0].what))
+		return
+	}
+	whole := 0
+	var prompts []*span
+	for i := range now {
+		p := &now[i]
+		if n := len(p.tokens); n == p.results {
+			p.rows = n
+			whole += n
+		} else {
+			prompts = append(prompts, p)
+		}
+	}
+	if len(prompts) == 0 {
+		return
+	}
+	width := c.width()
+	if whole > 0 {
+		width = min(width, mixedRows)
+	}
+	total := whole + share(prompts, width-whole)
+	// Rows without a token cost as much as others: a plan of half the rows is better than one that is filled by less than three quarters.
+	if n := c.sized(total); n > fewTokens && total < n/4*3 {
+		share(prompts, n/2-whole)
+	}
+}
+
+// share divides rows among prompts evenly, but for those that need less, and returns how many it gave. Each prompt gets at least one.
+func share(prompts []*span, rows int) (total int) {
+	slices.SortStableFunc(prompts, func(x, y *span) int { return cmp.Compare(len(x.tokens), len(y.tokens)) })
+	for i, p := range prompts {
+		p.rows = min(len(p.tokens), max((rows-total)/(len(prompts)-i), 1))
+		total += p.rows
+	}
+	return total
+}
+
+// pass computes the spans.
+func (c *Scheduler) pass(now []span) error {
+	if err := c.m.begin(); err != nil {
+		return err
+	}
+	defer c.m.users.Done()
+	if p := now[0]; len(now) == 1 && p.results == 1 {
+		shape := passShape{sequences: 1, rows: c.m.rowsFor(len(p.tokens), p.what), result: p.what}
+		return p.s.compute(p.ctx, shape, p.start, p.tokens[:p.rows], p.y)
+	}
+	return c.together(now)
+}
+
+// shape returns the shape of a pass over the spans. All results are of one kind: where sessions want different ones,
+// they are taken from the logits.
+func (c *Scheduler) shape(now []span) passShape {
+	total, results := 0, 0
+	s := passShape{rows: 1}
+	for _, p := range now {
+		total += p.rows
+		if !p.ends() {
+			continue
+		}
+		if results > 0 && p.what != s.result {
+			s.result = lastLogits
+		} else {
+			s.result = p.what
+		}
+		results += p.results
+	}
+	s.sequences = c.sized(total)
+	if results < total {
+		// Few plans for all numbers of results.
+		s.picked = max(power(results), s.sequences/fewTokens)
+		if s.picked >= s.sequences {
+			s.picked = 0
+		}
+	}
+	return s
+}
+
+// together computes the spans in one pass.
+func (c *Scheduler) together(now []span) error {
+	ctx, shape := context.Background(), c.shape(now)
+	p, err := c.m.pass(ctx, shape)
+	if err != nil {
+		return err
+	}
+	r := p.run()
+	var rows []int // of the result, for each of the spans that end
+	row, picked := 0, 0
+	for _, q := range now {
+		for i, id := range q.tokens[:q.rows] {
+			r.set(p, row, []int32{id}, q.start+i, q.s.pages)
+			if row++; !q.ends() || i < q.rows-q.results {
+				continue
+			}
+			if at := row - 1; shape.picked == 0 {
+				rows = append(rows, at)
+			} else {
+				r.last[picked] = int32(at)
+				rows = append(rows, picked)
+				picked++
+			}
+		}
+	}
+	n := cmp.Or(shape.picked, shape.sequences) * p.width
+	if len(c.results) < n {
+		c.results = make([]float32, n)
+	}
+	y := c.results[:n]
+	if err := p.do(ctx, r, y); err != nil {
+		return err
+	}
+	for _, q := range now {
+		for i := 0; q.ends() && i < q.results; i++ {
+			n := len(q.y) / q.results
+			c.m.convert(q.y[i*n:][:n], q.what, y[rows[0]*p.width:][:p.width], shape.result)
+			rows = rows[1:]
+		}
+	}
+	return nil
+}
+
+// convert writes a row of results of one kind as a kind that the row has the values of.
+func (m *Model) convert(y []float32, to result, row []float32, from result) {
+	if to == from {
+		copy(y, row)
+		return
+	}
+	greatestOf(y, row)
+}
+
+// greatestOf writes the greatest logits in descending order to the first half of y, and their tokens to the second half, as
+// Batch.TopK does. It writes a NaN to y[0] if there is one.
+func greatestOf(y, logits []float32) {
+	n := len(y) / 2
+	values, ids := y[:n], y[n:2*n]
+	have := 0
+	for id, x := range logits {
+		if x != x {
+			values[0] = x
+			return
+		}
+		if have == n && x <= values[n-1] {
+			continue
+		}
+		have = min(have+1, n)
+		i := have - 1
+		for ; i > 0 && values[i-1] < x; i-- {
+			values[i], ids[i] = values[i-1], ids[i-1]
+		}
+		values[i], ids[i] = x, float32(id)
+	}
+}
