@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"github.com/rayo-go/rayo/device"
 )
 
 // A pass over tokens of several sessions has a row for each token, which attention takes for a sequence of one query:
@@ -45,9 +47,8 @@ func (c *Scheduler) next() []span {
 	results := 0
 	for _, r := range c.queue {
 		fits := len(now) < c.most && (len(now) == 0 || results+r.results <= max(c.most, fewTokens))
-		if len(now) > 0 && !c.m.cache.floats() {
-			// Each row would convert a whole context.
-			fits = fits && len(now[0].tokens) == 1 && len(r.tokens) == 1
+		if len(now) > 0 && (c.alone(r) || c.alone(now[0].request)) {
+			fits = false
 		}
 		if fits {
 			now, results = append(now, span{request: r}), results+r.results
@@ -58,6 +59,23 @@ func (c *Scheduler) next() []span {
 	c.queue = rest
 	c.divide(now)
 	return now
+}
+
+// sharedKeys is the most keys of a prompt that shares passes on a GPU.
+const sharedKeys = 2048
+
+// alone reports whether the tokens of a request are computed without those of others. A row of a shared pass is an
+// attention of one query, which reads all keys: a q8_0 cache is converted for each row, and on a GPU a long prompt
+// is faster in passes of its own, which read the keys once for many rows.
+func (c *Scheduler) alone(r *request) bool {
+	switch n := len(r.tokens); {
+	case n == 1:
+		return false
+	case !c.m.cache.floats():
+		return true
+	default:
+		return n > fewTokens && r.start+n > sharedKeys && c.m.dev.Info().Kind != device.CPU
+	}
 }
 
 // divide sets the rows of the spans. A request that needs one row, or results of all rows, gets them, and the others share what is left of the
