@@ -53,25 +53,29 @@ func TestBroadcastRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	for _, s := range [][3]int{{3, 5, 7}, {2, 9, 47}, {3, 4, 48}, {5, 40, 100}, {3, 2, 256}, {2, 30, 999}, {1, 3, 70_001}, {90, 1, 60}} {
+	for _, s := range [][3]int{{3, 5, 7}, {2, 9, 47}, {3, 4, 48}, {5, 40, 100}, {3, 2, 130}, {3, 2, 256}, {2, 30, 999}, {1, 3, 70_001}, {90, 1, 60}} {
 		outer, mid, n := s[0], s[1], s[2]
-		x, y := make([]float32, outer*n), make([]float32, mid)
+		x, y, z := make([]float32, outer*n), make([]float32, mid), make([]float32, mid*n)
 		for i := range x {
 			x[i] = float32(i%1013) / 8
 		}
 		for i := range y {
 			y[i] = float32(i*i%101) / 4
 		}
+		for i := range z {
+			z[i] = float32(i%509) / 8
+		}
 		b := batch.New(dev)
-		u, v := b.Upload(x, outer, 1, n), b.Upload(y, mid, 1)
+		u, v, w := b.Upload(x, outer, 1, n), b.Upload(y, mid, 1), b.Upload(z, mid, n)
 		cases := []struct {
 			y batch.Value
-			f func(u, v float32) float32
+			f func(u, v, w float32) float32
 		}{
-			{b.Sub(u, v), func(u, v float32) float32 { return u - v }},
-			{b.Sub(v, u), func(u, v float32) float32 { return v - u }},
-			{b.Sub(b.Mul(u, v), u), func(u, v float32) float32 { return u*v - u }},
-			{b.Cast(b.Sub(b.Cast(u, op.F16), b.Cast(v, op.F16)), op.F32), func(u, v float32) float32 { return u - v }},
+			{b.Sub(u, v), func(u, v, _ float32) float32 { return u - v }},
+			{b.Sub(v, u), func(u, v, _ float32) float32 { return v - u }},
+			{b.Sub(b.Mul(u, v), u), func(u, v, _ float32) float32 { return u*v - u }},
+			{b.Sub(b.Expand(w, outer, mid, n), v), func(_, v, w float32) float32 { return w - v }},
+			{b.Cast(b.Sub(b.Cast(u, op.F16), b.Cast(v, op.F16)), op.F32), func(u, v, _ float32) float32 { return u - v }},
 		}
 		for _, c := range cases {
 			b.Keep(c.y)
@@ -85,7 +89,7 @@ func TestBroadcastRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, g := range got {
-				if want := c.f(x[i/n/mid*n+i%n], y[i/n%mid]); g != want {
+				if want := c.f(x[i/n/mid*n+i%n], y[i/n%mid], z[i%(mid*n)]); g != want {
 					t.Fatalf("%v, case %d: element %d is %v, not %v", s, k, i, g, want)
 				}
 			}

@@ -20,15 +20,6 @@ type topKSchedule struct {
 	Sorted bool // the row is sorted by digits: see radix.go
 }
 
-// topKMuch is from how many elements a lane group would look at that rows are sorted.
-const topKMuch = 1 << 17
-
-// TopKSorts reports whether sorting a row of so many elements by digits takes less time than k
-// searches for its greatest element.
-func TopKSorts(k, cols int) bool { return cols > rankMax && k*cols >= topKMuch }
-
-const rankMax = 1024 // elements of a row that are ranked: in workgroup memory
-
 var topKSchedules = table[topKOf, topKSchedule]{
 	{"rank", func(m topKOf, t *Target) bool { return m.Cols <= rankMax && m.K >= 16 }, topKSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}, Rank: true}},
 	{"radix", func(m topKOf, t *Target) bool { return t.Votes && TopKSorts(m.K, m.Cols) }, topKSchedule{Sorted: true}},

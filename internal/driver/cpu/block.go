@@ -226,7 +226,7 @@ func (l *lane) run(at []place, lo, hi int) {
 // alike returns how many segments of n elements follow each other, at most most, in which one call
 // has its operands at the same distance from one segment to the next; 0 if the program has others.
 func (l *lane) alike(p *program, n, most int) int {
-	if p.runs == 0 || len(p.block) > 1 || len(p.segment) > 0 {
+	if p.runs == 0 || len(p.block) > 1 || len(p.segment)+len(p.tiles) > 0 {
 		return 0
 	}
 	most = min(most, callElements/n)
