@@ -123,18 +123,24 @@ func Load(ctx context.Context, dev *device.Device, f *gguf.File, o Options) (*As
 	return a, nil
 }
 
-// closeDrafts closes the sessions of the draft model that no text uses. Others are closed by the texts.
-func (a *Assistant) closeDrafts() error {
-	if a.drafts == nil {
-		return nil
-	}
-	for {
+// closeDrafts closes the sessions of the draft model that no text uses. They stay in the channel, so
+// that a text that begins later does not wait for one.
+func (a *Assistant) closeDrafts() {
+	for range len(a.drafts) {
 		select {
 		case s := <-a.drafts:
 			_ = s.Close()
-		default:
-			return a.draftScheduler.Close()
+			a.drafts <- s
+		default: // a text has taken it, and gives it back
 		}
+	}
+}
+
+// giveDraft takes a session of the draft model back from a text.
+func (a *Assistant) giveDraft(s *llm.Session) {
+	a.drafts <- s
+	if a.prefixes.isClosed() {
+		a.closeDrafts()
 	}
 }
 
@@ -165,7 +171,12 @@ func (a *Assistant) Name() string { return a.name }
 // A second Close does nothing.
 func (a *Assistant) Close() error {
 	a.prefixes.close()
-	return errors.Join(a.scheduler.Close(), a.model.Close(), a.closeDrafts())
+	a.closeDrafts()
+	err := errors.Join(a.scheduler.Close(), a.model.Close())
+	if a.draftScheduler != nil {
+		err = errors.Join(err, a.draftScheduler.Close())
+	}
+	return err
 }
 
 // Embed returns the embedding of a text, of length 1. See [llm.Model.Embed] for errors.

@@ -226,3 +226,36 @@ func TestMistakes(t *testing.T) {
 		t.Errorf("template: %v", err)
 	}
 }
+
+// TestClosedWithDraft has texts begin after Close, which must not wait for a session of the draft model.
+func TestClosedWithDraft(t *testing.T) {
+	dev, err := device.Open(t.Context(), device.Require(device.CPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	draft, err := llm.Load(t.Context(), dev, tinymodel.File(t), llm.Options{Context: 256, Sessions: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer draft.Close()
+	a, err := assistant.Load(t.Context(), dev, tinymodel.File(t), assistant.Options{Parallel: 2, Draft: draft, Model: llm.Options{Context: 256}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := assistant.Request{Prompt: "once", Sampling: llm.Sampling{MaxTokens: 8}}
+	for range a.Generate(t.Context(), r) {
+		if err := a.Close(); err != nil { // while a text has one of the sessions
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		last := error(nil)
+		for _, err := range a.Generate(t.Context(), r) {
+			last = err
+		}
+		if !errors.Is(last, llm.ErrClosed) {
+			t.Errorf("%v after Close, want ErrClosed", last)
+		}
+	}
+}

@@ -109,7 +109,7 @@ func (g *generation) run(ctx context.Context, prompt []int32, yield func(Piece, 
 	}
 	if o.Draft == nil && o.Lookup == 0 && g.a.drafts != nil {
 		o.Draft, o.DraftTokens = <-g.a.drafts, g.a.draftTokens // there is one for each turn
-		defer func() { g.a.drafts <- o.Draft }()
+		defer func() { g.a.giveDraft(o.Draft) }()
 	}
 	for t, err := range s.Generate(ctx, prompt[cached:], o) {
 		if err != nil {

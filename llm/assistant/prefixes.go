@@ -104,6 +104,13 @@ func (p *prefixes) drop() bool {
 	return true
 }
 
+// isClosed reports whether close was called.
+func (p *prefixes) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
 // close closes all sessions, including sessions that are kept later.
 func (p *prefixes) close() {
 	p.mu.Lock()
