@@ -15,7 +15,7 @@ func sortFlipAVX2(dst *uint32, src *uint32, n int, flip uint32)
 //go:noescape
 func sortFloatKeysAVX2(dst *uint32, src *uint32, n int, flip uint32) uint32
 
-// sortFloatBitsAVX2 sets dst to the bits of the floats with keys src, the bits flip of which are inverted.
+// sortFloatBitsAVX2 sets dst to the bits of the floats whose keys, with the bits of flip inverted, are src.
 //
 //go:noescape
 func sortFloatBitsAVX2(dst *uint32, src *uint32, n int, flip uint32)

@@ -2,7 +2,7 @@ package simd
 
 import "slices"
 
-// A FoldFunc combines n elements of 32 bits, of which there is at least one, in any order.
+// A FoldFunc combines n elements of 32 bits in any order. n is at least 1.
 type FoldFunc func(x *uint32, n int) uint32
 
 // wordFolds are the kernels of one level over integers, for n that is a positive multiple of 8; nil:

@@ -117,7 +117,7 @@ func (d *processor) countsBytes(s *driver.Step) bool {
 // A wordTask applies a wordReduction to rows. Long rows are reduced in pieces.
 type wordTask struct {
 	d          *processor
-	typ        op.DType // U8 for bytes of which those that are not 0 are counted
+	typ        op.DType // U8: the bytes that are not 0 are counted
 	reduction  *wordReduction
 	fn         kernel
 	whole      simd.FoldFunc // folds many elements, or nil
@@ -282,7 +282,7 @@ func (t *wordTask) put(r int, f foundWord) {
 	}
 }
 
-// join combines the results of pieces of which the first comes before the other.
+// join combines the results of two pieces. The piece of all comes before the piece of f.
 func (t *wordTask) join(b *[wordLanes]uint32, all, f foundWord) foundWord {
 	b[0] = f.v
 	if v := t.reduction.combine(t.flip, all.v, b[:1]); v != all.v {

@@ -16,8 +16,8 @@ const (
 	// minRun is the elements from which on a run is read where it lies: a shorter
 	// one would make blocks so short that their time is spent in calls.
 	minRun = 256
-	// shortestRun replaces it in programs of up to shortBody operations, all strided operands
-	// of which consist of runs.
+	// shortestRun replaces minRun in programs of up to shortBody operations, if all their strided
+	// operands consist of runs.
 	shortestRun, shortBody = 48, 2
 )
 
@@ -110,8 +110,8 @@ func (o *odometer) skip(n int) {
 	o.off += n * o.l.F[k].Stride
 }
 
-// A run is where a layout is that has no fill: in the run of elements first to end, the first of
-// which is at off.
+// A run is a position in a layout without fill: elements first to end are a stride apart in memory,
+// and element first is at off.
 type run struct {
 	off, first, end int
 	n               int // elements of a run

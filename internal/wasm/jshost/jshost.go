@@ -85,8 +85,8 @@ func (c *Call) UpdateRows(i int, p unsafe.Pointer, _, _, apart int) int {
 	return apart
 }
 
-// Gather makes pointer i+1 one to offsets in bytes, at each of which from p the kernel reads as
-// many bytes, and pointer i the one that they count from.
+// Gather passes p as pointer i, and a list of offsets from p in bytes as pointer i+1. The kernel reads
+// a block of bytes at each offset.
 func (c *Call) Gather(i int, p unsafe.Pointer, offsets *int, _, _ int) {
 	c.Pointers[i], c.Pointers[i+1] = p, unsafe.Pointer(offsets)
 }

@@ -170,8 +170,8 @@ func (c *Call) UpdateRows(i int, p unsafe.Pointer, rows, width, apart int) int {
 	return width
 }
 
-// Gather makes pointer i+1 one to offsets in bytes, at each of which from p the kernel reads as
-// many bytes, and pointer i the one that they count from.
+// Gather passes p as pointer i, and a list of count offsets from p in bytes as pointer i+1. The kernel
+// reads width bytes at each offset.
 func (c *Call) Gather(i int, p unsafe.Pointer, offsets *int, count, width int) {
 	at := c.place(i, count, width)
 	list := c.place(i+1, count, 8)

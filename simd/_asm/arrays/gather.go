@@ -7,7 +7,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// gatherRows copies rows in pieces of 32, 16 or 8 bytes, of which the last two overlap.
+// gatherRows copies rows in pieces of 32, 16 or 8 bytes. The last two pieces of a row overlap.
 func (g *gen) gatherRows() {
 	g.function("gatherRowsAVX2", "func(dst, x *byte, ids *int32, n, extent, size int) int",
 		"gatherRowsAVX2 copies the rows of size bytes that ids name out of a table of extent rows, up to the first row that",

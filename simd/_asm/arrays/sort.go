@@ -63,7 +63,7 @@ func (g *gen) floatKeys() {
 // floatBits makes keys into floats as wordKey.bits does.
 func (g *gen) floatBits() {
 	g.function("sortFloatBitsAVX2", eachSignature,
-		"sortFloatBitsAVX2 sets dst to the bits of the floats with keys src, the bits flip of which are inverted.")
+		"sortFloatBitsAVX2 sets dst to the bits of the floats whose keys, with the bits of flip inverted, are src.")
 	top, ones, s := g.splat(1<<31), g.splat(1<<32-1), g.YMM()
 	g.each(func(v, flip reg.VecVirtual) {
 		g.VPXOR(flip, v, v)
