@@ -53,10 +53,11 @@ func Sort[T float32 | int32 | uint32](p *workers.Pool, values []T, index []int32
 }
 
 const (
-	sortNS    = 15.0    // for an element
-	sortSplit = 1 << 15 // elements of a row that is worth dividing among threads
-	sortRadix = 96      // elements from which counting digits is faster than comparing
-	sortWide  = 1 << 13 // elements from which digits have 11 bits instead of 8
+	sortNS      = 15.0    // for an element
+	sortQuickNS = 4.0     // for an element, by partitions
+	sortSplit   = 1 << 15 // elements of a row that is worth dividing among threads
+	sortRadix   = 96      // elements from which counting digits is faster than comparing
+	sortWide    = 1 << 13 // elements from which digits have 11 bits instead of 8
 )
 
 // words returns the bits of elements.

@@ -1,3 +1,5 @@
+//go:build amd64 && !noasm
+
 package simd
 
 import (
@@ -22,11 +24,10 @@ type sortKernels struct {
 var sortKernel = sortKernelsOf(active)
 
 const (
-	sortQuickNS = 4.0     // for an element, without columns
-	sortInsert  = 6       // keys up to which insertion is faster than a network
-	sortBase    = 128     // keys that one network sorts
-	sortChunk   = 1 << 14 // elements of short rows whose keys are made at once
-	sortCall    = 1 << 16 // elements of one call, which the runtime cannot interrupt
+	sortInsert = 6       // keys up to which insertion is faster than a network
+	sortBase   = 128     // keys that one network sorts
+	sortChunk  = 1 << 14 // elements of short rows whose keys are made at once
+	sortCall   = 1 << 16 // elements of one call, which the runtime cannot interrupt
 )
 
 var greatestKeys = func() (k [32]uint32) {

@@ -249,6 +249,9 @@ func TestClosedWithDraft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := a.Close(); err != nil { // when no text has one
+		t.Fatal(err)
+	}
 	for range 3 {
 		last := error(nil)
 		for _, err := range a.Generate(t.Context(), r) {
