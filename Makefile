@@ -89,13 +89,13 @@ webgpu: ## test WebGPU without cgo on lavapipe and SwiftShader, with a sample of
 
 # goffi_static: what loads libraries would have to be loaded by arm64's loader. Products, attention and
 # rows in plain Go take most of the time of their tests under qemu; levels tests them on this machine.
-plain = Gemm/^generic$$|TestAttention$$/^generic$$|TestRows$$/^generic$$
+generic = Gemm/^generic$$|TestAttention$$/^generic$$|TestRows$$/^generic$$
 .PHONY: arm64
 arm64: ## test native code, the interpreter of kernels and GGUF as arm64 programs under qemu
-	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CUDA|WebGPU|Portable|CPUThreads|$(plain)" -vet=off -tags goffi_static -short -timeout 20m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels | grep -v "/internal/portable$$\|/wgsl$$")
+	@$(WITH) qemu env RAYO_REQUIRE= GOARCH=arm64 CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|CUDA|WebGPU|Portable|CPUThreads|$(generic)" -vet=off -tags goffi_static -short -timeout 20m -exec '$(QEMU)' $$($(PACKAGES) native) $$($(PACKAGES) kernels | grep -v "/internal/portable$$\|/wgsl$$")
 
 # Tests of sessions and sampling: they compare tokens and not numbers, on any device alike.
-sessions = ^Test(Draft|Variants|DamagedModels|ChoiceOnDevice|PrefixesAtRandom|Int8)$$
+sessions = ^Test(Draft|ModelVariants|DamagedModels|ChoiceOnDevice|PrefixesAtRandom|Int8)$$
 .PHONY: wasm-test
 wasm-test: ## test what pages can run, on SIMD128 and one thread, as js/wasm programs under Node.js
 	@$(WITH) node env RAYO_REQUIRE= GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) test -skip "$(anywhere)|$(sessions)|CPUThreads|Steady|RandomSizes" -short -timeout 20m -exec '$(NODE_EXEC)' $$($(PACKAGES) portable)

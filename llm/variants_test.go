@@ -160,8 +160,8 @@ func (v variant) layer(m *randomModel, traits refTraits, p string) {
 	linear(p+"ffn_down", m.sizes.ff, m.sizes.width)
 }
 
-// TestVariants compares random models of every architecture with the reference.
-func TestVariants(t *testing.T) {
+// TestModelVariants compares random models of every architecture with the reference.
+func TestModelVariants(t *testing.T) {
 	dev := openCPU(t)
 	seen := make(map[string]bool)
 	for name, v := range variants {
