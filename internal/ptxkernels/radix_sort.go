@@ -16,28 +16,29 @@ const radixShortest = 2048
 
 // planSort plans a sort of long rows.
 func planSort(r *portable.Request, d *Device) (*Plan, error) {
-	rows, cols := r.In[0].Shape.Rows()
+	_, cols := r.In[0].Shape.Rows()
 	if !radixFits(r, d, cols) {
 		return nil, unsupported("rows of %d elements", cols)
 	}
-	s := &radixSort{radixOrder: orderOf(r.In[0].Type, op.SortOptsOf(&r.Attrs).Descending), rows: rows, cols: cols, limit: cols, d: d}
-	s.tile = chooseRadixTile(cols)
-	p := &Plan{Variant: s.tile.name()}
-	s.sort(p, input(0), output(0), output(1))
-	return p, nil
+	return planRadix(r, d, op.SortOptsOf(&r.Attrs).Descending, cols), nil
 }
 
 // planTopK plans the search for the greatest elements of long rows: the last pass of a sort writes
-// these only.
+// only these.
 func planTopK(r *portable.Request, d *Device) (*Plan, error) {
-	rows, cols := r.In[0].Shape.Rows()
+	_, cols := r.In[0].Shape.Rows()
 	k := op.TopKOptsOf(&r.Attrs).K
 	if !radixFits(r, d, cols) || !portable.TopKSorts(k, cols) {
 		return nil, unsupported("the greatest %d of %d elements", k, cols)
 	}
-	s := &radixSort{radixOrder: orderOf(r.In[0].Type, true), rows: rows, cols: cols, limit: k, d: d}
-	s.tile = chooseRadixTile(cols)
+	return planRadix(r, d, true, k), nil
+}
+
+// planRadix plans a sort of rows that writes the first limit elements of each, and their columns.
+func planRadix(r *portable.Request, d *Device, descending bool, limit int) *Plan {
+	rows, cols := r.In[0].Shape.Rows()
+	s := &radixSort{radixOrder: orderOf(r.In[0].Type, descending), rows: rows, cols: cols, limit: limit, d: d, tile: chooseRadixTile(cols)}
 	p := &Plan{Variant: s.tile.name()}
 	s.sort(p, input(0), output(0), output(1))
-	return p, nil
+	return p
 }
