@@ -128,6 +128,8 @@ var peers = []Peer{
 	method("Hardmax", "| | Hardmax"), method("GLU", "| nn.functional.glu |"), method("CrossEntropy", "| nn.functional.cross_entropy nn.CrossEntropyLoss | SoftmaxCrossEntropyLoss"),
 	method("NLLLoss", "| nn.functional.nll_loss | NegativeLogLikelihoodLoss"), method("KLDiv", "| kl_div |"), method("MSE", "| nn.functional.mse_loss |"), method("Huber", "| nn.functional.huber_loss |"),
 	method("BCE", "| nn.functional.binary_cross_entropy |"), method("BCEWithLogits", "| binary_cross_entropy_with_logits |"), method("RNN", "| nn.RNN | RNN"), method("GRU", "| nn.GRU | GRU"), method("LSTM", "| nn.LSTM | LSTM"),
+	method("FFT", "fft.fft fft.fft2 fft.fftn | fft.fft fft.fft2 fft.fftn | DFT"), method("IFFT", "fft.ifft fft.ifft2 fft.ifftn | fft.ifft fft.ifft2 fft.ifftn | DFT"),
+	method("RFFT", "fft.rfft fft.rfft2 fft.rfftn | fft.rfft fft.rfft2 fft.rfftn | DFT"), method("IRFFT", "fft.irfft fft.irfft2 fft.irfftn | fft.irfft fft.irfft2 fft.irfftn | DFT"), method("STFT", "| stft | STFT"),
 	method("Quantize", "| quantize_per_tensor quantize_per_channel | QuantizeLinear"), method("Dequantize", "| Tensor.dequantize | DequantizeLinear"), method("DynamicQuantize", "| | DynamicQuantizeLinear"),
 	method("Uniform", "random.rand random.random random.uniform | rand | RandomUniform"), method("Normal", "random.randn random.normal | randn | RandomNormal"), method("Bernoulli", "| bernoulli | Bernoulli"),
 }

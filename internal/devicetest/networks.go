@@ -26,7 +26,7 @@ func networks(t *testing.T, open Open, slow bool) {
 	seed := freshSeed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	dev := start(t, open)
-	list := slices.Concat(poolings(rng), convolutions(rng), resizings(rng), norms(rng), losses(rng), recurrences(rng))
+	list := slices.Concat(poolings(rng), convolutions(rng), resizings(rng), norms(rng), losses(rng), recurrences(rng), transforms(rng))
 	for i, c := range list {
 		if slow && (i+int(seed%3))%3 != 0 {
 			continue

@@ -9,7 +9,7 @@ import (
 
 // operators holds, for each operator of ONNX, the equivalent code of a user. The tables that
 // it is made of stand with their subjects.
-var operators = merge(elementwiseOperators, castOperators, reductionOperators, rowOperators, normOperators, layoutOperators, gatherOperators, iotaOperators, poolOperators, convOperators, recurrentOperators, resizeOperators, attentionOperators,
+var operators = merge(elementwiseOperators, castOperators, reductionOperators, rowOperators, normOperators, layoutOperators, gatherOperators, iotaOperators, poolOperators, convOperators, recurrentOperators, resizeOperators, fourierOperators, attentionOperators,
 	productOperators, quantisedOperators, lossOperators, searchOperators)
 
 func merge(tables ...map[string]mapping) map[string]mapping {

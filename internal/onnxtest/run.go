@@ -102,9 +102,12 @@ var rounded = map[string]bool{
 	"gridsample_bicubic":                            true,
 }
 
+// summed names the cases whose results near 0 are sums in float32 of large elements that cancel.
+var summed = map[string]bool{"dft_inverse": true, "dft_inverse_opset19": true}
+
 // check compares an element with ONNX's: within the tolerance of the operation if
 // the case is one, else within what some float32 sums lose, and never farther
-// than ONNX allows.
+// than ONNX allows, except in cases of summed.
 func (r *recorder) check(got, want, largest float64, t op.DType) error {
 	if got == want || got != got && want != want {
 		return nil
@@ -118,8 +121,10 @@ func (r *recorder) check(got, want, largest float64, t op.DType) error {
 		tol.ULP += theirs
 		bound = tol.Bound(want, math.Abs(want), op.F32)
 	}
-	if bound = min(bound, relative*math.Abs(want)+absolute); rounded[r.c.Name] {
-		bound = relative*math.Abs(want) + absolute
+	if limit := relative*math.Abs(want) + absolute; rounded[r.c.Name] {
+		bound = limit
+	} else if !summed[r.c.Name] {
+		bound = min(bound, limit)
 	}
 	// Both results are rounded to a narrower type.
 	bound += map[op.DType]float64{op.F16: t.Eps(), op.BF16: t.Eps()}[t] * math.Abs(want)

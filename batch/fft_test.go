@@ -1,0 +1,81 @@
+package batch_test
+
+import (
+	"errors"
+	"math"
+	"math/cmplx"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/op"
+)
+
+// TestLongFFT compares some elements of long transforms with their definition in float64: of three and
+// four factors, and of a length with a great prime.
+func TestLongFFT(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	dev := openCPU(t)
+	for _, n := range []int{128 * 130, 1 << 15, 2 * 9973, 1 << 19} {
+		x := make([]float32, 2*n)
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+		b := batch.New(dev)
+		v := b.FFT(b.Upload(x, n, 2))
+		if err := b.Execute(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+		y, err := batch.Read[float32](t.Context(), b, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			k := rng.IntN(n)
+			var want complex128
+			for j := range n {
+				want += complex(float64(x[2*j]), float64(x[2*j+1])) * cmplx.Rect(1, -2*math.Pi*float64(j*k%n)/float64(n))
+			}
+			// An element of the result has the size of the root of 2n.
+			got := complex(float64(y[2*k]), float64(y[2*k+1]))
+			if e := cmplx.Abs(got-want) / math.Sqrt(2*float64(n)); !(e <= 1e-5) {
+				t.Errorf("element %d of %d: got %v, want %v", k, n, got, want)
+			}
+		}
+	}
+}
+
+// TestFFTMistakes has operands that have no transform be errors.
+func TestFFTMistakes(t *testing.T) {
+	dev := openCPU(t)
+	for name, c := range map[string]struct {
+		do   func(b *batch.Batch) batch.Value
+		want error
+	}{
+		"not pairs":  {func(b *batch.Batch) batch.Value { return b.FFT(b.Upload(make([]float32, 9), 3, 3)) }, device.ErrShape},
+		"one axis":   {func(b *batch.Batch) batch.Value { return b.IFFT(b.Upload(make([]float32, 2), 2)) }, device.ErrShape},
+		"empty axis": {func(b *batch.Batch) batch.Value { return b.RFFT(b.Upload([]float32{}, 3, 0)) }, device.ErrShape},
+		"other axis": {func(b *batch.Batch) batch.Value {
+			return b.RFFT(b.Upload(make([]float32, 4), 4), op.FFTOpts{Along: op.Axes(1)})
+		}, device.ErrShape},
+		"other norm": {func(b *batch.Batch) batch.Value { return b.RFFT(b.Upload(make([]float32, 4), 4), op.FFTOpts{Norm: 9}) }, device.ErrShape},
+		"two options": {func(b *batch.Batch) batch.Value {
+			return b.RFFT(b.Upload(make([]float32, 4), 4), op.FFTOpts{}, op.FFTOpts{})
+		}, device.ErrShape},
+		"other half":  {func(b *batch.Batch) batch.Value { return b.IRFFT(b.Upload(make([]float32, 8), 4, 2), 9) }, device.ErrShape},
+		"half of one": {func(b *batch.Batch) batch.Value { return b.IRFFT(b.Upload(make([]float32, 2), 1, 2), 0) }, device.ErrShape},
+		"integers":    {func(b *batch.Batch) batch.Value { return b.FFT(batch.Upload(b, make([]int32, 8), 4, 2)) }, device.ErrUnsupported},
+		"long frames": {func(b *batch.Batch) batch.Value { return b.STFT(b.Upload(make([]float32, 8), 8), 9, 1, batch.None) }, device.ErrShape},
+		"no frame":    {func(b *batch.Batch) batch.Value { return b.STFT(b.Upload(make([]float32, 8), 8), 0, 0, batch.None) }, device.ErrShape},
+		"no value":    {func(b *batch.Batch) batch.Value { return b.FFT(batch.None) }, device.ErrShape},
+	} {
+		b := batch.New(dev)
+		if err := b.Execute(t.Context(), c.do(b)); !errors.Is(err, c.want) {
+			t.Errorf("%s: error %v, want %v", name, err, c.want)
+		}
+	}
+}
