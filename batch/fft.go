@@ -2,6 +2,7 @@ package batch
 
 import (
 	"math"
+	"math/cmplx"
 	"slices"
 
 	"github.com/rayo-go/rayo/device"
@@ -207,7 +208,7 @@ func (b *Batch) dft(x Value, d dft) Value {
 		return d.root(from/n1, to/n1, from%n1*(to%n1), n1)
 	})
 	y := b.Reshape(b.MatMul(f, b.Reshape(x, m, d.parts*n1, n2), None), m, 2, n1, n2)
-	y = b.turn(b.Permute(y, 0, 2, 1, 3), 2, op.Shape{n1, 1, n2}, func(i int) (int, int) { return i / n2 * (i % n2), d.n }, d.sign)
+	y = b.cmul(b.Permute(y, 0, 2, 1, 3), 2, op.Shape{n1, 1, n2}, func(i int) complex128 { return unit(d.sign, i/n2*(i%n2), d.n) })
 	keep := (d.keep-1)/n1 + 1
 	y = b.dft(b.Reshape(y, m*n1, 2, n2), dft{n: n2, parts: 2, result: d.result, keep: keep, sign: d.sign, scale: d.scale})
 	y = b.Permute(b.Reshape(y, m, n1, d.result, keep), 0, 2, 3, 1)
@@ -217,14 +218,14 @@ func (b *Batch) dft(x Value, d dft) Value {
 // root returns what a part of an element adds to a part of a result, where parts are 0 for real and 1 for
 // imaginary ones: an entry of the matrix of a product with exp(sign·2πi·k/n).
 func (d *dft) root(from, to, k, n int) float64 {
-	sin, cos := math.Sincos(2 * math.Pi * float64(k%n) / float64(n))
+	w := unit(d.sign, k, n)
 	switch {
 	case from == to:
-		return cos
+		return real(w)
 	case from == 0:
-		return d.sign * sin
+		return imag(w)
 	}
-	return -d.sign * sin
+	return -imag(w)
 }
 
 // splitDFT returns a divisor of n that is at most maxDFT, near the root that makes all factors of n
@@ -249,31 +250,37 @@ func splitDFT(n int) int {
 	return best
 }
 
-// turn multiplies complex numbers, whose parts lie along an axis of x, with exp(sign·2πi·k/n), for the
-// k and n of each element of s.
-func (b *Batch) turn(x Value, axis int, s op.Shape, angle func(i int) (k, n int), sign float64) Value {
-	var parts [2]Value
-	for i := range parts {
-		parts[i] = b.table(op.F32, s, func(e int) float64 {
-			k, n := angle(e)
-			d := dft{sign: sign}
-			return d.root(0, i, k, n)
-		})
-	}
-	return b.cmul(x, axis, parts)
+// unit returns exp(sign·2πi·k/n).
+func unit(sign float64, k, n int) complex128 {
+	sin, cos := math.Sincos(2 * math.Pi * float64(k%n) / float64(n))
+	return complex(cos, sign*sin)
 }
 
-// cmul multiplies numbers, whose one or two parts lie along an axis of x, with complex numbers y.
-func (b *Batch) cmul(x Value, axis int, y [2]Value) Value {
+// cmul multiplies numbers, whose one or two parts lie along an axis of x, with complex numbers f(i) of
+// shape s, which ends where x does and is 1 along the axis: (u+iv)·(c+is) = (u, v)·c + (v, u)·(-s, s).
+func (b *Batch) cmul(x Value, axis int, s op.Shape, f func(i int) complex128) Value {
 	if b.err != nil {
 		return Value{}
 	}
-	re := b.Slice(x, axis, 0, 1, 1)
-	if x.Shape()[axis] == 1 {
-		return b.Concat(axis, b.Mul(re, y[0]), b.Mul(re, y[1]))
+	at := axis - len(x.Shape()) + len(s)
+	inner, both := product(s[at:]), slices.Clone(s)
+	both[at] = 2
+	parts := func(re, im func(complex128) float64) Value {
+		return b.table(op.F32, both, func(i int) float64 {
+			part, e := re, i/(2*inner)*inner+i%inner
+			if i/inner%2 == 1 {
+				part = im
+			}
+			return part(f(e))
+		})
 	}
-	im := b.Slice(x, axis, 1, 2, 1)
-	return b.Concat(axis, b.Sub(b.Mul(re, y[0]), b.Mul(im, y[1])), b.Add(b.Mul(re, y[1]), b.Mul(im, y[0])))
+	re, im := func(c complex128) float64 { return real(c) }, func(c complex128) float64 { return imag(c) }
+	if x.Shape()[axis] == 1 {
+		return b.Mul(x, parts(re, im))
+	}
+	cos := b.table(op.F32, s, func(i int) float64 { return real(f(i)) })
+	sin := parts(func(c complex128) float64 { return -imag(c) }, im)
+	return b.Add(b.Mul(x, cos), b.Mul(b.Flip(x, axis), sin))
 }
 
 // bluestein records a transform of any n as a circular convolution, by transforms of a power of two:
@@ -283,13 +290,11 @@ func (b *Batch) bluestein(x Value, d dft) Value {
 	for size < d.n+d.keep-1 {
 		size *= 2
 	}
-	chirp := func(j int) (int, int) { return int(int64(j) * int64(j) % int64(2*d.n)), 2 * d.n }
+	chirp := func(j int) complex128 { return unit(d.sign, int(int64(j)*int64(j)%int64(2*d.n)), 2*d.n) }
 	// The filter exp(-sign·πi·j²/n) for j from 1-n to keep-1, transformed.
 	filter := make([]complex128, size)
 	for j := range max(d.n, d.keep) {
-		k, n := chirp(j)
-		sin, cos := math.Sincos(2 * math.Pi * float64(k) / float64(n))
-		c := complex(cos, -d.sign*sin)
+		c := cmplx.Conj(chirp(j))
 		if j < d.keep {
 			filter[j] = c
 		}
@@ -298,14 +303,11 @@ func (b *Batch) bluestein(x Value, d dft) Value {
 		}
 	}
 	fft(filter)
-	part := func(f func(complex128) float64) Value {
-		return b.table(op.F32, op.Shape{1, size}, func(i int) float64 { return f(filter[i]) })
-	}
-	y := b.Pad(b.turn(x, 1, op.Shape{1, d.n}, chirp, d.sign), 2, 0, size-d.n, 0)
+	y := b.Pad(b.cmul(x, 1, op.Shape{1, d.n}, chirp), 2, 0, size-d.n, 0)
 	y = b.dft(y, dft{n: size, parts: 2, result: 2, keep: size, sign: -1, scale: 1})
-	y = b.cmul(y, 1, [2]Value{part(func(c complex128) float64 { return real(c) }), part(func(c complex128) float64 { return imag(c) })})
+	y = b.cmul(y, 1, op.Shape{1, size}, func(i int) complex128 { return filter[i] })
 	y = b.dft(y, dft{n: size, parts: 2, result: 2, keep: d.keep, sign: 1, scale: d.scale / float64(size)})
-	return b.Slice(b.turn(y, 1, op.Shape{1, d.keep}, chirp, d.sign), 1, 0, d.result, 1)
+	return b.Slice(b.cmul(y, 1, op.Shape{1, d.keep}, chirp), 1, 0, d.result, 1)
 }
 
 // fft transforms x, whose length is a power of two, in place.
@@ -321,8 +323,7 @@ func fft(x []complex128) {
 	fft(even)
 	fft(odd)
 	for k := range even {
-		sin, cos := math.Sincos(-2 * math.Pi * float64(k) / float64(n))
-		t := complex(cos, sin) * odd[k]
+		t := unit(-1, k, n) * odd[k]
 		x[k], x[k+n/2] = even[k]+t, even[k]-t
 	}
 }

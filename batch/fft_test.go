@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,5 +79,24 @@ func TestFFTMistakes(t *testing.T) {
 		if err := b.Execute(t.Context(), c.do(b)); !errors.Is(err, c.want) {
 			t.Errorf("%s: error %v, want %v", name, err, c.want)
 		}
+	}
+}
+
+// TestFFTSteps has a transform of many rows move its elements twice, in transpositions, and copy no matrix of roots
+// for each row.
+func TestFFTSteps(t *testing.T) {
+	b := batch.New(openCPU(t))
+	plan, err := b.Compile(t.Context(), b.FFT(b.Upload(make([]float32, 100*1024*2), 100, 1024, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, line := range strings.Split(plan.String(), "\n") {
+		if f := strings.Fields(line); len(f) > 1 && strings.Contains(line, "<-") {
+			names = append(names, f[1])
+		}
+	}
+	if want := []string{"transpose", "matmul", "mul+mul+add", "matmul", "transpose"}; !slices.Equal(names, want) {
+		t.Errorf("steps %v, want %v", names, want)
 	}
 }

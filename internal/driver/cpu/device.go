@@ -145,8 +145,7 @@ func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) boo
 		return false
 	}
 	for i, n := range strides {
-		// Of the left operand of a product there is a matrix for each product.
-		ok = ok && n >= 0 && (n > 0 || axes[i] == 1 || i < len(axes)-2 && (o == op.Attention || at == 1))
+		ok = ok && n >= 0 && (n > 0 || axes[i] == 1 || i < len(axes)-2)
 	}
 	n := len(axes)
 	return ok && (o == op.MatMul || axes[n-1] == 1 || strides[n-1] == 1)
