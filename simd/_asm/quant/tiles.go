@@ -54,22 +54,32 @@ func (g *gen) tiles() []tile {
 				t.VPADDD(c, sum, sum)
 			}}, 3)
 	}
+	// Codes up to 129: a sum of two products is 2·127·129, which is 32766, at most.
 	for _, group := range []int{32, 16} {
-		put(tile{name: fmt.Sprintf("Signed%d", group), group: group, signed: true, finish: func(*tile, reg.VecVirtual, Mem) {},
-			multiply: func(t *tile, sums *[2]reg.VecVirtual, w, size [2]reg.VecVirtual, x reg.VecVirtual, first bool) {
+		put(tile{name: fmt.Sprintf("Medium%d", group), group: group, start: true, finish: func(*tile, reg.VecVirtual, Mem) {},
+			multiply: func(t *tile, sums *[2]reg.VecVirtual, w, _ [2]reg.VecVirtual, x reg.VecVirtual, _ bool) {
 				for i := range sums {
 					p := t.YMM()
-					t.VPSIGNB(w[i], x, p)
-					t.VPMADDUBSW(p, size[i], p)
-					if first {
-						t.VPMADDWD(t.constant(words(1)), p, sums[i])
-						continue
-					}
+					t.VPMADDUBSW(x, w[i], p)
 					t.VPMADDWD(t.constant(words(1)), p, p)
 					t.VPADDD(p, sums[i], sums[i])
 				}
-			}}, 2)
+			}}, 3)
 	}
+	put(tile{name: "Signed32", group: 32, signed: true, finish: func(*tile, reg.VecVirtual, Mem) {},
+		multiply: func(t *tile, sums *[2]reg.VecVirtual, w, size [2]reg.VecVirtual, x reg.VecVirtual, first bool) {
+			for i := range sums {
+				p := t.YMM()
+				t.VPSIGNB(w[i], x, p)
+				t.VPMADDUBSW(p, size[i], p)
+				if first {
+					t.VPMADDWD(t.constant(words(1)), p, sums[i])
+					continue
+				}
+				t.VPMADDWD(t.constant(words(1)), p, p)
+				t.VPADDD(p, sums[i], sums[i])
+			}
+		}}, 2)
 	return all
 }
 
