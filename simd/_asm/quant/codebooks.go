@@ -20,7 +20,9 @@ func (c *coder) reserve(parts, rows int) int {
 	l := &c.l.Level
 	sizes := []int{4 * 16 * rows, 0, 0, 0}
 	if l.Grid != nil {
-		sizes[1] = 2 * l.Number.Items()
+		if !c.byteCodes() {
+			sizes[1] = 2 * l.Number.Items()
+		}
 		if c.packedSigns() {
 			sizes[2] = l.Signs.Items()
 		}
@@ -52,6 +54,21 @@ func (c *coder) local(m Mem, at int) Mem {
 // packedSigns reports whether seven bits have the signs of eight elements.
 func (c *coder) packedSigns() bool { return c.l.Level.Signs != nil && c.l.Level.Signs[0].Bits == 7 }
 
+// byteCodes reports whether codes are whole bytes, which need not be taken apart.
+func (c *coder) byteCodes() bool {
+	n := c.l.Level.Number
+	return len(n) == 1 && n[0].Bits == 8
+}
+
+// code loads code i of the block.
+func (c *coder) code(i int, to reg.GPVirtual) {
+	if c.byteCodes() {
+		c.MOVBQZX(Mem{Base: c.src, Disp: bit(&c.l.Level.Number[0], i) / 8}, to)
+	} else {
+		c.MOVWQZX(c.local(c.codes, 2*i), to)
+	}
+}
+
 // prepare writes the codes of a block to the stack, as 16 bits each, its packed signs, as eight
 // bits for eight elements, and twice what is added to levels in eighths, as 16 bits.
 func (c *coder) prepare() {
@@ -59,7 +76,7 @@ func (c *coder) prepare() {
 	if l.Grid == nil {
 		return
 	}
-	for i := 0; i < l.Number.Items(); i += 16 {
+	for i := 0; i < l.Number.Items() && !c.byteCodes(); i += 16 {
 		c.VMOVDQU(c.words(l.Number, i), c.local(c.codes, 2*i))
 	}
 	if c.packedSigns() {
@@ -169,7 +186,7 @@ func (c *coder) gridLevels(r int) reg.VecVirtual {
 	codes := run / width
 	var halves [2]reg.VecVirtual
 	for i := range codes {
-		c.MOVWQZX(c.local(c.codes, 2*(r*codes+i)), at)
+		c.code(r*codes+i, at)
 		m := Mem{Base: table, Index: at, Scale: uint8(width)}
 		half, k := &halves[2*i/codes], i%(codes/2)
 		switch {
