@@ -1385,6 +1385,7 @@ TEXT ·int8LevelsIQ1_SAVX2(SB), NOSPLIT, $128-40
 	MOVQ scales+8(FP), CX
 	MOVQ src+24(FP), DX
 	MOVQ blocks+32(FP), BX
+	LEAQ ·int8GridIQ1_S+0(SB), SI
 
 next:
 	VMOVDQU        2(DX), X1
@@ -1433,7 +1434,6 @@ next:
 	VMOVDQU        int8Constant15<>+0(SB), Y0
 	VPERMPS        Y2, Y0, Y0
 	VMOVUPS        Y0, 32(CX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        (SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        2(SP), DI
@@ -1447,7 +1447,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, (AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        8(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        10(SP), DI
@@ -1461,7 +1460,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 32(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        16(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        18(SP), DI
@@ -1475,7 +1473,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 64(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        24(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        26(SP), DI
@@ -1489,7 +1486,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 96(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        32(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        34(SP), DI
@@ -1503,7 +1499,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 128(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        40(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        42(SP), DI
@@ -1517,7 +1512,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 160(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        48(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        50(SP), DI
@@ -1531,7 +1525,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 192(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        56(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        58(SP), DI
@@ -1560,6 +1553,7 @@ TEXT ·int8LevelsIQ1_MAVX2(SB), NOSPLIT, $128-40
 	MOVQ scales+8(FP), CX
 	MOVQ src+24(FP), DX
 	MOVQ blocks+32(FP), BX
+	LEAQ ·int8GridIQ1_S+0(SB), SI
 
 next:
 	VMOVDQU        (DX), X1
@@ -1604,10 +1598,10 @@ next:
 	VPSUBW         Y0, Y2, Y2
 	VPANDN         int8Constant68<>+0(SB), Y2, Y2
 	VMOVDQU        Y2, 96(SP)
-	MOVQ           48(DX), SI
-	MOVQ           $0xf000f000f000f000, DI
-	PEXTQ          DI, SI, SI
-	VMOVD          SI, X0
+	MOVQ           48(DX), DI
+	MOVQ           $0xf000f000f000f000, R8
+	PEXTQ          R8, DI, DI
+	VMOVD          DI, X0
 	VPBROADCASTW   X0, X0
 	VCVTPH2PS      X0, Y0
 	VBROADCASTI128 40(DX), Y2
@@ -1632,7 +1626,6 @@ next:
 	VMULPS         Y0, Y3, Y3
 	VMOVUPS        Y2, (CX)
 	VMOVUPS        Y3, 32(CX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        (SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        2(SP), DI
@@ -1647,7 +1640,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, (AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        8(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        10(SP), DI
@@ -1662,7 +1654,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 32(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        16(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        18(SP), DI
@@ -1677,7 +1668,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 64(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        24(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        26(SP), DI
@@ -1692,7 +1682,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 96(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        32(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        34(SP), DI
@@ -1707,7 +1696,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 128(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        40(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        42(SP), DI
@@ -1722,7 +1710,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 160(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        48(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        50(SP), DI
@@ -1737,7 +1724,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 192(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        56(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        58(SP), DI
@@ -1767,6 +1753,7 @@ TEXT ·int8LevelsIQ2_XXSAVX2(SB), NOSPLIT, $32-40
 	MOVQ scales+8(FP), CX
 	MOVQ src+24(FP), DX
 	MOVQ blocks+32(FP), BX
+	LEAQ ·int8GridIQ2_XXS+0(SB), SI
 
 next:
 	VMOVDQU      38(DX), X3
@@ -1808,7 +1795,6 @@ next:
 	VMOVDQU      int8Constant15<>+0(SB), Y0
 	VPERMPS      Y1, Y0, Y0
 	VMOVUPS      Y0, 32(CX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
 	MOVBQZX      2(DX), DI
 	VMOVQ        (SI)(DI*8), X3
 	MOVBQZX      3(DX), DI
@@ -1825,7 +1811,6 @@ next:
 	VPOR         int8Constant2<>+0(SB), Y1, Y1
 	VPSIGNB      Y1, Y0, Y0
 	VMOVDQU      Y0, (AX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
 	MOVBQZX      10(DX), DI
 	VMOVQ        (SI)(DI*8), X3
 	MOVBQZX      11(DX), DI
@@ -1842,7 +1827,6 @@ next:
 	VPOR         int8Constant2<>+0(SB), Y1, Y1
 	VPSIGNB      Y1, Y0, Y0
 	VMOVDQU      Y0, 32(AX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
 	MOVBQZX      18(DX), DI
 	VMOVQ        (SI)(DI*8), X3
 	MOVBQZX      19(DX), DI
@@ -1859,7 +1843,6 @@ next:
 	VPOR         int8Constant2<>+0(SB), Y1, Y1
 	VPSIGNB      Y1, Y0, Y0
 	VMOVDQU      Y0, 64(AX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
 	MOVBQZX      26(DX), DI
 	VMOVQ        (SI)(DI*8), X3
 	MOVBQZX      27(DX), DI
@@ -1876,7 +1859,6 @@ next:
 	VPOR         int8Constant2<>+0(SB), Y1, Y1
 	VPSIGNB      Y1, Y0, Y0
 	VMOVDQU      Y0, 96(AX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
 	MOVBQZX      34(DX), DI
 	VMOVQ        (SI)(DI*8), X3
 	MOVBQZX      35(DX), DI
@@ -1893,7 +1875,6 @@ next:
 	VPOR         int8Constant2<>+0(SB), Y1, Y1
 	VPSIGNB      Y1, Y0, Y0
 	VMOVDQU      Y0, 128(AX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
 	MOVBQZX      42(DX), DI
 	VMOVQ        (SI)(DI*8), X3
 	MOVBQZX      43(DX), DI
@@ -1910,7 +1891,6 @@ next:
 	VPOR         int8Constant2<>+0(SB), Y1, Y1
 	VPSIGNB      Y1, Y0, Y0
 	VMOVDQU      Y0, 160(AX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
 	MOVBQZX      50(DX), DI
 	VMOVQ        (SI)(DI*8), X3
 	MOVBQZX      51(DX), DI
@@ -1927,7 +1907,6 @@ next:
 	VPOR         int8Constant2<>+0(SB), Y1, Y1
 	VPSIGNB      Y1, Y0, Y0
 	VMOVDQU      Y0, 192(AX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
 	MOVBQZX      58(DX), DI
 	VMOVQ        (SI)(DI*8), X3
 	MOVBQZX      59(DX), DI
@@ -1959,6 +1938,7 @@ TEXT ·int8LevelsIQ2_XSAVX2(SB), NOSPLIT, $96-40
 	MOVQ scales+8(FP), CX
 	MOVQ src+24(FP), DX
 	MOVQ blocks+32(FP), BX
+	LEAQ ·int8GridIQ2_XS+0(SB), SI
 
 next:
 	VMOVDQU        2(DX), X1
@@ -2012,7 +1992,6 @@ next:
 	VMULPS         Y0, Y3, Y3
 	VMOVUPS        Y2, (CX)
 	VMOVUPS        Y3, 32(CX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        (SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        2(SP), DI
@@ -2029,7 +2008,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, (AX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        8(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        10(SP), DI
@@ -2046,7 +2024,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 32(AX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        16(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        18(SP), DI
@@ -2063,7 +2040,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 64(AX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        24(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        26(SP), DI
@@ -2080,7 +2056,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 96(AX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        32(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        34(SP), DI
@@ -2097,7 +2072,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 128(AX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        40(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        42(SP), DI
@@ -2114,7 +2088,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 160(AX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        48(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        50(SP), DI
@@ -2131,7 +2104,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 192(AX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        56(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        58(SP), DI
@@ -2163,6 +2135,7 @@ TEXT ·int8LevelsIQ2_SAVX2(SB), NOSPLIT, $64-40
 	MOVQ scales+8(FP), CX
 	MOVQ src+24(FP), DX
 	MOVQ blocks+32(FP), BX
+	LEAQ ·int8GridIQ2_S+0(SB), SI
 
 next:
 	VMOVDQU        2(DX), X1
@@ -2207,7 +2180,6 @@ next:
 	VMULPS         Y0, Y3, Y3
 	VMOVUPS        Y2, (CX)
 	VMOVUPS        Y3, 32(CX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        (SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        2(SP), DI
@@ -2224,7 +2196,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, (AX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        8(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        10(SP), DI
@@ -2241,7 +2212,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 32(AX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        16(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        18(SP), DI
@@ -2258,7 +2228,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 64(AX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        24(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        26(SP), DI
@@ -2275,7 +2244,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 96(AX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        32(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        34(SP), DI
@@ -2292,7 +2260,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 128(AX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        40(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        42(SP), DI
@@ -2309,7 +2276,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 160(AX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        48(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        50(SP), DI
@@ -2326,7 +2292,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 192(AX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        56(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        58(SP), DI
@@ -2358,6 +2323,7 @@ TEXT ·int8LevelsIQ3_XXSAVX2(SB), NOSPLIT, $32-40
 	MOVQ scales+8(FP), CX
 	MOVQ src+24(FP), DX
 	MOVQ blocks+32(FP), BX
+	LEAQ ·int8GridIQ3_XXS+0(SB), SI
 
 next:
 	VBROADCASTI128 82(DX), Y0
@@ -2396,7 +2362,6 @@ next:
 	VMOVDQU        int8Constant15<>+0(SB), Y0
 	VPERMPS        Y1, Y0, Y0
 	VMOVUPS        Y0, 32(CX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
 	MOVBQZX        2(DX), DI
 	VMOVD          (SI)(DI*4), X3
 	MOVBQZX        3(DX), DI
@@ -2421,7 +2386,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y1, Y1
 	VPSIGNB        Y1, Y0, Y0
 	VMOVDQU        Y0, (AX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
 	MOVBQZX        10(DX), DI
 	VMOVD          (SI)(DI*4), X3
 	MOVBQZX        11(DX), DI
@@ -2446,7 +2410,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y1, Y1
 	VPSIGNB        Y1, Y0, Y0
 	VMOVDQU        Y0, 32(AX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
 	MOVBQZX        18(DX), DI
 	VMOVD          (SI)(DI*4), X3
 	MOVBQZX        19(DX), DI
@@ -2471,7 +2434,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y1, Y1
 	VPSIGNB        Y1, Y0, Y0
 	VMOVDQU        Y0, 64(AX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
 	MOVBQZX        26(DX), DI
 	VMOVD          (SI)(DI*4), X3
 	MOVBQZX        27(DX), DI
@@ -2496,7 +2458,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y1, Y1
 	VPSIGNB        Y1, Y0, Y0
 	VMOVDQU        Y0, 96(AX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
 	MOVBQZX        34(DX), DI
 	VMOVD          (SI)(DI*4), X3
 	MOVBQZX        35(DX), DI
@@ -2521,7 +2482,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y1, Y1
 	VPSIGNB        Y1, Y0, Y0
 	VMOVDQU        Y0, 128(AX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
 	MOVBQZX        42(DX), DI
 	VMOVD          (SI)(DI*4), X3
 	MOVBQZX        43(DX), DI
@@ -2546,7 +2506,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y1, Y1
 	VPSIGNB        Y1, Y0, Y0
 	VMOVDQU        Y0, 160(AX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
 	MOVBQZX        50(DX), DI
 	VMOVD          (SI)(DI*4), X3
 	MOVBQZX        51(DX), DI
@@ -2571,7 +2530,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y1, Y1
 	VPSIGNB        Y1, Y0, Y0
 	VMOVDQU        Y0, 192(AX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
 	MOVBQZX        58(DX), DI
 	VMOVD          (SI)(DI*4), X3
 	MOVBQZX        59(DX), DI
@@ -2611,6 +2569,7 @@ TEXT ·int8LevelsIQ3_SAVX2(SB), NOSPLIT, $128-40
 	MOVQ scales+8(FP), CX
 	MOVQ src+24(FP), DX
 	MOVQ blocks+32(FP), BX
+	LEAQ ·int8GridIQ3_S+0(SB), SI
 
 next:
 	VMOVDQU        2(DX), X1
@@ -2677,7 +2636,6 @@ next:
 	VMOVDQU        int8Constant15<>+0(SB), Y0
 	VPERMPS        Y2, Y0, Y0
 	VMOVUPS        Y0, 32(CX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        (SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        2(SP), DI
@@ -2702,7 +2660,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, (AX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        16(SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        18(SP), DI
@@ -2727,7 +2684,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 32(AX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        32(SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        34(SP), DI
@@ -2752,7 +2708,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 64(AX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        48(SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        50(SP), DI
@@ -2777,7 +2732,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 96(AX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        64(SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        66(SP), DI
@@ -2802,7 +2756,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 128(AX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        80(SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        82(SP), DI
@@ -2827,7 +2780,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 160(AX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        96(SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        98(SP), DI
@@ -2852,7 +2804,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 192(AX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        112(SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        114(SP), DI
@@ -15406,12 +15357,13 @@ TEXT ·int8Dot1IQ1_SAVX2(SB), NOSPLIT, $384-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), DI
 	VMOVDQU        int8Constant4<>+0(SB), Y2
 	VMOVDQU        int8Constant62<>+0(SB), Y3
 	VMOVDQU        int8Constant65<>+0(SB), Y4
 	VMOVDQU        int8Constant64<>+0(SB), Y5
-	XORQ           DI, DI
-	MOVQ           $0x00000000000000c0, R8
+	XORQ           R8, R8
+	MOVQ           $0x00000000000000c0, R9
 	VMOVDQU        2(BX), X6
 	VINSERTI128    $0x01, 10(BX), Y6, Y6
 	VPSHUFB        Y3, Y6, Y6
@@ -15422,7 +15374,7 @@ TEXT ·int8Dot1IQ1_SAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y4, Y7, Y7
 	VPSLLW         $0x08, Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VMOVDQU        Y6, 64(SP)(DI*1)
+	VMOVDQU        Y6, 64(SP)(R8*1)
 	VMOVDQU        18(BX), X8
 	VINSERTI128    $0x01, 26(BX), Y8, Y6
 	VPSHUFB        Y3, Y6, Y6
@@ -15433,7 +15385,7 @@ TEXT ·int8Dot1IQ1_SAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y4, Y7, Y7
 	VPSLLW         $0x08, Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VMOVDQU        Y6, 96(SP)(DI*1)
+	VMOVDQU        Y6, 96(SP)(R8*1)
 	VBROADCASTI128 34(BX), Y6
 	VPSHUFB        int8Constant67<>+0(SB), Y6, Y6
 	VPSRLW         $0x07, Y6, Y6
@@ -15441,7 +15393,7 @@ TEXT ·int8Dot1IQ1_SAVX2(SB), NOSPLIT, $384-64
 	VXORPS         Y7, Y7, Y7
 	VPSUBW         Y6, Y7, Y7
 	VPANDN         int8Constant68<>+0(SB), Y7, Y7
-	VMOVDQU        Y7, 128(SP)(DI*1)
+	VMOVDQU        Y7, 128(SP)(R8*1)
 	VPBROADCASTW   (BX), X6
 	VCVTPH2PS      X6, Y6
 	VBROADCASTI128 34(BX), Y7
@@ -15453,47 +15405,47 @@ TEXT ·int8Dot1IQ1_SAVX2(SB), NOSPLIT, $384-64
 	VADDPS         int8Constant72<>+0(SB), Y7, Y7
 	VMULPS         Y6, Y7, Y7
 	VMULPS         (CX), Y7, Y6
-	VMOVUPS        Y6, (SP)(DI*1)
+	VMOVUPS        Y6, (SP)(R8*1)
 
 next:
-	LEAQ           50(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           50(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VMOVDQU        2(R9), X8
-	VINSERTI128    $0x01, 10(R9), Y8, Y6
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VMOVDQU        2(R10), X8
+	VINSERTI128    $0x01, 10(R10), Y8, Y6
 	VPSHUFB        Y3, Y6, Y6
-	VBROADCASTI128 34(R9), Y7
+	VBROADCASTI128 34(R10), Y7
 	VPSHUFB        int8Constant63<>+0(SB), Y7, Y7
 	VPMULLW        Y5, Y7, Y7
 	VPSRLW         $0x07, Y7, Y7
 	VPAND          Y4, Y7, Y7
 	VPSLLW         $0x08, Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VMOVDQU        Y6, 64(SP)(R8*1)
-	VMOVDQU        18(R9), X8
-	VINSERTI128    $0x01, 26(R9), Y8, Y6
+	VMOVDQU        Y6, 64(SP)(R9*1)
+	VMOVDQU        18(R10), X8
+	VINSERTI128    $0x01, 26(R10), Y8, Y6
 	VPSHUFB        Y3, Y6, Y6
-	VBROADCASTI128 34(R9), Y7
+	VBROADCASTI128 34(R10), Y7
 	VPSHUFB        int8Constant66<>+0(SB), Y7, Y7
 	VPMULLW        Y5, Y7, Y7
 	VPSRLW         $0x07, Y7, Y7
 	VPAND          Y4, Y7, Y7
 	VPSLLW         $0x08, Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VMOVDQU        Y6, 96(SP)(R8*1)
-	VBROADCASTI128 34(R9), Y6
+	VMOVDQU        Y6, 96(SP)(R9*1)
+	VBROADCASTI128 34(R10), Y6
 	VPSHUFB        int8Constant67<>+0(SB), Y6, Y6
 	VPSRLW         $0x07, Y6, Y6
 	VPAND          Y2, Y6, Y6
 	VXORPS         Y7, Y7, Y7
 	VPSUBW         Y6, Y7, Y7
 	VPANDN         int8Constant68<>+0(SB), Y7, Y7
-	VMOVDQU        Y7, 128(SP)(R8*1)
-	VPBROADCASTW   (R9), X6
+	VMOVDQU        Y7, 128(SP)(R9*1)
+	VPBROADCASTW   (R10), X6
 	VCVTPH2PS      X6, Y6
-	VBROADCASTI128 34(R9), Y7
+	VBROADCASTI128 34(R10), Y7
 	VPSHUFB        int8Constant69<>+0(SB), Y7, Y7
 	VPSRLVD        int8Constant30<>+0(SB), Y7, Y7
 	VPAND          int8Constant70<>+0(SB), Y7, Y7
@@ -15501,158 +15453,150 @@ next:
 	VMULPS         int8Constant71<>+0(SB), Y7, Y7
 	VADDPS         int8Constant72<>+0(SB), Y7, Y7
 	VMULPS         Y6, Y7, Y7
-	VMULPS         (R10), Y7, Y6
-	VMOVUPS        Y6, (SP)(R8*1)
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        64(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        66(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        68(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        70(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	VMULPS         (R11), Y7, Y6
+	VMOVUPS        Y6, (SP)(R9*1)
+	MOVWQZX        64(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        66(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        68(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        70(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   128(SP)(DI*1), Y7
+	VPBROADCASTW   128(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     (AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         (DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   (SP)(DI*1), Y7
+	VBROADCASTSS   (SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        72(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        74(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        76(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        78(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	MOVWQZX        72(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        74(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        76(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        78(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   130(SP)(DI*1), Y7
+	VPBROADCASTW   130(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     32(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         32(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   4(SP)(DI*1), Y7
+	VBROADCASTSS   4(SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        80(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        82(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        84(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        86(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	MOVWQZX        80(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        82(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        84(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        86(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   132(SP)(DI*1), Y7
+	VPBROADCASTW   132(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     64(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         64(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   8(SP)(DI*1), Y7
+	VBROADCASTSS   8(SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        88(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        90(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        92(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        94(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	MOVWQZX        88(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        90(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        92(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        94(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   134(SP)(DI*1), Y7
+	VPBROADCASTW   134(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     96(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         96(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   12(SP)(DI*1), Y7
+	VBROADCASTSS   12(SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        96(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        98(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        100(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        102(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	MOVWQZX        96(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        98(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        100(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        102(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   136(SP)(DI*1), Y7
+	VPBROADCASTW   136(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     128(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         128(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   16(SP)(DI*1), Y7
+	VBROADCASTSS   16(SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        104(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        106(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        108(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        110(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	MOVWQZX        104(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        106(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        108(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        110(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   138(SP)(DI*1), Y7
+	VPBROADCASTW   138(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     160(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         160(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   20(SP)(DI*1), Y7
+	VBROADCASTSS   20(SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        112(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        114(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        116(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        118(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	MOVWQZX        112(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        114(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        116(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        118(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   140(SP)(DI*1), Y7
+	VPBROADCASTW   140(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     192(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         192(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   24(SP)(DI*1), Y7
+	VBROADCASTSS   24(SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        120(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        122(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        124(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        126(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	MOVWQZX        120(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        122(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        124(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        126(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   142(SP)(DI*1), Y7
+	VPBROADCASTW   142(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     224(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         224(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   28(SP)(DI*1), Y7
+	VBROADCASTSS   28(SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+50, BX
-	XORQ           $+192, DI
 	XORQ           $+192, R8
+	XORQ           $+192, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -15684,6 +15628,7 @@ TEXT ·int8Dot4IQ1_SAVX2(SB), NOSPLIT, $384-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ1_S+0(SB), R11
 	VMOVDQU int8Constant4<>+0(SB), Y4
 	VMOVDQU int8Constant62<>+0(SB), Y5
 	VMOVDQU int8Constant65<>+0(SB), Y6
@@ -15738,7 +15683,6 @@ next:
 	VMOVUPS        Y8, 128(SP)
 	VMULPS         (CX)(R10*1), Y10, Y8
 	VMOVUPS        Y8, 192(SP)
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        256(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        258(SP), R12
@@ -15774,7 +15718,6 @@ next:
 	VCVTDQ2PS      Y8, Y8
 	VBROADCASTSS   192(SP), Y10
 	VFMADD231PS    Y10, Y8, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        264(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        266(SP), R12
@@ -15810,7 +15753,6 @@ next:
 	VCVTDQ2PS      Y8, Y8
 	VBROADCASTSS   196(SP), Y10
 	VFMADD231PS    Y10, Y8, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        272(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        274(SP), R12
@@ -15846,7 +15788,6 @@ next:
 	VCVTDQ2PS      Y8, Y8
 	VBROADCASTSS   200(SP), Y10
 	VFMADD231PS    Y10, Y8, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        280(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        282(SP), R12
@@ -15882,7 +15823,6 @@ next:
 	VCVTDQ2PS      Y8, Y8
 	VBROADCASTSS   204(SP), Y10
 	VFMADD231PS    Y10, Y8, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        288(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        290(SP), R12
@@ -15918,7 +15858,6 @@ next:
 	VCVTDQ2PS      Y8, Y8
 	VBROADCASTSS   208(SP), Y10
 	VFMADD231PS    Y10, Y8, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        296(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        298(SP), R12
@@ -15954,7 +15893,6 @@ next:
 	VCVTDQ2PS      Y8, Y8
 	VBROADCASTSS   212(SP), Y10
 	VFMADD231PS    Y10, Y8, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        304(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        306(SP), R12
@@ -15990,7 +15928,6 @@ next:
 	VCVTDQ2PS      Y8, Y8
 	VBROADCASTSS   216(SP), Y10
 	VFMADD231PS    Y10, Y8, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        312(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        314(SP), R12
@@ -16074,6 +16011,7 @@ TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), DI
 	VMOVDQU        int8Constant4<>+0(SB), Y2
 	VMOVDQU        int8Constant103<>+0(SB), Y3
 	VMOVDQU        int8Constant80<>+0(SB), Y4
@@ -16082,8 +16020,8 @@ TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VMOVDQU        int8Constant72<>+0(SB), Y7
 	VMOVDQU        int8Constant71<>+0(SB), Y8
 	VMOVDQU        int8Constant74<>+0(SB), Y9
-	XORQ           DI, DI
-	MOVQ           $0x00000000000000c0, R8
+	XORQ           R8, R8
+	MOVQ           $0x00000000000000c0, R9
 	VMOVDQU        (BX), X10
 	VINSERTI128    $0x01, 8(BX), Y10, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
@@ -16095,7 +16033,7 @@ TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y5, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        Y10, 64(SP)(R8*1)
 	VMOVDQU        16(BX), X12
 	VINSERTI128    $0x01, 24(BX), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
@@ -16106,7 +16044,7 @@ TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y5, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        Y10, 96(SP)(R8*1)
 	VMOVDQU        32(BX), X12
 	VINSERTI128    $0x01, 36(BX), Y12, Y10
 	VPSHUFB        Y9, Y10, Y10
@@ -16116,7 +16054,7 @@ TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant68<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 128(SP)(DI*1)
+	VMOVDQU        Y11, 128(SP)(R8*1)
 	VBROADCASTI128 40(BX), Y10
 	VPSHUFB        int8Constant76<>+0(SB), Y10, Y10
 	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
@@ -16125,11 +16063,11 @@ TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant68<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 160(SP)(DI*1)
-	MOVQ           48(BX), R9
-	MOVQ           $0xf000f000f000f000, R10
-	PEXTQ          R10, R9, R9
-	VMOVD          R9, X10
+	VMOVDQU        Y11, 160(SP)(R8*1)
+	MOVQ           48(BX), R10
+	MOVQ           $0xf000f000f000f000, R11
+	PEXTQ          R11, R10, R10
+	VMOVD          R10, X10
 	VPBROADCASTW   X10, X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 40(BX), Y11
@@ -16155,43 +16093,43 @@ TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
+	VMOVUPS        Y10, (SP)(R8*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(DI*1)
+	VMOVUPS        Y10, 32(SP)(R8*1)
 
 next:
-	LEAQ           56(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           56(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VMOVDQU        (R9), X12
-	VINSERTI128    $0x01, 8(R9), Y12, Y10
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VMOVDQU        (R10), X12
+	VINSERTI128    $0x01, 8(R10), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
-	VMOVDQU        32(R9), X12
-	VINSERTI128    $0x01, 36(R9), Y12, Y11
+	VMOVDQU        32(R10), X12
+	VINSERTI128    $0x01, 36(R10), Y12, Y11
 	VPSHUFB        Y9, Y11, Y11
 	VPMULLW        int8Constant75<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(R8*1)
-	VMOVDQU        16(R9), X12
-	VINSERTI128    $0x01, 24(R9), Y12, Y10
+	VMOVDQU        Y10, 64(SP)(R9*1)
+	VMOVDQU        16(R10), X12
+	VINSERTI128    $0x01, 24(R10), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
-	VBROADCASTI128 40(R9), Y11
+	VBROADCASTI128 40(R10), Y11
 	VPSHUFB        int8Constant76<>+0(SB), Y11, Y11
 	VPMULLW        int8Constant75<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(R8*1)
-	VMOVDQU        32(R9), X12
-	VINSERTI128    $0x01, 36(R9), Y12, Y10
+	VMOVDQU        Y10, 96(SP)(R9*1)
+	VMOVDQU        32(R10), X12
+	VINSERTI128    $0x01, 36(R10), Y12, Y10
 	VPSHUFB        Y9, Y10, Y10
 	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
@@ -16199,8 +16137,8 @@ next:
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant68<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 128(SP)(R8*1)
-	VBROADCASTI128 40(R9), Y10
+	VMOVDQU        Y11, 128(SP)(R9*1)
+	VBROADCASTI128 40(R10), Y10
 	VPSHUFB        int8Constant76<>+0(SB), Y10, Y10
 	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
@@ -16208,14 +16146,14 @@ next:
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant68<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 160(SP)(R8*1)
-	MOVQ           48(R9), R11
-	MOVQ           $0xf000f000f000f000, R12
-	PEXTQ          R12, R11, R11
-	VMOVD          R11, X10
+	VMOVDQU        Y11, 160(SP)(R9*1)
+	MOVQ           48(R10), R12
+	MOVQ           $0xf000f000f000f000, R13
+	PEXTQ          R13, R12, R12
+	VMOVD          R12, X10
 	VPBROADCASTW   X10, X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 40(R9), Y11
+	VBROADCASTI128 40(R10), Y11
 	VPSHUFB        int8Constant66<>+0(SB), Y11, Y11
 	VPMULLW        int8Constant64<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
@@ -16225,7 +16163,7 @@ next:
 	VMULPS         Y8, Y11, Y11
 	VADDPS         Y7, Y11, Y11
 	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 40(R9), Y13
+	VBROADCASTI128 40(R10), Y13
 	VPSHUFB        int8Constant78<>+0(SB), Y13, Y13
 	VPMULLW        int8Constant79<>+0(SB), Y13, Y13
 	VPSRLW         $0x07, Y13, Y13
@@ -16235,180 +16173,172 @@ next:
 	VMULPS         Y8, Y13, Y13
 	VADDPS         Y7, Y13, Y13
 	VMULPS         Y10, Y13, Y13
-	VBROADCASTF128 (R10), Y10
+	VBROADCASTF128 (R11), Y10
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(R8*1)
-	VBROADCASTF128 16(R10), Y10
+	VMOVUPS        Y10, (SP)(R9*1)
+	VBROADCASTF128 16(R11), Y10
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(R8*1)
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        64(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        66(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        68(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        70(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	VMOVUPS        Y10, 32(SP)(R9*1)
+	MOVWQZX        64(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        66(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        68(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        70(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   128(SP)(DI*1), Y11
+	VPBROADCASTQ   128(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     (AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         (DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   (SP)(DI*1), Y11
+	VBROADCASTSD   (SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        72(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        74(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        76(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        78(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        72(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        74(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        76(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        78(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   136(SP)(DI*1), Y11
+	VPBROADCASTQ   136(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     32(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         32(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   8(SP)(DI*1), Y11
+	VBROADCASTSD   8(SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        80(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        82(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        84(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        86(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        80(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        82(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        84(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        86(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   144(SP)(DI*1), Y11
+	VPBROADCASTQ   144(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     64(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         64(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   16(SP)(DI*1), Y11
+	VBROADCASTSD   16(SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        88(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        90(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        92(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        94(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        88(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        90(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        92(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        94(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   152(SP)(DI*1), Y11
+	VPBROADCASTQ   152(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     96(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         96(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   24(SP)(DI*1), Y11
+	VBROADCASTSD   24(SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        96(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        98(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        100(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        102(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        96(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        98(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        100(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        102(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   160(SP)(DI*1), Y11
+	VPBROADCASTQ   160(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     128(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         128(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   32(SP)(DI*1), Y11
+	VBROADCASTSD   32(SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        104(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        106(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        108(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        110(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        104(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        106(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        108(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        110(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   168(SP)(DI*1), Y11
+	VPBROADCASTQ   168(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     160(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         160(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   40(SP)(DI*1), Y11
+	VBROADCASTSD   40(SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        112(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        114(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        116(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        118(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        112(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        114(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        116(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        118(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   176(SP)(DI*1), Y11
+	VPBROADCASTQ   176(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     192(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         192(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   48(SP)(DI*1), Y11
+	VBROADCASTSD   48(SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        120(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        122(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        124(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        126(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        120(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        122(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        124(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        126(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   184(SP)(DI*1), Y11
+	VPBROADCASTQ   184(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     224(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         224(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   56(SP)(DI*1), Y11
+	VBROADCASTSD   56(SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+56, BX
-	XORQ           $+192, DI
 	XORQ           $+192, R8
+	XORQ           $+192, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -16440,6 +16370,7 @@ TEXT ·int8Dot4IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ1_S+0(SB), R11
 	VMOVDQU int8Constant4<>+0(SB), Y4
 	VMOVDQU int8Constant103<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
@@ -16490,10 +16421,10 @@ next:
 	VPSUBW         Y10, Y12, Y12
 	VPANDN         int8Constant68<>+0(SB), Y12, Y12
 	VMOVDQU        Y12, 352(SP)
-	MOVQ           48(BX), R11
-	MOVQ           $0xf000f000f000f000, R12
-	PEXTQ          R12, R11, R11
-	VMOVD          R11, X10
+	MOVQ           48(BX), R12
+	MOVQ           $0xf000f000f000f000, R13
+	PEXTQ          R13, R12, R12
+	VMOVD          R12, X10
 	VPBROADCASTW   X10, X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 40(BX), Y12
@@ -16548,7 +16479,6 @@ next:
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 224(SP)
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        256(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        258(SP), R12
@@ -16589,7 +16519,6 @@ next:
 	VBROADCASTSD   192(SP), Y12
 	VPERMILPS      Y5, Y12, Y12
 	VFMADD231PS    Y12, Y10, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        264(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        266(SP), R12
@@ -16630,7 +16559,6 @@ next:
 	VBROADCASTSD   200(SP), Y12
 	VPERMILPS      Y5, Y12, Y12
 	VFMADD231PS    Y12, Y10, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        272(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        274(SP), R12
@@ -16671,7 +16599,6 @@ next:
 	VBROADCASTSD   208(SP), Y12
 	VPERMILPS      Y5, Y12, Y12
 	VFMADD231PS    Y12, Y10, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        280(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        282(SP), R12
@@ -16712,7 +16639,6 @@ next:
 	VBROADCASTSD   216(SP), Y12
 	VPERMILPS      Y5, Y12, Y12
 	VFMADD231PS    Y12, Y10, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        288(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        290(SP), R12
@@ -16753,7 +16679,6 @@ next:
 	VBROADCASTSD   224(SP), Y12
 	VPERMILPS      Y5, Y12, Y12
 	VFMADD231PS    Y12, Y10, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        296(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        298(SP), R12
@@ -16794,7 +16719,6 @@ next:
 	VBROADCASTSD   232(SP), Y12
 	VPERMILPS      Y5, Y12, Y12
 	VFMADD231PS    Y12, Y10, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        304(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        306(SP), R12
@@ -16835,7 +16759,6 @@ next:
 	VBROADCASTSD   240(SP), Y12
 	VPERMILPS      Y5, Y12, Y12
 	VFMADD231PS    Y12, Y10, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        312(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        314(SP), R12
@@ -16923,6 +16846,7 @@ TEXT ·int8Dot1IQ2_XXSAVX2(SB), NOSPLIT, $192-64
 	MOVQ         blocks+56(FP), BX
 	VXORPS       Y0, Y0, Y0
 	VXORPS       Y1, Y1, Y1
+	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
 	VMOVDQU      int8Constant23<>+0(SB), Y2
 	VMOVDQU      int8Constant4<>+0(SB), Y3
 	VMOVDQU      int8Constant2<>+0(SB), Y4
@@ -16930,8 +16854,8 @@ TEXT ·int8Dot1IQ2_XXSAVX2(SB), NOSPLIT, $192-64
 	VMOVDQU      int8Constant5<>+0(SB), Y6
 	VMOVDQU      int8Constant83<>+0(SB), Y7
 	VMOVDQU      int8Constant82<>+0(SB), Y8
-	XORQ         SI, SI
-	MOVQ         $0x0000000000000060, DI
+	XORQ         DI, DI
+	MOVQ         $0x0000000000000060, R8
 	VMOVDQU      38(DX), X9
 	VINSERTI128  $0x01, 50(DX), Y9, Y9
 	VPSHUFB      int8Constant81<>+0(SB), Y9, Y9
@@ -16954,7 +16878,7 @@ TEXT ·int8Dot1IQ2_XXSAVX2(SB), NOSPLIT, $192-64
 	VPSHUFB      Y11, Y12, Y11
 	VPXOR        Y10, Y9, Y9
 	VPXOR        Y11, Y9, Y9
-	VMOVDQU      Y9, 64(SP)(SI*1)
+	VMOVDQU      Y9, 64(SP)(DI*1)
 	VPBROADCASTW (DX), X9
 	VCVTPH2PS    X9, Y9
 	VMOVDQU      2(DX), Y10
@@ -16966,22 +16890,22 @@ TEXT ·int8Dot1IQ2_XXSAVX2(SB), NOSPLIT, $192-64
 	VADDPS       int8Constant72<>+0(SB), Y10, Y10
 	VMULPS       Y9, Y10, Y10
 	VMULPS       (CX), Y10, Y9
-	VMOVUPS      Y9, (SP)(SI*1)
+	VMOVUPS      Y9, (SP)(DI*1)
 
 next:
-	LEAQ         66(DX), R8
-	LEAQ         32(CX), R9
+	LEAQ         66(DX), R9
+	LEAQ         32(CX), R10
 	CMPQ         BX, $0x01
-	CMOVQEQ      DX, R8
-	CMOVQEQ      CX, R9
-	VMOVDQU      38(R8), X13
-	VINSERTI128  $0x01, 50(R8), Y13, Y9
+	CMOVQEQ      DX, R9
+	CMOVQEQ      CX, R10
+	VMOVDQU      38(R9), X13
+	VINSERTI128  $0x01, 50(R9), Y13, Y9
 	VPSHUFB      int8Constant81<>+0(SB), Y9, Y9
 	VPMULLW      Y8, Y9, Y9
 	VPSRLW       $0x07, Y9, Y9
 	VPAND        Y7, Y9, Y9
-	VMOVDQU      6(R8), X13
-	VINSERTI128  $0x01, 22(R8), Y13, Y10
+	VMOVDQU      6(R9), X13
+	VINSERTI128  $0x01, 22(R9), Y13, Y10
 	VPSHUFB      int8Constant84<>+0(SB), Y10, Y10
 	VPMULLW      Y8, Y10, Y10
 	VPSRLW       $0x07, Y10, Y10
@@ -16996,30 +16920,29 @@ next:
 	VPSHUFB      Y11, Y12, Y11
 	VPXOR        Y10, Y9, Y9
 	VPXOR        Y11, Y9, Y9
-	VMOVDQU      Y9, 64(SP)(DI*1)
-	VPBROADCASTW (R8), X9
+	VMOVDQU      Y9, 64(SP)(R8*1)
+	VPBROADCASTW (R9), X9
 	VCVTPH2PS    X9, Y9
-	VMOVDQU      2(R8), Y10
-	VSHUFPS      $0xdd, 34(R8), Y10, Y10
+	VMOVDQU      2(R9), Y10
+	VSHUFPS      $0xdd, 34(R9), Y10, Y10
 	VPERMQ       $0xd8, Y10, Y10
 	VPSRLD       $0x1c, Y10, Y10
 	VCVTDQ2PS    Y10, Y10
 	VMULPS       int8Constant71<>+0(SB), Y10, Y10
 	VADDPS       int8Constant72<>+0(SB), Y10, Y10
 	VMULPS       Y9, Y10, Y10
-	VMULPS       (R9), Y10, Y9
-	VMOVUPS      Y9, (SP)(DI*1)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
+	VMULPS       (R10), Y10, Y9
+	VMOVUPS      Y9, (SP)(R8*1)
 	MOVBQZX      2(DX), R9
-	VMOVQ        (R8)(R9*8), X13
+	VMOVQ        (SI)(R9*8), X13
 	MOVBQZX      3(DX), R9
-	VMOVHPS      (R8)(R9*8), X13, X13
+	VMOVHPS      (SI)(R9*8), X13, X13
 	MOVBQZX      4(DX), R9
-	VMOVQ        (R8)(R9*8), X9
+	VMOVQ        (SI)(R9*8), X9
 	MOVBQZX      5(DX), R9
-	VMOVHPS      (R8)(R9*8), X9, X9
+	VMOVHPS      (SI)(R9*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 64(SP)(SI*1), Y10
+	VPBROADCASTD 64(SP)(DI*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y5, Y10, Y10
 	VPCMPEQB     Y5, Y10, Y10
@@ -17029,19 +16952,18 @@ next:
 	VPMADDUBSW   Y11, Y9, Y11
 	VPMADDWD     Y3, Y11, Y11
 	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS (SP)(SI*1), Y9
+	VBROADCASTSS (SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y11, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
 	MOVBQZX      10(DX), R9
-	VMOVQ        (R8)(R9*8), X13
+	VMOVQ        (SI)(R9*8), X13
 	MOVBQZX      11(DX), R9
-	VMOVHPS      (R8)(R9*8), X13, X13
+	VMOVHPS      (SI)(R9*8), X13, X13
 	MOVBQZX      12(DX), R9
-	VMOVQ        (R8)(R9*8), X9
+	VMOVQ        (SI)(R9*8), X9
 	MOVBQZX      13(DX), R9
-	VMOVHPS      (R8)(R9*8), X9, X9
+	VMOVHPS      (SI)(R9*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 68(SP)(SI*1), Y10
+	VPBROADCASTD 68(SP)(DI*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y5, Y10, Y10
 	VPCMPEQB     Y5, Y10, Y10
@@ -17051,19 +16973,18 @@ next:
 	VPMADDUBSW   Y11, Y9, Y11
 	VPMADDWD     Y3, Y11, Y11
 	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS 4(SP)(SI*1), Y9
+	VBROADCASTSS 4(SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y11, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
 	MOVBQZX      18(DX), R9
-	VMOVQ        (R8)(R9*8), X13
+	VMOVQ        (SI)(R9*8), X13
 	MOVBQZX      19(DX), R9
-	VMOVHPS      (R8)(R9*8), X13, X13
+	VMOVHPS      (SI)(R9*8), X13, X13
 	MOVBQZX      20(DX), R9
-	VMOVQ        (R8)(R9*8), X9
+	VMOVQ        (SI)(R9*8), X9
 	MOVBQZX      21(DX), R9
-	VMOVHPS      (R8)(R9*8), X9, X9
+	VMOVHPS      (SI)(R9*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 72(SP)(SI*1), Y10
+	VPBROADCASTD 72(SP)(DI*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y5, Y10, Y10
 	VPCMPEQB     Y5, Y10, Y10
@@ -17073,19 +16994,18 @@ next:
 	VPMADDUBSW   Y11, Y9, Y11
 	VPMADDWD     Y3, Y11, Y11
 	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS 8(SP)(SI*1), Y9
+	VBROADCASTSS 8(SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y11, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
 	MOVBQZX      26(DX), R9
-	VMOVQ        (R8)(R9*8), X13
+	VMOVQ        (SI)(R9*8), X13
 	MOVBQZX      27(DX), R9
-	VMOVHPS      (R8)(R9*8), X13, X13
+	VMOVHPS      (SI)(R9*8), X13, X13
 	MOVBQZX      28(DX), R9
-	VMOVQ        (R8)(R9*8), X9
+	VMOVQ        (SI)(R9*8), X9
 	MOVBQZX      29(DX), R9
-	VMOVHPS      (R8)(R9*8), X9, X9
+	VMOVHPS      (SI)(R9*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 76(SP)(SI*1), Y10
+	VPBROADCASTD 76(SP)(DI*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y5, Y10, Y10
 	VPCMPEQB     Y5, Y10, Y10
@@ -17095,19 +17015,18 @@ next:
 	VPMADDUBSW   Y11, Y9, Y11
 	VPMADDWD     Y3, Y11, Y11
 	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS 12(SP)(SI*1), Y9
+	VBROADCASTSS 12(SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y11, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
 	MOVBQZX      34(DX), R9
-	VMOVQ        (R8)(R9*8), X13
+	VMOVQ        (SI)(R9*8), X13
 	MOVBQZX      35(DX), R9
-	VMOVHPS      (R8)(R9*8), X13, X13
+	VMOVHPS      (SI)(R9*8), X13, X13
 	MOVBQZX      36(DX), R9
-	VMOVQ        (R8)(R9*8), X9
+	VMOVQ        (SI)(R9*8), X9
 	MOVBQZX      37(DX), R9
-	VMOVHPS      (R8)(R9*8), X9, X9
+	VMOVHPS      (SI)(R9*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 80(SP)(SI*1), Y10
+	VPBROADCASTD 80(SP)(DI*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y5, Y10, Y10
 	VPCMPEQB     Y5, Y10, Y10
@@ -17117,19 +17036,18 @@ next:
 	VPMADDUBSW   Y11, Y9, Y11
 	VPMADDWD     Y3, Y11, Y11
 	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS 16(SP)(SI*1), Y9
+	VBROADCASTSS 16(SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y11, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
 	MOVBQZX      42(DX), R9
-	VMOVQ        (R8)(R9*8), X13
+	VMOVQ        (SI)(R9*8), X13
 	MOVBQZX      43(DX), R9
-	VMOVHPS      (R8)(R9*8), X13, X13
+	VMOVHPS      (SI)(R9*8), X13, X13
 	MOVBQZX      44(DX), R9
-	VMOVQ        (R8)(R9*8), X9
+	VMOVQ        (SI)(R9*8), X9
 	MOVBQZX      45(DX), R9
-	VMOVHPS      (R8)(R9*8), X9, X9
+	VMOVHPS      (SI)(R9*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 84(SP)(SI*1), Y10
+	VPBROADCASTD 84(SP)(DI*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y5, Y10, Y10
 	VPCMPEQB     Y5, Y10, Y10
@@ -17139,19 +17057,18 @@ next:
 	VPMADDUBSW   Y11, Y9, Y11
 	VPMADDWD     Y3, Y11, Y11
 	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS 20(SP)(SI*1), Y9
+	VBROADCASTSS 20(SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y11, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
 	MOVBQZX      50(DX), R9
-	VMOVQ        (R8)(R9*8), X13
+	VMOVQ        (SI)(R9*8), X13
 	MOVBQZX      51(DX), R9
-	VMOVHPS      (R8)(R9*8), X13, X13
+	VMOVHPS      (SI)(R9*8), X13, X13
 	MOVBQZX      52(DX), R9
-	VMOVQ        (R8)(R9*8), X9
+	VMOVQ        (SI)(R9*8), X9
 	MOVBQZX      53(DX), R9
-	VMOVHPS      (R8)(R9*8), X9, X9
+	VMOVHPS      (SI)(R9*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 88(SP)(SI*1), Y10
+	VPBROADCASTD 88(SP)(DI*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y5, Y10, Y10
 	VPCMPEQB     Y5, Y10, Y10
@@ -17161,19 +17078,18 @@ next:
 	VPMADDUBSW   Y11, Y9, Y11
 	VPMADDWD     Y3, Y11, Y11
 	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS 24(SP)(SI*1), Y9
+	VBROADCASTSS 24(SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y11, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
 	MOVBQZX      58(DX), R9
-	VMOVQ        (R8)(R9*8), X13
+	VMOVQ        (SI)(R9*8), X13
 	MOVBQZX      59(DX), R9
-	VMOVHPS      (R8)(R9*8), X13, X13
+	VMOVHPS      (SI)(R9*8), X13, X13
 	MOVBQZX      60(DX), R9
-	VMOVQ        (R8)(R9*8), X9
+	VMOVQ        (SI)(R9*8), X9
 	MOVBQZX      61(DX), R9
-	VMOVHPS      (R8)(R9*8), X9, X9
+	VMOVHPS      (SI)(R9*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 92(SP)(SI*1), Y10
+	VPBROADCASTD 92(SP)(DI*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y5, Y10, Y10
 	VPCMPEQB     Y5, Y10, Y10
@@ -17183,13 +17099,13 @@ next:
 	VPMADDUBSW   Y11, Y9, Y11
 	VPMADDWD     Y3, Y11, Y11
 	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS 28(SP)(SI*1), Y9
+	VBROADCASTSS 28(SP)(DI*1), Y9
 	VFMADD231PS  Y9, Y11, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+66, DX
-	XORQ         $+96, SI
 	XORQ         $+96, DI
+	XORQ         $+96, R8
 	DECQ         BX
 	JNE          next
 	VADDPS       Y1, Y0, Y0
@@ -17220,6 +17136,7 @@ TEXT ·int8Dot4IQ2_XXSAVX2(SB), NOSPLIT, $288-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ2_XXS+0(SB), R10
 	VMOVDQU int8Constant4<>+0(SB), Y4
 	VMOVDQU int8Constant23<>+0(SB), Y5
 	VMOVDQU int8Constant2<>+0(SB), Y6
@@ -17269,7 +17186,6 @@ next:
 	VMOVUPS      Y10, 128(SP)
 	VMULPS       (CX)(R9*1), Y11, Y10
 	VMOVUPS      Y10, 192(SP)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
 	MOVBQZX      2(DX), R11
 	VMOVQ        (R10)(R11*8), X13
 	MOVBQZX      3(DX), R11
@@ -17312,7 +17228,6 @@ next:
 	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 192(SP), Y10
 	VFMADD231PS  Y10, Y12, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
 	MOVBQZX      10(DX), R11
 	VMOVQ        (R10)(R11*8), X13
 	MOVBQZX      11(DX), R11
@@ -17355,7 +17270,6 @@ next:
 	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 196(SP), Y10
 	VFMADD231PS  Y10, Y12, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
 	MOVBQZX      18(DX), R11
 	VMOVQ        (R10)(R11*8), X13
 	MOVBQZX      19(DX), R11
@@ -17398,7 +17312,6 @@ next:
 	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 200(SP), Y10
 	VFMADD231PS  Y10, Y12, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
 	MOVBQZX      26(DX), R11
 	VMOVQ        (R10)(R11*8), X13
 	MOVBQZX      27(DX), R11
@@ -17441,7 +17354,6 @@ next:
 	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 204(SP), Y10
 	VFMADD231PS  Y10, Y12, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
 	MOVBQZX      34(DX), R11
 	VMOVQ        (R10)(R11*8), X13
 	MOVBQZX      35(DX), R11
@@ -17484,7 +17396,6 @@ next:
 	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 208(SP), Y10
 	VFMADD231PS  Y10, Y12, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
 	MOVBQZX      42(DX), R11
 	VMOVQ        (R10)(R11*8), X13
 	MOVBQZX      43(DX), R11
@@ -17527,7 +17438,6 @@ next:
 	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 212(SP), Y10
 	VFMADD231PS  Y10, Y12, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
 	MOVBQZX      50(DX), R11
 	VMOVQ        (R10)(R11*8), X13
 	MOVBQZX      51(DX), R11
@@ -17570,7 +17480,6 @@ next:
 	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 216(SP), Y10
 	VFMADD231PS  Y10, Y12, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
 	MOVBQZX      58(DX), R11
 	VMOVQ        (R10)(R11*8), X13
 	MOVBQZX      59(DX), R11
@@ -17659,6 +17568,7 @@ TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
 	MOVQ           blocks+56(FP), BX
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	VMOVDQU        int8Constant103<>+0(SB), Y2
 	VMOVDQU        int8Constant23<>+0(SB), Y3
 	VMOVDQU        int8Constant4<>+0(SB), Y4
@@ -17667,18 +17577,18 @@ TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
 	VMOVDQU        int8Constant14<>+0(SB), Y7
 	VMOVDQU        int8Constant26<>+0(SB), Y8
 	VMOVDQU        int8Constant72<>+0(SB), Y9
-	XORQ           SI, SI
-	MOVQ           $0x00000000000000a0, DI
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000a0, R8
 	VMOVDQU        2(DX), X10
 	VINSERTI128    $0x01, 18(DX), Y10, Y10
 	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
 	VPAND          int8Constant87<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 64(SP)(SI*1)
+	VMOVDQU        Y10, 64(SP)(DI*1)
 	VMOVDQU        34(DX), X11
 	VINSERTI128    $0x01, 50(DX), Y11, Y10
 	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
 	VPAND          int8Constant87<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 96(SP)(SI*1)
+	VMOVDQU        Y10, 96(SP)(DI*1)
 	VMOVDQU        35(DX), X11
 	VINSERTI128    $0x01, 51(DX), Y11, Y10
 	VPSHUFB        int8Constant88<>+0(SB), Y10, Y10
@@ -17699,7 +17609,7 @@ TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
 	VPSHUFB        Y13, Y14, Y13
 	VPXOR          Y11, Y10, Y10
 	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(SI*1)
+	VMOVDQU        Y10, 128(SP)(DI*1)
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 58(DX), Y11
@@ -17721,35 +17631,35 @@ TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(SI*1)
+	VMOVUPS        Y10, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(SI*1)
+	VMOVUPS        Y10, 32(SP)(DI*1)
 
 next:
-	LEAQ           74(DX), R8
-	LEAQ           32(CX), R9
+	LEAQ           74(DX), R9
+	LEAQ           32(CX), R10
 	CMPQ           BX, $0x01
-	CMOVQEQ        DX, R8
-	CMOVQEQ        CX, R9
-	VMOVDQU        2(R8), X12
-	VINSERTI128    $0x01, 18(R8), Y12, Y10
+	CMOVQEQ        DX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X12
+	VINSERTI128    $0x01, 18(R9), Y12, Y10
 	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
 	VPAND          int8Constant87<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
-	VMOVDQU        34(R8), X12
-	VINSERTI128    $0x01, 50(R8), Y12, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        34(R9), X12
+	VINSERTI128    $0x01, 50(R9), Y12, Y10
 	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
 	VPAND          int8Constant87<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
-	VMOVDQU        35(R8), X12
-	VINSERTI128    $0x01, 51(R8), Y12, Y10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VMOVDQU        35(R9), X12
+	VINSERTI128    $0x01, 51(R9), Y12, Y10
 	VPSHUFB        int8Constant88<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
 	VPAND          int8Constant83<>+0(SB), Y10, Y10
-	VMOVDQU        3(R8), X12
-	VINSERTI128    $0x01, 19(R8), Y12, Y11
+	VMOVDQU        3(R9), X12
+	VINSERTI128    $0x01, 19(R9), Y12, Y11
 	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
 	VPSRLW         $0x01, Y11, Y11
 	VPAND          int8Constant83<>+0(SB), Y11, Y11
@@ -17763,10 +17673,10 @@ next:
 	VPSHUFB        Y13, Y14, Y13
 	VPXOR          Y11, Y10, Y10
 	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(DI*1)
-	VPBROADCASTW   (R8), X10
+	VMOVDQU        Y10, 128(SP)(R8*1)
+	VPBROADCASTW   (R9), X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 58(R8), Y11
+	VBROADCASTI128 58(R9), Y11
 	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant10<>+0(SB), Y11, Y11
@@ -17774,7 +17684,7 @@ next:
 	VMULPS         int8Constant71<>+0(SB), Y11, Y11
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 58(R8), Y13
+	VBROADCASTI128 58(R9), Y13
 	VPSHUFB        int8Constant90<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant10<>+0(SB), Y13, Y13
@@ -17782,25 +17692,24 @@ next:
 	VMULPS         int8Constant71<>+0(SB), Y13, Y13
 	VADDPS         Y9, Y13, Y13
 	VMULPS         Y10, Y13, Y13
-	VBROADCASTF128 (R9), Y10
+	VBROADCASTF128 (R10), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
-	VBROADCASTF128 16(R9), Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(DI*1)
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        64(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        66(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        68(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        70(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	VMOVUPS        Y10, 32(SP)(R8*1)
+	MOVWQZX        64(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        66(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        68(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        70(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   128(SP)(SI*1), Y11
+	VPBROADCASTD   128(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -17810,20 +17719,19 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   (SP)(SI*1), Y10
+	VBROADCASTSD   (SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        72(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        74(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        76(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        78(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        72(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        74(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        76(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        78(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   132(SP)(SI*1), Y11
+	VPBROADCASTD   132(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -17833,20 +17741,19 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   8(SP)(SI*1), Y10
+	VBROADCASTSD   8(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        80(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        82(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        84(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        86(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        80(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        82(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        84(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        86(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   136(SP)(SI*1), Y11
+	VPBROADCASTD   136(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -17856,20 +17763,19 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   16(SP)(SI*1), Y10
+	VBROADCASTSD   16(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        88(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        90(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        92(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        94(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        88(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        90(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        92(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        94(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   140(SP)(SI*1), Y11
+	VPBROADCASTD   140(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -17879,20 +17785,19 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   24(SP)(SI*1), Y10
+	VBROADCASTSD   24(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        96(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        98(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        100(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        102(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        96(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        98(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        100(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        102(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   144(SP)(SI*1), Y11
+	VPBROADCASTD   144(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -17902,20 +17807,19 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   32(SP)(SI*1), Y10
+	VBROADCASTSD   32(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        104(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        106(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        108(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        110(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        104(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        106(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        108(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        110(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   148(SP)(SI*1), Y11
+	VPBROADCASTD   148(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -17925,20 +17829,19 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   40(SP)(SI*1), Y10
+	VBROADCASTSD   40(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        112(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        114(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        116(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        118(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        112(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        114(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        116(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        118(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   152(SP)(SI*1), Y11
+	VPBROADCASTD   152(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -17948,20 +17851,19 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   48(SP)(SI*1), Y10
+	VBROADCASTSD   48(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        120(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        122(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        124(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        126(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        120(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        122(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        124(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        126(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   156(SP)(SI*1), Y11
+	VPBROADCASTD   156(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -17971,14 +17873,14 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   56(SP)(SI*1), Y10
+	VBROADCASTSD   56(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+74, DX
-	XORQ           $+160, SI
 	XORQ           $+160, DI
+	XORQ           $+160, R8
 	DECQ           BX
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -18009,6 +17911,7 @@ TEXT ·int8Dot4IQ2_XSAVX2(SB), NOSPLIT, $352-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ2_XS+0(SB), R10
 	VMOVDQU int8Constant103<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
@@ -18098,7 +18001,6 @@ next:
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 224(SP)
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        256(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        258(SP), R11
@@ -18145,7 +18047,6 @@ next:
 	VBROADCASTSD   192(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        264(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        266(SP), R11
@@ -18192,7 +18093,6 @@ next:
 	VBROADCASTSD   200(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        272(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        274(SP), R11
@@ -18239,7 +18139,6 @@ next:
 	VBROADCASTSD   208(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        280(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        282(SP), R11
@@ -18286,7 +18185,6 @@ next:
 	VBROADCASTSD   216(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        288(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        290(SP), R11
@@ -18333,7 +18231,6 @@ next:
 	VBROADCASTSD   224(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        296(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        298(SP), R11
@@ -18380,7 +18277,6 @@ next:
 	VBROADCASTSD   232(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        304(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        306(SP), R11
@@ -18427,7 +18323,6 @@ next:
 	VBROADCASTSD   240(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        312(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        314(SP), R11
@@ -18520,6 +18415,7 @@ TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	MOVQ           blocks+56(FP), BX
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	VMOVDQU        int8Constant103<>+0(SB), Y2
 	VMOVDQU        int8Constant23<>+0(SB), Y3
 	VMOVDQU        int8Constant4<>+0(SB), Y4
@@ -18528,8 +18424,8 @@ TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	VMOVDQU        int8Constant14<>+0(SB), Y7
 	VMOVDQU        int8Constant26<>+0(SB), Y8
 	VMOVDQU        int8Constant72<>+0(SB), Y9
-	XORQ           SI, SI
-	MOVQ           $0x0000000000000080, DI
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000080, R8
 	VMOVDQU        2(DX), X10
 	VINSERTI128    $0x01, 10(DX), Y10, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
@@ -18540,7 +18436,7 @@ TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	VPAND          int8Constant44<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(SI*1)
+	VMOVDQU        Y10, 64(SP)(DI*1)
 	VMOVDQU        18(DX), X12
 	VINSERTI128    $0x01, 26(DX), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
@@ -18551,7 +18447,7 @@ TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	VPAND          int8Constant44<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(SI*1)
+	VMOVDQU        Y10, 96(SP)(DI*1)
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 66(DX), Y11
@@ -18573,43 +18469,43 @@ TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(SI*1)
+	VMOVUPS        Y10, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(SI*1)
+	VMOVUPS        Y10, 32(SP)(DI*1)
 
 next:
-	LEAQ           82(DX), R8
-	LEAQ           32(CX), R9
+	LEAQ           82(DX), R9
+	LEAQ           32(CX), R10
 	CMPQ           BX, $0x01
-	CMOVQEQ        DX, R8
-	CMOVQEQ        CX, R9
-	VMOVDQU        2(R8), X12
-	VINSERTI128    $0x01, 10(R8), Y12, Y10
+	CMOVQEQ        DX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X12
+	VINSERTI128    $0x01, 10(R9), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
-	VBROADCASTI128 66(R8), Y11
+	VBROADCASTI128 66(R9), Y11
 	VPSHUFB        int8Constant91<>+0(SB), Y11, Y11
 	VPMULLW        int8Constant92<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant44<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
-	VMOVDQU        18(R8), X12
-	VINSERTI128    $0x01, 26(R8), Y12, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        18(R9), X12
+	VINSERTI128    $0x01, 26(R9), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
-	VBROADCASTI128 66(R8), Y11
+	VBROADCASTI128 66(R9), Y11
 	VPSHUFB        int8Constant93<>+0(SB), Y11, Y11
 	VPMULLW        int8Constant92<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant44<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
-	VPBROADCASTW   (R8), X10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VPBROADCASTW   (R9), X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 66(R8), Y11
+	VBROADCASTI128 66(R9), Y11
 	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant10<>+0(SB), Y11, Y11
@@ -18617,7 +18513,7 @@ next:
 	VMULPS         int8Constant71<>+0(SB), Y11, Y11
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 66(R8), Y13
+	VBROADCASTI128 66(R9), Y13
 	VPSHUFB        int8Constant90<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant10<>+0(SB), Y13, Y13
@@ -18625,23 +18521,22 @@ next:
 	VMULPS         int8Constant71<>+0(SB), Y13, Y13
 	VADDPS         Y9, Y13, Y13
 	VMULPS         Y10, Y13, Y13
-	VBROADCASTF128 (R9), Y10
+	VBROADCASTF128 (R10), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
-	VBROADCASTF128 16(R9), Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(DI*1)
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        64(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        66(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        68(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        70(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	VMOVUPS        Y10, 32(SP)(R8*1)
+	MOVWQZX        64(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        66(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        68(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        70(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   34(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18653,18 +18548,17 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   (SP)(SI*1), Y10
+	VBROADCASTSD   (SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        72(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        74(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        76(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        78(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        72(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        74(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        76(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        78(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   38(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18676,18 +18570,17 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   8(SP)(SI*1), Y10
+	VBROADCASTSD   8(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        80(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        82(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        84(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        86(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        80(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        82(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        84(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        86(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   42(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18699,18 +18592,17 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   16(SP)(SI*1), Y10
+	VBROADCASTSD   16(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        88(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        90(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        92(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        94(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        88(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        90(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        92(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        94(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   46(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18722,18 +18614,17 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   24(SP)(SI*1), Y10
+	VBROADCASTSD   24(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        96(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        98(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        100(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        102(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        96(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        98(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        100(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        102(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   50(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18745,18 +18636,17 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   32(SP)(SI*1), Y10
+	VBROADCASTSD   32(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        104(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        106(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        108(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        110(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        104(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        106(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        108(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        110(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   54(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18768,18 +18658,17 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   40(SP)(SI*1), Y10
+	VBROADCASTSD   40(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        112(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        114(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        116(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        118(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        112(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        114(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        116(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        118(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   58(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18791,18 +18680,17 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   48(SP)(SI*1), Y10
+	VBROADCASTSD   48(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        120(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        122(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        124(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        126(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        120(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        122(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        124(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        126(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   62(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18814,14 +18702,14 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   56(SP)(SI*1), Y10
+	VBROADCASTSD   56(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+82, DX
-	XORQ           $+128, SI
 	XORQ           $+128, DI
+	XORQ           $+128, R8
 	DECQ           BX
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -18852,6 +18740,7 @@ TEXT ·int8Dot4IQ2_SAVX2(SB), NOSPLIT, $320-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ2_S+0(SB), R10
 	VMOVDQU int8Constant103<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
@@ -18932,7 +18821,6 @@ next:
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 224(SP)
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        256(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        258(SP), R11
@@ -18979,7 +18867,6 @@ next:
 	VBROADCASTSD   192(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        264(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        266(SP), R11
@@ -19026,7 +18913,6 @@ next:
 	VBROADCASTSD   200(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        272(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        274(SP), R11
@@ -19073,7 +18959,6 @@ next:
 	VBROADCASTSD   208(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        280(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        282(SP), R11
@@ -19120,7 +19005,6 @@ next:
 	VBROADCASTSD   216(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        288(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        290(SP), R11
@@ -19167,7 +19051,6 @@ next:
 	VBROADCASTSD   224(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        296(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        298(SP), R11
@@ -19214,7 +19097,6 @@ next:
 	VBROADCASTSD   232(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        304(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        306(SP), R11
@@ -19261,7 +19143,6 @@ next:
 	VBROADCASTSD   240(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        312(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        314(SP), R11
@@ -19354,6 +19235,7 @@ TEXT ·int8Dot1IQ3_XXSAVX2(SB), NOSPLIT, $192-64
 	MOVQ           blocks+56(FP), BX
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
 	VMOVDQU        int8Constant23<>+0(SB), Y2
 	VMOVDQU        int8Constant4<>+0(SB), Y3
 	VMOVDQU        int8Constant2<>+0(SB), Y4
@@ -19361,8 +19243,8 @@ TEXT ·int8Dot1IQ3_XXSAVX2(SB), NOSPLIT, $192-64
 	VMOVDQU        int8Constant5<>+0(SB), Y6
 	VMOVDQU        int8Constant83<>+0(SB), Y7
 	VMOVDQU        int8Constant82<>+0(SB), Y8
-	XORQ           SI, SI
-	MOVQ           $0x0000000000000060, DI
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000060, R8
 	VBROADCASTI128 82(DX), Y9
 	VPSHUFB        int8Constant94<>+0(SB), Y9, Y9
 	VPMULLW        Y8, Y9, Y9
@@ -19384,7 +19266,7 @@ TEXT ·int8Dot1IQ3_XXSAVX2(SB), NOSPLIT, $192-64
 	VPSHUFB        Y11, Y12, Y11
 	VPXOR          Y10, Y9, Y9
 	VPXOR          Y11, Y9, Y9
-	VMOVDQU        Y9, 64(SP)(SI*1)
+	VMOVDQU        Y9, 64(SP)(DI*1)
 	VPBROADCASTW   (DX), X9
 	VCVTPH2PS      X9, Y9
 	VMOVDQU        66(DX), Y10
@@ -19394,21 +19276,21 @@ TEXT ·int8Dot1IQ3_XXSAVX2(SB), NOSPLIT, $192-64
 	VADDPS         int8Constant71<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (CX), Y10, Y9
-	VMOVUPS        Y9, (SP)(SI*1)
+	VMOVUPS        Y9, (SP)(DI*1)
 
 next:
-	LEAQ           98(DX), R8
-	LEAQ           32(CX), R9
+	LEAQ           98(DX), R9
+	LEAQ           32(CX), R10
 	CMPQ           BX, $0x01
-	CMOVQEQ        DX, R8
-	CMOVQEQ        CX, R9
-	VBROADCASTI128 82(R8), Y9
+	CMOVQEQ        DX, R9
+	CMOVQEQ        CX, R10
+	VBROADCASTI128 82(R9), Y9
 	VPSHUFB        int8Constant94<>+0(SB), Y9, Y9
 	VPMULLW        Y8, Y9, Y9
 	VPSRLW         $0x07, Y9, Y9
 	VPAND          Y7, Y9, Y9
-	VMOVDQU        66(R8), X13
-	VINSERTI128    $0x01, 74(R8), Y13, Y10
+	VMOVDQU        66(R9), X13
+	VINSERTI128    $0x01, 74(R9), Y13, Y10
 	VPSHUFB        int8Constant95<>+0(SB), Y10, Y10
 	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
@@ -19423,36 +19305,35 @@ next:
 	VPSHUFB        Y11, Y12, Y11
 	VPXOR          Y10, Y9, Y9
 	VPXOR          Y11, Y9, Y9
-	VMOVDQU        Y9, 64(SP)(DI*1)
-	VPBROADCASTW   (R8), X9
+	VMOVDQU        Y9, 64(SP)(R8*1)
+	VPBROADCASTW   (R9), X9
 	VCVTPH2PS      X9, Y9
-	VMOVDQU        66(R8), Y10
+	VMOVDQU        66(R9), Y10
 	VPSRLD         $0x1c, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
 	VMULPS         int8Constant96<>+0(SB), Y10, Y10
 	VADDPS         int8Constant71<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
-	VMULPS         (R9), Y10, Y9
-	VMOVUPS        Y9, (SP)(DI*1)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
+	VMULPS         (R10), Y10, Y9
+	VMOVUPS        Y9, (SP)(R8*1)
 	MOVBQZX        2(DX), R9
-	VMOVD          (R8)(R9*4), X13
+	VMOVD          (SI)(R9*4), X13
 	MOVBQZX        3(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X13, X13
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
 	MOVBQZX        4(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X13, X13
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
 	MOVBQZX        5(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X13, X13
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
 	MOVBQZX        6(DX), R9
-	VMOVD          (R8)(R9*4), X9
+	VMOVD          (SI)(R9*4), X9
 	MOVBQZX        7(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
 	MOVBQZX        8(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
 	MOVBQZX        9(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   64(SP)(SI*1), Y10
+	VPBROADCASTD   64(SP)(DI*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y5, Y10, Y10
 	VPCMPEQB       Y5, Y10, Y10
@@ -19462,27 +19343,26 @@ next:
 	VPMADDUBSW     Y11, Y9, Y11
 	VPMADDWD       Y3, Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   (SP)(SI*1), Y9
+	VBROADCASTSS   (SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y11, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
 	MOVBQZX        10(DX), R9
-	VMOVD          (R8)(R9*4), X13
+	VMOVD          (SI)(R9*4), X13
 	MOVBQZX        11(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X13, X13
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
 	MOVBQZX        12(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X13, X13
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
 	MOVBQZX        13(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X13, X13
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
 	MOVBQZX        14(DX), R9
-	VMOVD          (R8)(R9*4), X9
+	VMOVD          (SI)(R9*4), X9
 	MOVBQZX        15(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
 	MOVBQZX        16(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
 	MOVBQZX        17(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   68(SP)(SI*1), Y10
+	VPBROADCASTD   68(SP)(DI*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y5, Y10, Y10
 	VPCMPEQB       Y5, Y10, Y10
@@ -19492,27 +19372,26 @@ next:
 	VPMADDUBSW     Y11, Y9, Y11
 	VPMADDWD       Y3, Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   4(SP)(SI*1), Y9
+	VBROADCASTSS   4(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y11, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
 	MOVBQZX        18(DX), R9
-	VMOVD          (R8)(R9*4), X13
+	VMOVD          (SI)(R9*4), X13
 	MOVBQZX        19(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X13, X13
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
 	MOVBQZX        20(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X13, X13
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
 	MOVBQZX        21(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X13, X13
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
 	MOVBQZX        22(DX), R9
-	VMOVD          (R8)(R9*4), X9
+	VMOVD          (SI)(R9*4), X9
 	MOVBQZX        23(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
 	MOVBQZX        24(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
 	MOVBQZX        25(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   72(SP)(SI*1), Y10
+	VPBROADCASTD   72(SP)(DI*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y5, Y10, Y10
 	VPCMPEQB       Y5, Y10, Y10
@@ -19522,27 +19401,26 @@ next:
 	VPMADDUBSW     Y11, Y9, Y11
 	VPMADDWD       Y3, Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   8(SP)(SI*1), Y9
+	VBROADCASTSS   8(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y11, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
 	MOVBQZX        26(DX), R9
-	VMOVD          (R8)(R9*4), X13
+	VMOVD          (SI)(R9*4), X13
 	MOVBQZX        27(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X13, X13
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
 	MOVBQZX        28(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X13, X13
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
 	MOVBQZX        29(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X13, X13
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
 	MOVBQZX        30(DX), R9
-	VMOVD          (R8)(R9*4), X9
+	VMOVD          (SI)(R9*4), X9
 	MOVBQZX        31(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
 	MOVBQZX        32(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
 	MOVBQZX        33(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   76(SP)(SI*1), Y10
+	VPBROADCASTD   76(SP)(DI*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y5, Y10, Y10
 	VPCMPEQB       Y5, Y10, Y10
@@ -19552,27 +19430,26 @@ next:
 	VPMADDUBSW     Y11, Y9, Y11
 	VPMADDWD       Y3, Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   12(SP)(SI*1), Y9
+	VBROADCASTSS   12(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y11, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
 	MOVBQZX        34(DX), R9
-	VMOVD          (R8)(R9*4), X13
+	VMOVD          (SI)(R9*4), X13
 	MOVBQZX        35(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X13, X13
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
 	MOVBQZX        36(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X13, X13
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
 	MOVBQZX        37(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X13, X13
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
 	MOVBQZX        38(DX), R9
-	VMOVD          (R8)(R9*4), X9
+	VMOVD          (SI)(R9*4), X9
 	MOVBQZX        39(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
 	MOVBQZX        40(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
 	MOVBQZX        41(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   80(SP)(SI*1), Y10
+	VPBROADCASTD   80(SP)(DI*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y5, Y10, Y10
 	VPCMPEQB       Y5, Y10, Y10
@@ -19582,27 +19459,26 @@ next:
 	VPMADDUBSW     Y11, Y9, Y11
 	VPMADDWD       Y3, Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   16(SP)(SI*1), Y9
+	VBROADCASTSS   16(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y11, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
 	MOVBQZX        42(DX), R9
-	VMOVD          (R8)(R9*4), X13
+	VMOVD          (SI)(R9*4), X13
 	MOVBQZX        43(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X13, X13
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
 	MOVBQZX        44(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X13, X13
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
 	MOVBQZX        45(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X13, X13
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
 	MOVBQZX        46(DX), R9
-	VMOVD          (R8)(R9*4), X9
+	VMOVD          (SI)(R9*4), X9
 	MOVBQZX        47(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
 	MOVBQZX        48(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
 	MOVBQZX        49(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   84(SP)(SI*1), Y10
+	VPBROADCASTD   84(SP)(DI*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y5, Y10, Y10
 	VPCMPEQB       Y5, Y10, Y10
@@ -19612,27 +19488,26 @@ next:
 	VPMADDUBSW     Y11, Y9, Y11
 	VPMADDWD       Y3, Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   20(SP)(SI*1), Y9
+	VBROADCASTSS   20(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y11, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
 	MOVBQZX        50(DX), R9
-	VMOVD          (R8)(R9*4), X13
+	VMOVD          (SI)(R9*4), X13
 	MOVBQZX        51(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X13, X13
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
 	MOVBQZX        52(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X13, X13
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
 	MOVBQZX        53(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X13, X13
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
 	MOVBQZX        54(DX), R9
-	VMOVD          (R8)(R9*4), X9
+	VMOVD          (SI)(R9*4), X9
 	MOVBQZX        55(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
 	MOVBQZX        56(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
 	MOVBQZX        57(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   88(SP)(SI*1), Y10
+	VPBROADCASTD   88(SP)(DI*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y5, Y10, Y10
 	VPCMPEQB       Y5, Y10, Y10
@@ -19642,27 +19517,26 @@ next:
 	VPMADDUBSW     Y11, Y9, Y11
 	VPMADDWD       Y3, Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   24(SP)(SI*1), Y9
+	VBROADCASTSS   24(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y11, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
 	MOVBQZX        58(DX), R9
-	VMOVD          (R8)(R9*4), X13
+	VMOVD          (SI)(R9*4), X13
 	MOVBQZX        59(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X13, X13
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
 	MOVBQZX        60(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X13, X13
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
 	MOVBQZX        61(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X13, X13
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
 	MOVBQZX        62(DX), R9
-	VMOVD          (R8)(R9*4), X9
+	VMOVD          (SI)(R9*4), X9
 	MOVBQZX        63(DX), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
 	MOVBQZX        64(DX), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
 	MOVBQZX        65(DX), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   92(SP)(SI*1), Y10
+	VPBROADCASTD   92(SP)(DI*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y5, Y10, Y10
 	VPCMPEQB       Y5, Y10, Y10
@@ -19672,13 +19546,13 @@ next:
 	VPMADDUBSW     Y11, Y9, Y11
 	VPMADDWD       Y3, Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   28(SP)(SI*1), Y9
+	VBROADCASTSS   28(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+98, DX
-	XORQ           $+96, SI
 	XORQ           $+96, DI
+	XORQ           $+96, R8
 	DECQ           BX
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -19709,6 +19583,7 @@ TEXT ·int8Dot4IQ3_XXSAVX2(SB), NOSPLIT, $288-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ3_XXS+0(SB), R10
 	VMOVDQU int8Constant4<>+0(SB), Y4
 	VMOVDQU int8Constant23<>+0(SB), Y5
 	VMOVDQU int8Constant2<>+0(SB), Y6
@@ -19755,7 +19630,6 @@ next:
 	VMOVUPS        Y10, 128(SP)
 	VMULPS         (CX)(R9*1), Y11, Y10
 	VMOVUPS        Y10, 192(SP)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
 	MOVBQZX        2(DX), R11
 	VMOVD          (R10)(R11*4), X13
 	MOVBQZX        3(DX), R11
@@ -19806,7 +19680,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   192(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
 	MOVBQZX        10(DX), R11
 	VMOVD          (R10)(R11*4), X13
 	MOVBQZX        11(DX), R11
@@ -19857,7 +19730,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   196(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
 	MOVBQZX        18(DX), R11
 	VMOVD          (R10)(R11*4), X13
 	MOVBQZX        19(DX), R11
@@ -19908,7 +19780,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   200(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
 	MOVBQZX        26(DX), R11
 	VMOVD          (R10)(R11*4), X13
 	MOVBQZX        27(DX), R11
@@ -19959,7 +19830,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   204(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
 	MOVBQZX        34(DX), R11
 	VMOVD          (R10)(R11*4), X13
 	MOVBQZX        35(DX), R11
@@ -20010,7 +19880,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   208(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
 	MOVBQZX        42(DX), R11
 	VMOVD          (R10)(R11*4), X13
 	MOVBQZX        43(DX), R11
@@ -20061,7 +19930,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   212(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
 	MOVBQZX        50(DX), R11
 	VMOVD          (R10)(R11*4), X13
 	MOVBQZX        51(DX), R11
@@ -20112,7 +19980,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   216(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
 	MOVBQZX        58(DX), R11
 	VMOVD          (R10)(R11*4), X13
 	MOVBQZX        59(DX), R11
@@ -20209,6 +20076,7 @@ TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
 	MOVQ           blocks+56(FP), BX
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	VMOVDQU        int8Constant4<>+0(SB), Y2
 	VMOVDQU        int8Constant23<>+0(SB), Y3
 	VMOVDQU        int8Constant2<>+0(SB), Y4
@@ -20216,8 +20084,8 @@ TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
 	VMOVDQU        int8Constant97<>+0(SB), Y6
 	VMOVDQU        int8Constant62<>+0(SB), Y7
 	VMOVDQU        int8Constant98<>+0(SB), Y8
-	XORQ           SI, SI
-	MOVQ           $0x00000000000000c0, DI
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000c0, R8
 	VMOVDQU        2(DX), X9
 	VINSERTI128    $0x01, 10(DX), Y9, Y9
 	VPSHUFB        Y7, Y9, Y9
@@ -20229,7 +20097,7 @@ TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 64(SP)(SI*1)
+	VMOVDQU        Y9, 64(SP)(DI*1)
 	VMOVDQU        18(DX), X11
 	VINSERTI128    $0x01, 26(DX), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
@@ -20241,7 +20109,7 @@ TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 96(SP)(SI*1)
+	VMOVDQU        Y9, 96(SP)(DI*1)
 	VMOVDQU        34(DX), X11
 	VINSERTI128    $0x01, 42(DX), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
@@ -20253,7 +20121,7 @@ TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 128(SP)(SI*1)
+	VMOVDQU        Y9, 128(SP)(DI*1)
 	VMOVDQU        50(DX), X11
 	VINSERTI128    $0x01, 58(DX), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
@@ -20265,7 +20133,7 @@ TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 160(SP)(SI*1)
+	VMOVDQU        Y9, 160(SP)(DI*1)
 	VPBROADCASTW   (DX), X9
 	VCVTPH2PS      X9, Y9
 	VBROADCASTI128 94(DX), Y10
@@ -20277,65 +20145,65 @@ TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
 	VADDPS         int8Constant100<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (CX), Y10, Y9
-	VMOVUPS        Y9, (SP)(SI*1)
+	VMOVUPS        Y9, (SP)(DI*1)
 
 next:
-	LEAQ           110(DX), R8
-	LEAQ           32(CX), R9
+	LEAQ           110(DX), R9
+	LEAQ           32(CX), R10
 	CMPQ           BX, $0x01
-	CMOVQEQ        DX, R8
-	CMOVQEQ        CX, R9
-	VMOVDQU        2(R8), X11
-	VINSERTI128    $0x01, 10(R8), Y11, Y9
+	CMOVQEQ        DX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X11
+	VINSERTI128    $0x01, 10(R9), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
-	VMOVDQU        66(R8), X11
-	VINSERTI128    $0x01, 67(R8), Y11, Y10
+	VMOVDQU        66(R9), X11
+	VINSERTI128    $0x01, 67(R9), Y11, Y10
 	VPSHUFB        Y6, Y10, Y10
 	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 64(SP)(DI*1)
-	VMOVDQU        18(R8), X11
-	VINSERTI128    $0x01, 26(R8), Y11, Y9
+	VMOVDQU        Y9, 64(SP)(R8*1)
+	VMOVDQU        18(R9), X11
+	VINSERTI128    $0x01, 26(R9), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
-	VMOVDQU        68(R8), X11
-	VINSERTI128    $0x01, 69(R8), Y11, Y10
+	VMOVDQU        68(R9), X11
+	VINSERTI128    $0x01, 69(R9), Y11, Y10
 	VPSHUFB        Y6, Y10, Y10
 	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 96(SP)(DI*1)
-	VMOVDQU        34(R8), X11
-	VINSERTI128    $0x01, 42(R8), Y11, Y9
+	VMOVDQU        Y9, 96(SP)(R8*1)
+	VMOVDQU        34(R9), X11
+	VINSERTI128    $0x01, 42(R9), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
-	VMOVDQU        70(R8), X11
-	VINSERTI128    $0x01, 71(R8), Y11, Y10
+	VMOVDQU        70(R9), X11
+	VINSERTI128    $0x01, 71(R9), Y11, Y10
 	VPSHUFB        Y6, Y10, Y10
 	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 128(SP)(DI*1)
-	VMOVDQU        50(R8), X11
-	VINSERTI128    $0x01, 58(R8), Y11, Y9
+	VMOVDQU        Y9, 128(SP)(R8*1)
+	VMOVDQU        50(R9), X11
+	VINSERTI128    $0x01, 58(R9), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
-	VMOVDQU        72(R8), X11
-	VINSERTI128    $0x01, 73(R8), Y11, Y10
+	VMOVDQU        72(R9), X11
+	VINSERTI128    $0x01, 73(R9), Y11, Y10
 	VPSHUFB        Y6, Y10, Y10
 	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 160(SP)(DI*1)
-	VPBROADCASTW   (R8), X9
+	VMOVDQU        Y9, 160(SP)(R8*1)
+	VPBROADCASTW   (R9), X9
 	VCVTPH2PS      X9, Y9
-	VBROADCASTI128 94(R8), Y10
+	VBROADCASTI128 94(R9), Y10
 	VPSHUFB        int8Constant90<>+0(SB), Y10, Y10
 	VPSRLVD        int8Constant26<>+0(SB), Y10, Y10
 	VPAND          int8Constant10<>+0(SB), Y10, Y10
@@ -20343,25 +20211,24 @@ next:
 	VMULPS         int8Constant99<>+0(SB), Y10, Y10
 	VADDPS         int8Constant100<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
-	VMULPS         (R9), Y10, Y9
-	VMOVUPS        Y9, (SP)(DI*1)
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        64(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        66(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        68(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        70(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        72(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        74(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        76(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        78(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VMULPS         (R10), Y10, Y9
+	VMOVUPS        Y9, (SP)(R8*1)
+	MOVWQZX        64(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        66(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        68(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        70(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        72(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        74(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        76(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        78(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   74(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20373,25 +20240,24 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   (SP)(SI*1), Y9
+	VBROADCASTSS   (SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        80(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        82(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        84(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        86(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        88(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        90(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        92(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        94(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	MOVWQZX        80(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        82(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        84(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        86(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        88(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        90(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        92(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        94(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   78(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20403,25 +20269,24 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   4(SP)(SI*1), Y9
+	VBROADCASTSS   4(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        96(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        98(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        100(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        102(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        104(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        106(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        108(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        110(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	MOVWQZX        96(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        98(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        100(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        102(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        104(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        106(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        108(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        110(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   82(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20433,25 +20298,24 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   8(SP)(SI*1), Y9
+	VBROADCASTSS   8(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        112(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        114(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        116(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        118(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        120(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        122(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        124(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        126(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	MOVWQZX        112(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        114(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        116(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        118(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        120(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        122(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        124(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        126(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   86(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20463,25 +20327,24 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   12(SP)(SI*1), Y9
+	VBROADCASTSS   12(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        128(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        130(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        132(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        134(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        136(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        138(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        140(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        142(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	MOVWQZX        128(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        130(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        132(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        134(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        136(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        138(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        140(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        142(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   90(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20493,25 +20356,24 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   16(SP)(SI*1), Y9
+	VBROADCASTSS   16(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        144(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        146(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        148(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        150(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        152(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        154(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        156(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        158(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	MOVWQZX        144(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        146(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        148(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        150(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        152(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        154(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        156(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        158(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   94(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20523,25 +20385,24 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   20(SP)(SI*1), Y9
+	VBROADCASTSS   20(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        160(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        162(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        164(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        166(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        168(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        170(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        172(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        174(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	MOVWQZX        160(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        162(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        164(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        166(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        168(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        170(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        172(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        174(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   98(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20553,25 +20414,24 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   24(SP)(SI*1), Y9
+	VBROADCASTSS   24(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        176(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        178(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        180(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        182(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        184(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        186(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        188(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        190(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	MOVWQZX        176(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        178(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        180(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        182(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        184(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        186(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        188(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        190(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   102(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20583,13 +20443,13 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   28(SP)(SI*1), Y9
+	VBROADCASTSS   28(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+110, DX
-	XORQ           $+192, SI
 	XORQ           $+192, DI
+	XORQ           $+192, R8
 	DECQ           BX
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -20620,6 +20480,7 @@ TEXT ·int8Dot4IQ3_SAVX2(SB), NOSPLIT, $384-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ3_S+0(SB), R10
 	VMOVDQU int8Constant4<>+0(SB), Y4
 	VMOVDQU int8Constant23<>+0(SB), Y5
 	VMOVDQU int8Constant2<>+0(SB), Y6
@@ -20694,7 +20555,6 @@ next:
 	VMOVUPS        Y10, 128(SP)
 	VMULPS         (CX)(R9*1), Y12, Y10
 	VMOVUPS        Y10, 192(SP)
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        256(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        258(SP), R11
@@ -20745,7 +20605,6 @@ next:
 	VCVTDQ2PS      Y13, Y13
 	VBROADCASTSS   192(SP), Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        272(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        274(SP), R11
@@ -20796,7 +20655,6 @@ next:
 	VCVTDQ2PS      Y13, Y13
 	VBROADCASTSS   196(SP), Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        288(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        290(SP), R11
@@ -20847,7 +20705,6 @@ next:
 	VCVTDQ2PS      Y13, Y13
 	VBROADCASTSS   200(SP), Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        304(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        306(SP), R11
@@ -20898,7 +20755,6 @@ next:
 	VCVTDQ2PS      Y13, Y13
 	VBROADCASTSS   204(SP), Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        320(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        322(SP), R11
@@ -20949,7 +20805,6 @@ next:
 	VCVTDQ2PS      Y13, Y13
 	VBROADCASTSS   208(SP), Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        336(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        338(SP), R11
@@ -21000,7 +20855,6 @@ next:
 	VCVTDQ2PS      Y13, Y13
 	VBROADCASTSS   212(SP), Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        352(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        354(SP), R11
@@ -21051,7 +20905,6 @@ next:
 	VCVTDQ2PS      Y13, Y13
 	VBROADCASTSS   216(SP), Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        368(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        370(SP), R11

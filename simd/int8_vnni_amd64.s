@@ -9553,11 +9553,12 @@ TEXT ·int8Dot1IQ1_SVNNI(SB), NOSPLIT, $384-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), DI
 	VMOVDQU        int8Constant56<>+0(SB), Y2
 	VMOVDQU        int8Constant57<>+0(SB), Y3
 	VMOVDQU        int8Constant58<>+0(SB), Y4
-	XORQ           DI, DI
-	MOVQ           $0x00000000000000c0, R8
+	XORQ           R8, R8
+	MOVQ           $0x00000000000000c0, R9
 	VMOVDQU        2(BX), X5
 	VINSERTI128    $0x01, 10(BX), Y5, Y5
 	VPSHUFB        Y2, Y5, Y5
@@ -9568,7 +9569,7 @@ TEXT ·int8Dot1IQ1_SVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y3, Y6, Y6
 	VPSLLW         $0x08, Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VMOVDQU        Y5, 64(SP)(DI*1)
+	VMOVDQU        Y5, 64(SP)(R8*1)
 	VMOVDQU        18(BX), X7
 	VINSERTI128    $0x01, 26(BX), Y7, Y5
 	VPSHUFB        Y2, Y5, Y5
@@ -9579,7 +9580,7 @@ TEXT ·int8Dot1IQ1_SVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y3, Y6, Y6
 	VPSLLW         $0x08, Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VMOVDQU        Y5, 96(SP)(DI*1)
+	VMOVDQU        Y5, 96(SP)(R8*1)
 	VBROADCASTI128 34(BX), Y5
 	VPSHUFB        int8Constant61<>+0(SB), Y5, Y5
 	VPSRLW         $0x07, Y5, Y5
@@ -9587,7 +9588,7 @@ TEXT ·int8Dot1IQ1_SVNNI(SB), NOSPLIT, $384-64
 	VXORPS         Y6, Y6, Y6
 	VPSUBW         Y5, Y6, Y6
 	VPANDN         int8Constant63<>+0(SB), Y6, Y6
-	VMOVDQU        Y6, 128(SP)(DI*1)
+	VMOVDQU        Y6, 128(SP)(R8*1)
 	VPBROADCASTW   (BX), X5
 	VCVTPH2PS      X5, Y5
 	VBROADCASTI128 34(BX), Y6
@@ -9599,47 +9600,47 @@ TEXT ·int8Dot1IQ1_SVNNI(SB), NOSPLIT, $384-64
 	VADDPS         int8Constant67<>+0(SB), Y6, Y6
 	VMULPS         Y5, Y6, Y6
 	VMULPS         (CX), Y6, Y5
-	VMOVUPS        Y5, (SP)(DI*1)
+	VMOVUPS        Y5, (SP)(R8*1)
 
 next:
-	LEAQ           50(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           50(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VMOVDQU        2(R9), X7
-	VINSERTI128    $0x01, 10(R9), Y7, Y5
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VMOVDQU        2(R10), X7
+	VINSERTI128    $0x01, 10(R10), Y7, Y5
 	VPSHUFB        Y2, Y5, Y5
-	VBROADCASTI128 34(R9), Y6
+	VBROADCASTI128 34(R10), Y6
 	VPSHUFB        int8Constant59<>+0(SB), Y6, Y6
 	VPMULLW        Y4, Y6, Y6
 	VPSRLW         $0x07, Y6, Y6
 	VPAND          Y3, Y6, Y6
 	VPSLLW         $0x08, Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VMOVDQU        Y5, 64(SP)(R8*1)
-	VMOVDQU        18(R9), X7
-	VINSERTI128    $0x01, 26(R9), Y7, Y5
+	VMOVDQU        Y5, 64(SP)(R9*1)
+	VMOVDQU        18(R10), X7
+	VINSERTI128    $0x01, 26(R10), Y7, Y5
 	VPSHUFB        Y2, Y5, Y5
-	VBROADCASTI128 34(R9), Y6
+	VBROADCASTI128 34(R10), Y6
 	VPSHUFB        int8Constant60<>+0(SB), Y6, Y6
 	VPMULLW        Y4, Y6, Y6
 	VPSRLW         $0x07, Y6, Y6
 	VPAND          Y3, Y6, Y6
 	VPSLLW         $0x08, Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VMOVDQU        Y5, 96(SP)(R8*1)
-	VBROADCASTI128 34(R9), Y5
+	VMOVDQU        Y5, 96(SP)(R9*1)
+	VBROADCASTI128 34(R10), Y5
 	VPSHUFB        int8Constant61<>+0(SB), Y5, Y5
 	VPSRLW         $0x07, Y5, Y5
 	VPAND          int8Constant62<>+0(SB), Y5, Y5
 	VXORPS         Y6, Y6, Y6
 	VPSUBW         Y5, Y6, Y6
 	VPANDN         int8Constant63<>+0(SB), Y6, Y6
-	VMOVDQU        Y6, 128(SP)(R8*1)
-	VPBROADCASTW   (R9), X5
+	VMOVDQU        Y6, 128(SP)(R9*1)
+	VPBROADCASTW   (R10), X5
 	VCVTPH2PS      X5, Y5
-	VBROADCASTI128 34(R9), Y6
+	VBROADCASTI128 34(R10), Y6
 	VPSHUFB        int8Constant64<>+0(SB), Y6, Y6
 	VPSRLVD        int8Constant26<>+0(SB), Y6, Y6
 	VPAND          int8Constant65<>+0(SB), Y6, Y6
@@ -9647,150 +9648,142 @@ next:
 	VMULPS         int8Constant66<>+0(SB), Y6, Y6
 	VADDPS         int8Constant67<>+0(SB), Y6, Y6
 	VMULPS         Y5, Y6, Y6
-	VMULPS         (R10), Y6, Y5
-	VMOVUPS        Y5, (SP)(R8*1)
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        64(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        66(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        68(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        70(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	VMULPS         (R11), Y6, Y5
+	VMOVUPS        Y5, (SP)(R9*1)
+	MOVWQZX        64(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        66(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        68(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        70(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   128(SP)(DI*1), Y6
+	VPBROADCASTW   128(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        (DX), Y6
 	VPDPBUSD       (AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   (SP)(DI*1), Y5
+	VBROADCASTSS   (SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        72(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        74(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        76(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        78(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	MOVWQZX        72(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        74(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        76(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        78(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   130(SP)(DI*1), Y6
+	VPBROADCASTW   130(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        32(DX), Y6
 	VPDPBUSD       32(AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   4(SP)(DI*1), Y5
+	VBROADCASTSS   4(SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        80(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        82(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        84(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        86(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	MOVWQZX        80(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        82(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        84(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        86(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   132(SP)(DI*1), Y6
+	VPBROADCASTW   132(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        64(DX), Y6
 	VPDPBUSD       64(AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   8(SP)(DI*1), Y5
+	VBROADCASTSS   8(SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        88(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        90(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        92(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        94(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	MOVWQZX        88(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        90(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        92(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        94(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   134(SP)(DI*1), Y6
+	VPBROADCASTW   134(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        96(DX), Y6
 	VPDPBUSD       96(AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   12(SP)(DI*1), Y5
+	VBROADCASTSS   12(SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        96(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        98(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        100(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        102(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	MOVWQZX        96(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        98(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        100(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        102(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   136(SP)(DI*1), Y6
+	VPBROADCASTW   136(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        128(DX), Y6
 	VPDPBUSD       128(AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   16(SP)(DI*1), Y5
+	VBROADCASTSS   16(SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        104(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        106(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        108(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        110(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	MOVWQZX        104(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        106(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        108(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        110(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   138(SP)(DI*1), Y6
+	VPBROADCASTW   138(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        160(DX), Y6
 	VPDPBUSD       160(AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   20(SP)(DI*1), Y5
+	VBROADCASTSS   20(SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        112(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        114(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        116(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        118(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	MOVWQZX        112(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        114(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        116(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        118(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   140(SP)(DI*1), Y6
+	VPBROADCASTW   140(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        192(DX), Y6
 	VPDPBUSD       192(AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   24(SP)(DI*1), Y5
+	VBROADCASTSS   24(SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        120(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        122(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        124(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        126(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	MOVWQZX        120(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        122(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        124(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        126(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   142(SP)(DI*1), Y6
+	VPBROADCASTW   142(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        224(DX), Y6
 	VPDPBUSD       224(AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   28(SP)(DI*1), Y5
+	VBROADCASTSS   28(SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+50, BX
-	XORQ           $+192, DI
 	XORQ           $+192, R8
+	XORQ           $+192, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -9822,6 +9815,7 @@ TEXT ·int8Dot4IQ1_SVNNI(SB), NOSPLIT, $384-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ1_S+0(SB), R11
 	VMOVDQU int8Constant56<>+0(SB), Y4
 	VMOVDQU int8Constant57<>+0(SB), Y5
 	VMOVDQU int8Constant58<>+0(SB), Y6
@@ -9875,7 +9869,6 @@ next:
 	VMOVUPS        Y7, 128(SP)
 	VMULPS         (CX)(R10*1), Y9, Y7
 	VMOVUPS        Y7, 192(SP)
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        256(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        258(SP), R12
@@ -9907,7 +9900,6 @@ next:
 	VCVTDQ2PS      Y9, Y9
 	VBROADCASTSS   192(SP), Y7
 	VFMADD231PS    Y7, Y9, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        264(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        266(SP), R12
@@ -9939,7 +9931,6 @@ next:
 	VCVTDQ2PS      Y9, Y9
 	VBROADCASTSS   196(SP), Y7
 	VFMADD231PS    Y7, Y9, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        272(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        274(SP), R12
@@ -9971,7 +9962,6 @@ next:
 	VCVTDQ2PS      Y9, Y9
 	VBROADCASTSS   200(SP), Y7
 	VFMADD231PS    Y7, Y9, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        280(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        282(SP), R12
@@ -10003,7 +9993,6 @@ next:
 	VCVTDQ2PS      Y9, Y9
 	VBROADCASTSS   204(SP), Y7
 	VFMADD231PS    Y7, Y9, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        288(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        290(SP), R12
@@ -10035,7 +10024,6 @@ next:
 	VCVTDQ2PS      Y9, Y9
 	VBROADCASTSS   208(SP), Y7
 	VFMADD231PS    Y7, Y9, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        296(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        298(SP), R12
@@ -10067,7 +10055,6 @@ next:
 	VCVTDQ2PS      Y9, Y9
 	VBROADCASTSS   212(SP), Y7
 	VFMADD231PS    Y7, Y9, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        304(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        306(SP), R12
@@ -10099,7 +10086,6 @@ next:
 	VCVTDQ2PS      Y9, Y9
 	VBROADCASTSS   216(SP), Y7
 	VFMADD231PS    Y7, Y9, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        312(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        314(SP), R12
@@ -10179,6 +10165,7 @@ TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), DI
 	VMOVDQU        int8Constant12<>+0(SB), Y2
 	VMOVDQU        int8Constant68<>+0(SB), Y3
 	VMOVDQU        int8Constant57<>+0(SB), Y4
@@ -10187,8 +10174,8 @@ TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
 	VMOVDQU        int8Constant66<>+0(SB), Y7
 	VMOVDQU        int8Constant69<>+0(SB), Y8
 	VMOVDQU        int8Constant70<>+0(SB), Y9
-	XORQ           DI, DI
-	MOVQ           $0x00000000000000c0, R8
+	XORQ           R8, R8
+	MOVQ           $0x00000000000000c0, R9
 	VMOVDQU        (BX), X10
 	VINSERTI128    $0x01, 8(BX), Y10, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
@@ -10200,7 +10187,7 @@ TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y4, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        Y10, 64(SP)(R8*1)
 	VMOVDQU        16(BX), X12
 	VINSERTI128    $0x01, 24(BX), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
@@ -10211,7 +10198,7 @@ TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y4, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        Y10, 96(SP)(R8*1)
 	VMOVDQU        32(BX), X12
 	VINSERTI128    $0x01, 36(BX), Y12, Y10
 	VPSHUFB        Y8, Y10, Y10
@@ -10221,7 +10208,7 @@ TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant63<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 128(SP)(DI*1)
+	VMOVDQU        Y11, 128(SP)(R8*1)
 	VBROADCASTI128 40(BX), Y10
 	VPSHUFB        Y9, Y10, Y10
 	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
@@ -10230,11 +10217,11 @@ TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant63<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 160(SP)(DI*1)
-	MOVQ           48(BX), R9
-	MOVQ           $0xf000f000f000f000, R10
-	PEXTQ          R10, R9, R9
-	VMOVD          R9, X10
+	VMOVDQU        Y11, 160(SP)(R8*1)
+	MOVQ           48(BX), R10
+	MOVQ           $0xf000f000f000f000, R11
+	PEXTQ          R11, R10, R10
+	VMOVD          R10, X10
 	VPBROADCASTW   X10, X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 40(BX), Y11
@@ -10260,43 +10247,43 @@ TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
+	VMOVUPS        Y10, (SP)(R8*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(DI*1)
+	VMOVUPS        Y10, 32(SP)(R8*1)
 
 next:
-	LEAQ           56(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           56(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VMOVDQU        (R9), X12
-	VINSERTI128    $0x01, 8(R9), Y12, Y10
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VMOVDQU        (R10), X12
+	VINSERTI128    $0x01, 8(R10), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
-	VMOVDQU        32(R9), X12
-	VINSERTI128    $0x01, 36(R9), Y12, Y11
+	VMOVDQU        32(R10), X12
+	VINSERTI128    $0x01, 36(R10), Y12, Y11
 	VPSHUFB        Y8, Y11, Y11
 	VPMULLW        int8Constant71<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y4, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(R8*1)
-	VMOVDQU        16(R9), X12
-	VINSERTI128    $0x01, 24(R9), Y12, Y10
+	VMOVDQU        Y10, 64(SP)(R9*1)
+	VMOVDQU        16(R10), X12
+	VINSERTI128    $0x01, 24(R10), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
-	VBROADCASTI128 40(R9), Y11
+	VBROADCASTI128 40(R10), Y11
 	VPSHUFB        Y9, Y11, Y11
 	VPMULLW        int8Constant71<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y4, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(R8*1)
-	VMOVDQU        32(R9), X12
-	VINSERTI128    $0x01, 36(R9), Y12, Y10
+	VMOVDQU        Y10, 96(SP)(R9*1)
+	VMOVDQU        32(R10), X12
+	VINSERTI128    $0x01, 36(R10), Y12, Y10
 	VPSHUFB        Y8, Y10, Y10
 	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
@@ -10304,8 +10291,8 @@ next:
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant63<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 128(SP)(R8*1)
-	VBROADCASTI128 40(R9), Y10
+	VMOVDQU        Y11, 128(SP)(R9*1)
+	VBROADCASTI128 40(R10), Y10
 	VPSHUFB        Y9, Y10, Y10
 	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
@@ -10313,14 +10300,14 @@ next:
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant63<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 160(SP)(R8*1)
-	MOVQ           48(R9), R11
-	MOVQ           $0xf000f000f000f000, R12
-	PEXTQ          R12, R11, R11
-	VMOVD          R11, X10
+	VMOVDQU        Y11, 160(SP)(R9*1)
+	MOVQ           48(R10), R12
+	MOVQ           $0xf000f000f000f000, R13
+	PEXTQ          R13, R12, R12
+	VMOVD          R12, X10
 	VPBROADCASTW   X10, X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 40(R9), Y11
+	VBROADCASTI128 40(R10), Y11
 	VPSHUFB        int8Constant60<>+0(SB), Y11, Y11
 	VPMULLW        int8Constant58<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
@@ -10330,7 +10317,7 @@ next:
 	VMULPS         Y7, Y11, Y11
 	VADDPS         Y6, Y11, Y11
 	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 40(R9), Y13
+	VBROADCASTI128 40(R10), Y13
 	VPSHUFB        int8Constant73<>+0(SB), Y13, Y13
 	VPMULLW        int8Constant74<>+0(SB), Y13, Y13
 	VPSRLW         $0x07, Y13, Y13
@@ -10340,172 +10327,164 @@ next:
 	VMULPS         Y7, Y13, Y13
 	VADDPS         Y6, Y13, Y13
 	VMULPS         Y10, Y13, Y13
-	VBROADCASTF128 (R10), Y10
+	VBROADCASTF128 (R11), Y10
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(R8*1)
-	VBROADCASTF128 16(R10), Y10
+	VMOVUPS        Y10, (SP)(R9*1)
+	VBROADCASTF128 16(R11), Y10
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(R8*1)
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        64(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        66(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        68(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        70(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	VMOVUPS        Y10, 32(SP)(R9*1)
+	MOVWQZX        64(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        66(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        68(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        70(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   128(SP)(DI*1), Y11
+	VPBROADCASTQ   128(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        (DX), Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   (SP)(DI*1), Y10
+	VBROADCASTSD   (SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        72(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        74(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        76(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        78(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        72(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        74(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        76(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        78(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   136(SP)(DI*1), Y11
+	VPBROADCASTQ   136(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        32(DX), Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   8(SP)(DI*1), Y10
+	VBROADCASTSD   8(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        80(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        82(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        84(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        86(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        80(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        82(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        84(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        86(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   144(SP)(DI*1), Y11
+	VPBROADCASTQ   144(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        64(DX), Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   16(SP)(DI*1), Y10
+	VBROADCASTSD   16(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        88(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        90(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        92(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        94(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        88(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        90(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        92(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        94(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   152(SP)(DI*1), Y11
+	VPBROADCASTQ   152(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        96(DX), Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   24(SP)(DI*1), Y10
+	VBROADCASTSD   24(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        96(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        98(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        100(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        102(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        96(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        98(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        100(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        102(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   160(SP)(DI*1), Y11
+	VPBROADCASTQ   160(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        128(DX), Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   32(SP)(DI*1), Y10
+	VBROADCASTSD   32(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        104(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        106(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        108(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        110(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        104(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        106(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        108(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        110(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   168(SP)(DI*1), Y11
+	VPBROADCASTQ   168(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        160(DX), Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   40(SP)(DI*1), Y10
+	VBROADCASTSD   40(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        112(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        114(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        116(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        118(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        112(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        114(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        116(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        118(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   176(SP)(DI*1), Y11
+	VPBROADCASTQ   176(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        192(DX), Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   48(SP)(DI*1), Y10
+	VBROADCASTSD   48(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        120(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        122(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        124(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        126(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        120(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        122(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        124(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        126(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   184(SP)(DI*1), Y11
+	VPBROADCASTQ   184(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        224(DX), Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   56(SP)(DI*1), Y10
+	VBROADCASTSD   56(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+56, BX
-	XORQ           $+192, DI
 	XORQ           $+192, R8
+	XORQ           $+192, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -10537,6 +10516,7 @@ TEXT ·int8Dot4IQ1_MVNNI(SB), NOSPLIT, $384-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ1_S+0(SB), R11
 	VMOVDQU int8Constant12<>+0(SB), Y4
 	VMOVDQU int8Constant14<>+0(SB), Y5
 	VMOVDQU int8Constant68<>+0(SB), Y6
@@ -10587,10 +10567,10 @@ next:
 	VPSUBW         Y10, Y12, Y12
 	VPANDN         int8Constant63<>+0(SB), Y12, Y12
 	VMOVDQU        Y12, 352(SP)
-	MOVQ           48(BX), R11
-	MOVQ           $0xf000f000f000f000, R12
-	PEXTQ          R12, R11, R11
-	VMOVD          R11, X10
+	MOVQ           48(BX), R12
+	MOVQ           $0xf000f000f000f000, R13
+	PEXTQ          R13, R12, R12
+	VMOVD          R12, X10
 	VPBROADCASTW   X10, X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 40(BX), Y12
@@ -10645,7 +10625,6 @@ next:
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 224(SP)
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        256(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        258(SP), R12
@@ -10682,7 +10661,6 @@ next:
 	VBROADCASTSD   192(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        264(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        266(SP), R12
@@ -10719,7 +10697,6 @@ next:
 	VBROADCASTSD   200(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        272(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        274(SP), R12
@@ -10756,7 +10733,6 @@ next:
 	VBROADCASTSD   208(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        280(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        282(SP), R12
@@ -10793,7 +10769,6 @@ next:
 	VBROADCASTSD   216(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        288(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        290(SP), R12
@@ -10830,7 +10805,6 @@ next:
 	VBROADCASTSD   224(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        296(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        298(SP), R12
@@ -10867,7 +10841,6 @@ next:
 	VBROADCASTSD   232(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        304(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        306(SP), R12
@@ -10904,7 +10877,6 @@ next:
 	VBROADCASTSD   240(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        312(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        314(SP), R12
@@ -10989,6 +10961,7 @@ TEXT ·int8Dot1IQ2_XXSVNNI(SB), NOSPLIT, $192-64
 	MOVQ         blocks+56(FP), SI
 	VXORPS       Y0, Y0, Y0
 	VXORPS       Y1, Y1, Y1
+	LEAQ         ·int8GridIQ2_XXS+0(SB), DI
 	VMOVDQU      int8Constant17<>+0(SB), Y2
 	VMOVDQU      int8Constant51<>+0(SB), Y3
 	VMOVDQU      int8Constant18<>+0(SB), Y4
@@ -10996,8 +10969,8 @@ TEXT ·int8Dot1IQ2_XXSVNNI(SB), NOSPLIT, $192-64
 	VMOVDQU      int8Constant1<>+0(SB), Y6
 	VMOVDQU      int8Constant75<>+0(SB), Y7
 	VMOVDQU      int8Constant76<>+0(SB), Y8
-	XORQ         DI, DI
-	MOVQ         $0x0000000000000060, R8
+	XORQ         R8, R8
+	MOVQ         $0x0000000000000060, R9
 	VMOVDQU      38(BX), X9
 	VINSERTI128  $0x01, 50(BX), Y9, Y9
 	VPSHUFB      int8Constant77<>+0(SB), Y9, Y9
@@ -11020,7 +10993,7 @@ TEXT ·int8Dot1IQ2_XXSVNNI(SB), NOSPLIT, $192-64
 	VPSHUFB      Y11, Y12, Y11
 	VPXOR        Y10, Y9, Y9
 	VPXOR        Y11, Y9, Y9
-	VMOVDQU      Y9, 64(SP)(DI*1)
+	VMOVDQU      Y9, 64(SP)(R8*1)
 	VPBROADCASTW (BX), X9
 	VCVTPH2PS    X9, Y9
 	VMOVDQU      2(BX), Y10
@@ -11032,22 +11005,22 @@ TEXT ·int8Dot1IQ2_XXSVNNI(SB), NOSPLIT, $192-64
 	VADDPS       int8Constant67<>+0(SB), Y10, Y10
 	VMULPS       Y9, Y10, Y10
 	VMULPS       (CX), Y10, Y9
-	VMOVUPS      Y9, (SP)(DI*1)
+	VMOVUPS      Y9, (SP)(R8*1)
 
 next:
-	LEAQ         66(BX), R9
-	LEAQ         32(CX), R10
+	LEAQ         66(BX), R10
+	LEAQ         32(CX), R11
 	CMPQ         SI, $0x01
-	CMOVQEQ      BX, R9
-	CMOVQEQ      CX, R10
-	VMOVDQU      38(R9), X13
-	VINSERTI128  $0x01, 50(R9), Y13, Y9
+	CMOVQEQ      BX, R10
+	CMOVQEQ      CX, R11
+	VMOVDQU      38(R10), X13
+	VINSERTI128  $0x01, 50(R10), Y13, Y9
 	VPSHUFB      int8Constant77<>+0(SB), Y9, Y9
 	VPMULLW      Y8, Y9, Y9
 	VPSRLW       $0x07, Y9, Y9
 	VPAND        Y7, Y9, Y9
-	VMOVDQU      6(R9), X13
-	VINSERTI128  $0x01, 22(R9), Y13, Y10
+	VMOVDQU      6(R10), X13
+	VINSERTI128  $0x01, 22(R10), Y13, Y10
 	VPSHUFB      int8Constant78<>+0(SB), Y10, Y10
 	VPMULLW      Y8, Y10, Y10
 	VPSRLW       $0x07, Y10, Y10
@@ -11062,30 +11035,29 @@ next:
 	VPSHUFB      Y11, Y12, Y11
 	VPXOR        Y10, Y9, Y9
 	VPXOR        Y11, Y9, Y9
-	VMOVDQU      Y9, 64(SP)(R8*1)
-	VPBROADCASTW (R9), X9
+	VMOVDQU      Y9, 64(SP)(R9*1)
+	VPBROADCASTW (R10), X9
 	VCVTPH2PS    X9, Y9
-	VMOVDQU      2(R9), Y10
-	VSHUFPS      $0xdd, 34(R9), Y10, Y10
+	VMOVDQU      2(R10), Y10
+	VSHUFPS      $0xdd, 34(R10), Y10, Y10
 	VPERMQ       $0xd8, Y10, Y10
 	VPSRLD       $0x1c, Y10, Y10
 	VCVTDQ2PS    Y10, Y10
 	VMULPS       int8Constant66<>+0(SB), Y10, Y10
 	VADDPS       int8Constant67<>+0(SB), Y10, Y10
 	VMULPS       Y9, Y10, Y10
-	VMULPS       (R10), Y10, Y9
-	VMOVUPS      Y9, (SP)(R8*1)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
+	VMULPS       (R11), Y10, Y9
+	VMOVUPS      Y9, (SP)(R9*1)
 	MOVBQZX      2(BX), R10
-	VMOVQ        (R9)(R10*8), X13
+	VMOVQ        (DI)(R10*8), X13
 	MOVBQZX      3(BX), R10
-	VMOVHPS      (R9)(R10*8), X13, X13
+	VMOVHPS      (DI)(R10*8), X13, X13
 	MOVBQZX      4(BX), R10
-	VMOVQ        (R9)(R10*8), X9
+	VMOVQ        (DI)(R10*8), X9
 	MOVBQZX      5(BX), R10
-	VMOVHPS      (R9)(R10*8), X9, X9
+	VMOVHPS      (DI)(R10*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 64(SP)(DI*1), Y10
+	VPBROADCASTD 64(SP)(R8*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y4, Y10, Y10
 	VPCMPEQB     Y4, Y10, Y10
@@ -11095,19 +11067,18 @@ next:
 	VMOVDQU      (DX), Y10
 	VPDPBUSD     (AX), Y9, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS (SP)(DI*1), Y9
+	VBROADCASTSS (SP)(R8*1), Y9
 	VFMADD231PS  Y9, Y10, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
 	MOVBQZX      10(BX), R10
-	VMOVQ        (R9)(R10*8), X13
+	VMOVQ        (DI)(R10*8), X13
 	MOVBQZX      11(BX), R10
-	VMOVHPS      (R9)(R10*8), X13, X13
+	VMOVHPS      (DI)(R10*8), X13, X13
 	MOVBQZX      12(BX), R10
-	VMOVQ        (R9)(R10*8), X9
+	VMOVQ        (DI)(R10*8), X9
 	MOVBQZX      13(BX), R10
-	VMOVHPS      (R9)(R10*8), X9, X9
+	VMOVHPS      (DI)(R10*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 68(SP)(DI*1), Y10
+	VPBROADCASTD 68(SP)(R8*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y4, Y10, Y10
 	VPCMPEQB     Y4, Y10, Y10
@@ -11117,19 +11088,18 @@ next:
 	VMOVDQU      32(DX), Y10
 	VPDPBUSD     32(AX), Y9, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 4(SP)(DI*1), Y9
+	VBROADCASTSS 4(SP)(R8*1), Y9
 	VFMADD231PS  Y9, Y10, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
 	MOVBQZX      18(BX), R10
-	VMOVQ        (R9)(R10*8), X13
+	VMOVQ        (DI)(R10*8), X13
 	MOVBQZX      19(BX), R10
-	VMOVHPS      (R9)(R10*8), X13, X13
+	VMOVHPS      (DI)(R10*8), X13, X13
 	MOVBQZX      20(BX), R10
-	VMOVQ        (R9)(R10*8), X9
+	VMOVQ        (DI)(R10*8), X9
 	MOVBQZX      21(BX), R10
-	VMOVHPS      (R9)(R10*8), X9, X9
+	VMOVHPS      (DI)(R10*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 72(SP)(DI*1), Y10
+	VPBROADCASTD 72(SP)(R8*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y4, Y10, Y10
 	VPCMPEQB     Y4, Y10, Y10
@@ -11139,19 +11109,18 @@ next:
 	VMOVDQU      64(DX), Y10
 	VPDPBUSD     64(AX), Y9, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 8(SP)(DI*1), Y9
+	VBROADCASTSS 8(SP)(R8*1), Y9
 	VFMADD231PS  Y9, Y10, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
 	MOVBQZX      26(BX), R10
-	VMOVQ        (R9)(R10*8), X13
+	VMOVQ        (DI)(R10*8), X13
 	MOVBQZX      27(BX), R10
-	VMOVHPS      (R9)(R10*8), X13, X13
+	VMOVHPS      (DI)(R10*8), X13, X13
 	MOVBQZX      28(BX), R10
-	VMOVQ        (R9)(R10*8), X9
+	VMOVQ        (DI)(R10*8), X9
 	MOVBQZX      29(BX), R10
-	VMOVHPS      (R9)(R10*8), X9, X9
+	VMOVHPS      (DI)(R10*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 76(SP)(DI*1), Y10
+	VPBROADCASTD 76(SP)(R8*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y4, Y10, Y10
 	VPCMPEQB     Y4, Y10, Y10
@@ -11161,19 +11130,18 @@ next:
 	VMOVDQU      96(DX), Y10
 	VPDPBUSD     96(AX), Y9, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 12(SP)(DI*1), Y9
+	VBROADCASTSS 12(SP)(R8*1), Y9
 	VFMADD231PS  Y9, Y10, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
 	MOVBQZX      34(BX), R10
-	VMOVQ        (R9)(R10*8), X13
+	VMOVQ        (DI)(R10*8), X13
 	MOVBQZX      35(BX), R10
-	VMOVHPS      (R9)(R10*8), X13, X13
+	VMOVHPS      (DI)(R10*8), X13, X13
 	MOVBQZX      36(BX), R10
-	VMOVQ        (R9)(R10*8), X9
+	VMOVQ        (DI)(R10*8), X9
 	MOVBQZX      37(BX), R10
-	VMOVHPS      (R9)(R10*8), X9, X9
+	VMOVHPS      (DI)(R10*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 80(SP)(DI*1), Y10
+	VPBROADCASTD 80(SP)(R8*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y4, Y10, Y10
 	VPCMPEQB     Y4, Y10, Y10
@@ -11183,19 +11151,18 @@ next:
 	VMOVDQU      128(DX), Y10
 	VPDPBUSD     128(AX), Y9, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 16(SP)(DI*1), Y9
+	VBROADCASTSS 16(SP)(R8*1), Y9
 	VFMADD231PS  Y9, Y10, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
 	MOVBQZX      42(BX), R10
-	VMOVQ        (R9)(R10*8), X13
+	VMOVQ        (DI)(R10*8), X13
 	MOVBQZX      43(BX), R10
-	VMOVHPS      (R9)(R10*8), X13, X13
+	VMOVHPS      (DI)(R10*8), X13, X13
 	MOVBQZX      44(BX), R10
-	VMOVQ        (R9)(R10*8), X9
+	VMOVQ        (DI)(R10*8), X9
 	MOVBQZX      45(BX), R10
-	VMOVHPS      (R9)(R10*8), X9, X9
+	VMOVHPS      (DI)(R10*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 84(SP)(DI*1), Y10
+	VPBROADCASTD 84(SP)(R8*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y4, Y10, Y10
 	VPCMPEQB     Y4, Y10, Y10
@@ -11205,19 +11172,18 @@ next:
 	VMOVDQU      160(DX), Y10
 	VPDPBUSD     160(AX), Y9, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 20(SP)(DI*1), Y9
+	VBROADCASTSS 20(SP)(R8*1), Y9
 	VFMADD231PS  Y9, Y10, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
 	MOVBQZX      50(BX), R10
-	VMOVQ        (R9)(R10*8), X13
+	VMOVQ        (DI)(R10*8), X13
 	MOVBQZX      51(BX), R10
-	VMOVHPS      (R9)(R10*8), X13, X13
+	VMOVHPS      (DI)(R10*8), X13, X13
 	MOVBQZX      52(BX), R10
-	VMOVQ        (R9)(R10*8), X9
+	VMOVQ        (DI)(R10*8), X9
 	MOVBQZX      53(BX), R10
-	VMOVHPS      (R9)(R10*8), X9, X9
+	VMOVHPS      (DI)(R10*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 88(SP)(DI*1), Y10
+	VPBROADCASTD 88(SP)(R8*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y4, Y10, Y10
 	VPCMPEQB     Y4, Y10, Y10
@@ -11227,19 +11193,18 @@ next:
 	VMOVDQU      192(DX), Y10
 	VPDPBUSD     192(AX), Y9, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 24(SP)(DI*1), Y9
+	VBROADCASTSS 24(SP)(R8*1), Y9
 	VFMADD231PS  Y9, Y10, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
 	MOVBQZX      58(BX), R10
-	VMOVQ        (R9)(R10*8), X13
+	VMOVQ        (DI)(R10*8), X13
 	MOVBQZX      59(BX), R10
-	VMOVHPS      (R9)(R10*8), X13, X13
+	VMOVHPS      (DI)(R10*8), X13, X13
 	MOVBQZX      60(BX), R10
-	VMOVQ        (R9)(R10*8), X9
+	VMOVQ        (DI)(R10*8), X9
 	MOVBQZX      61(BX), R10
-	VMOVHPS      (R9)(R10*8), X9, X9
+	VMOVHPS      (DI)(R10*8), X9, X9
 	VINSERTI128  $0x01, X9, Y13, Y9
-	VPBROADCASTD 92(SP)(DI*1), Y10
+	VPBROADCASTD 92(SP)(R8*1), Y10
 	VPSHUFB      Y2, Y10, Y10
 	VPAND        Y4, Y10, Y10
 	VPCMPEQB     Y4, Y10, Y10
@@ -11249,14 +11214,14 @@ next:
 	VMOVDQU      224(DX), Y10
 	VPDPBUSD     224(AX), Y9, Y10
 	VCVTDQ2PS    Y10, Y10
-	VBROADCASTSS 28(SP)(DI*1), Y9
+	VBROADCASTSS 28(SP)(R8*1), Y9
 	VFMADD231PS  Y9, Y10, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+256, DX
 	ADDQ         $+66, BX
-	XORQ         $+96, DI
 	XORQ         $+96, R8
+	XORQ         $+96, R9
 	DECQ         SI
 	JNE          next
 	VADDPS       Y1, Y0, Y0
@@ -11288,6 +11253,7 @@ TEXT ·int8Dot4IQ2_XXSVNNI(SB), NOSPLIT, $288-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ2_XXS+0(SB), R11
 	VMOVDQU int8Constant17<>+0(SB), Y4
 	VMOVDQU int8Constant51<>+0(SB), Y5
 	VMOVDQU int8Constant18<>+0(SB), Y6
@@ -11337,7 +11303,6 @@ next:
 	VMOVUPS      Y10, 128(SP)
 	VMULPS       (CX)(R10*1), Y11, Y10
 	VMOVUPS      Y10, 192(SP)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
 	MOVBQZX      2(BX), R12
 	VMOVQ        (R11)(R12*8), X13
 	MOVBQZX      3(BX), R12
@@ -11374,7 +11339,6 @@ next:
 	VCVTDQ2PS    Y11, Y11
 	VBROADCASTSS 192(SP), Y10
 	VFMADD231PS  Y10, Y11, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
 	MOVBQZX      10(BX), R12
 	VMOVQ        (R11)(R12*8), X13
 	MOVBQZX      11(BX), R12
@@ -11411,7 +11375,6 @@ next:
 	VCVTDQ2PS    Y11, Y11
 	VBROADCASTSS 196(SP), Y10
 	VFMADD231PS  Y10, Y11, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
 	MOVBQZX      18(BX), R12
 	VMOVQ        (R11)(R12*8), X13
 	MOVBQZX      19(BX), R12
@@ -11448,7 +11411,6 @@ next:
 	VCVTDQ2PS    Y11, Y11
 	VBROADCASTSS 200(SP), Y10
 	VFMADD231PS  Y10, Y11, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
 	MOVBQZX      26(BX), R12
 	VMOVQ        (R11)(R12*8), X13
 	MOVBQZX      27(BX), R12
@@ -11485,7 +11447,6 @@ next:
 	VCVTDQ2PS    Y11, Y11
 	VBROADCASTSS 204(SP), Y10
 	VFMADD231PS  Y10, Y11, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
 	MOVBQZX      34(BX), R12
 	VMOVQ        (R11)(R12*8), X13
 	MOVBQZX      35(BX), R12
@@ -11522,7 +11483,6 @@ next:
 	VCVTDQ2PS    Y11, Y11
 	VBROADCASTSS 208(SP), Y10
 	VFMADD231PS  Y10, Y11, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
 	MOVBQZX      42(BX), R12
 	VMOVQ        (R11)(R12*8), X13
 	MOVBQZX      43(BX), R12
@@ -11559,7 +11519,6 @@ next:
 	VCVTDQ2PS    Y11, Y11
 	VBROADCASTSS 212(SP), Y10
 	VFMADD231PS  Y10, Y11, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
 	MOVBQZX      50(BX), R12
 	VMOVQ        (R11)(R12*8), X13
 	MOVBQZX      51(BX), R12
@@ -11596,7 +11555,6 @@ next:
 	VCVTDQ2PS    Y11, Y11
 	VBROADCASTSS 216(SP), Y10
 	VFMADD231PS  Y10, Y11, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
 	MOVBQZX      58(BX), R12
 	VMOVQ        (R11)(R12*8), X13
 	MOVBQZX      59(BX), R12
@@ -11681,6 +11639,7 @@ TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $320-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ2_XS+0(SB), DI
 	VMOVDQU        int8Constant12<>+0(SB), Y2
 	VMOVDQU        int8Constant17<>+0(SB), Y3
 	VMOVDQU        int8Constant51<>+0(SB), Y4
@@ -11689,18 +11648,18 @@ TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $320-64
 	VMOVDQU        int8Constant14<>+0(SB), Y7
 	VMOVDQU        int8Constant21<>+0(SB), Y8
 	VMOVDQU        int8Constant67<>+0(SB), Y9
-	XORQ           DI, DI
-	MOVQ           $0x00000000000000a0, R8
+	XORQ           R8, R8
+	MOVQ           $0x00000000000000a0, R9
 	VMOVDQU        2(BX), X10
 	VINSERTI128    $0x01, 18(BX), Y10, Y10
 	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
 	VPAND          int8Constant81<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        Y10, 64(SP)(R8*1)
 	VMOVDQU        34(BX), X11
 	VINSERTI128    $0x01, 50(BX), Y11, Y10
 	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
 	VPAND          int8Constant81<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        Y10, 96(SP)(R8*1)
 	VMOVDQU        35(BX), X11
 	VINSERTI128    $0x01, 51(BX), Y11, Y10
 	VPSHUFB        int8Constant82<>+0(SB), Y10, Y10
@@ -11721,7 +11680,7 @@ TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $320-64
 	VPSHUFB        Y13, Y14, Y13
 	VPXOR          Y11, Y10, Y10
 	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(DI*1)
+	VMOVDQU        Y10, 128(SP)(R8*1)
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 58(BX), Y11
@@ -11743,35 +11702,35 @@ TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $320-64
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
+	VMOVUPS        Y10, (SP)(R8*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(DI*1)
+	VMOVUPS        Y10, 32(SP)(R8*1)
 
 next:
-	LEAQ           74(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           74(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VMOVDQU        2(R9), X12
-	VINSERTI128    $0x01, 18(R9), Y12, Y10
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VMOVDQU        2(R10), X12
+	VINSERTI128    $0x01, 18(R10), Y12, Y10
 	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
 	VPAND          int8Constant81<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 64(SP)(R8*1)
-	VMOVDQU        34(R9), X12
-	VINSERTI128    $0x01, 50(R9), Y12, Y10
+	VMOVDQU        Y10, 64(SP)(R9*1)
+	VMOVDQU        34(R10), X12
+	VINSERTI128    $0x01, 50(R10), Y12, Y10
 	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
 	VPAND          int8Constant81<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 96(SP)(R8*1)
-	VMOVDQU        35(R9), X12
-	VINSERTI128    $0x01, 51(R9), Y12, Y10
+	VMOVDQU        Y10, 96(SP)(R9*1)
+	VMOVDQU        35(R10), X12
+	VINSERTI128    $0x01, 51(R10), Y12, Y10
 	VPSHUFB        int8Constant82<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
 	VPAND          int8Constant75<>+0(SB), Y10, Y10
-	VMOVDQU        3(R9), X12
-	VINSERTI128    $0x01, 19(R9), Y12, Y11
+	VMOVDQU        3(R10), X12
+	VINSERTI128    $0x01, 19(R10), Y12, Y11
 	VPSHUFB        int8Constant82<>+0(SB), Y11, Y11
 	VPSRLW         $0x01, Y11, Y11
 	VPAND          int8Constant75<>+0(SB), Y11, Y11
@@ -11785,10 +11744,10 @@ next:
 	VPSHUFB        Y13, Y14, Y13
 	VPXOR          Y11, Y10, Y10
 	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(R8*1)
-	VPBROADCASTW   (R9), X10
+	VMOVDQU        Y10, 128(SP)(R9*1)
+	VPBROADCASTW   (R10), X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 58(R9), Y11
+	VBROADCASTI128 58(R10), Y11
 	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
@@ -11796,7 +11755,7 @@ next:
 	VMULPS         int8Constant66<>+0(SB), Y11, Y11
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 58(R9), Y13
+	VBROADCASTI128 58(R10), Y13
 	VPSHUFB        int8Constant84<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant8<>+0(SB), Y13, Y13
@@ -11804,25 +11763,24 @@ next:
 	VMULPS         int8Constant66<>+0(SB), Y13, Y13
 	VADDPS         Y9, Y13, Y13
 	VMULPS         Y10, Y13, Y13
-	VBROADCASTF128 (R10), Y10
+	VBROADCASTF128 (R11), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(R8*1)
-	VBROADCASTF128 16(R10), Y10
+	VMOVUPS        Y10, (SP)(R9*1)
+	VBROADCASTF128 16(R11), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(R8*1)
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        64(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        66(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        68(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        70(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	VMOVUPS        Y10, 32(SP)(R9*1)
+	MOVWQZX        64(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        66(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        68(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        70(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   128(SP)(DI*1), Y11
+	VPBROADCASTD   128(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -11832,20 +11790,19 @@ next:
 	VMOVDQU        (DX), Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   (SP)(DI*1), Y10
+	VBROADCASTSD   (SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        72(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        74(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        76(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        78(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        72(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        74(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        76(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        78(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   132(SP)(DI*1), Y11
+	VPBROADCASTD   132(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -11855,20 +11812,19 @@ next:
 	VMOVDQU        32(DX), Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   8(SP)(DI*1), Y10
+	VBROADCASTSD   8(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        80(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        82(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        84(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        86(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        80(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        82(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        84(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        86(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   136(SP)(DI*1), Y11
+	VPBROADCASTD   136(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -11878,20 +11834,19 @@ next:
 	VMOVDQU        64(DX), Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   16(SP)(DI*1), Y10
+	VBROADCASTSD   16(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        88(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        90(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        92(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        94(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        88(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        90(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        92(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        94(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   140(SP)(DI*1), Y11
+	VPBROADCASTD   140(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -11901,20 +11856,19 @@ next:
 	VMOVDQU        96(DX), Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   24(SP)(DI*1), Y10
+	VBROADCASTSD   24(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        96(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        98(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        100(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        102(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        96(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        98(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        100(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        102(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   144(SP)(DI*1), Y11
+	VPBROADCASTD   144(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -11924,20 +11878,19 @@ next:
 	VMOVDQU        128(DX), Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   32(SP)(DI*1), Y10
+	VBROADCASTSD   32(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        104(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        106(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        108(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        110(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        104(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        106(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        108(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        110(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   148(SP)(DI*1), Y11
+	VPBROADCASTD   148(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -11947,20 +11900,19 @@ next:
 	VMOVDQU        160(DX), Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   40(SP)(DI*1), Y10
+	VBROADCASTSD   40(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        112(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        114(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        116(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        118(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        112(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        114(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        116(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        118(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   152(SP)(DI*1), Y11
+	VPBROADCASTD   152(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -11970,20 +11922,19 @@ next:
 	VMOVDQU        192(DX), Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   48(SP)(DI*1), Y10
+	VBROADCASTSD   48(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        120(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        122(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        124(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        126(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        120(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        122(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        124(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        126(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   156(SP)(DI*1), Y11
+	VPBROADCASTD   156(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -11993,15 +11944,15 @@ next:
 	VMOVDQU        224(DX), Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   56(SP)(DI*1), Y10
+	VBROADCASTSD   56(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+74, BX
-	XORQ           $+160, DI
 	XORQ           $+160, R8
+	XORQ           $+160, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -12033,6 +11984,7 @@ TEXT ·int8Dot4IQ2_XSVNNI(SB), NOSPLIT, $352-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ2_XS+0(SB), R11
 	VMOVDQU int8Constant12<>+0(SB), Y4
 	VMOVDQU int8Constant14<>+0(SB), Y5
 	VMOVDQU int8Constant17<>+0(SB), Y6
@@ -12122,7 +12074,6 @@ next:
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 224(SP)
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        256(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        258(SP), R12
@@ -12163,7 +12114,6 @@ next:
 	VBROADCASTSD   192(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        264(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        266(SP), R12
@@ -12204,7 +12154,6 @@ next:
 	VBROADCASTSD   200(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        272(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        274(SP), R12
@@ -12245,7 +12194,6 @@ next:
 	VBROADCASTSD   208(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        280(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        282(SP), R12
@@ -12286,7 +12234,6 @@ next:
 	VBROADCASTSD   216(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        288(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        290(SP), R12
@@ -12327,7 +12274,6 @@ next:
 	VBROADCASTSD   224(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        296(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        298(SP), R12
@@ -12368,7 +12314,6 @@ next:
 	VBROADCASTSD   232(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        304(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        306(SP), R12
@@ -12409,7 +12354,6 @@ next:
 	VBROADCASTSD   240(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        312(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        314(SP), R12
@@ -12498,6 +12442,7 @@ TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ2_S+0(SB), DI
 	VMOVDQU        int8Constant12<>+0(SB), Y2
 	VMOVDQU        int8Constant17<>+0(SB), Y3
 	VMOVDQU        int8Constant51<>+0(SB), Y4
@@ -12506,8 +12451,8 @@ TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
 	VMOVDQU        int8Constant14<>+0(SB), Y7
 	VMOVDQU        int8Constant21<>+0(SB), Y8
 	VMOVDQU        int8Constant67<>+0(SB), Y9
-	XORQ           DI, DI
-	MOVQ           $0x0000000000000080, R8
+	XORQ           R8, R8
+	MOVQ           $0x0000000000000080, R9
 	VMOVDQU        2(BX), X10
 	VINSERTI128    $0x01, 10(BX), Y10, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
@@ -12518,7 +12463,7 @@ TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
 	VPAND          int8Constant39<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        Y10, 64(SP)(R8*1)
 	VMOVDQU        18(BX), X12
 	VINSERTI128    $0x01, 26(BX), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
@@ -12529,7 +12474,7 @@ TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
 	VPAND          int8Constant39<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        Y10, 96(SP)(R8*1)
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 66(BX), Y11
@@ -12551,43 +12496,43 @@ TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
+	VMOVUPS        Y10, (SP)(R8*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(DI*1)
+	VMOVUPS        Y10, 32(SP)(R8*1)
 
 next:
-	LEAQ           82(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           82(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VMOVDQU        2(R9), X12
-	VINSERTI128    $0x01, 10(R9), Y12, Y10
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VMOVDQU        2(R10), X12
+	VINSERTI128    $0x01, 10(R10), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
-	VBROADCASTI128 66(R9), Y11
+	VBROADCASTI128 66(R10), Y11
 	VPSHUFB        int8Constant85<>+0(SB), Y11, Y11
 	VPMULLW        int8Constant86<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant39<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(R8*1)
-	VMOVDQU        18(R9), X12
-	VINSERTI128    $0x01, 26(R9), Y12, Y10
+	VMOVDQU        Y10, 64(SP)(R9*1)
+	VMOVDQU        18(R10), X12
+	VINSERTI128    $0x01, 26(R10), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
-	VBROADCASTI128 66(R9), Y11
+	VBROADCASTI128 66(R10), Y11
 	VPSHUFB        int8Constant87<>+0(SB), Y11, Y11
 	VPMULLW        int8Constant86<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant39<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(R8*1)
-	VPBROADCASTW   (R9), X10
+	VMOVDQU        Y10, 96(SP)(R9*1)
+	VPBROADCASTW   (R10), X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 66(R9), Y11
+	VBROADCASTI128 66(R10), Y11
 	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
@@ -12595,7 +12540,7 @@ next:
 	VMULPS         int8Constant66<>+0(SB), Y11, Y11
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 66(R9), Y13
+	VBROADCASTI128 66(R10), Y13
 	VPSHUFB        int8Constant84<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant8<>+0(SB), Y13, Y13
@@ -12603,23 +12548,22 @@ next:
 	VMULPS         int8Constant66<>+0(SB), Y13, Y13
 	VADDPS         Y9, Y13, Y13
 	VMULPS         Y10, Y13, Y13
-	VBROADCASTF128 (R10), Y10
+	VBROADCASTF128 (R11), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(R8*1)
-	VBROADCASTF128 16(R10), Y10
+	VMOVUPS        Y10, (SP)(R9*1)
+	VBROADCASTF128 16(R11), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(R8*1)
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        64(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        66(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        68(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        70(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	VMOVUPS        Y10, 32(SP)(R9*1)
+	MOVWQZX        64(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        66(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        68(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        70(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   34(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12631,18 +12575,17 @@ next:
 	VMOVDQU        (DX), Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   (SP)(DI*1), Y10
+	VBROADCASTSD   (SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        72(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        74(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        76(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        78(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        72(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        74(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        76(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        78(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   38(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12654,18 +12597,17 @@ next:
 	VMOVDQU        32(DX), Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   8(SP)(DI*1), Y10
+	VBROADCASTSD   8(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        80(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        82(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        84(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        86(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        80(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        82(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        84(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        86(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   42(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12677,18 +12619,17 @@ next:
 	VMOVDQU        64(DX), Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   16(SP)(DI*1), Y10
+	VBROADCASTSD   16(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        88(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        90(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        92(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        94(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        88(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        90(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        92(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        94(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   46(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12700,18 +12641,17 @@ next:
 	VMOVDQU        96(DX), Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   24(SP)(DI*1), Y10
+	VBROADCASTSD   24(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        96(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        98(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        100(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        102(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        96(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        98(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        100(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        102(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   50(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12723,18 +12663,17 @@ next:
 	VMOVDQU        128(DX), Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   32(SP)(DI*1), Y10
+	VBROADCASTSD   32(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        104(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        106(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        108(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        110(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        104(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        106(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        108(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        110(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   54(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12746,18 +12685,17 @@ next:
 	VMOVDQU        160(DX), Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   40(SP)(DI*1), Y10
+	VBROADCASTSD   40(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        112(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        114(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        116(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        118(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        112(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        114(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        116(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        118(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   58(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12769,18 +12707,17 @@ next:
 	VMOVDQU        192(DX), Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   48(SP)(DI*1), Y10
+	VBROADCASTSD   48(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        120(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        122(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        124(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        126(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        120(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        122(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        124(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        126(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   62(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12792,15 +12729,15 @@ next:
 	VMOVDQU        224(DX), Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   56(SP)(DI*1), Y10
+	VBROADCASTSD   56(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+82, BX
-	XORQ           $+128, DI
 	XORQ           $+128, R8
+	XORQ           $+128, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -12832,6 +12769,7 @@ TEXT ·int8Dot4IQ2_SVNNI(SB), NOSPLIT, $320-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ2_S+0(SB), R11
 	VMOVDQU int8Constant12<>+0(SB), Y4
 	VMOVDQU int8Constant14<>+0(SB), Y5
 	VMOVDQU int8Constant17<>+0(SB), Y6
@@ -12912,7 +12850,6 @@ next:
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 224(SP)
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        256(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        258(SP), R12
@@ -12953,7 +12890,6 @@ next:
 	VBROADCASTSD   192(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        264(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        266(SP), R12
@@ -12994,7 +12930,6 @@ next:
 	VBROADCASTSD   200(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        272(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        274(SP), R12
@@ -13035,7 +12970,6 @@ next:
 	VBROADCASTSD   208(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        280(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        282(SP), R12
@@ -13076,7 +13010,6 @@ next:
 	VBROADCASTSD   216(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        288(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        290(SP), R12
@@ -13117,7 +13050,6 @@ next:
 	VBROADCASTSD   224(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        296(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        298(SP), R12
@@ -13158,7 +13090,6 @@ next:
 	VBROADCASTSD   232(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        304(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        306(SP), R12
@@ -13199,7 +13130,6 @@ next:
 	VBROADCASTSD   240(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        312(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        314(SP), R12
@@ -13288,6 +13218,7 @@ TEXT ·int8Dot1IQ3_XXSVNNI(SB), NOSPLIT, $192-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ3_XXS+0(SB), DI
 	VMOVDQU        int8Constant17<>+0(SB), Y2
 	VMOVDQU        int8Constant51<>+0(SB), Y3
 	VMOVDQU        int8Constant18<>+0(SB), Y4
@@ -13295,8 +13226,8 @@ TEXT ·int8Dot1IQ3_XXSVNNI(SB), NOSPLIT, $192-64
 	VMOVDQU        int8Constant1<>+0(SB), Y6
 	VMOVDQU        int8Constant75<>+0(SB), Y7
 	VMOVDQU        int8Constant76<>+0(SB), Y8
-	XORQ           DI, DI
-	MOVQ           $0x0000000000000060, R8
+	XORQ           R8, R8
+	MOVQ           $0x0000000000000060, R9
 	VBROADCASTI128 82(BX), Y9
 	VPSHUFB        int8Constant88<>+0(SB), Y9, Y9
 	VPMULLW        Y8, Y9, Y9
@@ -13318,7 +13249,7 @@ TEXT ·int8Dot1IQ3_XXSVNNI(SB), NOSPLIT, $192-64
 	VPSHUFB        Y11, Y12, Y11
 	VPXOR          Y10, Y9, Y9
 	VPXOR          Y11, Y9, Y9
-	VMOVDQU        Y9, 64(SP)(DI*1)
+	VMOVDQU        Y9, 64(SP)(R8*1)
 	VPBROADCASTW   (BX), X9
 	VCVTPH2PS      X9, Y9
 	VMOVDQU        66(BX), Y10
@@ -13328,21 +13259,21 @@ TEXT ·int8Dot1IQ3_XXSVNNI(SB), NOSPLIT, $192-64
 	VADDPS         int8Constant66<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (CX), Y10, Y9
-	VMOVUPS        Y9, (SP)(DI*1)
+	VMOVUPS        Y9, (SP)(R8*1)
 
 next:
-	LEAQ           98(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           98(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VBROADCASTI128 82(R9), Y9
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VBROADCASTI128 82(R10), Y9
 	VPSHUFB        int8Constant88<>+0(SB), Y9, Y9
 	VPMULLW        Y8, Y9, Y9
 	VPSRLW         $0x07, Y9, Y9
 	VPAND          Y7, Y9, Y9
-	VMOVDQU        66(R9), X13
-	VINSERTI128    $0x01, 74(R9), Y13, Y10
+	VMOVDQU        66(R10), X13
+	VINSERTI128    $0x01, 74(R10), Y13, Y10
 	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
 	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
@@ -13357,36 +13288,35 @@ next:
 	VPSHUFB        Y11, Y12, Y11
 	VPXOR          Y10, Y9, Y9
 	VPXOR          Y11, Y9, Y9
-	VMOVDQU        Y9, 64(SP)(R8*1)
-	VPBROADCASTW   (R9), X9
+	VMOVDQU        Y9, 64(SP)(R9*1)
+	VPBROADCASTW   (R10), X9
 	VCVTPH2PS      X9, Y9
-	VMOVDQU        66(R9), Y10
+	VMOVDQU        66(R10), Y10
 	VPSRLD         $0x1c, Y10, Y10
 	VCVTDQ2PS      Y10, Y10
 	VMULPS         int8Constant90<>+0(SB), Y10, Y10
 	VADDPS         int8Constant66<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
-	VMULPS         (R10), Y10, Y9
-	VMOVUPS        Y9, (SP)(R8*1)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
+	VMULPS         (R11), Y10, Y9
+	VMOVUPS        Y9, (SP)(R9*1)
 	MOVBQZX        2(BX), R10
-	VMOVD          (R9)(R10*4), X13
+	VMOVD          (DI)(R10*4), X13
 	MOVBQZX        3(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X13, X13
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
 	MOVBQZX        4(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X13, X13
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
 	MOVBQZX        5(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X13, X13
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
 	MOVBQZX        6(BX), R10
-	VMOVD          (R9)(R10*4), X9
+	VMOVD          (DI)(R10*4), X9
 	MOVBQZX        7(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X9, X9
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
 	MOVBQZX        8(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X9, X9
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
 	MOVBQZX        9(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X9, X9
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   64(SP)(DI*1), Y10
+	VPBROADCASTD   64(SP)(R8*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y4, Y10, Y10
 	VPCMPEQB       Y4, Y10, Y10
@@ -13396,27 +13326,26 @@ next:
 	VMOVDQU        (DX), Y10
 	VPDPBUSD       (AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   (SP)(DI*1), Y9
+	VBROADCASTSS   (SP)(R8*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
 	MOVBQZX        10(BX), R10
-	VMOVD          (R9)(R10*4), X13
+	VMOVD          (DI)(R10*4), X13
 	MOVBQZX        11(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X13, X13
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
 	MOVBQZX        12(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X13, X13
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
 	MOVBQZX        13(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X13, X13
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
 	MOVBQZX        14(BX), R10
-	VMOVD          (R9)(R10*4), X9
+	VMOVD          (DI)(R10*4), X9
 	MOVBQZX        15(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X9, X9
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
 	MOVBQZX        16(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X9, X9
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
 	MOVBQZX        17(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X9, X9
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   68(SP)(DI*1), Y10
+	VPBROADCASTD   68(SP)(R8*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y4, Y10, Y10
 	VPCMPEQB       Y4, Y10, Y10
@@ -13426,27 +13355,26 @@ next:
 	VMOVDQU        32(DX), Y10
 	VPDPBUSD       32(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   4(SP)(DI*1), Y9
+	VBROADCASTSS   4(SP)(R8*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
 	MOVBQZX        18(BX), R10
-	VMOVD          (R9)(R10*4), X13
+	VMOVD          (DI)(R10*4), X13
 	MOVBQZX        19(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X13, X13
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
 	MOVBQZX        20(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X13, X13
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
 	MOVBQZX        21(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X13, X13
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
 	MOVBQZX        22(BX), R10
-	VMOVD          (R9)(R10*4), X9
+	VMOVD          (DI)(R10*4), X9
 	MOVBQZX        23(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X9, X9
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
 	MOVBQZX        24(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X9, X9
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
 	MOVBQZX        25(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X9, X9
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   72(SP)(DI*1), Y10
+	VPBROADCASTD   72(SP)(R8*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y4, Y10, Y10
 	VPCMPEQB       Y4, Y10, Y10
@@ -13456,27 +13384,26 @@ next:
 	VMOVDQU        64(DX), Y10
 	VPDPBUSD       64(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   8(SP)(DI*1), Y9
+	VBROADCASTSS   8(SP)(R8*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
 	MOVBQZX        26(BX), R10
-	VMOVD          (R9)(R10*4), X13
+	VMOVD          (DI)(R10*4), X13
 	MOVBQZX        27(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X13, X13
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
 	MOVBQZX        28(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X13, X13
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
 	MOVBQZX        29(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X13, X13
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
 	MOVBQZX        30(BX), R10
-	VMOVD          (R9)(R10*4), X9
+	VMOVD          (DI)(R10*4), X9
 	MOVBQZX        31(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X9, X9
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
 	MOVBQZX        32(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X9, X9
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
 	MOVBQZX        33(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X9, X9
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   76(SP)(DI*1), Y10
+	VPBROADCASTD   76(SP)(R8*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y4, Y10, Y10
 	VPCMPEQB       Y4, Y10, Y10
@@ -13486,27 +13413,26 @@ next:
 	VMOVDQU        96(DX), Y10
 	VPDPBUSD       96(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   12(SP)(DI*1), Y9
+	VBROADCASTSS   12(SP)(R8*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
 	MOVBQZX        34(BX), R10
-	VMOVD          (R9)(R10*4), X13
+	VMOVD          (DI)(R10*4), X13
 	MOVBQZX        35(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X13, X13
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
 	MOVBQZX        36(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X13, X13
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
 	MOVBQZX        37(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X13, X13
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
 	MOVBQZX        38(BX), R10
-	VMOVD          (R9)(R10*4), X9
+	VMOVD          (DI)(R10*4), X9
 	MOVBQZX        39(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X9, X9
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
 	MOVBQZX        40(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X9, X9
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
 	MOVBQZX        41(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X9, X9
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   80(SP)(DI*1), Y10
+	VPBROADCASTD   80(SP)(R8*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y4, Y10, Y10
 	VPCMPEQB       Y4, Y10, Y10
@@ -13516,27 +13442,26 @@ next:
 	VMOVDQU        128(DX), Y10
 	VPDPBUSD       128(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   16(SP)(DI*1), Y9
+	VBROADCASTSS   16(SP)(R8*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
 	MOVBQZX        42(BX), R10
-	VMOVD          (R9)(R10*4), X13
+	VMOVD          (DI)(R10*4), X13
 	MOVBQZX        43(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X13, X13
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
 	MOVBQZX        44(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X13, X13
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
 	MOVBQZX        45(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X13, X13
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
 	MOVBQZX        46(BX), R10
-	VMOVD          (R9)(R10*4), X9
+	VMOVD          (DI)(R10*4), X9
 	MOVBQZX        47(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X9, X9
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
 	MOVBQZX        48(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X9, X9
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
 	MOVBQZX        49(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X9, X9
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   84(SP)(DI*1), Y10
+	VPBROADCASTD   84(SP)(R8*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y4, Y10, Y10
 	VPCMPEQB       Y4, Y10, Y10
@@ -13546,27 +13471,26 @@ next:
 	VMOVDQU        160(DX), Y10
 	VPDPBUSD       160(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   20(SP)(DI*1), Y9
+	VBROADCASTSS   20(SP)(R8*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
 	MOVBQZX        50(BX), R10
-	VMOVD          (R9)(R10*4), X13
+	VMOVD          (DI)(R10*4), X13
 	MOVBQZX        51(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X13, X13
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
 	MOVBQZX        52(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X13, X13
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
 	MOVBQZX        53(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X13, X13
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
 	MOVBQZX        54(BX), R10
-	VMOVD          (R9)(R10*4), X9
+	VMOVD          (DI)(R10*4), X9
 	MOVBQZX        55(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X9, X9
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
 	MOVBQZX        56(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X9, X9
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
 	MOVBQZX        57(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X9, X9
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   88(SP)(DI*1), Y10
+	VPBROADCASTD   88(SP)(R8*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y4, Y10, Y10
 	VPCMPEQB       Y4, Y10, Y10
@@ -13576,27 +13500,26 @@ next:
 	VMOVDQU        192(DX), Y10
 	VPDPBUSD       192(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   24(SP)(DI*1), Y9
+	VBROADCASTSS   24(SP)(R8*1), Y9
 	VFMADD231PS    Y9, Y10, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
 	MOVBQZX        58(BX), R10
-	VMOVD          (R9)(R10*4), X13
+	VMOVD          (DI)(R10*4), X13
 	MOVBQZX        59(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X13, X13
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
 	MOVBQZX        60(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X13, X13
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
 	MOVBQZX        61(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X13, X13
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
 	MOVBQZX        62(BX), R10
-	VMOVD          (R9)(R10*4), X9
+	VMOVD          (DI)(R10*4), X9
 	MOVBQZX        63(BX), R10
-	VPINSRD        $0x01, (R9)(R10*4), X9, X9
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
 	MOVBQZX        64(BX), R10
-	VPINSRD        $0x02, (R9)(R10*4), X9, X9
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
 	MOVBQZX        65(BX), R10
-	VPINSRD        $0x03, (R9)(R10*4), X9, X9
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
 	VINSERTI128    $0x01, X9, Y13, Y9
-	VPBROADCASTD   92(SP)(DI*1), Y10
+	VPBROADCASTD   92(SP)(R8*1), Y10
 	VPSHUFB        Y2, Y10, Y10
 	VPAND          Y4, Y10, Y10
 	VPCMPEQB       Y4, Y10, Y10
@@ -13606,14 +13529,14 @@ next:
 	VMOVDQU        224(DX), Y10
 	VPDPBUSD       224(AX), Y9, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSS   28(SP)(DI*1), Y9
+	VBROADCASTSS   28(SP)(R8*1), Y9
 	VFMADD231PS    Y9, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+98, BX
-	XORQ           $+96, DI
 	XORQ           $+96, R8
+	XORQ           $+96, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -13645,6 +13568,7 @@ TEXT ·int8Dot4IQ3_XXSVNNI(SB), NOSPLIT, $288-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ3_XXS+0(SB), R11
 	VMOVDQU int8Constant17<>+0(SB), Y4
 	VMOVDQU int8Constant51<>+0(SB), Y5
 	VMOVDQU int8Constant18<>+0(SB), Y6
@@ -13691,7 +13615,6 @@ next:
 	VMOVUPS        Y10, 128(SP)
 	VMULPS         (CX)(R10*1), Y11, Y10
 	VMOVUPS        Y10, 192(SP)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
 	MOVBQZX        2(BX), R12
 	VMOVD          (R11)(R12*4), X13
 	MOVBQZX        3(BX), R12
@@ -13736,7 +13659,6 @@ next:
 	VCVTDQ2PS      Y11, Y11
 	VBROADCASTSS   192(SP), Y10
 	VFMADD231PS    Y10, Y11, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
 	MOVBQZX        10(BX), R12
 	VMOVD          (R11)(R12*4), X13
 	MOVBQZX        11(BX), R12
@@ -13781,7 +13703,6 @@ next:
 	VCVTDQ2PS      Y11, Y11
 	VBROADCASTSS   196(SP), Y10
 	VFMADD231PS    Y10, Y11, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
 	MOVBQZX        18(BX), R12
 	VMOVD          (R11)(R12*4), X13
 	MOVBQZX        19(BX), R12
@@ -13826,7 +13747,6 @@ next:
 	VCVTDQ2PS      Y11, Y11
 	VBROADCASTSS   200(SP), Y10
 	VFMADD231PS    Y10, Y11, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
 	MOVBQZX        26(BX), R12
 	VMOVD          (R11)(R12*4), X13
 	MOVBQZX        27(BX), R12
@@ -13871,7 +13791,6 @@ next:
 	VCVTDQ2PS      Y11, Y11
 	VBROADCASTSS   204(SP), Y10
 	VFMADD231PS    Y10, Y11, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
 	MOVBQZX        34(BX), R12
 	VMOVD          (R11)(R12*4), X13
 	MOVBQZX        35(BX), R12
@@ -13916,7 +13835,6 @@ next:
 	VCVTDQ2PS      Y11, Y11
 	VBROADCASTSS   208(SP), Y10
 	VFMADD231PS    Y10, Y11, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
 	MOVBQZX        42(BX), R12
 	VMOVD          (R11)(R12*4), X13
 	MOVBQZX        43(BX), R12
@@ -13961,7 +13879,6 @@ next:
 	VCVTDQ2PS      Y11, Y11
 	VBROADCASTSS   212(SP), Y10
 	VFMADD231PS    Y10, Y11, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
 	MOVBQZX        50(BX), R12
 	VMOVD          (R11)(R12*4), X13
 	MOVBQZX        51(BX), R12
@@ -14006,7 +13923,6 @@ next:
 	VCVTDQ2PS      Y11, Y11
 	VBROADCASTSS   216(SP), Y10
 	VFMADD231PS    Y10, Y11, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
 	MOVBQZX        58(BX), R12
 	VMOVD          (R11)(R12*4), X13
 	MOVBQZX        59(BX), R12
@@ -14099,6 +14015,7 @@ TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ3_S+0(SB), DI
 	VMOVDQU        int8Constant17<>+0(SB), Y2
 	VMOVDQU        int8Constant51<>+0(SB), Y3
 	VMOVDQU        int8Constant18<>+0(SB), Y4
@@ -14107,8 +14024,8 @@ TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
 	VMOVDQU        int8Constant56<>+0(SB), Y7
 	VMOVDQU        int8Constant62<>+0(SB), Y8
 	VMOVDQU        int8Constant92<>+0(SB), Y9
-	XORQ           DI, DI
-	MOVQ           $0x00000000000000c0, R8
+	XORQ           R8, R8
+	MOVQ           $0x00000000000000c0, R9
 	VMOVDQU        2(BX), X10
 	VINSERTI128    $0x01, 10(BX), Y10, Y10
 	VPSHUFB        Y7, Y10, Y10
@@ -14120,7 +14037,7 @@ TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        Y10, 64(SP)(R8*1)
 	VMOVDQU        18(BX), X12
 	VINSERTI128    $0x01, 26(BX), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
@@ -14132,7 +14049,7 @@ TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        Y10, 96(SP)(R8*1)
 	VMOVDQU        34(BX), X12
 	VINSERTI128    $0x01, 42(BX), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
@@ -14144,7 +14061,7 @@ TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(DI*1)
+	VMOVDQU        Y10, 128(SP)(R8*1)
 	VMOVDQU        50(BX), X12
 	VINSERTI128    $0x01, 58(BX), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
@@ -14156,7 +14073,7 @@ TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 160(SP)(DI*1)
+	VMOVDQU        Y10, 160(SP)(R8*1)
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 94(BX), Y11
@@ -14168,65 +14085,65 @@ TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
 	VADDPS         int8Constant94<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VMULPS         (CX), Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
+	VMOVUPS        Y10, (SP)(R8*1)
 
 next:
-	LEAQ           110(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           110(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VMOVDQU        2(R9), X12
-	VINSERTI128    $0x01, 10(R9), Y12, Y10
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VMOVDQU        2(R10), X12
+	VINSERTI128    $0x01, 10(R10), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
-	VMOVDQU        66(R9), X12
-	VINSERTI128    $0x01, 67(R9), Y12, Y11
+	VMOVDQU        66(R10), X12
+	VINSERTI128    $0x01, 67(R10), Y12, Y11
 	VPSHUFB        Y6, Y11, Y11
 	VPMULLW        Y9, Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(R8*1)
-	VMOVDQU        18(R9), X12
-	VINSERTI128    $0x01, 26(R9), Y12, Y10
+	VMOVDQU        Y10, 64(SP)(R9*1)
+	VMOVDQU        18(R10), X12
+	VINSERTI128    $0x01, 26(R10), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
-	VMOVDQU        68(R9), X12
-	VINSERTI128    $0x01, 69(R9), Y12, Y11
+	VMOVDQU        68(R10), X12
+	VINSERTI128    $0x01, 69(R10), Y12, Y11
 	VPSHUFB        Y6, Y11, Y11
 	VPMULLW        Y9, Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(R8*1)
-	VMOVDQU        34(R9), X12
-	VINSERTI128    $0x01, 42(R9), Y12, Y10
+	VMOVDQU        Y10, 96(SP)(R9*1)
+	VMOVDQU        34(R10), X12
+	VINSERTI128    $0x01, 42(R10), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
-	VMOVDQU        70(R9), X12
-	VINSERTI128    $0x01, 71(R9), Y12, Y11
+	VMOVDQU        70(R10), X12
+	VINSERTI128    $0x01, 71(R10), Y12, Y11
 	VPSHUFB        Y6, Y11, Y11
 	VPMULLW        Y9, Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(R8*1)
-	VMOVDQU        50(R9), X12
-	VINSERTI128    $0x01, 58(R9), Y12, Y10
+	VMOVDQU        Y10, 128(SP)(R9*1)
+	VMOVDQU        50(R10), X12
+	VINSERTI128    $0x01, 58(R10), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
-	VMOVDQU        72(R9), X12
-	VINSERTI128    $0x01, 73(R9), Y12, Y11
+	VMOVDQU        72(R10), X12
+	VINSERTI128    $0x01, 73(R10), Y12, Y11
 	VPSHUFB        Y6, Y11, Y11
 	VPMULLW        Y9, Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 160(SP)(R8*1)
-	VPBROADCASTW   (R9), X10
+	VMOVDQU        Y10, 160(SP)(R9*1)
+	VPBROADCASTW   (R10), X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 94(R9), Y11
+	VBROADCASTI128 94(R10), Y11
 	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
 	VPSRLVD        int8Constant21<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
@@ -14234,25 +14151,24 @@ next:
 	VMULPS         int8Constant93<>+0(SB), Y11, Y11
 	VADDPS         int8Constant94<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
-	VMULPS         (R10), Y11, Y10
-	VMOVUPS        Y10, (SP)(R8*1)
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        64(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        66(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        68(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        70(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        72(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        74(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        76(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        78(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VMULPS         (R11), Y11, Y10
+	VMOVUPS        Y10, (SP)(R9*1)
+	MOVWQZX        64(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        66(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        68(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        70(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        72(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        74(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        76(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        78(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   74(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14264,25 +14180,24 @@ next:
 	VMOVDQU        (DX), Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   (SP)(DI*1), Y10
+	VBROADCASTSS   (SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        80(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        82(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        84(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        86(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        88(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        90(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        92(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        94(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	MOVWQZX        80(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        82(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        84(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        86(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        88(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        90(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        92(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        94(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   78(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14294,25 +14209,24 @@ next:
 	VMOVDQU        32(DX), Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   4(SP)(DI*1), Y10
+	VBROADCASTSS   4(SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        96(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        98(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        100(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        102(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        104(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        106(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        108(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        110(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	MOVWQZX        96(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        98(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        100(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        102(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        104(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        106(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        108(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        110(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   82(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14324,25 +14238,24 @@ next:
 	VMOVDQU        64(DX), Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   8(SP)(DI*1), Y10
+	VBROADCASTSS   8(SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        112(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        114(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        116(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        118(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        120(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        122(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        124(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        126(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	MOVWQZX        112(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        114(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        116(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        118(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        120(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        122(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        124(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        126(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   86(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14354,25 +14267,24 @@ next:
 	VMOVDQU        96(DX), Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   12(SP)(DI*1), Y10
+	VBROADCASTSS   12(SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        128(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        130(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        132(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        134(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        136(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        138(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        140(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        142(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	MOVWQZX        128(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        130(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        132(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        134(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        136(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        138(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        140(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        142(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   90(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14384,25 +14296,24 @@ next:
 	VMOVDQU        128(DX), Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   16(SP)(DI*1), Y10
+	VBROADCASTSS   16(SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        144(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        146(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        148(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        150(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        152(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        154(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        156(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        158(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	MOVWQZX        144(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        146(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        148(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        150(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        152(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        154(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        156(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        158(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   94(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14414,25 +14325,24 @@ next:
 	VMOVDQU        160(DX), Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   20(SP)(DI*1), Y10
+	VBROADCASTSS   20(SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        160(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        162(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        164(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        166(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        168(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        170(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        172(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        174(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	MOVWQZX        160(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        162(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        164(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        166(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        168(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        170(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        172(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        174(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   98(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14444,25 +14354,24 @@ next:
 	VMOVDQU        192(DX), Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   24(SP)(DI*1), Y10
+	VBROADCASTSS   24(SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        176(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        178(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        180(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        182(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        184(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        186(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        188(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        190(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	MOVWQZX        176(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        178(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        180(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        182(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        184(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        186(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        188(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        190(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   102(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14474,14 +14383,14 @@ next:
 	VMOVDQU        224(DX), Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   28(SP)(DI*1), Y10
+	VBROADCASTSS   28(SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+110, BX
-	XORQ           $+192, DI
 	XORQ           $+192, R8
+	XORQ           $+192, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -14513,6 +14422,7 @@ TEXT ·int8Dot4IQ3_SVNNI(SB), NOSPLIT, $384-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ3_S+0(SB), R11
 	VMOVDQU int8Constant17<>+0(SB), Y4
 	VMOVDQU int8Constant51<>+0(SB), Y5
 	VMOVDQU int8Constant18<>+0(SB), Y6
@@ -14587,7 +14497,6 @@ next:
 	VMOVUPS        Y10, 128(SP)
 	VMULPS         (CX)(R10*1), Y12, Y10
 	VMOVUPS        Y10, 192(SP)
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        256(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        258(SP), R12
@@ -14632,7 +14541,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   192(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        272(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        274(SP), R12
@@ -14677,7 +14585,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   196(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        288(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        290(SP), R12
@@ -14722,7 +14629,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   200(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        304(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        306(SP), R12
@@ -14767,7 +14673,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   204(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        320(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        322(SP), R12
@@ -14812,7 +14717,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   208(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        336(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        338(SP), R12
@@ -14857,7 +14761,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   212(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        352(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        354(SP), R12
@@ -14902,7 +14805,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   216(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        368(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        370(SP), R12

@@ -15,7 +15,7 @@ import (
 const shiftOffset = 9
 
 // reserve takes so many equal parts of the stack, for products of so many rows and what
-// [coder.prepare] writes, and returns the bytes of a part.
+// [coder.prepare] writes, and returns the bytes of a part. It loads the address of the codebook.
 func (c *coder) reserve(parts, rows int) int {
 	l := &c.l.Level
 	sizes := []int{4 * 16 * rows, 0, 0, 0}
@@ -29,6 +29,10 @@ func (c *coder) reserve(parts, rows int) int {
 		if l.Shift != nil {
 			sizes[3] = 2 * 32
 		}
+	}
+	if l.Grid != nil {
+		c.table = c.GP64()
+		c.LEAQ(NewDataAddr(Symbol{Name: "·" + gridName(l.Grid)}, 0), c.table)
 	}
 	total := 0
 	for _, n := range sizes {
@@ -180,14 +184,13 @@ func (c *coder) fieldWords(f *block.Field, first int) reg.VecVirtual {
 // gridLevels returns the rows of the codebook that the codes of run r name.
 func (c *coder) gridLevels(r int) reg.VecVirtual {
 	l := &c.l.Level
-	table, at := c.GP64(), c.GP64()
-	c.LEAQ(NewDataAddr(Symbol{Name: "·" + gridName(l.Grid)}, 0), table)
+	at := c.GP64()
 	width := l.Grid.Width
 	codes := run / width
 	var halves [2]reg.VecVirtual
 	for i := range codes {
 		c.code(r*codes+i, at)
-		m := Mem{Base: table, Index: at, Scale: uint8(width)}
+		m := Mem{Base: c.table, Index: at, Scale: uint8(width)}
 		half, k := &halves[2*i/codes], i%(codes/2)
 		switch {
 		case k == 0 && width == 8:

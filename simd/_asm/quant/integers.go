@@ -31,6 +31,7 @@ type coder struct {
 	// [coder.prepare] writes. index, if it is not nil, is added to all these places.
 	products, codes, signs, shifts Mem
 	index                          reg.GPVirtual
+	table                          reg.GPVirtual // the codebook
 
 	order  []int                      // of the items that [coder.items] returns; nil for that in the block
 	loaded map[loadKey]reg.VecVirtual // vectors of bytes that several runs share; nil if they are loaded again
