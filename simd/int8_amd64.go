@@ -91,8 +91,9 @@ var int8AVX2 = int8Kernels{
 	tiles: []int8Tiles{
 		{32, 16, []int8TileFunc{int8Tile1Small32AVX2, int8Tile2Small32AVX2, int8Tile3Small32AVX2}},
 		{16, 32, []int8TileFunc{int8Tile1Small16AVX2, int8Tile2Small16AVX2, int8Tile3Small16AVX2}},
+		{32, 129, []int8TileFunc{int8Tile1Medium32AVX2, int8Tile2Medium32AVX2, int8Tile3Medium32AVX2}},
+		{16, 129, []int8TileFunc{int8Tile1Medium16AVX2, int8Tile2Medium16AVX2, int8Tile3Medium16AVX2}},
 		{32, 0, []int8TileFunc{int8Tile1Signed32AVX2, int8Tile2Signed32AVX2}},
-		{16, 0, []int8TileFunc{int8Tile1Signed16AVX2, int8Tile2Signed16AVX2}},
 	},
 }
 

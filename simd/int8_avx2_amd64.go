@@ -509,6 +509,36 @@ func int8Tile2Small16AVX2(c *float32, cRow int, x *int8, scales *float32, sums *
 //go:noescape
 func int8Tile3Small16AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
 
+// int8Tile1Medium32AVX2 is an int8TileFunc for 1 rows.
+//
+//go:noescape
+func int8Tile1Medium32AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
+
+// int8Tile2Medium32AVX2 is an int8TileFunc for 2 rows.
+//
+//go:noescape
+func int8Tile2Medium32AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
+
+// int8Tile3Medium32AVX2 is an int8TileFunc for 3 rows.
+//
+//go:noescape
+func int8Tile3Medium32AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
+
+// int8Tile1Medium16AVX2 is an int8TileFunc for 1 rows.
+//
+//go:noescape
+func int8Tile1Medium16AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
+
+// int8Tile2Medium16AVX2 is an int8TileFunc for 2 rows.
+//
+//go:noescape
+func int8Tile2Medium16AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
+
+// int8Tile3Medium16AVX2 is an int8TileFunc for 3 rows.
+//
+//go:noescape
+func int8Tile3Medium16AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
+
 // int8Tile1Signed32AVX2 is an int8TileFunc for 1 rows.
 //
 //go:noescape
@@ -518,13 +548,3 @@ func int8Tile1Signed32AVX2(c *float32, cRow int, x *int8, scales *float32, sums 
 //
 //go:noescape
 func int8Tile2Signed32AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-
-// int8Tile1Signed16AVX2 is an int8TileFunc for 1 rows.
-//
-//go:noescape
-func int8Tile1Signed16AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-
-// int8Tile2Signed16AVX2 is an int8TileFunc for 2 rows.
-//
-//go:noescape
-func int8Tile2Signed16AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)

@@ -1385,6 +1385,7 @@ TEXT ·int8LevelsIQ1_SAVX2(SB), NOSPLIT, $128-40
 	MOVQ scales+8(FP), CX
 	MOVQ src+24(FP), DX
 	MOVQ blocks+32(FP), BX
+	LEAQ ·int8GridIQ1_S+0(SB), SI
 
 next:
 	VMOVDQU        2(DX), X1
@@ -1433,7 +1434,6 @@ next:
 	VMOVDQU        int8Constant15<>+0(SB), Y0
 	VPERMPS        Y2, Y0, Y0
 	VMOVUPS        Y0, 32(CX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        (SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        2(SP), DI
@@ -1447,7 +1447,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, (AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        8(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        10(SP), DI
@@ -1461,7 +1460,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 32(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        16(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        18(SP), DI
@@ -1475,7 +1473,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 64(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        24(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        26(SP), DI
@@ -1489,7 +1486,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 96(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        32(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        34(SP), DI
@@ -1503,7 +1499,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 128(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        40(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        42(SP), DI
@@ -1517,7 +1512,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 160(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        48(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        50(SP), DI
@@ -1531,7 +1525,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 192(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        56(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        58(SP), DI
@@ -1560,6 +1553,7 @@ TEXT ·int8LevelsIQ1_MAVX2(SB), NOSPLIT, $128-40
 	MOVQ scales+8(FP), CX
 	MOVQ src+24(FP), DX
 	MOVQ blocks+32(FP), BX
+	LEAQ ·int8GridIQ1_S+0(SB), SI
 
 next:
 	VMOVDQU        (DX), X1
@@ -1604,10 +1598,10 @@ next:
 	VPSUBW         Y0, Y2, Y2
 	VPANDN         int8Constant68<>+0(SB), Y2, Y2
 	VMOVDQU        Y2, 96(SP)
-	MOVQ           48(DX), SI
-	MOVQ           $0xf000f000f000f000, DI
-	PEXTQ          DI, SI, SI
-	VMOVD          SI, X0
+	MOVQ           48(DX), DI
+	MOVQ           $0xf000f000f000f000, R8
+	PEXTQ          R8, DI, DI
+	VMOVD          DI, X0
 	VPBROADCASTW   X0, X0
 	VCVTPH2PS      X0, Y0
 	VBROADCASTI128 40(DX), Y2
@@ -1632,7 +1626,6 @@ next:
 	VMULPS         Y0, Y3, Y3
 	VMOVUPS        Y2, (CX)
 	VMOVUPS        Y3, 32(CX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        (SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        2(SP), DI
@@ -1647,7 +1640,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, (AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        8(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        10(SP), DI
@@ -1662,7 +1654,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 32(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        16(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        18(SP), DI
@@ -1677,7 +1668,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 64(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        24(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        26(SP), DI
@@ -1692,7 +1682,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 96(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        32(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        34(SP), DI
@@ -1707,7 +1696,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 128(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        40(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        42(SP), DI
@@ -1722,7 +1710,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 160(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        48(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        50(SP), DI
@@ -1737,7 +1724,6 @@ next:
 	VPADDB         Y2, Y0, Y0
 	VPSUBB         int8Constant73<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 192(AX)
-	LEAQ           ·int8GridIQ1_S+0(SB), SI
 	MOVWQZX        56(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        58(SP), DI
@@ -1762,203 +1748,180 @@ next:
 
 // func int8LevelsIQ2_XXSAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
-TEXT ·int8LevelsIQ2_XXSAVX2(SB), NOSPLIT, $96-40
+TEXT ·int8LevelsIQ2_XXSAVX2(SB), NOSPLIT, $32-40
 	MOVQ levels+0(FP), AX
 	MOVQ scales+8(FP), CX
 	MOVQ src+24(FP), DX
 	MOVQ blocks+32(FP), BX
+	LEAQ ·int8GridIQ2_XXS+0(SB), SI
 
 next:
-	VMOVDQU      2(DX), X1
-	VINSERTI128  $0x01, 18(DX), Y1, Y0
+	VMOVDQU      38(DX), X3
+	VINSERTI128  $0x01, 50(DX), Y3, Y0
 	VPSHUFB      int8Constant81<>+0(SB), Y0, Y0
-	VMOVDQU      Y0, (SP)
-	VMOVDQU      34(DX), X1
-	VINSERTI128  $0x01, 50(DX), Y1, Y0
-	VPSHUFB      int8Constant81<>+0(SB), Y0, Y0
-	VMOVDQU      Y0, 32(SP)
-	VMOVDQU      38(DX), X1
-	VINSERTI128  $0x01, 50(DX), Y1, Y0
-	VPSHUFB      int8Constant82<>+0(SB), Y0, Y0
-	VPMULLW      int8Constant83<>+0(SB), Y0, Y0
+	VPMULLW      int8Constant82<>+0(SB), Y0, Y0
 	VPSRLW       $0x07, Y0, Y0
-	VPAND        int8Constant84<>+0(SB), Y0, Y0
-	VMOVDQU      6(DX), X1
-	VINSERTI128  $0x01, 22(DX), Y1, Y2
-	VPSHUFB      int8Constant85<>+0(SB), Y2, Y2
-	VPMULLW      int8Constant83<>+0(SB), Y2, Y2
-	VPSRLW       $0x07, Y2, Y2
-	VPAND        int8Constant84<>+0(SB), Y2, Y2
-	VPACKUSWB    Y0, Y2, Y0
+	VPAND        int8Constant83<>+0(SB), Y0, Y0
+	VMOVDQU      6(DX), X3
+	VINSERTI128  $0x01, 22(DX), Y3, Y1
+	VPSHUFB      int8Constant84<>+0(SB), Y1, Y1
+	VPMULLW      int8Constant82<>+0(SB), Y1, Y1
+	VPSRLW       $0x07, Y1, Y1
+	VPAND        int8Constant83<>+0(SB), Y1, Y1
+	VPACKUSWB    Y0, Y1, Y0
 	VPERMQ       $0xd8, Y0, Y0
-	VMOVDQU      int8Constant86<>+0(SB), Y4
-	VPAND        int8Constant5<>+0(SB), Y0, Y2
-	VPSRLW       $0x04, Y0, Y3
-	VPAND        int8Constant5<>+0(SB), Y3, Y3
+	VMOVDQU      int8Constant85<>+0(SB), Y4
+	VPAND        int8Constant5<>+0(SB), Y0, Y1
+	VPSRLW       $0x04, Y0, Y2
+	VPAND        int8Constant5<>+0(SB), Y2, Y2
+	VPSHUFB      Y1, Y4, Y1
 	VPSHUFB      Y2, Y4, Y2
-	VPSHUFB      Y3, Y4, Y3
+	VPXOR        Y1, Y0, Y0
 	VPXOR        Y2, Y0, Y0
-	VPXOR        Y3, Y0, Y0
-	VMOVDQU      Y0, 64(SP)
+	VMOVDQU      Y0, (SP)
 	VPBROADCASTW (DX), X0
 	VCVTPH2PS    X0, Y0
-	VPXOR        X1, X1, X1
-	VPINSRB      $0x00, 9(DX), X1, X1
-	VPINSRB      $0x01, 17(DX), X1, X1
-	VPINSRB      $0x02, 25(DX), X1, X1
-	VPINSRB      $0x03, 33(DX), X1, X1
-	VPINSRB      $0x04, 41(DX), X1, X1
-	VPINSRB      $0x05, 49(DX), X1, X1
-	VPINSRB      $0x06, 57(DX), X1, X1
-	VPINSRB      $0x07, 65(DX), X1, X1
-	VPMOVZXBD    X1, Y2
-	VPSRLVD      int8Constant30<>+0(SB), Y2, Y2
-	VPAND        int8Constant10<>+0(SB), Y2, Y2
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       int8Constant71<>+0(SB), Y2, Y2
-	VADDPS       int8Constant72<>+0(SB), Y2, Y2
-	VMULPS       Y0, Y2, Y2
+	VMOVDQU      2(DX), Y1
+	VSHUFPS      $0xdd, 34(DX), Y1, Y1
+	VPERMQ       $0xd8, Y1, Y1
+	VPSRLD       $0x1c, Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       int8Constant71<>+0(SB), Y1, Y1
+	VADDPS       int8Constant72<>+0(SB), Y1, Y1
+	VMULPS       Y0, Y1, Y1
 	VMOVDQU      int8Constant14<>+0(SB), Y0
-	VPERMPS      Y2, Y0, Y0
+	VPERMPS      Y1, Y0, Y0
 	VMOVUPS      Y0, (CX)
 	VMOVDQU      int8Constant15<>+0(SB), Y0
-	VPERMPS      Y2, Y0, Y0
+	VPERMPS      Y1, Y0, Y0
 	VMOVUPS      Y0, 32(CX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      (SP), DI
-	VMOVQ        (SI)(DI*8), X1
-	MOVWQZX      2(SP), DI
-	VMOVHPS      (SI)(DI*8), X1, X1
-	MOVWQZX      4(SP), DI
+	MOVBQZX      2(DX), DI
+	VMOVQ        (SI)(DI*8), X3
+	MOVBQZX      3(DX), DI
+	VMOVHPS      (SI)(DI*8), X3, X3
+	MOVBQZX      4(DX), DI
 	VMOVQ        (SI)(DI*8), X0
-	MOVWQZX      6(SP), DI
+	MOVBQZX      5(DX), DI
 	VMOVHPS      (SI)(DI*8), X0, X0
-	VINSERTI128  $0x01, X0, Y1, Y0
-	VPBROADCASTD 64(SP), Y2
-	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
-	VPAND        int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
-	VPOR         int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB      Y2, Y0, Y0
+	VINSERTI128  $0x01, X0, Y3, Y0
+	VPBROADCASTD (SP), Y1
+	VPSHUFB      int8Constant23<>+0(SB), Y1, Y1
+	VPAND        int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB     int8Constant22<>+0(SB), Y1, Y1
+	VPOR         int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB      Y1, Y0, Y0
 	VMOVDQU      Y0, (AX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      8(SP), DI
-	VMOVQ        (SI)(DI*8), X1
-	MOVWQZX      10(SP), DI
-	VMOVHPS      (SI)(DI*8), X1, X1
-	MOVWQZX      12(SP), DI
+	MOVBQZX      10(DX), DI
+	VMOVQ        (SI)(DI*8), X3
+	MOVBQZX      11(DX), DI
+	VMOVHPS      (SI)(DI*8), X3, X3
+	MOVBQZX      12(DX), DI
 	VMOVQ        (SI)(DI*8), X0
-	MOVWQZX      14(SP), DI
+	MOVBQZX      13(DX), DI
 	VMOVHPS      (SI)(DI*8), X0, X0
-	VINSERTI128  $0x01, X0, Y1, Y0
-	VPBROADCASTD 68(SP), Y2
-	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
-	VPAND        int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
-	VPOR         int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB      Y2, Y0, Y0
+	VINSERTI128  $0x01, X0, Y3, Y0
+	VPBROADCASTD 4(SP), Y1
+	VPSHUFB      int8Constant23<>+0(SB), Y1, Y1
+	VPAND        int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB     int8Constant22<>+0(SB), Y1, Y1
+	VPOR         int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB      Y1, Y0, Y0
 	VMOVDQU      Y0, 32(AX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      16(SP), DI
-	VMOVQ        (SI)(DI*8), X1
-	MOVWQZX      18(SP), DI
-	VMOVHPS      (SI)(DI*8), X1, X1
-	MOVWQZX      20(SP), DI
+	MOVBQZX      18(DX), DI
+	VMOVQ        (SI)(DI*8), X3
+	MOVBQZX      19(DX), DI
+	VMOVHPS      (SI)(DI*8), X3, X3
+	MOVBQZX      20(DX), DI
 	VMOVQ        (SI)(DI*8), X0
-	MOVWQZX      22(SP), DI
+	MOVBQZX      21(DX), DI
 	VMOVHPS      (SI)(DI*8), X0, X0
-	VINSERTI128  $0x01, X0, Y1, Y0
-	VPBROADCASTD 72(SP), Y2
-	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
-	VPAND        int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
-	VPOR         int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB      Y2, Y0, Y0
+	VINSERTI128  $0x01, X0, Y3, Y0
+	VPBROADCASTD 8(SP), Y1
+	VPSHUFB      int8Constant23<>+0(SB), Y1, Y1
+	VPAND        int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB     int8Constant22<>+0(SB), Y1, Y1
+	VPOR         int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB      Y1, Y0, Y0
 	VMOVDQU      Y0, 64(AX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      24(SP), DI
-	VMOVQ        (SI)(DI*8), X1
-	MOVWQZX      26(SP), DI
-	VMOVHPS      (SI)(DI*8), X1, X1
-	MOVWQZX      28(SP), DI
+	MOVBQZX      26(DX), DI
+	VMOVQ        (SI)(DI*8), X3
+	MOVBQZX      27(DX), DI
+	VMOVHPS      (SI)(DI*8), X3, X3
+	MOVBQZX      28(DX), DI
 	VMOVQ        (SI)(DI*8), X0
-	MOVWQZX      30(SP), DI
+	MOVBQZX      29(DX), DI
 	VMOVHPS      (SI)(DI*8), X0, X0
-	VINSERTI128  $0x01, X0, Y1, Y0
-	VPBROADCASTD 76(SP), Y2
-	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
-	VPAND        int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
-	VPOR         int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB      Y2, Y0, Y0
+	VINSERTI128  $0x01, X0, Y3, Y0
+	VPBROADCASTD 12(SP), Y1
+	VPSHUFB      int8Constant23<>+0(SB), Y1, Y1
+	VPAND        int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB     int8Constant22<>+0(SB), Y1, Y1
+	VPOR         int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB      Y1, Y0, Y0
 	VMOVDQU      Y0, 96(AX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      32(SP), DI
-	VMOVQ        (SI)(DI*8), X1
-	MOVWQZX      34(SP), DI
-	VMOVHPS      (SI)(DI*8), X1, X1
-	MOVWQZX      36(SP), DI
+	MOVBQZX      34(DX), DI
+	VMOVQ        (SI)(DI*8), X3
+	MOVBQZX      35(DX), DI
+	VMOVHPS      (SI)(DI*8), X3, X3
+	MOVBQZX      36(DX), DI
 	VMOVQ        (SI)(DI*8), X0
-	MOVWQZX      38(SP), DI
+	MOVBQZX      37(DX), DI
 	VMOVHPS      (SI)(DI*8), X0, X0
-	VINSERTI128  $0x01, X0, Y1, Y0
-	VPBROADCASTD 80(SP), Y2
-	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
-	VPAND        int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
-	VPOR         int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB      Y2, Y0, Y0
+	VINSERTI128  $0x01, X0, Y3, Y0
+	VPBROADCASTD 16(SP), Y1
+	VPSHUFB      int8Constant23<>+0(SB), Y1, Y1
+	VPAND        int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB     int8Constant22<>+0(SB), Y1, Y1
+	VPOR         int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB      Y1, Y0, Y0
 	VMOVDQU      Y0, 128(AX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      40(SP), DI
-	VMOVQ        (SI)(DI*8), X1
-	MOVWQZX      42(SP), DI
-	VMOVHPS      (SI)(DI*8), X1, X1
-	MOVWQZX      44(SP), DI
+	MOVBQZX      42(DX), DI
+	VMOVQ        (SI)(DI*8), X3
+	MOVBQZX      43(DX), DI
+	VMOVHPS      (SI)(DI*8), X3, X3
+	MOVBQZX      44(DX), DI
 	VMOVQ        (SI)(DI*8), X0
-	MOVWQZX      46(SP), DI
+	MOVBQZX      45(DX), DI
 	VMOVHPS      (SI)(DI*8), X0, X0
-	VINSERTI128  $0x01, X0, Y1, Y0
-	VPBROADCASTD 84(SP), Y2
-	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
-	VPAND        int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
-	VPOR         int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB      Y2, Y0, Y0
+	VINSERTI128  $0x01, X0, Y3, Y0
+	VPBROADCASTD 20(SP), Y1
+	VPSHUFB      int8Constant23<>+0(SB), Y1, Y1
+	VPAND        int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB     int8Constant22<>+0(SB), Y1, Y1
+	VPOR         int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB      Y1, Y0, Y0
 	VMOVDQU      Y0, 160(AX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      48(SP), DI
-	VMOVQ        (SI)(DI*8), X1
-	MOVWQZX      50(SP), DI
-	VMOVHPS      (SI)(DI*8), X1, X1
-	MOVWQZX      52(SP), DI
+	MOVBQZX      50(DX), DI
+	VMOVQ        (SI)(DI*8), X3
+	MOVBQZX      51(DX), DI
+	VMOVHPS      (SI)(DI*8), X3, X3
+	MOVBQZX      52(DX), DI
 	VMOVQ        (SI)(DI*8), X0
-	MOVWQZX      54(SP), DI
+	MOVBQZX      53(DX), DI
 	VMOVHPS      (SI)(DI*8), X0, X0
-	VINSERTI128  $0x01, X0, Y1, Y0
-	VPBROADCASTD 88(SP), Y2
-	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
-	VPAND        int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
-	VPOR         int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB      Y2, Y0, Y0
+	VINSERTI128  $0x01, X0, Y3, Y0
+	VPBROADCASTD 24(SP), Y1
+	VPSHUFB      int8Constant23<>+0(SB), Y1, Y1
+	VPAND        int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB     int8Constant22<>+0(SB), Y1, Y1
+	VPOR         int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB      Y1, Y0, Y0
 	VMOVDQU      Y0, 192(AX)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
-	MOVWQZX      56(SP), DI
-	VMOVQ        (SI)(DI*8), X1
-	MOVWQZX      58(SP), DI
-	VMOVHPS      (SI)(DI*8), X1, X1
-	MOVWQZX      60(SP), DI
+	MOVBQZX      58(DX), DI
+	VMOVQ        (SI)(DI*8), X3
+	MOVBQZX      59(DX), DI
+	VMOVHPS      (SI)(DI*8), X3, X3
+	MOVBQZX      60(DX), DI
 	VMOVQ        (SI)(DI*8), X0
-	MOVWQZX      62(SP), DI
+	MOVBQZX      61(DX), DI
 	VMOVHPS      (SI)(DI*8), X0, X0
-	VINSERTI128  $0x01, X0, Y1, Y0
-	VPBROADCASTD 92(SP), Y2
-	VPSHUFB      int8Constant23<>+0(SB), Y2, Y2
-	VPAND        int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB     int8Constant22<>+0(SB), Y2, Y2
-	VPOR         int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB      Y2, Y0, Y0
+	VINSERTI128  $0x01, X0, Y3, Y0
+	VPBROADCASTD 28(SP), Y1
+	VPSHUFB      int8Constant23<>+0(SB), Y1, Y1
+	VPAND        int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB     int8Constant22<>+0(SB), Y1, Y1
+	VPOR         int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB      Y1, Y0, Y0
 	VMOVDQU      Y0, 224(AX)
 	ADDQ         $+256, AX
 	ADDQ         $+64, CX
@@ -1975,31 +1938,32 @@ TEXT ·int8LevelsIQ2_XSAVX2(SB), NOSPLIT, $96-40
 	MOVQ scales+8(FP), CX
 	MOVQ src+24(FP), DX
 	MOVQ blocks+32(FP), BX
+	LEAQ ·int8GridIQ2_XS+0(SB), SI
 
 next:
 	VMOVDQU        2(DX), X1
 	VINSERTI128    $0x01, 18(DX), Y1, Y0
-	VPSHUFB        int8Constant87<>+0(SB), Y0, Y0
-	VPAND          int8Constant88<>+0(SB), Y0, Y0
+	VPSHUFB        int8Constant86<>+0(SB), Y0, Y0
+	VPAND          int8Constant87<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, (SP)
 	VMOVDQU        34(DX), X1
 	VINSERTI128    $0x01, 50(DX), Y1, Y0
-	VPSHUFB        int8Constant87<>+0(SB), Y0, Y0
-	VPAND          int8Constant88<>+0(SB), Y0, Y0
+	VPSHUFB        int8Constant86<>+0(SB), Y0, Y0
+	VPAND          int8Constant87<>+0(SB), Y0, Y0
 	VMOVDQU        Y0, 32(SP)
 	VMOVDQU        35(DX), X1
 	VINSERTI128    $0x01, 51(DX), Y1, Y0
-	VPSHUFB        int8Constant89<>+0(SB), Y0, Y0
+	VPSHUFB        int8Constant88<>+0(SB), Y0, Y0
 	VPSRLW         $0x01, Y0, Y0
-	VPAND          int8Constant84<>+0(SB), Y0, Y0
+	VPAND          int8Constant83<>+0(SB), Y0, Y0
 	VMOVDQU        3(DX), X1
 	VINSERTI128    $0x01, 19(DX), Y1, Y2
-	VPSHUFB        int8Constant89<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant88<>+0(SB), Y2, Y2
 	VPSRLW         $0x01, Y2, Y2
-	VPAND          int8Constant84<>+0(SB), Y2, Y2
+	VPAND          int8Constant83<>+0(SB), Y2, Y2
 	VPACKUSWB      Y0, Y2, Y0
 	VPERMQ         $0xd8, Y0, Y0
-	VMOVDQU        int8Constant86<>+0(SB), Y4
+	VMOVDQU        int8Constant85<>+0(SB), Y4
 	VPAND          int8Constant5<>+0(SB), Y0, Y2
 	VPSRLW         $0x04, Y0, Y3
 	VPAND          int8Constant5<>+0(SB), Y3, Y3
@@ -2011,7 +1975,7 @@ next:
 	VPBROADCASTW   (DX), X0
 	VCVTPH2PS      X0, Y0
 	VBROADCASTI128 58(DX), Y2
-	VPSHUFB        int8Constant90<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant89<>+0(SB), Y2, Y2
 	VPSRLVD        int8Constant26<>+0(SB), Y2, Y2
 	VPAND          int8Constant10<>+0(SB), Y2, Y2
 	VCVTDQ2PS      Y2, Y2
@@ -2019,7 +1983,7 @@ next:
 	VADDPS         int8Constant72<>+0(SB), Y2, Y2
 	VMULPS         Y0, Y2, Y2
 	VBROADCASTI128 58(DX), Y3
-	VPSHUFB        int8Constant91<>+0(SB), Y3, Y3
+	VPSHUFB        int8Constant90<>+0(SB), Y3, Y3
 	VPSRLVD        int8Constant26<>+0(SB), Y3, Y3
 	VPAND          int8Constant10<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
@@ -2028,7 +1992,6 @@ next:
 	VMULPS         Y0, Y3, Y3
 	VMOVUPS        Y2, (CX)
 	VMOVUPS        Y3, 32(CX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        (SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        2(SP), DI
@@ -2045,7 +2008,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, (AX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        8(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        10(SP), DI
@@ -2062,7 +2024,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 32(AX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        16(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        18(SP), DI
@@ -2079,7 +2040,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 64(AX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        24(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        26(SP), DI
@@ -2096,7 +2056,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 96(AX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        32(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        34(SP), DI
@@ -2113,7 +2072,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 128(AX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        40(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        42(SP), DI
@@ -2130,7 +2088,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 160(AX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        48(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        50(SP), DI
@@ -2147,7 +2104,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 192(AX)
-	LEAQ           ·int8GridIQ2_XS+0(SB), SI
 	MOVWQZX        56(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        58(SP), DI
@@ -2179,14 +2135,15 @@ TEXT ·int8LevelsIQ2_SAVX2(SB), NOSPLIT, $64-40
 	MOVQ scales+8(FP), CX
 	MOVQ src+24(FP), DX
 	MOVQ blocks+32(FP), BX
+	LEAQ ·int8GridIQ2_S+0(SB), SI
 
 next:
 	VMOVDQU        2(DX), X1
 	VINSERTI128    $0x01, 10(DX), Y1, Y0
 	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
 	VBROADCASTI128 66(DX), Y2
-	VPSHUFB        int8Constant92<>+0(SB), Y2, Y2
-	VPMULLW        int8Constant93<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant91<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant92<>+0(SB), Y2, Y2
 	VPSRLW         $0x07, Y2, Y2
 	VPAND          int8Constant44<>+0(SB), Y2, Y2
 	VPSLLW         $0x08, Y2, Y2
@@ -2196,8 +2153,8 @@ next:
 	VINSERTI128    $0x01, 26(DX), Y1, Y0
 	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
 	VBROADCASTI128 66(DX), Y2
-	VPSHUFB        int8Constant94<>+0(SB), Y2, Y2
-	VPMULLW        int8Constant93<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant93<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant92<>+0(SB), Y2, Y2
 	VPSRLW         $0x07, Y2, Y2
 	VPAND          int8Constant44<>+0(SB), Y2, Y2
 	VPSLLW         $0x08, Y2, Y2
@@ -2206,7 +2163,7 @@ next:
 	VPBROADCASTW   (DX), X0
 	VCVTPH2PS      X0, Y0
 	VBROADCASTI128 66(DX), Y2
-	VPSHUFB        int8Constant90<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant89<>+0(SB), Y2, Y2
 	VPSRLVD        int8Constant26<>+0(SB), Y2, Y2
 	VPAND          int8Constant10<>+0(SB), Y2, Y2
 	VCVTDQ2PS      Y2, Y2
@@ -2214,7 +2171,7 @@ next:
 	VADDPS         int8Constant72<>+0(SB), Y2, Y2
 	VMULPS         Y0, Y2, Y2
 	VBROADCASTI128 66(DX), Y3
-	VPSHUFB        int8Constant91<>+0(SB), Y3, Y3
+	VPSHUFB        int8Constant90<>+0(SB), Y3, Y3
 	VPSRLVD        int8Constant26<>+0(SB), Y3, Y3
 	VPAND          int8Constant10<>+0(SB), Y3, Y3
 	VCVTDQ2PS      Y3, Y3
@@ -2223,7 +2180,6 @@ next:
 	VMULPS         Y0, Y3, Y3
 	VMOVUPS        Y2, (CX)
 	VMOVUPS        Y3, 32(CX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        (SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        2(SP), DI
@@ -2240,7 +2196,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, (AX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        8(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        10(SP), DI
@@ -2257,7 +2212,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 32(AX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        16(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        18(SP), DI
@@ -2274,7 +2228,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 64(AX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        24(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        26(SP), DI
@@ -2291,7 +2244,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 96(AX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        32(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        34(SP), DI
@@ -2308,7 +2260,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 128(AX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        40(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        42(SP), DI
@@ -2325,7 +2276,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 160(AX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        48(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        50(SP), DI
@@ -2342,7 +2292,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 192(AX)
-	LEAQ           ·int8GridIQ2_S+0(SB), SI
 	MOVWQZX        56(SP), DI
 	VMOVQ          (SI)(DI*8), X1
 	MOVWQZX        58(SP), DI
@@ -2369,274 +2318,241 @@ next:
 
 // func int8LevelsIQ3_XXSAVX2(levels *int8, scales *float32, biases *float32, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C
-TEXT ·int8LevelsIQ3_XXSAVX2(SB), NOSPLIT, $160-40
+TEXT ·int8LevelsIQ3_XXSAVX2(SB), NOSPLIT, $32-40
 	MOVQ levels+0(FP), AX
 	MOVQ scales+8(FP), CX
 	MOVQ src+24(FP), DX
 	MOVQ blocks+32(FP), BX
+	LEAQ ·int8GridIQ3_XXS+0(SB), SI
 
 next:
-	VMOVDQU        2(DX), X1
-	VINSERTI128    $0x01, 10(DX), Y1, Y0
-	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
-	VMOVDQU        Y0, (SP)
-	VMOVDQU        18(DX), X1
-	VINSERTI128    $0x01, 26(DX), Y1, Y0
-	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
-	VMOVDQU        Y0, 32(SP)
-	VMOVDQU        34(DX), X1
-	VINSERTI128    $0x01, 42(DX), Y1, Y0
-	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
-	VMOVDQU        Y0, 64(SP)
-	VMOVDQU        50(DX), X1
-	VINSERTI128    $0x01, 58(DX), Y1, Y0
-	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
-	VMOVDQU        Y0, 96(SP)
 	VBROADCASTI128 82(DX), Y0
-	VPSHUFB        int8Constant95<>+0(SB), Y0, Y0
-	VPMULLW        int8Constant83<>+0(SB), Y0, Y0
+	VPSHUFB        int8Constant94<>+0(SB), Y0, Y0
+	VPMULLW        int8Constant82<>+0(SB), Y0, Y0
 	VPSRLW         $0x07, Y0, Y0
-	VPAND          int8Constant84<>+0(SB), Y0, Y0
-	VMOVDQU        66(DX), X1
-	VINSERTI128    $0x01, 74(DX), Y1, Y2
-	VPSHUFB        int8Constant96<>+0(SB), Y2, Y2
-	VPMULLW        int8Constant83<>+0(SB), Y2, Y2
-	VPSRLW         $0x07, Y2, Y2
-	VPAND          int8Constant84<>+0(SB), Y2, Y2
-	VPACKUSWB      Y0, Y2, Y0
+	VPAND          int8Constant83<>+0(SB), Y0, Y0
+	VMOVDQU        66(DX), X3
+	VINSERTI128    $0x01, 74(DX), Y3, Y1
+	VPSHUFB        int8Constant95<>+0(SB), Y1, Y1
+	VPMULLW        int8Constant82<>+0(SB), Y1, Y1
+	VPSRLW         $0x07, Y1, Y1
+	VPAND          int8Constant83<>+0(SB), Y1, Y1
+	VPACKUSWB      Y0, Y1, Y0
 	VPERMQ         $0xd8, Y0, Y0
-	VMOVDQU        int8Constant86<>+0(SB), Y4
-	VPAND          int8Constant5<>+0(SB), Y0, Y2
-	VPSRLW         $0x04, Y0, Y3
-	VPAND          int8Constant5<>+0(SB), Y3, Y3
+	VMOVDQU        int8Constant85<>+0(SB), Y4
+	VPAND          int8Constant5<>+0(SB), Y0, Y1
+	VPSRLW         $0x04, Y0, Y2
+	VPAND          int8Constant5<>+0(SB), Y2, Y2
+	VPSHUFB        Y1, Y4, Y1
 	VPSHUFB        Y2, Y4, Y2
-	VPSHUFB        Y3, Y4, Y3
+	VPXOR          Y1, Y0, Y0
 	VPXOR          Y2, Y0, Y0
-	VPXOR          Y3, Y0, Y0
-	VMOVDQU        Y0, 128(SP)
+	VMOVDQU        Y0, (SP)
 	VPBROADCASTW   (DX), X0
 	VCVTPH2PS      X0, Y0
-	VPXOR          X1, X1, X1
-	VPINSRB        $0x00, 69(DX), X1, X1
-	VPINSRB        $0x01, 73(DX), X1, X1
-	VPINSRB        $0x02, 77(DX), X1, X1
-	VPINSRB        $0x03, 81(DX), X1, X1
-	VPINSRB        $0x04, 85(DX), X1, X1
-	VPINSRB        $0x05, 89(DX), X1, X1
-	VPINSRB        $0x06, 93(DX), X1, X1
-	VPINSRB        $0x07, 97(DX), X1, X1
-	VPMOVZXBD      X1, Y2
-	VPSRLVD        int8Constant30<>+0(SB), Y2, Y2
-	VPAND          int8Constant10<>+0(SB), Y2, Y2
-	VCVTDQ2PS      Y2, Y2
-	VMULPS         int8Constant97<>+0(SB), Y2, Y2
-	VADDPS         int8Constant71<>+0(SB), Y2, Y2
-	VMULPS         Y0, Y2, Y2
+	VMOVDQU        66(DX), Y1
+	VPSRLD         $0x1c, Y1, Y1
+	VCVTDQ2PS      Y1, Y1
+	VMULPS         int8Constant96<>+0(SB), Y1, Y1
+	VADDPS         int8Constant71<>+0(SB), Y1, Y1
+	VMULPS         Y0, Y1, Y1
 	VMOVDQU        int8Constant14<>+0(SB), Y0
-	VPERMPS        Y2, Y0, Y0
+	VPERMPS        Y1, Y0, Y0
 	VMOVUPS        Y0, (CX)
 	VMOVDQU        int8Constant15<>+0(SB), Y0
-	VPERMPS        Y2, Y0, Y0
+	VPERMPS        Y1, Y0, Y0
 	VMOVUPS        Y0, 32(CX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        (SP), DI
-	VMOVD          (SI)(DI*4), X1
-	MOVWQZX        2(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X1, X1
-	MOVWQZX        4(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X1, X1
-	MOVWQZX        6(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X1, X1
-	MOVWQZX        8(SP), DI
+	MOVBQZX        2(DX), DI
+	VMOVD          (SI)(DI*4), X3
+	MOVBQZX        3(DX), DI
+	VPINSRD        $0x01, (SI)(DI*4), X3, X3
+	MOVBQZX        4(DX), DI
+	VPINSRD        $0x02, (SI)(DI*4), X3, X3
+	MOVBQZX        5(DX), DI
+	VPINSRD        $0x03, (SI)(DI*4), X3, X3
+	MOVBQZX        6(DX), DI
 	VMOVD          (SI)(DI*4), X0
-	MOVWQZX        10(SP), DI
+	MOVBQZX        7(DX), DI
 	VPINSRD        $0x01, (SI)(DI*4), X0, X0
-	MOVWQZX        12(SP), DI
+	MOVBQZX        8(DX), DI
 	VPINSRD        $0x02, (SI)(DI*4), X0, X0
-	MOVWQZX        14(SP), DI
+	MOVBQZX        9(DX), DI
 	VPINSRD        $0x03, (SI)(DI*4), X0, X0
-	VINSERTI128    $0x01, X0, Y1, Y0
-	VPBROADCASTD   128(SP), Y2
-	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
-	VPAND          int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
-	VPOR           int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB        Y2, Y0, Y0
+	VINSERTI128    $0x01, X0, Y3, Y0
+	VPBROADCASTD   (SP), Y1
+	VPSHUFB        int8Constant23<>+0(SB), Y1, Y1
+	VPAND          int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB       int8Constant22<>+0(SB), Y1, Y1
+	VPOR           int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB        Y1, Y0, Y0
 	VMOVDQU        Y0, (AX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        16(SP), DI
-	VMOVD          (SI)(DI*4), X1
-	MOVWQZX        18(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X1, X1
-	MOVWQZX        20(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X1, X1
-	MOVWQZX        22(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X1, X1
-	MOVWQZX        24(SP), DI
+	MOVBQZX        10(DX), DI
+	VMOVD          (SI)(DI*4), X3
+	MOVBQZX        11(DX), DI
+	VPINSRD        $0x01, (SI)(DI*4), X3, X3
+	MOVBQZX        12(DX), DI
+	VPINSRD        $0x02, (SI)(DI*4), X3, X3
+	MOVBQZX        13(DX), DI
+	VPINSRD        $0x03, (SI)(DI*4), X3, X3
+	MOVBQZX        14(DX), DI
 	VMOVD          (SI)(DI*4), X0
-	MOVWQZX        26(SP), DI
+	MOVBQZX        15(DX), DI
 	VPINSRD        $0x01, (SI)(DI*4), X0, X0
-	MOVWQZX        28(SP), DI
+	MOVBQZX        16(DX), DI
 	VPINSRD        $0x02, (SI)(DI*4), X0, X0
-	MOVWQZX        30(SP), DI
+	MOVBQZX        17(DX), DI
 	VPINSRD        $0x03, (SI)(DI*4), X0, X0
-	VINSERTI128    $0x01, X0, Y1, Y0
-	VPBROADCASTD   132(SP), Y2
-	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
-	VPAND          int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
-	VPOR           int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB        Y2, Y0, Y0
+	VINSERTI128    $0x01, X0, Y3, Y0
+	VPBROADCASTD   4(SP), Y1
+	VPSHUFB        int8Constant23<>+0(SB), Y1, Y1
+	VPAND          int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB       int8Constant22<>+0(SB), Y1, Y1
+	VPOR           int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB        Y1, Y0, Y0
 	VMOVDQU        Y0, 32(AX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        32(SP), DI
-	VMOVD          (SI)(DI*4), X1
-	MOVWQZX        34(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X1, X1
-	MOVWQZX        36(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X1, X1
-	MOVWQZX        38(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X1, X1
-	MOVWQZX        40(SP), DI
+	MOVBQZX        18(DX), DI
+	VMOVD          (SI)(DI*4), X3
+	MOVBQZX        19(DX), DI
+	VPINSRD        $0x01, (SI)(DI*4), X3, X3
+	MOVBQZX        20(DX), DI
+	VPINSRD        $0x02, (SI)(DI*4), X3, X3
+	MOVBQZX        21(DX), DI
+	VPINSRD        $0x03, (SI)(DI*4), X3, X3
+	MOVBQZX        22(DX), DI
 	VMOVD          (SI)(DI*4), X0
-	MOVWQZX        42(SP), DI
+	MOVBQZX        23(DX), DI
 	VPINSRD        $0x01, (SI)(DI*4), X0, X0
-	MOVWQZX        44(SP), DI
+	MOVBQZX        24(DX), DI
 	VPINSRD        $0x02, (SI)(DI*4), X0, X0
-	MOVWQZX        46(SP), DI
+	MOVBQZX        25(DX), DI
 	VPINSRD        $0x03, (SI)(DI*4), X0, X0
-	VINSERTI128    $0x01, X0, Y1, Y0
-	VPBROADCASTD   136(SP), Y2
-	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
-	VPAND          int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
-	VPOR           int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB        Y2, Y0, Y0
+	VINSERTI128    $0x01, X0, Y3, Y0
+	VPBROADCASTD   8(SP), Y1
+	VPSHUFB        int8Constant23<>+0(SB), Y1, Y1
+	VPAND          int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB       int8Constant22<>+0(SB), Y1, Y1
+	VPOR           int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB        Y1, Y0, Y0
 	VMOVDQU        Y0, 64(AX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        48(SP), DI
-	VMOVD          (SI)(DI*4), X1
-	MOVWQZX        50(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X1, X1
-	MOVWQZX        52(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X1, X1
-	MOVWQZX        54(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X1, X1
-	MOVWQZX        56(SP), DI
+	MOVBQZX        26(DX), DI
+	VMOVD          (SI)(DI*4), X3
+	MOVBQZX        27(DX), DI
+	VPINSRD        $0x01, (SI)(DI*4), X3, X3
+	MOVBQZX        28(DX), DI
+	VPINSRD        $0x02, (SI)(DI*4), X3, X3
+	MOVBQZX        29(DX), DI
+	VPINSRD        $0x03, (SI)(DI*4), X3, X3
+	MOVBQZX        30(DX), DI
 	VMOVD          (SI)(DI*4), X0
-	MOVWQZX        58(SP), DI
+	MOVBQZX        31(DX), DI
 	VPINSRD        $0x01, (SI)(DI*4), X0, X0
-	MOVWQZX        60(SP), DI
+	MOVBQZX        32(DX), DI
 	VPINSRD        $0x02, (SI)(DI*4), X0, X0
-	MOVWQZX        62(SP), DI
+	MOVBQZX        33(DX), DI
 	VPINSRD        $0x03, (SI)(DI*4), X0, X0
-	VINSERTI128    $0x01, X0, Y1, Y0
-	VPBROADCASTD   140(SP), Y2
-	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
-	VPAND          int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
-	VPOR           int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB        Y2, Y0, Y0
+	VINSERTI128    $0x01, X0, Y3, Y0
+	VPBROADCASTD   12(SP), Y1
+	VPSHUFB        int8Constant23<>+0(SB), Y1, Y1
+	VPAND          int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB       int8Constant22<>+0(SB), Y1, Y1
+	VPOR           int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB        Y1, Y0, Y0
 	VMOVDQU        Y0, 96(AX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        64(SP), DI
-	VMOVD          (SI)(DI*4), X1
-	MOVWQZX        66(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X1, X1
-	MOVWQZX        68(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X1, X1
-	MOVWQZX        70(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X1, X1
-	MOVWQZX        72(SP), DI
+	MOVBQZX        34(DX), DI
+	VMOVD          (SI)(DI*4), X3
+	MOVBQZX        35(DX), DI
+	VPINSRD        $0x01, (SI)(DI*4), X3, X3
+	MOVBQZX        36(DX), DI
+	VPINSRD        $0x02, (SI)(DI*4), X3, X3
+	MOVBQZX        37(DX), DI
+	VPINSRD        $0x03, (SI)(DI*4), X3, X3
+	MOVBQZX        38(DX), DI
 	VMOVD          (SI)(DI*4), X0
-	MOVWQZX        74(SP), DI
+	MOVBQZX        39(DX), DI
 	VPINSRD        $0x01, (SI)(DI*4), X0, X0
-	MOVWQZX        76(SP), DI
+	MOVBQZX        40(DX), DI
 	VPINSRD        $0x02, (SI)(DI*4), X0, X0
-	MOVWQZX        78(SP), DI
+	MOVBQZX        41(DX), DI
 	VPINSRD        $0x03, (SI)(DI*4), X0, X0
-	VINSERTI128    $0x01, X0, Y1, Y0
-	VPBROADCASTD   144(SP), Y2
-	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
-	VPAND          int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
-	VPOR           int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB        Y2, Y0, Y0
+	VINSERTI128    $0x01, X0, Y3, Y0
+	VPBROADCASTD   16(SP), Y1
+	VPSHUFB        int8Constant23<>+0(SB), Y1, Y1
+	VPAND          int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB       int8Constant22<>+0(SB), Y1, Y1
+	VPOR           int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB        Y1, Y0, Y0
 	VMOVDQU        Y0, 128(AX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        80(SP), DI
-	VMOVD          (SI)(DI*4), X1
-	MOVWQZX        82(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X1, X1
-	MOVWQZX        84(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X1, X1
-	MOVWQZX        86(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X1, X1
-	MOVWQZX        88(SP), DI
+	MOVBQZX        42(DX), DI
+	VMOVD          (SI)(DI*4), X3
+	MOVBQZX        43(DX), DI
+	VPINSRD        $0x01, (SI)(DI*4), X3, X3
+	MOVBQZX        44(DX), DI
+	VPINSRD        $0x02, (SI)(DI*4), X3, X3
+	MOVBQZX        45(DX), DI
+	VPINSRD        $0x03, (SI)(DI*4), X3, X3
+	MOVBQZX        46(DX), DI
 	VMOVD          (SI)(DI*4), X0
-	MOVWQZX        90(SP), DI
+	MOVBQZX        47(DX), DI
 	VPINSRD        $0x01, (SI)(DI*4), X0, X0
-	MOVWQZX        92(SP), DI
+	MOVBQZX        48(DX), DI
 	VPINSRD        $0x02, (SI)(DI*4), X0, X0
-	MOVWQZX        94(SP), DI
+	MOVBQZX        49(DX), DI
 	VPINSRD        $0x03, (SI)(DI*4), X0, X0
-	VINSERTI128    $0x01, X0, Y1, Y0
-	VPBROADCASTD   148(SP), Y2
-	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
-	VPAND          int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
-	VPOR           int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB        Y2, Y0, Y0
+	VINSERTI128    $0x01, X0, Y3, Y0
+	VPBROADCASTD   20(SP), Y1
+	VPSHUFB        int8Constant23<>+0(SB), Y1, Y1
+	VPAND          int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB       int8Constant22<>+0(SB), Y1, Y1
+	VPOR           int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB        Y1, Y0, Y0
 	VMOVDQU        Y0, 160(AX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        96(SP), DI
-	VMOVD          (SI)(DI*4), X1
-	MOVWQZX        98(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X1, X1
-	MOVWQZX        100(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X1, X1
-	MOVWQZX        102(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X1, X1
-	MOVWQZX        104(SP), DI
+	MOVBQZX        50(DX), DI
+	VMOVD          (SI)(DI*4), X3
+	MOVBQZX        51(DX), DI
+	VPINSRD        $0x01, (SI)(DI*4), X3, X3
+	MOVBQZX        52(DX), DI
+	VPINSRD        $0x02, (SI)(DI*4), X3, X3
+	MOVBQZX        53(DX), DI
+	VPINSRD        $0x03, (SI)(DI*4), X3, X3
+	MOVBQZX        54(DX), DI
 	VMOVD          (SI)(DI*4), X0
-	MOVWQZX        106(SP), DI
+	MOVBQZX        55(DX), DI
 	VPINSRD        $0x01, (SI)(DI*4), X0, X0
-	MOVWQZX        108(SP), DI
+	MOVBQZX        56(DX), DI
 	VPINSRD        $0x02, (SI)(DI*4), X0, X0
-	MOVWQZX        110(SP), DI
+	MOVBQZX        57(DX), DI
 	VPINSRD        $0x03, (SI)(DI*4), X0, X0
-	VINSERTI128    $0x01, X0, Y1, Y0
-	VPBROADCASTD   152(SP), Y2
-	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
-	VPAND          int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
-	VPOR           int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB        Y2, Y0, Y0
+	VINSERTI128    $0x01, X0, Y3, Y0
+	VPBROADCASTD   24(SP), Y1
+	VPSHUFB        int8Constant23<>+0(SB), Y1, Y1
+	VPAND          int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB       int8Constant22<>+0(SB), Y1, Y1
+	VPOR           int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB        Y1, Y0, Y0
 	VMOVDQU        Y0, 192(AX)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
-	MOVWQZX        112(SP), DI
-	VMOVD          (SI)(DI*4), X1
-	MOVWQZX        114(SP), DI
-	VPINSRD        $0x01, (SI)(DI*4), X1, X1
-	MOVWQZX        116(SP), DI
-	VPINSRD        $0x02, (SI)(DI*4), X1, X1
-	MOVWQZX        118(SP), DI
-	VPINSRD        $0x03, (SI)(DI*4), X1, X1
-	MOVWQZX        120(SP), DI
+	MOVBQZX        58(DX), DI
+	VMOVD          (SI)(DI*4), X3
+	MOVBQZX        59(DX), DI
+	VPINSRD        $0x01, (SI)(DI*4), X3, X3
+	MOVBQZX        60(DX), DI
+	VPINSRD        $0x02, (SI)(DI*4), X3, X3
+	MOVBQZX        61(DX), DI
+	VPINSRD        $0x03, (SI)(DI*4), X3, X3
+	MOVBQZX        62(DX), DI
 	VMOVD          (SI)(DI*4), X0
-	MOVWQZX        122(SP), DI
+	MOVBQZX        63(DX), DI
 	VPINSRD        $0x01, (SI)(DI*4), X0, X0
-	MOVWQZX        124(SP), DI
+	MOVBQZX        64(DX), DI
 	VPINSRD        $0x02, (SI)(DI*4), X0, X0
-	MOVWQZX        126(SP), DI
+	MOVBQZX        65(DX), DI
 	VPINSRD        $0x03, (SI)(DI*4), X0, X0
-	VINSERTI128    $0x01, X0, Y1, Y0
-	VPBROADCASTD   156(SP), Y2
-	VPSHUFB        int8Constant23<>+0(SB), Y2, Y2
-	VPAND          int8Constant22<>+0(SB), Y2, Y2
-	VPCMPEQB       int8Constant22<>+0(SB), Y2, Y2
-	VPOR           int8Constant2<>+0(SB), Y2, Y2
-	VPSIGNB        Y2, Y0, Y0
+	VINSERTI128    $0x01, X0, Y3, Y0
+	VPBROADCASTD   28(SP), Y1
+	VPSHUFB        int8Constant23<>+0(SB), Y1, Y1
+	VPAND          int8Constant22<>+0(SB), Y1, Y1
+	VPCMPEQB       int8Constant22<>+0(SB), Y1, Y1
+	VPOR           int8Constant2<>+0(SB), Y1, Y1
+	VPSIGNB        Y1, Y0, Y0
 	VMOVDQU        Y0, 224(AX)
 	ADDQ           $+256, AX
 	ADDQ           $+64, CX
@@ -2653,6 +2569,7 @@ TEXT ·int8LevelsIQ3_SAVX2(SB), NOSPLIT, $128-40
 	MOVQ scales+8(FP), CX
 	MOVQ src+24(FP), DX
 	MOVQ blocks+32(FP), BX
+	LEAQ ·int8GridIQ3_S+0(SB), SI
 
 next:
 	VMOVDQU        2(DX), X1
@@ -2660,8 +2577,8 @@ next:
 	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
 	VMOVDQU        66(DX), X1
 	VINSERTI128    $0x01, 67(DX), Y1, Y2
-	VPSHUFB        int8Constant98<>+0(SB), Y2, Y2
-	VPMULLW        int8Constant99<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant97<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant98<>+0(SB), Y2, Y2
 	VPSRLW         $0x07, Y2, Y2
 	VPAND          int8Constant4<>+0(SB), Y2, Y2
 	VPSLLW         $0x08, Y2, Y2
@@ -2672,8 +2589,8 @@ next:
 	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
 	VMOVDQU        68(DX), X1
 	VINSERTI128    $0x01, 69(DX), Y1, Y2
-	VPSHUFB        int8Constant98<>+0(SB), Y2, Y2
-	VPMULLW        int8Constant99<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant97<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant98<>+0(SB), Y2, Y2
 	VPSRLW         $0x07, Y2, Y2
 	VPAND          int8Constant4<>+0(SB), Y2, Y2
 	VPSLLW         $0x08, Y2, Y2
@@ -2684,8 +2601,8 @@ next:
 	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
 	VMOVDQU        70(DX), X1
 	VINSERTI128    $0x01, 71(DX), Y1, Y2
-	VPSHUFB        int8Constant98<>+0(SB), Y2, Y2
-	VPMULLW        int8Constant99<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant97<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant98<>+0(SB), Y2, Y2
 	VPSRLW         $0x07, Y2, Y2
 	VPAND          int8Constant4<>+0(SB), Y2, Y2
 	VPSLLW         $0x08, Y2, Y2
@@ -2696,8 +2613,8 @@ next:
 	VPSHUFB        int8Constant62<>+0(SB), Y0, Y0
 	VMOVDQU        72(DX), X1
 	VINSERTI128    $0x01, 73(DX), Y1, Y2
-	VPSHUFB        int8Constant98<>+0(SB), Y2, Y2
-	VPMULLW        int8Constant99<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant97<>+0(SB), Y2, Y2
+	VPMULLW        int8Constant98<>+0(SB), Y2, Y2
 	VPSRLW         $0x07, Y2, Y2
 	VPAND          int8Constant4<>+0(SB), Y2, Y2
 	VPSLLW         $0x08, Y2, Y2
@@ -2706,12 +2623,12 @@ next:
 	VPBROADCASTW   (DX), X0
 	VCVTPH2PS      X0, Y0
 	VBROADCASTI128 94(DX), Y2
-	VPSHUFB        int8Constant91<>+0(SB), Y2, Y2
+	VPSHUFB        int8Constant90<>+0(SB), Y2, Y2
 	VPSRLVD        int8Constant26<>+0(SB), Y2, Y2
 	VPAND          int8Constant10<>+0(SB), Y2, Y2
 	VCVTDQ2PS      Y2, Y2
-	VMULPS         int8Constant100<>+0(SB), Y2, Y2
-	VADDPS         int8Constant101<>+0(SB), Y2, Y2
+	VMULPS         int8Constant99<>+0(SB), Y2, Y2
+	VADDPS         int8Constant100<>+0(SB), Y2, Y2
 	VMULPS         Y0, Y2, Y2
 	VMOVDQU        int8Constant14<>+0(SB), Y0
 	VPERMPS        Y2, Y0, Y0
@@ -2719,7 +2636,6 @@ next:
 	VMOVDQU        int8Constant15<>+0(SB), Y0
 	VPERMPS        Y2, Y0, Y0
 	VMOVUPS        Y0, 32(CX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        (SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        2(SP), DI
@@ -2744,7 +2660,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, (AX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        16(SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        18(SP), DI
@@ -2769,7 +2684,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 32(AX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        32(SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        34(SP), DI
@@ -2794,7 +2708,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 64(AX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        48(SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        50(SP), DI
@@ -2819,7 +2732,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 96(AX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        64(SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        66(SP), DI
@@ -2844,7 +2756,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 128(AX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        80(SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        82(SP), DI
@@ -2869,7 +2780,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 160(AX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        96(SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        98(SP), DI
@@ -2894,7 +2804,6 @@ next:
 	VPOR           int8Constant2<>+0(SB), Y2, Y2
 	VPSIGNB        Y2, Y0, Y0
 	VMOVDQU        Y0, 192(AX)
-	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	MOVWQZX        112(SP), DI
 	VMOVD          (SI)(DI*4), X1
 	MOVWQZX        114(SP), DI
@@ -4703,7 +4612,7 @@ next:
 	VCVTDQ2PS      Y5, Y5
 	VMULPS         (CX)(DX*1), Y5, Y5
 	VBROADCASTI128 4(SI), Y4
-	VPAND          int8Constant102<>+0(SB), Y4, Y6
+	VPAND          int8Constant101<>+0(SB), Y4, Y6
 	VPSRLD         $0x02, Y4, Y7
 	VPAND          int8Constant19<>+0(SB), Y7, Y7
 	VPSHUFD        $0xaa, Y4, Y4
@@ -4713,7 +4622,7 @@ next:
 	VPUNPCKLDQ     Y7, Y6, Y6
 	VPSHUFB        int8Constant16<>+0(SB), Y6, Y4
 	VCVTDQ2PS      Y4, Y4
-	VPSHUFB        int8Constant103<>+0(SB), Y6, Y6
+	VPSHUFB        int8Constant102<>+0(SB), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
 	VPBROADCASTD   (SI), X7
 	VCVTPH2PS      X7, Y7
@@ -4752,7 +4661,7 @@ TEXT ·int8Dot1Q6_KAVX2(SB), NOSPLIT, $128-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
-	VMOVDQU        int8Constant104<>+0(SB), Y2
+	VMOVDQU        int8Constant103<>+0(SB), Y2
 	VMOVDQU        int8Constant4<>+0(SB), Y3
 	VMOVDQU        int8Constant5<>+0(SB), Y4
 	VMOVDQU        int8Constant19<>+0(SB), Y5
@@ -4953,7 +4862,7 @@ TEXT ·int8Dot4Q6_KAVX2(SB), NOSPLIT, $256-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant104<>+0(SB), Y4
+	VMOVDQU int8Constant103<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant5<>+0(SB), Y7
@@ -5376,7 +5285,7 @@ next:
 	VPACKSSDW      Y7, Y5, Y5
 	VPADDW         32(BX)(DX*4), Y5, Y5
 	VPMADDWD       Y0, Y5, Y5
-	VPSHUFB        int8Constant105<>+0(SB), Y4, Y7
+	VPSHUFB        int8Constant104<>+0(SB), Y4, Y7
 	VPACKSSDW      Y5, Y6, Y6
 	VPMADDWD       Y7, Y6, Y6
 	VMOVDQU        64(SI), Y5
@@ -5413,7 +5322,7 @@ next:
 	VPACKSSDW      Y8, Y5, Y5
 	VPADDW         96(BX)(DX*4), Y5, Y5
 	VPMADDWD       Y0, Y5, Y5
-	VPSHUFB        int8Constant106<>+0(SB), Y4, Y4
+	VPSHUFB        int8Constant105<>+0(SB), Y4, Y4
 	VPACKSSDW      Y5, Y7, Y7
 	VPMADDWD       Y4, Y7, Y7
 	VBROADCASTF128 (CX)(DX*1), Y4
@@ -5424,7 +5333,7 @@ next:
 	VFMADD231PS    Y5, Y7, Y6
 	VPBROADCASTW   208(SI), X4
 	VCVTPH2PS      X4, Y4
-	VMULPS         int8Constant107<>+0(SB), Y4, Y4
+	VMULPS         int8Constant106<>+0(SB), Y4, Y4
 	VFMADD231PS    Y4, Y6, Y3
 	ADDQ           $+210, SI
 	ADDQ           $0x20, DX
@@ -6046,7 +5955,7 @@ next:
 	VCVTDQ2PS      Y7, Y7
 	VMULPS         (CX)(DX*1), Y7, Y7
 	VBROADCASTI128 4(SI), Y6
-	VPAND          int8Constant102<>+0(SB), Y6, Y8
+	VPAND          int8Constant101<>+0(SB), Y6, Y8
 	VPSRLD         $0x02, Y6, Y9
 	VPAND          int8Constant19<>+0(SB), Y9, Y9
 	VPSHUFD        $0xaa, Y6, Y6
@@ -6056,7 +5965,7 @@ next:
 	VPUNPCKLDQ     Y9, Y8, Y8
 	VPSHUFB        int8Constant16<>+0(SB), Y8, Y6
 	VCVTDQ2PS      Y6, Y6
-	VPSHUFB        int8Constant103<>+0(SB), Y8, Y8
+	VPSHUFB        int8Constant102<>+0(SB), Y8, Y8
 	VCVTDQ2PS      Y8, Y8
 	VPBROADCASTD   (SI), X9
 	VCVTPH2PS      X9, Y9
@@ -7373,7 +7282,7 @@ next:
 	VPAND        Y1, Y5, Y6
 	VMOVDQU      2(SI), Y8
 	VPBLENDD     $0xf0, 74(SI), Y8, Y8
-	VPSHUFB      int8Constant108<>+0(SB), Y8, Y7
+	VPSHUFB      int8Constant107<>+0(SB), Y8, Y7
 	VPAND        Y0, Y7, Y7
 	VPCMPEQB     Y0, Y7, Y7
 	VPAND        Y2, Y7, Y7
@@ -7381,7 +7290,7 @@ next:
 	VPMADDUBSW   (AX)(DX*8), Y6, Y6
 	VPSRLW       $0x04, Y5, Y5
 	VPAND        Y1, Y5, Y5
-	VPSHUFB      int8Constant109<>+0(SB), Y8, Y7
+	VPSHUFB      int8Constant108<>+0(SB), Y8, Y7
 	VPAND        Y0, Y7, Y7
 	VPCMPEQB     Y0, Y7, Y7
 	VPAND        Y2, Y7, Y7
@@ -7394,7 +7303,7 @@ next:
 	VPAND        Y1, Y5, Y7
 	VMOVDQU      24(SI), Y9
 	VPBLENDD     $0xf0, 96(SI), Y9, Y9
-	VPSHUFB      int8Constant108<>+0(SB), Y9, Y8
+	VPSHUFB      int8Constant107<>+0(SB), Y9, Y8
 	VPAND        Y0, Y8, Y8
 	VPCMPEQB     Y0, Y8, Y8
 	VPAND        Y2, Y8, Y8
@@ -7402,7 +7311,7 @@ next:
 	VPMADDUBSW   64(AX)(DX*8), Y7, Y7
 	VPSRLW       $0x04, Y5, Y5
 	VPAND        Y1, Y5, Y5
-	VPSHUFB      int8Constant109<>+0(SB), Y9, Y8
+	VPSHUFB      int8Constant108<>+0(SB), Y9, Y8
 	VPAND        Y0, Y8, Y8
 	VPCMPEQB     Y0, Y8, Y8
 	VPAND        Y2, Y8, Y8
@@ -7417,7 +7326,7 @@ next:
 	VPAND        Y1, Y5, Y7
 	VMOVDQU      46(SI), Y9
 	VPBLENDD     $0xf0, 118(SI), Y9, Y9
-	VPSHUFB      int8Constant108<>+0(SB), Y9, Y8
+	VPSHUFB      int8Constant107<>+0(SB), Y9, Y8
 	VPAND        Y0, Y8, Y8
 	VPCMPEQB     Y0, Y8, Y8
 	VPAND        Y2, Y8, Y8
@@ -7425,7 +7334,7 @@ next:
 	VPMADDUBSW   128(AX)(DX*8), Y7, Y7
 	VPSRLW       $0x04, Y5, Y5
 	VPAND        Y1, Y5, Y5
-	VPSHUFB      int8Constant109<>+0(SB), Y9, Y8
+	VPSHUFB      int8Constant108<>+0(SB), Y9, Y8
 	VPAND        Y0, Y8, Y8
 	VPCMPEQB     Y0, Y8, Y8
 	VPAND        Y2, Y8, Y8
@@ -7438,7 +7347,7 @@ next:
 	VPAND        Y1, Y5, Y8
 	VMOVDQU      68(SI), Y10
 	VPBLENDD     $0xf0, 140(SI), Y10, Y10
-	VPSHUFB      int8Constant108<>+0(SB), Y10, Y9
+	VPSHUFB      int8Constant107<>+0(SB), Y10, Y9
 	VPAND        Y0, Y9, Y9
 	VPCMPEQB     Y0, Y9, Y9
 	VPAND        Y2, Y9, Y9
@@ -7446,7 +7355,7 @@ next:
 	VPMADDUBSW   192(AX)(DX*8), Y8, Y8
 	VPSRLW       $0x04, Y5, Y5
 	VPAND        Y1, Y5, Y5
-	VPSHUFB      int8Constant109<>+0(SB), Y10, Y9
+	VPSHUFB      int8Constant108<>+0(SB), Y10, Y9
 	VPAND        Y0, Y9, Y9
 	VPCMPEQB     Y0, Y9, Y9
 	VPAND        Y2, Y9, Y9
@@ -8153,7 +8062,7 @@ next:
 	VPAND        Y1, Y6, Y7
 	VMOVDQU      4(SI), Y9
 	VPBLENDD     $0xf0, 84(SI), Y9, Y9
-	VPSHUFB      int8Constant108<>+0(SB), Y9, Y8
+	VPSHUFB      int8Constant107<>+0(SB), Y9, Y8
 	VPAND        Y0, Y8, Y8
 	VPCMPEQB     Y0, Y8, Y8
 	VPAND        Y2, Y8, Y8
@@ -8161,7 +8070,7 @@ next:
 	VPMADDUBSW   (AX)(DX*8), Y7, Y7
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
-	VPSHUFB      int8Constant109<>+0(SB), Y9, Y8
+	VPSHUFB      int8Constant108<>+0(SB), Y9, Y8
 	VPAND        Y0, Y8, Y8
 	VPCMPEQB     Y0, Y8, Y8
 	VPAND        Y2, Y8, Y8
@@ -8174,7 +8083,7 @@ next:
 	VPAND        Y1, Y6, Y8
 	VMOVDQU      28(SI), Y10
 	VPBLENDD     $0xf0, 108(SI), Y10, Y10
-	VPSHUFB      int8Constant108<>+0(SB), Y10, Y9
+	VPSHUFB      int8Constant107<>+0(SB), Y10, Y9
 	VPAND        Y0, Y9, Y9
 	VPCMPEQB     Y0, Y9, Y9
 	VPAND        Y2, Y9, Y9
@@ -8182,7 +8091,7 @@ next:
 	VPMADDUBSW   64(AX)(DX*8), Y8, Y8
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
-	VPSHUFB      int8Constant109<>+0(SB), Y10, Y9
+	VPSHUFB      int8Constant108<>+0(SB), Y10, Y9
 	VPAND        Y0, Y9, Y9
 	VPCMPEQB     Y0, Y9, Y9
 	VPAND        Y2, Y9, Y9
@@ -8197,7 +8106,7 @@ next:
 	VPAND        Y1, Y6, Y8
 	VMOVDQU      52(SI), Y10
 	VPBLENDD     $0xf0, 132(SI), Y10, Y10
-	VPSHUFB      int8Constant108<>+0(SB), Y10, Y9
+	VPSHUFB      int8Constant107<>+0(SB), Y10, Y9
 	VPAND        Y0, Y9, Y9
 	VPCMPEQB     Y0, Y9, Y9
 	VPAND        Y2, Y9, Y9
@@ -8205,7 +8114,7 @@ next:
 	VPMADDUBSW   128(AX)(DX*8), Y8, Y8
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
-	VPSHUFB      int8Constant109<>+0(SB), Y10, Y9
+	VPSHUFB      int8Constant108<>+0(SB), Y10, Y9
 	VPAND        Y0, Y9, Y9
 	VPCMPEQB     Y0, Y9, Y9
 	VPAND        Y2, Y9, Y9
@@ -8218,7 +8127,7 @@ next:
 	VPAND        Y1, Y6, Y9
 	VMOVDQU      76(SI), Y11
 	VPBLENDD     $0xf0, 156(SI), Y11, Y11
-	VPSHUFB      int8Constant108<>+0(SB), Y11, Y10
+	VPSHUFB      int8Constant107<>+0(SB), Y11, Y10
 	VPAND        Y0, Y10, Y10
 	VPCMPEQB     Y0, Y10, Y10
 	VPAND        Y2, Y10, Y10
@@ -8226,7 +8135,7 @@ next:
 	VPMADDUBSW   192(AX)(DX*8), Y9, Y9
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
-	VPSHUFB      int8Constant109<>+0(SB), Y11, Y10
+	VPSHUFB      int8Constant108<>+0(SB), Y11, Y10
 	VPAND        Y0, Y10, Y10
 	VPCMPEQB     Y0, Y10, Y10
 	VPAND        Y2, Y10, Y10
@@ -9662,7 +9571,7 @@ TEXT ·int8Dot1Q2_KAVX2(SB), NOSPLIT, $128-64
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
 	VXORPS         Y2, Y2, Y2
-	VMOVDQU        int8Constant104<>+0(SB), Y3
+	VMOVDQU        int8Constant103<>+0(SB), Y3
 	VMOVDQU        int8Constant4<>+0(SB), Y4
 	VMOVDQU        int8Constant31<>+0(SB), Y5
 	VMOVDQU        int8Constant16<>+0(SB), Y6
@@ -9848,7 +9757,7 @@ TEXT ·int8Dot4Q2_KAVX2(SB), NOSPLIT, $256-64
 	VXORPS  Y5, Y5, Y5
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
-	VMOVDQU int8Constant104<>+0(SB), Y8
+	VMOVDQU int8Constant103<>+0(SB), Y8
 	VMOVDQU int8Constant4<>+0(SB), Y9
 
 next:
@@ -10222,7 +10131,7 @@ next:
 	VPMADDWD       Y0, Y7, Y7
 	VPACKSSDW      Y7, Y9, Y9
 	VPMADDWD       Y0, Y9, Y9
-	VPSHUFB        int8Constant110<>+0(SB), Y6, Y7
+	VPSHUFB        int8Constant109<>+0(SB), Y6, Y7
 	VPACKSSDW      Y9, Y8, Y8
 	VPMADDWD       Y7, Y8, Y8
 	VMOVDQU        48(SI), Y7
@@ -10245,7 +10154,7 @@ next:
 	VPMADDWD       Y0, Y7, Y7
 	VPACKSSDW      Y7, Y10, Y10
 	VPMADDWD       Y0, Y10, Y10
-	VPSHUFB        int8Constant111<>+0(SB), Y6, Y6
+	VPSHUFB        int8Constant110<>+0(SB), Y6, Y6
 	VPACKSSDW      Y10, Y9, Y9
 	VPMADDWD       Y6, Y9, Y9
 	VBROADCASTF128 (CX)(DX*1), Y6
@@ -10258,7 +10167,7 @@ next:
 	VPAND          Y2, Y5, Y5
 	VPSHUFB        int8Constant16<>+0(SB), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VPSHUFB        int8Constant103<>+0(SB), Y5, Y5
+	VPSHUFB        int8Constant102<>+0(SB), Y5, Y5
 	VCVTDQ2PS      Y5, Y5
 	VPBROADCASTD   80(SI), X7
 	VCVTPH2PS      X7, Y7
@@ -10297,7 +10206,7 @@ TEXT ·int8Dot1Q3_KAVX2(SB), NOSPLIT, $128-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
-	VMOVDQU        int8Constant104<>+0(SB), Y2
+	VMOVDQU        int8Constant103<>+0(SB), Y2
 	VMOVDQU        int8Constant4<>+0(SB), Y3
 	VMOVDQU        int8Constant31<>+0(SB), Y4
 	VMOVDQU        int8Constant35<>+0(SB), Y5
@@ -10530,7 +10439,7 @@ TEXT ·int8Dot4Q3_KAVX2(SB), NOSPLIT, $256-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant104<>+0(SB), Y4
+	VMOVDQU int8Constant103<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant31<>+0(SB), Y7
@@ -10979,7 +10888,7 @@ next:
 	VPACKSSDW      Y4, Y8, Y8
 	VPADDW         32(BX)(DX*4), Y8, Y8
 	VPMADDWD       Y0, Y8, Y8
-	VPSHUFB        int8Constant105<>+0(SB), Y5, Y4
+	VPSHUFB        int8Constant104<>+0(SB), Y5, Y4
 	VPACKSSDW      Y8, Y6, Y6
 	VPMADDWD       Y4, Y6, Y6
 	VMOVDQU        64(SI), Y4
@@ -11016,7 +10925,7 @@ next:
 	VPACKSSDW      Y4, Y9, Y9
 	VPADDW         96(BX)(DX*4), Y9, Y9
 	VPMADDWD       Y0, Y9, Y9
-	VPSHUFB        int8Constant106<>+0(SB), Y5, Y4
+	VPSHUFB        int8Constant105<>+0(SB), Y5, Y4
 	VPACKSSDW      Y9, Y8, Y8
 	VPMADDWD       Y4, Y8, Y8
 	VBROADCASTF128 (CX)(DX*1), Y4
@@ -11027,7 +10936,7 @@ next:
 	VFMADD231PS    Y5, Y8, Y6
 	VPBROADCASTW   108(SI), X4
 	VCVTPH2PS      X4, Y4
-	VMULPS         int8Constant107<>+0(SB), Y4, Y4
+	VMULPS         int8Constant106<>+0(SB), Y4, Y4
 	VFMADD231PS    Y4, Y6, Y3
 	ADDQ           $+110, SI
 	ADDQ           $0x20, DX
@@ -12365,9 +12274,9 @@ TEXT ·int8ColumnsTQ1_0AVX2(SB), NOSPLIT, $0-72
 	SUBQ    DX, R9
 	SHLQ    $0x05, R8
 	VMOVDQU int8Constant4<>+0(SB), Y0
-	VMOVDQU int8Constant112<>+0(SB), Y1
-	VMOVDQU int8Constant113<>+0(SB), Y2
-	VMOVDQU int8Constant114<>+0(SB), Y3
+	VMOVDQU int8Constant111<>+0(SB), Y1
+	VMOVDQU int8Constant112<>+0(SB), Y2
+	VMOVDQU int8Constant113<>+0(SB), Y3
 
 row:
 	XORQ   DX, DX
@@ -12995,7 +12904,7 @@ TEXT ·int8Dot1NVFP4AVX2(SB), NOSPLIT, $128-64
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
 	VMOVDQU        int8Constant40<>+0(SB), Y2
-	VMOVDQU        int8Constant104<>+0(SB), Y3
+	VMOVDQU        int8Constant103<>+0(SB), Y3
 	VMOVDQU        int8Constant56<>+0(SB), Y4
 	VMOVDQU        int8Constant55<>+0(SB), Y5
 	VMOVDQU        int8Constant4<>+0(SB), Y6
@@ -13244,7 +13153,7 @@ TEXT ·int8Dot4NVFP4AVX2(SB), NOSPLIT, $256-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant104<>+0(SB), Y4
+	VMOVDQU int8Constant103<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant40<>+0(SB), Y6
 	VMOVDQU int8Constant14<>+0(SB), Y7
@@ -13814,7 +13723,7 @@ next:
 	VCVTDQ2PS      Y7, Y7
 	VBROADCASTF128 16(CX)(DX*1), Y10
 	VCVTDQ2PS      Y8, Y8
-	VMOVDQU        int8Constant115<>+0(SB), Y11
+	VMOVDQU        int8Constant114<>+0(SB), Y11
 	VMOVD          (SI), X12
 	VPINSRD        $0x01, 36(SI), X12, X12
 	VPMOVZXBD      X12, Y12
@@ -14567,13 +14476,13 @@ row:
 next:
 	VMOVDQU      2(SI), Y6
 	VPBLENDD     $0xf0, 4(SI), Y6, Y6
-	VPSHUFB      int8Constant108<>+0(SB), Y6, Y5
+	VPSHUFB      int8Constant107<>+0(SB), Y6, Y5
 	VPAND        Y2, Y5, Y5
 	VPCMPEQB     Y2, Y5, Y5
 	VPAND        Y1, Y5, Y5
 	VPSHUFB      Y5, Y0, Y5
 	VPMADDUBSW   (AX)(DX*8), Y5, Y5
-	VPSHUFB      int8Constant109<>+0(SB), Y6, Y7
+	VPSHUFB      int8Constant108<>+0(SB), Y6, Y7
 	VPAND        Y2, Y7, Y7
 	VPCMPEQB     Y2, Y7, Y7
 	VPAND        Y1, Y7, Y7
@@ -14581,13 +14490,13 @@ next:
 	VPMADDUBSW   32(AX)(DX*8), Y7, Y7
 	VPADDW       Y7, Y5, Y5
 	VPMADDWD     Y3, Y5, Y5
-	VPSHUFB      int8Constant116<>+0(SB), Y6, Y7
+	VPSHUFB      int8Constant115<>+0(SB), Y6, Y7
 	VPAND        Y2, Y7, Y7
 	VPCMPEQB     Y2, Y7, Y7
 	VPAND        Y1, Y7, Y7
 	VPSHUFB      Y7, Y0, Y7
 	VPMADDUBSW   64(AX)(DX*8), Y7, Y7
-	VPSHUFB      int8Constant117<>+0(SB), Y6, Y8
+	VPSHUFB      int8Constant116<>+0(SB), Y6, Y8
 	VPAND        Y2, Y8, Y8
 	VPCMPEQB     Y2, Y8, Y8
 	VPAND        Y1, Y8, Y8
@@ -14597,13 +14506,13 @@ next:
 	VPMADDWD     Y3, Y7, Y7
 	VPACKSSDW    Y7, Y5, Y5
 	VPMADDWD     Y3, Y5, Y5
-	VPSHUFB      int8Constant118<>+0(SB), Y6, Y7
+	VPSHUFB      int8Constant117<>+0(SB), Y6, Y7
 	VPAND        Y2, Y7, Y7
 	VPCMPEQB     Y2, Y7, Y7
 	VPAND        Y1, Y7, Y7
 	VPSHUFB      Y7, Y0, Y7
 	VPMADDUBSW   128(AX)(DX*8), Y7, Y7
-	VPSHUFB      int8Constant119<>+0(SB), Y6, Y8
+	VPSHUFB      int8Constant118<>+0(SB), Y6, Y8
 	VPAND        Y2, Y8, Y8
 	VPCMPEQB     Y2, Y8, Y8
 	VPAND        Y1, Y8, Y8
@@ -14611,13 +14520,13 @@ next:
 	VPMADDUBSW   160(AX)(DX*8), Y8, Y8
 	VPADDW       Y8, Y7, Y7
 	VPMADDWD     Y3, Y7, Y7
-	VPSHUFB      int8Constant120<>+0(SB), Y6, Y8
+	VPSHUFB      int8Constant119<>+0(SB), Y6, Y8
 	VPAND        Y2, Y8, Y8
 	VPCMPEQB     Y2, Y8, Y8
 	VPAND        Y1, Y8, Y8
 	VPSHUFB      Y8, Y0, Y8
 	VPMADDUBSW   192(AX)(DX*8), Y8, Y8
-	VPSHUFB      int8Constant121<>+0(SB), Y6, Y6
+	VPSHUFB      int8Constant120<>+0(SB), Y6, Y6
 	VPAND        Y2, Y6, Y6
 	VPCMPEQB     Y2, Y6, Y6
 	VPAND        Y1, Y6, Y6
@@ -15448,12 +15357,13 @@ TEXT ·int8Dot1IQ1_SAVX2(SB), NOSPLIT, $384-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), DI
 	VMOVDQU        int8Constant4<>+0(SB), Y2
 	VMOVDQU        int8Constant62<>+0(SB), Y3
 	VMOVDQU        int8Constant65<>+0(SB), Y4
 	VMOVDQU        int8Constant64<>+0(SB), Y5
-	XORQ           DI, DI
-	MOVQ           $0x00000000000000c0, R8
+	XORQ           R8, R8
+	MOVQ           $0x00000000000000c0, R9
 	VMOVDQU        2(BX), X6
 	VINSERTI128    $0x01, 10(BX), Y6, Y6
 	VPSHUFB        Y3, Y6, Y6
@@ -15464,7 +15374,7 @@ TEXT ·int8Dot1IQ1_SAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y4, Y7, Y7
 	VPSLLW         $0x08, Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VMOVDQU        Y6, 64(SP)(DI*1)
+	VMOVDQU        Y6, 64(SP)(R8*1)
 	VMOVDQU        18(BX), X8
 	VINSERTI128    $0x01, 26(BX), Y8, Y6
 	VPSHUFB        Y3, Y6, Y6
@@ -15475,7 +15385,7 @@ TEXT ·int8Dot1IQ1_SAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y4, Y7, Y7
 	VPSLLW         $0x08, Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VMOVDQU        Y6, 96(SP)(DI*1)
+	VMOVDQU        Y6, 96(SP)(R8*1)
 	VBROADCASTI128 34(BX), Y6
 	VPSHUFB        int8Constant67<>+0(SB), Y6, Y6
 	VPSRLW         $0x07, Y6, Y6
@@ -15483,7 +15393,7 @@ TEXT ·int8Dot1IQ1_SAVX2(SB), NOSPLIT, $384-64
 	VXORPS         Y7, Y7, Y7
 	VPSUBW         Y6, Y7, Y7
 	VPANDN         int8Constant68<>+0(SB), Y7, Y7
-	VMOVDQU        Y7, 128(SP)(DI*1)
+	VMOVDQU        Y7, 128(SP)(R8*1)
 	VPBROADCASTW   (BX), X6
 	VCVTPH2PS      X6, Y6
 	VBROADCASTI128 34(BX), Y7
@@ -15495,47 +15405,47 @@ TEXT ·int8Dot1IQ1_SAVX2(SB), NOSPLIT, $384-64
 	VADDPS         int8Constant72<>+0(SB), Y7, Y7
 	VMULPS         Y6, Y7, Y7
 	VMULPS         (CX), Y7, Y6
-	VMOVUPS        Y6, (SP)(DI*1)
+	VMOVUPS        Y6, (SP)(R8*1)
 
 next:
-	LEAQ           50(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           50(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VMOVDQU        2(R9), X8
-	VINSERTI128    $0x01, 10(R9), Y8, Y6
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VMOVDQU        2(R10), X8
+	VINSERTI128    $0x01, 10(R10), Y8, Y6
 	VPSHUFB        Y3, Y6, Y6
-	VBROADCASTI128 34(R9), Y7
+	VBROADCASTI128 34(R10), Y7
 	VPSHUFB        int8Constant63<>+0(SB), Y7, Y7
 	VPMULLW        Y5, Y7, Y7
 	VPSRLW         $0x07, Y7, Y7
 	VPAND          Y4, Y7, Y7
 	VPSLLW         $0x08, Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VMOVDQU        Y6, 64(SP)(R8*1)
-	VMOVDQU        18(R9), X8
-	VINSERTI128    $0x01, 26(R9), Y8, Y6
+	VMOVDQU        Y6, 64(SP)(R9*1)
+	VMOVDQU        18(R10), X8
+	VINSERTI128    $0x01, 26(R10), Y8, Y6
 	VPSHUFB        Y3, Y6, Y6
-	VBROADCASTI128 34(R9), Y7
+	VBROADCASTI128 34(R10), Y7
 	VPSHUFB        int8Constant66<>+0(SB), Y7, Y7
 	VPMULLW        Y5, Y7, Y7
 	VPSRLW         $0x07, Y7, Y7
 	VPAND          Y4, Y7, Y7
 	VPSLLW         $0x08, Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VMOVDQU        Y6, 96(SP)(R8*1)
-	VBROADCASTI128 34(R9), Y6
+	VMOVDQU        Y6, 96(SP)(R9*1)
+	VBROADCASTI128 34(R10), Y6
 	VPSHUFB        int8Constant67<>+0(SB), Y6, Y6
 	VPSRLW         $0x07, Y6, Y6
 	VPAND          Y2, Y6, Y6
 	VXORPS         Y7, Y7, Y7
 	VPSUBW         Y6, Y7, Y7
 	VPANDN         int8Constant68<>+0(SB), Y7, Y7
-	VMOVDQU        Y7, 128(SP)(R8*1)
-	VPBROADCASTW   (R9), X6
+	VMOVDQU        Y7, 128(SP)(R9*1)
+	VPBROADCASTW   (R10), X6
 	VCVTPH2PS      X6, Y6
-	VBROADCASTI128 34(R9), Y7
+	VBROADCASTI128 34(R10), Y7
 	VPSHUFB        int8Constant69<>+0(SB), Y7, Y7
 	VPSRLVD        int8Constant30<>+0(SB), Y7, Y7
 	VPAND          int8Constant70<>+0(SB), Y7, Y7
@@ -15543,158 +15453,150 @@ next:
 	VMULPS         int8Constant71<>+0(SB), Y7, Y7
 	VADDPS         int8Constant72<>+0(SB), Y7, Y7
 	VMULPS         Y6, Y7, Y7
-	VMULPS         (R10), Y7, Y6
-	VMOVUPS        Y6, (SP)(R8*1)
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        64(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        66(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        68(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        70(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	VMULPS         (R11), Y7, Y6
+	VMOVUPS        Y6, (SP)(R9*1)
+	MOVWQZX        64(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        66(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        68(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        70(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   128(SP)(DI*1), Y7
+	VPBROADCASTW   128(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     (AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         (DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   (SP)(DI*1), Y7
+	VBROADCASTSS   (SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        72(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        74(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        76(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        78(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	MOVWQZX        72(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        74(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        76(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        78(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   130(SP)(DI*1), Y7
+	VPBROADCASTW   130(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     32(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         32(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   4(SP)(DI*1), Y7
+	VBROADCASTSS   4(SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        80(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        82(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        84(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        86(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	MOVWQZX        80(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        82(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        84(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        86(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   132(SP)(DI*1), Y7
+	VPBROADCASTW   132(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     64(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         64(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   8(SP)(DI*1), Y7
+	VBROADCASTSS   8(SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        88(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        90(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        92(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        94(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	MOVWQZX        88(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        90(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        92(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        94(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   134(SP)(DI*1), Y7
+	VPBROADCASTW   134(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     96(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         96(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   12(SP)(DI*1), Y7
+	VBROADCASTSS   12(SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        96(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        98(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        100(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        102(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	MOVWQZX        96(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        98(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        100(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        102(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   136(SP)(DI*1), Y7
+	VPBROADCASTW   136(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     128(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         128(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   16(SP)(DI*1), Y7
+	VBROADCASTSS   16(SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        104(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        106(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        108(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        110(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	MOVWQZX        104(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        106(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        108(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        110(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   138(SP)(DI*1), Y7
+	VPBROADCASTW   138(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     160(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         160(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   20(SP)(DI*1), Y7
+	VBROADCASTSS   20(SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        112(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        114(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        116(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        118(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	MOVWQZX        112(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        114(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        116(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        118(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   140(SP)(DI*1), Y7
+	VPBROADCASTW   140(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     192(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         192(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   24(SP)(DI*1), Y7
+	VBROADCASTSS   24(SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        120(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X8
-	MOVWQZX        122(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X8, X8
-	MOVWQZX        124(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X6
-	MOVWQZX        126(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X6, X6
+	MOVWQZX        120(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X8
+	MOVWQZX        122(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X8, X8
+	MOVWQZX        124(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X6
+	MOVWQZX        126(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X6, X6
 	VINSERTI128    $0x01, X6, Y8, Y6
-	VPBROADCASTW   142(SP)(DI*1), Y7
+	VPBROADCASTW   142(SP)(R8*1), Y7
 	VPADDB         Y7, Y6, Y6
 	VPMADDUBSW     224(AX), Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
 	VPADDD         224(DX), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   28(SP)(DI*1), Y7
+	VBROADCASTSS   28(SP)(R8*1), Y7
 	VFMADD231PS    Y7, Y6, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+50, BX
-	XORQ           $+192, DI
 	XORQ           $+192, R8
+	XORQ           $+192, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -15726,6 +15628,7 @@ TEXT ·int8Dot4IQ1_SAVX2(SB), NOSPLIT, $384-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ1_S+0(SB), R11
 	VMOVDQU int8Constant4<>+0(SB), Y4
 	VMOVDQU int8Constant62<>+0(SB), Y5
 	VMOVDQU int8Constant65<>+0(SB), Y6
@@ -15780,7 +15683,6 @@ next:
 	VMOVUPS        Y8, 128(SP)
 	VMULPS         (CX)(R10*1), Y10, Y8
 	VMOVUPS        Y8, 192(SP)
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        256(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        258(SP), R12
@@ -15816,7 +15718,6 @@ next:
 	VCVTDQ2PS      Y8, Y8
 	VBROADCASTSS   192(SP), Y10
 	VFMADD231PS    Y10, Y8, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        264(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        266(SP), R12
@@ -15852,7 +15753,6 @@ next:
 	VCVTDQ2PS      Y8, Y8
 	VBROADCASTSS   196(SP), Y10
 	VFMADD231PS    Y10, Y8, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        272(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        274(SP), R12
@@ -15888,7 +15788,6 @@ next:
 	VCVTDQ2PS      Y8, Y8
 	VBROADCASTSS   200(SP), Y10
 	VFMADD231PS    Y10, Y8, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        280(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        282(SP), R12
@@ -15924,7 +15823,6 @@ next:
 	VCVTDQ2PS      Y8, Y8
 	VBROADCASTSS   204(SP), Y10
 	VFMADD231PS    Y10, Y8, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        288(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        290(SP), R12
@@ -15960,7 +15858,6 @@ next:
 	VCVTDQ2PS      Y8, Y8
 	VBROADCASTSS   208(SP), Y10
 	VFMADD231PS    Y10, Y8, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        296(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        298(SP), R12
@@ -15996,7 +15893,6 @@ next:
 	VCVTDQ2PS      Y8, Y8
 	VBROADCASTSS   212(SP), Y10
 	VFMADD231PS    Y10, Y8, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        304(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        306(SP), R12
@@ -16032,7 +15928,6 @@ next:
 	VCVTDQ2PS      Y8, Y8
 	VBROADCASTSS   216(SP), Y10
 	VFMADD231PS    Y10, Y8, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        312(SP), R12
 	VMOVQ          (R11)(R12*8), X9
 	MOVWQZX        314(SP), R12
@@ -16116,16 +16011,17 @@ TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), DI
 	VMOVDQU        int8Constant4<>+0(SB), Y2
-	VMOVDQU        int8Constant104<>+0(SB), Y3
+	VMOVDQU        int8Constant103<>+0(SB), Y3
 	VMOVDQU        int8Constant80<>+0(SB), Y4
 	VMOVDQU        int8Constant65<>+0(SB), Y5
 	VMOVDQU        int8Constant14<>+0(SB), Y6
 	VMOVDQU        int8Constant72<>+0(SB), Y7
 	VMOVDQU        int8Constant71<>+0(SB), Y8
 	VMOVDQU        int8Constant74<>+0(SB), Y9
-	XORQ           DI, DI
-	MOVQ           $0x00000000000000c0, R8
+	XORQ           R8, R8
+	MOVQ           $0x00000000000000c0, R9
 	VMOVDQU        (BX), X10
 	VINSERTI128    $0x01, 8(BX), Y10, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
@@ -16137,7 +16033,7 @@ TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y5, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        Y10, 64(SP)(R8*1)
 	VMOVDQU        16(BX), X12
 	VINSERTI128    $0x01, 24(BX), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
@@ -16148,7 +16044,7 @@ TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y5, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        Y10, 96(SP)(R8*1)
 	VMOVDQU        32(BX), X12
 	VINSERTI128    $0x01, 36(BX), Y12, Y10
 	VPSHUFB        Y9, Y10, Y10
@@ -16158,7 +16054,7 @@ TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant68<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 128(SP)(DI*1)
+	VMOVDQU        Y11, 128(SP)(R8*1)
 	VBROADCASTI128 40(BX), Y10
 	VPSHUFB        int8Constant76<>+0(SB), Y10, Y10
 	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
@@ -16167,11 +16063,11 @@ TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant68<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 160(SP)(DI*1)
-	MOVQ           48(BX), R9
-	MOVQ           $0xf000f000f000f000, R10
-	PEXTQ          R10, R9, R9
-	VMOVD          R9, X10
+	VMOVDQU        Y11, 160(SP)(R8*1)
+	MOVQ           48(BX), R10
+	MOVQ           $0xf000f000f000f000, R11
+	PEXTQ          R11, R10, R10
+	VMOVD          R10, X10
 	VPBROADCASTW   X10, X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 40(BX), Y11
@@ -16197,43 +16093,43 @@ TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
+	VMOVUPS        Y10, (SP)(R8*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(DI*1)
+	VMOVUPS        Y10, 32(SP)(R8*1)
 
 next:
-	LEAQ           56(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           56(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VMOVDQU        (R9), X12
-	VINSERTI128    $0x01, 8(R9), Y12, Y10
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VMOVDQU        (R10), X12
+	VINSERTI128    $0x01, 8(R10), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
-	VMOVDQU        32(R9), X12
-	VINSERTI128    $0x01, 36(R9), Y12, Y11
+	VMOVDQU        32(R10), X12
+	VINSERTI128    $0x01, 36(R10), Y12, Y11
 	VPSHUFB        Y9, Y11, Y11
 	VPMULLW        int8Constant75<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(R8*1)
-	VMOVDQU        16(R9), X12
-	VINSERTI128    $0x01, 24(R9), Y12, Y10
+	VMOVDQU        Y10, 64(SP)(R9*1)
+	VMOVDQU        16(R10), X12
+	VINSERTI128    $0x01, 24(R10), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
-	VBROADCASTI128 40(R9), Y11
+	VBROADCASTI128 40(R10), Y11
 	VPSHUFB        int8Constant76<>+0(SB), Y11, Y11
 	VPMULLW        int8Constant75<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(R8*1)
-	VMOVDQU        32(R9), X12
-	VINSERTI128    $0x01, 36(R9), Y12, Y10
+	VMOVDQU        Y10, 96(SP)(R9*1)
+	VMOVDQU        32(R10), X12
+	VINSERTI128    $0x01, 36(R10), Y12, Y10
 	VPSHUFB        Y9, Y10, Y10
 	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
@@ -16241,8 +16137,8 @@ next:
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant68<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 128(SP)(R8*1)
-	VBROADCASTI128 40(R9), Y10
+	VMOVDQU        Y11, 128(SP)(R9*1)
+	VBROADCASTI128 40(R10), Y10
 	VPSHUFB        int8Constant76<>+0(SB), Y10, Y10
 	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
@@ -16250,14 +16146,14 @@ next:
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant68<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 160(SP)(R8*1)
-	MOVQ           48(R9), R11
-	MOVQ           $0xf000f000f000f000, R12
-	PEXTQ          R12, R11, R11
-	VMOVD          R11, X10
+	VMOVDQU        Y11, 160(SP)(R9*1)
+	MOVQ           48(R10), R12
+	MOVQ           $0xf000f000f000f000, R13
+	PEXTQ          R13, R12, R12
+	VMOVD          R12, X10
 	VPBROADCASTW   X10, X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 40(R9), Y11
+	VBROADCASTI128 40(R10), Y11
 	VPSHUFB        int8Constant66<>+0(SB), Y11, Y11
 	VPMULLW        int8Constant64<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
@@ -16267,7 +16163,7 @@ next:
 	VMULPS         Y8, Y11, Y11
 	VADDPS         Y7, Y11, Y11
 	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 40(R9), Y13
+	VBROADCASTI128 40(R10), Y13
 	VPSHUFB        int8Constant78<>+0(SB), Y13, Y13
 	VPMULLW        int8Constant79<>+0(SB), Y13, Y13
 	VPSRLW         $0x07, Y13, Y13
@@ -16277,180 +16173,172 @@ next:
 	VMULPS         Y8, Y13, Y13
 	VADDPS         Y7, Y13, Y13
 	VMULPS         Y10, Y13, Y13
-	VBROADCASTF128 (R10), Y10
+	VBROADCASTF128 (R11), Y10
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(R8*1)
-	VBROADCASTF128 16(R10), Y10
+	VMOVUPS        Y10, (SP)(R9*1)
+	VBROADCASTF128 16(R11), Y10
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(R8*1)
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        64(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        66(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        68(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        70(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	VMOVUPS        Y10, 32(SP)(R9*1)
+	MOVWQZX        64(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        66(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        68(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        70(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   128(SP)(DI*1), Y11
+	VPBROADCASTQ   128(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     (AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         (DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   (SP)(DI*1), Y11
+	VBROADCASTSD   (SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        72(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        74(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        76(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        78(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        72(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        74(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        76(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        78(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   136(SP)(DI*1), Y11
+	VPBROADCASTQ   136(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     32(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         32(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   8(SP)(DI*1), Y11
+	VBROADCASTSD   8(SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        80(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        82(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        84(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        86(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        80(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        82(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        84(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        86(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   144(SP)(DI*1), Y11
+	VPBROADCASTQ   144(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     64(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         64(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   16(SP)(DI*1), Y11
+	VBROADCASTSD   16(SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        88(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        90(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        92(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        94(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        88(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        90(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        92(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        94(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   152(SP)(DI*1), Y11
+	VPBROADCASTQ   152(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     96(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         96(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   24(SP)(DI*1), Y11
+	VBROADCASTSD   24(SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        96(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        98(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        100(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        102(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        96(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        98(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        100(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        102(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   160(SP)(DI*1), Y11
+	VPBROADCASTQ   160(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     128(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         128(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   32(SP)(DI*1), Y11
+	VBROADCASTSD   32(SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        104(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        106(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        108(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        110(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        104(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        106(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        108(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        110(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   168(SP)(DI*1), Y11
+	VPBROADCASTQ   168(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     160(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         160(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   40(SP)(DI*1), Y11
+	VBROADCASTSD   40(SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        112(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        114(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        116(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        118(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        112(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        114(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        116(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        118(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   176(SP)(DI*1), Y11
+	VPBROADCASTQ   176(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     192(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         192(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   48(SP)(DI*1), Y11
+	VBROADCASTSD   48(SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        120(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        122(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        124(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        126(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        120(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        122(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        124(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        126(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   184(SP)(DI*1), Y11
+	VPBROADCASTQ   184(SP)(R8*1), Y11
 	VPSHUFB        Y4, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VPMADDUBSW     224(AX), Y10, Y10
 	VPMADDWD       Y2, Y10, Y10
 	VPADDD         224(DX), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VBROADCASTSD   56(SP)(DI*1), Y11
+	VBROADCASTSD   56(SP)(R8*1), Y11
 	VPERMILPS      Y3, Y11, Y11
 	VFMADD231PS    Y11, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+56, BX
-	XORQ           $+192, DI
 	XORQ           $+192, R8
+	XORQ           $+192, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -16482,8 +16370,9 @@ TEXT ·int8Dot4IQ1_MAVX2(SB), NOSPLIT, $384-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ1_S+0(SB), R11
 	VMOVDQU int8Constant4<>+0(SB), Y4
-	VMOVDQU int8Constant104<>+0(SB), Y5
+	VMOVDQU int8Constant103<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant80<>+0(SB), Y7
 	VMOVDQU int8Constant65<>+0(SB), Y8
@@ -16532,10 +16421,10 @@ next:
 	VPSUBW         Y10, Y12, Y12
 	VPANDN         int8Constant68<>+0(SB), Y12, Y12
 	VMOVDQU        Y12, 352(SP)
-	MOVQ           48(BX), R11
-	MOVQ           $0xf000f000f000f000, R12
-	PEXTQ          R12, R11, R11
-	VMOVD          R11, X10
+	MOVQ           48(BX), R12
+	MOVQ           $0xf000f000f000f000, R13
+	PEXTQ          R13, R12, R12
+	VMOVD          R12, X10
 	VPBROADCASTW   X10, X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 40(BX), Y12
@@ -16590,7 +16479,6 @@ next:
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 224(SP)
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        256(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        258(SP), R12
@@ -16631,7 +16519,6 @@ next:
 	VBROADCASTSD   192(SP), Y12
 	VPERMILPS      Y5, Y12, Y12
 	VFMADD231PS    Y12, Y10, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        264(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        266(SP), R12
@@ -16672,7 +16559,6 @@ next:
 	VBROADCASTSD   200(SP), Y12
 	VPERMILPS      Y5, Y12, Y12
 	VFMADD231PS    Y12, Y10, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        272(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        274(SP), R12
@@ -16713,7 +16599,6 @@ next:
 	VBROADCASTSD   208(SP), Y12
 	VPERMILPS      Y5, Y12, Y12
 	VFMADD231PS    Y12, Y10, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        280(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        282(SP), R12
@@ -16754,7 +16639,6 @@ next:
 	VBROADCASTSD   216(SP), Y12
 	VPERMILPS      Y5, Y12, Y12
 	VFMADD231PS    Y12, Y10, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        288(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        290(SP), R12
@@ -16795,7 +16679,6 @@ next:
 	VBROADCASTSD   224(SP), Y12
 	VPERMILPS      Y5, Y12, Y12
 	VFMADD231PS    Y12, Y10, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        296(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        298(SP), R12
@@ -16836,7 +16719,6 @@ next:
 	VBROADCASTSD   232(SP), Y12
 	VPERMILPS      Y5, Y12, Y12
 	VFMADD231PS    Y12, Y10, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        304(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        306(SP), R12
@@ -16877,7 +16759,6 @@ next:
 	VBROADCASTSD   240(SP), Y12
 	VPERMILPS      Y5, Y12, Y12
 	VFMADD231PS    Y12, Y10, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        312(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        314(SP), R12
@@ -16958,313 +16839,273 @@ next:
 
 // func int8Dot1IQ2_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
-TEXT ·int8Dot1IQ2_XXSAVX2(SB), NOSPLIT, $320-64
+TEXT ·int8Dot1IQ2_XXSAVX2(SB), NOSPLIT, $192-64
 	MOVQ         x+8(FP), AX
 	MOVQ         scales+16(FP), CX
 	MOVQ         src+48(FP), DX
 	MOVQ         blocks+56(FP), BX
 	VXORPS       Y0, Y0, Y0
 	VXORPS       Y1, Y1, Y1
+	LEAQ         ·int8GridIQ2_XXS+0(SB), SI
 	VMOVDQU      int8Constant23<>+0(SB), Y2
 	VMOVDQU      int8Constant4<>+0(SB), Y3
 	VMOVDQU      int8Constant2<>+0(SB), Y4
 	VMOVDQU      int8Constant22<>+0(SB), Y5
-	VMOVDQU      int8Constant81<>+0(SB), Y6
-	VMOVDQU      int8Constant5<>+0(SB), Y7
-	VMOVDQU      int8Constant84<>+0(SB), Y8
-	VMOVDQU      int8Constant83<>+0(SB), Y9
-	XORQ         SI, SI
-	MOVQ         $0x00000000000000a0, DI
-	VMOVDQU      2(DX), X10
-	VINSERTI128  $0x01, 18(DX), Y10, Y10
-	VPSHUFB      Y6, Y10, Y10
-	VMOVDQU      Y10, 64(SP)(SI*1)
-	VMOVDQU      34(DX), X11
-	VINSERTI128  $0x01, 50(DX), Y11, Y10
-	VPSHUFB      Y6, Y10, Y10
-	VMOVDQU      Y10, 96(SP)(SI*1)
-	VMOVDQU      38(DX), X11
-	VINSERTI128  $0x01, 50(DX), Y11, Y10
-	VPSHUFB      int8Constant82<>+0(SB), Y10, Y10
-	VPMULLW      Y9, Y10, Y10
+	VMOVDQU      int8Constant5<>+0(SB), Y6
+	VMOVDQU      int8Constant83<>+0(SB), Y7
+	VMOVDQU      int8Constant82<>+0(SB), Y8
+	XORQ         DI, DI
+	MOVQ         $0x0000000000000060, R8
+	VMOVDQU      38(DX), X9
+	VINSERTI128  $0x01, 50(DX), Y9, Y9
+	VPSHUFB      int8Constant81<>+0(SB), Y9, Y9
+	VPMULLW      Y8, Y9, Y9
+	VPSRLW       $0x07, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VMOVDQU      6(DX), X10
+	VINSERTI128  $0x01, 22(DX), Y10, Y10
+	VPSHUFB      int8Constant84<>+0(SB), Y10, Y10
+	VPMULLW      Y8, Y10, Y10
 	VPSRLW       $0x07, Y10, Y10
-	VPAND        Y8, Y10, Y10
-	VMOVDQU      6(DX), X11
-	VINSERTI128  $0x01, 22(DX), Y11, Y11
-	VPSHUFB      int8Constant85<>+0(SB), Y11, Y11
-	VPMULLW      Y9, Y11, Y11
-	VPSRLW       $0x07, Y11, Y11
-	VPAND        Y8, Y11, Y11
-	VPACKUSWB    Y10, Y11, Y10
+	VPAND        Y7, Y10, Y10
+	VPACKUSWB    Y9, Y10, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      int8Constant85<>+0(SB), Y12
+	VPAND        Y6, Y9, Y10
+	VPSRLW       $0x04, Y9, Y11
+	VPAND        Y6, Y11, Y11
+	VPSHUFB      Y10, Y12, Y10
+	VPSHUFB      Y11, Y12, Y11
+	VPXOR        Y10, Y9, Y9
+	VPXOR        Y11, Y9, Y9
+	VMOVDQU      Y9, 64(SP)(DI*1)
+	VPBROADCASTW (DX), X9
+	VCVTPH2PS    X9, Y9
+	VMOVDQU      2(DX), Y10
+	VSHUFPS      $0xdd, 34(DX), Y10, Y10
 	VPERMQ       $0xd8, Y10, Y10
-	VMOVDQU      int8Constant86<>+0(SB), Y14
-	VPAND        Y7, Y10, Y11
-	VPSRLW       $0x04, Y10, Y13
-	VPAND        Y7, Y13, Y13
-	VPSHUFB      Y11, Y14, Y11
-	VPSHUFB      Y13, Y14, Y13
-	VPXOR        Y11, Y10, Y10
-	VPXOR        Y13, Y10, Y10
-	VMOVDQU      Y10, 128(SP)(SI*1)
-	VPBROADCASTW (DX), X10
-	VCVTPH2PS    X10, Y10
-	VPXOR        X11, X11, X11
-	VPINSRB      $0x00, 9(DX), X11, X11
-	VPINSRB      $0x01, 17(DX), X11, X11
-	VPINSRB      $0x02, 25(DX), X11, X11
-	VPINSRB      $0x03, 33(DX), X11, X11
-	VPINSRB      $0x04, 41(DX), X11, X11
-	VPINSRB      $0x05, 49(DX), X11, X11
-	VPINSRB      $0x06, 57(DX), X11, X11
-	VPINSRB      $0x07, 65(DX), X11, X11
-	VPMOVZXBD    X11, Y11
-	VPSRLVD      int8Constant30<>+0(SB), Y11, Y11
-	VPAND        int8Constant10<>+0(SB), Y11, Y11
-	VCVTDQ2PS    Y11, Y11
-	VMULPS       int8Constant71<>+0(SB), Y11, Y11
-	VADDPS       int8Constant72<>+0(SB), Y11, Y11
-	VMULPS       Y10, Y11, Y11
-	VMULPS       (CX), Y11, Y10
-	VMOVUPS      Y10, (SP)(SI*1)
+	VPSRLD       $0x1c, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       int8Constant71<>+0(SB), Y10, Y10
+	VADDPS       int8Constant72<>+0(SB), Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VMULPS       (CX), Y10, Y9
+	VMOVUPS      Y9, (SP)(DI*1)
 
 next:
-	LEAQ         66(DX), R8
-	LEAQ         32(CX), R9
+	LEAQ         66(DX), R9
+	LEAQ         32(CX), R10
 	CMPQ         BX, $0x01
-	CMOVQEQ      DX, R8
-	CMOVQEQ      CX, R9
-	VMOVDQU      2(R8), X12
-	VINSERTI128  $0x01, 18(R8), Y12, Y10
-	VPSHUFB      Y6, Y10, Y10
-	VMOVDQU      Y10, 64(SP)(DI*1)
-	VMOVDQU      34(R8), X12
-	VINSERTI128  $0x01, 50(R8), Y12, Y10
-	VPSHUFB      Y6, Y10, Y10
-	VMOVDQU      Y10, 96(SP)(DI*1)
-	VMOVDQU      38(R8), X12
-	VINSERTI128  $0x01, 50(R8), Y12, Y10
-	VPSHUFB      int8Constant82<>+0(SB), Y10, Y10
-	VPMULLW      Y9, Y10, Y10
+	CMOVQEQ      DX, R9
+	CMOVQEQ      CX, R10
+	VMOVDQU      38(R9), X13
+	VINSERTI128  $0x01, 50(R9), Y13, Y9
+	VPSHUFB      int8Constant81<>+0(SB), Y9, Y9
+	VPMULLW      Y8, Y9, Y9
+	VPSRLW       $0x07, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VMOVDQU      6(R9), X13
+	VINSERTI128  $0x01, 22(R9), Y13, Y10
+	VPSHUFB      int8Constant84<>+0(SB), Y10, Y10
+	VPMULLW      Y8, Y10, Y10
 	VPSRLW       $0x07, Y10, Y10
-	VPAND        Y8, Y10, Y10
-	VMOVDQU      6(R8), X12
-	VINSERTI128  $0x01, 22(R8), Y12, Y11
-	VPSHUFB      int8Constant85<>+0(SB), Y11, Y11
-	VPMULLW      Y9, Y11, Y11
-	VPSRLW       $0x07, Y11, Y11
-	VPAND        Y8, Y11, Y11
-	VPACKUSWB    Y10, Y11, Y10
+	VPAND        Y7, Y10, Y10
+	VPACKUSWB    Y9, Y10, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      int8Constant85<>+0(SB), Y12
+	VPAND        Y6, Y9, Y10
+	VPSRLW       $0x04, Y9, Y11
+	VPAND        Y6, Y11, Y11
+	VPSHUFB      Y10, Y12, Y10
+	VPSHUFB      Y11, Y12, Y11
+	VPXOR        Y10, Y9, Y9
+	VPXOR        Y11, Y9, Y9
+	VMOVDQU      Y9, 64(SP)(R8*1)
+	VPBROADCASTW (R9), X9
+	VCVTPH2PS    X9, Y9
+	VMOVDQU      2(R9), Y10
+	VSHUFPS      $0xdd, 34(R9), Y10, Y10
 	VPERMQ       $0xd8, Y10, Y10
-	VMOVDQU      int8Constant86<>+0(SB), Y14
-	VPAND        Y7, Y10, Y11
-	VPSRLW       $0x04, Y10, Y13
-	VPAND        Y7, Y13, Y13
-	VPSHUFB      Y11, Y14, Y11
-	VPSHUFB      Y13, Y14, Y13
-	VPXOR        Y11, Y10, Y10
-	VPXOR        Y13, Y10, Y10
-	VMOVDQU      Y10, 128(SP)(DI*1)
-	VPBROADCASTW (R8), X10
-	VCVTPH2PS    X10, Y10
-	VPXOR        X11, X11, X11
-	VPINSRB      $0x00, 9(R8), X11, X11
-	VPINSRB      $0x01, 17(R8), X11, X11
-	VPINSRB      $0x02, 25(R8), X11, X11
-	VPINSRB      $0x03, 33(R8), X11, X11
-	VPINSRB      $0x04, 41(R8), X11, X11
-	VPINSRB      $0x05, 49(R8), X11, X11
-	VPINSRB      $0x06, 57(R8), X11, X11
-	VPINSRB      $0x07, 65(R8), X11, X11
-	VPMOVZXBD    X11, Y11
-	VPSRLVD      int8Constant30<>+0(SB), Y11, Y11
-	VPAND        int8Constant10<>+0(SB), Y11, Y11
+	VPSRLD       $0x1c, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       int8Constant71<>+0(SB), Y10, Y10
+	VADDPS       int8Constant72<>+0(SB), Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VMULPS       (R10), Y10, Y9
+	VMOVUPS      Y9, (SP)(R8*1)
+	MOVBQZX      2(DX), R9
+	VMOVQ        (SI)(R9*8), X13
+	MOVBQZX      3(DX), R9
+	VMOVHPS      (SI)(R9*8), X13, X13
+	MOVBQZX      4(DX), R9
+	VMOVQ        (SI)(R9*8), X9
+	MOVBQZX      5(DX), R9
+	VMOVHPS      (SI)(R9*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 64(SP)(DI*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y5, Y10, Y10
+	VPCMPEQB     Y5, Y10, Y10
+	VPOR         Y4, Y10, Y10
+	VMOVDQU      (AX), Y11
+	VPSIGNB      Y10, Y11, Y11
+	VPMADDUBSW   Y11, Y9, Y11
+	VPMADDWD     Y3, Y11, Y11
 	VCVTDQ2PS    Y11, Y11
-	VMULPS       int8Constant71<>+0(SB), Y11, Y11
-	VADDPS       int8Constant72<>+0(SB), Y11, Y11
-	VMULPS       Y10, Y11, Y11
-	VMULPS       (R9), Y11, Y10
-	VMOVUPS      Y10, (SP)(DI*1)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
-	MOVWQZX      64(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X12
-	MOVWQZX      66(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X12, X12
-	MOVWQZX      68(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X10
-	MOVWQZX      70(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 128(SP)(SI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y5, Y11, Y11
-	VPCMPEQB     Y5, Y11, Y11
-	VPOR         Y4, Y11, Y11
-	VMOVDQU      (AX), Y13
-	VPSIGNB      Y11, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y3, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS (SP)(SI*1), Y10
-	VFMADD231PS  Y10, Y13, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
-	MOVWQZX      72(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X12
-	MOVWQZX      74(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X12, X12
-	MOVWQZX      76(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X10
-	MOVWQZX      78(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 132(SP)(SI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y5, Y11, Y11
-	VPCMPEQB     Y5, Y11, Y11
-	VPOR         Y4, Y11, Y11
-	VMOVDQU      32(AX), Y13
-	VPSIGNB      Y11, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y3, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS 4(SP)(SI*1), Y10
-	VFMADD231PS  Y10, Y13, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
-	MOVWQZX      80(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X12
-	MOVWQZX      82(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X12, X12
-	MOVWQZX      84(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X10
-	MOVWQZX      86(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 136(SP)(SI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y5, Y11, Y11
-	VPCMPEQB     Y5, Y11, Y11
-	VPOR         Y4, Y11, Y11
-	VMOVDQU      64(AX), Y13
-	VPSIGNB      Y11, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y3, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS 8(SP)(SI*1), Y10
-	VFMADD231PS  Y10, Y13, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
-	MOVWQZX      88(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X12
-	MOVWQZX      90(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X12, X12
-	MOVWQZX      92(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X10
-	MOVWQZX      94(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 140(SP)(SI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y5, Y11, Y11
-	VPCMPEQB     Y5, Y11, Y11
-	VPOR         Y4, Y11, Y11
-	VMOVDQU      96(AX), Y13
-	VPSIGNB      Y11, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y3, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS 12(SP)(SI*1), Y10
-	VFMADD231PS  Y10, Y13, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
-	MOVWQZX      96(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X12
-	MOVWQZX      98(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X12, X12
-	MOVWQZX      100(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X10
-	MOVWQZX      102(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 144(SP)(SI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y5, Y11, Y11
-	VPCMPEQB     Y5, Y11, Y11
-	VPOR         Y4, Y11, Y11
-	VMOVDQU      128(AX), Y13
-	VPSIGNB      Y11, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y3, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS 16(SP)(SI*1), Y10
-	VFMADD231PS  Y10, Y13, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
-	MOVWQZX      104(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X12
-	MOVWQZX      106(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X12, X12
-	MOVWQZX      108(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X10
-	MOVWQZX      110(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 148(SP)(SI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y5, Y11, Y11
-	VPCMPEQB     Y5, Y11, Y11
-	VPOR         Y4, Y11, Y11
-	VMOVDQU      160(AX), Y13
-	VPSIGNB      Y11, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y3, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS 20(SP)(SI*1), Y10
-	VFMADD231PS  Y10, Y13, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
-	MOVWQZX      112(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X12
-	MOVWQZX      114(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X12, X12
-	MOVWQZX      116(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X10
-	MOVWQZX      118(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 152(SP)(SI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y5, Y11, Y11
-	VPCMPEQB     Y5, Y11, Y11
-	VPOR         Y4, Y11, Y11
-	VMOVDQU      192(AX), Y13
-	VPSIGNB      Y11, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y3, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS 24(SP)(SI*1), Y10
-	VFMADD231PS  Y10, Y13, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R8
-	MOVWQZX      120(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X12
-	MOVWQZX      122(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X12, X12
-	MOVWQZX      124(SP)(SI*1), R9
-	VMOVQ        (R8)(R9*8), X10
-	MOVWQZX      126(SP)(SI*1), R9
-	VMOVHPS      (R8)(R9*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 156(SP)(SI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y5, Y11, Y11
-	VPCMPEQB     Y5, Y11, Y11
-	VPOR         Y4, Y11, Y11
-	VMOVDQU      224(AX), Y13
-	VPSIGNB      Y11, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y3, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
-	VBROADCASTSS 28(SP)(SI*1), Y10
-	VFMADD231PS  Y10, Y13, Y1
+	VBROADCASTSS (SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y11, Y0
+	MOVBQZX      10(DX), R9
+	VMOVQ        (SI)(R9*8), X13
+	MOVBQZX      11(DX), R9
+	VMOVHPS      (SI)(R9*8), X13, X13
+	MOVBQZX      12(DX), R9
+	VMOVQ        (SI)(R9*8), X9
+	MOVBQZX      13(DX), R9
+	VMOVHPS      (SI)(R9*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 68(SP)(DI*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y5, Y10, Y10
+	VPCMPEQB     Y5, Y10, Y10
+	VPOR         Y4, Y10, Y10
+	VMOVDQU      32(AX), Y11
+	VPSIGNB      Y10, Y11, Y11
+	VPMADDUBSW   Y11, Y9, Y11
+	VPMADDWD     Y3, Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 4(SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y11, Y1
+	MOVBQZX      18(DX), R9
+	VMOVQ        (SI)(R9*8), X13
+	MOVBQZX      19(DX), R9
+	VMOVHPS      (SI)(R9*8), X13, X13
+	MOVBQZX      20(DX), R9
+	VMOVQ        (SI)(R9*8), X9
+	MOVBQZX      21(DX), R9
+	VMOVHPS      (SI)(R9*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 72(SP)(DI*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y5, Y10, Y10
+	VPCMPEQB     Y5, Y10, Y10
+	VPOR         Y4, Y10, Y10
+	VMOVDQU      64(AX), Y11
+	VPSIGNB      Y10, Y11, Y11
+	VPMADDUBSW   Y11, Y9, Y11
+	VPMADDWD     Y3, Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 8(SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y11, Y0
+	MOVBQZX      26(DX), R9
+	VMOVQ        (SI)(R9*8), X13
+	MOVBQZX      27(DX), R9
+	VMOVHPS      (SI)(R9*8), X13, X13
+	MOVBQZX      28(DX), R9
+	VMOVQ        (SI)(R9*8), X9
+	MOVBQZX      29(DX), R9
+	VMOVHPS      (SI)(R9*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 76(SP)(DI*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y5, Y10, Y10
+	VPCMPEQB     Y5, Y10, Y10
+	VPOR         Y4, Y10, Y10
+	VMOVDQU      96(AX), Y11
+	VPSIGNB      Y10, Y11, Y11
+	VPMADDUBSW   Y11, Y9, Y11
+	VPMADDWD     Y3, Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 12(SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y11, Y1
+	MOVBQZX      34(DX), R9
+	VMOVQ        (SI)(R9*8), X13
+	MOVBQZX      35(DX), R9
+	VMOVHPS      (SI)(R9*8), X13, X13
+	MOVBQZX      36(DX), R9
+	VMOVQ        (SI)(R9*8), X9
+	MOVBQZX      37(DX), R9
+	VMOVHPS      (SI)(R9*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 80(SP)(DI*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y5, Y10, Y10
+	VPCMPEQB     Y5, Y10, Y10
+	VPOR         Y4, Y10, Y10
+	VMOVDQU      128(AX), Y11
+	VPSIGNB      Y10, Y11, Y11
+	VPMADDUBSW   Y11, Y9, Y11
+	VPMADDWD     Y3, Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 16(SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y11, Y0
+	MOVBQZX      42(DX), R9
+	VMOVQ        (SI)(R9*8), X13
+	MOVBQZX      43(DX), R9
+	VMOVHPS      (SI)(R9*8), X13, X13
+	MOVBQZX      44(DX), R9
+	VMOVQ        (SI)(R9*8), X9
+	MOVBQZX      45(DX), R9
+	VMOVHPS      (SI)(R9*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 84(SP)(DI*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y5, Y10, Y10
+	VPCMPEQB     Y5, Y10, Y10
+	VPOR         Y4, Y10, Y10
+	VMOVDQU      160(AX), Y11
+	VPSIGNB      Y10, Y11, Y11
+	VPMADDUBSW   Y11, Y9, Y11
+	VPMADDWD     Y3, Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 20(SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y11, Y1
+	MOVBQZX      50(DX), R9
+	VMOVQ        (SI)(R9*8), X13
+	MOVBQZX      51(DX), R9
+	VMOVHPS      (SI)(R9*8), X13, X13
+	MOVBQZX      52(DX), R9
+	VMOVQ        (SI)(R9*8), X9
+	MOVBQZX      53(DX), R9
+	VMOVHPS      (SI)(R9*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 88(SP)(DI*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y5, Y10, Y10
+	VPCMPEQB     Y5, Y10, Y10
+	VPOR         Y4, Y10, Y10
+	VMOVDQU      192(AX), Y11
+	VPSIGNB      Y10, Y11, Y11
+	VPMADDUBSW   Y11, Y9, Y11
+	VPMADDWD     Y3, Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 24(SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y11, Y0
+	MOVBQZX      58(DX), R9
+	VMOVQ        (SI)(R9*8), X13
+	MOVBQZX      59(DX), R9
+	VMOVHPS      (SI)(R9*8), X13, X13
+	MOVBQZX      60(DX), R9
+	VMOVQ        (SI)(R9*8), X9
+	MOVBQZX      61(DX), R9
+	VMOVHPS      (SI)(R9*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 92(SP)(DI*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y5, Y10, Y10
+	VPCMPEQB     Y5, Y10, Y10
+	VPOR         Y4, Y10, Y10
+	VMOVDQU      224(AX), Y11
+	VPSIGNB      Y10, Y11, Y11
+	VPMADDUBSW   Y11, Y9, Y11
+	VPMADDWD     Y3, Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 28(SP)(DI*1), Y9
+	VFMADD231PS  Y9, Y11, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+66, DX
-	XORQ         $+160, SI
-	XORQ         $+160, DI
+	XORQ         $+96, DI
+	XORQ         $+96, R8
 	DECQ         BX
 	JNE          next
 	VADDPS       Y1, Y0, Y0
@@ -17281,7 +17122,7 @@ next:
 
 // func int8Dot4IQ2_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot4IQ2_XXSAVX2(SB), NOSPLIT, $352-64
+TEXT ·int8Dot4IQ2_XXSAVX2(SB), NOSPLIT, $288-64
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
 	MOVQ    src+48(FP), DX
@@ -17295,415 +17136,392 @@ TEXT ·int8Dot4IQ2_XXSAVX2(SB), NOSPLIT, $352-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ2_XXS+0(SB), R10
 	VMOVDQU int8Constant4<>+0(SB), Y4
 	VMOVDQU int8Constant23<>+0(SB), Y5
 	VMOVDQU int8Constant2<>+0(SB), Y6
 	VMOVDQU int8Constant22<>+0(SB), Y7
-	VMOVDQU int8Constant81<>+0(SB), Y8
-	VMOVDQU int8Constant5<>+0(SB), Y9
+	VMOVDQU int8Constant5<>+0(SB), Y8
+	VMOVDQU int8Constant83<>+0(SB), Y9
 
 next:
-	VMOVDQU      2(DX), X11
-	VINSERTI128  $0x01, 18(DX), Y11, Y10
-	VPSHUFB      Y8, Y10, Y10
-	VMOVDQU      Y10, 256(SP)
-	VMOVDQU      34(DX), X11
-	VINSERTI128  $0x01, 50(DX), Y11, Y10
-	VPSHUFB      Y8, Y10, Y10
-	VMOVDQU      Y10, 288(SP)
-	VMOVDQU      38(DX), X11
-	VINSERTI128  $0x01, 50(DX), Y11, Y10
-	VPSHUFB      int8Constant82<>+0(SB), Y10, Y10
-	VPMULLW      int8Constant83<>+0(SB), Y10, Y10
+	VMOVDQU      38(DX), X13
+	VINSERTI128  $0x01, 50(DX), Y13, Y10
+	VPSHUFB      int8Constant81<>+0(SB), Y10, Y10
+	VPMULLW      int8Constant82<>+0(SB), Y10, Y10
 	VPSRLW       $0x07, Y10, Y10
-	VPAND        int8Constant84<>+0(SB), Y10, Y10
-	VMOVDQU      6(DX), X11
-	VINSERTI128  $0x01, 22(DX), Y11, Y12
-	VPSHUFB      int8Constant85<>+0(SB), Y12, Y12
-	VPMULLW      int8Constant83<>+0(SB), Y12, Y12
-	VPSRLW       $0x07, Y12, Y12
-	VPAND        int8Constant84<>+0(SB), Y12, Y12
-	VPACKUSWB    Y10, Y12, Y10
+	VPAND        Y9, Y10, Y10
+	VMOVDQU      6(DX), X13
+	VINSERTI128  $0x01, 22(DX), Y13, Y11
+	VPSHUFB      int8Constant84<>+0(SB), Y11, Y11
+	VPMULLW      int8Constant82<>+0(SB), Y11, Y11
+	VPSRLW       $0x07, Y11, Y11
+	VPAND        Y9, Y11, Y11
+	VPACKUSWB    Y10, Y11, Y10
 	VPERMQ       $0xd8, Y10, Y10
-	VMOVDQU      int8Constant86<>+0(SB), Y14
-	VPAND        Y9, Y10, Y12
-	VPSRLW       $0x04, Y10, Y13
-	VPAND        Y9, Y13, Y13
+	VMOVDQU      int8Constant85<>+0(SB), Y14
+	VPAND        Y8, Y10, Y11
+	VPSRLW       $0x04, Y10, Y12
+	VPAND        Y8, Y12, Y12
+	VPSHUFB      Y11, Y14, Y11
 	VPSHUFB      Y12, Y14, Y12
-	VPSHUFB      Y13, Y14, Y13
+	VPXOR        Y11, Y10, Y10
 	VPXOR        Y12, Y10, Y10
-	VPXOR        Y13, Y10, Y10
-	VMOVDQU      Y10, 320(SP)
+	VMOVDQU      Y10, 256(SP)
 	VPBROADCASTW (DX), X10
 	VCVTPH2PS    X10, Y10
-	VPXOR        X11, X11, X11
-	VPINSRB      $0x00, 9(DX), X11, X11
-	VPINSRB      $0x01, 17(DX), X11, X11
-	VPINSRB      $0x02, 25(DX), X11, X11
-	VPINSRB      $0x03, 33(DX), X11, X11
-	VPINSRB      $0x04, 41(DX), X11, X11
-	VPINSRB      $0x05, 49(DX), X11, X11
-	VPINSRB      $0x06, 57(DX), X11, X11
-	VPINSRB      $0x07, 65(DX), X11, X11
-	VPMOVZXBD    X11, Y12
-	VPSRLVD      int8Constant30<>+0(SB), Y12, Y12
-	VPAND        int8Constant10<>+0(SB), Y12, Y12
-	VCVTDQ2PS    Y12, Y12
-	VMULPS       int8Constant71<>+0(SB), Y12, Y12
-	VADDPS       int8Constant72<>+0(SB), Y12, Y12
-	VMULPS       Y10, Y12, Y12
-	VMULPS       (CX), Y12, Y10
+	VMOVDQU      2(DX), Y11
+	VSHUFPS      $0xdd, 34(DX), Y11, Y11
+	VPERMQ       $0xd8, Y11, Y11
+	VPSRLD       $0x1c, Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       int8Constant71<>+0(SB), Y11, Y11
+	VADDPS       int8Constant72<>+0(SB), Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VMULPS       (CX), Y11, Y10
 	VMOVUPS      Y10, (SP)
-	VMULPS       (CX)(DI*1), Y12, Y10
+	VMULPS       (CX)(DI*1), Y11, Y10
 	VMOVUPS      Y10, 64(SP)
-	VMULPS       (CX)(DI*2), Y12, Y10
+	VMULPS       (CX)(DI*2), Y11, Y10
 	VMOVUPS      Y10, 128(SP)
-	VMULPS       (CX)(R9*1), Y12, Y10
+	VMULPS       (CX)(R9*1), Y11, Y10
 	VMOVUPS      Y10, 192(SP)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
-	MOVWQZX      256(SP), R11
-	VMOVQ        (R10)(R11*8), X11
-	MOVWQZX      258(SP), R11
-	VMOVHPS      (R10)(R11*8), X11, X11
-	MOVWQZX      260(SP), R11
+	MOVBQZX      2(DX), R11
+	VMOVQ        (R10)(R11*8), X13
+	MOVBQZX      3(DX), R11
+	VMOVHPS      (R10)(R11*8), X13, X13
+	MOVBQZX      4(DX), R11
 	VMOVQ        (R10)(R11*8), X10
-	MOVWQZX      262(SP), R11
+	MOVBQZX      5(DX), R11
 	VMOVHPS      (R10)(R11*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 320(SP), Y12
-	VPSHUFB      Y5, Y12, Y12
-	VPAND        Y7, Y12, Y12
-	VPCMPEQB     Y7, Y12, Y12
-	VPOR         Y6, Y12, Y12
-	VMOVDQU      (AX), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 256(SP), Y11
+	VPSHUFB      Y5, Y11, Y11
+	VPAND        Y7, Y11, Y11
+	VPCMPEQB     Y7, Y11, Y11
+	VPOR         Y6, Y11, Y11
+	VMOVDQU      (AX), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS (SP), Y14
-	VFMADD231PS  Y14, Y13, Y0
-	VMOVDQU      (AX)(SI*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y0
+	VMOVDQU      (AX)(SI*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 64(SP), Y14
-	VFMADD231PS  Y14, Y13, Y1
-	VMOVDQU      (AX)(SI*2), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y1
+	VMOVDQU      (AX)(SI*2), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 128(SP), Y14
-	VFMADD231PS  Y14, Y13, Y2
-	VMOVDQU      (AX)(R8*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y2
+	VMOVDQU      (AX)(R8*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 192(SP), Y10
-	VFMADD231PS  Y10, Y13, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
-	MOVWQZX      264(SP), R11
-	VMOVQ        (R10)(R11*8), X11
-	MOVWQZX      266(SP), R11
-	VMOVHPS      (R10)(R11*8), X11, X11
-	MOVWQZX      268(SP), R11
+	VFMADD231PS  Y10, Y12, Y3
+	MOVBQZX      10(DX), R11
+	VMOVQ        (R10)(R11*8), X13
+	MOVBQZX      11(DX), R11
+	VMOVHPS      (R10)(R11*8), X13, X13
+	MOVBQZX      12(DX), R11
 	VMOVQ        (R10)(R11*8), X10
-	MOVWQZX      270(SP), R11
+	MOVBQZX      13(DX), R11
 	VMOVHPS      (R10)(R11*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 324(SP), Y12
-	VPSHUFB      Y5, Y12, Y12
-	VPAND        Y7, Y12, Y12
-	VPCMPEQB     Y7, Y12, Y12
-	VPOR         Y6, Y12, Y12
-	VMOVDQU      32(AX), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 260(SP), Y11
+	VPSHUFB      Y5, Y11, Y11
+	VPAND        Y7, Y11, Y11
+	VPCMPEQB     Y7, Y11, Y11
+	VPOR         Y6, Y11, Y11
+	VMOVDQU      32(AX), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 4(SP), Y14
-	VFMADD231PS  Y14, Y13, Y0
-	VMOVDQU      32(AX)(SI*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y0
+	VMOVDQU      32(AX)(SI*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 68(SP), Y14
-	VFMADD231PS  Y14, Y13, Y1
-	VMOVDQU      32(AX)(SI*2), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y1
+	VMOVDQU      32(AX)(SI*2), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 132(SP), Y14
-	VFMADD231PS  Y14, Y13, Y2
-	VMOVDQU      32(AX)(R8*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y2
+	VMOVDQU      32(AX)(R8*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 196(SP), Y10
-	VFMADD231PS  Y10, Y13, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
-	MOVWQZX      272(SP), R11
-	VMOVQ        (R10)(R11*8), X11
-	MOVWQZX      274(SP), R11
-	VMOVHPS      (R10)(R11*8), X11, X11
-	MOVWQZX      276(SP), R11
+	VFMADD231PS  Y10, Y12, Y3
+	MOVBQZX      18(DX), R11
+	VMOVQ        (R10)(R11*8), X13
+	MOVBQZX      19(DX), R11
+	VMOVHPS      (R10)(R11*8), X13, X13
+	MOVBQZX      20(DX), R11
 	VMOVQ        (R10)(R11*8), X10
-	MOVWQZX      278(SP), R11
+	MOVBQZX      21(DX), R11
 	VMOVHPS      (R10)(R11*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 328(SP), Y12
-	VPSHUFB      Y5, Y12, Y12
-	VPAND        Y7, Y12, Y12
-	VPCMPEQB     Y7, Y12, Y12
-	VPOR         Y6, Y12, Y12
-	VMOVDQU      64(AX), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 264(SP), Y11
+	VPSHUFB      Y5, Y11, Y11
+	VPAND        Y7, Y11, Y11
+	VPCMPEQB     Y7, Y11, Y11
+	VPOR         Y6, Y11, Y11
+	VMOVDQU      64(AX), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 8(SP), Y14
-	VFMADD231PS  Y14, Y13, Y0
-	VMOVDQU      64(AX)(SI*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y0
+	VMOVDQU      64(AX)(SI*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 72(SP), Y14
-	VFMADD231PS  Y14, Y13, Y1
-	VMOVDQU      64(AX)(SI*2), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y1
+	VMOVDQU      64(AX)(SI*2), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 136(SP), Y14
-	VFMADD231PS  Y14, Y13, Y2
-	VMOVDQU      64(AX)(R8*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y2
+	VMOVDQU      64(AX)(R8*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 200(SP), Y10
-	VFMADD231PS  Y10, Y13, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
-	MOVWQZX      280(SP), R11
-	VMOVQ        (R10)(R11*8), X11
-	MOVWQZX      282(SP), R11
-	VMOVHPS      (R10)(R11*8), X11, X11
-	MOVWQZX      284(SP), R11
+	VFMADD231PS  Y10, Y12, Y3
+	MOVBQZX      26(DX), R11
+	VMOVQ        (R10)(R11*8), X13
+	MOVBQZX      27(DX), R11
+	VMOVHPS      (R10)(R11*8), X13, X13
+	MOVBQZX      28(DX), R11
 	VMOVQ        (R10)(R11*8), X10
-	MOVWQZX      286(SP), R11
+	MOVBQZX      29(DX), R11
 	VMOVHPS      (R10)(R11*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 332(SP), Y12
-	VPSHUFB      Y5, Y12, Y12
-	VPAND        Y7, Y12, Y12
-	VPCMPEQB     Y7, Y12, Y12
-	VPOR         Y6, Y12, Y12
-	VMOVDQU      96(AX), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 268(SP), Y11
+	VPSHUFB      Y5, Y11, Y11
+	VPAND        Y7, Y11, Y11
+	VPCMPEQB     Y7, Y11, Y11
+	VPOR         Y6, Y11, Y11
+	VMOVDQU      96(AX), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 12(SP), Y14
-	VFMADD231PS  Y14, Y13, Y0
-	VMOVDQU      96(AX)(SI*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y0
+	VMOVDQU      96(AX)(SI*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 76(SP), Y14
-	VFMADD231PS  Y14, Y13, Y1
-	VMOVDQU      96(AX)(SI*2), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y1
+	VMOVDQU      96(AX)(SI*2), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 140(SP), Y14
-	VFMADD231PS  Y14, Y13, Y2
-	VMOVDQU      96(AX)(R8*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y2
+	VMOVDQU      96(AX)(R8*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 204(SP), Y10
-	VFMADD231PS  Y10, Y13, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
-	MOVWQZX      288(SP), R11
-	VMOVQ        (R10)(R11*8), X11
-	MOVWQZX      290(SP), R11
-	VMOVHPS      (R10)(R11*8), X11, X11
-	MOVWQZX      292(SP), R11
+	VFMADD231PS  Y10, Y12, Y3
+	MOVBQZX      34(DX), R11
+	VMOVQ        (R10)(R11*8), X13
+	MOVBQZX      35(DX), R11
+	VMOVHPS      (R10)(R11*8), X13, X13
+	MOVBQZX      36(DX), R11
 	VMOVQ        (R10)(R11*8), X10
-	MOVWQZX      294(SP), R11
+	MOVBQZX      37(DX), R11
 	VMOVHPS      (R10)(R11*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 336(SP), Y12
-	VPSHUFB      Y5, Y12, Y12
-	VPAND        Y7, Y12, Y12
-	VPCMPEQB     Y7, Y12, Y12
-	VPOR         Y6, Y12, Y12
-	VMOVDQU      128(AX), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 272(SP), Y11
+	VPSHUFB      Y5, Y11, Y11
+	VPAND        Y7, Y11, Y11
+	VPCMPEQB     Y7, Y11, Y11
+	VPOR         Y6, Y11, Y11
+	VMOVDQU      128(AX), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 16(SP), Y14
-	VFMADD231PS  Y14, Y13, Y0
-	VMOVDQU      128(AX)(SI*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y0
+	VMOVDQU      128(AX)(SI*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 80(SP), Y14
-	VFMADD231PS  Y14, Y13, Y1
-	VMOVDQU      128(AX)(SI*2), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y1
+	VMOVDQU      128(AX)(SI*2), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 144(SP), Y14
-	VFMADD231PS  Y14, Y13, Y2
-	VMOVDQU      128(AX)(R8*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y2
+	VMOVDQU      128(AX)(R8*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 208(SP), Y10
-	VFMADD231PS  Y10, Y13, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
-	MOVWQZX      296(SP), R11
-	VMOVQ        (R10)(R11*8), X11
-	MOVWQZX      298(SP), R11
-	VMOVHPS      (R10)(R11*8), X11, X11
-	MOVWQZX      300(SP), R11
+	VFMADD231PS  Y10, Y12, Y3
+	MOVBQZX      42(DX), R11
+	VMOVQ        (R10)(R11*8), X13
+	MOVBQZX      43(DX), R11
+	VMOVHPS      (R10)(R11*8), X13, X13
+	MOVBQZX      44(DX), R11
 	VMOVQ        (R10)(R11*8), X10
-	MOVWQZX      302(SP), R11
+	MOVBQZX      45(DX), R11
 	VMOVHPS      (R10)(R11*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 340(SP), Y12
-	VPSHUFB      Y5, Y12, Y12
-	VPAND        Y7, Y12, Y12
-	VPCMPEQB     Y7, Y12, Y12
-	VPOR         Y6, Y12, Y12
-	VMOVDQU      160(AX), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 276(SP), Y11
+	VPSHUFB      Y5, Y11, Y11
+	VPAND        Y7, Y11, Y11
+	VPCMPEQB     Y7, Y11, Y11
+	VPOR         Y6, Y11, Y11
+	VMOVDQU      160(AX), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 20(SP), Y14
-	VFMADD231PS  Y14, Y13, Y0
-	VMOVDQU      160(AX)(SI*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y0
+	VMOVDQU      160(AX)(SI*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 84(SP), Y14
-	VFMADD231PS  Y14, Y13, Y1
-	VMOVDQU      160(AX)(SI*2), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y1
+	VMOVDQU      160(AX)(SI*2), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 148(SP), Y14
-	VFMADD231PS  Y14, Y13, Y2
-	VMOVDQU      160(AX)(R8*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y2
+	VMOVDQU      160(AX)(R8*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 212(SP), Y10
-	VFMADD231PS  Y10, Y13, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
-	MOVWQZX      304(SP), R11
-	VMOVQ        (R10)(R11*8), X11
-	MOVWQZX      306(SP), R11
-	VMOVHPS      (R10)(R11*8), X11, X11
-	MOVWQZX      308(SP), R11
+	VFMADD231PS  Y10, Y12, Y3
+	MOVBQZX      50(DX), R11
+	VMOVQ        (R10)(R11*8), X13
+	MOVBQZX      51(DX), R11
+	VMOVHPS      (R10)(R11*8), X13, X13
+	MOVBQZX      52(DX), R11
 	VMOVQ        (R10)(R11*8), X10
-	MOVWQZX      310(SP), R11
+	MOVBQZX      53(DX), R11
 	VMOVHPS      (R10)(R11*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 344(SP), Y12
-	VPSHUFB      Y5, Y12, Y12
-	VPAND        Y7, Y12, Y12
-	VPCMPEQB     Y7, Y12, Y12
-	VPOR         Y6, Y12, Y12
-	VMOVDQU      192(AX), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 280(SP), Y11
+	VPSHUFB      Y5, Y11, Y11
+	VPAND        Y7, Y11, Y11
+	VPCMPEQB     Y7, Y11, Y11
+	VPOR         Y6, Y11, Y11
+	VMOVDQU      192(AX), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 24(SP), Y14
-	VFMADD231PS  Y14, Y13, Y0
-	VMOVDQU      192(AX)(SI*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y0
+	VMOVDQU      192(AX)(SI*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 88(SP), Y14
-	VFMADD231PS  Y14, Y13, Y1
-	VMOVDQU      192(AX)(SI*2), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y1
+	VMOVDQU      192(AX)(SI*2), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 152(SP), Y14
-	VFMADD231PS  Y14, Y13, Y2
-	VMOVDQU      192(AX)(R8*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y2
+	VMOVDQU      192(AX)(R8*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 216(SP), Y10
-	VFMADD231PS  Y10, Y13, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R10
-	MOVWQZX      312(SP), R11
-	VMOVQ        (R10)(R11*8), X11
-	MOVWQZX      314(SP), R11
-	VMOVHPS      (R10)(R11*8), X11, X11
-	MOVWQZX      316(SP), R11
+	VFMADD231PS  Y10, Y12, Y3
+	MOVBQZX      58(DX), R11
+	VMOVQ        (R10)(R11*8), X13
+	MOVBQZX      59(DX), R11
+	VMOVHPS      (R10)(R11*8), X13, X13
+	MOVBQZX      60(DX), R11
 	VMOVQ        (R10)(R11*8), X10
-	MOVWQZX      318(SP), R11
+	MOVBQZX      61(DX), R11
 	VMOVHPS      (R10)(R11*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 348(SP), Y12
-	VPSHUFB      Y5, Y12, Y12
-	VPAND        Y7, Y12, Y12
-	VPCMPEQB     Y7, Y12, Y12
-	VPOR         Y6, Y12, Y12
-	VMOVDQU      224(AX), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 284(SP), Y11
+	VPSHUFB      Y5, Y11, Y11
+	VPAND        Y7, Y11, Y11
+	VPCMPEQB     Y7, Y11, Y11
+	VPOR         Y6, Y11, Y11
+	VMOVDQU      224(AX), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 28(SP), Y14
-	VFMADD231PS  Y14, Y13, Y0
-	VMOVDQU      224(AX)(SI*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y0
+	VMOVDQU      224(AX)(SI*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 92(SP), Y14
-	VFMADD231PS  Y14, Y13, Y1
-	VMOVDQU      224(AX)(SI*2), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y1
+	VMOVDQU      224(AX)(SI*2), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 156(SP), Y14
-	VFMADD231PS  Y14, Y13, Y2
-	VMOVDQU      224(AX)(R8*1), Y13
-	VPSIGNB      Y12, Y13, Y13
-	VPMADDUBSW   Y13, Y10, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VCVTDQ2PS    Y13, Y13
+	VFMADD231PS  Y14, Y12, Y2
+	VMOVDQU      224(AX)(R8*1), Y12
+	VPSIGNB      Y11, Y12, Y12
+	VPMADDUBSW   Y12, Y10, Y12
+	VPMADDWD     Y4, Y12, Y12
+	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 220(SP), Y10
-	VFMADD231PS  Y10, Y13, Y3
+	VFMADD231PS  Y10, Y12, Y3
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+66, DX
@@ -17750,7 +17568,8 @@ TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
 	MOVQ           blocks+56(FP), BX
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
-	VMOVDQU        int8Constant104<>+0(SB), Y2
+	LEAQ           ·int8GridIQ2_XS+0(SB), SI
+	VMOVDQU        int8Constant103<>+0(SB), Y2
 	VMOVDQU        int8Constant23<>+0(SB), Y3
 	VMOVDQU        int8Constant4<>+0(SB), Y4
 	VMOVDQU        int8Constant2<>+0(SB), Y5
@@ -17758,31 +17577,31 @@ TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
 	VMOVDQU        int8Constant14<>+0(SB), Y7
 	VMOVDQU        int8Constant26<>+0(SB), Y8
 	VMOVDQU        int8Constant72<>+0(SB), Y9
-	XORQ           SI, SI
-	MOVQ           $0x00000000000000a0, DI
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000a0, R8
 	VMOVDQU        2(DX), X10
 	VINSERTI128    $0x01, 18(DX), Y10, Y10
-	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
-	VPAND          int8Constant88<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 64(SP)(SI*1)
+	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
+	VPAND          int8Constant87<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 64(SP)(DI*1)
 	VMOVDQU        34(DX), X11
 	VINSERTI128    $0x01, 50(DX), Y11, Y10
-	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
-	VPAND          int8Constant88<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 96(SP)(SI*1)
+	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
+	VPAND          int8Constant87<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 96(SP)(DI*1)
 	VMOVDQU        35(DX), X11
 	VINSERTI128    $0x01, 51(DX), Y11, Y10
-	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant88<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
-	VPAND          int8Constant84<>+0(SB), Y10, Y10
+	VPAND          int8Constant83<>+0(SB), Y10, Y10
 	VMOVDQU        3(DX), X11
 	VINSERTI128    $0x01, 19(DX), Y11, Y11
-	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
 	VPSRLW         $0x01, Y11, Y11
-	VPAND          int8Constant84<>+0(SB), Y11, Y11
+	VPAND          int8Constant83<>+0(SB), Y11, Y11
 	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant86<>+0(SB), Y14
+	VMOVDQU        int8Constant85<>+0(SB), Y14
 	VPAND          int8Constant5<>+0(SB), Y10, Y11
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          int8Constant5<>+0(SB), Y13, Y13
@@ -17790,11 +17609,11 @@ TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
 	VPSHUFB        Y13, Y14, Y13
 	VPXOR          Y11, Y10, Y10
 	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(SI*1)
+	VMOVDQU        Y10, 128(SP)(DI*1)
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 58(DX), Y11
-	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant10<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -17802,7 +17621,7 @@ TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 58(DX), Y13
-	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant90<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant10<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -17812,41 +17631,41 @@ TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(SI*1)
+	VMOVUPS        Y10, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(SI*1)
+	VMOVUPS        Y10, 32(SP)(DI*1)
 
 next:
-	LEAQ           74(DX), R8
-	LEAQ           32(CX), R9
+	LEAQ           74(DX), R9
+	LEAQ           32(CX), R10
 	CMPQ           BX, $0x01
-	CMOVQEQ        DX, R8
-	CMOVQEQ        CX, R9
-	VMOVDQU        2(R8), X12
-	VINSERTI128    $0x01, 18(R8), Y12, Y10
-	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
-	VPAND          int8Constant88<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
-	VMOVDQU        34(R8), X12
-	VINSERTI128    $0x01, 50(R8), Y12, Y10
-	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
-	VPAND          int8Constant88<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
-	VMOVDQU        35(R8), X12
-	VINSERTI128    $0x01, 51(R8), Y12, Y10
-	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
+	CMOVQEQ        DX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X12
+	VINSERTI128    $0x01, 18(R9), Y12, Y10
+	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
+	VPAND          int8Constant87<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        34(R9), X12
+	VINSERTI128    $0x01, 50(R9), Y12, Y10
+	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
+	VPAND          int8Constant87<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VMOVDQU        35(R9), X12
+	VINSERTI128    $0x01, 51(R9), Y12, Y10
+	VPSHUFB        int8Constant88<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
-	VPAND          int8Constant84<>+0(SB), Y10, Y10
-	VMOVDQU        3(R8), X12
-	VINSERTI128    $0x01, 19(R8), Y12, Y11
-	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
+	VPAND          int8Constant83<>+0(SB), Y10, Y10
+	VMOVDQU        3(R9), X12
+	VINSERTI128    $0x01, 19(R9), Y12, Y11
+	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
 	VPSRLW         $0x01, Y11, Y11
-	VPAND          int8Constant84<>+0(SB), Y11, Y11
+	VPAND          int8Constant83<>+0(SB), Y11, Y11
 	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant86<>+0(SB), Y14
+	VMOVDQU        int8Constant85<>+0(SB), Y14
 	VPAND          int8Constant5<>+0(SB), Y10, Y11
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          int8Constant5<>+0(SB), Y13, Y13
@@ -17854,44 +17673,43 @@ next:
 	VPSHUFB        Y13, Y14, Y13
 	VPXOR          Y11, Y10, Y10
 	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(DI*1)
-	VPBROADCASTW   (R8), X10
+	VMOVDQU        Y10, 128(SP)(R8*1)
+	VPBROADCASTW   (R9), X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 58(R8), Y11
-	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VBROADCASTI128 58(R9), Y11
+	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant10<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
 	VMULPS         int8Constant71<>+0(SB), Y11, Y11
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 58(R8), Y13
-	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
+	VBROADCASTI128 58(R9), Y13
+	VPSHUFB        int8Constant90<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant10<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
 	VMULPS         int8Constant71<>+0(SB), Y13, Y13
 	VADDPS         Y9, Y13, Y13
 	VMULPS         Y10, Y13, Y13
-	VBROADCASTF128 (R9), Y10
+	VBROADCASTF128 (R10), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
-	VBROADCASTF128 16(R9), Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(DI*1)
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        64(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        66(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        68(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        70(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	VMOVUPS        Y10, 32(SP)(R8*1)
+	MOVWQZX        64(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        66(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        68(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        70(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   128(SP)(SI*1), Y11
+	VPBROADCASTD   128(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -17901,20 +17719,19 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   (SP)(SI*1), Y10
+	VBROADCASTSD   (SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        72(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        74(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        76(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        78(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        72(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        74(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        76(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        78(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   132(SP)(SI*1), Y11
+	VPBROADCASTD   132(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -17924,20 +17741,19 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   8(SP)(SI*1), Y10
+	VBROADCASTSD   8(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        80(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        82(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        84(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        86(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        80(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        82(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        84(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        86(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   136(SP)(SI*1), Y11
+	VPBROADCASTD   136(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -17947,20 +17763,19 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   16(SP)(SI*1), Y10
+	VBROADCASTSD   16(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        88(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        90(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        92(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        94(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        88(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        90(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        92(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        94(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   140(SP)(SI*1), Y11
+	VPBROADCASTD   140(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -17970,20 +17785,19 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   24(SP)(SI*1), Y10
+	VBROADCASTSD   24(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        96(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        98(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        100(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        102(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        96(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        98(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        100(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        102(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   144(SP)(SI*1), Y11
+	VPBROADCASTD   144(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -17993,20 +17807,19 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   32(SP)(SI*1), Y10
+	VBROADCASTSD   32(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        104(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        106(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        108(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        110(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        104(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        106(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        108(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        110(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   148(SP)(SI*1), Y11
+	VPBROADCASTD   148(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -18016,20 +17829,19 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   40(SP)(SI*1), Y10
+	VBROADCASTSD   40(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        112(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        114(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        116(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        118(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        112(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        114(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        116(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        118(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   152(SP)(SI*1), Y11
+	VPBROADCASTD   152(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -18039,20 +17851,19 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   48(SP)(SI*1), Y10
+	VBROADCASTSD   48(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R8
-	MOVWQZX        120(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        122(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        124(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        126(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        120(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        122(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        124(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        126(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   156(SP)(SI*1), Y11
+	VPBROADCASTD   156(SP)(DI*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y6, Y11, Y11
 	VPCMPEQB       Y6, Y11, Y11
@@ -18062,14 +17873,14 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   56(SP)(SI*1), Y10
+	VBROADCASTSD   56(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+74, DX
-	XORQ           $+160, SI
 	XORQ           $+160, DI
+	XORQ           $+160, R8
 	DECQ           BX
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -18100,7 +17911,8 @@ TEXT ·int8Dot4IQ2_XSAVX2(SB), NOSPLIT, $352-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant104<>+0(SB), Y4
+	LEAQ    ·int8GridIQ2_XS+0(SB), R10
+	VMOVDQU int8Constant103<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant23<>+0(SB), Y7
@@ -18110,27 +17922,27 @@ TEXT ·int8Dot4IQ2_XSAVX2(SB), NOSPLIT, $352-64
 next:
 	VMOVDQU        2(DX), X11
 	VINSERTI128    $0x01, 18(DX), Y11, Y10
-	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
-	VPAND          int8Constant88<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
+	VPAND          int8Constant87<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 256(SP)
 	VMOVDQU        34(DX), X11
 	VINSERTI128    $0x01, 50(DX), Y11, Y10
-	VPSHUFB        int8Constant87<>+0(SB), Y10, Y10
-	VPAND          int8Constant88<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant86<>+0(SB), Y10, Y10
+	VPAND          int8Constant87<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 288(SP)
 	VMOVDQU        35(DX), X11
 	VINSERTI128    $0x01, 51(DX), Y11, Y10
-	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant88<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
-	VPAND          int8Constant84<>+0(SB), Y10, Y10
+	VPAND          int8Constant83<>+0(SB), Y10, Y10
 	VMOVDQU        3(DX), X11
 	VINSERTI128    $0x01, 19(DX), Y11, Y12
-	VPSHUFB        int8Constant89<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant88<>+0(SB), Y12, Y12
 	VPSRLW         $0x01, Y12, Y12
-	VPAND          int8Constant84<>+0(SB), Y12, Y12
+	VPAND          int8Constant83<>+0(SB), Y12, Y12
 	VPACKUSWB      Y10, Y12, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant86<>+0(SB), Y14
+	VMOVDQU        int8Constant85<>+0(SB), Y14
 	VPAND          int8Constant5<>+0(SB), Y10, Y12
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          int8Constant5<>+0(SB), Y13, Y13
@@ -18142,7 +17954,7 @@ next:
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 58(DX), Y12
-	VPSHUFB        int8Constant90<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant89<>+0(SB), Y12, Y12
 	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
 	VPAND          int8Constant10<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
@@ -18150,7 +17962,7 @@ next:
 	VADDPS         int8Constant72<>+0(SB), Y12, Y12
 	VMULPS         Y10, Y12, Y12
 	VBROADCASTI128 58(DX), Y13
-	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant90<>+0(SB), Y13, Y13
 	VPSRLVD        int8Constant26<>+0(SB), Y13, Y13
 	VPAND          int8Constant10<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -18189,7 +18001,6 @@ next:
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 224(SP)
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        256(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        258(SP), R11
@@ -18236,7 +18047,6 @@ next:
 	VBROADCASTSD   192(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        264(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        266(SP), R11
@@ -18283,7 +18093,6 @@ next:
 	VBROADCASTSD   200(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        272(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        274(SP), R11
@@ -18330,7 +18139,6 @@ next:
 	VBROADCASTSD   208(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        280(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        282(SP), R11
@@ -18377,7 +18185,6 @@ next:
 	VBROADCASTSD   216(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        288(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        290(SP), R11
@@ -18424,7 +18231,6 @@ next:
 	VBROADCASTSD   224(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        296(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        298(SP), R11
@@ -18471,7 +18277,6 @@ next:
 	VBROADCASTSD   232(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        304(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        306(SP), R11
@@ -18518,7 +18323,6 @@ next:
 	VBROADCASTSD   240(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R10
 	MOVWQZX        312(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        314(SP), R11
@@ -18611,7 +18415,8 @@ TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	MOVQ           blocks+56(FP), BX
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
-	VMOVDQU        int8Constant104<>+0(SB), Y2
+	LEAQ           ·int8GridIQ2_S+0(SB), SI
+	VMOVDQU        int8Constant103<>+0(SB), Y2
 	VMOVDQU        int8Constant23<>+0(SB), Y3
 	VMOVDQU        int8Constant4<>+0(SB), Y4
 	VMOVDQU        int8Constant2<>+0(SB), Y5
@@ -18619,34 +18424,34 @@ TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	VMOVDQU        int8Constant14<>+0(SB), Y7
 	VMOVDQU        int8Constant26<>+0(SB), Y8
 	VMOVDQU        int8Constant72<>+0(SB), Y9
-	XORQ           SI, SI
-	MOVQ           $0x0000000000000080, DI
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000080, R8
 	VMOVDQU        2(DX), X10
 	VINSERTI128    $0x01, 10(DX), Y10, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(DX), Y11
-	VPSHUFB        int8Constant92<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant93<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant91<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant92<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant44<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(SI*1)
+	VMOVDQU        Y10, 64(SP)(DI*1)
 	VMOVDQU        18(DX), X12
 	VINSERTI128    $0x01, 26(DX), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(DX), Y11
-	VPSHUFB        int8Constant94<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant93<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant93<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant92<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant44<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(SI*1)
+	VMOVDQU        Y10, 96(SP)(DI*1)
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 66(DX), Y11
-	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant10<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -18654,7 +18459,7 @@ TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 66(DX), Y13
-	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant90<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant10<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -18664,75 +18469,74 @@ TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(SI*1)
+	VMOVUPS        Y10, (SP)(DI*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(SI*1)
+	VMOVUPS        Y10, 32(SP)(DI*1)
 
 next:
-	LEAQ           82(DX), R8
-	LEAQ           32(CX), R9
+	LEAQ           82(DX), R9
+	LEAQ           32(CX), R10
 	CMPQ           BX, $0x01
-	CMOVQEQ        DX, R8
-	CMOVQEQ        CX, R9
-	VMOVDQU        2(R8), X12
-	VINSERTI128    $0x01, 10(R8), Y12, Y10
+	CMOVQEQ        DX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X12
+	VINSERTI128    $0x01, 10(R9), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
-	VBROADCASTI128 66(R8), Y11
-	VPSHUFB        int8Constant92<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant93<>+0(SB), Y11, Y11
+	VBROADCASTI128 66(R9), Y11
+	VPSHUFB        int8Constant91<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant92<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant44<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
-	VMOVDQU        18(R8), X12
-	VINSERTI128    $0x01, 26(R8), Y12, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
+	VMOVDQU        18(R9), X12
+	VINSERTI128    $0x01, 26(R9), Y12, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
-	VBROADCASTI128 66(R8), Y11
-	VPSHUFB        int8Constant94<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant93<>+0(SB), Y11, Y11
+	VBROADCASTI128 66(R9), Y11
+	VPSHUFB        int8Constant93<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant92<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant44<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
-	VPBROADCASTW   (R8), X10
+	VMOVDQU        Y10, 96(SP)(R8*1)
+	VPBROADCASTW   (R9), X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 66(R8), Y11
-	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
+	VBROADCASTI128 66(R9), Y11
+	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant10<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
 	VMULPS         int8Constant71<>+0(SB), Y11, Y11
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 66(R8), Y13
-	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
+	VBROADCASTI128 66(R9), Y13
+	VPSHUFB        int8Constant90<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant10<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
 	VMULPS         int8Constant71<>+0(SB), Y13, Y13
 	VADDPS         Y9, Y13, Y13
 	VMULPS         Y10, Y13, Y13
-	VBROADCASTF128 (R9), Y10
+	VBROADCASTF128 (R10), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
-	VBROADCASTF128 16(R9), Y10
+	VMOVUPS        Y10, (SP)(R8*1)
+	VBROADCASTF128 16(R10), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(DI*1)
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        64(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        66(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        68(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        70(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	VMOVUPS        Y10, 32(SP)(R8*1)
+	MOVWQZX        64(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        66(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        68(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        70(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   34(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18744,18 +18548,17 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   (SP)(SI*1), Y10
+	VBROADCASTSD   (SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        72(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        74(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        76(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        78(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        72(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        74(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        76(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        78(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   38(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18767,18 +18570,17 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   8(SP)(SI*1), Y10
+	VBROADCASTSD   8(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        80(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        82(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        84(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        86(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        80(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        82(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        84(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        86(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   42(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18790,18 +18592,17 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   16(SP)(SI*1), Y10
+	VBROADCASTSD   16(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        88(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        90(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        92(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        94(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        88(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        90(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        92(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        94(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   46(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18813,18 +18614,17 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   24(SP)(SI*1), Y10
+	VBROADCASTSD   24(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        96(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        98(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        100(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        102(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        96(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        98(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        100(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        102(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   50(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18836,18 +18636,17 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   32(SP)(SI*1), Y10
+	VBROADCASTSD   32(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        104(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        106(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        108(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        110(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        104(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        106(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        108(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        110(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   54(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18859,18 +18658,17 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   40(SP)(SI*1), Y10
+	VBROADCASTSD   40(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        112(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        114(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        116(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        118(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        112(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        114(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        116(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        118(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   58(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18882,18 +18680,17 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   48(SP)(SI*1), Y10
+	VBROADCASTSD   48(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R8
-	MOVWQZX        120(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X12
-	MOVWQZX        122(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X12, X12
-	MOVWQZX        124(SP)(SI*1), R9
-	VMOVQ          (R8)(R9*8), X10
-	MOVWQZX        126(SP)(SI*1), R9
-	VMOVHPS        (R8)(R9*8), X10, X10
+	MOVWQZX        120(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X12
+	MOVWQZX        122(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X12, X12
+	MOVWQZX        124(SP)(DI*1), R9
+	VMOVQ          (SI)(R9*8), X10
+	MOVWQZX        126(SP)(DI*1), R9
+	VMOVHPS        (SI)(R9*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   62(DX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -18905,14 +18702,14 @@ next:
 	VPMADDUBSW     Y13, Y10, Y13
 	VPMADDWD       Y4, Y13, Y13
 	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSD   56(SP)(SI*1), Y10
+	VBROADCASTSD   56(SP)(DI*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+82, DX
-	XORQ           $+128, SI
 	XORQ           $+128, DI
+	XORQ           $+128, R8
 	DECQ           BX
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -18943,7 +18740,8 @@ TEXT ·int8Dot4IQ2_SAVX2(SB), NOSPLIT, $320-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant104<>+0(SB), Y4
+	LEAQ    ·int8GridIQ2_S+0(SB), R10
+	VMOVDQU int8Constant103<>+0(SB), Y4
 	VMOVDQU int8Constant4<>+0(SB), Y5
 	VMOVDQU int8Constant14<>+0(SB), Y6
 	VMOVDQU int8Constant23<>+0(SB), Y7
@@ -18955,8 +18753,8 @@ next:
 	VINSERTI128    $0x01, 10(DX), Y11, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(DX), Y12
-	VPSHUFB        int8Constant92<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant93<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant91<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant92<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant44<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -18966,8 +18764,8 @@ next:
 	VINSERTI128    $0x01, 26(DX), Y11, Y10
 	VPSHUFB        int8Constant62<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(DX), Y12
-	VPSHUFB        int8Constant94<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant93<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant93<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant92<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant44<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -18976,7 +18774,7 @@ next:
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 66(DX), Y12
-	VPSHUFB        int8Constant90<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant89<>+0(SB), Y12, Y12
 	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
 	VPAND          int8Constant10<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
@@ -18984,7 +18782,7 @@ next:
 	VADDPS         int8Constant72<>+0(SB), Y12, Y12
 	VMULPS         Y10, Y12, Y12
 	VBROADCASTI128 66(DX), Y13
-	VPSHUFB        int8Constant91<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant90<>+0(SB), Y13, Y13
 	VPSRLVD        int8Constant26<>+0(SB), Y13, Y13
 	VPAND          int8Constant10<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -19023,7 +18821,6 @@ next:
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 224(SP)
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        256(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        258(SP), R11
@@ -19070,7 +18867,6 @@ next:
 	VBROADCASTSD   192(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        264(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        266(SP), R11
@@ -19117,7 +18913,6 @@ next:
 	VBROADCASTSD   200(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        272(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        274(SP), R11
@@ -19164,7 +18959,6 @@ next:
 	VBROADCASTSD   208(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        280(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        282(SP), R11
@@ -19211,7 +19005,6 @@ next:
 	VBROADCASTSD   216(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        288(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        290(SP), R11
@@ -19258,7 +19051,6 @@ next:
 	VBROADCASTSD   224(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        296(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        298(SP), R11
@@ -19305,7 +19097,6 @@ next:
 	VBROADCASTSD   232(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        304(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        306(SP), R11
@@ -19352,7 +19143,6 @@ next:
 	VBROADCASTSD   240(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R10
 	MOVWQZX        312(SP), R11
 	VMOVQ          (R10)(R11*8), X11
 	MOVWQZX        314(SP), R11
@@ -19438,391 +19228,331 @@ next:
 
 // func int8Dot1IQ3_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
-TEXT ·int8Dot1IQ3_XXSAVX2(SB), NOSPLIT, $448-64
+TEXT ·int8Dot1IQ3_XXSAVX2(SB), NOSPLIT, $192-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
 	MOVQ           src+48(FP), DX
 	MOVQ           blocks+56(FP), BX
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ3_XXS+0(SB), SI
 	VMOVDQU        int8Constant23<>+0(SB), Y2
 	VMOVDQU        int8Constant4<>+0(SB), Y3
 	VMOVDQU        int8Constant2<>+0(SB), Y4
 	VMOVDQU        int8Constant22<>+0(SB), Y5
-	VMOVDQU        int8Constant62<>+0(SB), Y6
-	VMOVDQU        int8Constant5<>+0(SB), Y7
-	VMOVDQU        int8Constant84<>+0(SB), Y8
-	VMOVDQU        int8Constant83<>+0(SB), Y9
-	XORQ           SI, SI
-	MOVQ           $0x00000000000000e0, DI
-	VMOVDQU        2(DX), X10
-	VINSERTI128    $0x01, 10(DX), Y10, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(SI*1)
-	VMOVDQU        18(DX), X11
-	VINSERTI128    $0x01, 26(DX), Y11, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(SI*1)
-	VMOVDQU        34(DX), X11
-	VINSERTI128    $0x01, 42(DX), Y11, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(SI*1)
-	VMOVDQU        50(DX), X11
-	VINSERTI128    $0x01, 58(DX), Y11, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 160(SP)(SI*1)
-	VBROADCASTI128 82(DX), Y10
+	VMOVDQU        int8Constant5<>+0(SB), Y6
+	VMOVDQU        int8Constant83<>+0(SB), Y7
+	VMOVDQU        int8Constant82<>+0(SB), Y8
+	XORQ           DI, DI
+	MOVQ           $0x0000000000000060, R8
+	VBROADCASTI128 82(DX), Y9
+	VPSHUFB        int8Constant94<>+0(SB), Y9, Y9
+	VPMULLW        Y8, Y9, Y9
+	VPSRLW         $0x07, Y9, Y9
+	VPAND          Y7, Y9, Y9
+	VMOVDQU        66(DX), X10
+	VINSERTI128    $0x01, 74(DX), Y10, Y10
 	VPSHUFB        int8Constant95<>+0(SB), Y10, Y10
-	VPMULLW        Y9, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
-	VPAND          Y8, Y10, Y10
-	VMOVDQU        66(DX), X11
-	VINSERTI128    $0x01, 74(DX), Y11, Y11
-	VPSHUFB        int8Constant96<>+0(SB), Y11, Y11
-	VPMULLW        Y9, Y11, Y11
-	VPSRLW         $0x07, Y11, Y11
-	VPAND          Y8, Y11, Y11
-	VPACKUSWB      Y10, Y11, Y10
-	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant86<>+0(SB), Y14
-	VPAND          Y7, Y10, Y11
-	VPSRLW         $0x04, Y10, Y13
-	VPAND          Y7, Y13, Y13
-	VPSHUFB        Y11, Y14, Y11
-	VPSHUFB        Y13, Y14, Y13
-	VPXOR          Y11, Y10, Y10
-	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 192(SP)(SI*1)
-	VPBROADCASTW   (DX), X10
-	VCVTPH2PS      X10, Y10
-	VPXOR          X11, X11, X11
-	VPINSRB        $0x00, 69(DX), X11, X11
-	VPINSRB        $0x01, 73(DX), X11, X11
-	VPINSRB        $0x02, 77(DX), X11, X11
-	VPINSRB        $0x03, 81(DX), X11, X11
-	VPINSRB        $0x04, 85(DX), X11, X11
-	VPINSRB        $0x05, 89(DX), X11, X11
-	VPINSRB        $0x06, 93(DX), X11, X11
-	VPINSRB        $0x07, 97(DX), X11, X11
-	VPMOVZXBD      X11, Y11
-	VPSRLVD        int8Constant30<>+0(SB), Y11, Y11
-	VPAND          int8Constant10<>+0(SB), Y11, Y11
-	VCVTDQ2PS      Y11, Y11
-	VMULPS         int8Constant97<>+0(SB), Y11, Y11
-	VADDPS         int8Constant71<>+0(SB), Y11, Y11
-	VMULPS         Y10, Y11, Y11
-	VMULPS         (CX), Y11, Y10
-	VMOVUPS        Y10, (SP)(SI*1)
+	VPAND          Y7, Y10, Y10
+	VPACKUSWB      Y9, Y10, Y9
+	VPERMQ         $0xd8, Y9, Y9
+	VMOVDQU        int8Constant85<>+0(SB), Y12
+	VPAND          Y6, Y9, Y10
+	VPSRLW         $0x04, Y9, Y11
+	VPAND          Y6, Y11, Y11
+	VPSHUFB        Y10, Y12, Y10
+	VPSHUFB        Y11, Y12, Y11
+	VPXOR          Y10, Y9, Y9
+	VPXOR          Y11, Y9, Y9
+	VMOVDQU        Y9, 64(SP)(DI*1)
+	VPBROADCASTW   (DX), X9
+	VCVTPH2PS      X9, Y9
+	VMOVDQU        66(DX), Y10
+	VPSRLD         $0x1c, Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VMULPS         int8Constant96<>+0(SB), Y10, Y10
+	VADDPS         int8Constant71<>+0(SB), Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMULPS         (CX), Y10, Y9
+	VMOVUPS        Y9, (SP)(DI*1)
 
 next:
-	LEAQ           98(DX), R8
-	LEAQ           32(CX), R9
+	LEAQ           98(DX), R9
+	LEAQ           32(CX), R10
 	CMPQ           BX, $0x01
-	CMOVQEQ        DX, R8
-	CMOVQEQ        CX, R9
-	VMOVDQU        2(R8), X12
-	VINSERTI128    $0x01, 10(R8), Y12, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
-	VMOVDQU        18(R8), X12
-	VINSERTI128    $0x01, 26(R8), Y12, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
-	VMOVDQU        34(R8), X12
-	VINSERTI128    $0x01, 42(R8), Y12, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(DI*1)
-	VMOVDQU        50(R8), X12
-	VINSERTI128    $0x01, 58(R8), Y12, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 160(SP)(DI*1)
-	VBROADCASTI128 82(R8), Y10
+	CMOVQEQ        DX, R9
+	CMOVQEQ        CX, R10
+	VBROADCASTI128 82(R9), Y9
+	VPSHUFB        int8Constant94<>+0(SB), Y9, Y9
+	VPMULLW        Y8, Y9, Y9
+	VPSRLW         $0x07, Y9, Y9
+	VPAND          Y7, Y9, Y9
+	VMOVDQU        66(R9), X13
+	VINSERTI128    $0x01, 74(R9), Y13, Y10
 	VPSHUFB        int8Constant95<>+0(SB), Y10, Y10
-	VPMULLW        Y9, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
-	VPAND          Y8, Y10, Y10
-	VMOVDQU        66(R8), X12
-	VINSERTI128    $0x01, 74(R8), Y12, Y11
-	VPSHUFB        int8Constant96<>+0(SB), Y11, Y11
-	VPMULLW        Y9, Y11, Y11
-	VPSRLW         $0x07, Y11, Y11
-	VPAND          Y8, Y11, Y11
-	VPACKUSWB      Y10, Y11, Y10
-	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant86<>+0(SB), Y14
-	VPAND          Y7, Y10, Y11
-	VPSRLW         $0x04, Y10, Y13
-	VPAND          Y7, Y13, Y13
-	VPSHUFB        Y11, Y14, Y11
-	VPSHUFB        Y13, Y14, Y13
-	VPXOR          Y11, Y10, Y10
-	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 192(SP)(DI*1)
-	VPBROADCASTW   (R8), X10
-	VCVTPH2PS      X10, Y10
-	VPXOR          X11, X11, X11
-	VPINSRB        $0x00, 69(R8), X11, X11
-	VPINSRB        $0x01, 73(R8), X11, X11
-	VPINSRB        $0x02, 77(R8), X11, X11
-	VPINSRB        $0x03, 81(R8), X11, X11
-	VPINSRB        $0x04, 85(R8), X11, X11
-	VPINSRB        $0x05, 89(R8), X11, X11
-	VPINSRB        $0x06, 93(R8), X11, X11
-	VPINSRB        $0x07, 97(R8), X11, X11
-	VPMOVZXBD      X11, Y11
-	VPSRLVD        int8Constant30<>+0(SB), Y11, Y11
-	VPAND          int8Constant10<>+0(SB), Y11, Y11
+	VPAND          Y7, Y10, Y10
+	VPACKUSWB      Y9, Y10, Y9
+	VPERMQ         $0xd8, Y9, Y9
+	VMOVDQU        int8Constant85<>+0(SB), Y12
+	VPAND          Y6, Y9, Y10
+	VPSRLW         $0x04, Y9, Y11
+	VPAND          Y6, Y11, Y11
+	VPSHUFB        Y10, Y12, Y10
+	VPSHUFB        Y11, Y12, Y11
+	VPXOR          Y10, Y9, Y9
+	VPXOR          Y11, Y9, Y9
+	VMOVDQU        Y9, 64(SP)(R8*1)
+	VPBROADCASTW   (R9), X9
+	VCVTPH2PS      X9, Y9
+	VMOVDQU        66(R9), Y10
+	VPSRLD         $0x1c, Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VMULPS         int8Constant96<>+0(SB), Y10, Y10
+	VADDPS         int8Constant71<>+0(SB), Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMULPS         (R10), Y10, Y9
+	VMOVUPS        Y9, (SP)(R8*1)
+	MOVBQZX        2(DX), R9
+	VMOVD          (SI)(R9*4), X13
+	MOVBQZX        3(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
+	MOVBQZX        4(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
+	MOVBQZX        5(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
+	MOVBQZX        6(DX), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVBQZX        7(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVBQZX        8(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVBQZX        9(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   64(SP)(DI*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        (AX), Y11
+	VPSIGNB        Y10, Y11, Y11
+	VPMADDUBSW     Y11, Y9, Y11
+	VPMADDWD       Y3, Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VMULPS         int8Constant97<>+0(SB), Y11, Y11
-	VADDPS         int8Constant71<>+0(SB), Y11, Y11
-	VMULPS         Y10, Y11, Y11
-	VMULPS         (R9), Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
-	MOVWQZX        64(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X12
-	MOVWQZX        66(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X12, X12
-	MOVWQZX        68(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X12, X12
-	MOVWQZX        70(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X12, X12
-	MOVWQZX        72(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X10
-	MOVWQZX        74(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X10, X10
-	MOVWQZX        76(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X10, X10
-	MOVWQZX        78(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   192(SP)(SI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
-	VMOVDQU        (AX), Y13
-	VPSIGNB        Y11, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y3, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   (SP)(SI*1), Y10
-	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
-	MOVWQZX        80(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X12
-	MOVWQZX        82(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X12, X12
-	MOVWQZX        84(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X12, X12
-	MOVWQZX        86(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X12, X12
-	MOVWQZX        88(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X10
-	MOVWQZX        90(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X10, X10
-	MOVWQZX        92(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X10, X10
-	MOVWQZX        94(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   196(SP)(SI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
-	VMOVDQU        32(AX), Y13
-	VPSIGNB        Y11, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y3, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   4(SP)(SI*1), Y10
-	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
-	MOVWQZX        96(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X12
-	MOVWQZX        98(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X12, X12
-	MOVWQZX        100(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X12, X12
-	MOVWQZX        102(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X12, X12
-	MOVWQZX        104(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X10
-	MOVWQZX        106(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X10, X10
-	MOVWQZX        108(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X10, X10
-	MOVWQZX        110(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   200(SP)(SI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
-	VMOVDQU        64(AX), Y13
-	VPSIGNB        Y11, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y3, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   8(SP)(SI*1), Y10
-	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
-	MOVWQZX        112(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X12
-	MOVWQZX        114(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X12, X12
-	MOVWQZX        116(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X12, X12
-	MOVWQZX        118(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X12, X12
-	MOVWQZX        120(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X10
-	MOVWQZX        122(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X10, X10
-	MOVWQZX        124(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X10, X10
-	MOVWQZX        126(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   204(SP)(SI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
-	VMOVDQU        96(AX), Y13
-	VPSIGNB        Y11, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y3, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   12(SP)(SI*1), Y10
-	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
-	MOVWQZX        128(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X12
-	MOVWQZX        130(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X12, X12
-	MOVWQZX        132(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X12, X12
-	MOVWQZX        134(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X12, X12
-	MOVWQZX        136(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X10
-	MOVWQZX        138(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X10, X10
-	MOVWQZX        140(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X10, X10
-	MOVWQZX        142(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   208(SP)(SI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
-	VMOVDQU        128(AX), Y13
-	VPSIGNB        Y11, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y3, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   16(SP)(SI*1), Y10
-	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
-	MOVWQZX        144(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X12
-	MOVWQZX        146(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X12, X12
-	MOVWQZX        148(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X12, X12
-	MOVWQZX        150(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X12, X12
-	MOVWQZX        152(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X10
-	MOVWQZX        154(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X10, X10
-	MOVWQZX        156(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X10, X10
-	MOVWQZX        158(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   212(SP)(SI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
-	VMOVDQU        160(AX), Y13
-	VPSIGNB        Y11, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y3, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   20(SP)(SI*1), Y10
-	VFMADD231PS    Y10, Y13, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
-	MOVWQZX        160(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X12
-	MOVWQZX        162(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X12, X12
-	MOVWQZX        164(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X12, X12
-	MOVWQZX        166(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X12, X12
-	MOVWQZX        168(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X10
-	MOVWQZX        170(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X10, X10
-	MOVWQZX        172(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X10, X10
-	MOVWQZX        174(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   216(SP)(SI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
-	VMOVDQU        192(AX), Y13
-	VPSIGNB        Y11, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y3, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   24(SP)(SI*1), Y10
-	VFMADD231PS    Y10, Y13, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R8
-	MOVWQZX        176(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X12
-	MOVWQZX        178(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X12, X12
-	MOVWQZX        180(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X12, X12
-	MOVWQZX        182(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X12, X12
-	MOVWQZX        184(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X10
-	MOVWQZX        186(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X10, X10
-	MOVWQZX        188(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X10, X10
-	MOVWQZX        190(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   220(SP)(SI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y5, Y11, Y11
-	VPCMPEQB       Y5, Y11, Y11
-	VPOR           Y4, Y11, Y11
-	VMOVDQU        224(AX), Y13
-	VPSIGNB        Y11, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y3, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
-	VBROADCASTSS   28(SP)(SI*1), Y10
-	VFMADD231PS    Y10, Y13, Y1
+	VBROADCASTSS   (SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y11, Y0
+	MOVBQZX        10(DX), R9
+	VMOVD          (SI)(R9*4), X13
+	MOVBQZX        11(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
+	MOVBQZX        12(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
+	MOVBQZX        13(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
+	MOVBQZX        14(DX), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVBQZX        15(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVBQZX        16(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVBQZX        17(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   68(SP)(DI*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        32(AX), Y11
+	VPSIGNB        Y10, Y11, Y11
+	VPMADDUBSW     Y11, Y9, Y11
+	VPMADDWD       Y3, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   4(SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y11, Y1
+	MOVBQZX        18(DX), R9
+	VMOVD          (SI)(R9*4), X13
+	MOVBQZX        19(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
+	MOVBQZX        20(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
+	MOVBQZX        21(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
+	MOVBQZX        22(DX), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVBQZX        23(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVBQZX        24(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVBQZX        25(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   72(SP)(DI*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        64(AX), Y11
+	VPSIGNB        Y10, Y11, Y11
+	VPMADDUBSW     Y11, Y9, Y11
+	VPMADDWD       Y3, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   8(SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y11, Y0
+	MOVBQZX        26(DX), R9
+	VMOVD          (SI)(R9*4), X13
+	MOVBQZX        27(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
+	MOVBQZX        28(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
+	MOVBQZX        29(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
+	MOVBQZX        30(DX), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVBQZX        31(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVBQZX        32(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVBQZX        33(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   76(SP)(DI*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        96(AX), Y11
+	VPSIGNB        Y10, Y11, Y11
+	VPMADDUBSW     Y11, Y9, Y11
+	VPMADDWD       Y3, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   12(SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y11, Y1
+	MOVBQZX        34(DX), R9
+	VMOVD          (SI)(R9*4), X13
+	MOVBQZX        35(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
+	MOVBQZX        36(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
+	MOVBQZX        37(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
+	MOVBQZX        38(DX), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVBQZX        39(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVBQZX        40(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVBQZX        41(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   80(SP)(DI*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        128(AX), Y11
+	VPSIGNB        Y10, Y11, Y11
+	VPMADDUBSW     Y11, Y9, Y11
+	VPMADDWD       Y3, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   16(SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y11, Y0
+	MOVBQZX        42(DX), R9
+	VMOVD          (SI)(R9*4), X13
+	MOVBQZX        43(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
+	MOVBQZX        44(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
+	MOVBQZX        45(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
+	MOVBQZX        46(DX), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVBQZX        47(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVBQZX        48(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVBQZX        49(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   84(SP)(DI*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        160(AX), Y11
+	VPSIGNB        Y10, Y11, Y11
+	VPMADDUBSW     Y11, Y9, Y11
+	VPMADDWD       Y3, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   20(SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y11, Y1
+	MOVBQZX        50(DX), R9
+	VMOVD          (SI)(R9*4), X13
+	MOVBQZX        51(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
+	MOVBQZX        52(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
+	MOVBQZX        53(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
+	MOVBQZX        54(DX), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVBQZX        55(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVBQZX        56(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVBQZX        57(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   88(SP)(DI*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        192(AX), Y11
+	VPSIGNB        Y10, Y11, Y11
+	VPMADDUBSW     Y11, Y9, Y11
+	VPMADDWD       Y3, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   24(SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y11, Y0
+	MOVBQZX        58(DX), R9
+	VMOVD          (SI)(R9*4), X13
+	MOVBQZX        59(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X13, X13
+	MOVBQZX        60(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X13, X13
+	MOVBQZX        61(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X13, X13
+	MOVBQZX        62(DX), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVBQZX        63(DX), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVBQZX        64(DX), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVBQZX        65(DX), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   92(SP)(DI*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y5, Y10, Y10
+	VPCMPEQB       Y5, Y10, Y10
+	VPOR           Y4, Y10, Y10
+	VMOVDQU        224(AX), Y11
+	VPSIGNB        Y10, Y11, Y11
+	VPMADDUBSW     Y11, Y9, Y11
+	VPMADDWD       Y3, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   28(SP)(DI*1), Y9
+	VFMADD231PS    Y9, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+98, DX
-	XORQ           $+224, SI
-	XORQ           $+224, DI
+	XORQ           $+96, DI
+	XORQ           $+96, R8
 	DECQ           BX
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -19839,7 +19569,7 @@ next:
 
 // func int8Dot4IQ3_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, F16C, FMA3
-TEXT ·int8Dot4IQ3_XXSAVX2(SB), NOSPLIT, $416-64
+TEXT ·int8Dot4IQ3_XXSAVX2(SB), NOSPLIT, $288-64
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
 	MOVQ    src+48(FP), DX
@@ -19853,486 +19583,453 @@ TEXT ·int8Dot4IQ3_XXSAVX2(SB), NOSPLIT, $416-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ3_XXS+0(SB), R10
 	VMOVDQU int8Constant4<>+0(SB), Y4
 	VMOVDQU int8Constant23<>+0(SB), Y5
 	VMOVDQU int8Constant2<>+0(SB), Y6
 	VMOVDQU int8Constant22<>+0(SB), Y7
-	VMOVDQU int8Constant62<>+0(SB), Y8
-	VMOVDQU int8Constant5<>+0(SB), Y9
+	VMOVDQU int8Constant5<>+0(SB), Y8
+	VMOVDQU int8Constant83<>+0(SB), Y9
 
 next:
-	VMOVDQU        2(DX), X11
-	VINSERTI128    $0x01, 10(DX), Y11, Y10
-	VPSHUFB        Y8, Y10, Y10
-	VMOVDQU        Y10, 256(SP)
-	VMOVDQU        18(DX), X11
-	VINSERTI128    $0x01, 26(DX), Y11, Y10
-	VPSHUFB        Y8, Y10, Y10
-	VMOVDQU        Y10, 288(SP)
-	VMOVDQU        34(DX), X11
-	VINSERTI128    $0x01, 42(DX), Y11, Y10
-	VPSHUFB        Y8, Y10, Y10
-	VMOVDQU        Y10, 320(SP)
-	VMOVDQU        50(DX), X11
-	VINSERTI128    $0x01, 58(DX), Y11, Y10
-	VPSHUFB        Y8, Y10, Y10
-	VMOVDQU        Y10, 352(SP)
 	VBROADCASTI128 82(DX), Y10
-	VPSHUFB        int8Constant95<>+0(SB), Y10, Y10
-	VPMULLW        int8Constant83<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant94<>+0(SB), Y10, Y10
+	VPMULLW        int8Constant82<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
-	VPAND          int8Constant84<>+0(SB), Y10, Y10
-	VMOVDQU        66(DX), X11
-	VINSERTI128    $0x01, 74(DX), Y11, Y12
-	VPSHUFB        int8Constant96<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant83<>+0(SB), Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          int8Constant84<>+0(SB), Y12, Y12
-	VPACKUSWB      Y10, Y12, Y10
+	VPAND          Y9, Y10, Y10
+	VMOVDQU        66(DX), X13
+	VINSERTI128    $0x01, 74(DX), Y13, Y11
+	VPSHUFB        int8Constant95<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant82<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y9, Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant86<>+0(SB), Y14
-	VPAND          Y9, Y10, Y12
-	VPSRLW         $0x04, Y10, Y13
-	VPAND          Y9, Y13, Y13
+	VMOVDQU        int8Constant85<>+0(SB), Y14
+	VPAND          Y8, Y10, Y11
+	VPSRLW         $0x04, Y10, Y12
+	VPAND          Y8, Y12, Y12
+	VPSHUFB        Y11, Y14, Y11
 	VPSHUFB        Y12, Y14, Y12
-	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y11, Y10, Y10
 	VPXOR          Y12, Y10, Y10
-	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 384(SP)
+	VMOVDQU        Y10, 256(SP)
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
-	VPXOR          X11, X11, X11
-	VPINSRB        $0x00, 69(DX), X11, X11
-	VPINSRB        $0x01, 73(DX), X11, X11
-	VPINSRB        $0x02, 77(DX), X11, X11
-	VPINSRB        $0x03, 81(DX), X11, X11
-	VPINSRB        $0x04, 85(DX), X11, X11
-	VPINSRB        $0x05, 89(DX), X11, X11
-	VPINSRB        $0x06, 93(DX), X11, X11
-	VPINSRB        $0x07, 97(DX), X11, X11
-	VPMOVZXBD      X11, Y12
-	VPSRLVD        int8Constant30<>+0(SB), Y12, Y12
-	VPAND          int8Constant10<>+0(SB), Y12, Y12
-	VCVTDQ2PS      Y12, Y12
-	VMULPS         int8Constant97<>+0(SB), Y12, Y12
-	VADDPS         int8Constant71<>+0(SB), Y12, Y12
-	VMULPS         Y10, Y12, Y12
-	VMULPS         (CX), Y12, Y10
+	VMOVDQU        66(DX), Y11
+	VPSRLD         $0x1c, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant96<>+0(SB), Y11, Y11
+	VADDPS         int8Constant71<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (CX), Y11, Y10
 	VMOVUPS        Y10, (SP)
-	VMULPS         (CX)(DI*1), Y12, Y10
+	VMULPS         (CX)(DI*1), Y11, Y10
 	VMOVUPS        Y10, 64(SP)
-	VMULPS         (CX)(DI*2), Y12, Y10
+	VMULPS         (CX)(DI*2), Y11, Y10
 	VMOVUPS        Y10, 128(SP)
-	VMULPS         (CX)(R9*1), Y12, Y10
+	VMULPS         (CX)(R9*1), Y11, Y10
 	VMOVUPS        Y10, 192(SP)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
-	MOVWQZX        256(SP), R11
-	VMOVD          (R10)(R11*4), X11
-	MOVWQZX        258(SP), R11
-	VPINSRD        $0x01, (R10)(R11*4), X11, X11
-	MOVWQZX        260(SP), R11
-	VPINSRD        $0x02, (R10)(R11*4), X11, X11
-	MOVWQZX        262(SP), R11
-	VPINSRD        $0x03, (R10)(R11*4), X11, X11
-	MOVWQZX        264(SP), R11
+	MOVBQZX        2(DX), R11
+	VMOVD          (R10)(R11*4), X13
+	MOVBQZX        3(DX), R11
+	VPINSRD        $0x01, (R10)(R11*4), X13, X13
+	MOVBQZX        4(DX), R11
+	VPINSRD        $0x02, (R10)(R11*4), X13, X13
+	MOVBQZX        5(DX), R11
+	VPINSRD        $0x03, (R10)(R11*4), X13, X13
+	MOVBQZX        6(DX), R11
 	VMOVD          (R10)(R11*4), X10
-	MOVWQZX        266(SP), R11
+	MOVBQZX        7(DX), R11
 	VPINSRD        $0x01, (R10)(R11*4), X10, X10
-	MOVWQZX        268(SP), R11
+	MOVBQZX        8(DX), R11
 	VPINSRD        $0x02, (R10)(R11*4), X10, X10
-	MOVWQZX        270(SP), R11
+	MOVBQZX        9(DX), R11
 	VPINSRD        $0x03, (R10)(R11*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   384(SP), Y12
-	VPSHUFB        Y5, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VPCMPEQB       Y7, Y12, Y12
-	VPOR           Y6, Y12, Y12
-	VMOVDQU        (AX), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   256(SP), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VPCMPEQB       Y7, Y11, Y11
+	VPOR           Y6, Y11, Y11
+	VMOVDQU        (AX), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   (SP), Y14
-	VFMADD231PS    Y14, Y13, Y0
-	VMOVDQU        (AX)(SI*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y0
+	VMOVDQU        (AX)(SI*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   64(SP), Y14
-	VFMADD231PS    Y14, Y13, Y1
-	VMOVDQU        (AX)(SI*2), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y1
+	VMOVDQU        (AX)(SI*2), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   128(SP), Y14
-	VFMADD231PS    Y14, Y13, Y2
-	VMOVDQU        (AX)(R8*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y2
+	VMOVDQU        (AX)(R8*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   192(SP), Y10
-	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
-	MOVWQZX        272(SP), R11
-	VMOVD          (R10)(R11*4), X11
-	MOVWQZX        274(SP), R11
-	VPINSRD        $0x01, (R10)(R11*4), X11, X11
-	MOVWQZX        276(SP), R11
-	VPINSRD        $0x02, (R10)(R11*4), X11, X11
-	MOVWQZX        278(SP), R11
-	VPINSRD        $0x03, (R10)(R11*4), X11, X11
-	MOVWQZX        280(SP), R11
+	VFMADD231PS    Y10, Y12, Y3
+	MOVBQZX        10(DX), R11
+	VMOVD          (R10)(R11*4), X13
+	MOVBQZX        11(DX), R11
+	VPINSRD        $0x01, (R10)(R11*4), X13, X13
+	MOVBQZX        12(DX), R11
+	VPINSRD        $0x02, (R10)(R11*4), X13, X13
+	MOVBQZX        13(DX), R11
+	VPINSRD        $0x03, (R10)(R11*4), X13, X13
+	MOVBQZX        14(DX), R11
 	VMOVD          (R10)(R11*4), X10
-	MOVWQZX        282(SP), R11
+	MOVBQZX        15(DX), R11
 	VPINSRD        $0x01, (R10)(R11*4), X10, X10
-	MOVWQZX        284(SP), R11
+	MOVBQZX        16(DX), R11
 	VPINSRD        $0x02, (R10)(R11*4), X10, X10
-	MOVWQZX        286(SP), R11
+	MOVBQZX        17(DX), R11
 	VPINSRD        $0x03, (R10)(R11*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   388(SP), Y12
-	VPSHUFB        Y5, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VPCMPEQB       Y7, Y12, Y12
-	VPOR           Y6, Y12, Y12
-	VMOVDQU        32(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   260(SP), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VPCMPEQB       Y7, Y11, Y11
+	VPOR           Y6, Y11, Y11
+	VMOVDQU        32(AX), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   4(SP), Y14
-	VFMADD231PS    Y14, Y13, Y0
-	VMOVDQU        32(AX)(SI*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y0
+	VMOVDQU        32(AX)(SI*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   68(SP), Y14
-	VFMADD231PS    Y14, Y13, Y1
-	VMOVDQU        32(AX)(SI*2), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y1
+	VMOVDQU        32(AX)(SI*2), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   132(SP), Y14
-	VFMADD231PS    Y14, Y13, Y2
-	VMOVDQU        32(AX)(R8*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y2
+	VMOVDQU        32(AX)(R8*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   196(SP), Y10
-	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
-	MOVWQZX        288(SP), R11
-	VMOVD          (R10)(R11*4), X11
-	MOVWQZX        290(SP), R11
-	VPINSRD        $0x01, (R10)(R11*4), X11, X11
-	MOVWQZX        292(SP), R11
-	VPINSRD        $0x02, (R10)(R11*4), X11, X11
-	MOVWQZX        294(SP), R11
-	VPINSRD        $0x03, (R10)(R11*4), X11, X11
-	MOVWQZX        296(SP), R11
+	VFMADD231PS    Y10, Y12, Y3
+	MOVBQZX        18(DX), R11
+	VMOVD          (R10)(R11*4), X13
+	MOVBQZX        19(DX), R11
+	VPINSRD        $0x01, (R10)(R11*4), X13, X13
+	MOVBQZX        20(DX), R11
+	VPINSRD        $0x02, (R10)(R11*4), X13, X13
+	MOVBQZX        21(DX), R11
+	VPINSRD        $0x03, (R10)(R11*4), X13, X13
+	MOVBQZX        22(DX), R11
 	VMOVD          (R10)(R11*4), X10
-	MOVWQZX        298(SP), R11
+	MOVBQZX        23(DX), R11
 	VPINSRD        $0x01, (R10)(R11*4), X10, X10
-	MOVWQZX        300(SP), R11
+	MOVBQZX        24(DX), R11
 	VPINSRD        $0x02, (R10)(R11*4), X10, X10
-	MOVWQZX        302(SP), R11
+	MOVBQZX        25(DX), R11
 	VPINSRD        $0x03, (R10)(R11*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   392(SP), Y12
-	VPSHUFB        Y5, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VPCMPEQB       Y7, Y12, Y12
-	VPOR           Y6, Y12, Y12
-	VMOVDQU        64(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   264(SP), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VPCMPEQB       Y7, Y11, Y11
+	VPOR           Y6, Y11, Y11
+	VMOVDQU        64(AX), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   8(SP), Y14
-	VFMADD231PS    Y14, Y13, Y0
-	VMOVDQU        64(AX)(SI*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y0
+	VMOVDQU        64(AX)(SI*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   72(SP), Y14
-	VFMADD231PS    Y14, Y13, Y1
-	VMOVDQU        64(AX)(SI*2), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y1
+	VMOVDQU        64(AX)(SI*2), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   136(SP), Y14
-	VFMADD231PS    Y14, Y13, Y2
-	VMOVDQU        64(AX)(R8*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y2
+	VMOVDQU        64(AX)(R8*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   200(SP), Y10
-	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
-	MOVWQZX        304(SP), R11
-	VMOVD          (R10)(R11*4), X11
-	MOVWQZX        306(SP), R11
-	VPINSRD        $0x01, (R10)(R11*4), X11, X11
-	MOVWQZX        308(SP), R11
-	VPINSRD        $0x02, (R10)(R11*4), X11, X11
-	MOVWQZX        310(SP), R11
-	VPINSRD        $0x03, (R10)(R11*4), X11, X11
-	MOVWQZX        312(SP), R11
+	VFMADD231PS    Y10, Y12, Y3
+	MOVBQZX        26(DX), R11
+	VMOVD          (R10)(R11*4), X13
+	MOVBQZX        27(DX), R11
+	VPINSRD        $0x01, (R10)(R11*4), X13, X13
+	MOVBQZX        28(DX), R11
+	VPINSRD        $0x02, (R10)(R11*4), X13, X13
+	MOVBQZX        29(DX), R11
+	VPINSRD        $0x03, (R10)(R11*4), X13, X13
+	MOVBQZX        30(DX), R11
 	VMOVD          (R10)(R11*4), X10
-	MOVWQZX        314(SP), R11
+	MOVBQZX        31(DX), R11
 	VPINSRD        $0x01, (R10)(R11*4), X10, X10
-	MOVWQZX        316(SP), R11
+	MOVBQZX        32(DX), R11
 	VPINSRD        $0x02, (R10)(R11*4), X10, X10
-	MOVWQZX        318(SP), R11
+	MOVBQZX        33(DX), R11
 	VPINSRD        $0x03, (R10)(R11*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   396(SP), Y12
-	VPSHUFB        Y5, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VPCMPEQB       Y7, Y12, Y12
-	VPOR           Y6, Y12, Y12
-	VMOVDQU        96(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   268(SP), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VPCMPEQB       Y7, Y11, Y11
+	VPOR           Y6, Y11, Y11
+	VMOVDQU        96(AX), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   12(SP), Y14
-	VFMADD231PS    Y14, Y13, Y0
-	VMOVDQU        96(AX)(SI*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y0
+	VMOVDQU        96(AX)(SI*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   76(SP), Y14
-	VFMADD231PS    Y14, Y13, Y1
-	VMOVDQU        96(AX)(SI*2), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y1
+	VMOVDQU        96(AX)(SI*2), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   140(SP), Y14
-	VFMADD231PS    Y14, Y13, Y2
-	VMOVDQU        96(AX)(R8*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y2
+	VMOVDQU        96(AX)(R8*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   204(SP), Y10
-	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
-	MOVWQZX        320(SP), R11
-	VMOVD          (R10)(R11*4), X11
-	MOVWQZX        322(SP), R11
-	VPINSRD        $0x01, (R10)(R11*4), X11, X11
-	MOVWQZX        324(SP), R11
-	VPINSRD        $0x02, (R10)(R11*4), X11, X11
-	MOVWQZX        326(SP), R11
-	VPINSRD        $0x03, (R10)(R11*4), X11, X11
-	MOVWQZX        328(SP), R11
+	VFMADD231PS    Y10, Y12, Y3
+	MOVBQZX        34(DX), R11
+	VMOVD          (R10)(R11*4), X13
+	MOVBQZX        35(DX), R11
+	VPINSRD        $0x01, (R10)(R11*4), X13, X13
+	MOVBQZX        36(DX), R11
+	VPINSRD        $0x02, (R10)(R11*4), X13, X13
+	MOVBQZX        37(DX), R11
+	VPINSRD        $0x03, (R10)(R11*4), X13, X13
+	MOVBQZX        38(DX), R11
 	VMOVD          (R10)(R11*4), X10
-	MOVWQZX        330(SP), R11
+	MOVBQZX        39(DX), R11
 	VPINSRD        $0x01, (R10)(R11*4), X10, X10
-	MOVWQZX        332(SP), R11
+	MOVBQZX        40(DX), R11
 	VPINSRD        $0x02, (R10)(R11*4), X10, X10
-	MOVWQZX        334(SP), R11
+	MOVBQZX        41(DX), R11
 	VPINSRD        $0x03, (R10)(R11*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   400(SP), Y12
-	VPSHUFB        Y5, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VPCMPEQB       Y7, Y12, Y12
-	VPOR           Y6, Y12, Y12
-	VMOVDQU        128(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   272(SP), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VPCMPEQB       Y7, Y11, Y11
+	VPOR           Y6, Y11, Y11
+	VMOVDQU        128(AX), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   16(SP), Y14
-	VFMADD231PS    Y14, Y13, Y0
-	VMOVDQU        128(AX)(SI*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y0
+	VMOVDQU        128(AX)(SI*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   80(SP), Y14
-	VFMADD231PS    Y14, Y13, Y1
-	VMOVDQU        128(AX)(SI*2), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y1
+	VMOVDQU        128(AX)(SI*2), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   144(SP), Y14
-	VFMADD231PS    Y14, Y13, Y2
-	VMOVDQU        128(AX)(R8*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y2
+	VMOVDQU        128(AX)(R8*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   208(SP), Y10
-	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
-	MOVWQZX        336(SP), R11
-	VMOVD          (R10)(R11*4), X11
-	MOVWQZX        338(SP), R11
-	VPINSRD        $0x01, (R10)(R11*4), X11, X11
-	MOVWQZX        340(SP), R11
-	VPINSRD        $0x02, (R10)(R11*4), X11, X11
-	MOVWQZX        342(SP), R11
-	VPINSRD        $0x03, (R10)(R11*4), X11, X11
-	MOVWQZX        344(SP), R11
+	VFMADD231PS    Y10, Y12, Y3
+	MOVBQZX        42(DX), R11
+	VMOVD          (R10)(R11*4), X13
+	MOVBQZX        43(DX), R11
+	VPINSRD        $0x01, (R10)(R11*4), X13, X13
+	MOVBQZX        44(DX), R11
+	VPINSRD        $0x02, (R10)(R11*4), X13, X13
+	MOVBQZX        45(DX), R11
+	VPINSRD        $0x03, (R10)(R11*4), X13, X13
+	MOVBQZX        46(DX), R11
 	VMOVD          (R10)(R11*4), X10
-	MOVWQZX        346(SP), R11
+	MOVBQZX        47(DX), R11
 	VPINSRD        $0x01, (R10)(R11*4), X10, X10
-	MOVWQZX        348(SP), R11
+	MOVBQZX        48(DX), R11
 	VPINSRD        $0x02, (R10)(R11*4), X10, X10
-	MOVWQZX        350(SP), R11
+	MOVBQZX        49(DX), R11
 	VPINSRD        $0x03, (R10)(R11*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   404(SP), Y12
-	VPSHUFB        Y5, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VPCMPEQB       Y7, Y12, Y12
-	VPOR           Y6, Y12, Y12
-	VMOVDQU        160(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   276(SP), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VPCMPEQB       Y7, Y11, Y11
+	VPOR           Y6, Y11, Y11
+	VMOVDQU        160(AX), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   20(SP), Y14
-	VFMADD231PS    Y14, Y13, Y0
-	VMOVDQU        160(AX)(SI*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y0
+	VMOVDQU        160(AX)(SI*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   84(SP), Y14
-	VFMADD231PS    Y14, Y13, Y1
-	VMOVDQU        160(AX)(SI*2), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y1
+	VMOVDQU        160(AX)(SI*2), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   148(SP), Y14
-	VFMADD231PS    Y14, Y13, Y2
-	VMOVDQU        160(AX)(R8*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y2
+	VMOVDQU        160(AX)(R8*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   212(SP), Y10
-	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
-	MOVWQZX        352(SP), R11
-	VMOVD          (R10)(R11*4), X11
-	MOVWQZX        354(SP), R11
-	VPINSRD        $0x01, (R10)(R11*4), X11, X11
-	MOVWQZX        356(SP), R11
-	VPINSRD        $0x02, (R10)(R11*4), X11, X11
-	MOVWQZX        358(SP), R11
-	VPINSRD        $0x03, (R10)(R11*4), X11, X11
-	MOVWQZX        360(SP), R11
+	VFMADD231PS    Y10, Y12, Y3
+	MOVBQZX        50(DX), R11
+	VMOVD          (R10)(R11*4), X13
+	MOVBQZX        51(DX), R11
+	VPINSRD        $0x01, (R10)(R11*4), X13, X13
+	MOVBQZX        52(DX), R11
+	VPINSRD        $0x02, (R10)(R11*4), X13, X13
+	MOVBQZX        53(DX), R11
+	VPINSRD        $0x03, (R10)(R11*4), X13, X13
+	MOVBQZX        54(DX), R11
 	VMOVD          (R10)(R11*4), X10
-	MOVWQZX        362(SP), R11
+	MOVBQZX        55(DX), R11
 	VPINSRD        $0x01, (R10)(R11*4), X10, X10
-	MOVWQZX        364(SP), R11
+	MOVBQZX        56(DX), R11
 	VPINSRD        $0x02, (R10)(R11*4), X10, X10
-	MOVWQZX        366(SP), R11
+	MOVBQZX        57(DX), R11
 	VPINSRD        $0x03, (R10)(R11*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   408(SP), Y12
-	VPSHUFB        Y5, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VPCMPEQB       Y7, Y12, Y12
-	VPOR           Y6, Y12, Y12
-	VMOVDQU        192(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   280(SP), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VPCMPEQB       Y7, Y11, Y11
+	VPOR           Y6, Y11, Y11
+	VMOVDQU        192(AX), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   24(SP), Y14
-	VFMADD231PS    Y14, Y13, Y0
-	VMOVDQU        192(AX)(SI*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y0
+	VMOVDQU        192(AX)(SI*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   88(SP), Y14
-	VFMADD231PS    Y14, Y13, Y1
-	VMOVDQU        192(AX)(SI*2), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y1
+	VMOVDQU        192(AX)(SI*2), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   152(SP), Y14
-	VFMADD231PS    Y14, Y13, Y2
-	VMOVDQU        192(AX)(R8*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y2
+	VMOVDQU        192(AX)(R8*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   216(SP), Y10
-	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R10
-	MOVWQZX        368(SP), R11
-	VMOVD          (R10)(R11*4), X11
-	MOVWQZX        370(SP), R11
-	VPINSRD        $0x01, (R10)(R11*4), X11, X11
-	MOVWQZX        372(SP), R11
-	VPINSRD        $0x02, (R10)(R11*4), X11, X11
-	MOVWQZX        374(SP), R11
-	VPINSRD        $0x03, (R10)(R11*4), X11, X11
-	MOVWQZX        376(SP), R11
+	VFMADD231PS    Y10, Y12, Y3
+	MOVBQZX        58(DX), R11
+	VMOVD          (R10)(R11*4), X13
+	MOVBQZX        59(DX), R11
+	VPINSRD        $0x01, (R10)(R11*4), X13, X13
+	MOVBQZX        60(DX), R11
+	VPINSRD        $0x02, (R10)(R11*4), X13, X13
+	MOVBQZX        61(DX), R11
+	VPINSRD        $0x03, (R10)(R11*4), X13, X13
+	MOVBQZX        62(DX), R11
 	VMOVD          (R10)(R11*4), X10
-	MOVWQZX        378(SP), R11
+	MOVBQZX        63(DX), R11
 	VPINSRD        $0x01, (R10)(R11*4), X10, X10
-	MOVWQZX        380(SP), R11
+	MOVBQZX        64(DX), R11
 	VPINSRD        $0x02, (R10)(R11*4), X10, X10
-	MOVWQZX        382(SP), R11
+	MOVBQZX        65(DX), R11
 	VPINSRD        $0x03, (R10)(R11*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   412(SP), Y12
-	VPSHUFB        Y5, Y12, Y12
-	VPAND          Y7, Y12, Y12
-	VPCMPEQB       Y7, Y12, Y12
-	VPOR           Y6, Y12, Y12
-	VMOVDQU        224(AX), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   284(SP), Y11
+	VPSHUFB        Y5, Y11, Y11
+	VPAND          Y7, Y11, Y11
+	VPCMPEQB       Y7, Y11, Y11
+	VPOR           Y6, Y11, Y11
+	VMOVDQU        224(AX), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   28(SP), Y14
-	VFMADD231PS    Y14, Y13, Y0
-	VMOVDQU        224(AX)(SI*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y0
+	VMOVDQU        224(AX)(SI*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   92(SP), Y14
-	VFMADD231PS    Y14, Y13, Y1
-	VMOVDQU        224(AX)(SI*2), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y1
+	VMOVDQU        224(AX)(SI*2), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   156(SP), Y14
-	VFMADD231PS    Y14, Y13, Y2
-	VMOVDQU        224(AX)(R8*1), Y13
-	VPSIGNB        Y12, Y13, Y13
-	VPMADDUBSW     Y13, Y10, Y13
-	VPMADDWD       Y4, Y13, Y13
-	VCVTDQ2PS      Y13, Y13
+	VFMADD231PS    Y14, Y12, Y2
+	VMOVDQU        224(AX)(R8*1), Y12
+	VPSIGNB        Y11, Y12, Y12
+	VPMADDUBSW     Y12, Y10, Y12
+	VPMADDWD       Y4, Y12, Y12
+	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   220(SP), Y10
-	VFMADD231PS    Y10, Y13, Y3
+	VFMADD231PS    Y10, Y12, Y3
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+98, DX
@@ -20379,15 +20076,16 @@ TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
 	MOVQ           blocks+56(FP), BX
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ3_S+0(SB), SI
 	VMOVDQU        int8Constant4<>+0(SB), Y2
 	VMOVDQU        int8Constant23<>+0(SB), Y3
 	VMOVDQU        int8Constant2<>+0(SB), Y4
 	VMOVDQU        int8Constant22<>+0(SB), Y5
-	VMOVDQU        int8Constant98<>+0(SB), Y6
+	VMOVDQU        int8Constant97<>+0(SB), Y6
 	VMOVDQU        int8Constant62<>+0(SB), Y7
-	VMOVDQU        int8Constant99<>+0(SB), Y8
-	XORQ           SI, SI
-	MOVQ           $0x00000000000000c0, DI
+	VMOVDQU        int8Constant98<>+0(SB), Y8
+	XORQ           DI, DI
+	MOVQ           $0x00000000000000c0, R8
 	VMOVDQU        2(DX), X9
 	VINSERTI128    $0x01, 10(DX), Y9, Y9
 	VPSHUFB        Y7, Y9, Y9
@@ -20399,7 +20097,7 @@ TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 64(SP)(SI*1)
+	VMOVDQU        Y9, 64(SP)(DI*1)
 	VMOVDQU        18(DX), X11
 	VINSERTI128    $0x01, 26(DX), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
@@ -20411,7 +20109,7 @@ TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 96(SP)(SI*1)
+	VMOVDQU        Y9, 96(SP)(DI*1)
 	VMOVDQU        34(DX), X11
 	VINSERTI128    $0x01, 42(DX), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
@@ -20423,7 +20121,7 @@ TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 128(SP)(SI*1)
+	VMOVDQU        Y9, 128(SP)(DI*1)
 	VMOVDQU        50(DX), X11
 	VINSERTI128    $0x01, 58(DX), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
@@ -20435,103 +20133,102 @@ TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 160(SP)(SI*1)
+	VMOVDQU        Y9, 160(SP)(DI*1)
 	VPBROADCASTW   (DX), X9
 	VCVTPH2PS      X9, Y9
 	VBROADCASTI128 94(DX), Y10
-	VPSHUFB        int8Constant91<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant90<>+0(SB), Y10, Y10
 	VPSRLVD        int8Constant26<>+0(SB), Y10, Y10
 	VPAND          int8Constant10<>+0(SB), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VMULPS         int8Constant100<>+0(SB), Y10, Y10
-	VADDPS         int8Constant101<>+0(SB), Y10, Y10
+	VMULPS         int8Constant99<>+0(SB), Y10, Y10
+	VADDPS         int8Constant100<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (CX), Y10, Y9
-	VMOVUPS        Y9, (SP)(SI*1)
+	VMOVUPS        Y9, (SP)(DI*1)
 
 next:
-	LEAQ           110(DX), R8
-	LEAQ           32(CX), R9
+	LEAQ           110(DX), R9
+	LEAQ           32(CX), R10
 	CMPQ           BX, $0x01
-	CMOVQEQ        DX, R8
-	CMOVQEQ        CX, R9
-	VMOVDQU        2(R8), X11
-	VINSERTI128    $0x01, 10(R8), Y11, Y9
+	CMOVQEQ        DX, R9
+	CMOVQEQ        CX, R10
+	VMOVDQU        2(R9), X11
+	VINSERTI128    $0x01, 10(R9), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
-	VMOVDQU        66(R8), X11
-	VINSERTI128    $0x01, 67(R8), Y11, Y10
+	VMOVDQU        66(R9), X11
+	VINSERTI128    $0x01, 67(R9), Y11, Y10
 	VPSHUFB        Y6, Y10, Y10
 	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 64(SP)(DI*1)
-	VMOVDQU        18(R8), X11
-	VINSERTI128    $0x01, 26(R8), Y11, Y9
+	VMOVDQU        Y9, 64(SP)(R8*1)
+	VMOVDQU        18(R9), X11
+	VINSERTI128    $0x01, 26(R9), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
-	VMOVDQU        68(R8), X11
-	VINSERTI128    $0x01, 69(R8), Y11, Y10
+	VMOVDQU        68(R9), X11
+	VINSERTI128    $0x01, 69(R9), Y11, Y10
 	VPSHUFB        Y6, Y10, Y10
 	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 96(SP)(DI*1)
-	VMOVDQU        34(R8), X11
-	VINSERTI128    $0x01, 42(R8), Y11, Y9
+	VMOVDQU        Y9, 96(SP)(R8*1)
+	VMOVDQU        34(R9), X11
+	VINSERTI128    $0x01, 42(R9), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
-	VMOVDQU        70(R8), X11
-	VINSERTI128    $0x01, 71(R8), Y11, Y10
+	VMOVDQU        70(R9), X11
+	VINSERTI128    $0x01, 71(R9), Y11, Y10
 	VPSHUFB        Y6, Y10, Y10
 	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 128(SP)(DI*1)
-	VMOVDQU        50(R8), X11
-	VINSERTI128    $0x01, 58(R8), Y11, Y9
+	VMOVDQU        Y9, 128(SP)(R8*1)
+	VMOVDQU        50(R9), X11
+	VINSERTI128    $0x01, 58(R9), Y11, Y9
 	VPSHUFB        Y7, Y9, Y9
-	VMOVDQU        72(R8), X11
-	VINSERTI128    $0x01, 73(R8), Y11, Y10
+	VMOVDQU        72(R9), X11
+	VINSERTI128    $0x01, 73(R9), Y11, Y10
 	VPSHUFB        Y6, Y10, Y10
 	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
 	VPAND          Y2, Y10, Y10
 	VPSLLW         $0x08, Y10, Y10
 	VPOR           Y10, Y9, Y9
-	VMOVDQU        Y9, 160(SP)(DI*1)
-	VPBROADCASTW   (R8), X9
+	VMOVDQU        Y9, 160(SP)(R8*1)
+	VPBROADCASTW   (R9), X9
 	VCVTPH2PS      X9, Y9
-	VBROADCASTI128 94(R8), Y10
-	VPSHUFB        int8Constant91<>+0(SB), Y10, Y10
+	VBROADCASTI128 94(R9), Y10
+	VPSHUFB        int8Constant90<>+0(SB), Y10, Y10
 	VPSRLVD        int8Constant26<>+0(SB), Y10, Y10
 	VPAND          int8Constant10<>+0(SB), Y10, Y10
 	VCVTDQ2PS      Y10, Y10
-	VMULPS         int8Constant100<>+0(SB), Y10, Y10
-	VADDPS         int8Constant101<>+0(SB), Y10, Y10
+	VMULPS         int8Constant99<>+0(SB), Y10, Y10
+	VADDPS         int8Constant100<>+0(SB), Y10, Y10
 	VMULPS         Y9, Y10, Y10
-	VMULPS         (R9), Y10, Y9
-	VMOVUPS        Y9, (SP)(DI*1)
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        64(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        66(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        68(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        70(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        72(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        74(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        76(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        78(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	VMULPS         (R10), Y10, Y9
+	VMOVUPS        Y9, (SP)(R8*1)
+	MOVWQZX        64(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        66(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        68(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        70(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        72(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        74(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        76(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        78(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   74(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20543,25 +20240,24 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   (SP)(SI*1), Y9
+	VBROADCASTSS   (SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        80(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        82(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        84(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        86(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        88(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        90(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        92(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        94(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	MOVWQZX        80(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        82(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        84(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        86(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        88(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        90(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        92(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        94(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   78(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20573,25 +20269,24 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   4(SP)(SI*1), Y9
+	VBROADCASTSS   4(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        96(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        98(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        100(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        102(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        104(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        106(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        108(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        110(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	MOVWQZX        96(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        98(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        100(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        102(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        104(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        106(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        108(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        110(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   82(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20603,25 +20298,24 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   8(SP)(SI*1), Y9
+	VBROADCASTSS   8(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        112(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        114(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        116(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        118(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        120(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        122(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        124(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        126(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	MOVWQZX        112(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        114(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        116(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        118(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        120(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        122(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        124(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        126(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   86(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20633,25 +20327,24 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   12(SP)(SI*1), Y9
+	VBROADCASTSS   12(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        128(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        130(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        132(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        134(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        136(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        138(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        140(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        142(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	MOVWQZX        128(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        130(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        132(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        134(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        136(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        138(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        140(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        142(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   90(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20663,25 +20356,24 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   16(SP)(SI*1), Y9
+	VBROADCASTSS   16(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        144(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        146(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        148(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        150(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        152(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        154(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        156(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        158(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	MOVWQZX        144(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        146(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        148(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        150(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        152(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        154(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        156(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        158(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   94(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20693,25 +20385,24 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   20(SP)(SI*1), Y9
+	VBROADCASTSS   20(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        160(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        162(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        164(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        166(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        168(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        170(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        172(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        174(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	MOVWQZX        160(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        162(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        164(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        166(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        168(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        170(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        172(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        174(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   98(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20723,25 +20414,24 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   24(SP)(SI*1), Y9
+	VBROADCASTSS   24(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R8
-	MOVWQZX        176(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X11
-	MOVWQZX        178(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X11, X11
-	MOVWQZX        180(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X11, X11
-	MOVWQZX        182(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X11, X11
-	MOVWQZX        184(SP)(SI*1), R9
-	VMOVD          (R8)(R9*4), X9
-	MOVWQZX        186(SP)(SI*1), R9
-	VPINSRD        $0x01, (R8)(R9*4), X9, X9
-	MOVWQZX        188(SP)(SI*1), R9
-	VPINSRD        $0x02, (R8)(R9*4), X9, X9
-	MOVWQZX        190(SP)(SI*1), R9
-	VPINSRD        $0x03, (R8)(R9*4), X9, X9
+	MOVWQZX        176(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X11
+	MOVWQZX        178(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X11, X11
+	MOVWQZX        180(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X11, X11
+	MOVWQZX        182(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X11, X11
+	MOVWQZX        184(SP)(DI*1), R9
+	VMOVD          (SI)(R9*4), X9
+	MOVWQZX        186(SP)(DI*1), R9
+	VPINSRD        $0x01, (SI)(R9*4), X9, X9
+	MOVWQZX        188(SP)(DI*1), R9
+	VPINSRD        $0x02, (SI)(R9*4), X9, X9
+	MOVWQZX        190(SP)(DI*1), R9
+	VPINSRD        $0x03, (SI)(R9*4), X9, X9
 	VINSERTI128    $0x01, X9, Y11, Y9
 	VPBROADCASTD   102(DX), Y10
 	VPSHUFB        Y3, Y10, Y10
@@ -20753,13 +20443,13 @@ next:
 	VPMADDUBSW     Y12, Y9, Y12
 	VPMADDWD       Y2, Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   28(SP)(SI*1), Y9
+	VBROADCASTSS   28(SP)(DI*1), Y9
 	VFMADD231PS    Y9, Y12, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+110, DX
-	XORQ           $+192, SI
 	XORQ           $+192, DI
+	XORQ           $+192, R8
 	DECQ           BX
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -20790,11 +20480,12 @@ TEXT ·int8Dot4IQ3_SAVX2(SB), NOSPLIT, $384-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ3_S+0(SB), R10
 	VMOVDQU int8Constant4<>+0(SB), Y4
 	VMOVDQU int8Constant23<>+0(SB), Y5
 	VMOVDQU int8Constant2<>+0(SB), Y6
 	VMOVDQU int8Constant22<>+0(SB), Y7
-	VMOVDQU int8Constant98<>+0(SB), Y8
+	VMOVDQU int8Constant97<>+0(SB), Y8
 	VMOVDQU int8Constant62<>+0(SB), Y9
 
 next:
@@ -20804,7 +20495,7 @@ next:
 	VMOVDQU        66(DX), X11
 	VINSERTI128    $0x01, 67(DX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant99<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant98<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          Y4, Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -20816,7 +20507,7 @@ next:
 	VMOVDQU        68(DX), X11
 	VINSERTI128    $0x01, 69(DX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant99<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant98<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          Y4, Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -20828,7 +20519,7 @@ next:
 	VMOVDQU        70(DX), X11
 	VINSERTI128    $0x01, 71(DX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant99<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant98<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          Y4, Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -20840,7 +20531,7 @@ next:
 	VMOVDQU        72(DX), X11
 	VINSERTI128    $0x01, 73(DX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant99<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant98<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          Y4, Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -20849,12 +20540,12 @@ next:
 	VPBROADCASTW   (DX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 94(DX), Y12
-	VPSHUFB        int8Constant91<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant90<>+0(SB), Y12, Y12
 	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
 	VPAND          int8Constant10<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VMULPS         int8Constant100<>+0(SB), Y12, Y12
-	VADDPS         int8Constant101<>+0(SB), Y12, Y12
+	VMULPS         int8Constant99<>+0(SB), Y12, Y12
+	VADDPS         int8Constant100<>+0(SB), Y12, Y12
 	VMULPS         Y10, Y12, Y12
 	VMULPS         (CX), Y12, Y10
 	VMOVUPS        Y10, (SP)
@@ -20864,7 +20555,6 @@ next:
 	VMOVUPS        Y10, 128(SP)
 	VMULPS         (CX)(R9*1), Y12, Y10
 	VMOVUPS        Y10, 192(SP)
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        256(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        258(SP), R11
@@ -20915,7 +20605,6 @@ next:
 	VCVTDQ2PS      Y13, Y13
 	VBROADCASTSS   192(SP), Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        272(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        274(SP), R11
@@ -20966,7 +20655,6 @@ next:
 	VCVTDQ2PS      Y13, Y13
 	VBROADCASTSS   196(SP), Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        288(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        290(SP), R11
@@ -21017,7 +20705,6 @@ next:
 	VCVTDQ2PS      Y13, Y13
 	VBROADCASTSS   200(SP), Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        304(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        306(SP), R11
@@ -21068,7 +20755,6 @@ next:
 	VCVTDQ2PS      Y13, Y13
 	VBROADCASTSS   204(SP), Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        320(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        322(SP), R11
@@ -21119,7 +20805,6 @@ next:
 	VCVTDQ2PS      Y13, Y13
 	VBROADCASTSS   208(SP), Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        336(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        338(SP), R11
@@ -21170,7 +20855,6 @@ next:
 	VCVTDQ2PS      Y13, Y13
 	VBROADCASTSS   212(SP), Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        352(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        354(SP), R11
@@ -21221,7 +20905,6 @@ next:
 	VCVTDQ2PS      Y13, Y13
 	VBROADCASTSS   216(SP), Y10
 	VFMADD231PS    Y10, Y13, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R10
 	MOVWQZX        368(SP), R11
 	VMOVD          (R10)(R11*4), X11
 	MOVWQZX        370(SP), R11
@@ -21310,71 +20993,78 @@ next:
 	RET
 
 // func int8Tile1Small32AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·int8Tile1Small32AVX2(SB), NOSPLIT, $0-88
-	MOVQ   x+16(FP), AX
-	MOVQ   scales+24(FP), CX
-	MOVQ   sums+32(FP), DX
-	MOVQ   corrections+40(FP), BX
-	MOVQ   stride+48(FP), SI
-	MOVQ   w+56(FP), DI
-	MOVQ   ws+64(FP), R8
-	MOVQ   wb+72(FP), R9
-	MOVQ   groups+80(FP), R10
-	SHRQ   $0x03, SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x01, SI, SI
+	ADDQ       AX, SI
+	MOVQ       c+0(FP), DI
+	MOVQ       cRow+8(FP), R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	PREFETCHT0 (DI)
 
 next:
-	VMOVDQU      (DI), Y2
-	VMOVDQU      32(DI), Y3
+	PREFETCHT0   (SI)
+	VMOVDQU      (R8), Y2
+	VMOVDQU      32(R8), Y3
 	VPBROADCASTD (AX), Y4
 	VPMADDUBSW   Y4, Y2, Y2
 	VPMADDUBSW   Y4, Y3, Y3
-	VMOVDQU      64(DI), Y4
-	VMOVDQU      96(DI), Y5
+	VMOVDQU      64(R8), Y4
+	VMOVDQU      96(R8), Y5
 	VPBROADCASTD 4(AX), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y2, Y2
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VMOVDQU      128(DI), Y4
-	VMOVDQU      160(DI), Y5
+	VMOVDQU      128(R8), Y4
+	VMOVDQU      160(R8), Y5
 	VPBROADCASTD 8(AX), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y2, Y2
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VMOVDQU      192(DI), Y4
-	VMOVDQU      224(DI), Y5
+	VMOVDQU      192(R8), Y4
+	VMOVDQU      224(R8), Y5
 	VPBROADCASTD 12(AX), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y2, Y2
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VMOVDQU      256(DI), Y4
-	VMOVDQU      288(DI), Y5
+	VMOVDQU      256(R8), Y4
+	VMOVDQU      288(R8), Y5
 	VPBROADCASTD 16(AX), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y2, Y2
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VMOVDQU      320(DI), Y4
-	VMOVDQU      352(DI), Y5
+	VMOVDQU      320(R8), Y4
+	VMOVDQU      352(R8), Y5
 	VPBROADCASTD 20(AX), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y2, Y2
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VMOVDQU      384(DI), Y4
-	VMOVDQU      416(DI), Y5
+	VMOVDQU      384(R8), Y4
+	VMOVDQU      416(R8), Y5
 	VPBROADCASTD 24(AX), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y2, Y2
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VMOVDQU      448(DI), Y4
-	VMOVDQU      480(DI), Y5
+	VMOVDQU      448(R8), Y4
+	VMOVDQU      480(R8), Y5
 	VPBROADCASTD 28(AX), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y2, Y2
@@ -21385,59 +21075,66 @@ next:
 	VPBROADCASTD (BX), Y5
 	VPADDD       Y5, Y2, Y2
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       (R8), Y4, Y5
+	VMULPS       (R9), Y4, Y5
 	VFMADD231PS  Y5, Y2, Y0
 	VPMADDWD     int8Constant4<>+0(SB), Y3, Y3
 	VPBROADCASTD (BX), Y2
 	VPADDD       Y2, Y3, Y3
 	VCVTDQ2PS    Y3, Y3
-	VMULPS       32(R8), Y4, Y2
+	VMULPS       32(R9), Y4, Y2
 	VFMADD231PS  Y2, Y3, Y1
-	TESTQ        R9, R9
+	TESTQ        R10, R10
 	JEQ          unbiased
 	VBROADCASTSS (DX), Y2
-	VFMADD231PS  (R9), Y2, Y0
-	VFMADD231PS  32(R9), Y2, Y1
-	ADDQ         $+64, R9
+	VFMADD231PS  (R10), Y2, Y0
+	VFMADD231PS  32(R10), Y2, Y1
+	ADDQ         $+64, R10
 	ADDQ         $+4, DX
 
 unbiased:
 	ADDQ    $0x20, AX
+	ADDQ    $0x20, SI
 	ADDQ    $0x04, CX
 	ADDQ    $+4, BX
-	ADDQ    $+512, DI
-	ADDQ    $+64, R8
-	DECQ    R10
+	ADDQ    $+512, R8
+	ADDQ    $+64, R9
+	DECQ    R11
 	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
+	VADDPS  (DI), Y0, Y0
+	VMOVUPS Y0, (DI)
+	VADDPS  32(DI), Y1, Y1
+	VMOVUPS Y1, 32(DI)
 	VZEROUPPER
 	RET
 
 // func int8Tile2Small32AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·int8Tile2Small32AVX2(SB), NOSPLIT, $0-88
-	MOVQ   x+16(FP), AX
-	MOVQ   scales+24(FP), CX
-	MOVQ   sums+32(FP), DX
-	MOVQ   corrections+40(FP), BX
-	MOVQ   stride+48(FP), SI
-	MOVQ   w+56(FP), R8
-	MOVQ   ws+64(FP), R9
-	MOVQ   wb+72(FP), R10
-	MOVQ   groups+80(FP), R11
-	MOVQ   SI, DI
-	SHRQ   $0x03, DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x02, SI, R12
+	ADDQ       AX, R12
+	MOVQ       c+0(FP), R13
+	MOVQ       cRow+8(FP), R14
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	PREFETCHT0 (R13)
+	PREFETCHT0 (R13)(R14*1)
 
 next:
+	PREFETCHT0   (R12)
+	PREFETCHT0   (R12)(SI*1)
 	VMOVDQU      (R8), Y6
 	VMOVDQU      32(R8), Y7
 	VPBROADCASTD (AX), Y5
@@ -21569,48 +21266,57 @@ next:
 
 unbiased:
 	ADDQ    $0x20, AX
+	ADDQ    $0x20, R12
 	ADDQ    $0x04, CX
 	ADDQ    $+4, BX
 	ADDQ    $+512, R8
 	ADDQ    $+64, R9
 	DECQ    R11
 	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
-	VADDPS  (AX), Y2, Y2
-	VMOVUPS Y2, (AX)
-	VADDPS  32(AX), Y3, Y3
-	VMOVUPS Y3, 32(AX)
+	VADDPS  (R13), Y0, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  32(R13), Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y2, Y2
+	VMOVUPS Y2, (R13)
+	VADDPS  32(R13), Y3, Y3
+	VMOVUPS Y3, 32(R13)
 	VZEROUPPER
 	RET
 
 // func int8Tile3Small32AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·int8Tile3Small32AVX2(SB), NOSPLIT, $0-88
-	MOVQ   x+16(FP), AX
-	MOVQ   scales+24(FP), CX
-	MOVQ   sums+32(FP), DX
-	MOVQ   corrections+40(FP), BX
-	MOVQ   stride+48(FP), SI
-	MOVQ   w+56(FP), R8
-	MOVQ   ws+64(FP), R9
-	MOVQ   wb+72(FP), R10
-	MOVQ   groups+80(FP), R11
-	MOVQ   SI, DI
-	SHRQ   $0x03, DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x03, SI, R12
+	ADDQ       AX, R12
+	MOVQ       c+0(FP), R13
+	MOVQ       cRow+8(FP), R14
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	PREFETCHT0 (R13)
+	PREFETCHT0 (R13)(R14*1)
+	PREFETCHT0 (R13)(R14*2)
 
 next:
+	PREFETCHT0   (R12)
+	PREFETCHT0   (R12)(SI*1)
+	PREFETCHT0   (R12)(SI*2)
 	VMOVDQU      (R8), Y10
 	VMOVDQU      32(R8), Y11
 	VPBROADCASTD (AX), Y7
@@ -21796,69 +21502,75 @@ next:
 
 unbiased:
 	ADDQ    $0x20, AX
+	ADDQ    $0x20, R12
 	ADDQ    $0x04, CX
 	ADDQ    $+4, BX
 	ADDQ    $+512, R8
 	ADDQ    $+64, R9
 	DECQ    R11
 	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
-	VADDPS  (AX), Y2, Y2
-	VMOVUPS Y2, (AX)
-	VADDPS  32(AX), Y3, Y3
-	VMOVUPS Y3, 32(AX)
-	ADDQ    CX, AX
-	VADDPS  (AX), Y4, Y4
-	VMOVUPS Y4, (AX)
-	VADDPS  32(AX), Y5, Y5
-	VMOVUPS Y5, 32(AX)
+	VADDPS  (R13), Y0, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  32(R13), Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y2, Y2
+	VMOVUPS Y2, (R13)
+	VADDPS  32(R13), Y3, Y3
+	VMOVUPS Y3, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y4, Y4
+	VMOVUPS Y4, (R13)
+	VADDPS  32(R13), Y5, Y5
+	VMOVUPS Y5, 32(R13)
 	VZEROUPPER
 	RET
 
 // func int8Tile1Small16AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·int8Tile1Small16AVX2(SB), NOSPLIT, $0-88
-	MOVQ   x+16(FP), AX
-	MOVQ   scales+24(FP), CX
-	MOVQ   sums+32(FP), DX
-	MOVQ   corrections+40(FP), BX
-	MOVQ   stride+48(FP), SI
-	MOVQ   w+56(FP), DI
-	MOVQ   ws+64(FP), R8
-	MOVQ   wb+72(FP), R9
-	MOVQ   groups+80(FP), R10
-	SHRQ   $0x03, SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x01, SI, SI
+	ADDQ       AX, SI
+	MOVQ       c+0(FP), DI
+	MOVQ       cRow+8(FP), R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	PREFETCHT0 (DI)
 
 next:
-	VMOVDQU      (DI), Y2
-	VMOVDQU      32(DI), Y3
+	PREFETCHT0   (SI)
+	VMOVDQU      (R8), Y2
+	VMOVDQU      32(R8), Y3
 	VPBROADCASTD (AX), Y4
 	VPMADDUBSW   Y4, Y2, Y2
 	VPMADDUBSW   Y4, Y3, Y3
-	VMOVDQU      64(DI), Y4
-	VMOVDQU      96(DI), Y5
+	VMOVDQU      64(R8), Y4
+	VMOVDQU      96(R8), Y5
 	VPBROADCASTD 4(AX), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y2, Y2
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VMOVDQU      128(DI), Y4
-	VMOVDQU      160(DI), Y5
+	VMOVDQU      128(R8), Y4
+	VMOVDQU      160(R8), Y5
 	VPBROADCASTD 8(AX), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y2, Y2
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VMOVDQU      192(DI), Y4
-	VMOVDQU      224(DI), Y5
+	VMOVDQU      192(R8), Y4
+	VMOVDQU      224(R8), Y5
 	VPBROADCASTD 12(AX), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y2, Y2
@@ -21869,35 +21581,35 @@ next:
 	VPBROADCASTD (BX), Y5
 	VPADDD       Y5, Y2, Y2
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       (R8), Y4, Y5
+	VMULPS       (R9), Y4, Y5
 	VFMADD231PS  Y5, Y2, Y0
 	VPMADDWD     int8Constant4<>+0(SB), Y3, Y3
 	VPBROADCASTD (BX), Y2
 	VPADDD       Y2, Y3, Y3
 	VCVTDQ2PS    Y3, Y3
-	VMULPS       32(R8), Y4, Y2
+	VMULPS       32(R9), Y4, Y2
 	VFMADD231PS  Y2, Y3, Y1
-	VMOVDQU      256(DI), Y2
-	VMOVDQU      288(DI), Y3
+	VMOVDQU      256(R8), Y2
+	VMOVDQU      288(R8), Y3
 	VPBROADCASTD 16(AX), Y4
 	VPMADDUBSW   Y4, Y2, Y2
 	VPMADDUBSW   Y4, Y3, Y3
-	VMOVDQU      320(DI), Y4
-	VMOVDQU      352(DI), Y5
+	VMOVDQU      320(R8), Y4
+	VMOVDQU      352(R8), Y5
 	VPBROADCASTD 20(AX), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y2, Y2
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VMOVDQU      384(DI), Y4
-	VMOVDQU      416(DI), Y5
+	VMOVDQU      384(R8), Y4
+	VMOVDQU      416(R8), Y5
 	VPBROADCASTD 24(AX), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y2, Y2
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VMOVDQU      448(DI), Y4
-	VMOVDQU      480(DI), Y5
+	VMOVDQU      448(R8), Y4
+	VMOVDQU      480(R8), Y5
 	VPBROADCASTD 28(AX), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y2, Y2
@@ -21908,62 +21620,69 @@ next:
 	VPBROADCASTD 4(BX), Y5
 	VPADDD       Y5, Y2, Y2
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       64(R8), Y4, Y5
+	VMULPS       64(R9), Y4, Y5
 	VFMADD231PS  Y5, Y2, Y0
 	VPMADDWD     int8Constant4<>+0(SB), Y3, Y3
 	VPBROADCASTD 4(BX), Y2
 	VPADDD       Y2, Y3, Y3
 	VCVTDQ2PS    Y3, Y3
-	VMULPS       96(R8), Y4, Y2
+	VMULPS       96(R9), Y4, Y2
 	VFMADD231PS  Y2, Y3, Y1
-	TESTQ        R9, R9
+	TESTQ        R10, R10
 	JEQ          unbiased
 	VBROADCASTSS (DX), Y2
-	VFMADD231PS  (R9), Y2, Y0
-	VFMADD231PS  32(R9), Y2, Y1
+	VFMADD231PS  (R10), Y2, Y0
+	VFMADD231PS  32(R10), Y2, Y1
 	VBROADCASTSS 4(DX), Y2
-	VFMADD231PS  64(R9), Y2, Y0
-	VFMADD231PS  96(R9), Y2, Y1
-	ADDQ         $+128, R9
+	VFMADD231PS  64(R10), Y2, Y0
+	VFMADD231PS  96(R10), Y2, Y1
+	ADDQ         $+128, R10
 	ADDQ         $+8, DX
 
 unbiased:
 	ADDQ    $0x20, AX
+	ADDQ    $0x20, SI
 	ADDQ    $0x04, CX
 	ADDQ    $+8, BX
-	ADDQ    $+512, DI
-	ADDQ    $+128, R8
-	DECQ    R10
+	ADDQ    $+512, R8
+	ADDQ    $+128, R9
+	DECQ    R11
 	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
+	VADDPS  (DI), Y0, Y0
+	VMOVUPS Y0, (DI)
+	VADDPS  32(DI), Y1, Y1
+	VMOVUPS Y1, 32(DI)
 	VZEROUPPER
 	RET
 
 // func int8Tile2Small16AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·int8Tile2Small16AVX2(SB), NOSPLIT, $0-88
-	MOVQ   x+16(FP), AX
-	MOVQ   scales+24(FP), CX
-	MOVQ   sums+32(FP), DX
-	MOVQ   corrections+40(FP), BX
-	MOVQ   stride+48(FP), SI
-	MOVQ   w+56(FP), R8
-	MOVQ   ws+64(FP), R9
-	MOVQ   wb+72(FP), R10
-	MOVQ   groups+80(FP), R11
-	MOVQ   SI, DI
-	SHRQ   $0x03, DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x02, SI, R12
+	ADDQ       AX, R12
+	MOVQ       c+0(FP), R13
+	MOVQ       cRow+8(FP), R14
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	PREFETCHT0 (R13)
+	PREFETCHT0 (R13)(R14*1)
 
 next:
+	PREFETCHT0   (R12)
+	PREFETCHT0   (R12)(SI*1)
 	VMOVDQU      (R8), Y6
 	VMOVDQU      32(R8), Y7
 	VPBROADCASTD (AX), Y5
@@ -22123,48 +21842,57 @@ next:
 
 unbiased:
 	ADDQ    $0x20, AX
+	ADDQ    $0x20, R12
 	ADDQ    $0x04, CX
 	ADDQ    $+8, BX
 	ADDQ    $+512, R8
 	ADDQ    $+128, R9
 	DECQ    R11
 	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
-	VADDPS  (AX), Y2, Y2
-	VMOVUPS Y2, (AX)
-	VADDPS  32(AX), Y3, Y3
-	VMOVUPS Y3, 32(AX)
+	VADDPS  (R13), Y0, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  32(R13), Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y2, Y2
+	VMOVUPS Y2, (R13)
+	VADDPS  32(R13), Y3, Y3
+	VMOVUPS Y3, 32(R13)
 	VZEROUPPER
 	RET
 
 // func int8Tile3Small16AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·int8Tile3Small16AVX2(SB), NOSPLIT, $0-88
-	MOVQ   x+16(FP), AX
-	MOVQ   scales+24(FP), CX
-	MOVQ   sums+32(FP), DX
-	MOVQ   corrections+40(FP), BX
-	MOVQ   stride+48(FP), SI
-	MOVQ   w+56(FP), R8
-	MOVQ   ws+64(FP), R9
-	MOVQ   wb+72(FP), R10
-	MOVQ   groups+80(FP), R11
-	MOVQ   SI, DI
-	SHRQ   $0x03, DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x03, SI, R12
+	ADDQ       AX, R12
+	MOVQ       c+0(FP), R13
+	MOVQ       cRow+8(FP), R14
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	PREFETCHT0 (R13)
+	PREFETCHT0 (R13)(R14*1)
+	PREFETCHT0 (R13)(R14*2)
 
 next:
+	PREFETCHT0   (R12)
+	PREFETCHT0   (R12)(SI*1)
+	PREFETCHT0   (R12)(SI*2)
 	VMOVDQU      (R8), Y10
 	VMOVDQU      32(R8), Y11
 	VPBROADCASTD (AX), Y7
@@ -22392,52 +22120,1366 @@ next:
 
 unbiased:
 	ADDQ    $0x20, AX
+	ADDQ    $0x20, R12
 	ADDQ    $0x04, CX
 	ADDQ    $+8, BX
 	ADDQ    $+512, R8
 	ADDQ    $+128, R9
 	DECQ    R11
 	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
-	VADDPS  (AX), Y2, Y2
-	VMOVUPS Y2, (AX)
-	VADDPS  32(AX), Y3, Y3
-	VMOVUPS Y3, 32(AX)
-	ADDQ    CX, AX
-	VADDPS  (AX), Y4, Y4
-	VMOVUPS Y4, (AX)
-	VADDPS  32(AX), Y5, Y5
-	VMOVUPS Y5, 32(AX)
+	VADDPS  (R13), Y0, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  32(R13), Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y2, Y2
+	VMOVUPS Y2, (R13)
+	VADDPS  32(R13), Y3, Y3
+	VMOVUPS Y3, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y4, Y4
+	VMOVUPS Y4, (R13)
+	VADDPS  32(R13), Y5, Y5
+	VMOVUPS Y5, 32(R13)
+	VZEROUPPER
+	RET
+
+// func int8Tile1Medium32AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·int8Tile1Medium32AVX2(SB), NOSPLIT, $0-88
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x01, SI, SI
+	ADDQ       AX, SI
+	MOVQ       c+0(FP), DI
+	MOVQ       cRow+8(FP), R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	PREFETCHT0 (DI)
+
+next:
+	PREFETCHT0   (SI)
+	VPBROADCASTD (BX), Y2
+	VPBROADCASTD (BX), Y3
+	VMOVDQU      (R8), Y4
+	VMOVDQU      32(R8), Y5
+	VPBROADCASTD (AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      64(R8), Y4
+	VMOVDQU      96(R8), Y5
+	VPBROADCASTD 4(AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      128(R8), Y4
+	VMOVDQU      160(R8), Y5
+	VPBROADCASTD 8(AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      192(R8), Y4
+	VMOVDQU      224(R8), Y5
+	VPBROADCASTD 12(AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      256(R8), Y4
+	VMOVDQU      288(R8), Y5
+	VPBROADCASTD 16(AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      320(R8), Y4
+	VMOVDQU      352(R8), Y5
+	VPBROADCASTD 20(AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      384(R8), Y4
+	VMOVDQU      416(R8), Y5
+	VPBROADCASTD 24(AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      448(R8), Y4
+	VMOVDQU      480(R8), Y5
+	VPBROADCASTD 28(AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VBROADCASTSS (CX), Y4
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       (R9), Y4, Y5
+	VFMADD231PS  Y5, Y2, Y0
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       32(R9), Y4, Y2
+	VFMADD231PS  Y2, Y3, Y1
+	TESTQ        R10, R10
+	JEQ          unbiased
+	VBROADCASTSS (DX), Y2
+	VFMADD231PS  (R10), Y2, Y0
+	VFMADD231PS  32(R10), Y2, Y1
+	ADDQ         $+64, R10
+	ADDQ         $+4, DX
+
+unbiased:
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, SI
+	ADDQ    $0x04, CX
+	ADDQ    $+4, BX
+	ADDQ    $+512, R8
+	ADDQ    $+64, R9
+	DECQ    R11
+	JNE     next
+	VADDPS  (DI), Y0, Y0
+	VMOVUPS Y0, (DI)
+	VADDPS  32(DI), Y1, Y1
+	VMOVUPS Y1, 32(DI)
+	VZEROUPPER
+	RET
+
+// func int8Tile2Medium32AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·int8Tile2Medium32AVX2(SB), NOSPLIT, $0-88
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x02, SI, R12
+	ADDQ       AX, R12
+	MOVQ       c+0(FP), R13
+	MOVQ       cRow+8(FP), R14
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	PREFETCHT0 (R13)
+	PREFETCHT0 (R13)(R14*1)
+
+next:
+	PREFETCHT0   (R12)
+	PREFETCHT0   (R12)(SI*1)
+	VPBROADCASTD (BX), Y4
+	VPBROADCASTD (BX), Y5
+	VPBROADCASTD (BX)(DI*1), Y6
+	VPBROADCASTD (BX)(DI*1), Y7
+	VMOVDQU      (R8), Y8
+	VMOVDQU      32(R8), Y9
+	VPBROADCASTD (AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD (AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      64(R8), Y8
+	VMOVDQU      96(R8), Y9
+	VPBROADCASTD 4(AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 4(AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      128(R8), Y8
+	VMOVDQU      160(R8), Y9
+	VPBROADCASTD 8(AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 8(AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      192(R8), Y8
+	VMOVDQU      224(R8), Y9
+	VPBROADCASTD 12(AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 12(AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      256(R8), Y8
+	VMOVDQU      288(R8), Y9
+	VPBROADCASTD 16(AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 16(AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      320(R8), Y8
+	VMOVDQU      352(R8), Y9
+	VPBROADCASTD 20(AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 20(AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      384(R8), Y8
+	VMOVDQU      416(R8), Y9
+	VPBROADCASTD 24(AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 24(AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      448(R8), Y8
+	VMOVDQU      480(R8), Y9
+	VPBROADCASTD 28(AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 28(AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VBROADCASTSS (CX), Y8
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       (R9), Y8, Y9
+	VFMADD231PS  Y9, Y4, Y0
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       32(R9), Y8, Y4
+	VFMADD231PS  Y4, Y5, Y1
+	VBROADCASTSS (CX)(DI*1), Y4
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       (R9), Y4, Y5
+	VFMADD231PS  Y5, Y6, Y2
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       32(R9), Y4, Y4
+	VFMADD231PS  Y4, Y7, Y3
+	TESTQ        R10, R10
+	JEQ          unbiased
+	VBROADCASTSS (DX), Y4
+	VFMADD231PS  (R10), Y4, Y0
+	VFMADD231PS  32(R10), Y4, Y1
+	VBROADCASTSS (DX)(DI*1), Y4
+	VFMADD231PS  (R10), Y4, Y2
+	VFMADD231PS  32(R10), Y4, Y3
+	ADDQ         $+64, R10
+	ADDQ         $+4, DX
+
+unbiased:
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, R12
+	ADDQ    $0x04, CX
+	ADDQ    $+4, BX
+	ADDQ    $+512, R8
+	ADDQ    $+64, R9
+	DECQ    R11
+	JNE     next
+	VADDPS  (R13), Y0, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  32(R13), Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y2, Y2
+	VMOVUPS Y2, (R13)
+	VADDPS  32(R13), Y3, Y3
+	VMOVUPS Y3, 32(R13)
+	VZEROUPPER
+	RET
+
+// func int8Tile3Medium32AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·int8Tile3Medium32AVX2(SB), NOSPLIT, $0-88
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x03, SI, R12
+	ADDQ       AX, R12
+	MOVQ       c+0(FP), R13
+	MOVQ       cRow+8(FP), R14
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	PREFETCHT0 (R13)
+	PREFETCHT0 (R13)(R14*1)
+	PREFETCHT0 (R13)(R14*2)
+
+next:
+	PREFETCHT0   (R12)
+	PREFETCHT0   (R12)(SI*1)
+	PREFETCHT0   (R12)(SI*2)
+	VPBROADCASTD (BX), Y6
+	VPBROADCASTD (BX), Y7
+	VPBROADCASTD (BX)(DI*1), Y8
+	VPBROADCASTD (BX)(DI*1), Y9
+	VPBROADCASTD (BX)(DI*2), Y10
+	VPBROADCASTD (BX)(DI*2), Y11
+	VMOVDQU      (R8), Y12
+	VMOVDQU      32(R8), Y13
+	VPBROADCASTD (AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD (AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD (AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VMOVDQU      64(R8), Y12
+	VMOVDQU      96(R8), Y13
+	VPBROADCASTD 4(AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 4(AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 4(AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VMOVDQU      128(R8), Y12
+	VMOVDQU      160(R8), Y13
+	VPBROADCASTD 8(AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 8(AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 8(AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VMOVDQU      192(R8), Y12
+	VMOVDQU      224(R8), Y13
+	VPBROADCASTD 12(AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 12(AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 12(AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VMOVDQU      256(R8), Y12
+	VMOVDQU      288(R8), Y13
+	VPBROADCASTD 16(AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 16(AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 16(AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VMOVDQU      320(R8), Y12
+	VMOVDQU      352(R8), Y13
+	VPBROADCASTD 20(AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 20(AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 20(AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VMOVDQU      384(R8), Y12
+	VMOVDQU      416(R8), Y13
+	VPBROADCASTD 24(AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 24(AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 24(AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VMOVDQU      448(R8), Y12
+	VMOVDQU      480(R8), Y13
+	VPBROADCASTD 28(AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 28(AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 28(AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VBROADCASTSS (CX), Y12
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       (R9), Y12, Y13
+	VFMADD231PS  Y13, Y6, Y0
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       32(R9), Y12, Y6
+	VFMADD231PS  Y6, Y7, Y1
+	VBROADCASTSS (CX)(DI*1), Y6
+	VCVTDQ2PS    Y8, Y8
+	VMULPS       (R9), Y6, Y7
+	VFMADD231PS  Y7, Y8, Y2
+	VCVTDQ2PS    Y9, Y9
+	VMULPS       32(R9), Y6, Y6
+	VFMADD231PS  Y6, Y9, Y3
+	VBROADCASTSS (CX)(DI*2), Y6
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       (R9), Y6, Y7
+	VFMADD231PS  Y7, Y10, Y4
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       32(R9), Y6, Y6
+	VFMADD231PS  Y6, Y11, Y5
+	TESTQ        R10, R10
+	JEQ          unbiased
+	VBROADCASTSS (DX), Y6
+	VFMADD231PS  (R10), Y6, Y0
+	VFMADD231PS  32(R10), Y6, Y1
+	VBROADCASTSS (DX)(DI*1), Y6
+	VFMADD231PS  (R10), Y6, Y2
+	VFMADD231PS  32(R10), Y6, Y3
+	VBROADCASTSS (DX)(DI*2), Y6
+	VFMADD231PS  (R10), Y6, Y4
+	VFMADD231PS  32(R10), Y6, Y5
+	ADDQ         $+64, R10
+	ADDQ         $+4, DX
+
+unbiased:
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, R12
+	ADDQ    $0x04, CX
+	ADDQ    $+4, BX
+	ADDQ    $+512, R8
+	ADDQ    $+64, R9
+	DECQ    R11
+	JNE     next
+	VADDPS  (R13), Y0, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  32(R13), Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y2, Y2
+	VMOVUPS Y2, (R13)
+	VADDPS  32(R13), Y3, Y3
+	VMOVUPS Y3, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y4, Y4
+	VMOVUPS Y4, (R13)
+	VADDPS  32(R13), Y5, Y5
+	VMOVUPS Y5, 32(R13)
+	VZEROUPPER
+	RET
+
+// func int8Tile1Medium16AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·int8Tile1Medium16AVX2(SB), NOSPLIT, $0-88
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x01, SI, SI
+	ADDQ       AX, SI
+	MOVQ       c+0(FP), DI
+	MOVQ       cRow+8(FP), R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	PREFETCHT0 (DI)
+
+next:
+	PREFETCHT0   (SI)
+	VPBROADCASTD (BX), Y2
+	VPBROADCASTD (BX), Y3
+	VMOVDQU      (R8), Y4
+	VMOVDQU      32(R8), Y5
+	VPBROADCASTD (AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      64(R8), Y4
+	VMOVDQU      96(R8), Y5
+	VPBROADCASTD 4(AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      128(R8), Y4
+	VMOVDQU      160(R8), Y5
+	VPBROADCASTD 8(AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      192(R8), Y4
+	VMOVDQU      224(R8), Y5
+	VPBROADCASTD 12(AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VBROADCASTSS (CX), Y4
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       (R9), Y4, Y5
+	VFMADD231PS  Y5, Y2, Y0
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       32(R9), Y4, Y2
+	VFMADD231PS  Y2, Y3, Y1
+	VPBROADCASTD 4(BX), Y2
+	VPBROADCASTD 4(BX), Y3
+	VMOVDQU      256(R8), Y4
+	VMOVDQU      288(R8), Y5
+	VPBROADCASTD 16(AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      320(R8), Y4
+	VMOVDQU      352(R8), Y5
+	VPBROADCASTD 20(AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      384(R8), Y4
+	VMOVDQU      416(R8), Y5
+	VPBROADCASTD 24(AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VMOVDQU      448(R8), Y4
+	VMOVDQU      480(R8), Y5
+	VPBROADCASTD 28(AX), Y6
+	VPMADDUBSW   Y6, Y4, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y2, Y2
+	VPMADDUBSW   Y6, Y5, Y4
+	VPMADDWD     int8Constant4<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VBROADCASTSS (CX), Y4
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       64(R9), Y4, Y5
+	VFMADD231PS  Y5, Y2, Y0
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       96(R9), Y4, Y2
+	VFMADD231PS  Y2, Y3, Y1
+	TESTQ        R10, R10
+	JEQ          unbiased
+	VBROADCASTSS (DX), Y2
+	VFMADD231PS  (R10), Y2, Y0
+	VFMADD231PS  32(R10), Y2, Y1
+	VBROADCASTSS 4(DX), Y2
+	VFMADD231PS  64(R10), Y2, Y0
+	VFMADD231PS  96(R10), Y2, Y1
+	ADDQ         $+128, R10
+	ADDQ         $+8, DX
+
+unbiased:
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, SI
+	ADDQ    $0x04, CX
+	ADDQ    $+8, BX
+	ADDQ    $+512, R8
+	ADDQ    $+128, R9
+	DECQ    R11
+	JNE     next
+	VADDPS  (DI), Y0, Y0
+	VMOVUPS Y0, (DI)
+	VADDPS  32(DI), Y1, Y1
+	VMOVUPS Y1, 32(DI)
+	VZEROUPPER
+	RET
+
+// func int8Tile2Medium16AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·int8Tile2Medium16AVX2(SB), NOSPLIT, $0-88
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x02, SI, R12
+	ADDQ       AX, R12
+	MOVQ       c+0(FP), R13
+	MOVQ       cRow+8(FP), R14
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	PREFETCHT0 (R13)
+	PREFETCHT0 (R13)(R14*1)
+
+next:
+	PREFETCHT0   (R12)
+	PREFETCHT0   (R12)(SI*1)
+	VPBROADCASTD (BX), Y4
+	VPBROADCASTD (BX), Y5
+	VPBROADCASTD (BX)(DI*2), Y6
+	VPBROADCASTD (BX)(DI*2), Y7
+	VMOVDQU      (R8), Y8
+	VMOVDQU      32(R8), Y9
+	VPBROADCASTD (AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD (AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      64(R8), Y8
+	VMOVDQU      96(R8), Y9
+	VPBROADCASTD 4(AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 4(AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      128(R8), Y8
+	VMOVDQU      160(R8), Y9
+	VPBROADCASTD 8(AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 8(AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      192(R8), Y8
+	VMOVDQU      224(R8), Y9
+	VPBROADCASTD 12(AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 12(AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VBROADCASTSS (CX), Y8
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       (R9), Y8, Y9
+	VFMADD231PS  Y9, Y4, Y0
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       32(R9), Y8, Y4
+	VFMADD231PS  Y4, Y5, Y1
+	VBROADCASTSS (CX)(DI*1), Y4
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       (R9), Y4, Y5
+	VFMADD231PS  Y5, Y6, Y2
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       32(R9), Y4, Y4
+	VFMADD231PS  Y4, Y7, Y3
+	VPBROADCASTD 4(BX), Y4
+	VPBROADCASTD 4(BX), Y5
+	VPBROADCASTD 4(BX)(DI*2), Y6
+	VPBROADCASTD 4(BX)(DI*2), Y7
+	VMOVDQU      256(R8), Y8
+	VMOVDQU      288(R8), Y9
+	VPBROADCASTD 16(AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 16(AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      320(R8), Y8
+	VMOVDQU      352(R8), Y9
+	VPBROADCASTD 20(AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 20(AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      384(R8), Y8
+	VMOVDQU      416(R8), Y9
+	VPBROADCASTD 24(AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 24(AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VMOVDQU      448(R8), Y8
+	VMOVDQU      480(R8), Y9
+	VPBROADCASTD 28(AX), Y10
+	VPMADDUBSW   Y10, Y8, Y11
+	VPMADDWD     int8Constant4<>+0(SB), Y11, Y11
+	VPADDD       Y11, Y4, Y4
+	VPMADDUBSW   Y10, Y9, Y10
+	VPMADDWD     int8Constant4<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPBROADCASTD 28(AX)(SI*1), Y10
+	VPMADDUBSW   Y10, Y8, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPMADDUBSW   Y10, Y9, Y8
+	VPMADDWD     int8Constant4<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VBROADCASTSS (CX), Y8
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       64(R9), Y8, Y9
+	VFMADD231PS  Y9, Y4, Y0
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       96(R9), Y8, Y4
+	VFMADD231PS  Y4, Y5, Y1
+	VBROADCASTSS (CX)(DI*1), Y4
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       64(R9), Y4, Y5
+	VFMADD231PS  Y5, Y6, Y2
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       96(R9), Y4, Y4
+	VFMADD231PS  Y4, Y7, Y3
+	TESTQ        R10, R10
+	JEQ          unbiased
+	VBROADCASTSS (DX), Y4
+	VFMADD231PS  (R10), Y4, Y0
+	VFMADD231PS  32(R10), Y4, Y1
+	VBROADCASTSS (DX)(DI*2), Y4
+	VFMADD231PS  (R10), Y4, Y2
+	VFMADD231PS  32(R10), Y4, Y3
+	VBROADCASTSS 4(DX), Y4
+	VFMADD231PS  64(R10), Y4, Y0
+	VFMADD231PS  96(R10), Y4, Y1
+	VBROADCASTSS 4(DX)(DI*2), Y4
+	VFMADD231PS  64(R10), Y4, Y2
+	VFMADD231PS  96(R10), Y4, Y3
+	ADDQ         $+128, R10
+	ADDQ         $+8, DX
+
+unbiased:
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, R12
+	ADDQ    $0x04, CX
+	ADDQ    $+8, BX
+	ADDQ    $+512, R8
+	ADDQ    $+128, R9
+	DECQ    R11
+	JNE     next
+	VADDPS  (R13), Y0, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  32(R13), Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y2, Y2
+	VMOVUPS Y2, (R13)
+	VADDPS  32(R13), Y3, Y3
+	VMOVUPS Y3, 32(R13)
+	VZEROUPPER
+	RET
+
+// func int8Tile3Medium16AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·int8Tile3Medium16AVX2(SB), NOSPLIT, $0-88
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x03, SI, R12
+	ADDQ       AX, R12
+	MOVQ       c+0(FP), R13
+	MOVQ       cRow+8(FP), R14
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	PREFETCHT0 (R13)
+	PREFETCHT0 (R13)(R14*1)
+	PREFETCHT0 (R13)(R14*2)
+
+next:
+	PREFETCHT0   (R12)
+	PREFETCHT0   (R12)(SI*1)
+	PREFETCHT0   (R12)(SI*2)
+	VPBROADCASTD (BX), Y6
+	VPBROADCASTD (BX), Y7
+	VPBROADCASTD (BX)(DI*2), Y8
+	VPBROADCASTD (BX)(DI*2), Y9
+	VPBROADCASTD (BX)(DI*4), Y10
+	VPBROADCASTD (BX)(DI*4), Y11
+	VMOVDQU      (R8), Y12
+	VMOVDQU      32(R8), Y13
+	VPBROADCASTD (AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD (AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD (AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VMOVDQU      64(R8), Y12
+	VMOVDQU      96(R8), Y13
+	VPBROADCASTD 4(AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 4(AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 4(AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VMOVDQU      128(R8), Y12
+	VMOVDQU      160(R8), Y13
+	VPBROADCASTD 8(AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 8(AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 8(AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VMOVDQU      192(R8), Y12
+	VMOVDQU      224(R8), Y13
+	VPBROADCASTD 12(AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 12(AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 12(AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VBROADCASTSS (CX), Y12
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       (R9), Y12, Y13
+	VFMADD231PS  Y13, Y6, Y0
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       32(R9), Y12, Y6
+	VFMADD231PS  Y6, Y7, Y1
+	VBROADCASTSS (CX)(DI*1), Y6
+	VCVTDQ2PS    Y8, Y8
+	VMULPS       (R9), Y6, Y7
+	VFMADD231PS  Y7, Y8, Y2
+	VCVTDQ2PS    Y9, Y9
+	VMULPS       32(R9), Y6, Y6
+	VFMADD231PS  Y6, Y9, Y3
+	VBROADCASTSS (CX)(DI*2), Y6
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       (R9), Y6, Y7
+	VFMADD231PS  Y7, Y10, Y4
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       32(R9), Y6, Y6
+	VFMADD231PS  Y6, Y11, Y5
+	VPBROADCASTD 4(BX), Y6
+	VPBROADCASTD 4(BX), Y7
+	VPBROADCASTD 4(BX)(DI*2), Y8
+	VPBROADCASTD 4(BX)(DI*2), Y9
+	VPBROADCASTD 4(BX)(DI*4), Y10
+	VPBROADCASTD 4(BX)(DI*4), Y11
+	VMOVDQU      256(R8), Y12
+	VMOVDQU      288(R8), Y13
+	VPBROADCASTD 16(AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 16(AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 16(AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VMOVDQU      320(R8), Y12
+	VMOVDQU      352(R8), Y13
+	VPBROADCASTD 20(AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 20(AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 20(AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VMOVDQU      384(R8), Y12
+	VMOVDQU      416(R8), Y13
+	VPBROADCASTD 24(AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 24(AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 24(AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VMOVDQU      448(R8), Y12
+	VMOVDQU      480(R8), Y13
+	VPBROADCASTD 28(AX), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y6, Y6
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y7, Y7
+	VPBROADCASTD 28(AX)(SI*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPMADDWD     int8Constant4<>+0(SB), Y15, Y15
+	VPADDD       Y15, Y8, Y8
+	VPMADDUBSW   Y14, Y13, Y14
+	VPMADDWD     int8Constant4<>+0(SB), Y14, Y14
+	VPADDD       Y14, Y9, Y9
+	VPBROADCASTD 28(AX)(SI*2), Y14
+	VPMADDUBSW   Y14, Y12, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y10, Y10
+	VPMADDUBSW   Y14, Y13, Y12
+	VPMADDWD     int8Constant4<>+0(SB), Y12, Y12
+	VPADDD       Y12, Y11, Y11
+	VBROADCASTSS (CX), Y12
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       64(R9), Y12, Y13
+	VFMADD231PS  Y13, Y6, Y0
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       96(R9), Y12, Y6
+	VFMADD231PS  Y6, Y7, Y1
+	VBROADCASTSS (CX)(DI*1), Y6
+	VCVTDQ2PS    Y8, Y8
+	VMULPS       64(R9), Y6, Y7
+	VFMADD231PS  Y7, Y8, Y2
+	VCVTDQ2PS    Y9, Y9
+	VMULPS       96(R9), Y6, Y6
+	VFMADD231PS  Y6, Y9, Y3
+	VBROADCASTSS (CX)(DI*2), Y6
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       64(R9), Y6, Y7
+	VFMADD231PS  Y7, Y10, Y4
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       96(R9), Y6, Y6
+	VFMADD231PS  Y6, Y11, Y5
+	TESTQ        R10, R10
+	JEQ          unbiased
+	VBROADCASTSS (DX), Y6
+	VFMADD231PS  (R10), Y6, Y0
+	VFMADD231PS  32(R10), Y6, Y1
+	VBROADCASTSS (DX)(DI*2), Y6
+	VFMADD231PS  (R10), Y6, Y2
+	VFMADD231PS  32(R10), Y6, Y3
+	VBROADCASTSS (DX)(DI*4), Y6
+	VFMADD231PS  (R10), Y6, Y4
+	VFMADD231PS  32(R10), Y6, Y5
+	VBROADCASTSS 4(DX), Y6
+	VFMADD231PS  64(R10), Y6, Y0
+	VFMADD231PS  96(R10), Y6, Y1
+	VBROADCASTSS 4(DX)(DI*2), Y6
+	VFMADD231PS  64(R10), Y6, Y2
+	VFMADD231PS  96(R10), Y6, Y3
+	VBROADCASTSS 4(DX)(DI*4), Y6
+	VFMADD231PS  64(R10), Y6, Y4
+	VFMADD231PS  96(R10), Y6, Y5
+	ADDQ         $+128, R10
+	ADDQ         $+8, DX
+
+unbiased:
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, R12
+	ADDQ    $0x04, CX
+	ADDQ    $+8, BX
+	ADDQ    $+512, R8
+	ADDQ    $+128, R9
+	DECQ    R11
+	JNE     next
+	VADDPS  (R13), Y0, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  32(R13), Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y2, Y2
+	VMOVUPS Y2, (R13)
+	VADDPS  32(R13), Y3, Y3
+	VMOVUPS Y3, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y4, Y4
+	VMOVUPS Y4, (R13)
+	VADDPS  32(R13), Y5, Y5
+	VMOVUPS Y5, 32(R13)
 	VZEROUPPER
 	RET
 
 // func int8Tile1Signed32AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·int8Tile1Signed32AVX2(SB), NOSPLIT, $0-88
-	MOVQ    x+16(FP), AX
-	MOVQ    scales+24(FP), CX
-	MOVQ    sums+32(FP), DX
-	MOVQ    corrections+40(FP), BX
-	MOVQ    stride+48(FP), SI
-	MOVQ    w+56(FP), DI
-	MOVQ    ws+64(FP), R8
-	MOVQ    wb+72(FP), R9
-	MOVQ    groups+80(FP), R10
-	SHRQ    $0x03, SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant4<>+0(SB), Y2
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x01, SI, SI
+	ADDQ       AX, SI
+	MOVQ       c+0(FP), DI
+	MOVQ       cRow+8(FP), R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	PREFETCHT0 (DI)
+	VMOVDQU    int8Constant4<>+0(SB), Y2
 
 next:
-	VMOVDQU      (DI), Y3
+	PREFETCHT0   (SI)
+	VMOVDQU      (R8), Y3
 	VPABSB       Y3, Y7
-	VMOVDQU      32(DI), Y4
+	VMOVDQU      32(R8), Y4
 	VPABSB       Y4, Y5
 	VPBROADCASTD (AX), Y6
 	VPSIGNB      Y3, Y6, Y3
@@ -22446,9 +23488,9 @@ next:
 	VPSIGNB      Y4, Y6, Y4
 	VPMADDUBSW   Y4, Y5, Y4
 	VPMADDWD     Y2, Y4, Y4
-	VMOVDQU      64(DI), Y5
+	VMOVDQU      64(R8), Y5
 	VPABSB       Y5, Y6
-	VMOVDQU      96(DI), Y7
+	VMOVDQU      96(R8), Y7
 	VPABSB       Y7, Y8
 	VPBROADCASTD 4(AX), Y9
 	VPSIGNB      Y5, Y9, Y5
@@ -22459,9 +23501,9 @@ next:
 	VPMADDUBSW   Y5, Y8, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	VMOVDQU      128(DI), Y5
+	VMOVDQU      128(R8), Y5
 	VPABSB       Y5, Y6
-	VMOVDQU      160(DI), Y7
+	VMOVDQU      160(R8), Y7
 	VPABSB       Y7, Y8
 	VPBROADCASTD 8(AX), Y9
 	VPSIGNB      Y5, Y9, Y5
@@ -22472,9 +23514,9 @@ next:
 	VPMADDUBSW   Y5, Y8, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	VMOVDQU      192(DI), Y5
+	VMOVDQU      192(R8), Y5
 	VPABSB       Y5, Y6
-	VMOVDQU      224(DI), Y7
+	VMOVDQU      224(R8), Y7
 	VPABSB       Y7, Y8
 	VPBROADCASTD 12(AX), Y9
 	VPSIGNB      Y5, Y9, Y5
@@ -22485,9 +23527,9 @@ next:
 	VPMADDUBSW   Y5, Y8, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	VMOVDQU      256(DI), Y5
+	VMOVDQU      256(R8), Y5
 	VPABSB       Y5, Y6
-	VMOVDQU      288(DI), Y7
+	VMOVDQU      288(R8), Y7
 	VPABSB       Y7, Y8
 	VPBROADCASTD 16(AX), Y9
 	VPSIGNB      Y5, Y9, Y5
@@ -22498,9 +23540,9 @@ next:
 	VPMADDUBSW   Y5, Y8, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	VMOVDQU      320(DI), Y5
+	VMOVDQU      320(R8), Y5
 	VPABSB       Y5, Y6
-	VMOVDQU      352(DI), Y7
+	VMOVDQU      352(R8), Y7
 	VPABSB       Y7, Y8
 	VPBROADCASTD 20(AX), Y9
 	VPSIGNB      Y5, Y9, Y5
@@ -22511,9 +23553,9 @@ next:
 	VPMADDUBSW   Y5, Y8, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	VMOVDQU      384(DI), Y5
+	VMOVDQU      384(R8), Y5
 	VPABSB       Y5, Y6
-	VMOVDQU      416(DI), Y7
+	VMOVDQU      416(R8), Y7
 	VPABSB       Y7, Y8
 	VPBROADCASTD 24(AX), Y9
 	VPSIGNB      Y5, Y9, Y5
@@ -22524,9 +23566,9 @@ next:
 	VPMADDUBSW   Y5, Y8, Y5
 	VPMADDWD     Y2, Y5, Y5
 	VPADDD       Y5, Y4, Y4
-	VMOVDQU      448(DI), Y5
+	VMOVDQU      448(R8), Y5
 	VPABSB       Y5, Y6
-	VMOVDQU      480(DI), Y7
+	VMOVDQU      480(R8), Y7
 	VPABSB       Y7, Y8
 	VPBROADCASTD 28(AX), Y9
 	VPSIGNB      Y5, Y9, Y5
@@ -22539,57 +23581,64 @@ next:
 	VPADDD       Y5, Y4, Y4
 	VBROADCASTSS (CX), Y5
 	VCVTDQ2PS    Y3, Y3
-	VMULPS       (R8), Y5, Y6
+	VMULPS       (R9), Y5, Y6
 	VFMADD231PS  Y6, Y3, Y0
 	VCVTDQ2PS    Y4, Y4
-	VMULPS       32(R8), Y5, Y3
+	VMULPS       32(R9), Y5, Y3
 	VFMADD231PS  Y3, Y4, Y1
-	TESTQ        R9, R9
+	TESTQ        R10, R10
 	JEQ          unbiased
 	VBROADCASTSS (DX), Y3
-	VFMADD231PS  (R9), Y3, Y0
-	VFMADD231PS  32(R9), Y3, Y1
-	ADDQ         $+64, R9
+	VFMADD231PS  (R10), Y3, Y0
+	VFMADD231PS  32(R10), Y3, Y1
+	ADDQ         $+64, R10
 	ADDQ         $+4, DX
 
 unbiased:
 	ADDQ    $0x20, AX
+	ADDQ    $0x20, SI
 	ADDQ    $0x04, CX
 	ADDQ    $+4, BX
-	ADDQ    $+512, DI
-	ADDQ    $+64, R8
-	DECQ    R10
+	ADDQ    $+512, R8
+	ADDQ    $+64, R9
+	DECQ    R11
 	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
+	VADDPS  (DI), Y0, Y0
+	VMOVUPS Y0, (DI)
+	VADDPS  32(DI), Y1, Y1
+	VMOVUPS Y1, 32(DI)
 	VZEROUPPER
 	RET
 
 // func int8Tile2Signed32AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·int8Tile2Signed32AVX2(SB), NOSPLIT, $0-88
-	MOVQ    x+16(FP), AX
-	MOVQ    scales+24(FP), CX
-	MOVQ    sums+32(FP), DX
-	MOVQ    corrections+40(FP), BX
-	MOVQ    stride+48(FP), SI
-	MOVQ    w+56(FP), R8
-	MOVQ    ws+64(FP), R9
-	MOVQ    wb+72(FP), R10
-	MOVQ    groups+80(FP), R11
-	MOVQ    SI, DI
-	SHRQ    $0x03, DI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x02, SI, R12
+	ADDQ       AX, R12
+	MOVQ       c+0(FP), R13
+	MOVQ       cRow+8(FP), R14
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	PREFETCHT0 (R13)
+	PREFETCHT0 (R13)(R14*1)
+	VMOVDQU    int8Constant4<>+0(SB), Y4
 
 next:
+	PREFETCHT0   (R12)
+	PREFETCHT0   (R12)(SI*1)
 	VMOVDQU      (R8), Y7
 	VPABSB       Y7, Y11
 	VMOVDQU      32(R8), Y8
@@ -22789,439 +23838,22 @@ next:
 
 unbiased:
 	ADDQ    $0x20, AX
+	ADDQ    $0x20, R12
 	ADDQ    $0x04, CX
 	ADDQ    $+4, BX
 	ADDQ    $+512, R8
 	ADDQ    $+64, R9
 	DECQ    R11
 	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
-	VADDPS  (AX), Y2, Y2
-	VMOVUPS Y2, (AX)
-	VADDPS  32(AX), Y3, Y3
-	VMOVUPS Y3, 32(AX)
-	VZEROUPPER
-	RET
-
-// func int8Tile1Signed16AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·int8Tile1Signed16AVX2(SB), NOSPLIT, $0-88
-	MOVQ    x+16(FP), AX
-	MOVQ    scales+24(FP), CX
-	MOVQ    sums+32(FP), DX
-	MOVQ    corrections+40(FP), BX
-	MOVQ    stride+48(FP), SI
-	MOVQ    w+56(FP), DI
-	MOVQ    ws+64(FP), R8
-	MOVQ    wb+72(FP), R9
-	MOVQ    groups+80(FP), R10
-	SHRQ    $0x03, SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VMOVDQU int8Constant4<>+0(SB), Y2
-
-next:
-	VMOVDQU      (DI), Y3
-	VPABSB       Y3, Y7
-	VMOVDQU      32(DI), Y4
-	VPABSB       Y4, Y5
-	VPBROADCASTD (AX), Y6
-	VPSIGNB      Y3, Y6, Y3
-	VPMADDUBSW   Y3, Y7, Y3
-	VPMADDWD     Y2, Y3, Y3
-	VPSIGNB      Y4, Y6, Y4
-	VPMADDUBSW   Y4, Y5, Y4
-	VPMADDWD     Y2, Y4, Y4
-	VMOVDQU      64(DI), Y5
-	VPABSB       Y5, Y6
-	VMOVDQU      96(DI), Y7
-	VPABSB       Y7, Y8
-	VPBROADCASTD 4(AX), Y9
-	VPSIGNB      Y5, Y9, Y5
-	VPMADDUBSW   Y5, Y6, Y5
-	VPMADDWD     Y2, Y5, Y5
-	VPADDD       Y5, Y3, Y3
-	VPSIGNB      Y7, Y9, Y5
-	VPMADDUBSW   Y5, Y8, Y5
-	VPMADDWD     Y2, Y5, Y5
-	VPADDD       Y5, Y4, Y4
-	VMOVDQU      128(DI), Y5
-	VPABSB       Y5, Y6
-	VMOVDQU      160(DI), Y7
-	VPABSB       Y7, Y8
-	VPBROADCASTD 8(AX), Y9
-	VPSIGNB      Y5, Y9, Y5
-	VPMADDUBSW   Y5, Y6, Y5
-	VPMADDWD     Y2, Y5, Y5
-	VPADDD       Y5, Y3, Y3
-	VPSIGNB      Y7, Y9, Y5
-	VPMADDUBSW   Y5, Y8, Y5
-	VPMADDWD     Y2, Y5, Y5
-	VPADDD       Y5, Y4, Y4
-	VMOVDQU      192(DI), Y5
-	VPABSB       Y5, Y6
-	VMOVDQU      224(DI), Y7
-	VPABSB       Y7, Y8
-	VPBROADCASTD 12(AX), Y9
-	VPSIGNB      Y5, Y9, Y5
-	VPMADDUBSW   Y5, Y6, Y5
-	VPMADDWD     Y2, Y5, Y5
-	VPADDD       Y5, Y3, Y3
-	VPSIGNB      Y7, Y9, Y5
-	VPMADDUBSW   Y5, Y8, Y5
-	VPMADDWD     Y2, Y5, Y5
-	VPADDD       Y5, Y4, Y4
-	VBROADCASTSS (CX), Y5
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       (R8), Y5, Y6
-	VFMADD231PS  Y6, Y3, Y0
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       32(R8), Y5, Y3
-	VFMADD231PS  Y3, Y4, Y1
-	VMOVDQU      256(DI), Y3
-	VPABSB       Y3, Y7
-	VMOVDQU      288(DI), Y4
-	VPABSB       Y4, Y5
-	VPBROADCASTD 16(AX), Y6
-	VPSIGNB      Y3, Y6, Y3
-	VPMADDUBSW   Y3, Y7, Y3
-	VPMADDWD     Y2, Y3, Y3
-	VPSIGNB      Y4, Y6, Y4
-	VPMADDUBSW   Y4, Y5, Y4
-	VPMADDWD     Y2, Y4, Y4
-	VMOVDQU      320(DI), Y5
-	VPABSB       Y5, Y6
-	VMOVDQU      352(DI), Y7
-	VPABSB       Y7, Y8
-	VPBROADCASTD 20(AX), Y9
-	VPSIGNB      Y5, Y9, Y5
-	VPMADDUBSW   Y5, Y6, Y5
-	VPMADDWD     Y2, Y5, Y5
-	VPADDD       Y5, Y3, Y3
-	VPSIGNB      Y7, Y9, Y5
-	VPMADDUBSW   Y5, Y8, Y5
-	VPMADDWD     Y2, Y5, Y5
-	VPADDD       Y5, Y4, Y4
-	VMOVDQU      384(DI), Y5
-	VPABSB       Y5, Y6
-	VMOVDQU      416(DI), Y7
-	VPABSB       Y7, Y8
-	VPBROADCASTD 24(AX), Y9
-	VPSIGNB      Y5, Y9, Y5
-	VPMADDUBSW   Y5, Y6, Y5
-	VPMADDWD     Y2, Y5, Y5
-	VPADDD       Y5, Y3, Y3
-	VPSIGNB      Y7, Y9, Y5
-	VPMADDUBSW   Y5, Y8, Y5
-	VPMADDWD     Y2, Y5, Y5
-	VPADDD       Y5, Y4, Y4
-	VMOVDQU      448(DI), Y5
-	VPABSB       Y5, Y6
-	VMOVDQU      480(DI), Y7
-	VPABSB       Y7, Y8
-	VPBROADCASTD 28(AX), Y9
-	VPSIGNB      Y5, Y9, Y5
-	VPMADDUBSW   Y5, Y6, Y5
-	VPMADDWD     Y2, Y5, Y5
-	VPADDD       Y5, Y3, Y3
-	VPSIGNB      Y7, Y9, Y5
-	VPMADDUBSW   Y5, Y8, Y5
-	VPMADDWD     Y2, Y5, Y5
-	VPADDD       Y5, Y4, Y4
-	VBROADCASTSS (CX), Y5
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       64(R8), Y5, Y6
-	VFMADD231PS  Y6, Y3, Y0
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       96(R8), Y5, Y3
-	VFMADD231PS  Y3, Y4, Y1
-	TESTQ        R9, R9
-	JEQ          unbiased
-	VBROADCASTSS (DX), Y3
-	VFMADD231PS  (R9), Y3, Y0
-	VFMADD231PS  32(R9), Y3, Y1
-	VBROADCASTSS 4(DX), Y3
-	VFMADD231PS  64(R9), Y3, Y0
-	VFMADD231PS  96(R9), Y3, Y1
-	ADDQ         $+128, R9
-	ADDQ         $+8, DX
-
-unbiased:
-	ADDQ    $0x20, AX
-	ADDQ    $0x04, CX
-	ADDQ    $+8, BX
-	ADDQ    $+512, DI
-	ADDQ    $+128, R8
-	DECQ    R10
-	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
-	VZEROUPPER
-	RET
-
-// func int8Tile2Signed16AVX2(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·int8Tile2Signed16AVX2(SB), NOSPLIT, $0-88
-	MOVQ    x+16(FP), AX
-	MOVQ    scales+24(FP), CX
-	MOVQ    sums+32(FP), DX
-	MOVQ    corrections+40(FP), BX
-	MOVQ    stride+48(FP), SI
-	MOVQ    w+56(FP), R8
-	MOVQ    ws+64(FP), R9
-	MOVQ    wb+72(FP), R10
-	MOVQ    groups+80(FP), R11
-	MOVQ    SI, DI
-	SHRQ    $0x03, DI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VMOVDQU int8Constant4<>+0(SB), Y4
-
-next:
-	VMOVDQU      (R8), Y7
-	VPABSB       Y7, Y11
-	VMOVDQU      32(R8), Y8
-	VPABSB       Y8, Y9
-	VPBROADCASTD (AX), Y6
-	VPSIGNB      Y7, Y6, Y5
-	VPMADDUBSW   Y5, Y11, Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPSIGNB      Y8, Y6, Y6
-	VPMADDUBSW   Y6, Y9, Y6
-	VPMADDWD     Y4, Y6, Y6
-	VPBROADCASTD (AX)(SI*1), Y10
-	VPSIGNB      Y7, Y10, Y7
-	VPMADDUBSW   Y7, Y11, Y7
-	VPMADDWD     Y4, Y7, Y7
-	VPSIGNB      Y8, Y10, Y8
-	VPMADDUBSW   Y8, Y9, Y8
-	VPMADDWD     Y4, Y8, Y8
-	VMOVDQU      64(R8), Y9
-	VPABSB       Y9, Y10
-	VMOVDQU      96(R8), Y11
-	VPABSB       Y11, Y12
-	VPBROADCASTD 4(AX), Y13
-	VPSIGNB      Y9, Y13, Y14
-	VPMADDUBSW   Y14, Y10, Y14
-	VPMADDWD     Y4, Y14, Y14
-	VPADDD       Y14, Y5, Y5
-	VPSIGNB      Y11, Y13, Y13
-	VPMADDUBSW   Y13, Y12, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VPADDD       Y13, Y6, Y6
-	VPBROADCASTD 4(AX)(SI*1), Y13
-	VPSIGNB      Y9, Y13, Y9
-	VPMADDUBSW   Y9, Y10, Y9
-	VPMADDWD     Y4, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPSIGNB      Y11, Y13, Y9
-	VPMADDUBSW   Y9, Y12, Y9
-	VPMADDWD     Y4, Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VMOVDQU      128(R8), Y9
-	VPABSB       Y9, Y10
-	VMOVDQU      160(R8), Y11
-	VPABSB       Y11, Y12
-	VPBROADCASTD 8(AX), Y13
-	VPSIGNB      Y9, Y13, Y14
-	VPMADDUBSW   Y14, Y10, Y14
-	VPMADDWD     Y4, Y14, Y14
-	VPADDD       Y14, Y5, Y5
-	VPSIGNB      Y11, Y13, Y13
-	VPMADDUBSW   Y13, Y12, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VPADDD       Y13, Y6, Y6
-	VPBROADCASTD 8(AX)(SI*1), Y13
-	VPSIGNB      Y9, Y13, Y9
-	VPMADDUBSW   Y9, Y10, Y9
-	VPMADDWD     Y4, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPSIGNB      Y11, Y13, Y9
-	VPMADDUBSW   Y9, Y12, Y9
-	VPMADDWD     Y4, Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VMOVDQU      192(R8), Y9
-	VPABSB       Y9, Y10
-	VMOVDQU      224(R8), Y11
-	VPABSB       Y11, Y12
-	VPBROADCASTD 12(AX), Y13
-	VPSIGNB      Y9, Y13, Y14
-	VPMADDUBSW   Y14, Y10, Y14
-	VPMADDWD     Y4, Y14, Y14
-	VPADDD       Y14, Y5, Y5
-	VPSIGNB      Y11, Y13, Y13
-	VPMADDUBSW   Y13, Y12, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VPADDD       Y13, Y6, Y6
-	VPBROADCASTD 12(AX)(SI*1), Y13
-	VPSIGNB      Y9, Y13, Y9
-	VPMADDUBSW   Y9, Y10, Y9
-	VPMADDWD     Y4, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPSIGNB      Y11, Y13, Y9
-	VPMADDUBSW   Y9, Y12, Y9
-	VPMADDWD     Y4, Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VBROADCASTSS (CX), Y9
-	VCVTDQ2PS    Y5, Y5
-	VMULPS       (R9), Y9, Y10
-	VFMADD231PS  Y10, Y5, Y0
-	VCVTDQ2PS    Y6, Y6
-	VMULPS       32(R9), Y9, Y5
-	VFMADD231PS  Y5, Y6, Y1
-	VBROADCASTSS (CX)(DI*1), Y5
-	VCVTDQ2PS    Y7, Y7
-	VMULPS       (R9), Y5, Y6
-	VFMADD231PS  Y6, Y7, Y2
-	VCVTDQ2PS    Y8, Y8
-	VMULPS       32(R9), Y5, Y5
-	VFMADD231PS  Y5, Y8, Y3
-	VMOVDQU      256(R8), Y7
-	VPABSB       Y7, Y11
-	VMOVDQU      288(R8), Y8
-	VPABSB       Y8, Y9
-	VPBROADCASTD 16(AX), Y6
-	VPSIGNB      Y7, Y6, Y5
-	VPMADDUBSW   Y5, Y11, Y5
-	VPMADDWD     Y4, Y5, Y5
-	VPSIGNB      Y8, Y6, Y6
-	VPMADDUBSW   Y6, Y9, Y6
-	VPMADDWD     Y4, Y6, Y6
-	VPBROADCASTD 16(AX)(SI*1), Y10
-	VPSIGNB      Y7, Y10, Y7
-	VPMADDUBSW   Y7, Y11, Y7
-	VPMADDWD     Y4, Y7, Y7
-	VPSIGNB      Y8, Y10, Y8
-	VPMADDUBSW   Y8, Y9, Y8
-	VPMADDWD     Y4, Y8, Y8
-	VMOVDQU      320(R8), Y9
-	VPABSB       Y9, Y10
-	VMOVDQU      352(R8), Y11
-	VPABSB       Y11, Y12
-	VPBROADCASTD 20(AX), Y13
-	VPSIGNB      Y9, Y13, Y14
-	VPMADDUBSW   Y14, Y10, Y14
-	VPMADDWD     Y4, Y14, Y14
-	VPADDD       Y14, Y5, Y5
-	VPSIGNB      Y11, Y13, Y13
-	VPMADDUBSW   Y13, Y12, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VPADDD       Y13, Y6, Y6
-	VPBROADCASTD 20(AX)(SI*1), Y13
-	VPSIGNB      Y9, Y13, Y9
-	VPMADDUBSW   Y9, Y10, Y9
-	VPMADDWD     Y4, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPSIGNB      Y11, Y13, Y9
-	VPMADDUBSW   Y9, Y12, Y9
-	VPMADDWD     Y4, Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VMOVDQU      384(R8), Y9
-	VPABSB       Y9, Y10
-	VMOVDQU      416(R8), Y11
-	VPABSB       Y11, Y12
-	VPBROADCASTD 24(AX), Y13
-	VPSIGNB      Y9, Y13, Y14
-	VPMADDUBSW   Y14, Y10, Y14
-	VPMADDWD     Y4, Y14, Y14
-	VPADDD       Y14, Y5, Y5
-	VPSIGNB      Y11, Y13, Y13
-	VPMADDUBSW   Y13, Y12, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VPADDD       Y13, Y6, Y6
-	VPBROADCASTD 24(AX)(SI*1), Y13
-	VPSIGNB      Y9, Y13, Y9
-	VPMADDUBSW   Y9, Y10, Y9
-	VPMADDWD     Y4, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPSIGNB      Y11, Y13, Y9
-	VPMADDUBSW   Y9, Y12, Y9
-	VPMADDWD     Y4, Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VMOVDQU      448(R8), Y9
-	VPABSB       Y9, Y10
-	VMOVDQU      480(R8), Y11
-	VPABSB       Y11, Y12
-	VPBROADCASTD 28(AX), Y13
-	VPSIGNB      Y9, Y13, Y14
-	VPMADDUBSW   Y14, Y10, Y14
-	VPMADDWD     Y4, Y14, Y14
-	VPADDD       Y14, Y5, Y5
-	VPSIGNB      Y11, Y13, Y13
-	VPMADDUBSW   Y13, Y12, Y13
-	VPMADDWD     Y4, Y13, Y13
-	VPADDD       Y13, Y6, Y6
-	VPBROADCASTD 28(AX)(SI*1), Y13
-	VPSIGNB      Y9, Y13, Y9
-	VPMADDUBSW   Y9, Y10, Y9
-	VPMADDWD     Y4, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPSIGNB      Y11, Y13, Y9
-	VPMADDUBSW   Y9, Y12, Y9
-	VPMADDWD     Y4, Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VBROADCASTSS (CX), Y9
-	VCVTDQ2PS    Y5, Y5
-	VMULPS       64(R9), Y9, Y10
-	VFMADD231PS  Y10, Y5, Y0
-	VCVTDQ2PS    Y6, Y6
-	VMULPS       96(R9), Y9, Y5
-	VFMADD231PS  Y5, Y6, Y1
-	VBROADCASTSS (CX)(DI*1), Y5
-	VCVTDQ2PS    Y7, Y7
-	VMULPS       64(R9), Y5, Y6
-	VFMADD231PS  Y6, Y7, Y2
-	VCVTDQ2PS    Y8, Y8
-	VMULPS       96(R9), Y5, Y5
-	VFMADD231PS  Y5, Y8, Y3
-	TESTQ        R10, R10
-	JEQ          unbiased
-	VBROADCASTSS (DX), Y5
-	VFMADD231PS  (R10), Y5, Y0
-	VFMADD231PS  32(R10), Y5, Y1
-	VBROADCASTSS (DX)(DI*2), Y5
-	VFMADD231PS  (R10), Y5, Y2
-	VFMADD231PS  32(R10), Y5, Y3
-	VBROADCASTSS 4(DX), Y5
-	VFMADD231PS  64(R10), Y5, Y0
-	VFMADD231PS  96(R10), Y5, Y1
-	VBROADCASTSS 4(DX)(DI*2), Y5
-	VFMADD231PS  64(R10), Y5, Y2
-	VFMADD231PS  96(R10), Y5, Y3
-	ADDQ         $+128, R10
-	ADDQ         $+8, DX
-
-unbiased:
-	ADDQ    $0x20, AX
-	ADDQ    $0x04, CX
-	ADDQ    $+8, BX
-	ADDQ    $+512, R8
-	ADDQ    $+128, R9
-	DECQ    R11
-	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
-	VADDPS  (AX), Y2, Y2
-	VMOVUPS Y2, (AX)
-	VADDPS  32(AX), Y3, Y3
-	VMOVUPS Y3, 32(AX)
+	VADDPS  (R13), Y0, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  32(R13), Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y2, Y2
+	VMOVUPS Y2, (R13)
+	VADDPS  32(R13), Y3, Y3
+	VMOVUPS Y3, 32(R13)
 	VZEROUPPER
 	RET
 
@@ -25981,478 +26613,478 @@ GLOBL int8Constant80<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant81<>+0(SB)/1, $0x00
 DATA int8Constant81<>+1(SB)/1, $0x80
-DATA int8Constant81<>+2(SB)/1, $0x01
-DATA int8Constant81<>+3(SB)/1, $0x80
-DATA int8Constant81<>+4(SB)/1, $0x02
-DATA int8Constant81<>+5(SB)/1, $0x80
-DATA int8Constant81<>+6(SB)/1, $0x03
-DATA int8Constant81<>+7(SB)/1, $0x80
+DATA int8Constant81<>+2(SB)/1, $0x00
+DATA int8Constant81<>+3(SB)/1, $0x01
+DATA int8Constant81<>+4(SB)/1, $0x01
+DATA int8Constant81<>+5(SB)/1, $0x02
+DATA int8Constant81<>+6(SB)/1, $0x02
+DATA int8Constant81<>+7(SB)/1, $0x03
 DATA int8Constant81<>+8(SB)/1, $0x08
 DATA int8Constant81<>+9(SB)/1, $0x80
-DATA int8Constant81<>+10(SB)/1, $0x09
-DATA int8Constant81<>+11(SB)/1, $0x80
-DATA int8Constant81<>+12(SB)/1, $0x0a
-DATA int8Constant81<>+13(SB)/1, $0x80
-DATA int8Constant81<>+14(SB)/1, $0x0b
-DATA int8Constant81<>+15(SB)/1, $0x80
-DATA int8Constant81<>+16(SB)/1, $0x00
+DATA int8Constant81<>+10(SB)/1, $0x08
+DATA int8Constant81<>+11(SB)/1, $0x09
+DATA int8Constant81<>+12(SB)/1, $0x09
+DATA int8Constant81<>+13(SB)/1, $0x0a
+DATA int8Constant81<>+14(SB)/1, $0x0a
+DATA int8Constant81<>+15(SB)/1, $0x0b
+DATA int8Constant81<>+16(SB)/1, $0x04
 DATA int8Constant81<>+17(SB)/1, $0x80
-DATA int8Constant81<>+18(SB)/1, $0x01
-DATA int8Constant81<>+19(SB)/1, $0x80
-DATA int8Constant81<>+20(SB)/1, $0x02
-DATA int8Constant81<>+21(SB)/1, $0x80
-DATA int8Constant81<>+22(SB)/1, $0x03
-DATA int8Constant81<>+23(SB)/1, $0x80
-DATA int8Constant81<>+24(SB)/1, $0x08
+DATA int8Constant81<>+18(SB)/1, $0x04
+DATA int8Constant81<>+19(SB)/1, $0x05
+DATA int8Constant81<>+20(SB)/1, $0x05
+DATA int8Constant81<>+21(SB)/1, $0x06
+DATA int8Constant81<>+22(SB)/1, $0x06
+DATA int8Constant81<>+23(SB)/1, $0x07
+DATA int8Constant81<>+24(SB)/1, $0x0c
 DATA int8Constant81<>+25(SB)/1, $0x80
-DATA int8Constant81<>+26(SB)/1, $0x09
-DATA int8Constant81<>+27(SB)/1, $0x80
-DATA int8Constant81<>+28(SB)/1, $0x0a
-DATA int8Constant81<>+29(SB)/1, $0x80
-DATA int8Constant81<>+30(SB)/1, $0x0b
-DATA int8Constant81<>+31(SB)/1, $0x80
+DATA int8Constant81<>+26(SB)/1, $0x0c
+DATA int8Constant81<>+27(SB)/1, $0x0d
+DATA int8Constant81<>+28(SB)/1, $0x0d
+DATA int8Constant81<>+29(SB)/1, $0x0e
+DATA int8Constant81<>+30(SB)/1, $0x0e
+DATA int8Constant81<>+31(SB)/1, $0x0f
 GLOBL int8Constant81<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant82<>+0(SB)/1, $0x00
-DATA int8Constant82<>+1(SB)/1, $0x80
-DATA int8Constant82<>+2(SB)/1, $0x00
-DATA int8Constant82<>+3(SB)/1, $0x01
-DATA int8Constant82<>+4(SB)/1, $0x01
-DATA int8Constant82<>+5(SB)/1, $0x02
-DATA int8Constant82<>+6(SB)/1, $0x02
-DATA int8Constant82<>+7(SB)/1, $0x03
-DATA int8Constant82<>+8(SB)/1, $0x08
-DATA int8Constant82<>+9(SB)/1, $0x80
-DATA int8Constant82<>+10(SB)/1, $0x08
-DATA int8Constant82<>+11(SB)/1, $0x09
-DATA int8Constant82<>+12(SB)/1, $0x09
-DATA int8Constant82<>+13(SB)/1, $0x0a
-DATA int8Constant82<>+14(SB)/1, $0x0a
-DATA int8Constant82<>+15(SB)/1, $0x0b
-DATA int8Constant82<>+16(SB)/1, $0x04
-DATA int8Constant82<>+17(SB)/1, $0x80
-DATA int8Constant82<>+18(SB)/1, $0x04
-DATA int8Constant82<>+19(SB)/1, $0x05
-DATA int8Constant82<>+20(SB)/1, $0x05
-DATA int8Constant82<>+21(SB)/1, $0x06
-DATA int8Constant82<>+22(SB)/1, $0x06
-DATA int8Constant82<>+23(SB)/1, $0x07
-DATA int8Constant82<>+24(SB)/1, $0x0c
-DATA int8Constant82<>+25(SB)/1, $0x80
-DATA int8Constant82<>+26(SB)/1, $0x0c
-DATA int8Constant82<>+27(SB)/1, $0x0d
-DATA int8Constant82<>+28(SB)/1, $0x0d
-DATA int8Constant82<>+29(SB)/1, $0x0e
-DATA int8Constant82<>+30(SB)/1, $0x0e
-DATA int8Constant82<>+31(SB)/1, $0x0f
+DATA int8Constant82<>+0(SB)/1, $0x80
+DATA int8Constant82<>+1(SB)/1, $0x00
+DATA int8Constant82<>+2(SB)/1, $0x01
+DATA int8Constant82<>+3(SB)/1, $0x00
+DATA int8Constant82<>+4(SB)/1, $0x02
+DATA int8Constant82<>+5(SB)/1, $0x00
+DATA int8Constant82<>+6(SB)/1, $0x04
+DATA int8Constant82<>+7(SB)/1, $0x00
+DATA int8Constant82<>+8(SB)/1, $0x80
+DATA int8Constant82<>+9(SB)/1, $0x00
+DATA int8Constant82<>+10(SB)/1, $0x01
+DATA int8Constant82<>+11(SB)/1, $0x00
+DATA int8Constant82<>+12(SB)/1, $0x02
+DATA int8Constant82<>+13(SB)/1, $0x00
+DATA int8Constant82<>+14(SB)/1, $0x04
+DATA int8Constant82<>+15(SB)/1, $0x00
+DATA int8Constant82<>+16(SB)/1, $0x80
+DATA int8Constant82<>+17(SB)/1, $0x00
+DATA int8Constant82<>+18(SB)/1, $0x01
+DATA int8Constant82<>+19(SB)/1, $0x00
+DATA int8Constant82<>+20(SB)/1, $0x02
+DATA int8Constant82<>+21(SB)/1, $0x00
+DATA int8Constant82<>+22(SB)/1, $0x04
+DATA int8Constant82<>+23(SB)/1, $0x00
+DATA int8Constant82<>+24(SB)/1, $0x80
+DATA int8Constant82<>+25(SB)/1, $0x00
+DATA int8Constant82<>+26(SB)/1, $0x01
+DATA int8Constant82<>+27(SB)/1, $0x00
+DATA int8Constant82<>+28(SB)/1, $0x02
+DATA int8Constant82<>+29(SB)/1, $0x00
+DATA int8Constant82<>+30(SB)/1, $0x04
+DATA int8Constant82<>+31(SB)/1, $0x00
 GLOBL int8Constant82<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant83<>+0(SB)/1, $0x80
+DATA int8Constant83<>+0(SB)/1, $0x7f
 DATA int8Constant83<>+1(SB)/1, $0x00
-DATA int8Constant83<>+2(SB)/1, $0x01
+DATA int8Constant83<>+2(SB)/1, $0x7f
 DATA int8Constant83<>+3(SB)/1, $0x00
-DATA int8Constant83<>+4(SB)/1, $0x02
+DATA int8Constant83<>+4(SB)/1, $0x7f
 DATA int8Constant83<>+5(SB)/1, $0x00
-DATA int8Constant83<>+6(SB)/1, $0x04
+DATA int8Constant83<>+6(SB)/1, $0x7f
 DATA int8Constant83<>+7(SB)/1, $0x00
-DATA int8Constant83<>+8(SB)/1, $0x80
+DATA int8Constant83<>+8(SB)/1, $0x7f
 DATA int8Constant83<>+9(SB)/1, $0x00
-DATA int8Constant83<>+10(SB)/1, $0x01
+DATA int8Constant83<>+10(SB)/1, $0x7f
 DATA int8Constant83<>+11(SB)/1, $0x00
-DATA int8Constant83<>+12(SB)/1, $0x02
+DATA int8Constant83<>+12(SB)/1, $0x7f
 DATA int8Constant83<>+13(SB)/1, $0x00
-DATA int8Constant83<>+14(SB)/1, $0x04
+DATA int8Constant83<>+14(SB)/1, $0x7f
 DATA int8Constant83<>+15(SB)/1, $0x00
-DATA int8Constant83<>+16(SB)/1, $0x80
+DATA int8Constant83<>+16(SB)/1, $0x7f
 DATA int8Constant83<>+17(SB)/1, $0x00
-DATA int8Constant83<>+18(SB)/1, $0x01
+DATA int8Constant83<>+18(SB)/1, $0x7f
 DATA int8Constant83<>+19(SB)/1, $0x00
-DATA int8Constant83<>+20(SB)/1, $0x02
+DATA int8Constant83<>+20(SB)/1, $0x7f
 DATA int8Constant83<>+21(SB)/1, $0x00
-DATA int8Constant83<>+22(SB)/1, $0x04
+DATA int8Constant83<>+22(SB)/1, $0x7f
 DATA int8Constant83<>+23(SB)/1, $0x00
-DATA int8Constant83<>+24(SB)/1, $0x80
+DATA int8Constant83<>+24(SB)/1, $0x7f
 DATA int8Constant83<>+25(SB)/1, $0x00
-DATA int8Constant83<>+26(SB)/1, $0x01
+DATA int8Constant83<>+26(SB)/1, $0x7f
 DATA int8Constant83<>+27(SB)/1, $0x00
-DATA int8Constant83<>+28(SB)/1, $0x02
+DATA int8Constant83<>+28(SB)/1, $0x7f
 DATA int8Constant83<>+29(SB)/1, $0x00
-DATA int8Constant83<>+30(SB)/1, $0x04
+DATA int8Constant83<>+30(SB)/1, $0x7f
 DATA int8Constant83<>+31(SB)/1, $0x00
 GLOBL int8Constant83<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant84<>+0(SB)/1, $0x7f
-DATA int8Constant84<>+1(SB)/1, $0x00
-DATA int8Constant84<>+2(SB)/1, $0x7f
-DATA int8Constant84<>+3(SB)/1, $0x00
-DATA int8Constant84<>+4(SB)/1, $0x7f
-DATA int8Constant84<>+5(SB)/1, $0x00
-DATA int8Constant84<>+6(SB)/1, $0x7f
-DATA int8Constant84<>+7(SB)/1, $0x00
-DATA int8Constant84<>+8(SB)/1, $0x7f
-DATA int8Constant84<>+9(SB)/1, $0x00
-DATA int8Constant84<>+10(SB)/1, $0x7f
-DATA int8Constant84<>+11(SB)/1, $0x00
-DATA int8Constant84<>+12(SB)/1, $0x7f
-DATA int8Constant84<>+13(SB)/1, $0x00
-DATA int8Constant84<>+14(SB)/1, $0x7f
-DATA int8Constant84<>+15(SB)/1, $0x00
-DATA int8Constant84<>+16(SB)/1, $0x7f
-DATA int8Constant84<>+17(SB)/1, $0x00
-DATA int8Constant84<>+18(SB)/1, $0x7f
-DATA int8Constant84<>+19(SB)/1, $0x00
-DATA int8Constant84<>+20(SB)/1, $0x7f
-DATA int8Constant84<>+21(SB)/1, $0x00
-DATA int8Constant84<>+22(SB)/1, $0x7f
-DATA int8Constant84<>+23(SB)/1, $0x00
-DATA int8Constant84<>+24(SB)/1, $0x7f
-DATA int8Constant84<>+25(SB)/1, $0x00
-DATA int8Constant84<>+26(SB)/1, $0x7f
-DATA int8Constant84<>+27(SB)/1, $0x00
-DATA int8Constant84<>+28(SB)/1, $0x7f
-DATA int8Constant84<>+29(SB)/1, $0x00
-DATA int8Constant84<>+30(SB)/1, $0x7f
-DATA int8Constant84<>+31(SB)/1, $0x00
+DATA int8Constant84<>+0(SB)/1, $0x00
+DATA int8Constant84<>+1(SB)/1, $0x80
+DATA int8Constant84<>+2(SB)/1, $0x00
+DATA int8Constant84<>+3(SB)/1, $0x01
+DATA int8Constant84<>+4(SB)/1, $0x01
+DATA int8Constant84<>+5(SB)/1, $0x02
+DATA int8Constant84<>+6(SB)/1, $0x02
+DATA int8Constant84<>+7(SB)/1, $0x03
+DATA int8Constant84<>+8(SB)/1, $0x08
+DATA int8Constant84<>+9(SB)/1, $0x80
+DATA int8Constant84<>+10(SB)/1, $0x08
+DATA int8Constant84<>+11(SB)/1, $0x09
+DATA int8Constant84<>+12(SB)/1, $0x09
+DATA int8Constant84<>+13(SB)/1, $0x0a
+DATA int8Constant84<>+14(SB)/1, $0x0a
+DATA int8Constant84<>+15(SB)/1, $0x0b
+DATA int8Constant84<>+16(SB)/1, $0x00
+DATA int8Constant84<>+17(SB)/1, $0x80
+DATA int8Constant84<>+18(SB)/1, $0x00
+DATA int8Constant84<>+19(SB)/1, $0x01
+DATA int8Constant84<>+20(SB)/1, $0x01
+DATA int8Constant84<>+21(SB)/1, $0x02
+DATA int8Constant84<>+22(SB)/1, $0x02
+DATA int8Constant84<>+23(SB)/1, $0x03
+DATA int8Constant84<>+24(SB)/1, $0x08
+DATA int8Constant84<>+25(SB)/1, $0x80
+DATA int8Constant84<>+26(SB)/1, $0x08
+DATA int8Constant84<>+27(SB)/1, $0x09
+DATA int8Constant84<>+28(SB)/1, $0x09
+DATA int8Constant84<>+29(SB)/1, $0x0a
+DATA int8Constant84<>+30(SB)/1, $0x0a
+DATA int8Constant84<>+31(SB)/1, $0x0b
 GLOBL int8Constant84<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant85<>+0(SB)/1, $0x00
 DATA int8Constant85<>+1(SB)/1, $0x80
-DATA int8Constant85<>+2(SB)/1, $0x00
-DATA int8Constant85<>+3(SB)/1, $0x01
-DATA int8Constant85<>+4(SB)/1, $0x01
-DATA int8Constant85<>+5(SB)/1, $0x02
-DATA int8Constant85<>+6(SB)/1, $0x02
-DATA int8Constant85<>+7(SB)/1, $0x03
-DATA int8Constant85<>+8(SB)/1, $0x08
-DATA int8Constant85<>+9(SB)/1, $0x80
-DATA int8Constant85<>+10(SB)/1, $0x08
-DATA int8Constant85<>+11(SB)/1, $0x09
-DATA int8Constant85<>+12(SB)/1, $0x09
-DATA int8Constant85<>+13(SB)/1, $0x0a
-DATA int8Constant85<>+14(SB)/1, $0x0a
-DATA int8Constant85<>+15(SB)/1, $0x0b
+DATA int8Constant85<>+2(SB)/1, $0x80
+DATA int8Constant85<>+3(SB)/1, $0x00
+DATA int8Constant85<>+4(SB)/1, $0x80
+DATA int8Constant85<>+5(SB)/1, $0x00
+DATA int8Constant85<>+6(SB)/1, $0x00
+DATA int8Constant85<>+7(SB)/1, $0x80
+DATA int8Constant85<>+8(SB)/1, $0x80
+DATA int8Constant85<>+9(SB)/1, $0x00
+DATA int8Constant85<>+10(SB)/1, $0x00
+DATA int8Constant85<>+11(SB)/1, $0x80
+DATA int8Constant85<>+12(SB)/1, $0x00
+DATA int8Constant85<>+13(SB)/1, $0x80
+DATA int8Constant85<>+14(SB)/1, $0x80
+DATA int8Constant85<>+15(SB)/1, $0x00
 DATA int8Constant85<>+16(SB)/1, $0x00
 DATA int8Constant85<>+17(SB)/1, $0x80
-DATA int8Constant85<>+18(SB)/1, $0x00
-DATA int8Constant85<>+19(SB)/1, $0x01
-DATA int8Constant85<>+20(SB)/1, $0x01
-DATA int8Constant85<>+21(SB)/1, $0x02
-DATA int8Constant85<>+22(SB)/1, $0x02
-DATA int8Constant85<>+23(SB)/1, $0x03
-DATA int8Constant85<>+24(SB)/1, $0x08
-DATA int8Constant85<>+25(SB)/1, $0x80
-DATA int8Constant85<>+26(SB)/1, $0x08
-DATA int8Constant85<>+27(SB)/1, $0x09
-DATA int8Constant85<>+28(SB)/1, $0x09
-DATA int8Constant85<>+29(SB)/1, $0x0a
-DATA int8Constant85<>+30(SB)/1, $0x0a
-DATA int8Constant85<>+31(SB)/1, $0x0b
+DATA int8Constant85<>+18(SB)/1, $0x80
+DATA int8Constant85<>+19(SB)/1, $0x00
+DATA int8Constant85<>+20(SB)/1, $0x80
+DATA int8Constant85<>+21(SB)/1, $0x00
+DATA int8Constant85<>+22(SB)/1, $0x00
+DATA int8Constant85<>+23(SB)/1, $0x80
+DATA int8Constant85<>+24(SB)/1, $0x80
+DATA int8Constant85<>+25(SB)/1, $0x00
+DATA int8Constant85<>+26(SB)/1, $0x00
+DATA int8Constant85<>+27(SB)/1, $0x80
+DATA int8Constant85<>+28(SB)/1, $0x00
+DATA int8Constant85<>+29(SB)/1, $0x80
+DATA int8Constant85<>+30(SB)/1, $0x80
+DATA int8Constant85<>+31(SB)/1, $0x00
 GLOBL int8Constant85<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant86<>+0(SB)/1, $0x00
-DATA int8Constant86<>+1(SB)/1, $0x80
-DATA int8Constant86<>+2(SB)/1, $0x80
-DATA int8Constant86<>+3(SB)/1, $0x00
-DATA int8Constant86<>+4(SB)/1, $0x80
-DATA int8Constant86<>+5(SB)/1, $0x00
-DATA int8Constant86<>+6(SB)/1, $0x00
-DATA int8Constant86<>+7(SB)/1, $0x80
-DATA int8Constant86<>+8(SB)/1, $0x80
-DATA int8Constant86<>+9(SB)/1, $0x00
-DATA int8Constant86<>+10(SB)/1, $0x00
-DATA int8Constant86<>+11(SB)/1, $0x80
-DATA int8Constant86<>+12(SB)/1, $0x00
-DATA int8Constant86<>+13(SB)/1, $0x80
-DATA int8Constant86<>+14(SB)/1, $0x80
-DATA int8Constant86<>+15(SB)/1, $0x00
+DATA int8Constant86<>+1(SB)/1, $0x01
+DATA int8Constant86<>+2(SB)/1, $0x02
+DATA int8Constant86<>+3(SB)/1, $0x03
+DATA int8Constant86<>+4(SB)/1, $0x04
+DATA int8Constant86<>+5(SB)/1, $0x05
+DATA int8Constant86<>+6(SB)/1, $0x06
+DATA int8Constant86<>+7(SB)/1, $0x07
+DATA int8Constant86<>+8(SB)/1, $0x08
+DATA int8Constant86<>+9(SB)/1, $0x09
+DATA int8Constant86<>+10(SB)/1, $0x0a
+DATA int8Constant86<>+11(SB)/1, $0x0b
+DATA int8Constant86<>+12(SB)/1, $0x0c
+DATA int8Constant86<>+13(SB)/1, $0x0d
+DATA int8Constant86<>+14(SB)/1, $0x0e
+DATA int8Constant86<>+15(SB)/1, $0x0f
 DATA int8Constant86<>+16(SB)/1, $0x00
-DATA int8Constant86<>+17(SB)/1, $0x80
-DATA int8Constant86<>+18(SB)/1, $0x80
-DATA int8Constant86<>+19(SB)/1, $0x00
-DATA int8Constant86<>+20(SB)/1, $0x80
-DATA int8Constant86<>+21(SB)/1, $0x00
-DATA int8Constant86<>+22(SB)/1, $0x00
-DATA int8Constant86<>+23(SB)/1, $0x80
-DATA int8Constant86<>+24(SB)/1, $0x80
-DATA int8Constant86<>+25(SB)/1, $0x00
-DATA int8Constant86<>+26(SB)/1, $0x00
-DATA int8Constant86<>+27(SB)/1, $0x80
-DATA int8Constant86<>+28(SB)/1, $0x00
-DATA int8Constant86<>+29(SB)/1, $0x80
-DATA int8Constant86<>+30(SB)/1, $0x80
-DATA int8Constant86<>+31(SB)/1, $0x00
+DATA int8Constant86<>+17(SB)/1, $0x01
+DATA int8Constant86<>+18(SB)/1, $0x02
+DATA int8Constant86<>+19(SB)/1, $0x03
+DATA int8Constant86<>+20(SB)/1, $0x04
+DATA int8Constant86<>+21(SB)/1, $0x05
+DATA int8Constant86<>+22(SB)/1, $0x06
+DATA int8Constant86<>+23(SB)/1, $0x07
+DATA int8Constant86<>+24(SB)/1, $0x08
+DATA int8Constant86<>+25(SB)/1, $0x09
+DATA int8Constant86<>+26(SB)/1, $0x0a
+DATA int8Constant86<>+27(SB)/1, $0x0b
+DATA int8Constant86<>+28(SB)/1, $0x0c
+DATA int8Constant86<>+29(SB)/1, $0x0d
+DATA int8Constant86<>+30(SB)/1, $0x0e
+DATA int8Constant86<>+31(SB)/1, $0x0f
 GLOBL int8Constant86<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant87<>+0(SB)/1, $0x00
+DATA int8Constant87<>+0(SB)/1, $0xff
 DATA int8Constant87<>+1(SB)/1, $0x01
-DATA int8Constant87<>+2(SB)/1, $0x02
-DATA int8Constant87<>+3(SB)/1, $0x03
-DATA int8Constant87<>+4(SB)/1, $0x04
-DATA int8Constant87<>+5(SB)/1, $0x05
-DATA int8Constant87<>+6(SB)/1, $0x06
-DATA int8Constant87<>+7(SB)/1, $0x07
-DATA int8Constant87<>+8(SB)/1, $0x08
-DATA int8Constant87<>+9(SB)/1, $0x09
-DATA int8Constant87<>+10(SB)/1, $0x0a
-DATA int8Constant87<>+11(SB)/1, $0x0b
-DATA int8Constant87<>+12(SB)/1, $0x0c
-DATA int8Constant87<>+13(SB)/1, $0x0d
-DATA int8Constant87<>+14(SB)/1, $0x0e
-DATA int8Constant87<>+15(SB)/1, $0x0f
-DATA int8Constant87<>+16(SB)/1, $0x00
+DATA int8Constant87<>+2(SB)/1, $0xff
+DATA int8Constant87<>+3(SB)/1, $0x01
+DATA int8Constant87<>+4(SB)/1, $0xff
+DATA int8Constant87<>+5(SB)/1, $0x01
+DATA int8Constant87<>+6(SB)/1, $0xff
+DATA int8Constant87<>+7(SB)/1, $0x01
+DATA int8Constant87<>+8(SB)/1, $0xff
+DATA int8Constant87<>+9(SB)/1, $0x01
+DATA int8Constant87<>+10(SB)/1, $0xff
+DATA int8Constant87<>+11(SB)/1, $0x01
+DATA int8Constant87<>+12(SB)/1, $0xff
+DATA int8Constant87<>+13(SB)/1, $0x01
+DATA int8Constant87<>+14(SB)/1, $0xff
+DATA int8Constant87<>+15(SB)/1, $0x01
+DATA int8Constant87<>+16(SB)/1, $0xff
 DATA int8Constant87<>+17(SB)/1, $0x01
-DATA int8Constant87<>+18(SB)/1, $0x02
-DATA int8Constant87<>+19(SB)/1, $0x03
-DATA int8Constant87<>+20(SB)/1, $0x04
-DATA int8Constant87<>+21(SB)/1, $0x05
-DATA int8Constant87<>+22(SB)/1, $0x06
-DATA int8Constant87<>+23(SB)/1, $0x07
-DATA int8Constant87<>+24(SB)/1, $0x08
-DATA int8Constant87<>+25(SB)/1, $0x09
-DATA int8Constant87<>+26(SB)/1, $0x0a
-DATA int8Constant87<>+27(SB)/1, $0x0b
-DATA int8Constant87<>+28(SB)/1, $0x0c
-DATA int8Constant87<>+29(SB)/1, $0x0d
-DATA int8Constant87<>+30(SB)/1, $0x0e
-DATA int8Constant87<>+31(SB)/1, $0x0f
+DATA int8Constant87<>+18(SB)/1, $0xff
+DATA int8Constant87<>+19(SB)/1, $0x01
+DATA int8Constant87<>+20(SB)/1, $0xff
+DATA int8Constant87<>+21(SB)/1, $0x01
+DATA int8Constant87<>+22(SB)/1, $0xff
+DATA int8Constant87<>+23(SB)/1, $0x01
+DATA int8Constant87<>+24(SB)/1, $0xff
+DATA int8Constant87<>+25(SB)/1, $0x01
+DATA int8Constant87<>+26(SB)/1, $0xff
+DATA int8Constant87<>+27(SB)/1, $0x01
+DATA int8Constant87<>+28(SB)/1, $0xff
+DATA int8Constant87<>+29(SB)/1, $0x01
+DATA int8Constant87<>+30(SB)/1, $0xff
+DATA int8Constant87<>+31(SB)/1, $0x01
 GLOBL int8Constant87<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant88<>+0(SB)/1, $0xff
-DATA int8Constant88<>+1(SB)/1, $0x01
-DATA int8Constant88<>+2(SB)/1, $0xff
-DATA int8Constant88<>+3(SB)/1, $0x01
-DATA int8Constant88<>+4(SB)/1, $0xff
-DATA int8Constant88<>+5(SB)/1, $0x01
-DATA int8Constant88<>+6(SB)/1, $0xff
-DATA int8Constant88<>+7(SB)/1, $0x01
-DATA int8Constant88<>+8(SB)/1, $0xff
-DATA int8Constant88<>+9(SB)/1, $0x01
-DATA int8Constant88<>+10(SB)/1, $0xff
-DATA int8Constant88<>+11(SB)/1, $0x01
-DATA int8Constant88<>+12(SB)/1, $0xff
-DATA int8Constant88<>+13(SB)/1, $0x01
-DATA int8Constant88<>+14(SB)/1, $0xff
-DATA int8Constant88<>+15(SB)/1, $0x01
-DATA int8Constant88<>+16(SB)/1, $0xff
-DATA int8Constant88<>+17(SB)/1, $0x01
-DATA int8Constant88<>+18(SB)/1, $0xff
-DATA int8Constant88<>+19(SB)/1, $0x01
-DATA int8Constant88<>+20(SB)/1, $0xff
-DATA int8Constant88<>+21(SB)/1, $0x01
-DATA int8Constant88<>+22(SB)/1, $0xff
-DATA int8Constant88<>+23(SB)/1, $0x01
-DATA int8Constant88<>+24(SB)/1, $0xff
-DATA int8Constant88<>+25(SB)/1, $0x01
-DATA int8Constant88<>+26(SB)/1, $0xff
-DATA int8Constant88<>+27(SB)/1, $0x01
-DATA int8Constant88<>+28(SB)/1, $0xff
-DATA int8Constant88<>+29(SB)/1, $0x01
-DATA int8Constant88<>+30(SB)/1, $0xff
-DATA int8Constant88<>+31(SB)/1, $0x01
+DATA int8Constant88<>+0(SB)/1, $0x00
+DATA int8Constant88<>+1(SB)/1, $0x80
+DATA int8Constant88<>+2(SB)/1, $0x02
+DATA int8Constant88<>+3(SB)/1, $0x80
+DATA int8Constant88<>+4(SB)/1, $0x04
+DATA int8Constant88<>+5(SB)/1, $0x80
+DATA int8Constant88<>+6(SB)/1, $0x06
+DATA int8Constant88<>+7(SB)/1, $0x80
+DATA int8Constant88<>+8(SB)/1, $0x08
+DATA int8Constant88<>+9(SB)/1, $0x80
+DATA int8Constant88<>+10(SB)/1, $0x0a
+DATA int8Constant88<>+11(SB)/1, $0x80
+DATA int8Constant88<>+12(SB)/1, $0x0c
+DATA int8Constant88<>+13(SB)/1, $0x80
+DATA int8Constant88<>+14(SB)/1, $0x0e
+DATA int8Constant88<>+15(SB)/1, $0x80
+DATA int8Constant88<>+16(SB)/1, $0x00
+DATA int8Constant88<>+17(SB)/1, $0x80
+DATA int8Constant88<>+18(SB)/1, $0x02
+DATA int8Constant88<>+19(SB)/1, $0x80
+DATA int8Constant88<>+20(SB)/1, $0x04
+DATA int8Constant88<>+21(SB)/1, $0x80
+DATA int8Constant88<>+22(SB)/1, $0x06
+DATA int8Constant88<>+23(SB)/1, $0x80
+DATA int8Constant88<>+24(SB)/1, $0x08
+DATA int8Constant88<>+25(SB)/1, $0x80
+DATA int8Constant88<>+26(SB)/1, $0x0a
+DATA int8Constant88<>+27(SB)/1, $0x80
+DATA int8Constant88<>+28(SB)/1, $0x0c
+DATA int8Constant88<>+29(SB)/1, $0x80
+DATA int8Constant88<>+30(SB)/1, $0x0e
+DATA int8Constant88<>+31(SB)/1, $0x80
 GLOBL int8Constant88<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant89<>+0(SB)/1, $0x00
+DATA int8Constant89<>+0(SB)/1, $0x08
 DATA int8Constant89<>+1(SB)/1, $0x80
-DATA int8Constant89<>+2(SB)/1, $0x02
+DATA int8Constant89<>+2(SB)/1, $0x80
 DATA int8Constant89<>+3(SB)/1, $0x80
-DATA int8Constant89<>+4(SB)/1, $0x04
+DATA int8Constant89<>+4(SB)/1, $0x08
 DATA int8Constant89<>+5(SB)/1, $0x80
-DATA int8Constant89<>+6(SB)/1, $0x06
+DATA int8Constant89<>+6(SB)/1, $0x80
 DATA int8Constant89<>+7(SB)/1, $0x80
-DATA int8Constant89<>+8(SB)/1, $0x08
+DATA int8Constant89<>+8(SB)/1, $0x09
 DATA int8Constant89<>+9(SB)/1, $0x80
-DATA int8Constant89<>+10(SB)/1, $0x0a
+DATA int8Constant89<>+10(SB)/1, $0x80
 DATA int8Constant89<>+11(SB)/1, $0x80
-DATA int8Constant89<>+12(SB)/1, $0x0c
+DATA int8Constant89<>+12(SB)/1, $0x09
 DATA int8Constant89<>+13(SB)/1, $0x80
-DATA int8Constant89<>+14(SB)/1, $0x0e
+DATA int8Constant89<>+14(SB)/1, $0x80
 DATA int8Constant89<>+15(SB)/1, $0x80
-DATA int8Constant89<>+16(SB)/1, $0x00
+DATA int8Constant89<>+16(SB)/1, $0x0a
 DATA int8Constant89<>+17(SB)/1, $0x80
-DATA int8Constant89<>+18(SB)/1, $0x02
+DATA int8Constant89<>+18(SB)/1, $0x80
 DATA int8Constant89<>+19(SB)/1, $0x80
-DATA int8Constant89<>+20(SB)/1, $0x04
+DATA int8Constant89<>+20(SB)/1, $0x0a
 DATA int8Constant89<>+21(SB)/1, $0x80
-DATA int8Constant89<>+22(SB)/1, $0x06
+DATA int8Constant89<>+22(SB)/1, $0x80
 DATA int8Constant89<>+23(SB)/1, $0x80
-DATA int8Constant89<>+24(SB)/1, $0x08
+DATA int8Constant89<>+24(SB)/1, $0x0b
 DATA int8Constant89<>+25(SB)/1, $0x80
-DATA int8Constant89<>+26(SB)/1, $0x0a
+DATA int8Constant89<>+26(SB)/1, $0x80
 DATA int8Constant89<>+27(SB)/1, $0x80
-DATA int8Constant89<>+28(SB)/1, $0x0c
+DATA int8Constant89<>+28(SB)/1, $0x0b
 DATA int8Constant89<>+29(SB)/1, $0x80
-DATA int8Constant89<>+30(SB)/1, $0x0e
+DATA int8Constant89<>+30(SB)/1, $0x80
 DATA int8Constant89<>+31(SB)/1, $0x80
 GLOBL int8Constant89<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant90<>+0(SB)/1, $0x08
+DATA int8Constant90<>+0(SB)/1, $0x0c
 DATA int8Constant90<>+1(SB)/1, $0x80
 DATA int8Constant90<>+2(SB)/1, $0x80
 DATA int8Constant90<>+3(SB)/1, $0x80
-DATA int8Constant90<>+4(SB)/1, $0x08
+DATA int8Constant90<>+4(SB)/1, $0x0c
 DATA int8Constant90<>+5(SB)/1, $0x80
 DATA int8Constant90<>+6(SB)/1, $0x80
 DATA int8Constant90<>+7(SB)/1, $0x80
-DATA int8Constant90<>+8(SB)/1, $0x09
+DATA int8Constant90<>+8(SB)/1, $0x0d
 DATA int8Constant90<>+9(SB)/1, $0x80
 DATA int8Constant90<>+10(SB)/1, $0x80
 DATA int8Constant90<>+11(SB)/1, $0x80
-DATA int8Constant90<>+12(SB)/1, $0x09
+DATA int8Constant90<>+12(SB)/1, $0x0d
 DATA int8Constant90<>+13(SB)/1, $0x80
 DATA int8Constant90<>+14(SB)/1, $0x80
 DATA int8Constant90<>+15(SB)/1, $0x80
-DATA int8Constant90<>+16(SB)/1, $0x0a
+DATA int8Constant90<>+16(SB)/1, $0x0e
 DATA int8Constant90<>+17(SB)/1, $0x80
 DATA int8Constant90<>+18(SB)/1, $0x80
 DATA int8Constant90<>+19(SB)/1, $0x80
-DATA int8Constant90<>+20(SB)/1, $0x0a
+DATA int8Constant90<>+20(SB)/1, $0x0e
 DATA int8Constant90<>+21(SB)/1, $0x80
 DATA int8Constant90<>+22(SB)/1, $0x80
 DATA int8Constant90<>+23(SB)/1, $0x80
-DATA int8Constant90<>+24(SB)/1, $0x0b
+DATA int8Constant90<>+24(SB)/1, $0x0f
 DATA int8Constant90<>+25(SB)/1, $0x80
 DATA int8Constant90<>+26(SB)/1, $0x80
 DATA int8Constant90<>+27(SB)/1, $0x80
-DATA int8Constant90<>+28(SB)/1, $0x0b
+DATA int8Constant90<>+28(SB)/1, $0x0f
 DATA int8Constant90<>+29(SB)/1, $0x80
 DATA int8Constant90<>+30(SB)/1, $0x80
 DATA int8Constant90<>+31(SB)/1, $0x80
 GLOBL int8Constant90<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant91<>+0(SB)/1, $0x0c
+DATA int8Constant91<>+0(SB)/1, $0x00
 DATA int8Constant91<>+1(SB)/1, $0x80
-DATA int8Constant91<>+2(SB)/1, $0x80
+DATA int8Constant91<>+2(SB)/1, $0x00
 DATA int8Constant91<>+3(SB)/1, $0x80
-DATA int8Constant91<>+4(SB)/1, $0x0c
+DATA int8Constant91<>+4(SB)/1, $0x00
 DATA int8Constant91<>+5(SB)/1, $0x80
-DATA int8Constant91<>+6(SB)/1, $0x80
+DATA int8Constant91<>+6(SB)/1, $0x00
 DATA int8Constant91<>+7(SB)/1, $0x80
-DATA int8Constant91<>+8(SB)/1, $0x0d
+DATA int8Constant91<>+8(SB)/1, $0x01
 DATA int8Constant91<>+9(SB)/1, $0x80
-DATA int8Constant91<>+10(SB)/1, $0x80
+DATA int8Constant91<>+10(SB)/1, $0x01
 DATA int8Constant91<>+11(SB)/1, $0x80
-DATA int8Constant91<>+12(SB)/1, $0x0d
+DATA int8Constant91<>+12(SB)/1, $0x01
 DATA int8Constant91<>+13(SB)/1, $0x80
-DATA int8Constant91<>+14(SB)/1, $0x80
+DATA int8Constant91<>+14(SB)/1, $0x01
 DATA int8Constant91<>+15(SB)/1, $0x80
-DATA int8Constant91<>+16(SB)/1, $0x0e
+DATA int8Constant91<>+16(SB)/1, $0x02
 DATA int8Constant91<>+17(SB)/1, $0x80
-DATA int8Constant91<>+18(SB)/1, $0x80
+DATA int8Constant91<>+18(SB)/1, $0x02
 DATA int8Constant91<>+19(SB)/1, $0x80
-DATA int8Constant91<>+20(SB)/1, $0x0e
+DATA int8Constant91<>+20(SB)/1, $0x02
 DATA int8Constant91<>+21(SB)/1, $0x80
-DATA int8Constant91<>+22(SB)/1, $0x80
+DATA int8Constant91<>+22(SB)/1, $0x02
 DATA int8Constant91<>+23(SB)/1, $0x80
-DATA int8Constant91<>+24(SB)/1, $0x0f
+DATA int8Constant91<>+24(SB)/1, $0x03
 DATA int8Constant91<>+25(SB)/1, $0x80
-DATA int8Constant91<>+26(SB)/1, $0x80
+DATA int8Constant91<>+26(SB)/1, $0x03
 DATA int8Constant91<>+27(SB)/1, $0x80
-DATA int8Constant91<>+28(SB)/1, $0x0f
+DATA int8Constant91<>+28(SB)/1, $0x03
 DATA int8Constant91<>+29(SB)/1, $0x80
-DATA int8Constant91<>+30(SB)/1, $0x80
+DATA int8Constant91<>+30(SB)/1, $0x03
 DATA int8Constant91<>+31(SB)/1, $0x80
 GLOBL int8Constant91<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant92<>+0(SB)/1, $0x00
-DATA int8Constant92<>+1(SB)/1, $0x80
-DATA int8Constant92<>+2(SB)/1, $0x00
-DATA int8Constant92<>+3(SB)/1, $0x80
-DATA int8Constant92<>+4(SB)/1, $0x00
-DATA int8Constant92<>+5(SB)/1, $0x80
-DATA int8Constant92<>+6(SB)/1, $0x00
-DATA int8Constant92<>+7(SB)/1, $0x80
-DATA int8Constant92<>+8(SB)/1, $0x01
-DATA int8Constant92<>+9(SB)/1, $0x80
-DATA int8Constant92<>+10(SB)/1, $0x01
-DATA int8Constant92<>+11(SB)/1, $0x80
-DATA int8Constant92<>+12(SB)/1, $0x01
-DATA int8Constant92<>+13(SB)/1, $0x80
-DATA int8Constant92<>+14(SB)/1, $0x01
-DATA int8Constant92<>+15(SB)/1, $0x80
-DATA int8Constant92<>+16(SB)/1, $0x02
-DATA int8Constant92<>+17(SB)/1, $0x80
-DATA int8Constant92<>+18(SB)/1, $0x02
-DATA int8Constant92<>+19(SB)/1, $0x80
-DATA int8Constant92<>+20(SB)/1, $0x02
-DATA int8Constant92<>+21(SB)/1, $0x80
+DATA int8Constant92<>+0(SB)/1, $0x80
+DATA int8Constant92<>+1(SB)/1, $0x00
+DATA int8Constant92<>+2(SB)/1, $0x20
+DATA int8Constant92<>+3(SB)/1, $0x00
+DATA int8Constant92<>+4(SB)/1, $0x08
+DATA int8Constant92<>+5(SB)/1, $0x00
+DATA int8Constant92<>+6(SB)/1, $0x02
+DATA int8Constant92<>+7(SB)/1, $0x00
+DATA int8Constant92<>+8(SB)/1, $0x80
+DATA int8Constant92<>+9(SB)/1, $0x00
+DATA int8Constant92<>+10(SB)/1, $0x20
+DATA int8Constant92<>+11(SB)/1, $0x00
+DATA int8Constant92<>+12(SB)/1, $0x08
+DATA int8Constant92<>+13(SB)/1, $0x00
+DATA int8Constant92<>+14(SB)/1, $0x02
+DATA int8Constant92<>+15(SB)/1, $0x00
+DATA int8Constant92<>+16(SB)/1, $0x80
+DATA int8Constant92<>+17(SB)/1, $0x00
+DATA int8Constant92<>+18(SB)/1, $0x20
+DATA int8Constant92<>+19(SB)/1, $0x00
+DATA int8Constant92<>+20(SB)/1, $0x08
+DATA int8Constant92<>+21(SB)/1, $0x00
 DATA int8Constant92<>+22(SB)/1, $0x02
-DATA int8Constant92<>+23(SB)/1, $0x80
-DATA int8Constant92<>+24(SB)/1, $0x03
-DATA int8Constant92<>+25(SB)/1, $0x80
-DATA int8Constant92<>+26(SB)/1, $0x03
-DATA int8Constant92<>+27(SB)/1, $0x80
-DATA int8Constant92<>+28(SB)/1, $0x03
-DATA int8Constant92<>+29(SB)/1, $0x80
-DATA int8Constant92<>+30(SB)/1, $0x03
-DATA int8Constant92<>+31(SB)/1, $0x80
+DATA int8Constant92<>+23(SB)/1, $0x00
+DATA int8Constant92<>+24(SB)/1, $0x80
+DATA int8Constant92<>+25(SB)/1, $0x00
+DATA int8Constant92<>+26(SB)/1, $0x20
+DATA int8Constant92<>+27(SB)/1, $0x00
+DATA int8Constant92<>+28(SB)/1, $0x08
+DATA int8Constant92<>+29(SB)/1, $0x00
+DATA int8Constant92<>+30(SB)/1, $0x02
+DATA int8Constant92<>+31(SB)/1, $0x00
 GLOBL int8Constant92<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant93<>+0(SB)/1, $0x80
-DATA int8Constant93<>+1(SB)/1, $0x00
-DATA int8Constant93<>+2(SB)/1, $0x20
-DATA int8Constant93<>+3(SB)/1, $0x00
-DATA int8Constant93<>+4(SB)/1, $0x08
-DATA int8Constant93<>+5(SB)/1, $0x00
-DATA int8Constant93<>+6(SB)/1, $0x02
-DATA int8Constant93<>+7(SB)/1, $0x00
-DATA int8Constant93<>+8(SB)/1, $0x80
-DATA int8Constant93<>+9(SB)/1, $0x00
-DATA int8Constant93<>+10(SB)/1, $0x20
-DATA int8Constant93<>+11(SB)/1, $0x00
-DATA int8Constant93<>+12(SB)/1, $0x08
-DATA int8Constant93<>+13(SB)/1, $0x00
-DATA int8Constant93<>+14(SB)/1, $0x02
-DATA int8Constant93<>+15(SB)/1, $0x00
-DATA int8Constant93<>+16(SB)/1, $0x80
-DATA int8Constant93<>+17(SB)/1, $0x00
-DATA int8Constant93<>+18(SB)/1, $0x20
-DATA int8Constant93<>+19(SB)/1, $0x00
-DATA int8Constant93<>+20(SB)/1, $0x08
-DATA int8Constant93<>+21(SB)/1, $0x00
-DATA int8Constant93<>+22(SB)/1, $0x02
-DATA int8Constant93<>+23(SB)/1, $0x00
-DATA int8Constant93<>+24(SB)/1, $0x80
-DATA int8Constant93<>+25(SB)/1, $0x00
-DATA int8Constant93<>+26(SB)/1, $0x20
-DATA int8Constant93<>+27(SB)/1, $0x00
-DATA int8Constant93<>+28(SB)/1, $0x08
-DATA int8Constant93<>+29(SB)/1, $0x00
-DATA int8Constant93<>+30(SB)/1, $0x02
-DATA int8Constant93<>+31(SB)/1, $0x00
+DATA int8Constant93<>+0(SB)/1, $0x04
+DATA int8Constant93<>+1(SB)/1, $0x80
+DATA int8Constant93<>+2(SB)/1, $0x04
+DATA int8Constant93<>+3(SB)/1, $0x80
+DATA int8Constant93<>+4(SB)/1, $0x04
+DATA int8Constant93<>+5(SB)/1, $0x80
+DATA int8Constant93<>+6(SB)/1, $0x04
+DATA int8Constant93<>+7(SB)/1, $0x80
+DATA int8Constant93<>+8(SB)/1, $0x05
+DATA int8Constant93<>+9(SB)/1, $0x80
+DATA int8Constant93<>+10(SB)/1, $0x05
+DATA int8Constant93<>+11(SB)/1, $0x80
+DATA int8Constant93<>+12(SB)/1, $0x05
+DATA int8Constant93<>+13(SB)/1, $0x80
+DATA int8Constant93<>+14(SB)/1, $0x05
+DATA int8Constant93<>+15(SB)/1, $0x80
+DATA int8Constant93<>+16(SB)/1, $0x06
+DATA int8Constant93<>+17(SB)/1, $0x80
+DATA int8Constant93<>+18(SB)/1, $0x06
+DATA int8Constant93<>+19(SB)/1, $0x80
+DATA int8Constant93<>+20(SB)/1, $0x06
+DATA int8Constant93<>+21(SB)/1, $0x80
+DATA int8Constant93<>+22(SB)/1, $0x06
+DATA int8Constant93<>+23(SB)/1, $0x80
+DATA int8Constant93<>+24(SB)/1, $0x07
+DATA int8Constant93<>+25(SB)/1, $0x80
+DATA int8Constant93<>+26(SB)/1, $0x07
+DATA int8Constant93<>+27(SB)/1, $0x80
+DATA int8Constant93<>+28(SB)/1, $0x07
+DATA int8Constant93<>+29(SB)/1, $0x80
+DATA int8Constant93<>+30(SB)/1, $0x07
+DATA int8Constant93<>+31(SB)/1, $0x80
 GLOBL int8Constant93<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant94<>+0(SB)/1, $0x04
+DATA int8Constant94<>+0(SB)/1, $0x00
 DATA int8Constant94<>+1(SB)/1, $0x80
-DATA int8Constant94<>+2(SB)/1, $0x04
-DATA int8Constant94<>+3(SB)/1, $0x80
-DATA int8Constant94<>+4(SB)/1, $0x04
-DATA int8Constant94<>+5(SB)/1, $0x80
-DATA int8Constant94<>+6(SB)/1, $0x04
-DATA int8Constant94<>+7(SB)/1, $0x80
-DATA int8Constant94<>+8(SB)/1, $0x05
+DATA int8Constant94<>+2(SB)/1, $0x00
+DATA int8Constant94<>+3(SB)/1, $0x01
+DATA int8Constant94<>+4(SB)/1, $0x01
+DATA int8Constant94<>+5(SB)/1, $0x02
+DATA int8Constant94<>+6(SB)/1, $0x02
+DATA int8Constant94<>+7(SB)/1, $0x03
+DATA int8Constant94<>+8(SB)/1, $0x04
 DATA int8Constant94<>+9(SB)/1, $0x80
-DATA int8Constant94<>+10(SB)/1, $0x05
-DATA int8Constant94<>+11(SB)/1, $0x80
+DATA int8Constant94<>+10(SB)/1, $0x04
+DATA int8Constant94<>+11(SB)/1, $0x05
 DATA int8Constant94<>+12(SB)/1, $0x05
-DATA int8Constant94<>+13(SB)/1, $0x80
-DATA int8Constant94<>+14(SB)/1, $0x05
-DATA int8Constant94<>+15(SB)/1, $0x80
-DATA int8Constant94<>+16(SB)/1, $0x06
+DATA int8Constant94<>+13(SB)/1, $0x06
+DATA int8Constant94<>+14(SB)/1, $0x06
+DATA int8Constant94<>+15(SB)/1, $0x07
+DATA int8Constant94<>+16(SB)/1, $0x08
 DATA int8Constant94<>+17(SB)/1, $0x80
-DATA int8Constant94<>+18(SB)/1, $0x06
-DATA int8Constant94<>+19(SB)/1, $0x80
-DATA int8Constant94<>+20(SB)/1, $0x06
-DATA int8Constant94<>+21(SB)/1, $0x80
-DATA int8Constant94<>+22(SB)/1, $0x06
-DATA int8Constant94<>+23(SB)/1, $0x80
-DATA int8Constant94<>+24(SB)/1, $0x07
+DATA int8Constant94<>+18(SB)/1, $0x08
+DATA int8Constant94<>+19(SB)/1, $0x09
+DATA int8Constant94<>+20(SB)/1, $0x09
+DATA int8Constant94<>+21(SB)/1, $0x0a
+DATA int8Constant94<>+22(SB)/1, $0x0a
+DATA int8Constant94<>+23(SB)/1, $0x0b
+DATA int8Constant94<>+24(SB)/1, $0x0c
 DATA int8Constant94<>+25(SB)/1, $0x80
-DATA int8Constant94<>+26(SB)/1, $0x07
-DATA int8Constant94<>+27(SB)/1, $0x80
-DATA int8Constant94<>+28(SB)/1, $0x07
-DATA int8Constant94<>+29(SB)/1, $0x80
-DATA int8Constant94<>+30(SB)/1, $0x07
-DATA int8Constant94<>+31(SB)/1, $0x80
+DATA int8Constant94<>+26(SB)/1, $0x0c
+DATA int8Constant94<>+27(SB)/1, $0x0d
+DATA int8Constant94<>+28(SB)/1, $0x0d
+DATA int8Constant94<>+29(SB)/1, $0x0e
+DATA int8Constant94<>+30(SB)/1, $0x0e
+DATA int8Constant94<>+31(SB)/1, $0x0f
 GLOBL int8Constant94<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant95<>+0(SB)/1, $0x00
@@ -26471,904 +27103,870 @@ DATA int8Constant95<>+12(SB)/1, $0x05
 DATA int8Constant95<>+13(SB)/1, $0x06
 DATA int8Constant95<>+14(SB)/1, $0x06
 DATA int8Constant95<>+15(SB)/1, $0x07
-DATA int8Constant95<>+16(SB)/1, $0x08
+DATA int8Constant95<>+16(SB)/1, $0x00
 DATA int8Constant95<>+17(SB)/1, $0x80
-DATA int8Constant95<>+18(SB)/1, $0x08
-DATA int8Constant95<>+19(SB)/1, $0x09
-DATA int8Constant95<>+20(SB)/1, $0x09
-DATA int8Constant95<>+21(SB)/1, $0x0a
-DATA int8Constant95<>+22(SB)/1, $0x0a
-DATA int8Constant95<>+23(SB)/1, $0x0b
-DATA int8Constant95<>+24(SB)/1, $0x0c
+DATA int8Constant95<>+18(SB)/1, $0x00
+DATA int8Constant95<>+19(SB)/1, $0x01
+DATA int8Constant95<>+20(SB)/1, $0x01
+DATA int8Constant95<>+21(SB)/1, $0x02
+DATA int8Constant95<>+22(SB)/1, $0x02
+DATA int8Constant95<>+23(SB)/1, $0x03
+DATA int8Constant95<>+24(SB)/1, $0x04
 DATA int8Constant95<>+25(SB)/1, $0x80
-DATA int8Constant95<>+26(SB)/1, $0x0c
-DATA int8Constant95<>+27(SB)/1, $0x0d
-DATA int8Constant95<>+28(SB)/1, $0x0d
-DATA int8Constant95<>+29(SB)/1, $0x0e
-DATA int8Constant95<>+30(SB)/1, $0x0e
-DATA int8Constant95<>+31(SB)/1, $0x0f
+DATA int8Constant95<>+26(SB)/1, $0x04
+DATA int8Constant95<>+27(SB)/1, $0x05
+DATA int8Constant95<>+28(SB)/1, $0x05
+DATA int8Constant95<>+29(SB)/1, $0x06
+DATA int8Constant95<>+30(SB)/1, $0x06
+DATA int8Constant95<>+31(SB)/1, $0x07
 GLOBL int8Constant95<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant96<>+0(SB)/1, $0x00
-DATA int8Constant96<>+1(SB)/1, $0x80
+DATA int8Constant96<>+1(SB)/1, $0x00
 DATA int8Constant96<>+2(SB)/1, $0x00
-DATA int8Constant96<>+3(SB)/1, $0x01
-DATA int8Constant96<>+4(SB)/1, $0x01
-DATA int8Constant96<>+5(SB)/1, $0x02
-DATA int8Constant96<>+6(SB)/1, $0x02
-DATA int8Constant96<>+7(SB)/1, $0x03
-DATA int8Constant96<>+8(SB)/1, $0x04
-DATA int8Constant96<>+9(SB)/1, $0x80
-DATA int8Constant96<>+10(SB)/1, $0x04
-DATA int8Constant96<>+11(SB)/1, $0x05
-DATA int8Constant96<>+12(SB)/1, $0x05
-DATA int8Constant96<>+13(SB)/1, $0x06
-DATA int8Constant96<>+14(SB)/1, $0x06
-DATA int8Constant96<>+15(SB)/1, $0x07
+DATA int8Constant96<>+3(SB)/1, $0x3f
+DATA int8Constant96<>+4(SB)/1, $0x00
+DATA int8Constant96<>+5(SB)/1, $0x00
+DATA int8Constant96<>+6(SB)/1, $0x00
+DATA int8Constant96<>+7(SB)/1, $0x3f
+DATA int8Constant96<>+8(SB)/1, $0x00
+DATA int8Constant96<>+9(SB)/1, $0x00
+DATA int8Constant96<>+10(SB)/1, $0x00
+DATA int8Constant96<>+11(SB)/1, $0x3f
+DATA int8Constant96<>+12(SB)/1, $0x00
+DATA int8Constant96<>+13(SB)/1, $0x00
+DATA int8Constant96<>+14(SB)/1, $0x00
+DATA int8Constant96<>+15(SB)/1, $0x3f
 DATA int8Constant96<>+16(SB)/1, $0x00
-DATA int8Constant96<>+17(SB)/1, $0x80
+DATA int8Constant96<>+17(SB)/1, $0x00
 DATA int8Constant96<>+18(SB)/1, $0x00
-DATA int8Constant96<>+19(SB)/1, $0x01
-DATA int8Constant96<>+20(SB)/1, $0x01
-DATA int8Constant96<>+21(SB)/1, $0x02
-DATA int8Constant96<>+22(SB)/1, $0x02
-DATA int8Constant96<>+23(SB)/1, $0x03
-DATA int8Constant96<>+24(SB)/1, $0x04
-DATA int8Constant96<>+25(SB)/1, $0x80
-DATA int8Constant96<>+26(SB)/1, $0x04
-DATA int8Constant96<>+27(SB)/1, $0x05
-DATA int8Constant96<>+28(SB)/1, $0x05
-DATA int8Constant96<>+29(SB)/1, $0x06
-DATA int8Constant96<>+30(SB)/1, $0x06
-DATA int8Constant96<>+31(SB)/1, $0x07
+DATA int8Constant96<>+19(SB)/1, $0x3f
+DATA int8Constant96<>+20(SB)/1, $0x00
+DATA int8Constant96<>+21(SB)/1, $0x00
+DATA int8Constant96<>+22(SB)/1, $0x00
+DATA int8Constant96<>+23(SB)/1, $0x3f
+DATA int8Constant96<>+24(SB)/1, $0x00
+DATA int8Constant96<>+25(SB)/1, $0x00
+DATA int8Constant96<>+26(SB)/1, $0x00
+DATA int8Constant96<>+27(SB)/1, $0x3f
+DATA int8Constant96<>+28(SB)/1, $0x00
+DATA int8Constant96<>+29(SB)/1, $0x00
+DATA int8Constant96<>+30(SB)/1, $0x00
+DATA int8Constant96<>+31(SB)/1, $0x3f
 GLOBL int8Constant96<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant97<>+0(SB)/1, $0x00
-DATA int8Constant97<>+1(SB)/1, $0x00
+DATA int8Constant97<>+1(SB)/1, $0x80
 DATA int8Constant97<>+2(SB)/1, $0x00
-DATA int8Constant97<>+3(SB)/1, $0x3f
+DATA int8Constant97<>+3(SB)/1, $0x80
 DATA int8Constant97<>+4(SB)/1, $0x00
-DATA int8Constant97<>+5(SB)/1, $0x00
+DATA int8Constant97<>+5(SB)/1, $0x80
 DATA int8Constant97<>+6(SB)/1, $0x00
-DATA int8Constant97<>+7(SB)/1, $0x3f
+DATA int8Constant97<>+7(SB)/1, $0x80
 DATA int8Constant97<>+8(SB)/1, $0x00
-DATA int8Constant97<>+9(SB)/1, $0x00
+DATA int8Constant97<>+9(SB)/1, $0x80
 DATA int8Constant97<>+10(SB)/1, $0x00
-DATA int8Constant97<>+11(SB)/1, $0x3f
+DATA int8Constant97<>+11(SB)/1, $0x80
 DATA int8Constant97<>+12(SB)/1, $0x00
-DATA int8Constant97<>+13(SB)/1, $0x00
+DATA int8Constant97<>+13(SB)/1, $0x80
 DATA int8Constant97<>+14(SB)/1, $0x00
-DATA int8Constant97<>+15(SB)/1, $0x3f
+DATA int8Constant97<>+15(SB)/1, $0x80
 DATA int8Constant97<>+16(SB)/1, $0x00
-DATA int8Constant97<>+17(SB)/1, $0x00
+DATA int8Constant97<>+17(SB)/1, $0x80
 DATA int8Constant97<>+18(SB)/1, $0x00
-DATA int8Constant97<>+19(SB)/1, $0x3f
+DATA int8Constant97<>+19(SB)/1, $0x80
 DATA int8Constant97<>+20(SB)/1, $0x00
-DATA int8Constant97<>+21(SB)/1, $0x00
+DATA int8Constant97<>+21(SB)/1, $0x80
 DATA int8Constant97<>+22(SB)/1, $0x00
-DATA int8Constant97<>+23(SB)/1, $0x3f
+DATA int8Constant97<>+23(SB)/1, $0x80
 DATA int8Constant97<>+24(SB)/1, $0x00
-DATA int8Constant97<>+25(SB)/1, $0x00
+DATA int8Constant97<>+25(SB)/1, $0x80
 DATA int8Constant97<>+26(SB)/1, $0x00
-DATA int8Constant97<>+27(SB)/1, $0x3f
+DATA int8Constant97<>+27(SB)/1, $0x80
 DATA int8Constant97<>+28(SB)/1, $0x00
-DATA int8Constant97<>+29(SB)/1, $0x00
+DATA int8Constant97<>+29(SB)/1, $0x80
 DATA int8Constant97<>+30(SB)/1, $0x00
-DATA int8Constant97<>+31(SB)/1, $0x3f
+DATA int8Constant97<>+31(SB)/1, $0x80
 GLOBL int8Constant97<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant98<>+0(SB)/1, $0x00
-DATA int8Constant98<>+1(SB)/1, $0x80
-DATA int8Constant98<>+2(SB)/1, $0x00
-DATA int8Constant98<>+3(SB)/1, $0x80
-DATA int8Constant98<>+4(SB)/1, $0x00
-DATA int8Constant98<>+5(SB)/1, $0x80
-DATA int8Constant98<>+6(SB)/1, $0x00
-DATA int8Constant98<>+7(SB)/1, $0x80
-DATA int8Constant98<>+8(SB)/1, $0x00
-DATA int8Constant98<>+9(SB)/1, $0x80
-DATA int8Constant98<>+10(SB)/1, $0x00
-DATA int8Constant98<>+11(SB)/1, $0x80
-DATA int8Constant98<>+12(SB)/1, $0x00
-DATA int8Constant98<>+13(SB)/1, $0x80
-DATA int8Constant98<>+14(SB)/1, $0x00
-DATA int8Constant98<>+15(SB)/1, $0x80
-DATA int8Constant98<>+16(SB)/1, $0x00
-DATA int8Constant98<>+17(SB)/1, $0x80
-DATA int8Constant98<>+18(SB)/1, $0x00
-DATA int8Constant98<>+19(SB)/1, $0x80
-DATA int8Constant98<>+20(SB)/1, $0x00
-DATA int8Constant98<>+21(SB)/1, $0x80
-DATA int8Constant98<>+22(SB)/1, $0x00
-DATA int8Constant98<>+23(SB)/1, $0x80
-DATA int8Constant98<>+24(SB)/1, $0x00
-DATA int8Constant98<>+25(SB)/1, $0x80
-DATA int8Constant98<>+26(SB)/1, $0x00
-DATA int8Constant98<>+27(SB)/1, $0x80
-DATA int8Constant98<>+28(SB)/1, $0x00
-DATA int8Constant98<>+29(SB)/1, $0x80
-DATA int8Constant98<>+30(SB)/1, $0x00
-DATA int8Constant98<>+31(SB)/1, $0x80
+DATA int8Constant98<>+0(SB)/1, $0x80
+DATA int8Constant98<>+1(SB)/1, $0x00
+DATA int8Constant98<>+2(SB)/1, $0x40
+DATA int8Constant98<>+3(SB)/1, $0x00
+DATA int8Constant98<>+4(SB)/1, $0x20
+DATA int8Constant98<>+5(SB)/1, $0x00
+DATA int8Constant98<>+6(SB)/1, $0x10
+DATA int8Constant98<>+7(SB)/1, $0x00
+DATA int8Constant98<>+8(SB)/1, $0x08
+DATA int8Constant98<>+9(SB)/1, $0x00
+DATA int8Constant98<>+10(SB)/1, $0x04
+DATA int8Constant98<>+11(SB)/1, $0x00
+DATA int8Constant98<>+12(SB)/1, $0x02
+DATA int8Constant98<>+13(SB)/1, $0x00
+DATA int8Constant98<>+14(SB)/1, $0x01
+DATA int8Constant98<>+15(SB)/1, $0x00
+DATA int8Constant98<>+16(SB)/1, $0x80
+DATA int8Constant98<>+17(SB)/1, $0x00
+DATA int8Constant98<>+18(SB)/1, $0x40
+DATA int8Constant98<>+19(SB)/1, $0x00
+DATA int8Constant98<>+20(SB)/1, $0x20
+DATA int8Constant98<>+21(SB)/1, $0x00
+DATA int8Constant98<>+22(SB)/1, $0x10
+DATA int8Constant98<>+23(SB)/1, $0x00
+DATA int8Constant98<>+24(SB)/1, $0x08
+DATA int8Constant98<>+25(SB)/1, $0x00
+DATA int8Constant98<>+26(SB)/1, $0x04
+DATA int8Constant98<>+27(SB)/1, $0x00
+DATA int8Constant98<>+28(SB)/1, $0x02
+DATA int8Constant98<>+29(SB)/1, $0x00
+DATA int8Constant98<>+30(SB)/1, $0x01
+DATA int8Constant98<>+31(SB)/1, $0x00
 GLOBL int8Constant98<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant99<>+0(SB)/1, $0x80
+DATA int8Constant99<>+0(SB)/1, $0x00
 DATA int8Constant99<>+1(SB)/1, $0x00
-DATA int8Constant99<>+2(SB)/1, $0x40
-DATA int8Constant99<>+3(SB)/1, $0x00
-DATA int8Constant99<>+4(SB)/1, $0x20
+DATA int8Constant99<>+2(SB)/1, $0x00
+DATA int8Constant99<>+3(SB)/1, $0x40
+DATA int8Constant99<>+4(SB)/1, $0x00
 DATA int8Constant99<>+5(SB)/1, $0x00
-DATA int8Constant99<>+6(SB)/1, $0x10
-DATA int8Constant99<>+7(SB)/1, $0x00
-DATA int8Constant99<>+8(SB)/1, $0x08
+DATA int8Constant99<>+6(SB)/1, $0x00
+DATA int8Constant99<>+7(SB)/1, $0x40
+DATA int8Constant99<>+8(SB)/1, $0x00
 DATA int8Constant99<>+9(SB)/1, $0x00
-DATA int8Constant99<>+10(SB)/1, $0x04
-DATA int8Constant99<>+11(SB)/1, $0x00
-DATA int8Constant99<>+12(SB)/1, $0x02
+DATA int8Constant99<>+10(SB)/1, $0x00
+DATA int8Constant99<>+11(SB)/1, $0x40
+DATA int8Constant99<>+12(SB)/1, $0x00
 DATA int8Constant99<>+13(SB)/1, $0x00
-DATA int8Constant99<>+14(SB)/1, $0x01
-DATA int8Constant99<>+15(SB)/1, $0x00
-DATA int8Constant99<>+16(SB)/1, $0x80
+DATA int8Constant99<>+14(SB)/1, $0x00
+DATA int8Constant99<>+15(SB)/1, $0x40
+DATA int8Constant99<>+16(SB)/1, $0x00
 DATA int8Constant99<>+17(SB)/1, $0x00
-DATA int8Constant99<>+18(SB)/1, $0x40
-DATA int8Constant99<>+19(SB)/1, $0x00
-DATA int8Constant99<>+20(SB)/1, $0x20
+DATA int8Constant99<>+18(SB)/1, $0x00
+DATA int8Constant99<>+19(SB)/1, $0x40
+DATA int8Constant99<>+20(SB)/1, $0x00
 DATA int8Constant99<>+21(SB)/1, $0x00
-DATA int8Constant99<>+22(SB)/1, $0x10
-DATA int8Constant99<>+23(SB)/1, $0x00
-DATA int8Constant99<>+24(SB)/1, $0x08
+DATA int8Constant99<>+22(SB)/1, $0x00
+DATA int8Constant99<>+23(SB)/1, $0x40
+DATA int8Constant99<>+24(SB)/1, $0x00
 DATA int8Constant99<>+25(SB)/1, $0x00
-DATA int8Constant99<>+26(SB)/1, $0x04
-DATA int8Constant99<>+27(SB)/1, $0x00
-DATA int8Constant99<>+28(SB)/1, $0x02
+DATA int8Constant99<>+26(SB)/1, $0x00
+DATA int8Constant99<>+27(SB)/1, $0x40
+DATA int8Constant99<>+28(SB)/1, $0x00
 DATA int8Constant99<>+29(SB)/1, $0x00
-DATA int8Constant99<>+30(SB)/1, $0x01
-DATA int8Constant99<>+31(SB)/1, $0x00
+DATA int8Constant99<>+30(SB)/1, $0x00
+DATA int8Constant99<>+31(SB)/1, $0x40
 GLOBL int8Constant99<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant100<>+0(SB)/1, $0x00
 DATA int8Constant100<>+1(SB)/1, $0x00
-DATA int8Constant100<>+2(SB)/1, $0x00
-DATA int8Constant100<>+3(SB)/1, $0x40
+DATA int8Constant100<>+2(SB)/1, $0x80
+DATA int8Constant100<>+3(SB)/1, $0x3f
 DATA int8Constant100<>+4(SB)/1, $0x00
 DATA int8Constant100<>+5(SB)/1, $0x00
-DATA int8Constant100<>+6(SB)/1, $0x00
-DATA int8Constant100<>+7(SB)/1, $0x40
+DATA int8Constant100<>+6(SB)/1, $0x80
+DATA int8Constant100<>+7(SB)/1, $0x3f
 DATA int8Constant100<>+8(SB)/1, $0x00
 DATA int8Constant100<>+9(SB)/1, $0x00
-DATA int8Constant100<>+10(SB)/1, $0x00
-DATA int8Constant100<>+11(SB)/1, $0x40
+DATA int8Constant100<>+10(SB)/1, $0x80
+DATA int8Constant100<>+11(SB)/1, $0x3f
 DATA int8Constant100<>+12(SB)/1, $0x00
 DATA int8Constant100<>+13(SB)/1, $0x00
-DATA int8Constant100<>+14(SB)/1, $0x00
-DATA int8Constant100<>+15(SB)/1, $0x40
+DATA int8Constant100<>+14(SB)/1, $0x80
+DATA int8Constant100<>+15(SB)/1, $0x3f
 DATA int8Constant100<>+16(SB)/1, $0x00
 DATA int8Constant100<>+17(SB)/1, $0x00
-DATA int8Constant100<>+18(SB)/1, $0x00
-DATA int8Constant100<>+19(SB)/1, $0x40
+DATA int8Constant100<>+18(SB)/1, $0x80
+DATA int8Constant100<>+19(SB)/1, $0x3f
 DATA int8Constant100<>+20(SB)/1, $0x00
 DATA int8Constant100<>+21(SB)/1, $0x00
-DATA int8Constant100<>+22(SB)/1, $0x00
-DATA int8Constant100<>+23(SB)/1, $0x40
+DATA int8Constant100<>+22(SB)/1, $0x80
+DATA int8Constant100<>+23(SB)/1, $0x3f
 DATA int8Constant100<>+24(SB)/1, $0x00
 DATA int8Constant100<>+25(SB)/1, $0x00
-DATA int8Constant100<>+26(SB)/1, $0x00
-DATA int8Constant100<>+27(SB)/1, $0x40
+DATA int8Constant100<>+26(SB)/1, $0x80
+DATA int8Constant100<>+27(SB)/1, $0x3f
 DATA int8Constant100<>+28(SB)/1, $0x00
 DATA int8Constant100<>+29(SB)/1, $0x00
-DATA int8Constant100<>+30(SB)/1, $0x00
-DATA int8Constant100<>+31(SB)/1, $0x40
+DATA int8Constant100<>+30(SB)/1, $0x80
+DATA int8Constant100<>+31(SB)/1, $0x3f
 GLOBL int8Constant100<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant101<>+0(SB)/1, $0x00
-DATA int8Constant101<>+1(SB)/1, $0x00
-DATA int8Constant101<>+2(SB)/1, $0x80
+DATA int8Constant101<>+0(SB)/1, $0x3f
+DATA int8Constant101<>+1(SB)/1, $0x3f
+DATA int8Constant101<>+2(SB)/1, $0x3f
 DATA int8Constant101<>+3(SB)/1, $0x3f
-DATA int8Constant101<>+4(SB)/1, $0x00
-DATA int8Constant101<>+5(SB)/1, $0x00
-DATA int8Constant101<>+6(SB)/1, $0x80
+DATA int8Constant101<>+4(SB)/1, $0x3f
+DATA int8Constant101<>+5(SB)/1, $0x3f
+DATA int8Constant101<>+6(SB)/1, $0x3f
 DATA int8Constant101<>+7(SB)/1, $0x3f
-DATA int8Constant101<>+8(SB)/1, $0x00
-DATA int8Constant101<>+9(SB)/1, $0x00
-DATA int8Constant101<>+10(SB)/1, $0x80
+DATA int8Constant101<>+8(SB)/1, $0x3f
+DATA int8Constant101<>+9(SB)/1, $0x3f
+DATA int8Constant101<>+10(SB)/1, $0x3f
 DATA int8Constant101<>+11(SB)/1, $0x3f
-DATA int8Constant101<>+12(SB)/1, $0x00
-DATA int8Constant101<>+13(SB)/1, $0x00
-DATA int8Constant101<>+14(SB)/1, $0x80
+DATA int8Constant101<>+12(SB)/1, $0x3f
+DATA int8Constant101<>+13(SB)/1, $0x3f
+DATA int8Constant101<>+14(SB)/1, $0x3f
 DATA int8Constant101<>+15(SB)/1, $0x3f
-DATA int8Constant101<>+16(SB)/1, $0x00
-DATA int8Constant101<>+17(SB)/1, $0x00
-DATA int8Constant101<>+18(SB)/1, $0x80
+DATA int8Constant101<>+16(SB)/1, $0x3f
+DATA int8Constant101<>+17(SB)/1, $0x3f
+DATA int8Constant101<>+18(SB)/1, $0x3f
 DATA int8Constant101<>+19(SB)/1, $0x3f
-DATA int8Constant101<>+20(SB)/1, $0x00
-DATA int8Constant101<>+21(SB)/1, $0x00
-DATA int8Constant101<>+22(SB)/1, $0x80
+DATA int8Constant101<>+20(SB)/1, $0x3f
+DATA int8Constant101<>+21(SB)/1, $0x3f
+DATA int8Constant101<>+22(SB)/1, $0x3f
 DATA int8Constant101<>+23(SB)/1, $0x3f
-DATA int8Constant101<>+24(SB)/1, $0x00
-DATA int8Constant101<>+25(SB)/1, $0x00
-DATA int8Constant101<>+26(SB)/1, $0x80
+DATA int8Constant101<>+24(SB)/1, $0x3f
+DATA int8Constant101<>+25(SB)/1, $0x3f
+DATA int8Constant101<>+26(SB)/1, $0x3f
 DATA int8Constant101<>+27(SB)/1, $0x3f
-DATA int8Constant101<>+28(SB)/1, $0x00
-DATA int8Constant101<>+29(SB)/1, $0x00
-DATA int8Constant101<>+30(SB)/1, $0x80
+DATA int8Constant101<>+28(SB)/1, $0x3f
+DATA int8Constant101<>+29(SB)/1, $0x3f
+DATA int8Constant101<>+30(SB)/1, $0x3f
 DATA int8Constant101<>+31(SB)/1, $0x3f
 GLOBL int8Constant101<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant102<>+0(SB)/1, $0x3f
-DATA int8Constant102<>+1(SB)/1, $0x3f
-DATA int8Constant102<>+2(SB)/1, $0x3f
-DATA int8Constant102<>+3(SB)/1, $0x3f
-DATA int8Constant102<>+4(SB)/1, $0x3f
-DATA int8Constant102<>+5(SB)/1, $0x3f
-DATA int8Constant102<>+6(SB)/1, $0x3f
-DATA int8Constant102<>+7(SB)/1, $0x3f
-DATA int8Constant102<>+8(SB)/1, $0x3f
-DATA int8Constant102<>+9(SB)/1, $0x3f
-DATA int8Constant102<>+10(SB)/1, $0x3f
-DATA int8Constant102<>+11(SB)/1, $0x3f
-DATA int8Constant102<>+12(SB)/1, $0x3f
-DATA int8Constant102<>+13(SB)/1, $0x3f
-DATA int8Constant102<>+14(SB)/1, $0x3f
-DATA int8Constant102<>+15(SB)/1, $0x3f
-DATA int8Constant102<>+16(SB)/1, $0x3f
-DATA int8Constant102<>+17(SB)/1, $0x3f
-DATA int8Constant102<>+18(SB)/1, $0x3f
-DATA int8Constant102<>+19(SB)/1, $0x3f
-DATA int8Constant102<>+20(SB)/1, $0x3f
-DATA int8Constant102<>+21(SB)/1, $0x3f
-DATA int8Constant102<>+22(SB)/1, $0x3f
-DATA int8Constant102<>+23(SB)/1, $0x3f
-DATA int8Constant102<>+24(SB)/1, $0x3f
-DATA int8Constant102<>+25(SB)/1, $0x3f
-DATA int8Constant102<>+26(SB)/1, $0x3f
-DATA int8Constant102<>+27(SB)/1, $0x3f
-DATA int8Constant102<>+28(SB)/1, $0x3f
-DATA int8Constant102<>+29(SB)/1, $0x3f
-DATA int8Constant102<>+30(SB)/1, $0x3f
-DATA int8Constant102<>+31(SB)/1, $0x3f
+DATA int8Constant102<>+0(SB)/1, $0x08
+DATA int8Constant102<>+1(SB)/1, $0x80
+DATA int8Constant102<>+2(SB)/1, $0x80
+DATA int8Constant102<>+3(SB)/1, $0x80
+DATA int8Constant102<>+4(SB)/1, $0x09
+DATA int8Constant102<>+5(SB)/1, $0x80
+DATA int8Constant102<>+6(SB)/1, $0x80
+DATA int8Constant102<>+7(SB)/1, $0x80
+DATA int8Constant102<>+8(SB)/1, $0x0a
+DATA int8Constant102<>+9(SB)/1, $0x80
+DATA int8Constant102<>+10(SB)/1, $0x80
+DATA int8Constant102<>+11(SB)/1, $0x80
+DATA int8Constant102<>+12(SB)/1, $0x0b
+DATA int8Constant102<>+13(SB)/1, $0x80
+DATA int8Constant102<>+14(SB)/1, $0x80
+DATA int8Constant102<>+15(SB)/1, $0x80
+DATA int8Constant102<>+16(SB)/1, $0x0c
+DATA int8Constant102<>+17(SB)/1, $0x80
+DATA int8Constant102<>+18(SB)/1, $0x80
+DATA int8Constant102<>+19(SB)/1, $0x80
+DATA int8Constant102<>+20(SB)/1, $0x0d
+DATA int8Constant102<>+21(SB)/1, $0x80
+DATA int8Constant102<>+22(SB)/1, $0x80
+DATA int8Constant102<>+23(SB)/1, $0x80
+DATA int8Constant102<>+24(SB)/1, $0x0e
+DATA int8Constant102<>+25(SB)/1, $0x80
+DATA int8Constant102<>+26(SB)/1, $0x80
+DATA int8Constant102<>+27(SB)/1, $0x80
+DATA int8Constant102<>+28(SB)/1, $0x0f
+DATA int8Constant102<>+29(SB)/1, $0x80
+DATA int8Constant102<>+30(SB)/1, $0x80
+DATA int8Constant102<>+31(SB)/1, $0x80
 GLOBL int8Constant102<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant103<>+0(SB)/1, $0x08
-DATA int8Constant103<>+1(SB)/1, $0x80
-DATA int8Constant103<>+2(SB)/1, $0x80
-DATA int8Constant103<>+3(SB)/1, $0x80
-DATA int8Constant103<>+4(SB)/1, $0x09
-DATA int8Constant103<>+5(SB)/1, $0x80
-DATA int8Constant103<>+6(SB)/1, $0x80
-DATA int8Constant103<>+7(SB)/1, $0x80
-DATA int8Constant103<>+8(SB)/1, $0x0a
-DATA int8Constant103<>+9(SB)/1, $0x80
-DATA int8Constant103<>+10(SB)/1, $0x80
-DATA int8Constant103<>+11(SB)/1, $0x80
-DATA int8Constant103<>+12(SB)/1, $0x0b
-DATA int8Constant103<>+13(SB)/1, $0x80
-DATA int8Constant103<>+14(SB)/1, $0x80
-DATA int8Constant103<>+15(SB)/1, $0x80
-DATA int8Constant103<>+16(SB)/1, $0x0c
-DATA int8Constant103<>+17(SB)/1, $0x80
-DATA int8Constant103<>+18(SB)/1, $0x80
-DATA int8Constant103<>+19(SB)/1, $0x80
-DATA int8Constant103<>+20(SB)/1, $0x0d
-DATA int8Constant103<>+21(SB)/1, $0x80
-DATA int8Constant103<>+22(SB)/1, $0x80
-DATA int8Constant103<>+23(SB)/1, $0x80
-DATA int8Constant103<>+24(SB)/1, $0x0e
-DATA int8Constant103<>+25(SB)/1, $0x80
-DATA int8Constant103<>+26(SB)/1, $0x80
-DATA int8Constant103<>+27(SB)/1, $0x80
-DATA int8Constant103<>+28(SB)/1, $0x0f
-DATA int8Constant103<>+29(SB)/1, $0x80
-DATA int8Constant103<>+30(SB)/1, $0x80
-DATA int8Constant103<>+31(SB)/1, $0x80
+DATA int8Constant103<>+0(SB)/1, $0x00
+DATA int8Constant103<>+1(SB)/1, $0x00
+DATA int8Constant103<>+2(SB)/1, $0x00
+DATA int8Constant103<>+3(SB)/1, $0x00
+DATA int8Constant103<>+4(SB)/1, $0x00
+DATA int8Constant103<>+5(SB)/1, $0x00
+DATA int8Constant103<>+6(SB)/1, $0x00
+DATA int8Constant103<>+7(SB)/1, $0x00
+DATA int8Constant103<>+8(SB)/1, $0x00
+DATA int8Constant103<>+9(SB)/1, $0x00
+DATA int8Constant103<>+10(SB)/1, $0x00
+DATA int8Constant103<>+11(SB)/1, $0x00
+DATA int8Constant103<>+12(SB)/1, $0x00
+DATA int8Constant103<>+13(SB)/1, $0x00
+DATA int8Constant103<>+14(SB)/1, $0x00
+DATA int8Constant103<>+15(SB)/1, $0x00
+DATA int8Constant103<>+16(SB)/1, $0x01
+DATA int8Constant103<>+17(SB)/1, $0x00
+DATA int8Constant103<>+18(SB)/1, $0x00
+DATA int8Constant103<>+19(SB)/1, $0x00
+DATA int8Constant103<>+20(SB)/1, $0x01
+DATA int8Constant103<>+21(SB)/1, $0x00
+DATA int8Constant103<>+22(SB)/1, $0x00
+DATA int8Constant103<>+23(SB)/1, $0x00
+DATA int8Constant103<>+24(SB)/1, $0x01
+DATA int8Constant103<>+25(SB)/1, $0x00
+DATA int8Constant103<>+26(SB)/1, $0x00
+DATA int8Constant103<>+27(SB)/1, $0x00
+DATA int8Constant103<>+28(SB)/1, $0x01
+DATA int8Constant103<>+29(SB)/1, $0x00
+DATA int8Constant103<>+30(SB)/1, $0x00
+DATA int8Constant103<>+31(SB)/1, $0x00
 GLOBL int8Constant103<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant104<>+0(SB)/1, $0x00
+DATA int8Constant104<>+0(SB)/1, $0x80
 DATA int8Constant104<>+1(SB)/1, $0x00
-DATA int8Constant104<>+2(SB)/1, $0x00
+DATA int8Constant104<>+2(SB)/1, $0x80
 DATA int8Constant104<>+3(SB)/1, $0x00
-DATA int8Constant104<>+4(SB)/1, $0x00
-DATA int8Constant104<>+5(SB)/1, $0x00
-DATA int8Constant104<>+6(SB)/1, $0x00
-DATA int8Constant104<>+7(SB)/1, $0x00
-DATA int8Constant104<>+8(SB)/1, $0x00
-DATA int8Constant104<>+9(SB)/1, $0x00
-DATA int8Constant104<>+10(SB)/1, $0x00
-DATA int8Constant104<>+11(SB)/1, $0x00
-DATA int8Constant104<>+12(SB)/1, $0x00
-DATA int8Constant104<>+13(SB)/1, $0x00
-DATA int8Constant104<>+14(SB)/1, $0x00
-DATA int8Constant104<>+15(SB)/1, $0x00
-DATA int8Constant104<>+16(SB)/1, $0x01
-DATA int8Constant104<>+17(SB)/1, $0x00
-DATA int8Constant104<>+18(SB)/1, $0x00
-DATA int8Constant104<>+19(SB)/1, $0x00
-DATA int8Constant104<>+20(SB)/1, $0x01
-DATA int8Constant104<>+21(SB)/1, $0x00
-DATA int8Constant104<>+22(SB)/1, $0x00
-DATA int8Constant104<>+23(SB)/1, $0x00
-DATA int8Constant104<>+24(SB)/1, $0x01
-DATA int8Constant104<>+25(SB)/1, $0x00
-DATA int8Constant104<>+26(SB)/1, $0x00
-DATA int8Constant104<>+27(SB)/1, $0x00
-DATA int8Constant104<>+28(SB)/1, $0x01
-DATA int8Constant104<>+29(SB)/1, $0x00
-DATA int8Constant104<>+30(SB)/1, $0x00
-DATA int8Constant104<>+31(SB)/1, $0x00
+DATA int8Constant104<>+4(SB)/1, $0x80
+DATA int8Constant104<>+5(SB)/1, $0x02
+DATA int8Constant104<>+6(SB)/1, $0x80
+DATA int8Constant104<>+7(SB)/1, $0x02
+DATA int8Constant104<>+8(SB)/1, $0x80
+DATA int8Constant104<>+9(SB)/1, $0x04
+DATA int8Constant104<>+10(SB)/1, $0x80
+DATA int8Constant104<>+11(SB)/1, $0x04
+DATA int8Constant104<>+12(SB)/1, $0x80
+DATA int8Constant104<>+13(SB)/1, $0x06
+DATA int8Constant104<>+14(SB)/1, $0x80
+DATA int8Constant104<>+15(SB)/1, $0x06
+DATA int8Constant104<>+16(SB)/1, $0x80
+DATA int8Constant104<>+17(SB)/1, $0x01
+DATA int8Constant104<>+18(SB)/1, $0x80
+DATA int8Constant104<>+19(SB)/1, $0x01
+DATA int8Constant104<>+20(SB)/1, $0x80
+DATA int8Constant104<>+21(SB)/1, $0x03
+DATA int8Constant104<>+22(SB)/1, $0x80
+DATA int8Constant104<>+23(SB)/1, $0x03
+DATA int8Constant104<>+24(SB)/1, $0x80
+DATA int8Constant104<>+25(SB)/1, $0x05
+DATA int8Constant104<>+26(SB)/1, $0x80
+DATA int8Constant104<>+27(SB)/1, $0x05
+DATA int8Constant104<>+28(SB)/1, $0x80
+DATA int8Constant104<>+29(SB)/1, $0x07
+DATA int8Constant104<>+30(SB)/1, $0x80
+DATA int8Constant104<>+31(SB)/1, $0x07
 GLOBL int8Constant104<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant105<>+0(SB)/1, $0x80
-DATA int8Constant105<>+1(SB)/1, $0x00
+DATA int8Constant105<>+1(SB)/1, $0x08
 DATA int8Constant105<>+2(SB)/1, $0x80
-DATA int8Constant105<>+3(SB)/1, $0x00
+DATA int8Constant105<>+3(SB)/1, $0x08
 DATA int8Constant105<>+4(SB)/1, $0x80
-DATA int8Constant105<>+5(SB)/1, $0x02
+DATA int8Constant105<>+5(SB)/1, $0x0a
 DATA int8Constant105<>+6(SB)/1, $0x80
-DATA int8Constant105<>+7(SB)/1, $0x02
+DATA int8Constant105<>+7(SB)/1, $0x0a
 DATA int8Constant105<>+8(SB)/1, $0x80
-DATA int8Constant105<>+9(SB)/1, $0x04
+DATA int8Constant105<>+9(SB)/1, $0x0c
 DATA int8Constant105<>+10(SB)/1, $0x80
-DATA int8Constant105<>+11(SB)/1, $0x04
+DATA int8Constant105<>+11(SB)/1, $0x0c
 DATA int8Constant105<>+12(SB)/1, $0x80
-DATA int8Constant105<>+13(SB)/1, $0x06
+DATA int8Constant105<>+13(SB)/1, $0x0e
 DATA int8Constant105<>+14(SB)/1, $0x80
-DATA int8Constant105<>+15(SB)/1, $0x06
+DATA int8Constant105<>+15(SB)/1, $0x0e
 DATA int8Constant105<>+16(SB)/1, $0x80
-DATA int8Constant105<>+17(SB)/1, $0x01
+DATA int8Constant105<>+17(SB)/1, $0x09
 DATA int8Constant105<>+18(SB)/1, $0x80
-DATA int8Constant105<>+19(SB)/1, $0x01
+DATA int8Constant105<>+19(SB)/1, $0x09
 DATA int8Constant105<>+20(SB)/1, $0x80
-DATA int8Constant105<>+21(SB)/1, $0x03
+DATA int8Constant105<>+21(SB)/1, $0x0b
 DATA int8Constant105<>+22(SB)/1, $0x80
-DATA int8Constant105<>+23(SB)/1, $0x03
+DATA int8Constant105<>+23(SB)/1, $0x0b
 DATA int8Constant105<>+24(SB)/1, $0x80
-DATA int8Constant105<>+25(SB)/1, $0x05
+DATA int8Constant105<>+25(SB)/1, $0x0d
 DATA int8Constant105<>+26(SB)/1, $0x80
-DATA int8Constant105<>+27(SB)/1, $0x05
+DATA int8Constant105<>+27(SB)/1, $0x0d
 DATA int8Constant105<>+28(SB)/1, $0x80
-DATA int8Constant105<>+29(SB)/1, $0x07
+DATA int8Constant105<>+29(SB)/1, $0x0f
 DATA int8Constant105<>+30(SB)/1, $0x80
-DATA int8Constant105<>+31(SB)/1, $0x07
+DATA int8Constant105<>+31(SB)/1, $0x0f
 GLOBL int8Constant105<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant106<>+0(SB)/1, $0x80
-DATA int8Constant106<>+1(SB)/1, $0x08
+DATA int8Constant106<>+0(SB)/1, $0x00
+DATA int8Constant106<>+1(SB)/1, $0x00
 DATA int8Constant106<>+2(SB)/1, $0x80
-DATA int8Constant106<>+3(SB)/1, $0x08
-DATA int8Constant106<>+4(SB)/1, $0x80
-DATA int8Constant106<>+5(SB)/1, $0x0a
+DATA int8Constant106<>+3(SB)/1, $0x3b
+DATA int8Constant106<>+4(SB)/1, $0x00
+DATA int8Constant106<>+5(SB)/1, $0x00
 DATA int8Constant106<>+6(SB)/1, $0x80
-DATA int8Constant106<>+7(SB)/1, $0x0a
-DATA int8Constant106<>+8(SB)/1, $0x80
-DATA int8Constant106<>+9(SB)/1, $0x0c
+DATA int8Constant106<>+7(SB)/1, $0x3b
+DATA int8Constant106<>+8(SB)/1, $0x00
+DATA int8Constant106<>+9(SB)/1, $0x00
 DATA int8Constant106<>+10(SB)/1, $0x80
-DATA int8Constant106<>+11(SB)/1, $0x0c
-DATA int8Constant106<>+12(SB)/1, $0x80
-DATA int8Constant106<>+13(SB)/1, $0x0e
+DATA int8Constant106<>+11(SB)/1, $0x3b
+DATA int8Constant106<>+12(SB)/1, $0x00
+DATA int8Constant106<>+13(SB)/1, $0x00
 DATA int8Constant106<>+14(SB)/1, $0x80
-DATA int8Constant106<>+15(SB)/1, $0x0e
-DATA int8Constant106<>+16(SB)/1, $0x80
-DATA int8Constant106<>+17(SB)/1, $0x09
+DATA int8Constant106<>+15(SB)/1, $0x3b
+DATA int8Constant106<>+16(SB)/1, $0x00
+DATA int8Constant106<>+17(SB)/1, $0x00
 DATA int8Constant106<>+18(SB)/1, $0x80
-DATA int8Constant106<>+19(SB)/1, $0x09
-DATA int8Constant106<>+20(SB)/1, $0x80
-DATA int8Constant106<>+21(SB)/1, $0x0b
+DATA int8Constant106<>+19(SB)/1, $0x3b
+DATA int8Constant106<>+20(SB)/1, $0x00
+DATA int8Constant106<>+21(SB)/1, $0x00
 DATA int8Constant106<>+22(SB)/1, $0x80
-DATA int8Constant106<>+23(SB)/1, $0x0b
-DATA int8Constant106<>+24(SB)/1, $0x80
-DATA int8Constant106<>+25(SB)/1, $0x0d
+DATA int8Constant106<>+23(SB)/1, $0x3b
+DATA int8Constant106<>+24(SB)/1, $0x00
+DATA int8Constant106<>+25(SB)/1, $0x00
 DATA int8Constant106<>+26(SB)/1, $0x80
-DATA int8Constant106<>+27(SB)/1, $0x0d
-DATA int8Constant106<>+28(SB)/1, $0x80
-DATA int8Constant106<>+29(SB)/1, $0x0f
+DATA int8Constant106<>+27(SB)/1, $0x3b
+DATA int8Constant106<>+28(SB)/1, $0x00
+DATA int8Constant106<>+29(SB)/1, $0x00
 DATA int8Constant106<>+30(SB)/1, $0x80
-DATA int8Constant106<>+31(SB)/1, $0x0f
+DATA int8Constant106<>+31(SB)/1, $0x3b
 GLOBL int8Constant106<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant107<>+0(SB)/1, $0x00
 DATA int8Constant107<>+1(SB)/1, $0x00
-DATA int8Constant107<>+2(SB)/1, $0x80
-DATA int8Constant107<>+3(SB)/1, $0x3b
+DATA int8Constant107<>+2(SB)/1, $0x00
+DATA int8Constant107<>+3(SB)/1, $0x00
 DATA int8Constant107<>+4(SB)/1, $0x00
 DATA int8Constant107<>+5(SB)/1, $0x00
-DATA int8Constant107<>+6(SB)/1, $0x80
-DATA int8Constant107<>+7(SB)/1, $0x3b
-DATA int8Constant107<>+8(SB)/1, $0x00
-DATA int8Constant107<>+9(SB)/1, $0x00
-DATA int8Constant107<>+10(SB)/1, $0x80
-DATA int8Constant107<>+11(SB)/1, $0x3b
-DATA int8Constant107<>+12(SB)/1, $0x00
-DATA int8Constant107<>+13(SB)/1, $0x00
-DATA int8Constant107<>+14(SB)/1, $0x80
-DATA int8Constant107<>+15(SB)/1, $0x3b
+DATA int8Constant107<>+6(SB)/1, $0x00
+DATA int8Constant107<>+7(SB)/1, $0x00
+DATA int8Constant107<>+8(SB)/1, $0x01
+DATA int8Constant107<>+9(SB)/1, $0x01
+DATA int8Constant107<>+10(SB)/1, $0x01
+DATA int8Constant107<>+11(SB)/1, $0x01
+DATA int8Constant107<>+12(SB)/1, $0x01
+DATA int8Constant107<>+13(SB)/1, $0x01
+DATA int8Constant107<>+14(SB)/1, $0x01
+DATA int8Constant107<>+15(SB)/1, $0x01
 DATA int8Constant107<>+16(SB)/1, $0x00
 DATA int8Constant107<>+17(SB)/1, $0x00
-DATA int8Constant107<>+18(SB)/1, $0x80
-DATA int8Constant107<>+19(SB)/1, $0x3b
+DATA int8Constant107<>+18(SB)/1, $0x00
+DATA int8Constant107<>+19(SB)/1, $0x00
 DATA int8Constant107<>+20(SB)/1, $0x00
 DATA int8Constant107<>+21(SB)/1, $0x00
-DATA int8Constant107<>+22(SB)/1, $0x80
-DATA int8Constant107<>+23(SB)/1, $0x3b
-DATA int8Constant107<>+24(SB)/1, $0x00
-DATA int8Constant107<>+25(SB)/1, $0x00
-DATA int8Constant107<>+26(SB)/1, $0x80
-DATA int8Constant107<>+27(SB)/1, $0x3b
-DATA int8Constant107<>+28(SB)/1, $0x00
-DATA int8Constant107<>+29(SB)/1, $0x00
-DATA int8Constant107<>+30(SB)/1, $0x80
-DATA int8Constant107<>+31(SB)/1, $0x3b
+DATA int8Constant107<>+22(SB)/1, $0x00
+DATA int8Constant107<>+23(SB)/1, $0x00
+DATA int8Constant107<>+24(SB)/1, $0x01
+DATA int8Constant107<>+25(SB)/1, $0x01
+DATA int8Constant107<>+26(SB)/1, $0x01
+DATA int8Constant107<>+27(SB)/1, $0x01
+DATA int8Constant107<>+28(SB)/1, $0x01
+DATA int8Constant107<>+29(SB)/1, $0x01
+DATA int8Constant107<>+30(SB)/1, $0x01
+DATA int8Constant107<>+31(SB)/1, $0x01
 GLOBL int8Constant107<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant108<>+0(SB)/1, $0x00
-DATA int8Constant108<>+1(SB)/1, $0x00
-DATA int8Constant108<>+2(SB)/1, $0x00
-DATA int8Constant108<>+3(SB)/1, $0x00
-DATA int8Constant108<>+4(SB)/1, $0x00
-DATA int8Constant108<>+5(SB)/1, $0x00
-DATA int8Constant108<>+6(SB)/1, $0x00
-DATA int8Constant108<>+7(SB)/1, $0x00
-DATA int8Constant108<>+8(SB)/1, $0x01
-DATA int8Constant108<>+9(SB)/1, $0x01
-DATA int8Constant108<>+10(SB)/1, $0x01
-DATA int8Constant108<>+11(SB)/1, $0x01
-DATA int8Constant108<>+12(SB)/1, $0x01
-DATA int8Constant108<>+13(SB)/1, $0x01
-DATA int8Constant108<>+14(SB)/1, $0x01
-DATA int8Constant108<>+15(SB)/1, $0x01
-DATA int8Constant108<>+16(SB)/1, $0x00
-DATA int8Constant108<>+17(SB)/1, $0x00
-DATA int8Constant108<>+18(SB)/1, $0x00
-DATA int8Constant108<>+19(SB)/1, $0x00
-DATA int8Constant108<>+20(SB)/1, $0x00
-DATA int8Constant108<>+21(SB)/1, $0x00
-DATA int8Constant108<>+22(SB)/1, $0x00
-DATA int8Constant108<>+23(SB)/1, $0x00
-DATA int8Constant108<>+24(SB)/1, $0x01
-DATA int8Constant108<>+25(SB)/1, $0x01
-DATA int8Constant108<>+26(SB)/1, $0x01
-DATA int8Constant108<>+27(SB)/1, $0x01
-DATA int8Constant108<>+28(SB)/1, $0x01
-DATA int8Constant108<>+29(SB)/1, $0x01
-DATA int8Constant108<>+30(SB)/1, $0x01
-DATA int8Constant108<>+31(SB)/1, $0x01
+DATA int8Constant108<>+0(SB)/1, $0x02
+DATA int8Constant108<>+1(SB)/1, $0x02
+DATA int8Constant108<>+2(SB)/1, $0x02
+DATA int8Constant108<>+3(SB)/1, $0x02
+DATA int8Constant108<>+4(SB)/1, $0x02
+DATA int8Constant108<>+5(SB)/1, $0x02
+DATA int8Constant108<>+6(SB)/1, $0x02
+DATA int8Constant108<>+7(SB)/1, $0x02
+DATA int8Constant108<>+8(SB)/1, $0x03
+DATA int8Constant108<>+9(SB)/1, $0x03
+DATA int8Constant108<>+10(SB)/1, $0x03
+DATA int8Constant108<>+11(SB)/1, $0x03
+DATA int8Constant108<>+12(SB)/1, $0x03
+DATA int8Constant108<>+13(SB)/1, $0x03
+DATA int8Constant108<>+14(SB)/1, $0x03
+DATA int8Constant108<>+15(SB)/1, $0x03
+DATA int8Constant108<>+16(SB)/1, $0x02
+DATA int8Constant108<>+17(SB)/1, $0x02
+DATA int8Constant108<>+18(SB)/1, $0x02
+DATA int8Constant108<>+19(SB)/1, $0x02
+DATA int8Constant108<>+20(SB)/1, $0x02
+DATA int8Constant108<>+21(SB)/1, $0x02
+DATA int8Constant108<>+22(SB)/1, $0x02
+DATA int8Constant108<>+23(SB)/1, $0x02
+DATA int8Constant108<>+24(SB)/1, $0x03
+DATA int8Constant108<>+25(SB)/1, $0x03
+DATA int8Constant108<>+26(SB)/1, $0x03
+DATA int8Constant108<>+27(SB)/1, $0x03
+DATA int8Constant108<>+28(SB)/1, $0x03
+DATA int8Constant108<>+29(SB)/1, $0x03
+DATA int8Constant108<>+30(SB)/1, $0x03
+DATA int8Constant108<>+31(SB)/1, $0x03
 GLOBL int8Constant108<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant109<>+0(SB)/1, $0x02
-DATA int8Constant109<>+1(SB)/1, $0x02
-DATA int8Constant109<>+2(SB)/1, $0x02
-DATA int8Constant109<>+3(SB)/1, $0x02
+DATA int8Constant109<>+0(SB)/1, $0x00
+DATA int8Constant109<>+1(SB)/1, $0x80
+DATA int8Constant109<>+2(SB)/1, $0x00
+DATA int8Constant109<>+3(SB)/1, $0x80
 DATA int8Constant109<>+4(SB)/1, $0x02
-DATA int8Constant109<>+5(SB)/1, $0x02
+DATA int8Constant109<>+5(SB)/1, $0x80
 DATA int8Constant109<>+6(SB)/1, $0x02
-DATA int8Constant109<>+7(SB)/1, $0x02
-DATA int8Constant109<>+8(SB)/1, $0x03
-DATA int8Constant109<>+9(SB)/1, $0x03
-DATA int8Constant109<>+10(SB)/1, $0x03
-DATA int8Constant109<>+11(SB)/1, $0x03
-DATA int8Constant109<>+12(SB)/1, $0x03
-DATA int8Constant109<>+13(SB)/1, $0x03
-DATA int8Constant109<>+14(SB)/1, $0x03
-DATA int8Constant109<>+15(SB)/1, $0x03
-DATA int8Constant109<>+16(SB)/1, $0x02
-DATA int8Constant109<>+17(SB)/1, $0x02
-DATA int8Constant109<>+18(SB)/1, $0x02
-DATA int8Constant109<>+19(SB)/1, $0x02
-DATA int8Constant109<>+20(SB)/1, $0x02
-DATA int8Constant109<>+21(SB)/1, $0x02
-DATA int8Constant109<>+22(SB)/1, $0x02
-DATA int8Constant109<>+23(SB)/1, $0x02
-DATA int8Constant109<>+24(SB)/1, $0x03
-DATA int8Constant109<>+25(SB)/1, $0x03
-DATA int8Constant109<>+26(SB)/1, $0x03
-DATA int8Constant109<>+27(SB)/1, $0x03
-DATA int8Constant109<>+28(SB)/1, $0x03
-DATA int8Constant109<>+29(SB)/1, $0x03
-DATA int8Constant109<>+30(SB)/1, $0x03
-DATA int8Constant109<>+31(SB)/1, $0x03
+DATA int8Constant109<>+7(SB)/1, $0x80
+DATA int8Constant109<>+8(SB)/1, $0x04
+DATA int8Constant109<>+9(SB)/1, $0x80
+DATA int8Constant109<>+10(SB)/1, $0x04
+DATA int8Constant109<>+11(SB)/1, $0x80
+DATA int8Constant109<>+12(SB)/1, $0x06
+DATA int8Constant109<>+13(SB)/1, $0x80
+DATA int8Constant109<>+14(SB)/1, $0x06
+DATA int8Constant109<>+15(SB)/1, $0x80
+DATA int8Constant109<>+16(SB)/1, $0x01
+DATA int8Constant109<>+17(SB)/1, $0x80
+DATA int8Constant109<>+18(SB)/1, $0x01
+DATA int8Constant109<>+19(SB)/1, $0x80
+DATA int8Constant109<>+20(SB)/1, $0x03
+DATA int8Constant109<>+21(SB)/1, $0x80
+DATA int8Constant109<>+22(SB)/1, $0x03
+DATA int8Constant109<>+23(SB)/1, $0x80
+DATA int8Constant109<>+24(SB)/1, $0x05
+DATA int8Constant109<>+25(SB)/1, $0x80
+DATA int8Constant109<>+26(SB)/1, $0x05
+DATA int8Constant109<>+27(SB)/1, $0x80
+DATA int8Constant109<>+28(SB)/1, $0x07
+DATA int8Constant109<>+29(SB)/1, $0x80
+DATA int8Constant109<>+30(SB)/1, $0x07
+DATA int8Constant109<>+31(SB)/1, $0x80
 GLOBL int8Constant109<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant110<>+0(SB)/1, $0x00
+DATA int8Constant110<>+0(SB)/1, $0x08
 DATA int8Constant110<>+1(SB)/1, $0x80
-DATA int8Constant110<>+2(SB)/1, $0x00
+DATA int8Constant110<>+2(SB)/1, $0x08
 DATA int8Constant110<>+3(SB)/1, $0x80
-DATA int8Constant110<>+4(SB)/1, $0x02
+DATA int8Constant110<>+4(SB)/1, $0x0a
 DATA int8Constant110<>+5(SB)/1, $0x80
-DATA int8Constant110<>+6(SB)/1, $0x02
+DATA int8Constant110<>+6(SB)/1, $0x0a
 DATA int8Constant110<>+7(SB)/1, $0x80
-DATA int8Constant110<>+8(SB)/1, $0x04
+DATA int8Constant110<>+8(SB)/1, $0x0c
 DATA int8Constant110<>+9(SB)/1, $0x80
-DATA int8Constant110<>+10(SB)/1, $0x04
+DATA int8Constant110<>+10(SB)/1, $0x0c
 DATA int8Constant110<>+11(SB)/1, $0x80
-DATA int8Constant110<>+12(SB)/1, $0x06
+DATA int8Constant110<>+12(SB)/1, $0x0e
 DATA int8Constant110<>+13(SB)/1, $0x80
-DATA int8Constant110<>+14(SB)/1, $0x06
+DATA int8Constant110<>+14(SB)/1, $0x0e
 DATA int8Constant110<>+15(SB)/1, $0x80
-DATA int8Constant110<>+16(SB)/1, $0x01
+DATA int8Constant110<>+16(SB)/1, $0x09
 DATA int8Constant110<>+17(SB)/1, $0x80
-DATA int8Constant110<>+18(SB)/1, $0x01
+DATA int8Constant110<>+18(SB)/1, $0x09
 DATA int8Constant110<>+19(SB)/1, $0x80
-DATA int8Constant110<>+20(SB)/1, $0x03
+DATA int8Constant110<>+20(SB)/1, $0x0b
 DATA int8Constant110<>+21(SB)/1, $0x80
-DATA int8Constant110<>+22(SB)/1, $0x03
+DATA int8Constant110<>+22(SB)/1, $0x0b
 DATA int8Constant110<>+23(SB)/1, $0x80
-DATA int8Constant110<>+24(SB)/1, $0x05
+DATA int8Constant110<>+24(SB)/1, $0x0d
 DATA int8Constant110<>+25(SB)/1, $0x80
-DATA int8Constant110<>+26(SB)/1, $0x05
+DATA int8Constant110<>+26(SB)/1, $0x0d
 DATA int8Constant110<>+27(SB)/1, $0x80
-DATA int8Constant110<>+28(SB)/1, $0x07
+DATA int8Constant110<>+28(SB)/1, $0x0f
 DATA int8Constant110<>+29(SB)/1, $0x80
-DATA int8Constant110<>+30(SB)/1, $0x07
+DATA int8Constant110<>+30(SB)/1, $0x0f
 DATA int8Constant110<>+31(SB)/1, $0x80
 GLOBL int8Constant110<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant111<>+0(SB)/1, $0x08
-DATA int8Constant111<>+1(SB)/1, $0x80
-DATA int8Constant111<>+2(SB)/1, $0x08
-DATA int8Constant111<>+3(SB)/1, $0x80
-DATA int8Constant111<>+4(SB)/1, $0x0a
-DATA int8Constant111<>+5(SB)/1, $0x80
-DATA int8Constant111<>+6(SB)/1, $0x0a
-DATA int8Constant111<>+7(SB)/1, $0x80
-DATA int8Constant111<>+8(SB)/1, $0x0c
-DATA int8Constant111<>+9(SB)/1, $0x80
-DATA int8Constant111<>+10(SB)/1, $0x0c
-DATA int8Constant111<>+11(SB)/1, $0x80
-DATA int8Constant111<>+12(SB)/1, $0x0e
-DATA int8Constant111<>+13(SB)/1, $0x80
-DATA int8Constant111<>+14(SB)/1, $0x0e
-DATA int8Constant111<>+15(SB)/1, $0x80
-DATA int8Constant111<>+16(SB)/1, $0x09
-DATA int8Constant111<>+17(SB)/1, $0x80
-DATA int8Constant111<>+18(SB)/1, $0x09
-DATA int8Constant111<>+19(SB)/1, $0x80
-DATA int8Constant111<>+20(SB)/1, $0x0b
-DATA int8Constant111<>+21(SB)/1, $0x80
-DATA int8Constant111<>+22(SB)/1, $0x0b
-DATA int8Constant111<>+23(SB)/1, $0x80
-DATA int8Constant111<>+24(SB)/1, $0x0d
-DATA int8Constant111<>+25(SB)/1, $0x80
-DATA int8Constant111<>+26(SB)/1, $0x0d
-DATA int8Constant111<>+27(SB)/1, $0x80
-DATA int8Constant111<>+28(SB)/1, $0x0f
-DATA int8Constant111<>+29(SB)/1, $0x80
-DATA int8Constant111<>+30(SB)/1, $0x0f
-DATA int8Constant111<>+31(SB)/1, $0x80
+DATA int8Constant111<>+0(SB)/1, $0x2a
+DATA int8Constant111<>+1(SB)/1, $0x2a
+DATA int8Constant111<>+2(SB)/1, $0x2a
+DATA int8Constant111<>+3(SB)/1, $0x2a
+DATA int8Constant111<>+4(SB)/1, $0x2a
+DATA int8Constant111<>+5(SB)/1, $0x2a
+DATA int8Constant111<>+6(SB)/1, $0x2a
+DATA int8Constant111<>+7(SB)/1, $0x2a
+DATA int8Constant111<>+8(SB)/1, $0x2a
+DATA int8Constant111<>+9(SB)/1, $0x2a
+DATA int8Constant111<>+10(SB)/1, $0x2a
+DATA int8Constant111<>+11(SB)/1, $0x2a
+DATA int8Constant111<>+12(SB)/1, $0x2a
+DATA int8Constant111<>+13(SB)/1, $0x2a
+DATA int8Constant111<>+14(SB)/1, $0x2a
+DATA int8Constant111<>+15(SB)/1, $0x2a
+DATA int8Constant111<>+16(SB)/1, $0x2a
+DATA int8Constant111<>+17(SB)/1, $0x2a
+DATA int8Constant111<>+18(SB)/1, $0x2a
+DATA int8Constant111<>+19(SB)/1, $0x2a
+DATA int8Constant111<>+20(SB)/1, $0x2a
+DATA int8Constant111<>+21(SB)/1, $0x2a
+DATA int8Constant111<>+22(SB)/1, $0x2a
+DATA int8Constant111<>+23(SB)/1, $0x2a
+DATA int8Constant111<>+24(SB)/1, $0x2a
+DATA int8Constant111<>+25(SB)/1, $0x2a
+DATA int8Constant111<>+26(SB)/1, $0x2a
+DATA int8Constant111<>+27(SB)/1, $0x2a
+DATA int8Constant111<>+28(SB)/1, $0x2a
+DATA int8Constant111<>+29(SB)/1, $0x2a
+DATA int8Constant111<>+30(SB)/1, $0x2a
+DATA int8Constant111<>+31(SB)/1, $0x2a
 GLOBL int8Constant111<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant112<>+0(SB)/1, $0x2a
-DATA int8Constant112<>+1(SB)/1, $0x2a
-DATA int8Constant112<>+2(SB)/1, $0x2a
-DATA int8Constant112<>+3(SB)/1, $0x2a
-DATA int8Constant112<>+4(SB)/1, $0x2a
-DATA int8Constant112<>+5(SB)/1, $0x2a
-DATA int8Constant112<>+6(SB)/1, $0x2a
-DATA int8Constant112<>+7(SB)/1, $0x2a
-DATA int8Constant112<>+8(SB)/1, $0x2a
-DATA int8Constant112<>+9(SB)/1, $0x2a
-DATA int8Constant112<>+10(SB)/1, $0x2a
-DATA int8Constant112<>+11(SB)/1, $0x2a
-DATA int8Constant112<>+12(SB)/1, $0x2a
-DATA int8Constant112<>+13(SB)/1, $0x2a
-DATA int8Constant112<>+14(SB)/1, $0x2a
-DATA int8Constant112<>+15(SB)/1, $0x2a
-DATA int8Constant112<>+16(SB)/1, $0x2a
-DATA int8Constant112<>+17(SB)/1, $0x2a
-DATA int8Constant112<>+18(SB)/1, $0x2a
-DATA int8Constant112<>+19(SB)/1, $0x2a
-DATA int8Constant112<>+20(SB)/1, $0x2a
-DATA int8Constant112<>+21(SB)/1, $0x2a
-DATA int8Constant112<>+22(SB)/1, $0x2a
-DATA int8Constant112<>+23(SB)/1, $0x2a
-DATA int8Constant112<>+24(SB)/1, $0x2a
-DATA int8Constant112<>+25(SB)/1, $0x2a
-DATA int8Constant112<>+26(SB)/1, $0x2a
-DATA int8Constant112<>+27(SB)/1, $0x2a
-DATA int8Constant112<>+28(SB)/1, $0x2a
-DATA int8Constant112<>+29(SB)/1, $0x2a
-DATA int8Constant112<>+30(SB)/1, $0x2a
-DATA int8Constant112<>+31(SB)/1, $0x2a
+DATA int8Constant112<>+0(SB)/1, $0xd5
+DATA int8Constant112<>+1(SB)/1, $0xd5
+DATA int8Constant112<>+2(SB)/1, $0xd5
+DATA int8Constant112<>+3(SB)/1, $0xd5
+DATA int8Constant112<>+4(SB)/1, $0xd5
+DATA int8Constant112<>+5(SB)/1, $0xd5
+DATA int8Constant112<>+6(SB)/1, $0xd5
+DATA int8Constant112<>+7(SB)/1, $0xd5
+DATA int8Constant112<>+8(SB)/1, $0xd5
+DATA int8Constant112<>+9(SB)/1, $0xd5
+DATA int8Constant112<>+10(SB)/1, $0xd5
+DATA int8Constant112<>+11(SB)/1, $0xd5
+DATA int8Constant112<>+12(SB)/1, $0xd5
+DATA int8Constant112<>+13(SB)/1, $0xd5
+DATA int8Constant112<>+14(SB)/1, $0xd5
+DATA int8Constant112<>+15(SB)/1, $0xd5
+DATA int8Constant112<>+16(SB)/1, $0xd5
+DATA int8Constant112<>+17(SB)/1, $0xd5
+DATA int8Constant112<>+18(SB)/1, $0xd5
+DATA int8Constant112<>+19(SB)/1, $0xd5
+DATA int8Constant112<>+20(SB)/1, $0xd5
+DATA int8Constant112<>+21(SB)/1, $0xd5
+DATA int8Constant112<>+22(SB)/1, $0xd5
+DATA int8Constant112<>+23(SB)/1, $0xd5
+DATA int8Constant112<>+24(SB)/1, $0xd5
+DATA int8Constant112<>+25(SB)/1, $0xd5
+DATA int8Constant112<>+26(SB)/1, $0xd5
+DATA int8Constant112<>+27(SB)/1, $0xd5
+DATA int8Constant112<>+28(SB)/1, $0xd5
+DATA int8Constant112<>+29(SB)/1, $0xd5
+DATA int8Constant112<>+30(SB)/1, $0xd5
+DATA int8Constant112<>+31(SB)/1, $0xd5
 GLOBL int8Constant112<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant113<>+0(SB)/1, $0xd5
-DATA int8Constant113<>+1(SB)/1, $0xd5
-DATA int8Constant113<>+2(SB)/1, $0xd5
-DATA int8Constant113<>+3(SB)/1, $0xd5
-DATA int8Constant113<>+4(SB)/1, $0xd5
-DATA int8Constant113<>+5(SB)/1, $0xd5
-DATA int8Constant113<>+6(SB)/1, $0xd5
-DATA int8Constant113<>+7(SB)/1, $0xd5
-DATA int8Constant113<>+8(SB)/1, $0xd5
-DATA int8Constant113<>+9(SB)/1, $0xd5
-DATA int8Constant113<>+10(SB)/1, $0xd5
-DATA int8Constant113<>+11(SB)/1, $0xd5
-DATA int8Constant113<>+12(SB)/1, $0xd5
-DATA int8Constant113<>+13(SB)/1, $0xd5
-DATA int8Constant113<>+14(SB)/1, $0xd5
-DATA int8Constant113<>+15(SB)/1, $0xd5
-DATA int8Constant113<>+16(SB)/1, $0xd5
-DATA int8Constant113<>+17(SB)/1, $0xd5
-DATA int8Constant113<>+18(SB)/1, $0xd5
-DATA int8Constant113<>+19(SB)/1, $0xd5
-DATA int8Constant113<>+20(SB)/1, $0xd5
-DATA int8Constant113<>+21(SB)/1, $0xd5
-DATA int8Constant113<>+22(SB)/1, $0xd5
-DATA int8Constant113<>+23(SB)/1, $0xd5
-DATA int8Constant113<>+24(SB)/1, $0xd5
-DATA int8Constant113<>+25(SB)/1, $0xd5
-DATA int8Constant113<>+26(SB)/1, $0xd5
-DATA int8Constant113<>+27(SB)/1, $0xd5
-DATA int8Constant113<>+28(SB)/1, $0xd5
-DATA int8Constant113<>+29(SB)/1, $0xd5
-DATA int8Constant113<>+30(SB)/1, $0xd5
-DATA int8Constant113<>+31(SB)/1, $0xd5
+DATA int8Constant113<>+0(SB)/1, $0x80
+DATA int8Constant113<>+1(SB)/1, $0x80
+DATA int8Constant113<>+2(SB)/1, $0x80
+DATA int8Constant113<>+3(SB)/1, $0x80
+DATA int8Constant113<>+4(SB)/1, $0x80
+DATA int8Constant113<>+5(SB)/1, $0x80
+DATA int8Constant113<>+6(SB)/1, $0x80
+DATA int8Constant113<>+7(SB)/1, $0x80
+DATA int8Constant113<>+8(SB)/1, $0x80
+DATA int8Constant113<>+9(SB)/1, $0x80
+DATA int8Constant113<>+10(SB)/1, $0x80
+DATA int8Constant113<>+11(SB)/1, $0x80
+DATA int8Constant113<>+12(SB)/1, $0x80
+DATA int8Constant113<>+13(SB)/1, $0x80
+DATA int8Constant113<>+14(SB)/1, $0x80
+DATA int8Constant113<>+15(SB)/1, $0x80
+DATA int8Constant113<>+16(SB)/1, $0x80
+DATA int8Constant113<>+17(SB)/1, $0x80
+DATA int8Constant113<>+18(SB)/1, $0x80
+DATA int8Constant113<>+19(SB)/1, $0x80
+DATA int8Constant113<>+20(SB)/1, $0x80
+DATA int8Constant113<>+21(SB)/1, $0x80
+DATA int8Constant113<>+22(SB)/1, $0x80
+DATA int8Constant113<>+23(SB)/1, $0x80
+DATA int8Constant113<>+24(SB)/1, $0x80
+DATA int8Constant113<>+25(SB)/1, $0x80
+DATA int8Constant113<>+26(SB)/1, $0x80
+DATA int8Constant113<>+27(SB)/1, $0x80
+DATA int8Constant113<>+28(SB)/1, $0x80
+DATA int8Constant113<>+29(SB)/1, $0x80
+DATA int8Constant113<>+30(SB)/1, $0x80
+DATA int8Constant113<>+31(SB)/1, $0x80
 GLOBL int8Constant113<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant114<>+0(SB)/1, $0x80
-DATA int8Constant114<>+1(SB)/1, $0x80
-DATA int8Constant114<>+2(SB)/1, $0x80
-DATA int8Constant114<>+3(SB)/1, $0x80
-DATA int8Constant114<>+4(SB)/1, $0x80
-DATA int8Constant114<>+5(SB)/1, $0x80
-DATA int8Constant114<>+6(SB)/1, $0x80
-DATA int8Constant114<>+7(SB)/1, $0x80
-DATA int8Constant114<>+8(SB)/1, $0x80
-DATA int8Constant114<>+9(SB)/1, $0x80
-DATA int8Constant114<>+10(SB)/1, $0x80
-DATA int8Constant114<>+11(SB)/1, $0x80
-DATA int8Constant114<>+12(SB)/1, $0x80
-DATA int8Constant114<>+13(SB)/1, $0x80
-DATA int8Constant114<>+14(SB)/1, $0x80
-DATA int8Constant114<>+15(SB)/1, $0x80
-DATA int8Constant114<>+16(SB)/1, $0x80
-DATA int8Constant114<>+17(SB)/1, $0x80
-DATA int8Constant114<>+18(SB)/1, $0x80
-DATA int8Constant114<>+19(SB)/1, $0x80
-DATA int8Constant114<>+20(SB)/1, $0x80
-DATA int8Constant114<>+21(SB)/1, $0x80
-DATA int8Constant114<>+22(SB)/1, $0x80
-DATA int8Constant114<>+23(SB)/1, $0x80
-DATA int8Constant114<>+24(SB)/1, $0x80
-DATA int8Constant114<>+25(SB)/1, $0x80
-DATA int8Constant114<>+26(SB)/1, $0x80
-DATA int8Constant114<>+27(SB)/1, $0x80
-DATA int8Constant114<>+28(SB)/1, $0x80
-DATA int8Constant114<>+29(SB)/1, $0x80
-DATA int8Constant114<>+30(SB)/1, $0x80
-DATA int8Constant114<>+31(SB)/1, $0x80
+DATA int8Constant114<>+0(SB)/1, $0x00
+DATA int8Constant114<>+1(SB)/1, $0x00
+DATA int8Constant114<>+2(SB)/1, $0x00
+DATA int8Constant114<>+3(SB)/1, $0x00
+DATA int8Constant114<>+4(SB)/1, $0x02
+DATA int8Constant114<>+5(SB)/1, $0x00
+DATA int8Constant114<>+6(SB)/1, $0x00
+DATA int8Constant114<>+7(SB)/1, $0x00
+DATA int8Constant114<>+8(SB)/1, $0x04
+DATA int8Constant114<>+9(SB)/1, $0x00
+DATA int8Constant114<>+10(SB)/1, $0x00
+DATA int8Constant114<>+11(SB)/1, $0x00
+DATA int8Constant114<>+12(SB)/1, $0x06
+DATA int8Constant114<>+13(SB)/1, $0x00
+DATA int8Constant114<>+14(SB)/1, $0x00
+DATA int8Constant114<>+15(SB)/1, $0x00
+DATA int8Constant114<>+16(SB)/1, $0x01
+DATA int8Constant114<>+17(SB)/1, $0x00
+DATA int8Constant114<>+18(SB)/1, $0x00
+DATA int8Constant114<>+19(SB)/1, $0x00
+DATA int8Constant114<>+20(SB)/1, $0x03
+DATA int8Constant114<>+21(SB)/1, $0x00
+DATA int8Constant114<>+22(SB)/1, $0x00
+DATA int8Constant114<>+23(SB)/1, $0x00
+DATA int8Constant114<>+24(SB)/1, $0x05
+DATA int8Constant114<>+25(SB)/1, $0x00
+DATA int8Constant114<>+26(SB)/1, $0x00
+DATA int8Constant114<>+27(SB)/1, $0x00
+DATA int8Constant114<>+28(SB)/1, $0x07
+DATA int8Constant114<>+29(SB)/1, $0x00
+DATA int8Constant114<>+30(SB)/1, $0x00
+DATA int8Constant114<>+31(SB)/1, $0x00
 GLOBL int8Constant114<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant115<>+0(SB)/1, $0x00
-DATA int8Constant115<>+1(SB)/1, $0x00
-DATA int8Constant115<>+2(SB)/1, $0x00
-DATA int8Constant115<>+3(SB)/1, $0x00
-DATA int8Constant115<>+4(SB)/1, $0x02
-DATA int8Constant115<>+5(SB)/1, $0x00
-DATA int8Constant115<>+6(SB)/1, $0x00
-DATA int8Constant115<>+7(SB)/1, $0x00
-DATA int8Constant115<>+8(SB)/1, $0x04
-DATA int8Constant115<>+9(SB)/1, $0x00
-DATA int8Constant115<>+10(SB)/1, $0x00
-DATA int8Constant115<>+11(SB)/1, $0x00
-DATA int8Constant115<>+12(SB)/1, $0x06
-DATA int8Constant115<>+13(SB)/1, $0x00
-DATA int8Constant115<>+14(SB)/1, $0x00
-DATA int8Constant115<>+15(SB)/1, $0x00
-DATA int8Constant115<>+16(SB)/1, $0x01
-DATA int8Constant115<>+17(SB)/1, $0x00
-DATA int8Constant115<>+18(SB)/1, $0x00
-DATA int8Constant115<>+19(SB)/1, $0x00
-DATA int8Constant115<>+20(SB)/1, $0x03
-DATA int8Constant115<>+21(SB)/1, $0x00
-DATA int8Constant115<>+22(SB)/1, $0x00
-DATA int8Constant115<>+23(SB)/1, $0x00
+DATA int8Constant115<>+0(SB)/1, $0x04
+DATA int8Constant115<>+1(SB)/1, $0x04
+DATA int8Constant115<>+2(SB)/1, $0x04
+DATA int8Constant115<>+3(SB)/1, $0x04
+DATA int8Constant115<>+4(SB)/1, $0x04
+DATA int8Constant115<>+5(SB)/1, $0x04
+DATA int8Constant115<>+6(SB)/1, $0x04
+DATA int8Constant115<>+7(SB)/1, $0x04
+DATA int8Constant115<>+8(SB)/1, $0x05
+DATA int8Constant115<>+9(SB)/1, $0x05
+DATA int8Constant115<>+10(SB)/1, $0x05
+DATA int8Constant115<>+11(SB)/1, $0x05
+DATA int8Constant115<>+12(SB)/1, $0x05
+DATA int8Constant115<>+13(SB)/1, $0x05
+DATA int8Constant115<>+14(SB)/1, $0x05
+DATA int8Constant115<>+15(SB)/1, $0x05
+DATA int8Constant115<>+16(SB)/1, $0x04
+DATA int8Constant115<>+17(SB)/1, $0x04
+DATA int8Constant115<>+18(SB)/1, $0x04
+DATA int8Constant115<>+19(SB)/1, $0x04
+DATA int8Constant115<>+20(SB)/1, $0x04
+DATA int8Constant115<>+21(SB)/1, $0x04
+DATA int8Constant115<>+22(SB)/1, $0x04
+DATA int8Constant115<>+23(SB)/1, $0x04
 DATA int8Constant115<>+24(SB)/1, $0x05
-DATA int8Constant115<>+25(SB)/1, $0x00
-DATA int8Constant115<>+26(SB)/1, $0x00
-DATA int8Constant115<>+27(SB)/1, $0x00
-DATA int8Constant115<>+28(SB)/1, $0x07
-DATA int8Constant115<>+29(SB)/1, $0x00
-DATA int8Constant115<>+30(SB)/1, $0x00
-DATA int8Constant115<>+31(SB)/1, $0x00
+DATA int8Constant115<>+25(SB)/1, $0x05
+DATA int8Constant115<>+26(SB)/1, $0x05
+DATA int8Constant115<>+27(SB)/1, $0x05
+DATA int8Constant115<>+28(SB)/1, $0x05
+DATA int8Constant115<>+29(SB)/1, $0x05
+DATA int8Constant115<>+30(SB)/1, $0x05
+DATA int8Constant115<>+31(SB)/1, $0x05
 GLOBL int8Constant115<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant116<>+0(SB)/1, $0x04
-DATA int8Constant116<>+1(SB)/1, $0x04
-DATA int8Constant116<>+2(SB)/1, $0x04
-DATA int8Constant116<>+3(SB)/1, $0x04
-DATA int8Constant116<>+4(SB)/1, $0x04
-DATA int8Constant116<>+5(SB)/1, $0x04
-DATA int8Constant116<>+6(SB)/1, $0x04
-DATA int8Constant116<>+7(SB)/1, $0x04
-DATA int8Constant116<>+8(SB)/1, $0x05
-DATA int8Constant116<>+9(SB)/1, $0x05
-DATA int8Constant116<>+10(SB)/1, $0x05
-DATA int8Constant116<>+11(SB)/1, $0x05
-DATA int8Constant116<>+12(SB)/1, $0x05
-DATA int8Constant116<>+13(SB)/1, $0x05
-DATA int8Constant116<>+14(SB)/1, $0x05
-DATA int8Constant116<>+15(SB)/1, $0x05
-DATA int8Constant116<>+16(SB)/1, $0x04
-DATA int8Constant116<>+17(SB)/1, $0x04
-DATA int8Constant116<>+18(SB)/1, $0x04
-DATA int8Constant116<>+19(SB)/1, $0x04
-DATA int8Constant116<>+20(SB)/1, $0x04
-DATA int8Constant116<>+21(SB)/1, $0x04
-DATA int8Constant116<>+22(SB)/1, $0x04
-DATA int8Constant116<>+23(SB)/1, $0x04
-DATA int8Constant116<>+24(SB)/1, $0x05
-DATA int8Constant116<>+25(SB)/1, $0x05
-DATA int8Constant116<>+26(SB)/1, $0x05
-DATA int8Constant116<>+27(SB)/1, $0x05
-DATA int8Constant116<>+28(SB)/1, $0x05
-DATA int8Constant116<>+29(SB)/1, $0x05
-DATA int8Constant116<>+30(SB)/1, $0x05
-DATA int8Constant116<>+31(SB)/1, $0x05
+DATA int8Constant116<>+0(SB)/1, $0x06
+DATA int8Constant116<>+1(SB)/1, $0x06
+DATA int8Constant116<>+2(SB)/1, $0x06
+DATA int8Constant116<>+3(SB)/1, $0x06
+DATA int8Constant116<>+4(SB)/1, $0x06
+DATA int8Constant116<>+5(SB)/1, $0x06
+DATA int8Constant116<>+6(SB)/1, $0x06
+DATA int8Constant116<>+7(SB)/1, $0x06
+DATA int8Constant116<>+8(SB)/1, $0x07
+DATA int8Constant116<>+9(SB)/1, $0x07
+DATA int8Constant116<>+10(SB)/1, $0x07
+DATA int8Constant116<>+11(SB)/1, $0x07
+DATA int8Constant116<>+12(SB)/1, $0x07
+DATA int8Constant116<>+13(SB)/1, $0x07
+DATA int8Constant116<>+14(SB)/1, $0x07
+DATA int8Constant116<>+15(SB)/1, $0x07
+DATA int8Constant116<>+16(SB)/1, $0x06
+DATA int8Constant116<>+17(SB)/1, $0x06
+DATA int8Constant116<>+18(SB)/1, $0x06
+DATA int8Constant116<>+19(SB)/1, $0x06
+DATA int8Constant116<>+20(SB)/1, $0x06
+DATA int8Constant116<>+21(SB)/1, $0x06
+DATA int8Constant116<>+22(SB)/1, $0x06
+DATA int8Constant116<>+23(SB)/1, $0x06
+DATA int8Constant116<>+24(SB)/1, $0x07
+DATA int8Constant116<>+25(SB)/1, $0x07
+DATA int8Constant116<>+26(SB)/1, $0x07
+DATA int8Constant116<>+27(SB)/1, $0x07
+DATA int8Constant116<>+28(SB)/1, $0x07
+DATA int8Constant116<>+29(SB)/1, $0x07
+DATA int8Constant116<>+30(SB)/1, $0x07
+DATA int8Constant116<>+31(SB)/1, $0x07
 GLOBL int8Constant116<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant117<>+0(SB)/1, $0x06
-DATA int8Constant117<>+1(SB)/1, $0x06
-DATA int8Constant117<>+2(SB)/1, $0x06
-DATA int8Constant117<>+3(SB)/1, $0x06
-DATA int8Constant117<>+4(SB)/1, $0x06
-DATA int8Constant117<>+5(SB)/1, $0x06
-DATA int8Constant117<>+6(SB)/1, $0x06
-DATA int8Constant117<>+7(SB)/1, $0x06
-DATA int8Constant117<>+8(SB)/1, $0x07
-DATA int8Constant117<>+9(SB)/1, $0x07
-DATA int8Constant117<>+10(SB)/1, $0x07
-DATA int8Constant117<>+11(SB)/1, $0x07
-DATA int8Constant117<>+12(SB)/1, $0x07
-DATA int8Constant117<>+13(SB)/1, $0x07
-DATA int8Constant117<>+14(SB)/1, $0x07
-DATA int8Constant117<>+15(SB)/1, $0x07
-DATA int8Constant117<>+16(SB)/1, $0x06
-DATA int8Constant117<>+17(SB)/1, $0x06
-DATA int8Constant117<>+18(SB)/1, $0x06
-DATA int8Constant117<>+19(SB)/1, $0x06
-DATA int8Constant117<>+20(SB)/1, $0x06
-DATA int8Constant117<>+21(SB)/1, $0x06
-DATA int8Constant117<>+22(SB)/1, $0x06
-DATA int8Constant117<>+23(SB)/1, $0x06
-DATA int8Constant117<>+24(SB)/1, $0x07
-DATA int8Constant117<>+25(SB)/1, $0x07
-DATA int8Constant117<>+26(SB)/1, $0x07
-DATA int8Constant117<>+27(SB)/1, $0x07
-DATA int8Constant117<>+28(SB)/1, $0x07
-DATA int8Constant117<>+29(SB)/1, $0x07
-DATA int8Constant117<>+30(SB)/1, $0x07
-DATA int8Constant117<>+31(SB)/1, $0x07
+DATA int8Constant117<>+0(SB)/1, $0x08
+DATA int8Constant117<>+1(SB)/1, $0x08
+DATA int8Constant117<>+2(SB)/1, $0x08
+DATA int8Constant117<>+3(SB)/1, $0x08
+DATA int8Constant117<>+4(SB)/1, $0x08
+DATA int8Constant117<>+5(SB)/1, $0x08
+DATA int8Constant117<>+6(SB)/1, $0x08
+DATA int8Constant117<>+7(SB)/1, $0x08
+DATA int8Constant117<>+8(SB)/1, $0x09
+DATA int8Constant117<>+9(SB)/1, $0x09
+DATA int8Constant117<>+10(SB)/1, $0x09
+DATA int8Constant117<>+11(SB)/1, $0x09
+DATA int8Constant117<>+12(SB)/1, $0x09
+DATA int8Constant117<>+13(SB)/1, $0x09
+DATA int8Constant117<>+14(SB)/1, $0x09
+DATA int8Constant117<>+15(SB)/1, $0x09
+DATA int8Constant117<>+16(SB)/1, $0x08
+DATA int8Constant117<>+17(SB)/1, $0x08
+DATA int8Constant117<>+18(SB)/1, $0x08
+DATA int8Constant117<>+19(SB)/1, $0x08
+DATA int8Constant117<>+20(SB)/1, $0x08
+DATA int8Constant117<>+21(SB)/1, $0x08
+DATA int8Constant117<>+22(SB)/1, $0x08
+DATA int8Constant117<>+23(SB)/1, $0x08
+DATA int8Constant117<>+24(SB)/1, $0x09
+DATA int8Constant117<>+25(SB)/1, $0x09
+DATA int8Constant117<>+26(SB)/1, $0x09
+DATA int8Constant117<>+27(SB)/1, $0x09
+DATA int8Constant117<>+28(SB)/1, $0x09
+DATA int8Constant117<>+29(SB)/1, $0x09
+DATA int8Constant117<>+30(SB)/1, $0x09
+DATA int8Constant117<>+31(SB)/1, $0x09
 GLOBL int8Constant117<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant118<>+0(SB)/1, $0x08
-DATA int8Constant118<>+1(SB)/1, $0x08
-DATA int8Constant118<>+2(SB)/1, $0x08
-DATA int8Constant118<>+3(SB)/1, $0x08
-DATA int8Constant118<>+4(SB)/1, $0x08
-DATA int8Constant118<>+5(SB)/1, $0x08
-DATA int8Constant118<>+6(SB)/1, $0x08
-DATA int8Constant118<>+7(SB)/1, $0x08
-DATA int8Constant118<>+8(SB)/1, $0x09
-DATA int8Constant118<>+9(SB)/1, $0x09
-DATA int8Constant118<>+10(SB)/1, $0x09
-DATA int8Constant118<>+11(SB)/1, $0x09
-DATA int8Constant118<>+12(SB)/1, $0x09
-DATA int8Constant118<>+13(SB)/1, $0x09
-DATA int8Constant118<>+14(SB)/1, $0x09
-DATA int8Constant118<>+15(SB)/1, $0x09
-DATA int8Constant118<>+16(SB)/1, $0x08
-DATA int8Constant118<>+17(SB)/1, $0x08
-DATA int8Constant118<>+18(SB)/1, $0x08
-DATA int8Constant118<>+19(SB)/1, $0x08
-DATA int8Constant118<>+20(SB)/1, $0x08
-DATA int8Constant118<>+21(SB)/1, $0x08
-DATA int8Constant118<>+22(SB)/1, $0x08
-DATA int8Constant118<>+23(SB)/1, $0x08
-DATA int8Constant118<>+24(SB)/1, $0x09
-DATA int8Constant118<>+25(SB)/1, $0x09
-DATA int8Constant118<>+26(SB)/1, $0x09
-DATA int8Constant118<>+27(SB)/1, $0x09
-DATA int8Constant118<>+28(SB)/1, $0x09
-DATA int8Constant118<>+29(SB)/1, $0x09
-DATA int8Constant118<>+30(SB)/1, $0x09
-DATA int8Constant118<>+31(SB)/1, $0x09
+DATA int8Constant118<>+0(SB)/1, $0x0a
+DATA int8Constant118<>+1(SB)/1, $0x0a
+DATA int8Constant118<>+2(SB)/1, $0x0a
+DATA int8Constant118<>+3(SB)/1, $0x0a
+DATA int8Constant118<>+4(SB)/1, $0x0a
+DATA int8Constant118<>+5(SB)/1, $0x0a
+DATA int8Constant118<>+6(SB)/1, $0x0a
+DATA int8Constant118<>+7(SB)/1, $0x0a
+DATA int8Constant118<>+8(SB)/1, $0x0b
+DATA int8Constant118<>+9(SB)/1, $0x0b
+DATA int8Constant118<>+10(SB)/1, $0x0b
+DATA int8Constant118<>+11(SB)/1, $0x0b
+DATA int8Constant118<>+12(SB)/1, $0x0b
+DATA int8Constant118<>+13(SB)/1, $0x0b
+DATA int8Constant118<>+14(SB)/1, $0x0b
+DATA int8Constant118<>+15(SB)/1, $0x0b
+DATA int8Constant118<>+16(SB)/1, $0x0a
+DATA int8Constant118<>+17(SB)/1, $0x0a
+DATA int8Constant118<>+18(SB)/1, $0x0a
+DATA int8Constant118<>+19(SB)/1, $0x0a
+DATA int8Constant118<>+20(SB)/1, $0x0a
+DATA int8Constant118<>+21(SB)/1, $0x0a
+DATA int8Constant118<>+22(SB)/1, $0x0a
+DATA int8Constant118<>+23(SB)/1, $0x0a
+DATA int8Constant118<>+24(SB)/1, $0x0b
+DATA int8Constant118<>+25(SB)/1, $0x0b
+DATA int8Constant118<>+26(SB)/1, $0x0b
+DATA int8Constant118<>+27(SB)/1, $0x0b
+DATA int8Constant118<>+28(SB)/1, $0x0b
+DATA int8Constant118<>+29(SB)/1, $0x0b
+DATA int8Constant118<>+30(SB)/1, $0x0b
+DATA int8Constant118<>+31(SB)/1, $0x0b
 GLOBL int8Constant118<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant119<>+0(SB)/1, $0x0a
-DATA int8Constant119<>+1(SB)/1, $0x0a
-DATA int8Constant119<>+2(SB)/1, $0x0a
-DATA int8Constant119<>+3(SB)/1, $0x0a
-DATA int8Constant119<>+4(SB)/1, $0x0a
-DATA int8Constant119<>+5(SB)/1, $0x0a
-DATA int8Constant119<>+6(SB)/1, $0x0a
-DATA int8Constant119<>+7(SB)/1, $0x0a
-DATA int8Constant119<>+8(SB)/1, $0x0b
-DATA int8Constant119<>+9(SB)/1, $0x0b
-DATA int8Constant119<>+10(SB)/1, $0x0b
-DATA int8Constant119<>+11(SB)/1, $0x0b
-DATA int8Constant119<>+12(SB)/1, $0x0b
-DATA int8Constant119<>+13(SB)/1, $0x0b
-DATA int8Constant119<>+14(SB)/1, $0x0b
-DATA int8Constant119<>+15(SB)/1, $0x0b
-DATA int8Constant119<>+16(SB)/1, $0x0a
-DATA int8Constant119<>+17(SB)/1, $0x0a
-DATA int8Constant119<>+18(SB)/1, $0x0a
-DATA int8Constant119<>+19(SB)/1, $0x0a
-DATA int8Constant119<>+20(SB)/1, $0x0a
-DATA int8Constant119<>+21(SB)/1, $0x0a
-DATA int8Constant119<>+22(SB)/1, $0x0a
-DATA int8Constant119<>+23(SB)/1, $0x0a
-DATA int8Constant119<>+24(SB)/1, $0x0b
-DATA int8Constant119<>+25(SB)/1, $0x0b
-DATA int8Constant119<>+26(SB)/1, $0x0b
-DATA int8Constant119<>+27(SB)/1, $0x0b
-DATA int8Constant119<>+28(SB)/1, $0x0b
-DATA int8Constant119<>+29(SB)/1, $0x0b
-DATA int8Constant119<>+30(SB)/1, $0x0b
-DATA int8Constant119<>+31(SB)/1, $0x0b
+DATA int8Constant119<>+0(SB)/1, $0x0c
+DATA int8Constant119<>+1(SB)/1, $0x0c
+DATA int8Constant119<>+2(SB)/1, $0x0c
+DATA int8Constant119<>+3(SB)/1, $0x0c
+DATA int8Constant119<>+4(SB)/1, $0x0c
+DATA int8Constant119<>+5(SB)/1, $0x0c
+DATA int8Constant119<>+6(SB)/1, $0x0c
+DATA int8Constant119<>+7(SB)/1, $0x0c
+DATA int8Constant119<>+8(SB)/1, $0x0d
+DATA int8Constant119<>+9(SB)/1, $0x0d
+DATA int8Constant119<>+10(SB)/1, $0x0d
+DATA int8Constant119<>+11(SB)/1, $0x0d
+DATA int8Constant119<>+12(SB)/1, $0x0d
+DATA int8Constant119<>+13(SB)/1, $0x0d
+DATA int8Constant119<>+14(SB)/1, $0x0d
+DATA int8Constant119<>+15(SB)/1, $0x0d
+DATA int8Constant119<>+16(SB)/1, $0x0c
+DATA int8Constant119<>+17(SB)/1, $0x0c
+DATA int8Constant119<>+18(SB)/1, $0x0c
+DATA int8Constant119<>+19(SB)/1, $0x0c
+DATA int8Constant119<>+20(SB)/1, $0x0c
+DATA int8Constant119<>+21(SB)/1, $0x0c
+DATA int8Constant119<>+22(SB)/1, $0x0c
+DATA int8Constant119<>+23(SB)/1, $0x0c
+DATA int8Constant119<>+24(SB)/1, $0x0d
+DATA int8Constant119<>+25(SB)/1, $0x0d
+DATA int8Constant119<>+26(SB)/1, $0x0d
+DATA int8Constant119<>+27(SB)/1, $0x0d
+DATA int8Constant119<>+28(SB)/1, $0x0d
+DATA int8Constant119<>+29(SB)/1, $0x0d
+DATA int8Constant119<>+30(SB)/1, $0x0d
+DATA int8Constant119<>+31(SB)/1, $0x0d
 GLOBL int8Constant119<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant120<>+0(SB)/1, $0x0c
-DATA int8Constant120<>+1(SB)/1, $0x0c
-DATA int8Constant120<>+2(SB)/1, $0x0c
-DATA int8Constant120<>+3(SB)/1, $0x0c
-DATA int8Constant120<>+4(SB)/1, $0x0c
-DATA int8Constant120<>+5(SB)/1, $0x0c
-DATA int8Constant120<>+6(SB)/1, $0x0c
-DATA int8Constant120<>+7(SB)/1, $0x0c
-DATA int8Constant120<>+8(SB)/1, $0x0d
-DATA int8Constant120<>+9(SB)/1, $0x0d
-DATA int8Constant120<>+10(SB)/1, $0x0d
-DATA int8Constant120<>+11(SB)/1, $0x0d
-DATA int8Constant120<>+12(SB)/1, $0x0d
-DATA int8Constant120<>+13(SB)/1, $0x0d
-DATA int8Constant120<>+14(SB)/1, $0x0d
-DATA int8Constant120<>+15(SB)/1, $0x0d
-DATA int8Constant120<>+16(SB)/1, $0x0c
-DATA int8Constant120<>+17(SB)/1, $0x0c
-DATA int8Constant120<>+18(SB)/1, $0x0c
-DATA int8Constant120<>+19(SB)/1, $0x0c
-DATA int8Constant120<>+20(SB)/1, $0x0c
-DATA int8Constant120<>+21(SB)/1, $0x0c
-DATA int8Constant120<>+22(SB)/1, $0x0c
-DATA int8Constant120<>+23(SB)/1, $0x0c
-DATA int8Constant120<>+24(SB)/1, $0x0d
-DATA int8Constant120<>+25(SB)/1, $0x0d
-DATA int8Constant120<>+26(SB)/1, $0x0d
-DATA int8Constant120<>+27(SB)/1, $0x0d
-DATA int8Constant120<>+28(SB)/1, $0x0d
-DATA int8Constant120<>+29(SB)/1, $0x0d
-DATA int8Constant120<>+30(SB)/1, $0x0d
-DATA int8Constant120<>+31(SB)/1, $0x0d
+DATA int8Constant120<>+0(SB)/1, $0x0e
+DATA int8Constant120<>+1(SB)/1, $0x0e
+DATA int8Constant120<>+2(SB)/1, $0x0e
+DATA int8Constant120<>+3(SB)/1, $0x0e
+DATA int8Constant120<>+4(SB)/1, $0x0e
+DATA int8Constant120<>+5(SB)/1, $0x0e
+DATA int8Constant120<>+6(SB)/1, $0x0e
+DATA int8Constant120<>+7(SB)/1, $0x0e
+DATA int8Constant120<>+8(SB)/1, $0x0f
+DATA int8Constant120<>+9(SB)/1, $0x0f
+DATA int8Constant120<>+10(SB)/1, $0x0f
+DATA int8Constant120<>+11(SB)/1, $0x0f
+DATA int8Constant120<>+12(SB)/1, $0x0f
+DATA int8Constant120<>+13(SB)/1, $0x0f
+DATA int8Constant120<>+14(SB)/1, $0x0f
+DATA int8Constant120<>+15(SB)/1, $0x0f
+DATA int8Constant120<>+16(SB)/1, $0x0e
+DATA int8Constant120<>+17(SB)/1, $0x0e
+DATA int8Constant120<>+18(SB)/1, $0x0e
+DATA int8Constant120<>+19(SB)/1, $0x0e
+DATA int8Constant120<>+20(SB)/1, $0x0e
+DATA int8Constant120<>+21(SB)/1, $0x0e
+DATA int8Constant120<>+22(SB)/1, $0x0e
+DATA int8Constant120<>+23(SB)/1, $0x0e
+DATA int8Constant120<>+24(SB)/1, $0x0f
+DATA int8Constant120<>+25(SB)/1, $0x0f
+DATA int8Constant120<>+26(SB)/1, $0x0f
+DATA int8Constant120<>+27(SB)/1, $0x0f
+DATA int8Constant120<>+28(SB)/1, $0x0f
+DATA int8Constant120<>+29(SB)/1, $0x0f
+DATA int8Constant120<>+30(SB)/1, $0x0f
+DATA int8Constant120<>+31(SB)/1, $0x0f
 GLOBL int8Constant120<>(SB), RODATA|NOPTR, $32
-
-DATA int8Constant121<>+0(SB)/1, $0x0e
-DATA int8Constant121<>+1(SB)/1, $0x0e
-DATA int8Constant121<>+2(SB)/1, $0x0e
-DATA int8Constant121<>+3(SB)/1, $0x0e
-DATA int8Constant121<>+4(SB)/1, $0x0e
-DATA int8Constant121<>+5(SB)/1, $0x0e
-DATA int8Constant121<>+6(SB)/1, $0x0e
-DATA int8Constant121<>+7(SB)/1, $0x0e
-DATA int8Constant121<>+8(SB)/1, $0x0f
-DATA int8Constant121<>+9(SB)/1, $0x0f
-DATA int8Constant121<>+10(SB)/1, $0x0f
-DATA int8Constant121<>+11(SB)/1, $0x0f
-DATA int8Constant121<>+12(SB)/1, $0x0f
-DATA int8Constant121<>+13(SB)/1, $0x0f
-DATA int8Constant121<>+14(SB)/1, $0x0f
-DATA int8Constant121<>+15(SB)/1, $0x0f
-DATA int8Constant121<>+16(SB)/1, $0x0e
-DATA int8Constant121<>+17(SB)/1, $0x0e
-DATA int8Constant121<>+18(SB)/1, $0x0e
-DATA int8Constant121<>+19(SB)/1, $0x0e
-DATA int8Constant121<>+20(SB)/1, $0x0e
-DATA int8Constant121<>+21(SB)/1, $0x0e
-DATA int8Constant121<>+22(SB)/1, $0x0e
-DATA int8Constant121<>+23(SB)/1, $0x0e
-DATA int8Constant121<>+24(SB)/1, $0x0f
-DATA int8Constant121<>+25(SB)/1, $0x0f
-DATA int8Constant121<>+26(SB)/1, $0x0f
-DATA int8Constant121<>+27(SB)/1, $0x0f
-DATA int8Constant121<>+28(SB)/1, $0x0f
-DATA int8Constant121<>+29(SB)/1, $0x0f
-DATA int8Constant121<>+30(SB)/1, $0x0f
-DATA int8Constant121<>+31(SB)/1, $0x0f
-GLOBL int8Constant121<>(SB), RODATA|NOPTR, $32

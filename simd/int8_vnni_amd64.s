@@ -9553,11 +9553,12 @@ TEXT ·int8Dot1IQ1_SVNNI(SB), NOSPLIT, $384-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), DI
 	VMOVDQU        int8Constant56<>+0(SB), Y2
 	VMOVDQU        int8Constant57<>+0(SB), Y3
 	VMOVDQU        int8Constant58<>+0(SB), Y4
-	XORQ           DI, DI
-	MOVQ           $0x00000000000000c0, R8
+	XORQ           R8, R8
+	MOVQ           $0x00000000000000c0, R9
 	VMOVDQU        2(BX), X5
 	VINSERTI128    $0x01, 10(BX), Y5, Y5
 	VPSHUFB        Y2, Y5, Y5
@@ -9568,7 +9569,7 @@ TEXT ·int8Dot1IQ1_SVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y3, Y6, Y6
 	VPSLLW         $0x08, Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VMOVDQU        Y5, 64(SP)(DI*1)
+	VMOVDQU        Y5, 64(SP)(R8*1)
 	VMOVDQU        18(BX), X7
 	VINSERTI128    $0x01, 26(BX), Y7, Y5
 	VPSHUFB        Y2, Y5, Y5
@@ -9579,7 +9580,7 @@ TEXT ·int8Dot1IQ1_SVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y3, Y6, Y6
 	VPSLLW         $0x08, Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VMOVDQU        Y5, 96(SP)(DI*1)
+	VMOVDQU        Y5, 96(SP)(R8*1)
 	VBROADCASTI128 34(BX), Y5
 	VPSHUFB        int8Constant61<>+0(SB), Y5, Y5
 	VPSRLW         $0x07, Y5, Y5
@@ -9587,7 +9588,7 @@ TEXT ·int8Dot1IQ1_SVNNI(SB), NOSPLIT, $384-64
 	VXORPS         Y6, Y6, Y6
 	VPSUBW         Y5, Y6, Y6
 	VPANDN         int8Constant63<>+0(SB), Y6, Y6
-	VMOVDQU        Y6, 128(SP)(DI*1)
+	VMOVDQU        Y6, 128(SP)(R8*1)
 	VPBROADCASTW   (BX), X5
 	VCVTPH2PS      X5, Y5
 	VBROADCASTI128 34(BX), Y6
@@ -9599,47 +9600,47 @@ TEXT ·int8Dot1IQ1_SVNNI(SB), NOSPLIT, $384-64
 	VADDPS         int8Constant67<>+0(SB), Y6, Y6
 	VMULPS         Y5, Y6, Y6
 	VMULPS         (CX), Y6, Y5
-	VMOVUPS        Y5, (SP)(DI*1)
+	VMOVUPS        Y5, (SP)(R8*1)
 
 next:
-	LEAQ           50(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           50(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VMOVDQU        2(R9), X7
-	VINSERTI128    $0x01, 10(R9), Y7, Y5
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VMOVDQU        2(R10), X7
+	VINSERTI128    $0x01, 10(R10), Y7, Y5
 	VPSHUFB        Y2, Y5, Y5
-	VBROADCASTI128 34(R9), Y6
+	VBROADCASTI128 34(R10), Y6
 	VPSHUFB        int8Constant59<>+0(SB), Y6, Y6
 	VPMULLW        Y4, Y6, Y6
 	VPSRLW         $0x07, Y6, Y6
 	VPAND          Y3, Y6, Y6
 	VPSLLW         $0x08, Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VMOVDQU        Y5, 64(SP)(R8*1)
-	VMOVDQU        18(R9), X7
-	VINSERTI128    $0x01, 26(R9), Y7, Y5
+	VMOVDQU        Y5, 64(SP)(R9*1)
+	VMOVDQU        18(R10), X7
+	VINSERTI128    $0x01, 26(R10), Y7, Y5
 	VPSHUFB        Y2, Y5, Y5
-	VBROADCASTI128 34(R9), Y6
+	VBROADCASTI128 34(R10), Y6
 	VPSHUFB        int8Constant60<>+0(SB), Y6, Y6
 	VPMULLW        Y4, Y6, Y6
 	VPSRLW         $0x07, Y6, Y6
 	VPAND          Y3, Y6, Y6
 	VPSLLW         $0x08, Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VMOVDQU        Y5, 96(SP)(R8*1)
-	VBROADCASTI128 34(R9), Y5
+	VMOVDQU        Y5, 96(SP)(R9*1)
+	VBROADCASTI128 34(R10), Y5
 	VPSHUFB        int8Constant61<>+0(SB), Y5, Y5
 	VPSRLW         $0x07, Y5, Y5
 	VPAND          int8Constant62<>+0(SB), Y5, Y5
 	VXORPS         Y6, Y6, Y6
 	VPSUBW         Y5, Y6, Y6
 	VPANDN         int8Constant63<>+0(SB), Y6, Y6
-	VMOVDQU        Y6, 128(SP)(R8*1)
-	VPBROADCASTW   (R9), X5
+	VMOVDQU        Y6, 128(SP)(R9*1)
+	VPBROADCASTW   (R10), X5
 	VCVTPH2PS      X5, Y5
-	VBROADCASTI128 34(R9), Y6
+	VBROADCASTI128 34(R10), Y6
 	VPSHUFB        int8Constant64<>+0(SB), Y6, Y6
 	VPSRLVD        int8Constant26<>+0(SB), Y6, Y6
 	VPAND          int8Constant65<>+0(SB), Y6, Y6
@@ -9647,150 +9648,142 @@ next:
 	VMULPS         int8Constant66<>+0(SB), Y6, Y6
 	VADDPS         int8Constant67<>+0(SB), Y6, Y6
 	VMULPS         Y5, Y6, Y6
-	VMULPS         (R10), Y6, Y5
-	VMOVUPS        Y5, (SP)(R8*1)
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        64(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        66(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        68(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        70(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	VMULPS         (R11), Y6, Y5
+	VMOVUPS        Y5, (SP)(R9*1)
+	MOVWQZX        64(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        66(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        68(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        70(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   128(SP)(DI*1), Y6
+	VPBROADCASTW   128(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        (DX), Y6
 	VPDPBUSD       (AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   (SP)(DI*1), Y5
+	VBROADCASTSS   (SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        72(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        74(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        76(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        78(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	MOVWQZX        72(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        74(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        76(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        78(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   130(SP)(DI*1), Y6
+	VPBROADCASTW   130(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        32(DX), Y6
 	VPDPBUSD       32(AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   4(SP)(DI*1), Y5
+	VBROADCASTSS   4(SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        80(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        82(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        84(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        86(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	MOVWQZX        80(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        82(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        84(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        86(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   132(SP)(DI*1), Y6
+	VPBROADCASTW   132(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        64(DX), Y6
 	VPDPBUSD       64(AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   8(SP)(DI*1), Y5
+	VBROADCASTSS   8(SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        88(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        90(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        92(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        94(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	MOVWQZX        88(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        90(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        92(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        94(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   134(SP)(DI*1), Y6
+	VPBROADCASTW   134(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        96(DX), Y6
 	VPDPBUSD       96(AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   12(SP)(DI*1), Y5
+	VBROADCASTSS   12(SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        96(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        98(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        100(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        102(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	MOVWQZX        96(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        98(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        100(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        102(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   136(SP)(DI*1), Y6
+	VPBROADCASTW   136(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        128(DX), Y6
 	VPDPBUSD       128(AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   16(SP)(DI*1), Y5
+	VBROADCASTSS   16(SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        104(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        106(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        108(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        110(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	MOVWQZX        104(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        106(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        108(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        110(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   138(SP)(DI*1), Y6
+	VPBROADCASTW   138(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        160(DX), Y6
 	VPDPBUSD       160(AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   20(SP)(DI*1), Y5
+	VBROADCASTSS   20(SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        112(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        114(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        116(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        118(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	MOVWQZX        112(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        114(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        116(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        118(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   140(SP)(DI*1), Y6
+	VPBROADCASTW   140(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        192(DX), Y6
 	VPDPBUSD       192(AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   24(SP)(DI*1), Y5
+	VBROADCASTSS   24(SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        120(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X7
-	MOVWQZX        122(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X7, X7
-	MOVWQZX        124(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X5
-	MOVWQZX        126(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X5, X5
+	MOVWQZX        120(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X7
+	MOVWQZX        122(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X7, X7
+	MOVWQZX        124(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X5
+	MOVWQZX        126(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X5, X5
 	VINSERTI128    $0x01, X5, Y7, Y5
-	VPBROADCASTW   142(SP)(DI*1), Y6
+	VPBROADCASTW   142(SP)(R8*1), Y6
 	VPADDB         Y6, Y5, Y5
 	VMOVDQU        224(DX), Y6
 	VPDPBUSD       224(AX), Y5, Y6
 	VCVTDQ2PS      Y6, Y6
-	VBROADCASTSS   28(SP)(DI*1), Y5
+	VBROADCASTSS   28(SP)(R8*1), Y5
 	VFMADD231PS    Y5, Y6, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+50, BX
-	XORQ           $+192, DI
 	XORQ           $+192, R8
+	XORQ           $+192, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -9822,6 +9815,7 @@ TEXT ·int8Dot4IQ1_SVNNI(SB), NOSPLIT, $384-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ1_S+0(SB), R11
 	VMOVDQU int8Constant56<>+0(SB), Y4
 	VMOVDQU int8Constant57<>+0(SB), Y5
 	VMOVDQU int8Constant58<>+0(SB), Y6
@@ -9875,7 +9869,6 @@ next:
 	VMOVUPS        Y7, 128(SP)
 	VMULPS         (CX)(R10*1), Y9, Y7
 	VMOVUPS        Y7, 192(SP)
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        256(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        258(SP), R12
@@ -9907,7 +9900,6 @@ next:
 	VCVTDQ2PS      Y9, Y9
 	VBROADCASTSS   192(SP), Y7
 	VFMADD231PS    Y7, Y9, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        264(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        266(SP), R12
@@ -9939,7 +9931,6 @@ next:
 	VCVTDQ2PS      Y9, Y9
 	VBROADCASTSS   196(SP), Y7
 	VFMADD231PS    Y7, Y9, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        272(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        274(SP), R12
@@ -9971,7 +9962,6 @@ next:
 	VCVTDQ2PS      Y9, Y9
 	VBROADCASTSS   200(SP), Y7
 	VFMADD231PS    Y7, Y9, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        280(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        282(SP), R12
@@ -10003,7 +9993,6 @@ next:
 	VCVTDQ2PS      Y9, Y9
 	VBROADCASTSS   204(SP), Y7
 	VFMADD231PS    Y7, Y9, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        288(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        290(SP), R12
@@ -10035,7 +10024,6 @@ next:
 	VCVTDQ2PS      Y9, Y9
 	VBROADCASTSS   208(SP), Y7
 	VFMADD231PS    Y7, Y9, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        296(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        298(SP), R12
@@ -10067,7 +10055,6 @@ next:
 	VCVTDQ2PS      Y9, Y9
 	VBROADCASTSS   212(SP), Y7
 	VFMADD231PS    Y7, Y9, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        304(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        306(SP), R12
@@ -10099,7 +10086,6 @@ next:
 	VCVTDQ2PS      Y9, Y9
 	VBROADCASTSS   216(SP), Y7
 	VFMADD231PS    Y7, Y9, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        312(SP), R12
 	VMOVQ          (R11)(R12*8), X8
 	MOVWQZX        314(SP), R12
@@ -10179,6 +10165,7 @@ TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ1_S+0(SB), DI
 	VMOVDQU        int8Constant12<>+0(SB), Y2
 	VMOVDQU        int8Constant68<>+0(SB), Y3
 	VMOVDQU        int8Constant57<>+0(SB), Y4
@@ -10187,8 +10174,8 @@ TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
 	VMOVDQU        int8Constant66<>+0(SB), Y7
 	VMOVDQU        int8Constant69<>+0(SB), Y8
 	VMOVDQU        int8Constant70<>+0(SB), Y9
-	XORQ           DI, DI
-	MOVQ           $0x00000000000000c0, R8
+	XORQ           R8, R8
+	MOVQ           $0x00000000000000c0, R9
 	VMOVDQU        (BX), X10
 	VINSERTI128    $0x01, 8(BX), Y10, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
@@ -10200,7 +10187,7 @@ TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y4, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        Y10, 64(SP)(R8*1)
 	VMOVDQU        16(BX), X12
 	VINSERTI128    $0x01, 24(BX), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
@@ -10211,7 +10198,7 @@ TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y4, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        Y10, 96(SP)(R8*1)
 	VMOVDQU        32(BX), X12
 	VINSERTI128    $0x01, 36(BX), Y12, Y10
 	VPSHUFB        Y8, Y10, Y10
@@ -10221,7 +10208,7 @@ TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant63<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 128(SP)(DI*1)
+	VMOVDQU        Y11, 128(SP)(R8*1)
 	VBROADCASTI128 40(BX), Y10
 	VPSHUFB        Y9, Y10, Y10
 	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
@@ -10230,11 +10217,11 @@ TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant63<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 160(SP)(DI*1)
-	MOVQ           48(BX), R9
-	MOVQ           $0xf000f000f000f000, R10
-	PEXTQ          R10, R9, R9
-	VMOVD          R9, X10
+	VMOVDQU        Y11, 160(SP)(R8*1)
+	MOVQ           48(BX), R10
+	MOVQ           $0xf000f000f000f000, R11
+	PEXTQ          R11, R10, R10
+	VMOVD          R10, X10
 	VPBROADCASTW   X10, X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 40(BX), Y11
@@ -10260,43 +10247,43 @@ TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
+	VMOVUPS        Y10, (SP)(R8*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(DI*1)
+	VMOVUPS        Y10, 32(SP)(R8*1)
 
 next:
-	LEAQ           56(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           56(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VMOVDQU        (R9), X12
-	VINSERTI128    $0x01, 8(R9), Y12, Y10
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VMOVDQU        (R10), X12
+	VINSERTI128    $0x01, 8(R10), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
-	VMOVDQU        32(R9), X12
-	VINSERTI128    $0x01, 36(R9), Y12, Y11
+	VMOVDQU        32(R10), X12
+	VINSERTI128    $0x01, 36(R10), Y12, Y11
 	VPSHUFB        Y8, Y11, Y11
 	VPMULLW        int8Constant71<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y4, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(R8*1)
-	VMOVDQU        16(R9), X12
-	VINSERTI128    $0x01, 24(R9), Y12, Y10
+	VMOVDQU        Y10, 64(SP)(R9*1)
+	VMOVDQU        16(R10), X12
+	VINSERTI128    $0x01, 24(R10), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
-	VBROADCASTI128 40(R9), Y11
+	VBROADCASTI128 40(R10), Y11
 	VPSHUFB        Y9, Y11, Y11
 	VPMULLW        int8Constant71<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y4, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(R8*1)
-	VMOVDQU        32(R9), X12
-	VINSERTI128    $0x01, 36(R9), Y12, Y10
+	VMOVDQU        Y10, 96(SP)(R9*1)
+	VMOVDQU        32(R10), X12
+	VINSERTI128    $0x01, 36(R10), Y12, Y10
 	VPSHUFB        Y8, Y10, Y10
 	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
@@ -10304,8 +10291,8 @@ next:
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant63<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 128(SP)(R8*1)
-	VBROADCASTI128 40(R9), Y10
+	VMOVDQU        Y11, 128(SP)(R9*1)
+	VBROADCASTI128 40(R10), Y10
 	VPSHUFB        Y9, Y10, Y10
 	VPMULLW        int8Constant72<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
@@ -10313,14 +10300,14 @@ next:
 	VXORPS         Y11, Y11, Y11
 	VPSUBW         Y10, Y11, Y11
 	VPANDN         int8Constant63<>+0(SB), Y11, Y11
-	VMOVDQU        Y11, 160(SP)(R8*1)
-	MOVQ           48(R9), R11
-	MOVQ           $0xf000f000f000f000, R12
-	PEXTQ          R12, R11, R11
-	VMOVD          R11, X10
+	VMOVDQU        Y11, 160(SP)(R9*1)
+	MOVQ           48(R10), R12
+	MOVQ           $0xf000f000f000f000, R13
+	PEXTQ          R13, R12, R12
+	VMOVD          R12, X10
 	VPBROADCASTW   X10, X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 40(R9), Y11
+	VBROADCASTI128 40(R10), Y11
 	VPSHUFB        int8Constant60<>+0(SB), Y11, Y11
 	VPMULLW        int8Constant58<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
@@ -10330,7 +10317,7 @@ next:
 	VMULPS         Y7, Y11, Y11
 	VADDPS         Y6, Y11, Y11
 	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 40(R9), Y13
+	VBROADCASTI128 40(R10), Y13
 	VPSHUFB        int8Constant73<>+0(SB), Y13, Y13
 	VPMULLW        int8Constant74<>+0(SB), Y13, Y13
 	VPSRLW         $0x07, Y13, Y13
@@ -10340,172 +10327,164 @@ next:
 	VMULPS         Y7, Y13, Y13
 	VADDPS         Y6, Y13, Y13
 	VMULPS         Y10, Y13, Y13
-	VBROADCASTF128 (R10), Y10
+	VBROADCASTF128 (R11), Y10
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(R8*1)
-	VBROADCASTF128 16(R10), Y10
+	VMOVUPS        Y10, (SP)(R9*1)
+	VBROADCASTF128 16(R11), Y10
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(R8*1)
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        64(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        66(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        68(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        70(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	VMOVUPS        Y10, 32(SP)(R9*1)
+	MOVWQZX        64(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        66(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        68(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        70(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   128(SP)(DI*1), Y11
+	VPBROADCASTQ   128(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        (DX), Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   (SP)(DI*1), Y10
+	VBROADCASTSD   (SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        72(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        74(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        76(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        78(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        72(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        74(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        76(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        78(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   136(SP)(DI*1), Y11
+	VPBROADCASTQ   136(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        32(DX), Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   8(SP)(DI*1), Y10
+	VBROADCASTSD   8(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        80(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        82(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        84(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        86(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        80(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        82(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        84(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        86(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   144(SP)(DI*1), Y11
+	VPBROADCASTQ   144(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        64(DX), Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   16(SP)(DI*1), Y10
+	VBROADCASTSD   16(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        88(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        90(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        92(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        94(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        88(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        90(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        92(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        94(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   152(SP)(DI*1), Y11
+	VPBROADCASTQ   152(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        96(DX), Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   24(SP)(DI*1), Y10
+	VBROADCASTSD   24(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        96(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        98(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        100(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        102(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        96(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        98(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        100(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        102(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   160(SP)(DI*1), Y11
+	VPBROADCASTQ   160(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        128(DX), Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   32(SP)(DI*1), Y10
+	VBROADCASTSD   32(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        104(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        106(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        108(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        110(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        104(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        106(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        108(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        110(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   168(SP)(DI*1), Y11
+	VPBROADCASTQ   168(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        160(DX), Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   40(SP)(DI*1), Y10
+	VBROADCASTSD   40(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        112(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        114(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        116(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        118(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        112(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        114(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        116(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        118(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   176(SP)(DI*1), Y11
+	VPBROADCASTQ   176(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        192(DX), Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   48(SP)(DI*1), Y10
+	VBROADCASTSD   48(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ1_S+0(SB), R9
-	MOVWQZX        120(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        122(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        124(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        126(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        120(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        122(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        124(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        126(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTQ   184(SP)(DI*1), Y11
+	VPBROADCASTQ   184(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPADDB         Y11, Y10, Y10
 	VMOVDQU        224(DX), Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   56(SP)(DI*1), Y10
+	VBROADCASTSD   56(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+56, BX
-	XORQ           $+192, DI
 	XORQ           $+192, R8
+	XORQ           $+192, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -10537,6 +10516,7 @@ TEXT ·int8Dot4IQ1_MVNNI(SB), NOSPLIT, $384-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ1_S+0(SB), R11
 	VMOVDQU int8Constant12<>+0(SB), Y4
 	VMOVDQU int8Constant14<>+0(SB), Y5
 	VMOVDQU int8Constant68<>+0(SB), Y6
@@ -10587,10 +10567,10 @@ next:
 	VPSUBW         Y10, Y12, Y12
 	VPANDN         int8Constant63<>+0(SB), Y12, Y12
 	VMOVDQU        Y12, 352(SP)
-	MOVQ           48(BX), R11
-	MOVQ           $0xf000f000f000f000, R12
-	PEXTQ          R12, R11, R11
-	VMOVD          R11, X10
+	MOVQ           48(BX), R12
+	MOVQ           $0xf000f000f000f000, R13
+	PEXTQ          R13, R12, R12
+	VMOVD          R12, X10
 	VPBROADCASTW   X10, X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 40(BX), Y12
@@ -10645,7 +10625,6 @@ next:
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 224(SP)
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        256(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        258(SP), R12
@@ -10682,7 +10661,6 @@ next:
 	VBROADCASTSD   192(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        264(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        266(SP), R12
@@ -10719,7 +10697,6 @@ next:
 	VBROADCASTSD   200(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        272(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        274(SP), R12
@@ -10756,7 +10733,6 @@ next:
 	VBROADCASTSD   208(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        280(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        282(SP), R12
@@ -10793,7 +10769,6 @@ next:
 	VBROADCASTSD   216(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        288(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        290(SP), R12
@@ -10830,7 +10805,6 @@ next:
 	VBROADCASTSD   224(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        296(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        298(SP), R12
@@ -10867,7 +10841,6 @@ next:
 	VBROADCASTSD   232(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        304(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        306(SP), R12
@@ -10904,7 +10877,6 @@ next:
 	VBROADCASTSD   240(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ1_S+0(SB), R11
 	MOVWQZX        312(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        314(SP), R12
@@ -10981,7 +10953,7 @@ next:
 
 // func int8Dot1IQ2_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
-TEXT ·int8Dot1IQ2_XXSVNNI(SB), NOSPLIT, $320-64
+TEXT ·int8Dot1IQ2_XXSVNNI(SB), NOSPLIT, $192-64
 	MOVQ         x+8(FP), AX
 	MOVQ         scales+16(FP), CX
 	MOVQ         quads+32(FP), DX
@@ -10989,307 +10961,267 @@ TEXT ·int8Dot1IQ2_XXSVNNI(SB), NOSPLIT, $320-64
 	MOVQ         blocks+56(FP), SI
 	VXORPS       Y0, Y0, Y0
 	VXORPS       Y1, Y1, Y1
+	LEAQ         ·int8GridIQ2_XXS+0(SB), DI
 	VMOVDQU      int8Constant17<>+0(SB), Y2
 	VMOVDQU      int8Constant51<>+0(SB), Y3
 	VMOVDQU      int8Constant18<>+0(SB), Y4
 	VMOVDQU      int8Constant2<>+0(SB), Y5
-	VMOVDQU      int8Constant75<>+0(SB), Y6
-	VMOVDQU      int8Constant1<>+0(SB), Y7
+	VMOVDQU      int8Constant1<>+0(SB), Y6
+	VMOVDQU      int8Constant75<>+0(SB), Y7
 	VMOVDQU      int8Constant76<>+0(SB), Y8
-	VMOVDQU      int8Constant77<>+0(SB), Y9
-	XORQ         DI, DI
-	MOVQ         $0x00000000000000a0, R8
-	VMOVDQU      2(BX), X10
-	VINSERTI128  $0x01, 18(BX), Y10, Y10
-	VPSHUFB      Y6, Y10, Y10
-	VMOVDQU      Y10, 64(SP)(DI*1)
-	VMOVDQU      34(BX), X11
-	VINSERTI128  $0x01, 50(BX), Y11, Y10
-	VPSHUFB      Y6, Y10, Y10
-	VMOVDQU      Y10, 96(SP)(DI*1)
-	VMOVDQU      38(BX), X11
-	VINSERTI128  $0x01, 50(BX), Y11, Y10
+	XORQ         R8, R8
+	MOVQ         $0x0000000000000060, R9
+	VMOVDQU      38(BX), X9
+	VINSERTI128  $0x01, 50(BX), Y9, Y9
+	VPSHUFB      int8Constant77<>+0(SB), Y9, Y9
+	VPMULLW      Y8, Y9, Y9
+	VPSRLW       $0x07, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VMOVDQU      6(BX), X10
+	VINSERTI128  $0x01, 22(BX), Y10, Y10
 	VPSHUFB      int8Constant78<>+0(SB), Y10, Y10
-	VPMULLW      Y9, Y10, Y10
+	VPMULLW      Y8, Y10, Y10
 	VPSRLW       $0x07, Y10, Y10
-	VPAND        Y8, Y10, Y10
-	VMOVDQU      6(BX), X11
-	VINSERTI128  $0x01, 22(BX), Y11, Y11
-	VPSHUFB      int8Constant79<>+0(SB), Y11, Y11
-	VPMULLW      Y9, Y11, Y11
-	VPSRLW       $0x07, Y11, Y11
-	VPAND        Y8, Y11, Y11
-	VPACKUSWB    Y10, Y11, Y10
+	VPAND        Y7, Y10, Y10
+	VPACKUSWB    Y9, Y10, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      int8Constant79<>+0(SB), Y12
+	VPAND        Y6, Y9, Y10
+	VPSRLW       $0x04, Y9, Y11
+	VPAND        Y6, Y11, Y11
+	VPSHUFB      Y10, Y12, Y10
+	VPSHUFB      Y11, Y12, Y11
+	VPXOR        Y10, Y9, Y9
+	VPXOR        Y11, Y9, Y9
+	VMOVDQU      Y9, 64(SP)(R8*1)
+	VPBROADCASTW (BX), X9
+	VCVTPH2PS    X9, Y9
+	VMOVDQU      2(BX), Y10
+	VSHUFPS      $0xdd, 34(BX), Y10, Y10
 	VPERMQ       $0xd8, Y10, Y10
-	VMOVDQU      int8Constant80<>+0(SB), Y14
-	VPAND        Y7, Y10, Y11
-	VPSRLW       $0x04, Y10, Y13
-	VPAND        Y7, Y13, Y13
-	VPSHUFB      Y11, Y14, Y11
-	VPSHUFB      Y13, Y14, Y13
-	VPXOR        Y11, Y10, Y10
-	VPXOR        Y13, Y10, Y10
-	VMOVDQU      Y10, 128(SP)(DI*1)
-	VPBROADCASTW (BX), X10
-	VCVTPH2PS    X10, Y10
-	VPXOR        X11, X11, X11
-	VPINSRB      $0x00, 9(BX), X11, X11
-	VPINSRB      $0x01, 17(BX), X11, X11
-	VPINSRB      $0x02, 25(BX), X11, X11
-	VPINSRB      $0x03, 33(BX), X11, X11
-	VPINSRB      $0x04, 41(BX), X11, X11
-	VPINSRB      $0x05, 49(BX), X11, X11
-	VPINSRB      $0x06, 57(BX), X11, X11
-	VPINSRB      $0x07, 65(BX), X11, X11
-	VPMOVZXBD    X11, Y11
-	VPSRLVD      int8Constant26<>+0(SB), Y11, Y11
-	VPAND        int8Constant8<>+0(SB), Y11, Y11
-	VCVTDQ2PS    Y11, Y11
-	VMULPS       int8Constant66<>+0(SB), Y11, Y11
-	VADDPS       int8Constant67<>+0(SB), Y11, Y11
-	VMULPS       Y10, Y11, Y11
-	VMULPS       (CX), Y11, Y10
-	VMOVUPS      Y10, (SP)(DI*1)
+	VPSRLD       $0x1c, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       int8Constant66<>+0(SB), Y10, Y10
+	VADDPS       int8Constant67<>+0(SB), Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VMULPS       (CX), Y10, Y9
+	VMOVUPS      Y9, (SP)(R8*1)
 
 next:
-	LEAQ         66(BX), R9
-	LEAQ         32(CX), R10
+	LEAQ         66(BX), R10
+	LEAQ         32(CX), R11
 	CMPQ         SI, $0x01
-	CMOVQEQ      BX, R9
-	CMOVQEQ      CX, R10
-	VMOVDQU      2(R9), X12
-	VINSERTI128  $0x01, 18(R9), Y12, Y10
-	VPSHUFB      Y6, Y10, Y10
-	VMOVDQU      Y10, 64(SP)(R8*1)
-	VMOVDQU      34(R9), X12
-	VINSERTI128  $0x01, 50(R9), Y12, Y10
-	VPSHUFB      Y6, Y10, Y10
-	VMOVDQU      Y10, 96(SP)(R8*1)
-	VMOVDQU      38(R9), X12
-	VINSERTI128  $0x01, 50(R9), Y12, Y10
+	CMOVQEQ      BX, R10
+	CMOVQEQ      CX, R11
+	VMOVDQU      38(R10), X13
+	VINSERTI128  $0x01, 50(R10), Y13, Y9
+	VPSHUFB      int8Constant77<>+0(SB), Y9, Y9
+	VPMULLW      Y8, Y9, Y9
+	VPSRLW       $0x07, Y9, Y9
+	VPAND        Y7, Y9, Y9
+	VMOVDQU      6(R10), X13
+	VINSERTI128  $0x01, 22(R10), Y13, Y10
 	VPSHUFB      int8Constant78<>+0(SB), Y10, Y10
-	VPMULLW      Y9, Y10, Y10
+	VPMULLW      Y8, Y10, Y10
 	VPSRLW       $0x07, Y10, Y10
-	VPAND        Y8, Y10, Y10
-	VMOVDQU      6(R9), X12
-	VINSERTI128  $0x01, 22(R9), Y12, Y11
-	VPSHUFB      int8Constant79<>+0(SB), Y11, Y11
-	VPMULLW      Y9, Y11, Y11
-	VPSRLW       $0x07, Y11, Y11
-	VPAND        Y8, Y11, Y11
-	VPACKUSWB    Y10, Y11, Y10
+	VPAND        Y7, Y10, Y10
+	VPACKUSWB    Y9, Y10, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VMOVDQU      int8Constant79<>+0(SB), Y12
+	VPAND        Y6, Y9, Y10
+	VPSRLW       $0x04, Y9, Y11
+	VPAND        Y6, Y11, Y11
+	VPSHUFB      Y10, Y12, Y10
+	VPSHUFB      Y11, Y12, Y11
+	VPXOR        Y10, Y9, Y9
+	VPXOR        Y11, Y9, Y9
+	VMOVDQU      Y9, 64(SP)(R9*1)
+	VPBROADCASTW (R10), X9
+	VCVTPH2PS    X9, Y9
+	VMOVDQU      2(R10), Y10
+	VSHUFPS      $0xdd, 34(R10), Y10, Y10
 	VPERMQ       $0xd8, Y10, Y10
-	VMOVDQU      int8Constant80<>+0(SB), Y14
-	VPAND        Y7, Y10, Y11
-	VPSRLW       $0x04, Y10, Y13
-	VPAND        Y7, Y13, Y13
-	VPSHUFB      Y11, Y14, Y11
-	VPSHUFB      Y13, Y14, Y13
-	VPXOR        Y11, Y10, Y10
-	VPXOR        Y13, Y10, Y10
-	VMOVDQU      Y10, 128(SP)(R8*1)
-	VPBROADCASTW (R9), X10
-	VCVTPH2PS    X10, Y10
-	VPXOR        X11, X11, X11
-	VPINSRB      $0x00, 9(R9), X11, X11
-	VPINSRB      $0x01, 17(R9), X11, X11
-	VPINSRB      $0x02, 25(R9), X11, X11
-	VPINSRB      $0x03, 33(R9), X11, X11
-	VPINSRB      $0x04, 41(R9), X11, X11
-	VPINSRB      $0x05, 49(R9), X11, X11
-	VPINSRB      $0x06, 57(R9), X11, X11
-	VPINSRB      $0x07, 65(R9), X11, X11
-	VPMOVZXBD    X11, Y11
-	VPSRLVD      int8Constant26<>+0(SB), Y11, Y11
-	VPAND        int8Constant8<>+0(SB), Y11, Y11
-	VCVTDQ2PS    Y11, Y11
-	VMULPS       int8Constant66<>+0(SB), Y11, Y11
-	VADDPS       int8Constant67<>+0(SB), Y11, Y11
-	VMULPS       Y10, Y11, Y11
-	VMULPS       (R10), Y11, Y10
-	VMOVUPS      Y10, (SP)(R8*1)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
-	MOVWQZX      64(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X12
-	MOVWQZX      66(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X12, X12
-	MOVWQZX      68(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X10
-	MOVWQZX      70(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 128(SP)(DI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y4, Y11, Y11
-	VPCMPEQB     Y4, Y11, Y11
-	VPOR         Y3, Y11, Y11
-	VPSIGNB      Y11, Y10, Y10
-	VPXOR        Y5, Y10, Y10
-	VMOVDQU      (DX), Y11
-	VPDPBUSD     (AX), Y10, Y11
-	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS (SP)(DI*1), Y10
-	VFMADD231PS  Y10, Y11, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
-	MOVWQZX      72(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X12
-	MOVWQZX      74(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X12, X12
-	MOVWQZX      76(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X10
-	MOVWQZX      78(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 132(SP)(DI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y4, Y11, Y11
-	VPCMPEQB     Y4, Y11, Y11
-	VPOR         Y3, Y11, Y11
-	VPSIGNB      Y11, Y10, Y10
-	VPXOR        Y5, Y10, Y10
-	VMOVDQU      32(DX), Y11
-	VPDPBUSD     32(AX), Y10, Y11
-	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS 4(SP)(DI*1), Y10
-	VFMADD231PS  Y10, Y11, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
-	MOVWQZX      80(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X12
-	MOVWQZX      82(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X12, X12
-	MOVWQZX      84(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X10
-	MOVWQZX      86(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 136(SP)(DI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y4, Y11, Y11
-	VPCMPEQB     Y4, Y11, Y11
-	VPOR         Y3, Y11, Y11
-	VPSIGNB      Y11, Y10, Y10
-	VPXOR        Y5, Y10, Y10
-	VMOVDQU      64(DX), Y11
-	VPDPBUSD     64(AX), Y10, Y11
-	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS 8(SP)(DI*1), Y10
-	VFMADD231PS  Y10, Y11, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
-	MOVWQZX      88(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X12
-	MOVWQZX      90(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X12, X12
-	MOVWQZX      92(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X10
-	MOVWQZX      94(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 140(SP)(DI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y4, Y11, Y11
-	VPCMPEQB     Y4, Y11, Y11
-	VPOR         Y3, Y11, Y11
-	VPSIGNB      Y11, Y10, Y10
-	VPXOR        Y5, Y10, Y10
-	VMOVDQU      96(DX), Y11
-	VPDPBUSD     96(AX), Y10, Y11
-	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS 12(SP)(DI*1), Y10
-	VFMADD231PS  Y10, Y11, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
-	MOVWQZX      96(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X12
-	MOVWQZX      98(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X12, X12
-	MOVWQZX      100(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X10
-	MOVWQZX      102(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 144(SP)(DI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y4, Y11, Y11
-	VPCMPEQB     Y4, Y11, Y11
-	VPOR         Y3, Y11, Y11
-	VPSIGNB      Y11, Y10, Y10
-	VPXOR        Y5, Y10, Y10
-	VMOVDQU      128(DX), Y11
-	VPDPBUSD     128(AX), Y10, Y11
-	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS 16(SP)(DI*1), Y10
-	VFMADD231PS  Y10, Y11, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
-	MOVWQZX      104(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X12
-	MOVWQZX      106(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X12, X12
-	MOVWQZX      108(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X10
-	MOVWQZX      110(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 148(SP)(DI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y4, Y11, Y11
-	VPCMPEQB     Y4, Y11, Y11
-	VPOR         Y3, Y11, Y11
-	VPSIGNB      Y11, Y10, Y10
-	VPXOR        Y5, Y10, Y10
-	VMOVDQU      160(DX), Y11
-	VPDPBUSD     160(AX), Y10, Y11
-	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS 20(SP)(DI*1), Y10
-	VFMADD231PS  Y10, Y11, Y1
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
-	MOVWQZX      112(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X12
-	MOVWQZX      114(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X12, X12
-	MOVWQZX      116(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X10
-	MOVWQZX      118(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 152(SP)(DI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y4, Y11, Y11
-	VPCMPEQB     Y4, Y11, Y11
-	VPOR         Y3, Y11, Y11
-	VPSIGNB      Y11, Y10, Y10
-	VPXOR        Y5, Y10, Y10
-	VMOVDQU      192(DX), Y11
-	VPDPBUSD     192(AX), Y10, Y11
-	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS 24(SP)(DI*1), Y10
-	VFMADD231PS  Y10, Y11, Y0
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R9
-	MOVWQZX      120(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X12
-	MOVWQZX      122(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X12, X12
-	MOVWQZX      124(SP)(DI*1), R10
-	VMOVQ        (R9)(R10*8), X10
-	MOVWQZX      126(SP)(DI*1), R10
-	VMOVHPS      (R9)(R10*8), X10, X10
-	VINSERTI128  $0x01, X10, Y12, Y10
-	VPBROADCASTD 156(SP)(DI*1), Y11
-	VPSHUFB      Y2, Y11, Y11
-	VPAND        Y4, Y11, Y11
-	VPCMPEQB     Y4, Y11, Y11
-	VPOR         Y3, Y11, Y11
-	VPSIGNB      Y11, Y10, Y10
-	VPXOR        Y5, Y10, Y10
-	VMOVDQU      224(DX), Y11
-	VPDPBUSD     224(AX), Y10, Y11
-	VCVTDQ2PS    Y11, Y11
-	VBROADCASTSS 28(SP)(DI*1), Y10
-	VFMADD231PS  Y10, Y11, Y1
+	VPSRLD       $0x1c, Y10, Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       int8Constant66<>+0(SB), Y10, Y10
+	VADDPS       int8Constant67<>+0(SB), Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VMULPS       (R11), Y10, Y9
+	VMOVUPS      Y9, (SP)(R9*1)
+	MOVBQZX      2(BX), R10
+	VMOVQ        (DI)(R10*8), X13
+	MOVBQZX      3(BX), R10
+	VMOVHPS      (DI)(R10*8), X13, X13
+	MOVBQZX      4(BX), R10
+	VMOVQ        (DI)(R10*8), X9
+	MOVBQZX      5(BX), R10
+	VMOVHPS      (DI)(R10*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 64(SP)(R8*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y4, Y10, Y10
+	VPCMPEQB     Y4, Y10, Y10
+	VPOR         Y3, Y10, Y10
+	VPSIGNB      Y10, Y9, Y9
+	VPXOR        Y5, Y9, Y9
+	VMOVDQU      (DX), Y10
+	VPDPBUSD     (AX), Y9, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS (SP)(R8*1), Y9
+	VFMADD231PS  Y9, Y10, Y0
+	MOVBQZX      10(BX), R10
+	VMOVQ        (DI)(R10*8), X13
+	MOVBQZX      11(BX), R10
+	VMOVHPS      (DI)(R10*8), X13, X13
+	MOVBQZX      12(BX), R10
+	VMOVQ        (DI)(R10*8), X9
+	MOVBQZX      13(BX), R10
+	VMOVHPS      (DI)(R10*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 68(SP)(R8*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y4, Y10, Y10
+	VPCMPEQB     Y4, Y10, Y10
+	VPOR         Y3, Y10, Y10
+	VPSIGNB      Y10, Y9, Y9
+	VPXOR        Y5, Y9, Y9
+	VMOVDQU      32(DX), Y10
+	VPDPBUSD     32(AX), Y9, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 4(SP)(R8*1), Y9
+	VFMADD231PS  Y9, Y10, Y1
+	MOVBQZX      18(BX), R10
+	VMOVQ        (DI)(R10*8), X13
+	MOVBQZX      19(BX), R10
+	VMOVHPS      (DI)(R10*8), X13, X13
+	MOVBQZX      20(BX), R10
+	VMOVQ        (DI)(R10*8), X9
+	MOVBQZX      21(BX), R10
+	VMOVHPS      (DI)(R10*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 72(SP)(R8*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y4, Y10, Y10
+	VPCMPEQB     Y4, Y10, Y10
+	VPOR         Y3, Y10, Y10
+	VPSIGNB      Y10, Y9, Y9
+	VPXOR        Y5, Y9, Y9
+	VMOVDQU      64(DX), Y10
+	VPDPBUSD     64(AX), Y9, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 8(SP)(R8*1), Y9
+	VFMADD231PS  Y9, Y10, Y0
+	MOVBQZX      26(BX), R10
+	VMOVQ        (DI)(R10*8), X13
+	MOVBQZX      27(BX), R10
+	VMOVHPS      (DI)(R10*8), X13, X13
+	MOVBQZX      28(BX), R10
+	VMOVQ        (DI)(R10*8), X9
+	MOVBQZX      29(BX), R10
+	VMOVHPS      (DI)(R10*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 76(SP)(R8*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y4, Y10, Y10
+	VPCMPEQB     Y4, Y10, Y10
+	VPOR         Y3, Y10, Y10
+	VPSIGNB      Y10, Y9, Y9
+	VPXOR        Y5, Y9, Y9
+	VMOVDQU      96(DX), Y10
+	VPDPBUSD     96(AX), Y9, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 12(SP)(R8*1), Y9
+	VFMADD231PS  Y9, Y10, Y1
+	MOVBQZX      34(BX), R10
+	VMOVQ        (DI)(R10*8), X13
+	MOVBQZX      35(BX), R10
+	VMOVHPS      (DI)(R10*8), X13, X13
+	MOVBQZX      36(BX), R10
+	VMOVQ        (DI)(R10*8), X9
+	MOVBQZX      37(BX), R10
+	VMOVHPS      (DI)(R10*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 80(SP)(R8*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y4, Y10, Y10
+	VPCMPEQB     Y4, Y10, Y10
+	VPOR         Y3, Y10, Y10
+	VPSIGNB      Y10, Y9, Y9
+	VPXOR        Y5, Y9, Y9
+	VMOVDQU      128(DX), Y10
+	VPDPBUSD     128(AX), Y9, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 16(SP)(R8*1), Y9
+	VFMADD231PS  Y9, Y10, Y0
+	MOVBQZX      42(BX), R10
+	VMOVQ        (DI)(R10*8), X13
+	MOVBQZX      43(BX), R10
+	VMOVHPS      (DI)(R10*8), X13, X13
+	MOVBQZX      44(BX), R10
+	VMOVQ        (DI)(R10*8), X9
+	MOVBQZX      45(BX), R10
+	VMOVHPS      (DI)(R10*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 84(SP)(R8*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y4, Y10, Y10
+	VPCMPEQB     Y4, Y10, Y10
+	VPOR         Y3, Y10, Y10
+	VPSIGNB      Y10, Y9, Y9
+	VPXOR        Y5, Y9, Y9
+	VMOVDQU      160(DX), Y10
+	VPDPBUSD     160(AX), Y9, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 20(SP)(R8*1), Y9
+	VFMADD231PS  Y9, Y10, Y1
+	MOVBQZX      50(BX), R10
+	VMOVQ        (DI)(R10*8), X13
+	MOVBQZX      51(BX), R10
+	VMOVHPS      (DI)(R10*8), X13, X13
+	MOVBQZX      52(BX), R10
+	VMOVQ        (DI)(R10*8), X9
+	MOVBQZX      53(BX), R10
+	VMOVHPS      (DI)(R10*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 88(SP)(R8*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y4, Y10, Y10
+	VPCMPEQB     Y4, Y10, Y10
+	VPOR         Y3, Y10, Y10
+	VPSIGNB      Y10, Y9, Y9
+	VPXOR        Y5, Y9, Y9
+	VMOVDQU      192(DX), Y10
+	VPDPBUSD     192(AX), Y9, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 24(SP)(R8*1), Y9
+	VFMADD231PS  Y9, Y10, Y0
+	MOVBQZX      58(BX), R10
+	VMOVQ        (DI)(R10*8), X13
+	MOVBQZX      59(BX), R10
+	VMOVHPS      (DI)(R10*8), X13, X13
+	MOVBQZX      60(BX), R10
+	VMOVQ        (DI)(R10*8), X9
+	MOVBQZX      61(BX), R10
+	VMOVHPS      (DI)(R10*8), X9, X9
+	VINSERTI128  $0x01, X9, Y13, Y9
+	VPBROADCASTD 92(SP)(R8*1), Y10
+	VPSHUFB      Y2, Y10, Y10
+	VPAND        Y4, Y10, Y10
+	VPCMPEQB     Y4, Y10, Y10
+	VPOR         Y3, Y10, Y10
+	VPSIGNB      Y10, Y9, Y9
+	VPXOR        Y5, Y9, Y9
+	VMOVDQU      224(DX), Y10
+	VPDPBUSD     224(AX), Y9, Y10
+	VCVTDQ2PS    Y10, Y10
+	VBROADCASTSS 28(SP)(R8*1), Y9
+	VFMADD231PS  Y9, Y10, Y1
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+256, DX
 	ADDQ         $+66, BX
-	XORQ         $+160, DI
-	XORQ         $+160, R8
+	XORQ         $+96, R8
+	XORQ         $+96, R9
 	DECQ         SI
 	JNE          next
 	VADDPS       Y1, Y0, Y0
@@ -11306,7 +11238,7 @@ next:
 
 // func int8Dot4IQ2_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot4IQ2_XXSVNNI(SB), NOSPLIT, $352-64
+TEXT ·int8Dot4IQ2_XXSVNNI(SB), NOSPLIT, $288-64
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
 	MOVQ    quads+32(FP), DX
@@ -11321,367 +11253,344 @@ TEXT ·int8Dot4IQ2_XXSVNNI(SB), NOSPLIT, $352-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ2_XXS+0(SB), R11
 	VMOVDQU int8Constant17<>+0(SB), Y4
 	VMOVDQU int8Constant51<>+0(SB), Y5
 	VMOVDQU int8Constant18<>+0(SB), Y6
 	VMOVDQU int8Constant2<>+0(SB), Y7
-	VMOVDQU int8Constant75<>+0(SB), Y8
-	VMOVDQU int8Constant1<>+0(SB), Y9
+	VMOVDQU int8Constant1<>+0(SB), Y8
+	VMOVDQU int8Constant75<>+0(SB), Y9
 
 next:
-	VMOVDQU      2(BX), X11
-	VINSERTI128  $0x01, 18(BX), Y11, Y10
-	VPSHUFB      Y8, Y10, Y10
-	VMOVDQU      Y10, 256(SP)
-	VMOVDQU      34(BX), X11
-	VINSERTI128  $0x01, 50(BX), Y11, Y10
-	VPSHUFB      Y8, Y10, Y10
-	VMOVDQU      Y10, 288(SP)
-	VMOVDQU      38(BX), X11
-	VINSERTI128  $0x01, 50(BX), Y11, Y10
-	VPSHUFB      int8Constant78<>+0(SB), Y10, Y10
-	VPMULLW      int8Constant77<>+0(SB), Y10, Y10
+	VMOVDQU      38(BX), X13
+	VINSERTI128  $0x01, 50(BX), Y13, Y10
+	VPSHUFB      int8Constant77<>+0(SB), Y10, Y10
+	VPMULLW      int8Constant76<>+0(SB), Y10, Y10
 	VPSRLW       $0x07, Y10, Y10
-	VPAND        int8Constant76<>+0(SB), Y10, Y10
-	VMOVDQU      6(BX), X11
-	VINSERTI128  $0x01, 22(BX), Y11, Y12
-	VPSHUFB      int8Constant79<>+0(SB), Y12, Y12
-	VPMULLW      int8Constant77<>+0(SB), Y12, Y12
-	VPSRLW       $0x07, Y12, Y12
-	VPAND        int8Constant76<>+0(SB), Y12, Y12
-	VPACKUSWB    Y10, Y12, Y10
+	VPAND        Y9, Y10, Y10
+	VMOVDQU      6(BX), X13
+	VINSERTI128  $0x01, 22(BX), Y13, Y11
+	VPSHUFB      int8Constant78<>+0(SB), Y11, Y11
+	VPMULLW      int8Constant76<>+0(SB), Y11, Y11
+	VPSRLW       $0x07, Y11, Y11
+	VPAND        Y9, Y11, Y11
+	VPACKUSWB    Y10, Y11, Y10
 	VPERMQ       $0xd8, Y10, Y10
-	VMOVDQU      int8Constant80<>+0(SB), Y14
-	VPAND        Y9, Y10, Y12
-	VPSRLW       $0x04, Y10, Y13
-	VPAND        Y9, Y13, Y13
+	VMOVDQU      int8Constant79<>+0(SB), Y14
+	VPAND        Y8, Y10, Y11
+	VPSRLW       $0x04, Y10, Y12
+	VPAND        Y8, Y12, Y12
+	VPSHUFB      Y11, Y14, Y11
 	VPSHUFB      Y12, Y14, Y12
-	VPSHUFB      Y13, Y14, Y13
+	VPXOR        Y11, Y10, Y10
 	VPXOR        Y12, Y10, Y10
-	VPXOR        Y13, Y10, Y10
-	VMOVDQU      Y10, 320(SP)
+	VMOVDQU      Y10, 256(SP)
 	VPBROADCASTW (BX), X10
 	VCVTPH2PS    X10, Y10
-	VPXOR        X11, X11, X11
-	VPINSRB      $0x00, 9(BX), X11, X11
-	VPINSRB      $0x01, 17(BX), X11, X11
-	VPINSRB      $0x02, 25(BX), X11, X11
-	VPINSRB      $0x03, 33(BX), X11, X11
-	VPINSRB      $0x04, 41(BX), X11, X11
-	VPINSRB      $0x05, 49(BX), X11, X11
-	VPINSRB      $0x06, 57(BX), X11, X11
-	VPINSRB      $0x07, 65(BX), X11, X11
-	VPMOVZXBD    X11, Y12
-	VPSRLVD      int8Constant26<>+0(SB), Y12, Y12
-	VPAND        int8Constant8<>+0(SB), Y12, Y12
-	VCVTDQ2PS    Y12, Y12
-	VMULPS       int8Constant66<>+0(SB), Y12, Y12
-	VADDPS       int8Constant67<>+0(SB), Y12, Y12
-	VMULPS       Y10, Y12, Y12
-	VMULPS       (CX), Y12, Y10
+	VMOVDQU      2(BX), Y11
+	VSHUFPS      $0xdd, 34(BX), Y11, Y11
+	VPERMQ       $0xd8, Y11, Y11
+	VPSRLD       $0x1c, Y11, Y11
+	VCVTDQ2PS    Y11, Y11
+	VMULPS       int8Constant66<>+0(SB), Y11, Y11
+	VADDPS       int8Constant67<>+0(SB), Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VMULPS       (CX), Y11, Y10
 	VMOVUPS      Y10, (SP)
-	VMULPS       (CX)(R8*1), Y12, Y10
+	VMULPS       (CX)(R8*1), Y11, Y10
 	VMOVUPS      Y10, 64(SP)
-	VMULPS       (CX)(R8*2), Y12, Y10
+	VMULPS       (CX)(R8*2), Y11, Y10
 	VMOVUPS      Y10, 128(SP)
-	VMULPS       (CX)(R10*1), Y12, Y10
+	VMULPS       (CX)(R10*1), Y11, Y10
 	VMOVUPS      Y10, 192(SP)
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
-	MOVWQZX      256(SP), R12
-	VMOVQ        (R11)(R12*8), X11
-	MOVWQZX      258(SP), R12
-	VMOVHPS      (R11)(R12*8), X11, X11
-	MOVWQZX      260(SP), R12
+	MOVBQZX      2(BX), R12
+	VMOVQ        (R11)(R12*8), X13
+	MOVBQZX      3(BX), R12
+	VMOVHPS      (R11)(R12*8), X13, X13
+	MOVBQZX      4(BX), R12
 	VMOVQ        (R11)(R12*8), X10
-	MOVWQZX      262(SP), R12
+	MOVBQZX      5(BX), R12
 	VMOVHPS      (R11)(R12*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 320(SP), Y12
-	VPSHUFB      Y4, Y12, Y12
-	VPAND        Y6, Y12, Y12
-	VPCMPEQB     Y6, Y12, Y12
-	VPOR         Y5, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 256(SP), Y11
+	VPSHUFB      Y4, Y11, Y11
+	VPAND        Y6, Y11, Y11
+	VPCMPEQB     Y6, Y11, Y11
+	VPOR         Y5, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y7, Y10, Y10
-	VMOVDQU      (DX), Y12
-	VPDPBUSD     (AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS (SP), Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VMOVDQU      (DX)(DI*1), Y12
-	VPDPBUSD     (AX)(DI*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 64(SP), Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VMOVDQU      (DX)(DI*2), Y12
-	VPDPBUSD     (AX)(DI*2), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 128(SP), Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VMOVDQU      (DX)(R9*1), Y12
-	VPDPBUSD     (AX)(R9*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
+	VMOVDQU      (DX), Y11
+	VPDPBUSD     (AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS (SP), Y12
+	VFMADD231PS  Y12, Y11, Y0
+	VMOVDQU      (DX)(DI*1), Y11
+	VPDPBUSD     (AX)(DI*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 64(SP), Y12
+	VFMADD231PS  Y12, Y11, Y1
+	VMOVDQU      (DX)(DI*2), Y11
+	VPDPBUSD     (AX)(DI*2), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 128(SP), Y12
+	VFMADD231PS  Y12, Y11, Y2
+	VMOVDQU      (DX)(R9*1), Y11
+	VPDPBUSD     (AX)(R9*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
 	VBROADCASTSS 192(SP), Y10
-	VFMADD231PS  Y10, Y12, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
-	MOVWQZX      264(SP), R12
-	VMOVQ        (R11)(R12*8), X11
-	MOVWQZX      266(SP), R12
-	VMOVHPS      (R11)(R12*8), X11, X11
-	MOVWQZX      268(SP), R12
+	VFMADD231PS  Y10, Y11, Y3
+	MOVBQZX      10(BX), R12
+	VMOVQ        (R11)(R12*8), X13
+	MOVBQZX      11(BX), R12
+	VMOVHPS      (R11)(R12*8), X13, X13
+	MOVBQZX      12(BX), R12
 	VMOVQ        (R11)(R12*8), X10
-	MOVWQZX      270(SP), R12
+	MOVBQZX      13(BX), R12
 	VMOVHPS      (R11)(R12*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 324(SP), Y12
-	VPSHUFB      Y4, Y12, Y12
-	VPAND        Y6, Y12, Y12
-	VPCMPEQB     Y6, Y12, Y12
-	VPOR         Y5, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 260(SP), Y11
+	VPSHUFB      Y4, Y11, Y11
+	VPAND        Y6, Y11, Y11
+	VPCMPEQB     Y6, Y11, Y11
+	VPOR         Y5, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y7, Y10, Y10
-	VMOVDQU      32(DX), Y12
-	VPDPBUSD     32(AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 4(SP), Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VMOVDQU      32(DX)(DI*1), Y12
-	VPDPBUSD     32(AX)(DI*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 68(SP), Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VMOVDQU      32(DX)(DI*2), Y12
-	VPDPBUSD     32(AX)(DI*2), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 132(SP), Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VMOVDQU      32(DX)(R9*1), Y12
-	VPDPBUSD     32(AX)(R9*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
+	VMOVDQU      32(DX), Y11
+	VPDPBUSD     32(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 4(SP), Y12
+	VFMADD231PS  Y12, Y11, Y0
+	VMOVDQU      32(DX)(DI*1), Y11
+	VPDPBUSD     32(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 68(SP), Y12
+	VFMADD231PS  Y12, Y11, Y1
+	VMOVDQU      32(DX)(DI*2), Y11
+	VPDPBUSD     32(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 132(SP), Y12
+	VFMADD231PS  Y12, Y11, Y2
+	VMOVDQU      32(DX)(R9*1), Y11
+	VPDPBUSD     32(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
 	VBROADCASTSS 196(SP), Y10
-	VFMADD231PS  Y10, Y12, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
-	MOVWQZX      272(SP), R12
-	VMOVQ        (R11)(R12*8), X11
-	MOVWQZX      274(SP), R12
-	VMOVHPS      (R11)(R12*8), X11, X11
-	MOVWQZX      276(SP), R12
+	VFMADD231PS  Y10, Y11, Y3
+	MOVBQZX      18(BX), R12
+	VMOVQ        (R11)(R12*8), X13
+	MOVBQZX      19(BX), R12
+	VMOVHPS      (R11)(R12*8), X13, X13
+	MOVBQZX      20(BX), R12
 	VMOVQ        (R11)(R12*8), X10
-	MOVWQZX      278(SP), R12
+	MOVBQZX      21(BX), R12
 	VMOVHPS      (R11)(R12*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 328(SP), Y12
-	VPSHUFB      Y4, Y12, Y12
-	VPAND        Y6, Y12, Y12
-	VPCMPEQB     Y6, Y12, Y12
-	VPOR         Y5, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 264(SP), Y11
+	VPSHUFB      Y4, Y11, Y11
+	VPAND        Y6, Y11, Y11
+	VPCMPEQB     Y6, Y11, Y11
+	VPOR         Y5, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y7, Y10, Y10
-	VMOVDQU      64(DX), Y12
-	VPDPBUSD     64(AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 8(SP), Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VMOVDQU      64(DX)(DI*1), Y12
-	VPDPBUSD     64(AX)(DI*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 72(SP), Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VMOVDQU      64(DX)(DI*2), Y12
-	VPDPBUSD     64(AX)(DI*2), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 136(SP), Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VMOVDQU      64(DX)(R9*1), Y12
-	VPDPBUSD     64(AX)(R9*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
+	VMOVDQU      64(DX), Y11
+	VPDPBUSD     64(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 8(SP), Y12
+	VFMADD231PS  Y12, Y11, Y0
+	VMOVDQU      64(DX)(DI*1), Y11
+	VPDPBUSD     64(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 72(SP), Y12
+	VFMADD231PS  Y12, Y11, Y1
+	VMOVDQU      64(DX)(DI*2), Y11
+	VPDPBUSD     64(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 136(SP), Y12
+	VFMADD231PS  Y12, Y11, Y2
+	VMOVDQU      64(DX)(R9*1), Y11
+	VPDPBUSD     64(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
 	VBROADCASTSS 200(SP), Y10
-	VFMADD231PS  Y10, Y12, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
-	MOVWQZX      280(SP), R12
-	VMOVQ        (R11)(R12*8), X11
-	MOVWQZX      282(SP), R12
-	VMOVHPS      (R11)(R12*8), X11, X11
-	MOVWQZX      284(SP), R12
+	VFMADD231PS  Y10, Y11, Y3
+	MOVBQZX      26(BX), R12
+	VMOVQ        (R11)(R12*8), X13
+	MOVBQZX      27(BX), R12
+	VMOVHPS      (R11)(R12*8), X13, X13
+	MOVBQZX      28(BX), R12
 	VMOVQ        (R11)(R12*8), X10
-	MOVWQZX      286(SP), R12
+	MOVBQZX      29(BX), R12
 	VMOVHPS      (R11)(R12*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 332(SP), Y12
-	VPSHUFB      Y4, Y12, Y12
-	VPAND        Y6, Y12, Y12
-	VPCMPEQB     Y6, Y12, Y12
-	VPOR         Y5, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 268(SP), Y11
+	VPSHUFB      Y4, Y11, Y11
+	VPAND        Y6, Y11, Y11
+	VPCMPEQB     Y6, Y11, Y11
+	VPOR         Y5, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y7, Y10, Y10
-	VMOVDQU      96(DX), Y12
-	VPDPBUSD     96(AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 12(SP), Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VMOVDQU      96(DX)(DI*1), Y12
-	VPDPBUSD     96(AX)(DI*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 76(SP), Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VMOVDQU      96(DX)(DI*2), Y12
-	VPDPBUSD     96(AX)(DI*2), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 140(SP), Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VMOVDQU      96(DX)(R9*1), Y12
-	VPDPBUSD     96(AX)(R9*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
+	VMOVDQU      96(DX), Y11
+	VPDPBUSD     96(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 12(SP), Y12
+	VFMADD231PS  Y12, Y11, Y0
+	VMOVDQU      96(DX)(DI*1), Y11
+	VPDPBUSD     96(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 76(SP), Y12
+	VFMADD231PS  Y12, Y11, Y1
+	VMOVDQU      96(DX)(DI*2), Y11
+	VPDPBUSD     96(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 140(SP), Y12
+	VFMADD231PS  Y12, Y11, Y2
+	VMOVDQU      96(DX)(R9*1), Y11
+	VPDPBUSD     96(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
 	VBROADCASTSS 204(SP), Y10
-	VFMADD231PS  Y10, Y12, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
-	MOVWQZX      288(SP), R12
-	VMOVQ        (R11)(R12*8), X11
-	MOVWQZX      290(SP), R12
-	VMOVHPS      (R11)(R12*8), X11, X11
-	MOVWQZX      292(SP), R12
+	VFMADD231PS  Y10, Y11, Y3
+	MOVBQZX      34(BX), R12
+	VMOVQ        (R11)(R12*8), X13
+	MOVBQZX      35(BX), R12
+	VMOVHPS      (R11)(R12*8), X13, X13
+	MOVBQZX      36(BX), R12
 	VMOVQ        (R11)(R12*8), X10
-	MOVWQZX      294(SP), R12
+	MOVBQZX      37(BX), R12
 	VMOVHPS      (R11)(R12*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 336(SP), Y12
-	VPSHUFB      Y4, Y12, Y12
-	VPAND        Y6, Y12, Y12
-	VPCMPEQB     Y6, Y12, Y12
-	VPOR         Y5, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 272(SP), Y11
+	VPSHUFB      Y4, Y11, Y11
+	VPAND        Y6, Y11, Y11
+	VPCMPEQB     Y6, Y11, Y11
+	VPOR         Y5, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y7, Y10, Y10
-	VMOVDQU      128(DX), Y12
-	VPDPBUSD     128(AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 16(SP), Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VMOVDQU      128(DX)(DI*1), Y12
-	VPDPBUSD     128(AX)(DI*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 80(SP), Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VMOVDQU      128(DX)(DI*2), Y12
-	VPDPBUSD     128(AX)(DI*2), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 144(SP), Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VMOVDQU      128(DX)(R9*1), Y12
-	VPDPBUSD     128(AX)(R9*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
+	VMOVDQU      128(DX), Y11
+	VPDPBUSD     128(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 16(SP), Y12
+	VFMADD231PS  Y12, Y11, Y0
+	VMOVDQU      128(DX)(DI*1), Y11
+	VPDPBUSD     128(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 80(SP), Y12
+	VFMADD231PS  Y12, Y11, Y1
+	VMOVDQU      128(DX)(DI*2), Y11
+	VPDPBUSD     128(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 144(SP), Y12
+	VFMADD231PS  Y12, Y11, Y2
+	VMOVDQU      128(DX)(R9*1), Y11
+	VPDPBUSD     128(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
 	VBROADCASTSS 208(SP), Y10
-	VFMADD231PS  Y10, Y12, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
-	MOVWQZX      296(SP), R12
-	VMOVQ        (R11)(R12*8), X11
-	MOVWQZX      298(SP), R12
-	VMOVHPS      (R11)(R12*8), X11, X11
-	MOVWQZX      300(SP), R12
+	VFMADD231PS  Y10, Y11, Y3
+	MOVBQZX      42(BX), R12
+	VMOVQ        (R11)(R12*8), X13
+	MOVBQZX      43(BX), R12
+	VMOVHPS      (R11)(R12*8), X13, X13
+	MOVBQZX      44(BX), R12
 	VMOVQ        (R11)(R12*8), X10
-	MOVWQZX      302(SP), R12
+	MOVBQZX      45(BX), R12
 	VMOVHPS      (R11)(R12*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 340(SP), Y12
-	VPSHUFB      Y4, Y12, Y12
-	VPAND        Y6, Y12, Y12
-	VPCMPEQB     Y6, Y12, Y12
-	VPOR         Y5, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 276(SP), Y11
+	VPSHUFB      Y4, Y11, Y11
+	VPAND        Y6, Y11, Y11
+	VPCMPEQB     Y6, Y11, Y11
+	VPOR         Y5, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y7, Y10, Y10
-	VMOVDQU      160(DX), Y12
-	VPDPBUSD     160(AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 20(SP), Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VMOVDQU      160(DX)(DI*1), Y12
-	VPDPBUSD     160(AX)(DI*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 84(SP), Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VMOVDQU      160(DX)(DI*2), Y12
-	VPDPBUSD     160(AX)(DI*2), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 148(SP), Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VMOVDQU      160(DX)(R9*1), Y12
-	VPDPBUSD     160(AX)(R9*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
+	VMOVDQU      160(DX), Y11
+	VPDPBUSD     160(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 20(SP), Y12
+	VFMADD231PS  Y12, Y11, Y0
+	VMOVDQU      160(DX)(DI*1), Y11
+	VPDPBUSD     160(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 84(SP), Y12
+	VFMADD231PS  Y12, Y11, Y1
+	VMOVDQU      160(DX)(DI*2), Y11
+	VPDPBUSD     160(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 148(SP), Y12
+	VFMADD231PS  Y12, Y11, Y2
+	VMOVDQU      160(DX)(R9*1), Y11
+	VPDPBUSD     160(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
 	VBROADCASTSS 212(SP), Y10
-	VFMADD231PS  Y10, Y12, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
-	MOVWQZX      304(SP), R12
-	VMOVQ        (R11)(R12*8), X11
-	MOVWQZX      306(SP), R12
-	VMOVHPS      (R11)(R12*8), X11, X11
-	MOVWQZX      308(SP), R12
+	VFMADD231PS  Y10, Y11, Y3
+	MOVBQZX      50(BX), R12
+	VMOVQ        (R11)(R12*8), X13
+	MOVBQZX      51(BX), R12
+	VMOVHPS      (R11)(R12*8), X13, X13
+	MOVBQZX      52(BX), R12
 	VMOVQ        (R11)(R12*8), X10
-	MOVWQZX      310(SP), R12
+	MOVBQZX      53(BX), R12
 	VMOVHPS      (R11)(R12*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 344(SP), Y12
-	VPSHUFB      Y4, Y12, Y12
-	VPAND        Y6, Y12, Y12
-	VPCMPEQB     Y6, Y12, Y12
-	VPOR         Y5, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 280(SP), Y11
+	VPSHUFB      Y4, Y11, Y11
+	VPAND        Y6, Y11, Y11
+	VPCMPEQB     Y6, Y11, Y11
+	VPOR         Y5, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y7, Y10, Y10
-	VMOVDQU      192(DX), Y12
-	VPDPBUSD     192(AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 24(SP), Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VMOVDQU      192(DX)(DI*1), Y12
-	VPDPBUSD     192(AX)(DI*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 88(SP), Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VMOVDQU      192(DX)(DI*2), Y12
-	VPDPBUSD     192(AX)(DI*2), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 152(SP), Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VMOVDQU      192(DX)(R9*1), Y12
-	VPDPBUSD     192(AX)(R9*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
+	VMOVDQU      192(DX), Y11
+	VPDPBUSD     192(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 24(SP), Y12
+	VFMADD231PS  Y12, Y11, Y0
+	VMOVDQU      192(DX)(DI*1), Y11
+	VPDPBUSD     192(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 88(SP), Y12
+	VFMADD231PS  Y12, Y11, Y1
+	VMOVDQU      192(DX)(DI*2), Y11
+	VPDPBUSD     192(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 152(SP), Y12
+	VFMADD231PS  Y12, Y11, Y2
+	VMOVDQU      192(DX)(R9*1), Y11
+	VPDPBUSD     192(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
 	VBROADCASTSS 216(SP), Y10
-	VFMADD231PS  Y10, Y12, Y3
-	LEAQ         ·int8GridIQ2_XXS+0(SB), R11
-	MOVWQZX      312(SP), R12
-	VMOVQ        (R11)(R12*8), X11
-	MOVWQZX      314(SP), R12
-	VMOVHPS      (R11)(R12*8), X11, X11
-	MOVWQZX      316(SP), R12
+	VFMADD231PS  Y10, Y11, Y3
+	MOVBQZX      58(BX), R12
+	VMOVQ        (R11)(R12*8), X13
+	MOVBQZX      59(BX), R12
+	VMOVHPS      (R11)(R12*8), X13, X13
+	MOVBQZX      60(BX), R12
 	VMOVQ        (R11)(R12*8), X10
-	MOVWQZX      318(SP), R12
+	MOVBQZX      61(BX), R12
 	VMOVHPS      (R11)(R12*8), X10, X10
-	VINSERTI128  $0x01, X10, Y11, Y10
-	VPBROADCASTD 348(SP), Y12
-	VPSHUFB      Y4, Y12, Y12
-	VPAND        Y6, Y12, Y12
-	VPCMPEQB     Y6, Y12, Y12
-	VPOR         Y5, Y12, Y12
-	VPSIGNB      Y12, Y10, Y10
+	VINSERTI128  $0x01, X10, Y13, Y10
+	VPBROADCASTD 284(SP), Y11
+	VPSHUFB      Y4, Y11, Y11
+	VPAND        Y6, Y11, Y11
+	VPCMPEQB     Y6, Y11, Y11
+	VPOR         Y5, Y11, Y11
+	VPSIGNB      Y11, Y10, Y10
 	VPXOR        Y7, Y10, Y10
-	VMOVDQU      224(DX), Y12
-	VPDPBUSD     224(AX), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 28(SP), Y13
-	VFMADD231PS  Y13, Y12, Y0
-	VMOVDQU      224(DX)(DI*1), Y12
-	VPDPBUSD     224(AX)(DI*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 92(SP), Y13
-	VFMADD231PS  Y13, Y12, Y1
-	VMOVDQU      224(DX)(DI*2), Y12
-	VPDPBUSD     224(AX)(DI*2), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 156(SP), Y13
-	VFMADD231PS  Y13, Y12, Y2
-	VMOVDQU      224(DX)(R9*1), Y12
-	VPDPBUSD     224(AX)(R9*1), Y10, Y12
-	VCVTDQ2PS    Y12, Y12
+	VMOVDQU      224(DX), Y11
+	VPDPBUSD     224(AX), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 28(SP), Y12
+	VFMADD231PS  Y12, Y11, Y0
+	VMOVDQU      224(DX)(DI*1), Y11
+	VPDPBUSD     224(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 92(SP), Y12
+	VFMADD231PS  Y12, Y11, Y1
+	VMOVDQU      224(DX)(DI*2), Y11
+	VPDPBUSD     224(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
+	VBROADCASTSS 156(SP), Y12
+	VFMADD231PS  Y12, Y11, Y2
+	VMOVDQU      224(DX)(R9*1), Y11
+	VPDPBUSD     224(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS    Y11, Y11
 	VBROADCASTSS 220(SP), Y10
-	VFMADD231PS  Y10, Y12, Y3
+	VFMADD231PS  Y10, Y11, Y3
 	ADDQ         $+256, AX
 	ADDQ         $+32, CX
 	ADDQ         $+256, DX
@@ -11730,6 +11639,7 @@ TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $320-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ2_XS+0(SB), DI
 	VMOVDQU        int8Constant12<>+0(SB), Y2
 	VMOVDQU        int8Constant17<>+0(SB), Y3
 	VMOVDQU        int8Constant51<>+0(SB), Y4
@@ -11738,31 +11648,31 @@ TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $320-64
 	VMOVDQU        int8Constant14<>+0(SB), Y7
 	VMOVDQU        int8Constant21<>+0(SB), Y8
 	VMOVDQU        int8Constant67<>+0(SB), Y9
-	XORQ           DI, DI
-	MOVQ           $0x00000000000000a0, R8
+	XORQ           R8, R8
+	MOVQ           $0x00000000000000a0, R9
 	VMOVDQU        2(BX), X10
 	VINSERTI128    $0x01, 18(BX), Y10, Y10
-	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
-	VPAND          int8Constant82<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
+	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
+	VPAND          int8Constant81<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 64(SP)(R8*1)
 	VMOVDQU        34(BX), X11
 	VINSERTI128    $0x01, 50(BX), Y11, Y10
-	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
-	VPAND          int8Constant82<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
+	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
+	VPAND          int8Constant81<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 96(SP)(R8*1)
 	VMOVDQU        35(BX), X11
 	VINSERTI128    $0x01, 51(BX), Y11, Y10
-	VPSHUFB        int8Constant83<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant82<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
-	VPAND          int8Constant76<>+0(SB), Y10, Y10
+	VPAND          int8Constant75<>+0(SB), Y10, Y10
 	VMOVDQU        3(BX), X11
 	VINSERTI128    $0x01, 19(BX), Y11, Y11
-	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant82<>+0(SB), Y11, Y11
 	VPSRLW         $0x01, Y11, Y11
-	VPAND          int8Constant76<>+0(SB), Y11, Y11
+	VPAND          int8Constant75<>+0(SB), Y11, Y11
 	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant80<>+0(SB), Y14
+	VMOVDQU        int8Constant79<>+0(SB), Y14
 	VPAND          int8Constant1<>+0(SB), Y10, Y11
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          int8Constant1<>+0(SB), Y13, Y13
@@ -11770,11 +11680,11 @@ TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $320-64
 	VPSHUFB        Y13, Y14, Y13
 	VPXOR          Y11, Y10, Y10
 	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(DI*1)
+	VMOVDQU        Y10, 128(SP)(R8*1)
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 58(BX), Y11
-	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -11782,7 +11692,7 @@ TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $320-64
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 58(BX), Y13
-	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant84<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant8<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -11792,41 +11702,41 @@ TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $320-64
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
+	VMOVUPS        Y10, (SP)(R8*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(DI*1)
+	VMOVUPS        Y10, 32(SP)(R8*1)
 
 next:
-	LEAQ           74(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           74(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VMOVDQU        2(R9), X12
-	VINSERTI128    $0x01, 18(R9), Y12, Y10
-	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
-	VPAND          int8Constant82<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 64(SP)(R8*1)
-	VMOVDQU        34(R9), X12
-	VINSERTI128    $0x01, 50(R9), Y12, Y10
-	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
-	VPAND          int8Constant82<>+0(SB), Y10, Y10
-	VMOVDQU        Y10, 96(SP)(R8*1)
-	VMOVDQU        35(R9), X12
-	VINSERTI128    $0x01, 51(R9), Y12, Y10
-	VPSHUFB        int8Constant83<>+0(SB), Y10, Y10
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VMOVDQU        2(R10), X12
+	VINSERTI128    $0x01, 18(R10), Y12, Y10
+	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
+	VPAND          int8Constant81<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 64(SP)(R9*1)
+	VMOVDQU        34(R10), X12
+	VINSERTI128    $0x01, 50(R10), Y12, Y10
+	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
+	VPAND          int8Constant81<>+0(SB), Y10, Y10
+	VMOVDQU        Y10, 96(SP)(R9*1)
+	VMOVDQU        35(R10), X12
+	VINSERTI128    $0x01, 51(R10), Y12, Y10
+	VPSHUFB        int8Constant82<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
-	VPAND          int8Constant76<>+0(SB), Y10, Y10
-	VMOVDQU        3(R9), X12
-	VINSERTI128    $0x01, 19(R9), Y12, Y11
-	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
+	VPAND          int8Constant75<>+0(SB), Y10, Y10
+	VMOVDQU        3(R10), X12
+	VINSERTI128    $0x01, 19(R10), Y12, Y11
+	VPSHUFB        int8Constant82<>+0(SB), Y11, Y11
 	VPSRLW         $0x01, Y11, Y11
-	VPAND          int8Constant76<>+0(SB), Y11, Y11
+	VPAND          int8Constant75<>+0(SB), Y11, Y11
 	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant80<>+0(SB), Y14
+	VMOVDQU        int8Constant79<>+0(SB), Y14
 	VPAND          int8Constant1<>+0(SB), Y10, Y11
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          int8Constant1<>+0(SB), Y13, Y13
@@ -11834,44 +11744,43 @@ next:
 	VPSHUFB        Y13, Y14, Y13
 	VPXOR          Y11, Y10, Y10
 	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(R8*1)
-	VPBROADCASTW   (R9), X10
+	VMOVDQU        Y10, 128(SP)(R9*1)
+	VPBROADCASTW   (R10), X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 58(R9), Y11
-	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VBROADCASTI128 58(R10), Y11
+	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
 	VMULPS         int8Constant66<>+0(SB), Y11, Y11
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 58(R9), Y13
-	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
+	VBROADCASTI128 58(R10), Y13
+	VPSHUFB        int8Constant84<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant8<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
 	VMULPS         int8Constant66<>+0(SB), Y13, Y13
 	VADDPS         Y9, Y13, Y13
 	VMULPS         Y10, Y13, Y13
-	VBROADCASTF128 (R10), Y10
+	VBROADCASTF128 (R11), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(R8*1)
-	VBROADCASTF128 16(R10), Y10
+	VMOVUPS        Y10, (SP)(R9*1)
+	VBROADCASTF128 16(R11), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(R8*1)
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        64(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        66(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        68(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        70(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	VMOVUPS        Y10, 32(SP)(R9*1)
+	MOVWQZX        64(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        66(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        68(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        70(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   128(SP)(DI*1), Y11
+	VPBROADCASTD   128(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -11881,20 +11790,19 @@ next:
 	VMOVDQU        (DX), Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   (SP)(DI*1), Y10
+	VBROADCASTSD   (SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        72(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        74(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        76(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        78(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        72(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        74(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        76(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        78(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   132(SP)(DI*1), Y11
+	VPBROADCASTD   132(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -11904,20 +11812,19 @@ next:
 	VMOVDQU        32(DX), Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   8(SP)(DI*1), Y10
+	VBROADCASTSD   8(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        80(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        82(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        84(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        86(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        80(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        82(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        84(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        86(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   136(SP)(DI*1), Y11
+	VPBROADCASTD   136(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -11927,20 +11834,19 @@ next:
 	VMOVDQU        64(DX), Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   16(SP)(DI*1), Y10
+	VBROADCASTSD   16(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        88(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        90(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        92(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        94(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        88(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        90(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        92(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        94(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   140(SP)(DI*1), Y11
+	VPBROADCASTD   140(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -11950,20 +11856,19 @@ next:
 	VMOVDQU        96(DX), Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   24(SP)(DI*1), Y10
+	VBROADCASTSD   24(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        96(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        98(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        100(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        102(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        96(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        98(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        100(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        102(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   144(SP)(DI*1), Y11
+	VPBROADCASTD   144(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -11973,20 +11878,19 @@ next:
 	VMOVDQU        128(DX), Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   32(SP)(DI*1), Y10
+	VBROADCASTSD   32(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        104(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        106(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        108(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        110(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        104(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        106(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        108(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        110(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   148(SP)(DI*1), Y11
+	VPBROADCASTD   148(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -11996,20 +11900,19 @@ next:
 	VMOVDQU        160(DX), Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   40(SP)(DI*1), Y10
+	VBROADCASTSD   40(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        112(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        114(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        116(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        118(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        112(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        114(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        116(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        118(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   152(SP)(DI*1), Y11
+	VPBROADCASTD   152(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -12019,20 +11922,19 @@ next:
 	VMOVDQU        192(DX), Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   48(SP)(DI*1), Y10
+	VBROADCASTSD   48(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_XS+0(SB), R9
-	MOVWQZX        120(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        122(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        124(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        126(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        120(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        122(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        124(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        126(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   156(SP)(DI*1), Y11
+	VPBROADCASTD   156(SP)(R8*1), Y11
 	VPSHUFB        Y3, Y11, Y11
 	VPAND          Y5, Y11, Y11
 	VPCMPEQB       Y5, Y11, Y11
@@ -12042,15 +11944,15 @@ next:
 	VMOVDQU        224(DX), Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   56(SP)(DI*1), Y10
+	VBROADCASTSD   56(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+74, BX
-	XORQ           $+160, DI
 	XORQ           $+160, R8
+	XORQ           $+160, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -12082,6 +11984,7 @@ TEXT ·int8Dot4IQ2_XSVNNI(SB), NOSPLIT, $352-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ2_XS+0(SB), R11
 	VMOVDQU int8Constant12<>+0(SB), Y4
 	VMOVDQU int8Constant14<>+0(SB), Y5
 	VMOVDQU int8Constant17<>+0(SB), Y6
@@ -12092,27 +11995,27 @@ TEXT ·int8Dot4IQ2_XSVNNI(SB), NOSPLIT, $352-64
 next:
 	VMOVDQU        2(BX), X11
 	VINSERTI128    $0x01, 18(BX), Y11, Y10
-	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
-	VPAND          int8Constant82<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
+	VPAND          int8Constant81<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 256(SP)
 	VMOVDQU        34(BX), X11
 	VINSERTI128    $0x01, 50(BX), Y11, Y10
-	VPSHUFB        int8Constant81<>+0(SB), Y10, Y10
-	VPAND          int8Constant82<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant80<>+0(SB), Y10, Y10
+	VPAND          int8Constant81<>+0(SB), Y10, Y10
 	VMOVDQU        Y10, 288(SP)
 	VMOVDQU        35(BX), X11
 	VINSERTI128    $0x01, 51(BX), Y11, Y10
-	VPSHUFB        int8Constant83<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant82<>+0(SB), Y10, Y10
 	VPSRLW         $0x01, Y10, Y10
-	VPAND          int8Constant76<>+0(SB), Y10, Y10
+	VPAND          int8Constant75<>+0(SB), Y10, Y10
 	VMOVDQU        3(BX), X11
 	VINSERTI128    $0x01, 19(BX), Y11, Y12
-	VPSHUFB        int8Constant83<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant82<>+0(SB), Y12, Y12
 	VPSRLW         $0x01, Y12, Y12
-	VPAND          int8Constant76<>+0(SB), Y12, Y12
+	VPAND          int8Constant75<>+0(SB), Y12, Y12
 	VPACKUSWB      Y10, Y12, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant80<>+0(SB), Y14
+	VMOVDQU        int8Constant79<>+0(SB), Y14
 	VPAND          int8Constant1<>+0(SB), Y10, Y12
 	VPSRLW         $0x04, Y10, Y13
 	VPAND          int8Constant1<>+0(SB), Y13, Y13
@@ -12124,7 +12027,7 @@ next:
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 58(BX), Y12
-	VPSHUFB        int8Constant84<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant83<>+0(SB), Y12, Y12
 	VPSRLVD        int8Constant21<>+0(SB), Y12, Y12
 	VPAND          int8Constant8<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
@@ -12132,7 +12035,7 @@ next:
 	VADDPS         int8Constant67<>+0(SB), Y12, Y12
 	VMULPS         Y10, Y12, Y12
 	VBROADCASTI128 58(BX), Y13
-	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant84<>+0(SB), Y13, Y13
 	VPSRLVD        int8Constant21<>+0(SB), Y13, Y13
 	VPAND          int8Constant8<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -12171,7 +12074,6 @@ next:
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 224(SP)
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        256(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        258(SP), R12
@@ -12212,7 +12114,6 @@ next:
 	VBROADCASTSD   192(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        264(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        266(SP), R12
@@ -12253,7 +12154,6 @@ next:
 	VBROADCASTSD   200(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        272(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        274(SP), R12
@@ -12294,7 +12194,6 @@ next:
 	VBROADCASTSD   208(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        280(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        282(SP), R12
@@ -12335,7 +12234,6 @@ next:
 	VBROADCASTSD   216(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        288(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        290(SP), R12
@@ -12376,7 +12274,6 @@ next:
 	VBROADCASTSD   224(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        296(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        298(SP), R12
@@ -12417,7 +12314,6 @@ next:
 	VBROADCASTSD   232(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        304(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        306(SP), R12
@@ -12458,7 +12354,6 @@ next:
 	VBROADCASTSD   240(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_XS+0(SB), R11
 	MOVWQZX        312(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        314(SP), R12
@@ -12547,6 +12442,7 @@ TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ2_S+0(SB), DI
 	VMOVDQU        int8Constant12<>+0(SB), Y2
 	VMOVDQU        int8Constant17<>+0(SB), Y3
 	VMOVDQU        int8Constant51<>+0(SB), Y4
@@ -12555,34 +12451,34 @@ TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
 	VMOVDQU        int8Constant14<>+0(SB), Y7
 	VMOVDQU        int8Constant21<>+0(SB), Y8
 	VMOVDQU        int8Constant67<>+0(SB), Y9
-	XORQ           DI, DI
-	MOVQ           $0x0000000000000080, R8
+	XORQ           R8, R8
+	MOVQ           $0x0000000000000080, R9
 	VMOVDQU        2(BX), X10
 	VINSERTI128    $0x01, 10(BX), Y10, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(BX), Y11
-	VPSHUFB        int8Constant86<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant87<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant85<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant86<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant39<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        Y10, 64(SP)(R8*1)
 	VMOVDQU        18(BX), X12
 	VINSERTI128    $0x01, 26(BX), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(BX), Y11
-	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant87<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant87<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant86<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant39<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        Y10, 96(SP)(R8*1)
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 66(BX), Y11
-	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
@@ -12590,7 +12486,7 @@ TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VBROADCASTI128 66(BX), Y13
-	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant84<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant8<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -12600,75 +12496,74 @@ TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
 	VBROADCASTF128 (CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
+	VMOVUPS        Y10, (SP)(R8*1)
 	VBROADCASTF128 16(CX), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(DI*1)
+	VMOVUPS        Y10, 32(SP)(R8*1)
 
 next:
-	LEAQ           82(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           82(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VMOVDQU        2(R9), X12
-	VINSERTI128    $0x01, 10(R9), Y12, Y10
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VMOVDQU        2(R10), X12
+	VINSERTI128    $0x01, 10(R10), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
-	VBROADCASTI128 66(R9), Y11
-	VPSHUFB        int8Constant86<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant87<>+0(SB), Y11, Y11
+	VBROADCASTI128 66(R10), Y11
+	VPSHUFB        int8Constant85<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant86<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant39<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(R8*1)
-	VMOVDQU        18(R9), X12
-	VINSERTI128    $0x01, 26(R9), Y12, Y10
+	VMOVDQU        Y10, 64(SP)(R9*1)
+	VMOVDQU        18(R10), X12
+	VINSERTI128    $0x01, 26(R10), Y12, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
-	VBROADCASTI128 66(R9), Y11
-	VPSHUFB        int8Constant88<>+0(SB), Y11, Y11
-	VPMULLW        int8Constant87<>+0(SB), Y11, Y11
+	VBROADCASTI128 66(R10), Y11
+	VPSHUFB        int8Constant87<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant86<>+0(SB), Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          int8Constant39<>+0(SB), Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(R8*1)
-	VPBROADCASTW   (R9), X10
+	VMOVDQU        Y10, 96(SP)(R9*1)
+	VPBROADCASTW   (R10), X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 66(R9), Y11
-	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
+	VBROADCASTI128 66(R10), Y11
+	VPSHUFB        int8Constant83<>+0(SB), Y11, Y11
 	VPSRLVD        Y8, Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
 	VMULPS         int8Constant66<>+0(SB), Y11, Y11
 	VADDPS         Y9, Y11, Y11
 	VMULPS         Y10, Y11, Y11
-	VBROADCASTI128 66(R9), Y13
-	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
+	VBROADCASTI128 66(R10), Y13
+	VPSHUFB        int8Constant84<>+0(SB), Y13, Y13
 	VPSRLVD        Y8, Y13, Y13
 	VPAND          int8Constant8<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
 	VMULPS         int8Constant66<>+0(SB), Y13, Y13
 	VADDPS         Y9, Y13, Y13
 	VMULPS         Y10, Y13, Y13
-	VBROADCASTF128 (R10), Y10
+	VBROADCASTF128 (R11), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y11, Y10
-	VMOVUPS        Y10, (SP)(R8*1)
-	VBROADCASTF128 16(R10), Y10
+	VMOVUPS        Y10, (SP)(R9*1)
+	VBROADCASTF128 16(R11), Y10
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
-	VMOVUPS        Y10, 32(SP)(R8*1)
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        64(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        66(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        68(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        70(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	VMOVUPS        Y10, 32(SP)(R9*1)
+	MOVWQZX        64(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        66(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        68(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        70(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   34(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12680,18 +12575,17 @@ next:
 	VMOVDQU        (DX), Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   (SP)(DI*1), Y10
+	VBROADCASTSD   (SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        72(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        74(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        76(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        78(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        72(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        74(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        76(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        78(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   38(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12703,18 +12597,17 @@ next:
 	VMOVDQU        32(DX), Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   8(SP)(DI*1), Y10
+	VBROADCASTSD   8(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        80(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        82(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        84(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        86(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        80(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        82(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        84(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        86(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   42(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12726,18 +12619,17 @@ next:
 	VMOVDQU        64(DX), Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   16(SP)(DI*1), Y10
+	VBROADCASTSD   16(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        88(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        90(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        92(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        94(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        88(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        90(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        92(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        94(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   46(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12749,18 +12641,17 @@ next:
 	VMOVDQU        96(DX), Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   24(SP)(DI*1), Y10
+	VBROADCASTSD   24(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        96(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        98(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        100(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        102(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        96(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        98(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        100(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        102(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   50(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12772,18 +12663,17 @@ next:
 	VMOVDQU        128(DX), Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   32(SP)(DI*1), Y10
+	VBROADCASTSD   32(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        104(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        106(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        108(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        110(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        104(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        106(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        108(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        110(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   54(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12795,18 +12685,17 @@ next:
 	VMOVDQU        160(DX), Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   40(SP)(DI*1), Y10
+	VBROADCASTSD   40(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        112(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        114(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        116(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        118(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        112(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        114(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        116(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        118(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   58(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12818,18 +12707,17 @@ next:
 	VMOVDQU        192(DX), Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   48(SP)(DI*1), Y10
+	VBROADCASTSD   48(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ2_S+0(SB), R9
-	MOVWQZX        120(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X12
-	MOVWQZX        122(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X12, X12
-	MOVWQZX        124(SP)(DI*1), R10
-	VMOVQ          (R9)(R10*8), X10
-	MOVWQZX        126(SP)(DI*1), R10
-	VMOVHPS        (R9)(R10*8), X10, X10
+	MOVWQZX        120(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X12
+	MOVWQZX        122(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X12, X12
+	MOVWQZX        124(SP)(R8*1), R10
+	VMOVQ          (DI)(R10*8), X10
+	MOVWQZX        126(SP)(R8*1), R10
+	VMOVHPS        (DI)(R10*8), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   62(BX), Y11
 	VPSHUFB        Y3, Y11, Y11
@@ -12841,15 +12729,15 @@ next:
 	VMOVDQU        224(DX), Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSD   56(SP)(DI*1), Y10
+	VBROADCASTSD   56(SP)(R8*1), Y10
 	VPERMILPS      Y2, Y10, Y10
 	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+82, BX
-	XORQ           $+128, DI
 	XORQ           $+128, R8
+	XORQ           $+128, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -12881,6 +12769,7 @@ TEXT ·int8Dot4IQ2_SVNNI(SB), NOSPLIT, $320-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ2_S+0(SB), R11
 	VMOVDQU int8Constant12<>+0(SB), Y4
 	VMOVDQU int8Constant14<>+0(SB), Y5
 	VMOVDQU int8Constant17<>+0(SB), Y6
@@ -12893,8 +12782,8 @@ next:
 	VINSERTI128    $0x01, 10(BX), Y11, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(BX), Y12
-	VPSHUFB        int8Constant86<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant87<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant85<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant86<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant39<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -12904,8 +12793,8 @@ next:
 	VINSERTI128    $0x01, 26(BX), Y11, Y10
 	VPSHUFB        int8Constant56<>+0(SB), Y10, Y10
 	VBROADCASTI128 66(BX), Y12
-	VPSHUFB        int8Constant88<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant87<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant87<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant86<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant39<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -12914,7 +12803,7 @@ next:
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 66(BX), Y12
-	VPSHUFB        int8Constant84<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant83<>+0(SB), Y12, Y12
 	VPSRLVD        int8Constant21<>+0(SB), Y12, Y12
 	VPAND          int8Constant8<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
@@ -12922,7 +12811,7 @@ next:
 	VADDPS         int8Constant67<>+0(SB), Y12, Y12
 	VMULPS         Y10, Y12, Y12
 	VBROADCASTI128 66(BX), Y13
-	VPSHUFB        int8Constant85<>+0(SB), Y13, Y13
+	VPSHUFB        int8Constant84<>+0(SB), Y13, Y13
 	VPSRLVD        int8Constant21<>+0(SB), Y13, Y13
 	VPAND          int8Constant8<>+0(SB), Y13, Y13
 	VCVTDQ2PS      Y13, Y13
@@ -12961,7 +12850,6 @@ next:
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 224(SP)
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        256(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        258(SP), R12
@@ -13002,7 +12890,6 @@ next:
 	VBROADCASTSD   192(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        264(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        266(SP), R12
@@ -13043,7 +12930,6 @@ next:
 	VBROADCASTSD   200(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        272(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        274(SP), R12
@@ -13084,7 +12970,6 @@ next:
 	VBROADCASTSD   208(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        280(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        282(SP), R12
@@ -13125,7 +13010,6 @@ next:
 	VBROADCASTSD   216(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        288(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        290(SP), R12
@@ -13166,7 +13050,6 @@ next:
 	VBROADCASTSD   224(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        296(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        298(SP), R12
@@ -13207,7 +13090,6 @@ next:
 	VBROADCASTSD   232(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        304(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        306(SP), R12
@@ -13248,7 +13130,6 @@ next:
 	VBROADCASTSD   240(SP), Y10
 	VPERMILPS      Y4, Y10, Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ2_S+0(SB), R11
 	MOVWQZX        312(SP), R12
 	VMOVQ          (R11)(R12*8), X11
 	MOVWQZX        314(SP), R12
@@ -13329,7 +13210,7 @@ next:
 
 // func int8Dot1IQ3_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
-TEXT ·int8Dot1IQ3_XXSVNNI(SB), NOSPLIT, $448-64
+TEXT ·int8Dot1IQ3_XXSVNNI(SB), NOSPLIT, $192-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
 	MOVQ           quads+32(FP), DX
@@ -13337,385 +13218,325 @@ TEXT ·int8Dot1IQ3_XXSVNNI(SB), NOSPLIT, $448-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ3_XXS+0(SB), DI
 	VMOVDQU        int8Constant17<>+0(SB), Y2
 	VMOVDQU        int8Constant51<>+0(SB), Y3
 	VMOVDQU        int8Constant18<>+0(SB), Y4
 	VMOVDQU        int8Constant2<>+0(SB), Y5
-	VMOVDQU        int8Constant56<>+0(SB), Y6
-	VMOVDQU        int8Constant1<>+0(SB), Y7
+	VMOVDQU        int8Constant1<>+0(SB), Y6
+	VMOVDQU        int8Constant75<>+0(SB), Y7
 	VMOVDQU        int8Constant76<>+0(SB), Y8
-	VMOVDQU        int8Constant77<>+0(SB), Y9
-	XORQ           DI, DI
-	MOVQ           $0x00000000000000e0, R8
-	VMOVDQU        2(BX), X10
-	VINSERTI128    $0x01, 10(BX), Y10, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
-	VMOVDQU        18(BX), X11
-	VINSERTI128    $0x01, 26(BX), Y11, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
-	VMOVDQU        34(BX), X11
-	VINSERTI128    $0x01, 42(BX), Y11, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(DI*1)
-	VMOVDQU        50(BX), X11
-	VINSERTI128    $0x01, 58(BX), Y11, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 160(SP)(DI*1)
-	VBROADCASTI128 82(BX), Y10
+	XORQ           R8, R8
+	MOVQ           $0x0000000000000060, R9
+	VBROADCASTI128 82(BX), Y9
+	VPSHUFB        int8Constant88<>+0(SB), Y9, Y9
+	VPMULLW        Y8, Y9, Y9
+	VPSRLW         $0x07, Y9, Y9
+	VPAND          Y7, Y9, Y9
+	VMOVDQU        66(BX), X10
+	VINSERTI128    $0x01, 74(BX), Y10, Y10
 	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
-	VPMULLW        Y9, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
-	VPAND          Y8, Y10, Y10
-	VMOVDQU        66(BX), X11
-	VINSERTI128    $0x01, 74(BX), Y11, Y11
-	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
-	VPMULLW        Y9, Y11, Y11
-	VPSRLW         $0x07, Y11, Y11
-	VPAND          Y8, Y11, Y11
-	VPACKUSWB      Y10, Y11, Y10
-	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant80<>+0(SB), Y14
-	VPAND          Y7, Y10, Y11
-	VPSRLW         $0x04, Y10, Y13
-	VPAND          Y7, Y13, Y13
-	VPSHUFB        Y11, Y14, Y11
-	VPSHUFB        Y13, Y14, Y13
-	VPXOR          Y11, Y10, Y10
-	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 192(SP)(DI*1)
-	VPBROADCASTW   (BX), X10
-	VCVTPH2PS      X10, Y10
-	VPXOR          X11, X11, X11
-	VPINSRB        $0x00, 69(BX), X11, X11
-	VPINSRB        $0x01, 73(BX), X11, X11
-	VPINSRB        $0x02, 77(BX), X11, X11
-	VPINSRB        $0x03, 81(BX), X11, X11
-	VPINSRB        $0x04, 85(BX), X11, X11
-	VPINSRB        $0x05, 89(BX), X11, X11
-	VPINSRB        $0x06, 93(BX), X11, X11
-	VPINSRB        $0x07, 97(BX), X11, X11
-	VPMOVZXBD      X11, Y11
-	VPSRLVD        int8Constant26<>+0(SB), Y11, Y11
-	VPAND          int8Constant8<>+0(SB), Y11, Y11
-	VCVTDQ2PS      Y11, Y11
-	VMULPS         int8Constant91<>+0(SB), Y11, Y11
-	VADDPS         int8Constant66<>+0(SB), Y11, Y11
-	VMULPS         Y10, Y11, Y11
-	VMULPS         (CX), Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
+	VPAND          Y7, Y10, Y10
+	VPACKUSWB      Y9, Y10, Y9
+	VPERMQ         $0xd8, Y9, Y9
+	VMOVDQU        int8Constant79<>+0(SB), Y12
+	VPAND          Y6, Y9, Y10
+	VPSRLW         $0x04, Y9, Y11
+	VPAND          Y6, Y11, Y11
+	VPSHUFB        Y10, Y12, Y10
+	VPSHUFB        Y11, Y12, Y11
+	VPXOR          Y10, Y9, Y9
+	VPXOR          Y11, Y9, Y9
+	VMOVDQU        Y9, 64(SP)(R8*1)
+	VPBROADCASTW   (BX), X9
+	VCVTPH2PS      X9, Y9
+	VMOVDQU        66(BX), Y10
+	VPSRLD         $0x1c, Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VMULPS         int8Constant90<>+0(SB), Y10, Y10
+	VADDPS         int8Constant66<>+0(SB), Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMULPS         (CX), Y10, Y9
+	VMOVUPS        Y9, (SP)(R8*1)
 
 next:
-	LEAQ           98(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           98(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VMOVDQU        2(R9), X12
-	VINSERTI128    $0x01, 10(R9), Y12, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(R8*1)
-	VMOVDQU        18(R9), X12
-	VINSERTI128    $0x01, 26(R9), Y12, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(R8*1)
-	VMOVDQU        34(R9), X12
-	VINSERTI128    $0x01, 42(R9), Y12, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(R8*1)
-	VMOVDQU        50(R9), X12
-	VINSERTI128    $0x01, 58(R9), Y12, Y10
-	VPSHUFB        Y6, Y10, Y10
-	VMOVDQU        Y10, 160(SP)(R8*1)
-	VBROADCASTI128 82(R9), Y10
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VBROADCASTI128 82(R10), Y9
+	VPSHUFB        int8Constant88<>+0(SB), Y9, Y9
+	VPMULLW        Y8, Y9, Y9
+	VPSRLW         $0x07, Y9, Y9
+	VPAND          Y7, Y9, Y9
+	VMOVDQU        66(R10), X13
+	VINSERTI128    $0x01, 74(R10), Y13, Y10
 	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
-	VPMULLW        Y9, Y10, Y10
+	VPMULLW        Y8, Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
-	VPAND          Y8, Y10, Y10
-	VMOVDQU        66(R9), X12
-	VINSERTI128    $0x01, 74(R9), Y12, Y11
-	VPSHUFB        int8Constant90<>+0(SB), Y11, Y11
-	VPMULLW        Y9, Y11, Y11
-	VPSRLW         $0x07, Y11, Y11
-	VPAND          Y8, Y11, Y11
-	VPACKUSWB      Y10, Y11, Y10
-	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant80<>+0(SB), Y14
-	VPAND          Y7, Y10, Y11
-	VPSRLW         $0x04, Y10, Y13
-	VPAND          Y7, Y13, Y13
-	VPSHUFB        Y11, Y14, Y11
-	VPSHUFB        Y13, Y14, Y13
-	VPXOR          Y11, Y10, Y10
-	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 192(SP)(R8*1)
-	VPBROADCASTW   (R9), X10
-	VCVTPH2PS      X10, Y10
-	VPXOR          X11, X11, X11
-	VPINSRB        $0x00, 69(R9), X11, X11
-	VPINSRB        $0x01, 73(R9), X11, X11
-	VPINSRB        $0x02, 77(R9), X11, X11
-	VPINSRB        $0x03, 81(R9), X11, X11
-	VPINSRB        $0x04, 85(R9), X11, X11
-	VPINSRB        $0x05, 89(R9), X11, X11
-	VPINSRB        $0x06, 93(R9), X11, X11
-	VPINSRB        $0x07, 97(R9), X11, X11
-	VPMOVZXBD      X11, Y11
-	VPSRLVD        int8Constant26<>+0(SB), Y11, Y11
-	VPAND          int8Constant8<>+0(SB), Y11, Y11
-	VCVTDQ2PS      Y11, Y11
-	VMULPS         int8Constant91<>+0(SB), Y11, Y11
-	VADDPS         int8Constant66<>+0(SB), Y11, Y11
-	VMULPS         Y10, Y11, Y11
-	VMULPS         (R10), Y11, Y10
-	VMOVUPS        Y10, (SP)(R8*1)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
-	MOVWQZX        64(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        66(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        68(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        70(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        72(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        74(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        76(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        78(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   192(SP)(DI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y4, Y11, Y11
-	VPCMPEQB       Y4, Y11, Y11
-	VPOR           Y3, Y11, Y11
-	VPSIGNB        Y11, Y10, Y10
-	VPXOR          Y5, Y10, Y10
-	VMOVDQU        (DX), Y11
-	VPDPBUSD       (AX), Y10, Y11
-	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   (SP)(DI*1), Y10
-	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
-	MOVWQZX        80(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        82(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        84(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        86(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        88(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        90(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        92(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        94(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   196(SP)(DI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y4, Y11, Y11
-	VPCMPEQB       Y4, Y11, Y11
-	VPOR           Y3, Y11, Y11
-	VPSIGNB        Y11, Y10, Y10
-	VPXOR          Y5, Y10, Y10
-	VMOVDQU        32(DX), Y11
-	VPDPBUSD       32(AX), Y10, Y11
-	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   4(SP)(DI*1), Y10
-	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
-	MOVWQZX        96(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        98(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        100(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        102(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        104(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        106(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        108(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        110(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   200(SP)(DI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y4, Y11, Y11
-	VPCMPEQB       Y4, Y11, Y11
-	VPOR           Y3, Y11, Y11
-	VPSIGNB        Y11, Y10, Y10
-	VPXOR          Y5, Y10, Y10
-	VMOVDQU        64(DX), Y11
-	VPDPBUSD       64(AX), Y10, Y11
-	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   8(SP)(DI*1), Y10
-	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
-	MOVWQZX        112(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        114(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        116(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        118(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        120(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        122(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        124(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        126(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   204(SP)(DI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y4, Y11, Y11
-	VPCMPEQB       Y4, Y11, Y11
-	VPOR           Y3, Y11, Y11
-	VPSIGNB        Y11, Y10, Y10
-	VPXOR          Y5, Y10, Y10
-	VMOVDQU        96(DX), Y11
-	VPDPBUSD       96(AX), Y10, Y11
-	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   12(SP)(DI*1), Y10
-	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
-	MOVWQZX        128(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        130(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        132(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        134(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        136(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        138(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        140(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        142(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   208(SP)(DI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y4, Y11, Y11
-	VPCMPEQB       Y4, Y11, Y11
-	VPOR           Y3, Y11, Y11
-	VPSIGNB        Y11, Y10, Y10
-	VPXOR          Y5, Y10, Y10
-	VMOVDQU        128(DX), Y11
-	VPDPBUSD       128(AX), Y10, Y11
-	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   16(SP)(DI*1), Y10
-	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
-	MOVWQZX        144(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        146(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        148(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        150(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        152(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        154(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        156(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        158(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   212(SP)(DI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y4, Y11, Y11
-	VPCMPEQB       Y4, Y11, Y11
-	VPOR           Y3, Y11, Y11
-	VPSIGNB        Y11, Y10, Y10
-	VPXOR          Y5, Y10, Y10
-	VMOVDQU        160(DX), Y11
-	VPDPBUSD       160(AX), Y10, Y11
-	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   20(SP)(DI*1), Y10
-	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
-	MOVWQZX        160(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        162(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        164(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        166(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        168(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        170(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        172(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        174(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   216(SP)(DI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y4, Y11, Y11
-	VPCMPEQB       Y4, Y11, Y11
-	VPOR           Y3, Y11, Y11
-	VPSIGNB        Y11, Y10, Y10
-	VPXOR          Y5, Y10, Y10
-	VMOVDQU        192(DX), Y11
-	VPDPBUSD       192(AX), Y10, Y11
-	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   24(SP)(DI*1), Y10
-	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R9
-	MOVWQZX        176(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        178(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        180(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        182(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        184(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        186(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        188(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        190(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
-	VINSERTI128    $0x01, X10, Y12, Y10
-	VPBROADCASTD   220(SP)(DI*1), Y11
-	VPSHUFB        Y2, Y11, Y11
-	VPAND          Y4, Y11, Y11
-	VPCMPEQB       Y4, Y11, Y11
-	VPOR           Y3, Y11, Y11
-	VPSIGNB        Y11, Y10, Y10
-	VPXOR          Y5, Y10, Y10
-	VMOVDQU        224(DX), Y11
-	VPDPBUSD       224(AX), Y10, Y11
-	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   28(SP)(DI*1), Y10
-	VFMADD231PS    Y10, Y11, Y1
+	VPAND          Y7, Y10, Y10
+	VPACKUSWB      Y9, Y10, Y9
+	VPERMQ         $0xd8, Y9, Y9
+	VMOVDQU        int8Constant79<>+0(SB), Y12
+	VPAND          Y6, Y9, Y10
+	VPSRLW         $0x04, Y9, Y11
+	VPAND          Y6, Y11, Y11
+	VPSHUFB        Y10, Y12, Y10
+	VPSHUFB        Y11, Y12, Y11
+	VPXOR          Y10, Y9, Y9
+	VPXOR          Y11, Y9, Y9
+	VMOVDQU        Y9, 64(SP)(R9*1)
+	VPBROADCASTW   (R10), X9
+	VCVTPH2PS      X9, Y9
+	VMOVDQU        66(R10), Y10
+	VPSRLD         $0x1c, Y10, Y10
+	VCVTDQ2PS      Y10, Y10
+	VMULPS         int8Constant90<>+0(SB), Y10, Y10
+	VADDPS         int8Constant66<>+0(SB), Y10, Y10
+	VMULPS         Y9, Y10, Y10
+	VMULPS         (R11), Y10, Y9
+	VMOVUPS        Y9, (SP)(R9*1)
+	MOVBQZX        2(BX), R10
+	VMOVD          (DI)(R10*4), X13
+	MOVBQZX        3(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
+	MOVBQZX        4(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
+	MOVBQZX        5(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
+	MOVBQZX        6(BX), R10
+	VMOVD          (DI)(R10*4), X9
+	MOVBQZX        7(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
+	MOVBQZX        8(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
+	MOVBQZX        9(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   64(SP)(R8*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y4, Y10, Y10
+	VPCMPEQB       Y4, Y10, Y10
+	VPOR           Y3, Y10, Y10
+	VPSIGNB        Y10, Y9, Y9
+	VPXOR          Y5, Y9, Y9
+	VMOVDQU        (DX), Y10
+	VPDPBUSD       (AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   (SP)(R8*1), Y9
+	VFMADD231PS    Y9, Y10, Y0
+	MOVBQZX        10(BX), R10
+	VMOVD          (DI)(R10*4), X13
+	MOVBQZX        11(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
+	MOVBQZX        12(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
+	MOVBQZX        13(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
+	MOVBQZX        14(BX), R10
+	VMOVD          (DI)(R10*4), X9
+	MOVBQZX        15(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
+	MOVBQZX        16(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
+	MOVBQZX        17(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   68(SP)(R8*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y4, Y10, Y10
+	VPCMPEQB       Y4, Y10, Y10
+	VPOR           Y3, Y10, Y10
+	VPSIGNB        Y10, Y9, Y9
+	VPXOR          Y5, Y9, Y9
+	VMOVDQU        32(DX), Y10
+	VPDPBUSD       32(AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   4(SP)(R8*1), Y9
+	VFMADD231PS    Y9, Y10, Y1
+	MOVBQZX        18(BX), R10
+	VMOVD          (DI)(R10*4), X13
+	MOVBQZX        19(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
+	MOVBQZX        20(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
+	MOVBQZX        21(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
+	MOVBQZX        22(BX), R10
+	VMOVD          (DI)(R10*4), X9
+	MOVBQZX        23(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
+	MOVBQZX        24(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
+	MOVBQZX        25(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   72(SP)(R8*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y4, Y10, Y10
+	VPCMPEQB       Y4, Y10, Y10
+	VPOR           Y3, Y10, Y10
+	VPSIGNB        Y10, Y9, Y9
+	VPXOR          Y5, Y9, Y9
+	VMOVDQU        64(DX), Y10
+	VPDPBUSD       64(AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   8(SP)(R8*1), Y9
+	VFMADD231PS    Y9, Y10, Y0
+	MOVBQZX        26(BX), R10
+	VMOVD          (DI)(R10*4), X13
+	MOVBQZX        27(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
+	MOVBQZX        28(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
+	MOVBQZX        29(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
+	MOVBQZX        30(BX), R10
+	VMOVD          (DI)(R10*4), X9
+	MOVBQZX        31(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
+	MOVBQZX        32(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
+	MOVBQZX        33(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   76(SP)(R8*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y4, Y10, Y10
+	VPCMPEQB       Y4, Y10, Y10
+	VPOR           Y3, Y10, Y10
+	VPSIGNB        Y10, Y9, Y9
+	VPXOR          Y5, Y9, Y9
+	VMOVDQU        96(DX), Y10
+	VPDPBUSD       96(AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   12(SP)(R8*1), Y9
+	VFMADD231PS    Y9, Y10, Y1
+	MOVBQZX        34(BX), R10
+	VMOVD          (DI)(R10*4), X13
+	MOVBQZX        35(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
+	MOVBQZX        36(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
+	MOVBQZX        37(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
+	MOVBQZX        38(BX), R10
+	VMOVD          (DI)(R10*4), X9
+	MOVBQZX        39(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
+	MOVBQZX        40(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
+	MOVBQZX        41(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   80(SP)(R8*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y4, Y10, Y10
+	VPCMPEQB       Y4, Y10, Y10
+	VPOR           Y3, Y10, Y10
+	VPSIGNB        Y10, Y9, Y9
+	VPXOR          Y5, Y9, Y9
+	VMOVDQU        128(DX), Y10
+	VPDPBUSD       128(AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   16(SP)(R8*1), Y9
+	VFMADD231PS    Y9, Y10, Y0
+	MOVBQZX        42(BX), R10
+	VMOVD          (DI)(R10*4), X13
+	MOVBQZX        43(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
+	MOVBQZX        44(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
+	MOVBQZX        45(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
+	MOVBQZX        46(BX), R10
+	VMOVD          (DI)(R10*4), X9
+	MOVBQZX        47(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
+	MOVBQZX        48(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
+	MOVBQZX        49(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   84(SP)(R8*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y4, Y10, Y10
+	VPCMPEQB       Y4, Y10, Y10
+	VPOR           Y3, Y10, Y10
+	VPSIGNB        Y10, Y9, Y9
+	VPXOR          Y5, Y9, Y9
+	VMOVDQU        160(DX), Y10
+	VPDPBUSD       160(AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   20(SP)(R8*1), Y9
+	VFMADD231PS    Y9, Y10, Y1
+	MOVBQZX        50(BX), R10
+	VMOVD          (DI)(R10*4), X13
+	MOVBQZX        51(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
+	MOVBQZX        52(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
+	MOVBQZX        53(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
+	MOVBQZX        54(BX), R10
+	VMOVD          (DI)(R10*4), X9
+	MOVBQZX        55(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
+	MOVBQZX        56(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
+	MOVBQZX        57(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   88(SP)(R8*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y4, Y10, Y10
+	VPCMPEQB       Y4, Y10, Y10
+	VPOR           Y3, Y10, Y10
+	VPSIGNB        Y10, Y9, Y9
+	VPXOR          Y5, Y9, Y9
+	VMOVDQU        192(DX), Y10
+	VPDPBUSD       192(AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   24(SP)(R8*1), Y9
+	VFMADD231PS    Y9, Y10, Y0
+	MOVBQZX        58(BX), R10
+	VMOVD          (DI)(R10*4), X13
+	MOVBQZX        59(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X13, X13
+	MOVBQZX        60(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X13, X13
+	MOVBQZX        61(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X13, X13
+	MOVBQZX        62(BX), R10
+	VMOVD          (DI)(R10*4), X9
+	MOVBQZX        63(BX), R10
+	VPINSRD        $0x01, (DI)(R10*4), X9, X9
+	MOVBQZX        64(BX), R10
+	VPINSRD        $0x02, (DI)(R10*4), X9, X9
+	MOVBQZX        65(BX), R10
+	VPINSRD        $0x03, (DI)(R10*4), X9, X9
+	VINSERTI128    $0x01, X9, Y13, Y9
+	VPBROADCASTD   92(SP)(R8*1), Y10
+	VPSHUFB        Y2, Y10, Y10
+	VPAND          Y4, Y10, Y10
+	VPCMPEQB       Y4, Y10, Y10
+	VPOR           Y3, Y10, Y10
+	VPSIGNB        Y10, Y9, Y9
+	VPXOR          Y5, Y9, Y9
+	VMOVDQU        224(DX), Y10
+	VPDPBUSD       224(AX), Y9, Y10
+	VCVTDQ2PS      Y10, Y10
+	VBROADCASTSS   28(SP)(R8*1), Y9
+	VFMADD231PS    Y9, Y10, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+98, BX
-	XORQ           $+224, DI
-	XORQ           $+224, R8
+	XORQ           $+96, R8
+	XORQ           $+96, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -13732,7 +13553,7 @@ next:
 
 // func int8Dot4IQ3_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
 // Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, FMA3
-TEXT ·int8Dot4IQ3_XXSVNNI(SB), NOSPLIT, $416-64
+TEXT ·int8Dot4IQ3_XXSVNNI(SB), NOSPLIT, $288-64
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
 	MOVQ    quads+32(FP), DX
@@ -13747,438 +13568,405 @@ TEXT ·int8Dot4IQ3_XXSVNNI(SB), NOSPLIT, $416-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ3_XXS+0(SB), R11
 	VMOVDQU int8Constant17<>+0(SB), Y4
 	VMOVDQU int8Constant51<>+0(SB), Y5
 	VMOVDQU int8Constant18<>+0(SB), Y6
 	VMOVDQU int8Constant2<>+0(SB), Y7
-	VMOVDQU int8Constant56<>+0(SB), Y8
-	VMOVDQU int8Constant1<>+0(SB), Y9
+	VMOVDQU int8Constant1<>+0(SB), Y8
+	VMOVDQU int8Constant75<>+0(SB), Y9
 
 next:
-	VMOVDQU        2(BX), X11
-	VINSERTI128    $0x01, 10(BX), Y11, Y10
-	VPSHUFB        Y8, Y10, Y10
-	VMOVDQU        Y10, 256(SP)
-	VMOVDQU        18(BX), X11
-	VINSERTI128    $0x01, 26(BX), Y11, Y10
-	VPSHUFB        Y8, Y10, Y10
-	VMOVDQU        Y10, 288(SP)
-	VMOVDQU        34(BX), X11
-	VINSERTI128    $0x01, 42(BX), Y11, Y10
-	VPSHUFB        Y8, Y10, Y10
-	VMOVDQU        Y10, 320(SP)
-	VMOVDQU        50(BX), X11
-	VINSERTI128    $0x01, 58(BX), Y11, Y10
-	VPSHUFB        Y8, Y10, Y10
-	VMOVDQU        Y10, 352(SP)
 	VBROADCASTI128 82(BX), Y10
-	VPSHUFB        int8Constant89<>+0(SB), Y10, Y10
-	VPMULLW        int8Constant77<>+0(SB), Y10, Y10
+	VPSHUFB        int8Constant88<>+0(SB), Y10, Y10
+	VPMULLW        int8Constant76<>+0(SB), Y10, Y10
 	VPSRLW         $0x07, Y10, Y10
-	VPAND          int8Constant76<>+0(SB), Y10, Y10
-	VMOVDQU        66(BX), X11
-	VINSERTI128    $0x01, 74(BX), Y11, Y12
-	VPSHUFB        int8Constant90<>+0(SB), Y12, Y12
-	VPMULLW        int8Constant77<>+0(SB), Y12, Y12
-	VPSRLW         $0x07, Y12, Y12
-	VPAND          int8Constant76<>+0(SB), Y12, Y12
-	VPACKUSWB      Y10, Y12, Y10
+	VPAND          Y9, Y10, Y10
+	VMOVDQU        66(BX), X13
+	VINSERTI128    $0x01, 74(BX), Y13, Y11
+	VPSHUFB        int8Constant89<>+0(SB), Y11, Y11
+	VPMULLW        int8Constant76<>+0(SB), Y11, Y11
+	VPSRLW         $0x07, Y11, Y11
+	VPAND          Y9, Y11, Y11
+	VPACKUSWB      Y10, Y11, Y10
 	VPERMQ         $0xd8, Y10, Y10
-	VMOVDQU        int8Constant80<>+0(SB), Y14
-	VPAND          Y9, Y10, Y12
-	VPSRLW         $0x04, Y10, Y13
-	VPAND          Y9, Y13, Y13
+	VMOVDQU        int8Constant79<>+0(SB), Y14
+	VPAND          Y8, Y10, Y11
+	VPSRLW         $0x04, Y10, Y12
+	VPAND          Y8, Y12, Y12
+	VPSHUFB        Y11, Y14, Y11
 	VPSHUFB        Y12, Y14, Y12
-	VPSHUFB        Y13, Y14, Y13
+	VPXOR          Y11, Y10, Y10
 	VPXOR          Y12, Y10, Y10
-	VPXOR          Y13, Y10, Y10
-	VMOVDQU        Y10, 384(SP)
+	VMOVDQU        Y10, 256(SP)
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
-	VPXOR          X11, X11, X11
-	VPINSRB        $0x00, 69(BX), X11, X11
-	VPINSRB        $0x01, 73(BX), X11, X11
-	VPINSRB        $0x02, 77(BX), X11, X11
-	VPINSRB        $0x03, 81(BX), X11, X11
-	VPINSRB        $0x04, 85(BX), X11, X11
-	VPINSRB        $0x05, 89(BX), X11, X11
-	VPINSRB        $0x06, 93(BX), X11, X11
-	VPINSRB        $0x07, 97(BX), X11, X11
-	VPMOVZXBD      X11, Y12
-	VPSRLVD        int8Constant26<>+0(SB), Y12, Y12
-	VPAND          int8Constant8<>+0(SB), Y12, Y12
-	VCVTDQ2PS      Y12, Y12
-	VMULPS         int8Constant91<>+0(SB), Y12, Y12
-	VADDPS         int8Constant66<>+0(SB), Y12, Y12
-	VMULPS         Y10, Y12, Y12
-	VMULPS         (CX), Y12, Y10
+	VMOVDQU        66(BX), Y11
+	VPSRLD         $0x1c, Y11, Y11
+	VCVTDQ2PS      Y11, Y11
+	VMULPS         int8Constant90<>+0(SB), Y11, Y11
+	VADDPS         int8Constant66<>+0(SB), Y11, Y11
+	VMULPS         Y10, Y11, Y11
+	VMULPS         (CX), Y11, Y10
 	VMOVUPS        Y10, (SP)
-	VMULPS         (CX)(R8*1), Y12, Y10
+	VMULPS         (CX)(R8*1), Y11, Y10
 	VMOVUPS        Y10, 64(SP)
-	VMULPS         (CX)(R8*2), Y12, Y10
+	VMULPS         (CX)(R8*2), Y11, Y10
 	VMOVUPS        Y10, 128(SP)
-	VMULPS         (CX)(R10*1), Y12, Y10
+	VMULPS         (CX)(R10*1), Y11, Y10
 	VMOVUPS        Y10, 192(SP)
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
-	MOVWQZX        256(SP), R12
-	VMOVD          (R11)(R12*4), X11
-	MOVWQZX        258(SP), R12
-	VPINSRD        $0x01, (R11)(R12*4), X11, X11
-	MOVWQZX        260(SP), R12
-	VPINSRD        $0x02, (R11)(R12*4), X11, X11
-	MOVWQZX        262(SP), R12
-	VPINSRD        $0x03, (R11)(R12*4), X11, X11
-	MOVWQZX        264(SP), R12
+	MOVBQZX        2(BX), R12
+	VMOVD          (R11)(R12*4), X13
+	MOVBQZX        3(BX), R12
+	VPINSRD        $0x01, (R11)(R12*4), X13, X13
+	MOVBQZX        4(BX), R12
+	VPINSRD        $0x02, (R11)(R12*4), X13, X13
+	MOVBQZX        5(BX), R12
+	VPINSRD        $0x03, (R11)(R12*4), X13, X13
+	MOVBQZX        6(BX), R12
 	VMOVD          (R11)(R12*4), X10
-	MOVWQZX        266(SP), R12
+	MOVBQZX        7(BX), R12
 	VPINSRD        $0x01, (R11)(R12*4), X10, X10
-	MOVWQZX        268(SP), R12
+	MOVBQZX        8(BX), R12
 	VPINSRD        $0x02, (R11)(R12*4), X10, X10
-	MOVWQZX        270(SP), R12
+	MOVBQZX        9(BX), R12
 	VPINSRD        $0x03, (R11)(R12*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   384(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   256(SP), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y7, Y10, Y10
-	VMOVDQU        (DX), Y12
-	VPDPBUSD       (AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   (SP), Y13
-	VFMADD231PS    Y13, Y12, Y0
-	VMOVDQU        (DX)(DI*1), Y12
-	VPDPBUSD       (AX)(DI*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   64(SP), Y13
-	VFMADD231PS    Y13, Y12, Y1
-	VMOVDQU        (DX)(DI*2), Y12
-	VPDPBUSD       (AX)(DI*2), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   128(SP), Y13
-	VFMADD231PS    Y13, Y12, Y2
-	VMOVDQU        (DX)(R9*1), Y12
-	VPDPBUSD       (AX)(R9*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
+	VMOVDQU        (DX), Y11
+	VPDPBUSD       (AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   (SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VMOVDQU        (DX)(DI*1), Y11
+	VPDPBUSD       (AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   64(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VMOVDQU        (DX)(DI*2), Y11
+	VPDPBUSD       (AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   128(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VMOVDQU        (DX)(R9*1), Y11
+	VPDPBUSD       (AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
 	VBROADCASTSS   192(SP), Y10
-	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
-	MOVWQZX        272(SP), R12
-	VMOVD          (R11)(R12*4), X11
-	MOVWQZX        274(SP), R12
-	VPINSRD        $0x01, (R11)(R12*4), X11, X11
-	MOVWQZX        276(SP), R12
-	VPINSRD        $0x02, (R11)(R12*4), X11, X11
-	MOVWQZX        278(SP), R12
-	VPINSRD        $0x03, (R11)(R12*4), X11, X11
-	MOVWQZX        280(SP), R12
+	VFMADD231PS    Y10, Y11, Y3
+	MOVBQZX        10(BX), R12
+	VMOVD          (R11)(R12*4), X13
+	MOVBQZX        11(BX), R12
+	VPINSRD        $0x01, (R11)(R12*4), X13, X13
+	MOVBQZX        12(BX), R12
+	VPINSRD        $0x02, (R11)(R12*4), X13, X13
+	MOVBQZX        13(BX), R12
+	VPINSRD        $0x03, (R11)(R12*4), X13, X13
+	MOVBQZX        14(BX), R12
 	VMOVD          (R11)(R12*4), X10
-	MOVWQZX        282(SP), R12
+	MOVBQZX        15(BX), R12
 	VPINSRD        $0x01, (R11)(R12*4), X10, X10
-	MOVWQZX        284(SP), R12
+	MOVBQZX        16(BX), R12
 	VPINSRD        $0x02, (R11)(R12*4), X10, X10
-	MOVWQZX        286(SP), R12
+	MOVBQZX        17(BX), R12
 	VPINSRD        $0x03, (R11)(R12*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   388(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   260(SP), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y7, Y10, Y10
-	VMOVDQU        32(DX), Y12
-	VPDPBUSD       32(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   4(SP), Y13
-	VFMADD231PS    Y13, Y12, Y0
-	VMOVDQU        32(DX)(DI*1), Y12
-	VPDPBUSD       32(AX)(DI*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   68(SP), Y13
-	VFMADD231PS    Y13, Y12, Y1
-	VMOVDQU        32(DX)(DI*2), Y12
-	VPDPBUSD       32(AX)(DI*2), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   132(SP), Y13
-	VFMADD231PS    Y13, Y12, Y2
-	VMOVDQU        32(DX)(R9*1), Y12
-	VPDPBUSD       32(AX)(R9*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
+	VMOVDQU        32(DX), Y11
+	VPDPBUSD       32(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   4(SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VMOVDQU        32(DX)(DI*1), Y11
+	VPDPBUSD       32(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   68(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VMOVDQU        32(DX)(DI*2), Y11
+	VPDPBUSD       32(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   132(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VMOVDQU        32(DX)(R9*1), Y11
+	VPDPBUSD       32(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
 	VBROADCASTSS   196(SP), Y10
-	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
-	MOVWQZX        288(SP), R12
-	VMOVD          (R11)(R12*4), X11
-	MOVWQZX        290(SP), R12
-	VPINSRD        $0x01, (R11)(R12*4), X11, X11
-	MOVWQZX        292(SP), R12
-	VPINSRD        $0x02, (R11)(R12*4), X11, X11
-	MOVWQZX        294(SP), R12
-	VPINSRD        $0x03, (R11)(R12*4), X11, X11
-	MOVWQZX        296(SP), R12
+	VFMADD231PS    Y10, Y11, Y3
+	MOVBQZX        18(BX), R12
+	VMOVD          (R11)(R12*4), X13
+	MOVBQZX        19(BX), R12
+	VPINSRD        $0x01, (R11)(R12*4), X13, X13
+	MOVBQZX        20(BX), R12
+	VPINSRD        $0x02, (R11)(R12*4), X13, X13
+	MOVBQZX        21(BX), R12
+	VPINSRD        $0x03, (R11)(R12*4), X13, X13
+	MOVBQZX        22(BX), R12
 	VMOVD          (R11)(R12*4), X10
-	MOVWQZX        298(SP), R12
+	MOVBQZX        23(BX), R12
 	VPINSRD        $0x01, (R11)(R12*4), X10, X10
-	MOVWQZX        300(SP), R12
+	MOVBQZX        24(BX), R12
 	VPINSRD        $0x02, (R11)(R12*4), X10, X10
-	MOVWQZX        302(SP), R12
+	MOVBQZX        25(BX), R12
 	VPINSRD        $0x03, (R11)(R12*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   392(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   264(SP), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y7, Y10, Y10
-	VMOVDQU        64(DX), Y12
-	VPDPBUSD       64(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   8(SP), Y13
-	VFMADD231PS    Y13, Y12, Y0
-	VMOVDQU        64(DX)(DI*1), Y12
-	VPDPBUSD       64(AX)(DI*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   72(SP), Y13
-	VFMADD231PS    Y13, Y12, Y1
-	VMOVDQU        64(DX)(DI*2), Y12
-	VPDPBUSD       64(AX)(DI*2), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   136(SP), Y13
-	VFMADD231PS    Y13, Y12, Y2
-	VMOVDQU        64(DX)(R9*1), Y12
-	VPDPBUSD       64(AX)(R9*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
+	VMOVDQU        64(DX), Y11
+	VPDPBUSD       64(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   8(SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VMOVDQU        64(DX)(DI*1), Y11
+	VPDPBUSD       64(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   72(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VMOVDQU        64(DX)(DI*2), Y11
+	VPDPBUSD       64(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   136(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VMOVDQU        64(DX)(R9*1), Y11
+	VPDPBUSD       64(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
 	VBROADCASTSS   200(SP), Y10
-	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
-	MOVWQZX        304(SP), R12
-	VMOVD          (R11)(R12*4), X11
-	MOVWQZX        306(SP), R12
-	VPINSRD        $0x01, (R11)(R12*4), X11, X11
-	MOVWQZX        308(SP), R12
-	VPINSRD        $0x02, (R11)(R12*4), X11, X11
-	MOVWQZX        310(SP), R12
-	VPINSRD        $0x03, (R11)(R12*4), X11, X11
-	MOVWQZX        312(SP), R12
+	VFMADD231PS    Y10, Y11, Y3
+	MOVBQZX        26(BX), R12
+	VMOVD          (R11)(R12*4), X13
+	MOVBQZX        27(BX), R12
+	VPINSRD        $0x01, (R11)(R12*4), X13, X13
+	MOVBQZX        28(BX), R12
+	VPINSRD        $0x02, (R11)(R12*4), X13, X13
+	MOVBQZX        29(BX), R12
+	VPINSRD        $0x03, (R11)(R12*4), X13, X13
+	MOVBQZX        30(BX), R12
 	VMOVD          (R11)(R12*4), X10
-	MOVWQZX        314(SP), R12
+	MOVBQZX        31(BX), R12
 	VPINSRD        $0x01, (R11)(R12*4), X10, X10
-	MOVWQZX        316(SP), R12
+	MOVBQZX        32(BX), R12
 	VPINSRD        $0x02, (R11)(R12*4), X10, X10
-	MOVWQZX        318(SP), R12
+	MOVBQZX        33(BX), R12
 	VPINSRD        $0x03, (R11)(R12*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   396(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   268(SP), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y7, Y10, Y10
-	VMOVDQU        96(DX), Y12
-	VPDPBUSD       96(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   12(SP), Y13
-	VFMADD231PS    Y13, Y12, Y0
-	VMOVDQU        96(DX)(DI*1), Y12
-	VPDPBUSD       96(AX)(DI*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   76(SP), Y13
-	VFMADD231PS    Y13, Y12, Y1
-	VMOVDQU        96(DX)(DI*2), Y12
-	VPDPBUSD       96(AX)(DI*2), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   140(SP), Y13
-	VFMADD231PS    Y13, Y12, Y2
-	VMOVDQU        96(DX)(R9*1), Y12
-	VPDPBUSD       96(AX)(R9*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
+	VMOVDQU        96(DX), Y11
+	VPDPBUSD       96(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   12(SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VMOVDQU        96(DX)(DI*1), Y11
+	VPDPBUSD       96(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   76(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VMOVDQU        96(DX)(DI*2), Y11
+	VPDPBUSD       96(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   140(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VMOVDQU        96(DX)(R9*1), Y11
+	VPDPBUSD       96(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
 	VBROADCASTSS   204(SP), Y10
-	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
-	MOVWQZX        320(SP), R12
-	VMOVD          (R11)(R12*4), X11
-	MOVWQZX        322(SP), R12
-	VPINSRD        $0x01, (R11)(R12*4), X11, X11
-	MOVWQZX        324(SP), R12
-	VPINSRD        $0x02, (R11)(R12*4), X11, X11
-	MOVWQZX        326(SP), R12
-	VPINSRD        $0x03, (R11)(R12*4), X11, X11
-	MOVWQZX        328(SP), R12
+	VFMADD231PS    Y10, Y11, Y3
+	MOVBQZX        34(BX), R12
+	VMOVD          (R11)(R12*4), X13
+	MOVBQZX        35(BX), R12
+	VPINSRD        $0x01, (R11)(R12*4), X13, X13
+	MOVBQZX        36(BX), R12
+	VPINSRD        $0x02, (R11)(R12*4), X13, X13
+	MOVBQZX        37(BX), R12
+	VPINSRD        $0x03, (R11)(R12*4), X13, X13
+	MOVBQZX        38(BX), R12
 	VMOVD          (R11)(R12*4), X10
-	MOVWQZX        330(SP), R12
+	MOVBQZX        39(BX), R12
 	VPINSRD        $0x01, (R11)(R12*4), X10, X10
-	MOVWQZX        332(SP), R12
+	MOVBQZX        40(BX), R12
 	VPINSRD        $0x02, (R11)(R12*4), X10, X10
-	MOVWQZX        334(SP), R12
+	MOVBQZX        41(BX), R12
 	VPINSRD        $0x03, (R11)(R12*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   400(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   272(SP), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y7, Y10, Y10
-	VMOVDQU        128(DX), Y12
-	VPDPBUSD       128(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   16(SP), Y13
-	VFMADD231PS    Y13, Y12, Y0
-	VMOVDQU        128(DX)(DI*1), Y12
-	VPDPBUSD       128(AX)(DI*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   80(SP), Y13
-	VFMADD231PS    Y13, Y12, Y1
-	VMOVDQU        128(DX)(DI*2), Y12
-	VPDPBUSD       128(AX)(DI*2), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   144(SP), Y13
-	VFMADD231PS    Y13, Y12, Y2
-	VMOVDQU        128(DX)(R9*1), Y12
-	VPDPBUSD       128(AX)(R9*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
+	VMOVDQU        128(DX), Y11
+	VPDPBUSD       128(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   16(SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VMOVDQU        128(DX)(DI*1), Y11
+	VPDPBUSD       128(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   80(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VMOVDQU        128(DX)(DI*2), Y11
+	VPDPBUSD       128(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   144(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VMOVDQU        128(DX)(R9*1), Y11
+	VPDPBUSD       128(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
 	VBROADCASTSS   208(SP), Y10
-	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
-	MOVWQZX        336(SP), R12
-	VMOVD          (R11)(R12*4), X11
-	MOVWQZX        338(SP), R12
-	VPINSRD        $0x01, (R11)(R12*4), X11, X11
-	MOVWQZX        340(SP), R12
-	VPINSRD        $0x02, (R11)(R12*4), X11, X11
-	MOVWQZX        342(SP), R12
-	VPINSRD        $0x03, (R11)(R12*4), X11, X11
-	MOVWQZX        344(SP), R12
+	VFMADD231PS    Y10, Y11, Y3
+	MOVBQZX        42(BX), R12
+	VMOVD          (R11)(R12*4), X13
+	MOVBQZX        43(BX), R12
+	VPINSRD        $0x01, (R11)(R12*4), X13, X13
+	MOVBQZX        44(BX), R12
+	VPINSRD        $0x02, (R11)(R12*4), X13, X13
+	MOVBQZX        45(BX), R12
+	VPINSRD        $0x03, (R11)(R12*4), X13, X13
+	MOVBQZX        46(BX), R12
 	VMOVD          (R11)(R12*4), X10
-	MOVWQZX        346(SP), R12
+	MOVBQZX        47(BX), R12
 	VPINSRD        $0x01, (R11)(R12*4), X10, X10
-	MOVWQZX        348(SP), R12
+	MOVBQZX        48(BX), R12
 	VPINSRD        $0x02, (R11)(R12*4), X10, X10
-	MOVWQZX        350(SP), R12
+	MOVBQZX        49(BX), R12
 	VPINSRD        $0x03, (R11)(R12*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   404(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   276(SP), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y7, Y10, Y10
-	VMOVDQU        160(DX), Y12
-	VPDPBUSD       160(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   20(SP), Y13
-	VFMADD231PS    Y13, Y12, Y0
-	VMOVDQU        160(DX)(DI*1), Y12
-	VPDPBUSD       160(AX)(DI*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   84(SP), Y13
-	VFMADD231PS    Y13, Y12, Y1
-	VMOVDQU        160(DX)(DI*2), Y12
-	VPDPBUSD       160(AX)(DI*2), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   148(SP), Y13
-	VFMADD231PS    Y13, Y12, Y2
-	VMOVDQU        160(DX)(R9*1), Y12
-	VPDPBUSD       160(AX)(R9*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
+	VMOVDQU        160(DX), Y11
+	VPDPBUSD       160(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   20(SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VMOVDQU        160(DX)(DI*1), Y11
+	VPDPBUSD       160(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   84(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VMOVDQU        160(DX)(DI*2), Y11
+	VPDPBUSD       160(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   148(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VMOVDQU        160(DX)(R9*1), Y11
+	VPDPBUSD       160(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
 	VBROADCASTSS   212(SP), Y10
-	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
-	MOVWQZX        352(SP), R12
-	VMOVD          (R11)(R12*4), X11
-	MOVWQZX        354(SP), R12
-	VPINSRD        $0x01, (R11)(R12*4), X11, X11
-	MOVWQZX        356(SP), R12
-	VPINSRD        $0x02, (R11)(R12*4), X11, X11
-	MOVWQZX        358(SP), R12
-	VPINSRD        $0x03, (R11)(R12*4), X11, X11
-	MOVWQZX        360(SP), R12
+	VFMADD231PS    Y10, Y11, Y3
+	MOVBQZX        50(BX), R12
+	VMOVD          (R11)(R12*4), X13
+	MOVBQZX        51(BX), R12
+	VPINSRD        $0x01, (R11)(R12*4), X13, X13
+	MOVBQZX        52(BX), R12
+	VPINSRD        $0x02, (R11)(R12*4), X13, X13
+	MOVBQZX        53(BX), R12
+	VPINSRD        $0x03, (R11)(R12*4), X13, X13
+	MOVBQZX        54(BX), R12
 	VMOVD          (R11)(R12*4), X10
-	MOVWQZX        362(SP), R12
+	MOVBQZX        55(BX), R12
 	VPINSRD        $0x01, (R11)(R12*4), X10, X10
-	MOVWQZX        364(SP), R12
+	MOVBQZX        56(BX), R12
 	VPINSRD        $0x02, (R11)(R12*4), X10, X10
-	MOVWQZX        366(SP), R12
+	MOVBQZX        57(BX), R12
 	VPINSRD        $0x03, (R11)(R12*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   408(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   280(SP), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y7, Y10, Y10
-	VMOVDQU        192(DX), Y12
-	VPDPBUSD       192(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   24(SP), Y13
-	VFMADD231PS    Y13, Y12, Y0
-	VMOVDQU        192(DX)(DI*1), Y12
-	VPDPBUSD       192(AX)(DI*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   88(SP), Y13
-	VFMADD231PS    Y13, Y12, Y1
-	VMOVDQU        192(DX)(DI*2), Y12
-	VPDPBUSD       192(AX)(DI*2), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   152(SP), Y13
-	VFMADD231PS    Y13, Y12, Y2
-	VMOVDQU        192(DX)(R9*1), Y12
-	VPDPBUSD       192(AX)(R9*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
+	VMOVDQU        192(DX), Y11
+	VPDPBUSD       192(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   24(SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VMOVDQU        192(DX)(DI*1), Y11
+	VPDPBUSD       192(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   88(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VMOVDQU        192(DX)(DI*2), Y11
+	VPDPBUSD       192(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   152(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VMOVDQU        192(DX)(R9*1), Y11
+	VPDPBUSD       192(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
 	VBROADCASTSS   216(SP), Y10
-	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_XXS+0(SB), R11
-	MOVWQZX        368(SP), R12
-	VMOVD          (R11)(R12*4), X11
-	MOVWQZX        370(SP), R12
-	VPINSRD        $0x01, (R11)(R12*4), X11, X11
-	MOVWQZX        372(SP), R12
-	VPINSRD        $0x02, (R11)(R12*4), X11, X11
-	MOVWQZX        374(SP), R12
-	VPINSRD        $0x03, (R11)(R12*4), X11, X11
-	MOVWQZX        376(SP), R12
+	VFMADD231PS    Y10, Y11, Y3
+	MOVBQZX        58(BX), R12
+	VMOVD          (R11)(R12*4), X13
+	MOVBQZX        59(BX), R12
+	VPINSRD        $0x01, (R11)(R12*4), X13, X13
+	MOVBQZX        60(BX), R12
+	VPINSRD        $0x02, (R11)(R12*4), X13, X13
+	MOVBQZX        61(BX), R12
+	VPINSRD        $0x03, (R11)(R12*4), X13, X13
+	MOVBQZX        62(BX), R12
 	VMOVD          (R11)(R12*4), X10
-	MOVWQZX        378(SP), R12
+	MOVBQZX        63(BX), R12
 	VPINSRD        $0x01, (R11)(R12*4), X10, X10
-	MOVWQZX        380(SP), R12
+	MOVBQZX        64(BX), R12
 	VPINSRD        $0x02, (R11)(R12*4), X10, X10
-	MOVWQZX        382(SP), R12
+	MOVBQZX        65(BX), R12
 	VPINSRD        $0x03, (R11)(R12*4), X10, X10
-	VINSERTI128    $0x01, X10, Y11, Y10
-	VPBROADCASTD   412(SP), Y12
-	VPSHUFB        Y4, Y12, Y12
-	VPAND          Y6, Y12, Y12
-	VPCMPEQB       Y6, Y12, Y12
-	VPOR           Y5, Y12, Y12
-	VPSIGNB        Y12, Y10, Y10
+	VINSERTI128    $0x01, X10, Y13, Y10
+	VPBROADCASTD   284(SP), Y11
+	VPSHUFB        Y4, Y11, Y11
+	VPAND          Y6, Y11, Y11
+	VPCMPEQB       Y6, Y11, Y11
+	VPOR           Y5, Y11, Y11
+	VPSIGNB        Y11, Y10, Y10
 	VPXOR          Y7, Y10, Y10
-	VMOVDQU        224(DX), Y12
-	VPDPBUSD       224(AX), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   28(SP), Y13
-	VFMADD231PS    Y13, Y12, Y0
-	VMOVDQU        224(DX)(DI*1), Y12
-	VPDPBUSD       224(AX)(DI*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   92(SP), Y13
-	VFMADD231PS    Y13, Y12, Y1
-	VMOVDQU        224(DX)(DI*2), Y12
-	VPDPBUSD       224(AX)(DI*2), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
-	VBROADCASTSS   156(SP), Y13
-	VFMADD231PS    Y13, Y12, Y2
-	VMOVDQU        224(DX)(R9*1), Y12
-	VPDPBUSD       224(AX)(R9*1), Y10, Y12
-	VCVTDQ2PS      Y12, Y12
+	VMOVDQU        224(DX), Y11
+	VPDPBUSD       224(AX), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   28(SP), Y12
+	VFMADD231PS    Y12, Y11, Y0
+	VMOVDQU        224(DX)(DI*1), Y11
+	VPDPBUSD       224(AX)(DI*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   92(SP), Y12
+	VFMADD231PS    Y12, Y11, Y1
+	VMOVDQU        224(DX)(DI*2), Y11
+	VPDPBUSD       224(AX)(DI*2), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
+	VBROADCASTSS   156(SP), Y12
+	VFMADD231PS    Y12, Y11, Y2
+	VMOVDQU        224(DX)(R9*1), Y11
+	VPDPBUSD       224(AX)(R9*1), Y10, Y11
+	VCVTDQ2PS      Y11, Y11
 	VBROADCASTSS   220(SP), Y10
-	VFMADD231PS    Y10, Y12, Y3
+	VFMADD231PS    Y10, Y11, Y3
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
@@ -14227,16 +14015,17 @@ TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
 	MOVQ           blocks+56(FP), SI
 	VXORPS         Y0, Y0, Y0
 	VXORPS         Y1, Y1, Y1
+	LEAQ           ·int8GridIQ3_S+0(SB), DI
 	VMOVDQU        int8Constant17<>+0(SB), Y2
 	VMOVDQU        int8Constant51<>+0(SB), Y3
 	VMOVDQU        int8Constant18<>+0(SB), Y4
 	VMOVDQU        int8Constant2<>+0(SB), Y5
-	VMOVDQU        int8Constant92<>+0(SB), Y6
+	VMOVDQU        int8Constant91<>+0(SB), Y6
 	VMOVDQU        int8Constant56<>+0(SB), Y7
 	VMOVDQU        int8Constant62<>+0(SB), Y8
-	VMOVDQU        int8Constant93<>+0(SB), Y9
-	XORQ           DI, DI
-	MOVQ           $0x00000000000000c0, R8
+	VMOVDQU        int8Constant92<>+0(SB), Y9
+	XORQ           R8, R8
+	MOVQ           $0x00000000000000c0, R9
 	VMOVDQU        2(BX), X10
 	VINSERTI128    $0x01, 10(BX), Y10, Y10
 	VPSHUFB        Y7, Y10, Y10
@@ -14248,7 +14037,7 @@ TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(DI*1)
+	VMOVDQU        Y10, 64(SP)(R8*1)
 	VMOVDQU        18(BX), X12
 	VINSERTI128    $0x01, 26(BX), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
@@ -14260,7 +14049,7 @@ TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(DI*1)
+	VMOVDQU        Y10, 96(SP)(R8*1)
 	VMOVDQU        34(BX), X12
 	VINSERTI128    $0x01, 42(BX), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
@@ -14272,7 +14061,7 @@ TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(DI*1)
+	VMOVDQU        Y10, 128(SP)(R8*1)
 	VMOVDQU        50(BX), X12
 	VINSERTI128    $0x01, 58(BX), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
@@ -14284,103 +14073,102 @@ TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 160(SP)(DI*1)
+	VMOVDQU        Y10, 160(SP)(R8*1)
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 94(BX), Y11
-	VPSHUFB        int8Constant85<>+0(SB), Y11, Y11
+	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
 	VPSRLVD        int8Constant21<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VMULPS         int8Constant94<>+0(SB), Y11, Y11
-	VADDPS         int8Constant95<>+0(SB), Y11, Y11
+	VMULPS         int8Constant93<>+0(SB), Y11, Y11
+	VADDPS         int8Constant94<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
 	VMULPS         (CX), Y11, Y10
-	VMOVUPS        Y10, (SP)(DI*1)
+	VMOVUPS        Y10, (SP)(R8*1)
 
 next:
-	LEAQ           110(BX), R9
-	LEAQ           32(CX), R10
+	LEAQ           110(BX), R10
+	LEAQ           32(CX), R11
 	CMPQ           SI, $0x01
-	CMOVQEQ        BX, R9
-	CMOVQEQ        CX, R10
-	VMOVDQU        2(R9), X12
-	VINSERTI128    $0x01, 10(R9), Y12, Y10
+	CMOVQEQ        BX, R10
+	CMOVQEQ        CX, R11
+	VMOVDQU        2(R10), X12
+	VINSERTI128    $0x01, 10(R10), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
-	VMOVDQU        66(R9), X12
-	VINSERTI128    $0x01, 67(R9), Y12, Y11
+	VMOVDQU        66(R10), X12
+	VINSERTI128    $0x01, 67(R10), Y12, Y11
 	VPSHUFB        Y6, Y11, Y11
 	VPMULLW        Y9, Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 64(SP)(R8*1)
-	VMOVDQU        18(R9), X12
-	VINSERTI128    $0x01, 26(R9), Y12, Y10
+	VMOVDQU        Y10, 64(SP)(R9*1)
+	VMOVDQU        18(R10), X12
+	VINSERTI128    $0x01, 26(R10), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
-	VMOVDQU        68(R9), X12
-	VINSERTI128    $0x01, 69(R9), Y12, Y11
+	VMOVDQU        68(R10), X12
+	VINSERTI128    $0x01, 69(R10), Y12, Y11
 	VPSHUFB        Y6, Y11, Y11
 	VPMULLW        Y9, Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 96(SP)(R8*1)
-	VMOVDQU        34(R9), X12
-	VINSERTI128    $0x01, 42(R9), Y12, Y10
+	VMOVDQU        Y10, 96(SP)(R9*1)
+	VMOVDQU        34(R10), X12
+	VINSERTI128    $0x01, 42(R10), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
-	VMOVDQU        70(R9), X12
-	VINSERTI128    $0x01, 71(R9), Y12, Y11
+	VMOVDQU        70(R10), X12
+	VINSERTI128    $0x01, 71(R10), Y12, Y11
 	VPSHUFB        Y6, Y11, Y11
 	VPMULLW        Y9, Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 128(SP)(R8*1)
-	VMOVDQU        50(R9), X12
-	VINSERTI128    $0x01, 58(R9), Y12, Y10
+	VMOVDQU        Y10, 128(SP)(R9*1)
+	VMOVDQU        50(R10), X12
+	VINSERTI128    $0x01, 58(R10), Y12, Y10
 	VPSHUFB        Y7, Y10, Y10
-	VMOVDQU        72(R9), X12
-	VINSERTI128    $0x01, 73(R9), Y12, Y11
+	VMOVDQU        72(R10), X12
+	VINSERTI128    $0x01, 73(R10), Y12, Y11
 	VPSHUFB        Y6, Y11, Y11
 	VPMULLW        Y9, Y11, Y11
 	VPSRLW         $0x07, Y11, Y11
 	VPAND          Y8, Y11, Y11
 	VPSLLW         $0x08, Y11, Y11
 	VPOR           Y11, Y10, Y10
-	VMOVDQU        Y10, 160(SP)(R8*1)
-	VPBROADCASTW   (R9), X10
+	VMOVDQU        Y10, 160(SP)(R9*1)
+	VPBROADCASTW   (R10), X10
 	VCVTPH2PS      X10, Y10
-	VBROADCASTI128 94(R9), Y11
-	VPSHUFB        int8Constant85<>+0(SB), Y11, Y11
+	VBROADCASTI128 94(R10), Y11
+	VPSHUFB        int8Constant84<>+0(SB), Y11, Y11
 	VPSRLVD        int8Constant21<>+0(SB), Y11, Y11
 	VPAND          int8Constant8<>+0(SB), Y11, Y11
 	VCVTDQ2PS      Y11, Y11
-	VMULPS         int8Constant94<>+0(SB), Y11, Y11
-	VADDPS         int8Constant95<>+0(SB), Y11, Y11
+	VMULPS         int8Constant93<>+0(SB), Y11, Y11
+	VADDPS         int8Constant94<>+0(SB), Y11, Y11
 	VMULPS         Y10, Y11, Y11
-	VMULPS         (R10), Y11, Y10
-	VMOVUPS        Y10, (SP)(R8*1)
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        64(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        66(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        68(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        70(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        72(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        74(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        76(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        78(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	VMULPS         (R11), Y11, Y10
+	VMOVUPS        Y10, (SP)(R9*1)
+	MOVWQZX        64(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        66(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        68(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        70(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        72(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        74(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        76(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        78(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   74(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14392,25 +14180,24 @@ next:
 	VMOVDQU        (DX), Y11
 	VPDPBUSD       (AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   (SP)(DI*1), Y10
+	VBROADCASTSS   (SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        80(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        82(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        84(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        86(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        88(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        90(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        92(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        94(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	MOVWQZX        80(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        82(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        84(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        86(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        88(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        90(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        92(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        94(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   78(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14422,25 +14209,24 @@ next:
 	VMOVDQU        32(DX), Y11
 	VPDPBUSD       32(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   4(SP)(DI*1), Y10
+	VBROADCASTSS   4(SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        96(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        98(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        100(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        102(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        104(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        106(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        108(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        110(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	MOVWQZX        96(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        98(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        100(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        102(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        104(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        106(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        108(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        110(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   82(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14452,25 +14238,24 @@ next:
 	VMOVDQU        64(DX), Y11
 	VPDPBUSD       64(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   8(SP)(DI*1), Y10
+	VBROADCASTSS   8(SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        112(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        114(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        116(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        118(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        120(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        122(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        124(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        126(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	MOVWQZX        112(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        114(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        116(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        118(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        120(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        122(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        124(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        126(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   86(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14482,25 +14267,24 @@ next:
 	VMOVDQU        96(DX), Y11
 	VPDPBUSD       96(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   12(SP)(DI*1), Y10
+	VBROADCASTSS   12(SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        128(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        130(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        132(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        134(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        136(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        138(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        140(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        142(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	MOVWQZX        128(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        130(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        132(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        134(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        136(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        138(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        140(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        142(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   90(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14512,25 +14296,24 @@ next:
 	VMOVDQU        128(DX), Y11
 	VPDPBUSD       128(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   16(SP)(DI*1), Y10
+	VBROADCASTSS   16(SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        144(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        146(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        148(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        150(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        152(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        154(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        156(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        158(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	MOVWQZX        144(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        146(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        148(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        150(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        152(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        154(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        156(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        158(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   94(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14542,25 +14325,24 @@ next:
 	VMOVDQU        160(DX), Y11
 	VPDPBUSD       160(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   20(SP)(DI*1), Y10
+	VBROADCASTSS   20(SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        160(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        162(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        164(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        166(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        168(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        170(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        172(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        174(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	MOVWQZX        160(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        162(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        164(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        166(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        168(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        170(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        172(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        174(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   98(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14572,25 +14354,24 @@ next:
 	VMOVDQU        192(DX), Y11
 	VPDPBUSD       192(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   24(SP)(DI*1), Y10
+	VBROADCASTSS   24(SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y0
-	LEAQ           ·int8GridIQ3_S+0(SB), R9
-	MOVWQZX        176(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X12
-	MOVWQZX        178(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X12, X12
-	MOVWQZX        180(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X12, X12
-	MOVWQZX        182(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X12, X12
-	MOVWQZX        184(SP)(DI*1), R10
-	VMOVD          (R9)(R10*4), X10
-	MOVWQZX        186(SP)(DI*1), R10
-	VPINSRD        $0x01, (R9)(R10*4), X10, X10
-	MOVWQZX        188(SP)(DI*1), R10
-	VPINSRD        $0x02, (R9)(R10*4), X10, X10
-	MOVWQZX        190(SP)(DI*1), R10
-	VPINSRD        $0x03, (R9)(R10*4), X10, X10
+	MOVWQZX        176(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X12
+	MOVWQZX        178(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X12, X12
+	MOVWQZX        180(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X12, X12
+	MOVWQZX        182(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X12, X12
+	MOVWQZX        184(SP)(R8*1), R10
+	VMOVD          (DI)(R10*4), X10
+	MOVWQZX        186(SP)(R8*1), R10
+	VPINSRD        $0x01, (DI)(R10*4), X10, X10
+	MOVWQZX        188(SP)(R8*1), R10
+	VPINSRD        $0x02, (DI)(R10*4), X10, X10
+	MOVWQZX        190(SP)(R8*1), R10
+	VPINSRD        $0x03, (DI)(R10*4), X10, X10
 	VINSERTI128    $0x01, X10, Y12, Y10
 	VPBROADCASTD   102(BX), Y11
 	VPSHUFB        Y2, Y11, Y11
@@ -14602,14 +14383,14 @@ next:
 	VMOVDQU        224(DX), Y11
 	VPDPBUSD       224(AX), Y10, Y11
 	VCVTDQ2PS      Y11, Y11
-	VBROADCASTSS   28(SP)(DI*1), Y10
+	VBROADCASTSS   28(SP)(R8*1), Y10
 	VFMADD231PS    Y10, Y11, Y1
 	ADDQ           $+256, AX
 	ADDQ           $+32, CX
 	ADDQ           $+256, DX
 	ADDQ           $+110, BX
-	XORQ           $+192, DI
 	XORQ           $+192, R8
+	XORQ           $+192, R9
 	DECQ           SI
 	JNE            next
 	VADDPS         Y1, Y0, Y0
@@ -14641,11 +14422,12 @@ TEXT ·int8Dot4IQ3_SVNNI(SB), NOSPLIT, $384-64
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
+	LEAQ    ·int8GridIQ3_S+0(SB), R11
 	VMOVDQU int8Constant17<>+0(SB), Y4
 	VMOVDQU int8Constant51<>+0(SB), Y5
 	VMOVDQU int8Constant18<>+0(SB), Y6
 	VMOVDQU int8Constant2<>+0(SB), Y7
-	VMOVDQU int8Constant92<>+0(SB), Y8
+	VMOVDQU int8Constant91<>+0(SB), Y8
 	VMOVDQU int8Constant56<>+0(SB), Y9
 
 next:
@@ -14655,7 +14437,7 @@ next:
 	VMOVDQU        66(BX), X11
 	VINSERTI128    $0x01, 67(BX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant93<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant92<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant62<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -14667,7 +14449,7 @@ next:
 	VMOVDQU        68(BX), X11
 	VINSERTI128    $0x01, 69(BX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant93<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant92<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant62<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -14679,7 +14461,7 @@ next:
 	VMOVDQU        70(BX), X11
 	VINSERTI128    $0x01, 71(BX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant93<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant92<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant62<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -14691,7 +14473,7 @@ next:
 	VMOVDQU        72(BX), X11
 	VINSERTI128    $0x01, 73(BX), Y11, Y12
 	VPSHUFB        Y8, Y12, Y12
-	VPMULLW        int8Constant93<>+0(SB), Y12, Y12
+	VPMULLW        int8Constant92<>+0(SB), Y12, Y12
 	VPSRLW         $0x07, Y12, Y12
 	VPAND          int8Constant62<>+0(SB), Y12, Y12
 	VPSLLW         $0x08, Y12, Y12
@@ -14700,12 +14482,12 @@ next:
 	VPBROADCASTW   (BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 94(BX), Y12
-	VPSHUFB        int8Constant85<>+0(SB), Y12, Y12
+	VPSHUFB        int8Constant84<>+0(SB), Y12, Y12
 	VPSRLVD        int8Constant21<>+0(SB), Y12, Y12
 	VPAND          int8Constant8<>+0(SB), Y12, Y12
 	VCVTDQ2PS      Y12, Y12
-	VMULPS         int8Constant94<>+0(SB), Y12, Y12
-	VADDPS         int8Constant95<>+0(SB), Y12, Y12
+	VMULPS         int8Constant93<>+0(SB), Y12, Y12
+	VADDPS         int8Constant94<>+0(SB), Y12, Y12
 	VMULPS         Y10, Y12, Y12
 	VMULPS         (CX), Y12, Y10
 	VMOVUPS        Y10, (SP)
@@ -14715,7 +14497,6 @@ next:
 	VMOVUPS        Y10, 128(SP)
 	VMULPS         (CX)(R10*1), Y12, Y10
 	VMOVUPS        Y10, 192(SP)
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        256(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        258(SP), R12
@@ -14760,7 +14541,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   192(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        272(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        274(SP), R12
@@ -14805,7 +14585,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   196(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        288(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        290(SP), R12
@@ -14850,7 +14629,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   200(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        304(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        306(SP), R12
@@ -14895,7 +14673,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   204(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        320(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        322(SP), R12
@@ -14940,7 +14717,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   208(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        336(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        338(SP), R12
@@ -14985,7 +14761,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   212(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        352(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        354(SP), R12
@@ -15030,7 +14805,6 @@ next:
 	VCVTDQ2PS      Y12, Y12
 	VBROADCASTSS   216(SP), Y10
 	VFMADD231PS    Y10, Y12, Y3
-	LEAQ           ·int8GridIQ3_S+0(SB), R11
 	MOVWQZX        368(SP), R12
 	VMOVD          (R11)(R12*4), X11
 	MOVWQZX        370(SP), R12
@@ -15114,116 +14888,130 @@ next:
 	RET
 
 // func int8Tile1Bytes32VNNI(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·int8Tile1Bytes32VNNI(SB), NOSPLIT, $0-88
-	MOVQ   x+16(FP), AX
-	MOVQ   scales+24(FP), CX
-	MOVQ   sums+32(FP), DX
-	MOVQ   corrections+40(FP), BX
-	MOVQ   stride+48(FP), SI
-	MOVQ   w+56(FP), DI
-	MOVQ   ws+64(FP), R8
-	MOVQ   wb+72(FP), R9
-	MOVQ   groups+80(FP), R10
-	SHRQ   $0x03, SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x01, SI, SI
+	ADDQ       AX, SI
+	MOVQ       c+0(FP), DI
+	MOVQ       cRow+8(FP), R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	PREFETCHT0 (DI)
 
 next:
+	PREFETCHT0   (SI)
 	VPBROADCASTD (BX), Y2
 	VPBROADCASTD (BX), Y3
-	VMOVDQU      (DI), Y4
-	VMOVDQU      32(DI), Y5
+	VMOVDQU      (R8), Y4
+	VMOVDQU      32(R8), Y5
 	VPBROADCASTD (AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
-	VMOVDQU      64(DI), Y4
-	VMOVDQU      96(DI), Y5
+	VMOVDQU      64(R8), Y4
+	VMOVDQU      96(R8), Y5
 	VPBROADCASTD 4(AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
-	VMOVDQU      128(DI), Y4
-	VMOVDQU      160(DI), Y5
+	VMOVDQU      128(R8), Y4
+	VMOVDQU      160(R8), Y5
 	VPBROADCASTD 8(AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
-	VMOVDQU      192(DI), Y4
-	VMOVDQU      224(DI), Y5
+	VMOVDQU      192(R8), Y4
+	VMOVDQU      224(R8), Y5
 	VPBROADCASTD 12(AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
-	VMOVDQU      256(DI), Y4
-	VMOVDQU      288(DI), Y5
+	VMOVDQU      256(R8), Y4
+	VMOVDQU      288(R8), Y5
 	VPBROADCASTD 16(AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
-	VMOVDQU      320(DI), Y4
-	VMOVDQU      352(DI), Y5
+	VMOVDQU      320(R8), Y4
+	VMOVDQU      352(R8), Y5
 	VPBROADCASTD 20(AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
-	VMOVDQU      384(DI), Y4
-	VMOVDQU      416(DI), Y5
+	VMOVDQU      384(R8), Y4
+	VMOVDQU      416(R8), Y5
 	VPBROADCASTD 24(AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
-	VMOVDQU      448(DI), Y4
-	VMOVDQU      480(DI), Y5
+	VMOVDQU      448(R8), Y4
+	VMOVDQU      480(R8), Y5
 	VPBROADCASTD 28(AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
 	VBROADCASTSS (CX), Y4
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       (R8), Y4, Y5
+	VMULPS       (R9), Y4, Y5
 	VFMADD231PS  Y5, Y2, Y0
 	VCVTDQ2PS    Y3, Y3
-	VMULPS       32(R8), Y4, Y2
+	VMULPS       32(R9), Y4, Y2
 	VFMADD231PS  Y2, Y3, Y1
-	TESTQ        R9, R9
+	TESTQ        R10, R10
 	JEQ          unbiased
 	VBROADCASTSS (DX), Y2
-	VFMADD231PS  (R9), Y2, Y0
-	VFMADD231PS  32(R9), Y2, Y1
-	ADDQ         $+64, R9
+	VFMADD231PS  (R10), Y2, Y0
+	VFMADD231PS  32(R10), Y2, Y1
+	ADDQ         $+64, R10
 	ADDQ         $+4, DX
 
 unbiased:
 	ADDQ    $0x20, AX
+	ADDQ    $0x20, SI
 	ADDQ    $0x04, CX
 	ADDQ    $+4, BX
-	ADDQ    $+512, DI
-	ADDQ    $+64, R8
-	DECQ    R10
+	ADDQ    $+512, R8
+	ADDQ    $+64, R9
+	DECQ    R11
 	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
+	VADDPS  (DI), Y0, Y0
+	VMOVUPS Y0, (DI)
+	VADDPS  32(DI), Y1, Y1
+	VMOVUPS Y1, 32(DI)
 	VZEROUPPER
 	RET
 
 // func int8Tile2Bytes32VNNI(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·int8Tile2Bytes32VNNI(SB), NOSPLIT, $0-88
-	MOVQ   x+16(FP), AX
-	MOVQ   scales+24(FP), CX
-	MOVQ   sums+32(FP), DX
-	MOVQ   corrections+40(FP), BX
-	MOVQ   stride+48(FP), SI
-	MOVQ   w+56(FP), R8
-	MOVQ   ws+64(FP), R9
-	MOVQ   wb+72(FP), R10
-	MOVQ   groups+80(FP), R11
-	MOVQ   SI, DI
-	SHRQ   $0x03, DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x02, SI, R12
+	ADDQ       AX, R12
+	MOVQ       c+0(FP), R13
+	MOVQ       cRow+8(FP), R14
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	PREFETCHT0 (R13)
+	PREFETCHT0 (R13)(R14*1)
 
 next:
+	PREFETCHT0   (R12)
+	PREFETCHT0   (R12)(SI*1)
 	VPBROADCASTD (BX), Y4
 	VPBROADCASTD (BX), Y5
 	VPBROADCASTD (BX)(DI*1), Y6
@@ -15319,48 +15107,57 @@ next:
 
 unbiased:
 	ADDQ    $0x20, AX
+	ADDQ    $0x20, R12
 	ADDQ    $0x04, CX
 	ADDQ    $+4, BX
 	ADDQ    $+512, R8
 	ADDQ    $+64, R9
 	DECQ    R11
 	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
-	VADDPS  (AX), Y2, Y2
-	VMOVUPS Y2, (AX)
-	VADDPS  32(AX), Y3, Y3
-	VMOVUPS Y3, 32(AX)
+	VADDPS  (R13), Y0, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  32(R13), Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y2, Y2
+	VMOVUPS Y2, (R13)
+	VADDPS  32(R13), Y3, Y3
+	VMOVUPS Y3, 32(R13)
 	VZEROUPPER
 	RET
 
 // func int8Tile3Bytes32VNNI(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·int8Tile3Bytes32VNNI(SB), NOSPLIT, $0-88
-	MOVQ   x+16(FP), AX
-	MOVQ   scales+24(FP), CX
-	MOVQ   sums+32(FP), DX
-	MOVQ   corrections+40(FP), BX
-	MOVQ   stride+48(FP), SI
-	MOVQ   w+56(FP), R8
-	MOVQ   ws+64(FP), R9
-	MOVQ   wb+72(FP), R10
-	MOVQ   groups+80(FP), R11
-	MOVQ   SI, DI
-	SHRQ   $0x03, DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x03, SI, R12
+	ADDQ       AX, R12
+	MOVQ       c+0(FP), R13
+	MOVQ       cRow+8(FP), R14
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	PREFETCHT0 (R13)
+	PREFETCHT0 (R13)(R14*1)
+	PREFETCHT0 (R13)(R14*2)
 
 next:
+	PREFETCHT0   (R12)
+	PREFETCHT0   (R12)(SI*1)
+	PREFETCHT0   (R12)(SI*2)
 	VPBROADCASTD (BX), Y6
 	VPBROADCASTD (BX), Y7
 	VPBROADCASTD (BX)(DI*1), Y8
@@ -15492,154 +15289,167 @@ next:
 
 unbiased:
 	ADDQ    $0x20, AX
+	ADDQ    $0x20, R12
 	ADDQ    $0x04, CX
 	ADDQ    $+4, BX
 	ADDQ    $+512, R8
 	ADDQ    $+64, R9
 	DECQ    R11
 	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
-	VADDPS  (AX), Y2, Y2
-	VMOVUPS Y2, (AX)
-	VADDPS  32(AX), Y3, Y3
-	VMOVUPS Y3, 32(AX)
-	ADDQ    CX, AX
-	VADDPS  (AX), Y4, Y4
-	VMOVUPS Y4, (AX)
-	VADDPS  32(AX), Y5, Y5
-	VMOVUPS Y5, 32(AX)
+	VADDPS  (R13), Y0, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  32(R13), Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y2, Y2
+	VMOVUPS Y2, (R13)
+	VADDPS  32(R13), Y3, Y3
+	VMOVUPS Y3, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y4, Y4
+	VMOVUPS Y4, (R13)
+	VADDPS  32(R13), Y5, Y5
+	VMOVUPS Y5, 32(R13)
 	VZEROUPPER
 	RET
 
 // func int8Tile1Bytes16VNNI(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·int8Tile1Bytes16VNNI(SB), NOSPLIT, $0-88
-	MOVQ   x+16(FP), AX
-	MOVQ   scales+24(FP), CX
-	MOVQ   sums+32(FP), DX
-	MOVQ   corrections+40(FP), BX
-	MOVQ   stride+48(FP), SI
-	MOVQ   w+56(FP), DI
-	MOVQ   ws+64(FP), R8
-	MOVQ   wb+72(FP), R9
-	MOVQ   groups+80(FP), R10
-	SHRQ   $0x03, SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x01, SI, SI
+	ADDQ       AX, SI
+	MOVQ       c+0(FP), DI
+	MOVQ       cRow+8(FP), R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	PREFETCHT0 (DI)
 
 next:
+	PREFETCHT0   (SI)
 	VPBROADCASTD (BX), Y2
 	VPBROADCASTD (BX), Y3
-	VMOVDQU      (DI), Y4
-	VMOVDQU      32(DI), Y5
+	VMOVDQU      (R8), Y4
+	VMOVDQU      32(R8), Y5
 	VPBROADCASTD (AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
-	VMOVDQU      64(DI), Y4
-	VMOVDQU      96(DI), Y5
+	VMOVDQU      64(R8), Y4
+	VMOVDQU      96(R8), Y5
 	VPBROADCASTD 4(AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
-	VMOVDQU      128(DI), Y4
-	VMOVDQU      160(DI), Y5
+	VMOVDQU      128(R8), Y4
+	VMOVDQU      160(R8), Y5
 	VPBROADCASTD 8(AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
-	VMOVDQU      192(DI), Y4
-	VMOVDQU      224(DI), Y5
+	VMOVDQU      192(R8), Y4
+	VMOVDQU      224(R8), Y5
 	VPBROADCASTD 12(AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
 	VBROADCASTSS (CX), Y4
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       (R8), Y4, Y5
+	VMULPS       (R9), Y4, Y5
 	VFMADD231PS  Y5, Y2, Y0
 	VCVTDQ2PS    Y3, Y3
-	VMULPS       32(R8), Y4, Y2
+	VMULPS       32(R9), Y4, Y2
 	VFMADD231PS  Y2, Y3, Y1
 	VPBROADCASTD 4(BX), Y2
 	VPBROADCASTD 4(BX), Y3
-	VMOVDQU      256(DI), Y4
-	VMOVDQU      288(DI), Y5
+	VMOVDQU      256(R8), Y4
+	VMOVDQU      288(R8), Y5
 	VPBROADCASTD 16(AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
-	VMOVDQU      320(DI), Y4
-	VMOVDQU      352(DI), Y5
+	VMOVDQU      320(R8), Y4
+	VMOVDQU      352(R8), Y5
 	VPBROADCASTD 20(AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
-	VMOVDQU      384(DI), Y4
-	VMOVDQU      416(DI), Y5
+	VMOVDQU      384(R8), Y4
+	VMOVDQU      416(R8), Y5
 	VPBROADCASTD 24(AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
-	VMOVDQU      448(DI), Y4
-	VMOVDQU      480(DI), Y5
+	VMOVDQU      448(R8), Y4
+	VMOVDQU      480(R8), Y5
 	VPBROADCASTD 28(AX), Y6
 	VPDPBUSD     Y6, Y4, Y2
 	VPDPBUSD     Y6, Y5, Y3
 	VBROADCASTSS (CX), Y4
 	VCVTDQ2PS    Y2, Y2
-	VMULPS       64(R8), Y4, Y5
+	VMULPS       64(R9), Y4, Y5
 	VFMADD231PS  Y5, Y2, Y0
 	VCVTDQ2PS    Y3, Y3
-	VMULPS       96(R8), Y4, Y2
+	VMULPS       96(R9), Y4, Y2
 	VFMADD231PS  Y2, Y3, Y1
-	TESTQ        R9, R9
+	TESTQ        R10, R10
 	JEQ          unbiased
 	VBROADCASTSS (DX), Y2
-	VFMADD231PS  (R9), Y2, Y0
-	VFMADD231PS  32(R9), Y2, Y1
+	VFMADD231PS  (R10), Y2, Y0
+	VFMADD231PS  32(R10), Y2, Y1
 	VBROADCASTSS 4(DX), Y2
-	VFMADD231PS  64(R9), Y2, Y0
-	VFMADD231PS  96(R9), Y2, Y1
-	ADDQ         $+128, R9
+	VFMADD231PS  64(R10), Y2, Y0
+	VFMADD231PS  96(R10), Y2, Y1
+	ADDQ         $+128, R10
 	ADDQ         $+8, DX
 
 unbiased:
 	ADDQ    $0x20, AX
+	ADDQ    $0x20, SI
 	ADDQ    $0x04, CX
 	ADDQ    $+8, BX
-	ADDQ    $+512, DI
-	ADDQ    $+128, R8
-	DECQ    R10
+	ADDQ    $+512, R8
+	ADDQ    $+128, R9
+	DECQ    R11
 	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
+	VADDPS  (DI), Y0, Y0
+	VMOVUPS Y0, (DI)
+	VADDPS  32(DI), Y1, Y1
+	VMOVUPS Y1, 32(DI)
 	VZEROUPPER
 	RET
 
 // func int8Tile2Bytes16VNNI(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·int8Tile2Bytes16VNNI(SB), NOSPLIT, $0-88
-	MOVQ   x+16(FP), AX
-	MOVQ   scales+24(FP), CX
-	MOVQ   sums+32(FP), DX
-	MOVQ   corrections+40(FP), BX
-	MOVQ   stride+48(FP), SI
-	MOVQ   w+56(FP), R8
-	MOVQ   ws+64(FP), R9
-	MOVQ   wb+72(FP), R10
-	MOVQ   groups+80(FP), R11
-	MOVQ   SI, DI
-	SHRQ   $0x03, DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x02, SI, R12
+	ADDQ       AX, R12
+	MOVQ       c+0(FP), R13
+	MOVQ       cRow+8(FP), R14
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	PREFETCHT0 (R13)
+	PREFETCHT0 (R13)(R14*1)
 
 next:
+	PREFETCHT0   (R12)
+	PREFETCHT0   (R12)(SI*1)
 	VPBROADCASTD (BX), Y4
 	VPBROADCASTD (BX), Y5
 	VPBROADCASTD (BX)(DI*2), Y6
@@ -15759,48 +15569,57 @@ next:
 
 unbiased:
 	ADDQ    $0x20, AX
+	ADDQ    $0x20, R12
 	ADDQ    $0x04, CX
 	ADDQ    $+8, BX
 	ADDQ    $+512, R8
 	ADDQ    $+128, R9
 	DECQ    R11
 	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
-	VADDPS  (AX), Y2, Y2
-	VMOVUPS Y2, (AX)
-	VADDPS  32(AX), Y3, Y3
-	VMOVUPS Y3, 32(AX)
+	VADDPS  (R13), Y0, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  32(R13), Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y2, Y2
+	VMOVUPS Y2, (R13)
+	VADDPS  32(R13), Y3, Y3
+	VMOVUPS Y3, 32(R13)
 	VZEROUPPER
 	RET
 
 // func int8Tile3Bytes16VNNI(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·int8Tile3Bytes16VNNI(SB), NOSPLIT, $0-88
-	MOVQ   x+16(FP), AX
-	MOVQ   scales+24(FP), CX
-	MOVQ   sums+32(FP), DX
-	MOVQ   corrections+40(FP), BX
-	MOVQ   stride+48(FP), SI
-	MOVQ   w+56(FP), R8
-	MOVQ   ws+64(FP), R9
-	MOVQ   wb+72(FP), R10
-	MOVQ   groups+80(FP), R11
-	MOVQ   SI, DI
-	SHRQ   $0x03, DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
+	MOVQ       x+16(FP), AX
+	MOVQ       scales+24(FP), CX
+	MOVQ       sums+32(FP), DX
+	MOVQ       corrections+40(FP), BX
+	MOVQ       stride+48(FP), SI
+	MOVQ       w+56(FP), R8
+	MOVQ       ws+64(FP), R9
+	MOVQ       wb+72(FP), R10
+	MOVQ       groups+80(FP), R11
+	MOVQ       SI, DI
+	SHRQ       $0x03, DI
+	IMUL3Q     $0x03, SI, R12
+	ADDQ       AX, R12
+	MOVQ       c+0(FP), R13
+	MOVQ       cRow+8(FP), R14
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	PREFETCHT0 (R13)
+	PREFETCHT0 (R13)(R14*1)
+	PREFETCHT0 (R13)(R14*2)
 
 next:
+	PREFETCHT0   (R12)
+	PREFETCHT0   (R12)(SI*1)
+	PREFETCHT0   (R12)(SI*2)
 	VPBROADCASTD (BX), Y6
 	VPBROADCASTD (BX), Y7
 	VPBROADCASTD (BX)(DI*2), Y8
@@ -15968,28 +15787,27 @@ next:
 
 unbiased:
 	ADDQ    $0x20, AX
+	ADDQ    $0x20, R12
 	ADDQ    $0x04, CX
 	ADDQ    $+8, BX
 	ADDQ    $+512, R8
 	ADDQ    $+128, R9
 	DECQ    R11
 	JNE     next
-	MOVQ    c+0(FP), AX
-	MOVQ    cRow+8(FP), CX
-	VADDPS  (AX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VADDPS  32(AX), Y1, Y1
-	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
-	VADDPS  (AX), Y2, Y2
-	VMOVUPS Y2, (AX)
-	VADDPS  32(AX), Y3, Y3
-	VMOVUPS Y3, 32(AX)
-	ADDQ    CX, AX
-	VADDPS  (AX), Y4, Y4
-	VMOVUPS Y4, (AX)
-	VADDPS  32(AX), Y5, Y5
-	VMOVUPS Y5, 32(AX)
+	VADDPS  (R13), Y0, Y0
+	VMOVUPS Y0, (R13)
+	VADDPS  32(R13), Y1, Y1
+	VMOVUPS Y1, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y2, Y2
+	VMOVUPS Y2, (R13)
+	VADDPS  32(R13), Y3, Y3
+	VMOVUPS Y3, 32(R13)
+	ADDQ    R14, R13
+	VADDPS  (R13), Y4, Y4
+	VMOVUPS Y4, (R13)
+	VADDPS  32(R13), Y5, Y5
+	VMOVUPS Y5, 32(R13)
 	VZEROUPPER
 	RET
 
@@ -18543,106 +18361,106 @@ DATA int8Constant74<>+30(SB)/1, $0x40
 DATA int8Constant74<>+31(SB)/1, $0x00
 GLOBL int8Constant74<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant75<>+0(SB)/1, $0x00
-DATA int8Constant75<>+1(SB)/1, $0x80
-DATA int8Constant75<>+2(SB)/1, $0x01
-DATA int8Constant75<>+3(SB)/1, $0x80
-DATA int8Constant75<>+4(SB)/1, $0x02
-DATA int8Constant75<>+5(SB)/1, $0x80
-DATA int8Constant75<>+6(SB)/1, $0x03
-DATA int8Constant75<>+7(SB)/1, $0x80
-DATA int8Constant75<>+8(SB)/1, $0x08
-DATA int8Constant75<>+9(SB)/1, $0x80
-DATA int8Constant75<>+10(SB)/1, $0x09
-DATA int8Constant75<>+11(SB)/1, $0x80
-DATA int8Constant75<>+12(SB)/1, $0x0a
-DATA int8Constant75<>+13(SB)/1, $0x80
-DATA int8Constant75<>+14(SB)/1, $0x0b
-DATA int8Constant75<>+15(SB)/1, $0x80
-DATA int8Constant75<>+16(SB)/1, $0x00
-DATA int8Constant75<>+17(SB)/1, $0x80
-DATA int8Constant75<>+18(SB)/1, $0x01
-DATA int8Constant75<>+19(SB)/1, $0x80
-DATA int8Constant75<>+20(SB)/1, $0x02
-DATA int8Constant75<>+21(SB)/1, $0x80
-DATA int8Constant75<>+22(SB)/1, $0x03
-DATA int8Constant75<>+23(SB)/1, $0x80
-DATA int8Constant75<>+24(SB)/1, $0x08
-DATA int8Constant75<>+25(SB)/1, $0x80
-DATA int8Constant75<>+26(SB)/1, $0x09
-DATA int8Constant75<>+27(SB)/1, $0x80
-DATA int8Constant75<>+28(SB)/1, $0x0a
-DATA int8Constant75<>+29(SB)/1, $0x80
-DATA int8Constant75<>+30(SB)/1, $0x0b
-DATA int8Constant75<>+31(SB)/1, $0x80
+DATA int8Constant75<>+0(SB)/1, $0x7f
+DATA int8Constant75<>+1(SB)/1, $0x00
+DATA int8Constant75<>+2(SB)/1, $0x7f
+DATA int8Constant75<>+3(SB)/1, $0x00
+DATA int8Constant75<>+4(SB)/1, $0x7f
+DATA int8Constant75<>+5(SB)/1, $0x00
+DATA int8Constant75<>+6(SB)/1, $0x7f
+DATA int8Constant75<>+7(SB)/1, $0x00
+DATA int8Constant75<>+8(SB)/1, $0x7f
+DATA int8Constant75<>+9(SB)/1, $0x00
+DATA int8Constant75<>+10(SB)/1, $0x7f
+DATA int8Constant75<>+11(SB)/1, $0x00
+DATA int8Constant75<>+12(SB)/1, $0x7f
+DATA int8Constant75<>+13(SB)/1, $0x00
+DATA int8Constant75<>+14(SB)/1, $0x7f
+DATA int8Constant75<>+15(SB)/1, $0x00
+DATA int8Constant75<>+16(SB)/1, $0x7f
+DATA int8Constant75<>+17(SB)/1, $0x00
+DATA int8Constant75<>+18(SB)/1, $0x7f
+DATA int8Constant75<>+19(SB)/1, $0x00
+DATA int8Constant75<>+20(SB)/1, $0x7f
+DATA int8Constant75<>+21(SB)/1, $0x00
+DATA int8Constant75<>+22(SB)/1, $0x7f
+DATA int8Constant75<>+23(SB)/1, $0x00
+DATA int8Constant75<>+24(SB)/1, $0x7f
+DATA int8Constant75<>+25(SB)/1, $0x00
+DATA int8Constant75<>+26(SB)/1, $0x7f
+DATA int8Constant75<>+27(SB)/1, $0x00
+DATA int8Constant75<>+28(SB)/1, $0x7f
+DATA int8Constant75<>+29(SB)/1, $0x00
+DATA int8Constant75<>+30(SB)/1, $0x7f
+DATA int8Constant75<>+31(SB)/1, $0x00
 GLOBL int8Constant75<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant76<>+0(SB)/1, $0x7f
+DATA int8Constant76<>+0(SB)/1, $0x80
 DATA int8Constant76<>+1(SB)/1, $0x00
-DATA int8Constant76<>+2(SB)/1, $0x7f
+DATA int8Constant76<>+2(SB)/1, $0x01
 DATA int8Constant76<>+3(SB)/1, $0x00
-DATA int8Constant76<>+4(SB)/1, $0x7f
+DATA int8Constant76<>+4(SB)/1, $0x02
 DATA int8Constant76<>+5(SB)/1, $0x00
-DATA int8Constant76<>+6(SB)/1, $0x7f
+DATA int8Constant76<>+6(SB)/1, $0x04
 DATA int8Constant76<>+7(SB)/1, $0x00
-DATA int8Constant76<>+8(SB)/1, $0x7f
+DATA int8Constant76<>+8(SB)/1, $0x80
 DATA int8Constant76<>+9(SB)/1, $0x00
-DATA int8Constant76<>+10(SB)/1, $0x7f
+DATA int8Constant76<>+10(SB)/1, $0x01
 DATA int8Constant76<>+11(SB)/1, $0x00
-DATA int8Constant76<>+12(SB)/1, $0x7f
+DATA int8Constant76<>+12(SB)/1, $0x02
 DATA int8Constant76<>+13(SB)/1, $0x00
-DATA int8Constant76<>+14(SB)/1, $0x7f
+DATA int8Constant76<>+14(SB)/1, $0x04
 DATA int8Constant76<>+15(SB)/1, $0x00
-DATA int8Constant76<>+16(SB)/1, $0x7f
+DATA int8Constant76<>+16(SB)/1, $0x80
 DATA int8Constant76<>+17(SB)/1, $0x00
-DATA int8Constant76<>+18(SB)/1, $0x7f
+DATA int8Constant76<>+18(SB)/1, $0x01
 DATA int8Constant76<>+19(SB)/1, $0x00
-DATA int8Constant76<>+20(SB)/1, $0x7f
+DATA int8Constant76<>+20(SB)/1, $0x02
 DATA int8Constant76<>+21(SB)/1, $0x00
-DATA int8Constant76<>+22(SB)/1, $0x7f
+DATA int8Constant76<>+22(SB)/1, $0x04
 DATA int8Constant76<>+23(SB)/1, $0x00
-DATA int8Constant76<>+24(SB)/1, $0x7f
+DATA int8Constant76<>+24(SB)/1, $0x80
 DATA int8Constant76<>+25(SB)/1, $0x00
-DATA int8Constant76<>+26(SB)/1, $0x7f
+DATA int8Constant76<>+26(SB)/1, $0x01
 DATA int8Constant76<>+27(SB)/1, $0x00
-DATA int8Constant76<>+28(SB)/1, $0x7f
+DATA int8Constant76<>+28(SB)/1, $0x02
 DATA int8Constant76<>+29(SB)/1, $0x00
-DATA int8Constant76<>+30(SB)/1, $0x7f
+DATA int8Constant76<>+30(SB)/1, $0x04
 DATA int8Constant76<>+31(SB)/1, $0x00
 GLOBL int8Constant76<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant77<>+0(SB)/1, $0x80
-DATA int8Constant77<>+1(SB)/1, $0x00
-DATA int8Constant77<>+2(SB)/1, $0x01
-DATA int8Constant77<>+3(SB)/1, $0x00
-DATA int8Constant77<>+4(SB)/1, $0x02
-DATA int8Constant77<>+5(SB)/1, $0x00
-DATA int8Constant77<>+6(SB)/1, $0x04
-DATA int8Constant77<>+7(SB)/1, $0x00
-DATA int8Constant77<>+8(SB)/1, $0x80
-DATA int8Constant77<>+9(SB)/1, $0x00
-DATA int8Constant77<>+10(SB)/1, $0x01
-DATA int8Constant77<>+11(SB)/1, $0x00
-DATA int8Constant77<>+12(SB)/1, $0x02
-DATA int8Constant77<>+13(SB)/1, $0x00
-DATA int8Constant77<>+14(SB)/1, $0x04
-DATA int8Constant77<>+15(SB)/1, $0x00
-DATA int8Constant77<>+16(SB)/1, $0x80
-DATA int8Constant77<>+17(SB)/1, $0x00
-DATA int8Constant77<>+18(SB)/1, $0x01
-DATA int8Constant77<>+19(SB)/1, $0x00
-DATA int8Constant77<>+20(SB)/1, $0x02
-DATA int8Constant77<>+21(SB)/1, $0x00
-DATA int8Constant77<>+22(SB)/1, $0x04
-DATA int8Constant77<>+23(SB)/1, $0x00
-DATA int8Constant77<>+24(SB)/1, $0x80
-DATA int8Constant77<>+25(SB)/1, $0x00
-DATA int8Constant77<>+26(SB)/1, $0x01
-DATA int8Constant77<>+27(SB)/1, $0x00
-DATA int8Constant77<>+28(SB)/1, $0x02
-DATA int8Constant77<>+29(SB)/1, $0x00
-DATA int8Constant77<>+30(SB)/1, $0x04
-DATA int8Constant77<>+31(SB)/1, $0x00
+DATA int8Constant77<>+0(SB)/1, $0x00
+DATA int8Constant77<>+1(SB)/1, $0x80
+DATA int8Constant77<>+2(SB)/1, $0x00
+DATA int8Constant77<>+3(SB)/1, $0x01
+DATA int8Constant77<>+4(SB)/1, $0x01
+DATA int8Constant77<>+5(SB)/1, $0x02
+DATA int8Constant77<>+6(SB)/1, $0x02
+DATA int8Constant77<>+7(SB)/1, $0x03
+DATA int8Constant77<>+8(SB)/1, $0x08
+DATA int8Constant77<>+9(SB)/1, $0x80
+DATA int8Constant77<>+10(SB)/1, $0x08
+DATA int8Constant77<>+11(SB)/1, $0x09
+DATA int8Constant77<>+12(SB)/1, $0x09
+DATA int8Constant77<>+13(SB)/1, $0x0a
+DATA int8Constant77<>+14(SB)/1, $0x0a
+DATA int8Constant77<>+15(SB)/1, $0x0b
+DATA int8Constant77<>+16(SB)/1, $0x04
+DATA int8Constant77<>+17(SB)/1, $0x80
+DATA int8Constant77<>+18(SB)/1, $0x04
+DATA int8Constant77<>+19(SB)/1, $0x05
+DATA int8Constant77<>+20(SB)/1, $0x05
+DATA int8Constant77<>+21(SB)/1, $0x06
+DATA int8Constant77<>+22(SB)/1, $0x06
+DATA int8Constant77<>+23(SB)/1, $0x07
+DATA int8Constant77<>+24(SB)/1, $0x0c
+DATA int8Constant77<>+25(SB)/1, $0x80
+DATA int8Constant77<>+26(SB)/1, $0x0c
+DATA int8Constant77<>+27(SB)/1, $0x0d
+DATA int8Constant77<>+28(SB)/1, $0x0d
+DATA int8Constant77<>+29(SB)/1, $0x0e
+DATA int8Constant77<>+30(SB)/1, $0x0e
+DATA int8Constant77<>+31(SB)/1, $0x0f
 GLOBL int8Constant77<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant78<>+0(SB)/1, $0x00
@@ -18661,362 +18479,362 @@ DATA int8Constant78<>+12(SB)/1, $0x09
 DATA int8Constant78<>+13(SB)/1, $0x0a
 DATA int8Constant78<>+14(SB)/1, $0x0a
 DATA int8Constant78<>+15(SB)/1, $0x0b
-DATA int8Constant78<>+16(SB)/1, $0x04
+DATA int8Constant78<>+16(SB)/1, $0x00
 DATA int8Constant78<>+17(SB)/1, $0x80
-DATA int8Constant78<>+18(SB)/1, $0x04
-DATA int8Constant78<>+19(SB)/1, $0x05
-DATA int8Constant78<>+20(SB)/1, $0x05
-DATA int8Constant78<>+21(SB)/1, $0x06
-DATA int8Constant78<>+22(SB)/1, $0x06
-DATA int8Constant78<>+23(SB)/1, $0x07
-DATA int8Constant78<>+24(SB)/1, $0x0c
+DATA int8Constant78<>+18(SB)/1, $0x00
+DATA int8Constant78<>+19(SB)/1, $0x01
+DATA int8Constant78<>+20(SB)/1, $0x01
+DATA int8Constant78<>+21(SB)/1, $0x02
+DATA int8Constant78<>+22(SB)/1, $0x02
+DATA int8Constant78<>+23(SB)/1, $0x03
+DATA int8Constant78<>+24(SB)/1, $0x08
 DATA int8Constant78<>+25(SB)/1, $0x80
-DATA int8Constant78<>+26(SB)/1, $0x0c
-DATA int8Constant78<>+27(SB)/1, $0x0d
-DATA int8Constant78<>+28(SB)/1, $0x0d
-DATA int8Constant78<>+29(SB)/1, $0x0e
-DATA int8Constant78<>+30(SB)/1, $0x0e
-DATA int8Constant78<>+31(SB)/1, $0x0f
+DATA int8Constant78<>+26(SB)/1, $0x08
+DATA int8Constant78<>+27(SB)/1, $0x09
+DATA int8Constant78<>+28(SB)/1, $0x09
+DATA int8Constant78<>+29(SB)/1, $0x0a
+DATA int8Constant78<>+30(SB)/1, $0x0a
+DATA int8Constant78<>+31(SB)/1, $0x0b
 GLOBL int8Constant78<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant79<>+0(SB)/1, $0x00
 DATA int8Constant79<>+1(SB)/1, $0x80
-DATA int8Constant79<>+2(SB)/1, $0x00
-DATA int8Constant79<>+3(SB)/1, $0x01
-DATA int8Constant79<>+4(SB)/1, $0x01
-DATA int8Constant79<>+5(SB)/1, $0x02
-DATA int8Constant79<>+6(SB)/1, $0x02
-DATA int8Constant79<>+7(SB)/1, $0x03
-DATA int8Constant79<>+8(SB)/1, $0x08
-DATA int8Constant79<>+9(SB)/1, $0x80
-DATA int8Constant79<>+10(SB)/1, $0x08
-DATA int8Constant79<>+11(SB)/1, $0x09
-DATA int8Constant79<>+12(SB)/1, $0x09
-DATA int8Constant79<>+13(SB)/1, $0x0a
-DATA int8Constant79<>+14(SB)/1, $0x0a
-DATA int8Constant79<>+15(SB)/1, $0x0b
+DATA int8Constant79<>+2(SB)/1, $0x80
+DATA int8Constant79<>+3(SB)/1, $0x00
+DATA int8Constant79<>+4(SB)/1, $0x80
+DATA int8Constant79<>+5(SB)/1, $0x00
+DATA int8Constant79<>+6(SB)/1, $0x00
+DATA int8Constant79<>+7(SB)/1, $0x80
+DATA int8Constant79<>+8(SB)/1, $0x80
+DATA int8Constant79<>+9(SB)/1, $0x00
+DATA int8Constant79<>+10(SB)/1, $0x00
+DATA int8Constant79<>+11(SB)/1, $0x80
+DATA int8Constant79<>+12(SB)/1, $0x00
+DATA int8Constant79<>+13(SB)/1, $0x80
+DATA int8Constant79<>+14(SB)/1, $0x80
+DATA int8Constant79<>+15(SB)/1, $0x00
 DATA int8Constant79<>+16(SB)/1, $0x00
 DATA int8Constant79<>+17(SB)/1, $0x80
-DATA int8Constant79<>+18(SB)/1, $0x00
-DATA int8Constant79<>+19(SB)/1, $0x01
-DATA int8Constant79<>+20(SB)/1, $0x01
-DATA int8Constant79<>+21(SB)/1, $0x02
-DATA int8Constant79<>+22(SB)/1, $0x02
-DATA int8Constant79<>+23(SB)/1, $0x03
-DATA int8Constant79<>+24(SB)/1, $0x08
-DATA int8Constant79<>+25(SB)/1, $0x80
-DATA int8Constant79<>+26(SB)/1, $0x08
-DATA int8Constant79<>+27(SB)/1, $0x09
-DATA int8Constant79<>+28(SB)/1, $0x09
-DATA int8Constant79<>+29(SB)/1, $0x0a
-DATA int8Constant79<>+30(SB)/1, $0x0a
-DATA int8Constant79<>+31(SB)/1, $0x0b
+DATA int8Constant79<>+18(SB)/1, $0x80
+DATA int8Constant79<>+19(SB)/1, $0x00
+DATA int8Constant79<>+20(SB)/1, $0x80
+DATA int8Constant79<>+21(SB)/1, $0x00
+DATA int8Constant79<>+22(SB)/1, $0x00
+DATA int8Constant79<>+23(SB)/1, $0x80
+DATA int8Constant79<>+24(SB)/1, $0x80
+DATA int8Constant79<>+25(SB)/1, $0x00
+DATA int8Constant79<>+26(SB)/1, $0x00
+DATA int8Constant79<>+27(SB)/1, $0x80
+DATA int8Constant79<>+28(SB)/1, $0x00
+DATA int8Constant79<>+29(SB)/1, $0x80
+DATA int8Constant79<>+30(SB)/1, $0x80
+DATA int8Constant79<>+31(SB)/1, $0x00
 GLOBL int8Constant79<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant80<>+0(SB)/1, $0x00
-DATA int8Constant80<>+1(SB)/1, $0x80
-DATA int8Constant80<>+2(SB)/1, $0x80
-DATA int8Constant80<>+3(SB)/1, $0x00
-DATA int8Constant80<>+4(SB)/1, $0x80
-DATA int8Constant80<>+5(SB)/1, $0x00
-DATA int8Constant80<>+6(SB)/1, $0x00
-DATA int8Constant80<>+7(SB)/1, $0x80
-DATA int8Constant80<>+8(SB)/1, $0x80
-DATA int8Constant80<>+9(SB)/1, $0x00
-DATA int8Constant80<>+10(SB)/1, $0x00
-DATA int8Constant80<>+11(SB)/1, $0x80
-DATA int8Constant80<>+12(SB)/1, $0x00
-DATA int8Constant80<>+13(SB)/1, $0x80
-DATA int8Constant80<>+14(SB)/1, $0x80
-DATA int8Constant80<>+15(SB)/1, $0x00
+DATA int8Constant80<>+1(SB)/1, $0x01
+DATA int8Constant80<>+2(SB)/1, $0x02
+DATA int8Constant80<>+3(SB)/1, $0x03
+DATA int8Constant80<>+4(SB)/1, $0x04
+DATA int8Constant80<>+5(SB)/1, $0x05
+DATA int8Constant80<>+6(SB)/1, $0x06
+DATA int8Constant80<>+7(SB)/1, $0x07
+DATA int8Constant80<>+8(SB)/1, $0x08
+DATA int8Constant80<>+9(SB)/1, $0x09
+DATA int8Constant80<>+10(SB)/1, $0x0a
+DATA int8Constant80<>+11(SB)/1, $0x0b
+DATA int8Constant80<>+12(SB)/1, $0x0c
+DATA int8Constant80<>+13(SB)/1, $0x0d
+DATA int8Constant80<>+14(SB)/1, $0x0e
+DATA int8Constant80<>+15(SB)/1, $0x0f
 DATA int8Constant80<>+16(SB)/1, $0x00
-DATA int8Constant80<>+17(SB)/1, $0x80
-DATA int8Constant80<>+18(SB)/1, $0x80
-DATA int8Constant80<>+19(SB)/1, $0x00
-DATA int8Constant80<>+20(SB)/1, $0x80
-DATA int8Constant80<>+21(SB)/1, $0x00
-DATA int8Constant80<>+22(SB)/1, $0x00
-DATA int8Constant80<>+23(SB)/1, $0x80
-DATA int8Constant80<>+24(SB)/1, $0x80
-DATA int8Constant80<>+25(SB)/1, $0x00
-DATA int8Constant80<>+26(SB)/1, $0x00
-DATA int8Constant80<>+27(SB)/1, $0x80
-DATA int8Constant80<>+28(SB)/1, $0x00
-DATA int8Constant80<>+29(SB)/1, $0x80
-DATA int8Constant80<>+30(SB)/1, $0x80
-DATA int8Constant80<>+31(SB)/1, $0x00
+DATA int8Constant80<>+17(SB)/1, $0x01
+DATA int8Constant80<>+18(SB)/1, $0x02
+DATA int8Constant80<>+19(SB)/1, $0x03
+DATA int8Constant80<>+20(SB)/1, $0x04
+DATA int8Constant80<>+21(SB)/1, $0x05
+DATA int8Constant80<>+22(SB)/1, $0x06
+DATA int8Constant80<>+23(SB)/1, $0x07
+DATA int8Constant80<>+24(SB)/1, $0x08
+DATA int8Constant80<>+25(SB)/1, $0x09
+DATA int8Constant80<>+26(SB)/1, $0x0a
+DATA int8Constant80<>+27(SB)/1, $0x0b
+DATA int8Constant80<>+28(SB)/1, $0x0c
+DATA int8Constant80<>+29(SB)/1, $0x0d
+DATA int8Constant80<>+30(SB)/1, $0x0e
+DATA int8Constant80<>+31(SB)/1, $0x0f
 GLOBL int8Constant80<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant81<>+0(SB)/1, $0x00
+DATA int8Constant81<>+0(SB)/1, $0xff
 DATA int8Constant81<>+1(SB)/1, $0x01
-DATA int8Constant81<>+2(SB)/1, $0x02
-DATA int8Constant81<>+3(SB)/1, $0x03
-DATA int8Constant81<>+4(SB)/1, $0x04
-DATA int8Constant81<>+5(SB)/1, $0x05
-DATA int8Constant81<>+6(SB)/1, $0x06
-DATA int8Constant81<>+7(SB)/1, $0x07
-DATA int8Constant81<>+8(SB)/1, $0x08
-DATA int8Constant81<>+9(SB)/1, $0x09
-DATA int8Constant81<>+10(SB)/1, $0x0a
-DATA int8Constant81<>+11(SB)/1, $0x0b
-DATA int8Constant81<>+12(SB)/1, $0x0c
-DATA int8Constant81<>+13(SB)/1, $0x0d
-DATA int8Constant81<>+14(SB)/1, $0x0e
-DATA int8Constant81<>+15(SB)/1, $0x0f
-DATA int8Constant81<>+16(SB)/1, $0x00
+DATA int8Constant81<>+2(SB)/1, $0xff
+DATA int8Constant81<>+3(SB)/1, $0x01
+DATA int8Constant81<>+4(SB)/1, $0xff
+DATA int8Constant81<>+5(SB)/1, $0x01
+DATA int8Constant81<>+6(SB)/1, $0xff
+DATA int8Constant81<>+7(SB)/1, $0x01
+DATA int8Constant81<>+8(SB)/1, $0xff
+DATA int8Constant81<>+9(SB)/1, $0x01
+DATA int8Constant81<>+10(SB)/1, $0xff
+DATA int8Constant81<>+11(SB)/1, $0x01
+DATA int8Constant81<>+12(SB)/1, $0xff
+DATA int8Constant81<>+13(SB)/1, $0x01
+DATA int8Constant81<>+14(SB)/1, $0xff
+DATA int8Constant81<>+15(SB)/1, $0x01
+DATA int8Constant81<>+16(SB)/1, $0xff
 DATA int8Constant81<>+17(SB)/1, $0x01
-DATA int8Constant81<>+18(SB)/1, $0x02
-DATA int8Constant81<>+19(SB)/1, $0x03
-DATA int8Constant81<>+20(SB)/1, $0x04
-DATA int8Constant81<>+21(SB)/1, $0x05
-DATA int8Constant81<>+22(SB)/1, $0x06
-DATA int8Constant81<>+23(SB)/1, $0x07
-DATA int8Constant81<>+24(SB)/1, $0x08
-DATA int8Constant81<>+25(SB)/1, $0x09
-DATA int8Constant81<>+26(SB)/1, $0x0a
-DATA int8Constant81<>+27(SB)/1, $0x0b
-DATA int8Constant81<>+28(SB)/1, $0x0c
-DATA int8Constant81<>+29(SB)/1, $0x0d
-DATA int8Constant81<>+30(SB)/1, $0x0e
-DATA int8Constant81<>+31(SB)/1, $0x0f
+DATA int8Constant81<>+18(SB)/1, $0xff
+DATA int8Constant81<>+19(SB)/1, $0x01
+DATA int8Constant81<>+20(SB)/1, $0xff
+DATA int8Constant81<>+21(SB)/1, $0x01
+DATA int8Constant81<>+22(SB)/1, $0xff
+DATA int8Constant81<>+23(SB)/1, $0x01
+DATA int8Constant81<>+24(SB)/1, $0xff
+DATA int8Constant81<>+25(SB)/1, $0x01
+DATA int8Constant81<>+26(SB)/1, $0xff
+DATA int8Constant81<>+27(SB)/1, $0x01
+DATA int8Constant81<>+28(SB)/1, $0xff
+DATA int8Constant81<>+29(SB)/1, $0x01
+DATA int8Constant81<>+30(SB)/1, $0xff
+DATA int8Constant81<>+31(SB)/1, $0x01
 GLOBL int8Constant81<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant82<>+0(SB)/1, $0xff
-DATA int8Constant82<>+1(SB)/1, $0x01
-DATA int8Constant82<>+2(SB)/1, $0xff
-DATA int8Constant82<>+3(SB)/1, $0x01
-DATA int8Constant82<>+4(SB)/1, $0xff
-DATA int8Constant82<>+5(SB)/1, $0x01
-DATA int8Constant82<>+6(SB)/1, $0xff
-DATA int8Constant82<>+7(SB)/1, $0x01
-DATA int8Constant82<>+8(SB)/1, $0xff
-DATA int8Constant82<>+9(SB)/1, $0x01
-DATA int8Constant82<>+10(SB)/1, $0xff
-DATA int8Constant82<>+11(SB)/1, $0x01
-DATA int8Constant82<>+12(SB)/1, $0xff
-DATA int8Constant82<>+13(SB)/1, $0x01
-DATA int8Constant82<>+14(SB)/1, $0xff
-DATA int8Constant82<>+15(SB)/1, $0x01
-DATA int8Constant82<>+16(SB)/1, $0xff
-DATA int8Constant82<>+17(SB)/1, $0x01
-DATA int8Constant82<>+18(SB)/1, $0xff
-DATA int8Constant82<>+19(SB)/1, $0x01
-DATA int8Constant82<>+20(SB)/1, $0xff
-DATA int8Constant82<>+21(SB)/1, $0x01
-DATA int8Constant82<>+22(SB)/1, $0xff
-DATA int8Constant82<>+23(SB)/1, $0x01
-DATA int8Constant82<>+24(SB)/1, $0xff
-DATA int8Constant82<>+25(SB)/1, $0x01
-DATA int8Constant82<>+26(SB)/1, $0xff
-DATA int8Constant82<>+27(SB)/1, $0x01
-DATA int8Constant82<>+28(SB)/1, $0xff
-DATA int8Constant82<>+29(SB)/1, $0x01
-DATA int8Constant82<>+30(SB)/1, $0xff
-DATA int8Constant82<>+31(SB)/1, $0x01
+DATA int8Constant82<>+0(SB)/1, $0x00
+DATA int8Constant82<>+1(SB)/1, $0x80
+DATA int8Constant82<>+2(SB)/1, $0x02
+DATA int8Constant82<>+3(SB)/1, $0x80
+DATA int8Constant82<>+4(SB)/1, $0x04
+DATA int8Constant82<>+5(SB)/1, $0x80
+DATA int8Constant82<>+6(SB)/1, $0x06
+DATA int8Constant82<>+7(SB)/1, $0x80
+DATA int8Constant82<>+8(SB)/1, $0x08
+DATA int8Constant82<>+9(SB)/1, $0x80
+DATA int8Constant82<>+10(SB)/1, $0x0a
+DATA int8Constant82<>+11(SB)/1, $0x80
+DATA int8Constant82<>+12(SB)/1, $0x0c
+DATA int8Constant82<>+13(SB)/1, $0x80
+DATA int8Constant82<>+14(SB)/1, $0x0e
+DATA int8Constant82<>+15(SB)/1, $0x80
+DATA int8Constant82<>+16(SB)/1, $0x00
+DATA int8Constant82<>+17(SB)/1, $0x80
+DATA int8Constant82<>+18(SB)/1, $0x02
+DATA int8Constant82<>+19(SB)/1, $0x80
+DATA int8Constant82<>+20(SB)/1, $0x04
+DATA int8Constant82<>+21(SB)/1, $0x80
+DATA int8Constant82<>+22(SB)/1, $0x06
+DATA int8Constant82<>+23(SB)/1, $0x80
+DATA int8Constant82<>+24(SB)/1, $0x08
+DATA int8Constant82<>+25(SB)/1, $0x80
+DATA int8Constant82<>+26(SB)/1, $0x0a
+DATA int8Constant82<>+27(SB)/1, $0x80
+DATA int8Constant82<>+28(SB)/1, $0x0c
+DATA int8Constant82<>+29(SB)/1, $0x80
+DATA int8Constant82<>+30(SB)/1, $0x0e
+DATA int8Constant82<>+31(SB)/1, $0x80
 GLOBL int8Constant82<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant83<>+0(SB)/1, $0x00
+DATA int8Constant83<>+0(SB)/1, $0x08
 DATA int8Constant83<>+1(SB)/1, $0x80
-DATA int8Constant83<>+2(SB)/1, $0x02
+DATA int8Constant83<>+2(SB)/1, $0x80
 DATA int8Constant83<>+3(SB)/1, $0x80
-DATA int8Constant83<>+4(SB)/1, $0x04
+DATA int8Constant83<>+4(SB)/1, $0x08
 DATA int8Constant83<>+5(SB)/1, $0x80
-DATA int8Constant83<>+6(SB)/1, $0x06
+DATA int8Constant83<>+6(SB)/1, $0x80
 DATA int8Constant83<>+7(SB)/1, $0x80
-DATA int8Constant83<>+8(SB)/1, $0x08
+DATA int8Constant83<>+8(SB)/1, $0x09
 DATA int8Constant83<>+9(SB)/1, $0x80
-DATA int8Constant83<>+10(SB)/1, $0x0a
+DATA int8Constant83<>+10(SB)/1, $0x80
 DATA int8Constant83<>+11(SB)/1, $0x80
-DATA int8Constant83<>+12(SB)/1, $0x0c
+DATA int8Constant83<>+12(SB)/1, $0x09
 DATA int8Constant83<>+13(SB)/1, $0x80
-DATA int8Constant83<>+14(SB)/1, $0x0e
+DATA int8Constant83<>+14(SB)/1, $0x80
 DATA int8Constant83<>+15(SB)/1, $0x80
-DATA int8Constant83<>+16(SB)/1, $0x00
+DATA int8Constant83<>+16(SB)/1, $0x0a
 DATA int8Constant83<>+17(SB)/1, $0x80
-DATA int8Constant83<>+18(SB)/1, $0x02
+DATA int8Constant83<>+18(SB)/1, $0x80
 DATA int8Constant83<>+19(SB)/1, $0x80
-DATA int8Constant83<>+20(SB)/1, $0x04
+DATA int8Constant83<>+20(SB)/1, $0x0a
 DATA int8Constant83<>+21(SB)/1, $0x80
-DATA int8Constant83<>+22(SB)/1, $0x06
+DATA int8Constant83<>+22(SB)/1, $0x80
 DATA int8Constant83<>+23(SB)/1, $0x80
-DATA int8Constant83<>+24(SB)/1, $0x08
+DATA int8Constant83<>+24(SB)/1, $0x0b
 DATA int8Constant83<>+25(SB)/1, $0x80
-DATA int8Constant83<>+26(SB)/1, $0x0a
+DATA int8Constant83<>+26(SB)/1, $0x80
 DATA int8Constant83<>+27(SB)/1, $0x80
-DATA int8Constant83<>+28(SB)/1, $0x0c
+DATA int8Constant83<>+28(SB)/1, $0x0b
 DATA int8Constant83<>+29(SB)/1, $0x80
-DATA int8Constant83<>+30(SB)/1, $0x0e
+DATA int8Constant83<>+30(SB)/1, $0x80
 DATA int8Constant83<>+31(SB)/1, $0x80
 GLOBL int8Constant83<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant84<>+0(SB)/1, $0x08
+DATA int8Constant84<>+0(SB)/1, $0x0c
 DATA int8Constant84<>+1(SB)/1, $0x80
 DATA int8Constant84<>+2(SB)/1, $0x80
 DATA int8Constant84<>+3(SB)/1, $0x80
-DATA int8Constant84<>+4(SB)/1, $0x08
+DATA int8Constant84<>+4(SB)/1, $0x0c
 DATA int8Constant84<>+5(SB)/1, $0x80
 DATA int8Constant84<>+6(SB)/1, $0x80
 DATA int8Constant84<>+7(SB)/1, $0x80
-DATA int8Constant84<>+8(SB)/1, $0x09
+DATA int8Constant84<>+8(SB)/1, $0x0d
 DATA int8Constant84<>+9(SB)/1, $0x80
 DATA int8Constant84<>+10(SB)/1, $0x80
 DATA int8Constant84<>+11(SB)/1, $0x80
-DATA int8Constant84<>+12(SB)/1, $0x09
+DATA int8Constant84<>+12(SB)/1, $0x0d
 DATA int8Constant84<>+13(SB)/1, $0x80
 DATA int8Constant84<>+14(SB)/1, $0x80
 DATA int8Constant84<>+15(SB)/1, $0x80
-DATA int8Constant84<>+16(SB)/1, $0x0a
+DATA int8Constant84<>+16(SB)/1, $0x0e
 DATA int8Constant84<>+17(SB)/1, $0x80
 DATA int8Constant84<>+18(SB)/1, $0x80
 DATA int8Constant84<>+19(SB)/1, $0x80
-DATA int8Constant84<>+20(SB)/1, $0x0a
+DATA int8Constant84<>+20(SB)/1, $0x0e
 DATA int8Constant84<>+21(SB)/1, $0x80
 DATA int8Constant84<>+22(SB)/1, $0x80
 DATA int8Constant84<>+23(SB)/1, $0x80
-DATA int8Constant84<>+24(SB)/1, $0x0b
+DATA int8Constant84<>+24(SB)/1, $0x0f
 DATA int8Constant84<>+25(SB)/1, $0x80
 DATA int8Constant84<>+26(SB)/1, $0x80
 DATA int8Constant84<>+27(SB)/1, $0x80
-DATA int8Constant84<>+28(SB)/1, $0x0b
+DATA int8Constant84<>+28(SB)/1, $0x0f
 DATA int8Constant84<>+29(SB)/1, $0x80
 DATA int8Constant84<>+30(SB)/1, $0x80
 DATA int8Constant84<>+31(SB)/1, $0x80
 GLOBL int8Constant84<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant85<>+0(SB)/1, $0x0c
+DATA int8Constant85<>+0(SB)/1, $0x00
 DATA int8Constant85<>+1(SB)/1, $0x80
-DATA int8Constant85<>+2(SB)/1, $0x80
+DATA int8Constant85<>+2(SB)/1, $0x00
 DATA int8Constant85<>+3(SB)/1, $0x80
-DATA int8Constant85<>+4(SB)/1, $0x0c
+DATA int8Constant85<>+4(SB)/1, $0x00
 DATA int8Constant85<>+5(SB)/1, $0x80
-DATA int8Constant85<>+6(SB)/1, $0x80
+DATA int8Constant85<>+6(SB)/1, $0x00
 DATA int8Constant85<>+7(SB)/1, $0x80
-DATA int8Constant85<>+8(SB)/1, $0x0d
+DATA int8Constant85<>+8(SB)/1, $0x01
 DATA int8Constant85<>+9(SB)/1, $0x80
-DATA int8Constant85<>+10(SB)/1, $0x80
+DATA int8Constant85<>+10(SB)/1, $0x01
 DATA int8Constant85<>+11(SB)/1, $0x80
-DATA int8Constant85<>+12(SB)/1, $0x0d
+DATA int8Constant85<>+12(SB)/1, $0x01
 DATA int8Constant85<>+13(SB)/1, $0x80
-DATA int8Constant85<>+14(SB)/1, $0x80
+DATA int8Constant85<>+14(SB)/1, $0x01
 DATA int8Constant85<>+15(SB)/1, $0x80
-DATA int8Constant85<>+16(SB)/1, $0x0e
+DATA int8Constant85<>+16(SB)/1, $0x02
 DATA int8Constant85<>+17(SB)/1, $0x80
-DATA int8Constant85<>+18(SB)/1, $0x80
+DATA int8Constant85<>+18(SB)/1, $0x02
 DATA int8Constant85<>+19(SB)/1, $0x80
-DATA int8Constant85<>+20(SB)/1, $0x0e
+DATA int8Constant85<>+20(SB)/1, $0x02
 DATA int8Constant85<>+21(SB)/1, $0x80
-DATA int8Constant85<>+22(SB)/1, $0x80
+DATA int8Constant85<>+22(SB)/1, $0x02
 DATA int8Constant85<>+23(SB)/1, $0x80
-DATA int8Constant85<>+24(SB)/1, $0x0f
+DATA int8Constant85<>+24(SB)/1, $0x03
 DATA int8Constant85<>+25(SB)/1, $0x80
-DATA int8Constant85<>+26(SB)/1, $0x80
+DATA int8Constant85<>+26(SB)/1, $0x03
 DATA int8Constant85<>+27(SB)/1, $0x80
-DATA int8Constant85<>+28(SB)/1, $0x0f
+DATA int8Constant85<>+28(SB)/1, $0x03
 DATA int8Constant85<>+29(SB)/1, $0x80
-DATA int8Constant85<>+30(SB)/1, $0x80
+DATA int8Constant85<>+30(SB)/1, $0x03
 DATA int8Constant85<>+31(SB)/1, $0x80
 GLOBL int8Constant85<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant86<>+0(SB)/1, $0x00
-DATA int8Constant86<>+1(SB)/1, $0x80
-DATA int8Constant86<>+2(SB)/1, $0x00
-DATA int8Constant86<>+3(SB)/1, $0x80
-DATA int8Constant86<>+4(SB)/1, $0x00
-DATA int8Constant86<>+5(SB)/1, $0x80
-DATA int8Constant86<>+6(SB)/1, $0x00
-DATA int8Constant86<>+7(SB)/1, $0x80
-DATA int8Constant86<>+8(SB)/1, $0x01
-DATA int8Constant86<>+9(SB)/1, $0x80
-DATA int8Constant86<>+10(SB)/1, $0x01
-DATA int8Constant86<>+11(SB)/1, $0x80
-DATA int8Constant86<>+12(SB)/1, $0x01
-DATA int8Constant86<>+13(SB)/1, $0x80
-DATA int8Constant86<>+14(SB)/1, $0x01
-DATA int8Constant86<>+15(SB)/1, $0x80
-DATA int8Constant86<>+16(SB)/1, $0x02
-DATA int8Constant86<>+17(SB)/1, $0x80
-DATA int8Constant86<>+18(SB)/1, $0x02
-DATA int8Constant86<>+19(SB)/1, $0x80
-DATA int8Constant86<>+20(SB)/1, $0x02
-DATA int8Constant86<>+21(SB)/1, $0x80
+DATA int8Constant86<>+0(SB)/1, $0x80
+DATA int8Constant86<>+1(SB)/1, $0x00
+DATA int8Constant86<>+2(SB)/1, $0x20
+DATA int8Constant86<>+3(SB)/1, $0x00
+DATA int8Constant86<>+4(SB)/1, $0x08
+DATA int8Constant86<>+5(SB)/1, $0x00
+DATA int8Constant86<>+6(SB)/1, $0x02
+DATA int8Constant86<>+7(SB)/1, $0x00
+DATA int8Constant86<>+8(SB)/1, $0x80
+DATA int8Constant86<>+9(SB)/1, $0x00
+DATA int8Constant86<>+10(SB)/1, $0x20
+DATA int8Constant86<>+11(SB)/1, $0x00
+DATA int8Constant86<>+12(SB)/1, $0x08
+DATA int8Constant86<>+13(SB)/1, $0x00
+DATA int8Constant86<>+14(SB)/1, $0x02
+DATA int8Constant86<>+15(SB)/1, $0x00
+DATA int8Constant86<>+16(SB)/1, $0x80
+DATA int8Constant86<>+17(SB)/1, $0x00
+DATA int8Constant86<>+18(SB)/1, $0x20
+DATA int8Constant86<>+19(SB)/1, $0x00
+DATA int8Constant86<>+20(SB)/1, $0x08
+DATA int8Constant86<>+21(SB)/1, $0x00
 DATA int8Constant86<>+22(SB)/1, $0x02
-DATA int8Constant86<>+23(SB)/1, $0x80
-DATA int8Constant86<>+24(SB)/1, $0x03
-DATA int8Constant86<>+25(SB)/1, $0x80
-DATA int8Constant86<>+26(SB)/1, $0x03
-DATA int8Constant86<>+27(SB)/1, $0x80
-DATA int8Constant86<>+28(SB)/1, $0x03
-DATA int8Constant86<>+29(SB)/1, $0x80
-DATA int8Constant86<>+30(SB)/1, $0x03
-DATA int8Constant86<>+31(SB)/1, $0x80
+DATA int8Constant86<>+23(SB)/1, $0x00
+DATA int8Constant86<>+24(SB)/1, $0x80
+DATA int8Constant86<>+25(SB)/1, $0x00
+DATA int8Constant86<>+26(SB)/1, $0x20
+DATA int8Constant86<>+27(SB)/1, $0x00
+DATA int8Constant86<>+28(SB)/1, $0x08
+DATA int8Constant86<>+29(SB)/1, $0x00
+DATA int8Constant86<>+30(SB)/1, $0x02
+DATA int8Constant86<>+31(SB)/1, $0x00
 GLOBL int8Constant86<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant87<>+0(SB)/1, $0x80
-DATA int8Constant87<>+1(SB)/1, $0x00
-DATA int8Constant87<>+2(SB)/1, $0x20
-DATA int8Constant87<>+3(SB)/1, $0x00
-DATA int8Constant87<>+4(SB)/1, $0x08
-DATA int8Constant87<>+5(SB)/1, $0x00
-DATA int8Constant87<>+6(SB)/1, $0x02
-DATA int8Constant87<>+7(SB)/1, $0x00
-DATA int8Constant87<>+8(SB)/1, $0x80
-DATA int8Constant87<>+9(SB)/1, $0x00
-DATA int8Constant87<>+10(SB)/1, $0x20
-DATA int8Constant87<>+11(SB)/1, $0x00
-DATA int8Constant87<>+12(SB)/1, $0x08
-DATA int8Constant87<>+13(SB)/1, $0x00
-DATA int8Constant87<>+14(SB)/1, $0x02
-DATA int8Constant87<>+15(SB)/1, $0x00
-DATA int8Constant87<>+16(SB)/1, $0x80
-DATA int8Constant87<>+17(SB)/1, $0x00
-DATA int8Constant87<>+18(SB)/1, $0x20
-DATA int8Constant87<>+19(SB)/1, $0x00
-DATA int8Constant87<>+20(SB)/1, $0x08
-DATA int8Constant87<>+21(SB)/1, $0x00
-DATA int8Constant87<>+22(SB)/1, $0x02
-DATA int8Constant87<>+23(SB)/1, $0x00
-DATA int8Constant87<>+24(SB)/1, $0x80
-DATA int8Constant87<>+25(SB)/1, $0x00
-DATA int8Constant87<>+26(SB)/1, $0x20
-DATA int8Constant87<>+27(SB)/1, $0x00
-DATA int8Constant87<>+28(SB)/1, $0x08
-DATA int8Constant87<>+29(SB)/1, $0x00
-DATA int8Constant87<>+30(SB)/1, $0x02
-DATA int8Constant87<>+31(SB)/1, $0x00
+DATA int8Constant87<>+0(SB)/1, $0x04
+DATA int8Constant87<>+1(SB)/1, $0x80
+DATA int8Constant87<>+2(SB)/1, $0x04
+DATA int8Constant87<>+3(SB)/1, $0x80
+DATA int8Constant87<>+4(SB)/1, $0x04
+DATA int8Constant87<>+5(SB)/1, $0x80
+DATA int8Constant87<>+6(SB)/1, $0x04
+DATA int8Constant87<>+7(SB)/1, $0x80
+DATA int8Constant87<>+8(SB)/1, $0x05
+DATA int8Constant87<>+9(SB)/1, $0x80
+DATA int8Constant87<>+10(SB)/1, $0x05
+DATA int8Constant87<>+11(SB)/1, $0x80
+DATA int8Constant87<>+12(SB)/1, $0x05
+DATA int8Constant87<>+13(SB)/1, $0x80
+DATA int8Constant87<>+14(SB)/1, $0x05
+DATA int8Constant87<>+15(SB)/1, $0x80
+DATA int8Constant87<>+16(SB)/1, $0x06
+DATA int8Constant87<>+17(SB)/1, $0x80
+DATA int8Constant87<>+18(SB)/1, $0x06
+DATA int8Constant87<>+19(SB)/1, $0x80
+DATA int8Constant87<>+20(SB)/1, $0x06
+DATA int8Constant87<>+21(SB)/1, $0x80
+DATA int8Constant87<>+22(SB)/1, $0x06
+DATA int8Constant87<>+23(SB)/1, $0x80
+DATA int8Constant87<>+24(SB)/1, $0x07
+DATA int8Constant87<>+25(SB)/1, $0x80
+DATA int8Constant87<>+26(SB)/1, $0x07
+DATA int8Constant87<>+27(SB)/1, $0x80
+DATA int8Constant87<>+28(SB)/1, $0x07
+DATA int8Constant87<>+29(SB)/1, $0x80
+DATA int8Constant87<>+30(SB)/1, $0x07
+DATA int8Constant87<>+31(SB)/1, $0x80
 GLOBL int8Constant87<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant88<>+0(SB)/1, $0x04
+DATA int8Constant88<>+0(SB)/1, $0x00
 DATA int8Constant88<>+1(SB)/1, $0x80
-DATA int8Constant88<>+2(SB)/1, $0x04
-DATA int8Constant88<>+3(SB)/1, $0x80
-DATA int8Constant88<>+4(SB)/1, $0x04
-DATA int8Constant88<>+5(SB)/1, $0x80
-DATA int8Constant88<>+6(SB)/1, $0x04
-DATA int8Constant88<>+7(SB)/1, $0x80
-DATA int8Constant88<>+8(SB)/1, $0x05
+DATA int8Constant88<>+2(SB)/1, $0x00
+DATA int8Constant88<>+3(SB)/1, $0x01
+DATA int8Constant88<>+4(SB)/1, $0x01
+DATA int8Constant88<>+5(SB)/1, $0x02
+DATA int8Constant88<>+6(SB)/1, $0x02
+DATA int8Constant88<>+7(SB)/1, $0x03
+DATA int8Constant88<>+8(SB)/1, $0x04
 DATA int8Constant88<>+9(SB)/1, $0x80
-DATA int8Constant88<>+10(SB)/1, $0x05
-DATA int8Constant88<>+11(SB)/1, $0x80
+DATA int8Constant88<>+10(SB)/1, $0x04
+DATA int8Constant88<>+11(SB)/1, $0x05
 DATA int8Constant88<>+12(SB)/1, $0x05
-DATA int8Constant88<>+13(SB)/1, $0x80
-DATA int8Constant88<>+14(SB)/1, $0x05
-DATA int8Constant88<>+15(SB)/1, $0x80
-DATA int8Constant88<>+16(SB)/1, $0x06
+DATA int8Constant88<>+13(SB)/1, $0x06
+DATA int8Constant88<>+14(SB)/1, $0x06
+DATA int8Constant88<>+15(SB)/1, $0x07
+DATA int8Constant88<>+16(SB)/1, $0x08
 DATA int8Constant88<>+17(SB)/1, $0x80
-DATA int8Constant88<>+18(SB)/1, $0x06
-DATA int8Constant88<>+19(SB)/1, $0x80
-DATA int8Constant88<>+20(SB)/1, $0x06
-DATA int8Constant88<>+21(SB)/1, $0x80
-DATA int8Constant88<>+22(SB)/1, $0x06
-DATA int8Constant88<>+23(SB)/1, $0x80
-DATA int8Constant88<>+24(SB)/1, $0x07
+DATA int8Constant88<>+18(SB)/1, $0x08
+DATA int8Constant88<>+19(SB)/1, $0x09
+DATA int8Constant88<>+20(SB)/1, $0x09
+DATA int8Constant88<>+21(SB)/1, $0x0a
+DATA int8Constant88<>+22(SB)/1, $0x0a
+DATA int8Constant88<>+23(SB)/1, $0x0b
+DATA int8Constant88<>+24(SB)/1, $0x0c
 DATA int8Constant88<>+25(SB)/1, $0x80
-DATA int8Constant88<>+26(SB)/1, $0x07
-DATA int8Constant88<>+27(SB)/1, $0x80
-DATA int8Constant88<>+28(SB)/1, $0x07
-DATA int8Constant88<>+29(SB)/1, $0x80
-DATA int8Constant88<>+30(SB)/1, $0x07
-DATA int8Constant88<>+31(SB)/1, $0x80
+DATA int8Constant88<>+26(SB)/1, $0x0c
+DATA int8Constant88<>+27(SB)/1, $0x0d
+DATA int8Constant88<>+28(SB)/1, $0x0d
+DATA int8Constant88<>+29(SB)/1, $0x0e
+DATA int8Constant88<>+30(SB)/1, $0x0e
+DATA int8Constant88<>+31(SB)/1, $0x0f
 GLOBL int8Constant88<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant89<>+0(SB)/1, $0x00
@@ -19035,224 +18853,190 @@ DATA int8Constant89<>+12(SB)/1, $0x05
 DATA int8Constant89<>+13(SB)/1, $0x06
 DATA int8Constant89<>+14(SB)/1, $0x06
 DATA int8Constant89<>+15(SB)/1, $0x07
-DATA int8Constant89<>+16(SB)/1, $0x08
+DATA int8Constant89<>+16(SB)/1, $0x00
 DATA int8Constant89<>+17(SB)/1, $0x80
-DATA int8Constant89<>+18(SB)/1, $0x08
-DATA int8Constant89<>+19(SB)/1, $0x09
-DATA int8Constant89<>+20(SB)/1, $0x09
-DATA int8Constant89<>+21(SB)/1, $0x0a
-DATA int8Constant89<>+22(SB)/1, $0x0a
-DATA int8Constant89<>+23(SB)/1, $0x0b
-DATA int8Constant89<>+24(SB)/1, $0x0c
+DATA int8Constant89<>+18(SB)/1, $0x00
+DATA int8Constant89<>+19(SB)/1, $0x01
+DATA int8Constant89<>+20(SB)/1, $0x01
+DATA int8Constant89<>+21(SB)/1, $0x02
+DATA int8Constant89<>+22(SB)/1, $0x02
+DATA int8Constant89<>+23(SB)/1, $0x03
+DATA int8Constant89<>+24(SB)/1, $0x04
 DATA int8Constant89<>+25(SB)/1, $0x80
-DATA int8Constant89<>+26(SB)/1, $0x0c
-DATA int8Constant89<>+27(SB)/1, $0x0d
-DATA int8Constant89<>+28(SB)/1, $0x0d
-DATA int8Constant89<>+29(SB)/1, $0x0e
-DATA int8Constant89<>+30(SB)/1, $0x0e
-DATA int8Constant89<>+31(SB)/1, $0x0f
+DATA int8Constant89<>+26(SB)/1, $0x04
+DATA int8Constant89<>+27(SB)/1, $0x05
+DATA int8Constant89<>+28(SB)/1, $0x05
+DATA int8Constant89<>+29(SB)/1, $0x06
+DATA int8Constant89<>+30(SB)/1, $0x06
+DATA int8Constant89<>+31(SB)/1, $0x07
 GLOBL int8Constant89<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant90<>+0(SB)/1, $0x00
-DATA int8Constant90<>+1(SB)/1, $0x80
+DATA int8Constant90<>+1(SB)/1, $0x00
 DATA int8Constant90<>+2(SB)/1, $0x00
-DATA int8Constant90<>+3(SB)/1, $0x01
-DATA int8Constant90<>+4(SB)/1, $0x01
-DATA int8Constant90<>+5(SB)/1, $0x02
-DATA int8Constant90<>+6(SB)/1, $0x02
-DATA int8Constant90<>+7(SB)/1, $0x03
-DATA int8Constant90<>+8(SB)/1, $0x04
-DATA int8Constant90<>+9(SB)/1, $0x80
-DATA int8Constant90<>+10(SB)/1, $0x04
-DATA int8Constant90<>+11(SB)/1, $0x05
-DATA int8Constant90<>+12(SB)/1, $0x05
-DATA int8Constant90<>+13(SB)/1, $0x06
-DATA int8Constant90<>+14(SB)/1, $0x06
-DATA int8Constant90<>+15(SB)/1, $0x07
+DATA int8Constant90<>+3(SB)/1, $0x3f
+DATA int8Constant90<>+4(SB)/1, $0x00
+DATA int8Constant90<>+5(SB)/1, $0x00
+DATA int8Constant90<>+6(SB)/1, $0x00
+DATA int8Constant90<>+7(SB)/1, $0x3f
+DATA int8Constant90<>+8(SB)/1, $0x00
+DATA int8Constant90<>+9(SB)/1, $0x00
+DATA int8Constant90<>+10(SB)/1, $0x00
+DATA int8Constant90<>+11(SB)/1, $0x3f
+DATA int8Constant90<>+12(SB)/1, $0x00
+DATA int8Constant90<>+13(SB)/1, $0x00
+DATA int8Constant90<>+14(SB)/1, $0x00
+DATA int8Constant90<>+15(SB)/1, $0x3f
 DATA int8Constant90<>+16(SB)/1, $0x00
-DATA int8Constant90<>+17(SB)/1, $0x80
+DATA int8Constant90<>+17(SB)/1, $0x00
 DATA int8Constant90<>+18(SB)/1, $0x00
-DATA int8Constant90<>+19(SB)/1, $0x01
-DATA int8Constant90<>+20(SB)/1, $0x01
-DATA int8Constant90<>+21(SB)/1, $0x02
-DATA int8Constant90<>+22(SB)/1, $0x02
-DATA int8Constant90<>+23(SB)/1, $0x03
-DATA int8Constant90<>+24(SB)/1, $0x04
-DATA int8Constant90<>+25(SB)/1, $0x80
-DATA int8Constant90<>+26(SB)/1, $0x04
-DATA int8Constant90<>+27(SB)/1, $0x05
-DATA int8Constant90<>+28(SB)/1, $0x05
-DATA int8Constant90<>+29(SB)/1, $0x06
-DATA int8Constant90<>+30(SB)/1, $0x06
-DATA int8Constant90<>+31(SB)/1, $0x07
+DATA int8Constant90<>+19(SB)/1, $0x3f
+DATA int8Constant90<>+20(SB)/1, $0x00
+DATA int8Constant90<>+21(SB)/1, $0x00
+DATA int8Constant90<>+22(SB)/1, $0x00
+DATA int8Constant90<>+23(SB)/1, $0x3f
+DATA int8Constant90<>+24(SB)/1, $0x00
+DATA int8Constant90<>+25(SB)/1, $0x00
+DATA int8Constant90<>+26(SB)/1, $0x00
+DATA int8Constant90<>+27(SB)/1, $0x3f
+DATA int8Constant90<>+28(SB)/1, $0x00
+DATA int8Constant90<>+29(SB)/1, $0x00
+DATA int8Constant90<>+30(SB)/1, $0x00
+DATA int8Constant90<>+31(SB)/1, $0x3f
 GLOBL int8Constant90<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant91<>+0(SB)/1, $0x00
-DATA int8Constant91<>+1(SB)/1, $0x00
+DATA int8Constant91<>+1(SB)/1, $0x80
 DATA int8Constant91<>+2(SB)/1, $0x00
-DATA int8Constant91<>+3(SB)/1, $0x3f
+DATA int8Constant91<>+3(SB)/1, $0x80
 DATA int8Constant91<>+4(SB)/1, $0x00
-DATA int8Constant91<>+5(SB)/1, $0x00
+DATA int8Constant91<>+5(SB)/1, $0x80
 DATA int8Constant91<>+6(SB)/1, $0x00
-DATA int8Constant91<>+7(SB)/1, $0x3f
+DATA int8Constant91<>+7(SB)/1, $0x80
 DATA int8Constant91<>+8(SB)/1, $0x00
-DATA int8Constant91<>+9(SB)/1, $0x00
+DATA int8Constant91<>+9(SB)/1, $0x80
 DATA int8Constant91<>+10(SB)/1, $0x00
-DATA int8Constant91<>+11(SB)/1, $0x3f
+DATA int8Constant91<>+11(SB)/1, $0x80
 DATA int8Constant91<>+12(SB)/1, $0x00
-DATA int8Constant91<>+13(SB)/1, $0x00
+DATA int8Constant91<>+13(SB)/1, $0x80
 DATA int8Constant91<>+14(SB)/1, $0x00
-DATA int8Constant91<>+15(SB)/1, $0x3f
+DATA int8Constant91<>+15(SB)/1, $0x80
 DATA int8Constant91<>+16(SB)/1, $0x00
-DATA int8Constant91<>+17(SB)/1, $0x00
+DATA int8Constant91<>+17(SB)/1, $0x80
 DATA int8Constant91<>+18(SB)/1, $0x00
-DATA int8Constant91<>+19(SB)/1, $0x3f
+DATA int8Constant91<>+19(SB)/1, $0x80
 DATA int8Constant91<>+20(SB)/1, $0x00
-DATA int8Constant91<>+21(SB)/1, $0x00
+DATA int8Constant91<>+21(SB)/1, $0x80
 DATA int8Constant91<>+22(SB)/1, $0x00
-DATA int8Constant91<>+23(SB)/1, $0x3f
+DATA int8Constant91<>+23(SB)/1, $0x80
 DATA int8Constant91<>+24(SB)/1, $0x00
-DATA int8Constant91<>+25(SB)/1, $0x00
+DATA int8Constant91<>+25(SB)/1, $0x80
 DATA int8Constant91<>+26(SB)/1, $0x00
-DATA int8Constant91<>+27(SB)/1, $0x3f
+DATA int8Constant91<>+27(SB)/1, $0x80
 DATA int8Constant91<>+28(SB)/1, $0x00
-DATA int8Constant91<>+29(SB)/1, $0x00
+DATA int8Constant91<>+29(SB)/1, $0x80
 DATA int8Constant91<>+30(SB)/1, $0x00
-DATA int8Constant91<>+31(SB)/1, $0x3f
+DATA int8Constant91<>+31(SB)/1, $0x80
 GLOBL int8Constant91<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant92<>+0(SB)/1, $0x00
-DATA int8Constant92<>+1(SB)/1, $0x80
-DATA int8Constant92<>+2(SB)/1, $0x00
-DATA int8Constant92<>+3(SB)/1, $0x80
-DATA int8Constant92<>+4(SB)/1, $0x00
-DATA int8Constant92<>+5(SB)/1, $0x80
-DATA int8Constant92<>+6(SB)/1, $0x00
-DATA int8Constant92<>+7(SB)/1, $0x80
-DATA int8Constant92<>+8(SB)/1, $0x00
-DATA int8Constant92<>+9(SB)/1, $0x80
-DATA int8Constant92<>+10(SB)/1, $0x00
-DATA int8Constant92<>+11(SB)/1, $0x80
-DATA int8Constant92<>+12(SB)/1, $0x00
-DATA int8Constant92<>+13(SB)/1, $0x80
-DATA int8Constant92<>+14(SB)/1, $0x00
-DATA int8Constant92<>+15(SB)/1, $0x80
-DATA int8Constant92<>+16(SB)/1, $0x00
-DATA int8Constant92<>+17(SB)/1, $0x80
-DATA int8Constant92<>+18(SB)/1, $0x00
-DATA int8Constant92<>+19(SB)/1, $0x80
-DATA int8Constant92<>+20(SB)/1, $0x00
-DATA int8Constant92<>+21(SB)/1, $0x80
-DATA int8Constant92<>+22(SB)/1, $0x00
-DATA int8Constant92<>+23(SB)/1, $0x80
-DATA int8Constant92<>+24(SB)/1, $0x00
-DATA int8Constant92<>+25(SB)/1, $0x80
-DATA int8Constant92<>+26(SB)/1, $0x00
-DATA int8Constant92<>+27(SB)/1, $0x80
-DATA int8Constant92<>+28(SB)/1, $0x00
-DATA int8Constant92<>+29(SB)/1, $0x80
-DATA int8Constant92<>+30(SB)/1, $0x00
-DATA int8Constant92<>+31(SB)/1, $0x80
+DATA int8Constant92<>+0(SB)/1, $0x80
+DATA int8Constant92<>+1(SB)/1, $0x00
+DATA int8Constant92<>+2(SB)/1, $0x40
+DATA int8Constant92<>+3(SB)/1, $0x00
+DATA int8Constant92<>+4(SB)/1, $0x20
+DATA int8Constant92<>+5(SB)/1, $0x00
+DATA int8Constant92<>+6(SB)/1, $0x10
+DATA int8Constant92<>+7(SB)/1, $0x00
+DATA int8Constant92<>+8(SB)/1, $0x08
+DATA int8Constant92<>+9(SB)/1, $0x00
+DATA int8Constant92<>+10(SB)/1, $0x04
+DATA int8Constant92<>+11(SB)/1, $0x00
+DATA int8Constant92<>+12(SB)/1, $0x02
+DATA int8Constant92<>+13(SB)/1, $0x00
+DATA int8Constant92<>+14(SB)/1, $0x01
+DATA int8Constant92<>+15(SB)/1, $0x00
+DATA int8Constant92<>+16(SB)/1, $0x80
+DATA int8Constant92<>+17(SB)/1, $0x00
+DATA int8Constant92<>+18(SB)/1, $0x40
+DATA int8Constant92<>+19(SB)/1, $0x00
+DATA int8Constant92<>+20(SB)/1, $0x20
+DATA int8Constant92<>+21(SB)/1, $0x00
+DATA int8Constant92<>+22(SB)/1, $0x10
+DATA int8Constant92<>+23(SB)/1, $0x00
+DATA int8Constant92<>+24(SB)/1, $0x08
+DATA int8Constant92<>+25(SB)/1, $0x00
+DATA int8Constant92<>+26(SB)/1, $0x04
+DATA int8Constant92<>+27(SB)/1, $0x00
+DATA int8Constant92<>+28(SB)/1, $0x02
+DATA int8Constant92<>+29(SB)/1, $0x00
+DATA int8Constant92<>+30(SB)/1, $0x01
+DATA int8Constant92<>+31(SB)/1, $0x00
 GLOBL int8Constant92<>(SB), RODATA|NOPTR, $32
 
-DATA int8Constant93<>+0(SB)/1, $0x80
+DATA int8Constant93<>+0(SB)/1, $0x00
 DATA int8Constant93<>+1(SB)/1, $0x00
-DATA int8Constant93<>+2(SB)/1, $0x40
-DATA int8Constant93<>+3(SB)/1, $0x00
-DATA int8Constant93<>+4(SB)/1, $0x20
+DATA int8Constant93<>+2(SB)/1, $0x00
+DATA int8Constant93<>+3(SB)/1, $0x40
+DATA int8Constant93<>+4(SB)/1, $0x00
 DATA int8Constant93<>+5(SB)/1, $0x00
-DATA int8Constant93<>+6(SB)/1, $0x10
-DATA int8Constant93<>+7(SB)/1, $0x00
-DATA int8Constant93<>+8(SB)/1, $0x08
+DATA int8Constant93<>+6(SB)/1, $0x00
+DATA int8Constant93<>+7(SB)/1, $0x40
+DATA int8Constant93<>+8(SB)/1, $0x00
 DATA int8Constant93<>+9(SB)/1, $0x00
-DATA int8Constant93<>+10(SB)/1, $0x04
-DATA int8Constant93<>+11(SB)/1, $0x00
-DATA int8Constant93<>+12(SB)/1, $0x02
+DATA int8Constant93<>+10(SB)/1, $0x00
+DATA int8Constant93<>+11(SB)/1, $0x40
+DATA int8Constant93<>+12(SB)/1, $0x00
 DATA int8Constant93<>+13(SB)/1, $0x00
-DATA int8Constant93<>+14(SB)/1, $0x01
-DATA int8Constant93<>+15(SB)/1, $0x00
-DATA int8Constant93<>+16(SB)/1, $0x80
+DATA int8Constant93<>+14(SB)/1, $0x00
+DATA int8Constant93<>+15(SB)/1, $0x40
+DATA int8Constant93<>+16(SB)/1, $0x00
 DATA int8Constant93<>+17(SB)/1, $0x00
-DATA int8Constant93<>+18(SB)/1, $0x40
-DATA int8Constant93<>+19(SB)/1, $0x00
-DATA int8Constant93<>+20(SB)/1, $0x20
+DATA int8Constant93<>+18(SB)/1, $0x00
+DATA int8Constant93<>+19(SB)/1, $0x40
+DATA int8Constant93<>+20(SB)/1, $0x00
 DATA int8Constant93<>+21(SB)/1, $0x00
-DATA int8Constant93<>+22(SB)/1, $0x10
-DATA int8Constant93<>+23(SB)/1, $0x00
-DATA int8Constant93<>+24(SB)/1, $0x08
+DATA int8Constant93<>+22(SB)/1, $0x00
+DATA int8Constant93<>+23(SB)/1, $0x40
+DATA int8Constant93<>+24(SB)/1, $0x00
 DATA int8Constant93<>+25(SB)/1, $0x00
-DATA int8Constant93<>+26(SB)/1, $0x04
-DATA int8Constant93<>+27(SB)/1, $0x00
-DATA int8Constant93<>+28(SB)/1, $0x02
+DATA int8Constant93<>+26(SB)/1, $0x00
+DATA int8Constant93<>+27(SB)/1, $0x40
+DATA int8Constant93<>+28(SB)/1, $0x00
 DATA int8Constant93<>+29(SB)/1, $0x00
-DATA int8Constant93<>+30(SB)/1, $0x01
-DATA int8Constant93<>+31(SB)/1, $0x00
+DATA int8Constant93<>+30(SB)/1, $0x00
+DATA int8Constant93<>+31(SB)/1, $0x40
 GLOBL int8Constant93<>(SB), RODATA|NOPTR, $32
 
 DATA int8Constant94<>+0(SB)/1, $0x00
 DATA int8Constant94<>+1(SB)/1, $0x00
-DATA int8Constant94<>+2(SB)/1, $0x00
-DATA int8Constant94<>+3(SB)/1, $0x40
+DATA int8Constant94<>+2(SB)/1, $0x80
+DATA int8Constant94<>+3(SB)/1, $0x3f
 DATA int8Constant94<>+4(SB)/1, $0x00
 DATA int8Constant94<>+5(SB)/1, $0x00
-DATA int8Constant94<>+6(SB)/1, $0x00
-DATA int8Constant94<>+7(SB)/1, $0x40
+DATA int8Constant94<>+6(SB)/1, $0x80
+DATA int8Constant94<>+7(SB)/1, $0x3f
 DATA int8Constant94<>+8(SB)/1, $0x00
 DATA int8Constant94<>+9(SB)/1, $0x00
-DATA int8Constant94<>+10(SB)/1, $0x00
-DATA int8Constant94<>+11(SB)/1, $0x40
+DATA int8Constant94<>+10(SB)/1, $0x80
+DATA int8Constant94<>+11(SB)/1, $0x3f
 DATA int8Constant94<>+12(SB)/1, $0x00
 DATA int8Constant94<>+13(SB)/1, $0x00
-DATA int8Constant94<>+14(SB)/1, $0x00
-DATA int8Constant94<>+15(SB)/1, $0x40
+DATA int8Constant94<>+14(SB)/1, $0x80
+DATA int8Constant94<>+15(SB)/1, $0x3f
 DATA int8Constant94<>+16(SB)/1, $0x00
 DATA int8Constant94<>+17(SB)/1, $0x00
-DATA int8Constant94<>+18(SB)/1, $0x00
-DATA int8Constant94<>+19(SB)/1, $0x40
+DATA int8Constant94<>+18(SB)/1, $0x80
+DATA int8Constant94<>+19(SB)/1, $0x3f
 DATA int8Constant94<>+20(SB)/1, $0x00
 DATA int8Constant94<>+21(SB)/1, $0x00
-DATA int8Constant94<>+22(SB)/1, $0x00
-DATA int8Constant94<>+23(SB)/1, $0x40
+DATA int8Constant94<>+22(SB)/1, $0x80
+DATA int8Constant94<>+23(SB)/1, $0x3f
 DATA int8Constant94<>+24(SB)/1, $0x00
 DATA int8Constant94<>+25(SB)/1, $0x00
-DATA int8Constant94<>+26(SB)/1, $0x00
-DATA int8Constant94<>+27(SB)/1, $0x40
+DATA int8Constant94<>+26(SB)/1, $0x80
+DATA int8Constant94<>+27(SB)/1, $0x3f
 DATA int8Constant94<>+28(SB)/1, $0x00
 DATA int8Constant94<>+29(SB)/1, $0x00
-DATA int8Constant94<>+30(SB)/1, $0x00
-DATA int8Constant94<>+31(SB)/1, $0x40
+DATA int8Constant94<>+30(SB)/1, $0x80
+DATA int8Constant94<>+31(SB)/1, $0x3f
 GLOBL int8Constant94<>(SB), RODATA|NOPTR, $32
-
-DATA int8Constant95<>+0(SB)/1, $0x00
-DATA int8Constant95<>+1(SB)/1, $0x00
-DATA int8Constant95<>+2(SB)/1, $0x80
-DATA int8Constant95<>+3(SB)/1, $0x3f
-DATA int8Constant95<>+4(SB)/1, $0x00
-DATA int8Constant95<>+5(SB)/1, $0x00
-DATA int8Constant95<>+6(SB)/1, $0x80
-DATA int8Constant95<>+7(SB)/1, $0x3f
-DATA int8Constant95<>+8(SB)/1, $0x00
-DATA int8Constant95<>+9(SB)/1, $0x00
-DATA int8Constant95<>+10(SB)/1, $0x80
-DATA int8Constant95<>+11(SB)/1, $0x3f
-DATA int8Constant95<>+12(SB)/1, $0x00
-DATA int8Constant95<>+13(SB)/1, $0x00
-DATA int8Constant95<>+14(SB)/1, $0x80
-DATA int8Constant95<>+15(SB)/1, $0x3f
-DATA int8Constant95<>+16(SB)/1, $0x00
-DATA int8Constant95<>+17(SB)/1, $0x00
-DATA int8Constant95<>+18(SB)/1, $0x80
-DATA int8Constant95<>+19(SB)/1, $0x3f
-DATA int8Constant95<>+20(SB)/1, $0x00
-DATA int8Constant95<>+21(SB)/1, $0x00
-DATA int8Constant95<>+22(SB)/1, $0x80
-DATA int8Constant95<>+23(SB)/1, $0x3f
-DATA int8Constant95<>+24(SB)/1, $0x00
-DATA int8Constant95<>+25(SB)/1, $0x00
-DATA int8Constant95<>+26(SB)/1, $0x80
-DATA int8Constant95<>+27(SB)/1, $0x3f
-DATA int8Constant95<>+28(SB)/1, $0x00
-DATA int8Constant95<>+29(SB)/1, $0x00
-DATA int8Constant95<>+30(SB)/1, $0x80
-DATA int8Constant95<>+31(SB)/1, $0x3f
-GLOBL int8Constant95<>(SB), RODATA|NOPTR, $32

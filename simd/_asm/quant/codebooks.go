@@ -15,18 +15,24 @@ import (
 const shiftOffset = 9
 
 // reserve takes so many equal parts of the stack, for products of so many rows and what
-// [coder.prepare] writes, and returns the bytes of a part.
+// [coder.prepare] writes, and returns the bytes of a part. It loads the address of the codebook.
 func (c *coder) reserve(parts, rows int) int {
 	l := &c.l.Level
 	sizes := []int{4 * 16 * rows, 0, 0, 0}
 	if l.Grid != nil {
-		sizes[1] = 2 * l.Number.Items()
+		if !c.byteCodes() {
+			sizes[1] = 2 * l.Number.Items()
+		}
 		if c.packedSigns() {
 			sizes[2] = l.Signs.Items()
 		}
 		if l.Shift != nil {
 			sizes[3] = 2 * 32
 		}
+	}
+	if l.Grid != nil {
+		c.table = c.GP64()
+		c.LEAQ(NewDataAddr(Symbol{Name: "·" + gridName(l.Grid)}, 0), c.table)
 	}
 	total := 0
 	for _, n := range sizes {
@@ -52,6 +58,21 @@ func (c *coder) local(m Mem, at int) Mem {
 // packedSigns reports whether seven bits have the signs of eight elements.
 func (c *coder) packedSigns() bool { return c.l.Level.Signs != nil && c.l.Level.Signs[0].Bits == 7 }
 
+// byteCodes reports whether codes are whole bytes, which need not be taken apart.
+func (c *coder) byteCodes() bool {
+	n := c.l.Level.Number
+	return len(n) == 1 && n[0].Bits == 8
+}
+
+// code loads code i of the block.
+func (c *coder) code(i int, to reg.GPVirtual) {
+	if c.byteCodes() {
+		c.MOVBQZX(Mem{Base: c.src, Disp: bit(&c.l.Level.Number[0], i) / 8}, to)
+	} else {
+		c.MOVWQZX(c.local(c.codes, 2*i), to)
+	}
+}
+
 // prepare writes the codes of a block to the stack, as 16 bits each, its packed signs, as eight
 // bits for eight elements, and twice what is added to levels in eighths, as 16 bits.
 func (c *coder) prepare() {
@@ -59,7 +80,7 @@ func (c *coder) prepare() {
 	if l.Grid == nil {
 		return
 	}
-	for i := 0; i < l.Number.Items(); i += 16 {
+	for i := 0; i < l.Number.Items() && !c.byteCodes(); i += 16 {
 		c.VMOVDQU(c.words(l.Number, i), c.local(c.codes, 2*i))
 	}
 	if c.packedSigns() {
@@ -163,14 +184,13 @@ func (c *coder) fieldWords(f *block.Field, first int) reg.VecVirtual {
 // gridLevels returns the rows of the codebook that the codes of run r name.
 func (c *coder) gridLevels(r int) reg.VecVirtual {
 	l := &c.l.Level
-	table, at := c.GP64(), c.GP64()
-	c.LEAQ(NewDataAddr(Symbol{Name: "·" + gridName(l.Grid)}, 0), table)
+	at := c.GP64()
 	width := l.Grid.Width
 	codes := run / width
 	var halves [2]reg.VecVirtual
 	for i := range codes {
-		c.MOVWQZX(c.local(c.codes, 2*(r*codes+i)), at)
-		m := Mem{Base: table, Index: at, Scale: uint8(width)}
+		c.code(r*codes+i, at)
+		m := Mem{Base: c.table, Index: at, Scale: uint8(width)}
 		half, k := &halves[2*i/codes], i%(codes/2)
 		switch {
 		case k == 0 && width == 8:

@@ -31,6 +31,7 @@ type coder struct {
 	// [coder.prepare] writes. index, if it is not nil, is added to all these places.
 	products, codes, signs, shifts Mem
 	index                          reg.GPVirtual
+	table                          reg.GPVirtual // the codebook
 
 	order  []int                      // of the items that [coder.items] returns; nil for that in the block
 	loaded map[loadKey]reg.VecVirtual // vectors of bytes that several runs share; nil if they are loaded again
@@ -412,6 +413,33 @@ func (c *coder) small(n *block.Integer, first int) reg.VecVirtual {
 	return v
 }
 
+// apartItems fills v with eight items that stand alone in the uppermost bits of 32, and reports whether they do.
+func (c *coder) apartItems(v reg.VecVirtual, f *block.Field, first int) bool {
+	at := bit(f, first) + f.Bits - 32
+	if at < 32 || at%8 != 0 || c.order != nil || f.Shift != 0 {
+		return false
+	}
+	apart := bit(f, first+1) - bit(f, first)
+	for i := range 8 {
+		if bit(f, first+i) != bit(f, first)+i*apart {
+			return false
+		}
+	}
+	from := Mem{Base: c.src, Disp: at / 8}
+	switch apart {
+	case 32:
+		c.VMOVDQU(from, v)
+	case 64:
+		c.VMOVDQU(from.Offset(-4), v) // the block has four bytes before
+		c.VSHUFPS(U8(0xdd), from.Offset(28), v, v)
+		c.VPERMQ(U8(0xd8), v, v)
+	default:
+		return false
+	}
+	c.VPSRLD(U8(32-f.Bits), v, v)
+	return true
+}
+
 // items returns eight items of a field as integers.
 func (c *coder) items(f *block.Field, first int) reg.VecVirtual {
 	const window = 16
@@ -436,6 +464,9 @@ func (c *coder) items(f *block.Field, first int) reg.VecVirtual {
 	}
 	base := min(least, c.l.Bytes-window) // nothing is read behind the block
 	v := c.YMM()
+	if c.apartItems(v, f, first) {
+		return v
+	}
 	if most >= base+window {
 		x := c.XMM()
 		c.VPXOR(x, x, x)

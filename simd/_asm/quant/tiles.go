@@ -54,22 +54,32 @@ func (g *gen) tiles() []tile {
 				t.VPADDD(c, sum, sum)
 			}}, 3)
 	}
+	// Codes up to 129: a sum of two products is 2·127·129, which is 32766, at most.
 	for _, group := range []int{32, 16} {
-		put(tile{name: fmt.Sprintf("Signed%d", group), group: group, signed: true, finish: func(*tile, reg.VecVirtual, Mem) {},
-			multiply: func(t *tile, sums *[2]reg.VecVirtual, w, size [2]reg.VecVirtual, x reg.VecVirtual, first bool) {
+		put(tile{name: fmt.Sprintf("Medium%d", group), group: group, start: true, finish: func(*tile, reg.VecVirtual, Mem) {},
+			multiply: func(t *tile, sums *[2]reg.VecVirtual, w, _ [2]reg.VecVirtual, x reg.VecVirtual, _ bool) {
 				for i := range sums {
 					p := t.YMM()
-					t.VPSIGNB(w[i], x, p)
-					t.VPMADDUBSW(p, size[i], p)
-					if first {
-						t.VPMADDWD(t.constant(words(1)), p, sums[i])
-						continue
-					}
+					t.VPMADDUBSW(x, w[i], p)
 					t.VPMADDWD(t.constant(words(1)), p, p)
 					t.VPADDD(p, sums[i], sums[i])
 				}
-			}}, 2)
+			}}, 3)
 	}
+	put(tile{name: "Signed32", group: 32, signed: true, finish: func(*tile, reg.VecVirtual, Mem) {},
+		multiply: func(t *tile, sums *[2]reg.VecVirtual, w, size [2]reg.VecVirtual, x reg.VecVirtual, first bool) {
+			for i := range sums {
+				p := t.YMM()
+				t.VPSIGNB(w[i], x, p)
+				t.VPMADDUBSW(p, size[i], p)
+				if first {
+					t.VPMADDWD(t.constant(words(1)), p, sums[i])
+					continue
+				}
+				t.VPMADDWD(t.constant(words(1)), p, p)
+				t.VPADDD(p, sums[i], sums[i])
+			}
+		}}, 2)
 	return all
 }
 
@@ -96,6 +106,10 @@ func (t *tile) write() {
 	w, ws, wb, left := load("w"), load("ws"), load("wb"), load("groups")
 	t.MOVQ(stride, eighth)
 	t.SHRQ(U8(3), eighth)
+	ahead := t.GP64() // the next rows, whose beginnings the processor does not foresee
+	t.IMUL3Q(U8(uint8(t.rows)), stride, ahead)
+	t.ADDQ(x, ahead)
+	c, row := load("c"), load("cRow")
 	at := func(base reg.GPVirtual, row, disp int, step reg.GPVirtual, times int) Mem {
 		m := Mem{Base: base, Disp: disp}
 		if row > 0 {
@@ -107,6 +121,9 @@ func (t *tile) write() {
 	for range t.rows {
 		acc = append(acc, [2]reg.VecVirtual{t.zeros(), t.zeros()})
 	}
+	for r := range t.rows {
+		t.PREFETCHT0(at(c, r, 0, row, 1))
+	}
 	parts := run / t.group
 	t.held = nil
 	if t.signed {
@@ -115,6 +132,9 @@ func (t *tile) write() {
 		t.held = map[[32]byte]reg.VecVirtual{words(1): ones}
 	}
 	t.Label("next")
+	for r := range t.rows {
+		t.PREFETCHT0(at(ahead, r, 0, stride, 1))
+	}
 	for part := range parts {
 		factor := func(base reg.GPVirtual, r int) Mem { return at(base, r, 4*part, eighth, parts) }
 		sum := t.partSums(part, w, func(r, k int) Mem { return at(x, r, k, stride, 1) }, func(r int) Mem { return factor(corrections, r) })
@@ -145,6 +165,7 @@ func (t *tile) write() {
 	t.ADDQ(I32(int32(4*parts)), sums)
 	t.Label("unbiased")
 	t.ADDQ(U8(run), x)
+	t.ADDQ(U8(run), ahead)
 	t.ADDQ(U8(4), scales)
 	t.ADDQ(I32(int32(4*parts)), corrections)
 	t.ADDQ(I32(16*run), w)
@@ -152,7 +173,6 @@ func (t *tile) write() {
 	t.DECQ(left)
 	t.JNE(LabelRef("next"))
 	t.held = nil
-	c, row := load("c"), load("cRow")
 	for r := range t.rows {
 		for i, v := range acc[r] {
 			m := Mem{Base: c, Disp: 32 * i}
