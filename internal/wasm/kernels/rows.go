@@ -58,13 +58,9 @@ func (s *Set) rowOperations() {
 // expAtOnce is how many vectors of exponentials are computed at a time: the test whether all are normal is one for all.
 const expAtOnce = 4
 
-// exponentials writes the kernels of the exponentials of a softmax, that store them or
-// only add them up.
-func (s *Set) exponentials(store bool) {
-	name := "exp.sum"
-	if store {
-		name = "exp.store"
-	}
+// exponentialRow writes the function of the exponentials of a row of a softmax, that stores them or only adds them up: of dst, x,
+// their number and the maximum.
+func (s *Set) exponentialRow(store bool) *wasm.Func {
 	f := s.m.Func(wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32, wasm.I32, wasm.V128}, Results: []wasm.Type{wasm.F32}})
 	w := newExpWriter(f)
 	x, n := f.Param(1), f.Param(2)
@@ -130,7 +126,16 @@ func (s *Set) exponentials(store bool) {
 	across(f, sums[0], wasm.F32x4Add)
 	f.Get(sums[0])
 	f.Lane(wasm.F32x4ExtractLane, 0)
+	return f
+}
 
+// exponentials writes the kernels of such a function.
+func (s *Set) exponentials(store bool) {
+	name := "exp.sum"
+	if store {
+		name = "exp.store"
+	}
+	f := s.exponentialRow(store)
 	s.add(name, func(k kernel) {
 		k.Get(k.Param(0))
 		k.Get(k.pointer(0))
