@@ -10,17 +10,23 @@ type Buffer[T Element] struct {
 }
 
 // Input declares a buffer that the kernel only reads.
+//
+//go:noinline
 func Input[T Element](b *Builder, name string) Buffer[T] {
 	return bind[T](b, name, ir.ReadOnly)
 }
 
 // Output declares a buffer that the kernel only writes. Elements that it does not write keep their
 // value.
+//
+//go:noinline
 func Output[T Element](b *Builder, name string) Buffer[T] {
 	return bind[T](b, name, ir.WriteOnly)
 }
 
 // InOut declares a buffer that the kernel reads and writes.
+//
+//go:noinline
 func InOut[T Element](b *Builder, name string) Buffer[T] {
 	return bind[T](b, name, ir.ReadWrite)
 }
@@ -32,12 +38,18 @@ func bind[T Element](b *Builder, name string, access ir.Access) Buffer[T] {
 }
 
 // At returns element i.
+//
+//go:noinline
 func (x Buffer[T]) At(i U32) T { return T(x.b.owner().load(x.slot, x.kind, handle(i))) }
 
 // Set writes element i.
+//
+//go:noinline
 func (x Buffer[T]) Set(i U32, v T) { x.b.owner().store(x.slot, x.kind, handle(i), handle(v)) }
 
 // Len returns the number of elements that are bound.
+//
+//go:noinline
 func (x Buffer[T]) Len() U32 { return U32(x.b.owner().length(x.slot)) }
 
 func (b *Builder) bind(name string, k kind, access ir.Access) uint32 {

@@ -276,6 +276,8 @@ func (b *Builder) misuse(x handle) ir.Value {
 }
 
 // owner returns the builder, or the one that ignores everything.
+//
+//go:noinline
 func (b *Builder) owner() *Builder {
 	if b == nil || b.arena == nil {
 		return nowhere

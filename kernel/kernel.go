@@ -18,7 +18,6 @@ type Kernel struct {
 	bytes    int // of the parameters
 	params   reflect.Type
 	run      func(b *Builder) // calls the build function
-	encode   func(dst []byte, params any) ([]byte, bool)
 
 	made   atomic.Pointer[result]
 	active atomic.Int32 // builds that are going on
@@ -42,7 +41,7 @@ func New[P any](name string, build func(b *Builder, p *P)) *Kernel {
 	if build == nil {
 		return broken(name, "New with a nil function")
 	}
-	return specialise(name, func(b *Builder, p *P) { build(b, p) })
+	return specialise(name, (*P)(nil), func(b *Builder, p unsafe.Pointer) { build(b, (*P)(p)) })
 }
 
 func broken(name, msg string) *Kernel {
@@ -51,8 +50,10 @@ func broken(name, msg string) *Kernel {
 	return k
 }
 
-func specialise[P any](name string, build func(b *Builder, p *P)) *Kernel {
-	t := reflect.TypeFor[P]()
+// specialise returns a kernel whose parameters are of the type that the pointer nothing points to. It is
+// not generic, nor is what it calls: programs would have it once for each type.
+func specialise(name string, nothing any, build func(b *Builder, p unsafe.Pointer)) *Kernel {
+	t := reflect.TypeOf(nothing).Elem()
 	if !identifier(name) {
 		return broken(name, fmt.Sprintf("%q is no name: letters, digits and underscores", name))
 	}
@@ -60,29 +61,28 @@ func specialise[P any](name string, build func(b *Builder, p *P)) *Kernel {
 	if err != nil {
 		return broken(name, err.Error())
 	}
-	return &Kernel{name: name, uniforms: us, bytes: int(t.Size()), params: t,
-		run: func(b *Builder) {
-			p := new(P)
-			b.params, b.paramLen = unsafe.Pointer(p), unsafe.Sizeof(*p)
-			build(b, p)
-		},
-		encode: encodeParams[P],
-	}
+	return &Kernel{name: name, uniforms: us, bytes: int(t.Size()), params: t, run: func(b *Builder) {
+		p := reflect.New(t).UnsafePointer()
+		b.params, b.paramLen = p, t.Size()
+		build(b, p)
+	}}
 }
 
-// encodeParams appends the bytes of params, a P or a *P.
-func encodeParams[P any](dst []byte, params any) ([]byte, bool) {
-	var p *P
-	switch v := params.(type) {
-	case P:
-		p = &v
-	case *P:
-		p = v
+// encode appends the bytes of params, which must be a struct of type k.params or a pointer to one.
+func (k *Kernel) encode(dst []byte, params any) ([]byte, bool) {
+	if params == nil {
+		return dst, k.bytes == 0
 	}
+	if t := reflect.TypeOf(params); t != k.params && t != reflect.PointerTo(k.params) {
+		return dst, false
+	}
+	// Of both types the second word of the interface is the address: the fields are numbers, so that no struct is
+	// a pointer by itself.
+	p := (*[2]unsafe.Pointer)(unsafe.Pointer(&params))[1]
 	if p == nil {
-		return dst, unsafe.Sizeof(*p) == 0 && params == nil
+		return dst, false
 	}
-	return append(dst, unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p))...), true
+	return append(dst, unsafe.Slice((*byte)(p), k.bytes)...), true
 }
 
 // Name returns the name.

@@ -347,3 +347,23 @@ func TestFamily(t *testing.T) {
 		t.Errorf("%v allocations for a kernel that is kept", n)
 	}
 }
+
+// TestFamilyFindsWithoutMemory: Of allocates nothing for a kernel that was made, though the table has keys of any type.
+func TestFamilyFindsWithoutMemory(t *testing.T) {
+	type sizes struct {
+		Rows, Cols int
+		Name       string
+	}
+	f := kernel.NewFamily("k", func(b b, _ none, s sizes) { b.LocalSize(s.Rows, s.Cols, 1) })
+	s := sizes{4, 8, "a"}
+	k, other := f.Of(s), f.Of(sizes{4, 8, "b"})
+	if k == other || f.Of(s) != k {
+		t.Error("one kernel for two values, or two for one")
+	}
+	if err := k.Err(); err != nil {
+		t.Error(err)
+	}
+	if n := testing.AllocsPerRun(100, func() { s.Name = "a"; f.Of(s) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

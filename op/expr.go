@@ -26,8 +26,13 @@ func build(c ir.Code, args ...*ir.Node) *ir.Node {
 	return n
 }
 
-func (x Expr) unary(c ir.Code) Expr           { return Expr{build(c, x.n)} }
-func (x Expr) binary(c ir.Code, y Expr) Expr  { return Expr{build(c, x.n, y.n)} }
+//go:noinline
+func (x Expr) unary(c ir.Code) Expr { return Expr{build(c, x.n)} }
+
+//go:noinline
+func (x Expr) binary(c ir.Code, y Expr) Expr { return Expr{build(c, x.n, y.n)} }
+
+//go:noinline
 func (x Expr) compare(c ir.Code, y Expr) Cond { return Cond{build(c, x.n, y.n)} }
 func (x Cond) logic(c ir.Code, y ...*ir.Node) Cond {
 	return Cond{build(c, append([]*ir.Node{x.n}, y...)...)}

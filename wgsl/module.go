@@ -94,6 +94,8 @@ type parser struct {
 func (p *parser) tok() *token { return &p.toks[p.i] }
 
 // next goes on to the next token; the last one stays.
+//
+//go:noinline
 func (p *parser) next() {
 	if p.i+1 < len(p.toks) {
 		p.i++
@@ -106,6 +108,8 @@ func (m *module) fail(i int, format string, args ...any) *CompileError {
 }
 
 // accept goes past a token that is text.
+//
+//go:noinline
 func (p *parser) accept(text string) bool {
 	if !p.tok().is(text) {
 		return false

@@ -39,6 +39,8 @@ func (t *text) s(s string) {
 }
 
 // c writes a character.
+//
+//go:noinline
 func (t *text) c(c byte) {
 	if t.n == len(t.buf) {
 		t.grow(1)
@@ -71,6 +73,8 @@ func (t *text) u(n uint32) {
 const spaces = "                                                                "
 
 // begin begins a line, so far indented.
+//
+//go:noinline
 func (t *text) begin(indent int) {
 	t.start = t.n
 	for indent *= 2; indent > 0; indent -= len(spaces) {

@@ -24,6 +24,7 @@ const (
 	punctToken
 )
 
+//go:noinline
 func (t *token) is(text string) bool { return t.kind != endToken && t.text == text }
 
 func (t *token) end() int { return t.at + len(t.text) }

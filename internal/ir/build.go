@@ -6,13 +6,19 @@ import (
 )
 
 // NewArg returns operand i, an element of type t.
+//
+//go:noinline
 func NewArg(i int, t Type) *Node { return &Node{Code: Arg, Type: t, Index: i} }
 
 // NewParam returns scalar parameter i, a float32.
+//
+//go:noinline
 func NewParam(i int) *Node { return &Node{Code: Param, Type: F32, Index: i} }
 
 // NewConst returns the constant v of type t. A float is rounded to float32
 // here, once, so that every back end sees the same number.
+//
+//go:noinline
 func NewConst(v float64, t Type) *Node {
 	if t == F32 {
 		v = float64(float32(v))

@@ -107,22 +107,53 @@ func node(code Code, args ...*Node) *Node {
 	return n
 }
 
-func c(v float64) *Node             { return NewConst(v, F32) }
-func ci(v int64) *Node              { return NewConst(float64(v), I32) }
-func add(a, b *Node) *Node          { return node(Add, a, b) }
-func sub(a, b *Node) *Node          { return node(Sub, a, b) }
-func mul(a, b *Node) *Node          { return node(Mul, a, b) }
-func div(a, b *Node) *Node          { return node(Div, a, b) }
-func neg(a *Node) *Node             { return node(Neg, a) }
-func abs(a *Node) *Node             { return node(Abs, a) }
-func fma(a, b, c *Node) *Node       { return node(Fma, a, b, c) }
-func lower(a, b *Node) *Node        { return node(Min, a, b) }
-func upper(a, b *Node) *Node        { return node(Max, a, b) }
-func lt(a, b *Node) *Node           { return node(Lt, a, b) }
-func eq(a, b *Node) *Node           { return node(Eq, a, b) }
+//go:noinline
+func c(v float64) *Node { return NewConst(v, F32) }
+
+//go:noinline
+func ci(v int64) *Node { return NewConst(float64(v), I32) }
+
+//go:noinline
+func add(a, b *Node) *Node { return node(Add, a, b) }
+
+//go:noinline
+func sub(a, b *Node) *Node { return node(Sub, a, b) }
+
+//go:noinline
+func mul(a, b *Node) *Node { return node(Mul, a, b) }
+
+//go:noinline
+func div(a, b *Node) *Node { return node(Div, a, b) }
+
+//go:noinline
+func neg(a *Node) *Node { return node(Neg, a) }
+
+//go:noinline
+func abs(a *Node) *Node { return node(Abs, a) }
+
+//go:noinline
+func fma(a, b, c *Node) *Node { return node(Fma, a, b, c) }
+
+//go:noinline
+func lower(a, b *Node) *Node { return node(Min, a, b) }
+
+//go:noinline
+func upper(a, b *Node) *Node { return node(Max, a, b) }
+
+//go:noinline
+func lt(a, b *Node) *Node { return node(Lt, a, b) }
+
+//go:noinline
+func eq(a, b *Node) *Node { return node(Eq, a, b) }
+
+//go:noinline
 func choose(cond, a, b *Node) *Node { return node(Select, cond, a, b) }
-func bits(a *Node) *Node            { return NewBitcast(a, I32) }
-func float(a *Node) *Node           { return NewBitcast(a, F32) }
+
+//go:noinline
+func bits(a *Node) *Node { return NewBitcast(a, I32) }
+
+//go:noinline
+func float(a *Node) *Node { return NewBitcast(a, F32) }
 
 // horner returns p[0] + p[1]·x + p[2]·x² …
 func horner(x *Node, p []float64) *Node {

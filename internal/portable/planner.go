@@ -95,17 +95,22 @@ func (q *request) outputs() []Ref {
 // A maker makes the kernels of a family for each specialisation and each
 // epilogue.
 type maker[P any, S comparable] struct {
-	name  string
 	build func(b *kernel.Builder, p *P, s S, e *epilogue)
 	plain *kernel.Family[S]
-
-	mu    sync.Mutex
-	fused map[fusion[S]]*kernel.Kernel
-	older map[fusion[S]]*kernel.Kernel // the previous generation, whose used kernels return
+	fusedKernels
 }
 
-type fusion[S comparable] struct {
-	s   S
+// fusedKernels are the kernels of a maker that apply epilogues. They are not generic: programs would have the code
+// once for each maker.
+type fusedKernels struct {
+	name  string
+	mu    sync.Mutex
+	fused map[fusion]*kernel.Kernel
+	older map[fusion]*kernel.Kernel // the previous generation, whose used kernels return
+}
+
+type fusion struct {
+	s   any
 	key string
 }
 
@@ -114,8 +119,9 @@ type fusion[S comparable] struct {
 const maxFused = 256
 
 func newMaker[P any, S comparable](name string, build func(b *kernel.Builder, p *P, s S, e *epilogue)) *maker[P, S] {
-	return &maker[P, S]{name: name, build: build,
-		plain: kernel.NewFamily(name, func(b *kernel.Builder, p *P, s S) { build(b, p, s, nil) })}
+	m := &maker[P, S]{build: build, plain: kernel.NewFamily(name, func(b *kernel.Builder, p *P, s S) { build(b, p, s, nil) })}
+	m.name = name
+	return m
 }
 
 // of returns the kernel for s that applies e; e is nil for no epilogue.
@@ -123,18 +129,23 @@ func (m *maker[P, S]) of(s S, e *epilogue) *kernel.Kernel {
 	if e == nil {
 		return m.plain.Of(s)
 	}
+	return m.withEpilogue(fusion{s, e.key}, func() *kernel.Kernel {
+		return kernel.New(m.name, func(b *kernel.Builder, p *P) { m.build(b, p, s, e) })
+	})
+}
+
+func (m *fusedKernels) withEpilogue(key fusion, make func() *kernel.Kernel) *kernel.Kernel {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := fusion[S]{s, e.key}
 	if k := m.fused[key]; k != nil {
 		return k
 	}
 	k := m.older[key]
 	if k == nil {
-		k = kernel.New(m.name, func(b *kernel.Builder, p *P) { m.build(b, p, s, e) })
+		k = make()
 	}
 	if m.fused == nil || len(m.fused) >= maxFused/2 {
-		m.fused, m.older = map[fusion[S]]*kernel.Kernel{}, m.fused
+		m.fused, m.older = map[fusion]*kernel.Kernel{}, m.fused
 	}
 	m.fused[key] = k
 	return k

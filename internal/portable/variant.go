@@ -69,39 +69,53 @@ func (vs table[M, S]) choose(q *request, m M) (S, string, error) {
 // prefer is choose where, if nobody names a variant, one that is good is taken
 // before others that fit.
 func (vs table[M, S]) prefer(q *request, m M, good func(s *S) bool) (S, string, error) {
-	first := func(is func(v *variant[M, S]) bool) *variant[M, S] {
-		for i := range vs {
-			if v := &vs[i]; is(v) {
-				return v
-			}
-		}
-		return nil
-	}
-	fits := func(v *variant[M, S]) bool { return v.fits(m, &q.Target) }
-	name := q.Variant
-	if name == "" {
-		name = q.tuned()
-	}
-	v := first(func(v *variant[M, S]) bool {
-		if c, is := any(v.spec).(able[M]); is && v.name == name {
+	i := q.pick(len(vs), func(i int) string { return vs[i].name }, func(i int, why reason) bool {
+		v := &vs[i]
+		if c, is := any(v.spec).(able[M]); is && why == named {
 			return c.can(m, &q.Target)
 		}
-		return v.name == name && fits(v)
+		return (why != preferred || good(&v.spec)) && v.fits(m, &q.Target)
 	})
-	if v == nil && q.Variant == "" {
-		v = first(func(v *variant[M, S]) bool { return good(&v.spec) && fits(v) })
-	}
-	if v == nil && q.Variant == "" {
-		v = first(fits)
-	}
-	if v != nil {
-		return v.spec, v.name, nil
+	if i >= 0 {
+		return vs[i].spec, vs[i].name, nil
 	}
 	var none S
-	if q.Variant == "" {
-		return none, "", unsupported("no variant that the target can run for %+v", m)
+	return none, "", q.noVariant(m)
+}
+
+// reason is why a variant would be taken.
+type reason int
+
+const (
+	named     reason = iota // the request or a measurement names it
+	preferred               // it is good
+	usable                  // it is the first that fits
+)
+
+// pick returns the place of one of n variants, or -1. It is not generic: programs would have it once for each table.
+func (q *request) pick(n int, name func(i int) string, fits func(i int, why reason) bool) int {
+	wanted := q.Variant
+	if wanted == "" {
+		wanted = q.tuned()
 	}
-	return none, "", unsupported("no variant %s for %+v", q.Variant, m)
+	for why := named; why <= usable; why++ {
+		for i := range n {
+			if (why != named || name(i) == wanted) && fits(i, why) {
+				return i
+			}
+		}
+		if q.Variant != "" {
+			break
+		}
+	}
+	return -1
+}
+
+func (q *request) noVariant(m any) error {
+	if q.Variant == "" {
+		return unsupported("no variant that the target can run for %+v", m)
+	}
+	return unsupported("no variant %s for %+v", q.Variant, m)
 }
 
 // able is a specialisation that can be asked for by name where it would not be

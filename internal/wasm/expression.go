@@ -408,11 +408,15 @@ func (p *printer) convert(n *ir.Node) {
 // too, or both are made in float64.
 func (p *printer) fma(n *ir.Node) {
 	if !p.e.exact && loose(n) {
+		to, fixed := p.fixed[n.Args[2]]
+		if !fixed {
+			p.value(n.Args[2])
+			to = p.local()
+			p.f.Set(to)
+		}
 		p.value(n.Args[0])
 		p.value(n.Args[1])
-		p.f.Op(F32x4Mul)
-		p.value(n.Args[2])
-		p.f.Op(F32x4Add)
+		p.f.MulAdd(to)
 		return
 	}
 	f := p.f

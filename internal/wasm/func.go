@@ -124,6 +124,14 @@ func (f *Func) Splat(bits uint32) {
 	f.Op(I32x4Splat)
 }
 
+// MulAdd replaces two vectors of float32 by their product plus the variable c. The product may be rounded or not: the nop after
+// it marks the two instructions as ones that [frame.Relaxed] may replace by one.
+func (f *Func) MulAdd(c Local) {
+	f.Op(F32x4Mul, Nop)
+	f.Get(c)
+	f.Op(F32x4Add)
+}
+
 // Block appends what body appends, with a label that leaves it.
 func (f *Func) Block(body func(end Label)) {
 	f.open(0x02)
@@ -142,6 +150,15 @@ func (f *Func) Loop(body func(again Label)) {
 func (f *Func) If(body func()) {
 	f.open(0x04)
 	body()
+	f.close()
+}
+
+// IfElse appends what yes appends, to be run if the top of the stack is not 0, and what no appends, to be run if it is.
+func (f *Func) IfElse(yes, no func()) {
+	f.open(0x04)
+	yes()
+	f.put(0x05)
+	no()
 	f.close()
 }
 

@@ -89,6 +89,8 @@ func (a located) shaped(s ...int) located {
 }
 
 // rows returns some rows of an array, which its first extent counts.
+//
+//go:noinline
 func (a located) rows(from, n int) located {
 	bytes := a.at.bytes / int64(max(a.Shape[0], 1))
 	a.Shape = append(op.Shape{n}, a.Shape[1:]...)

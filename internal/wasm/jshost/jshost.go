@@ -30,7 +30,8 @@ type Call struct {
 
 // Start compiles a module and gives it the memory. It reports an error where the engine
 // does not know the instructions of vectors, where the page's policy forbids
-// WebAssembly, or where this program's memory cannot be found for certain.
+// WebAssembly, or where this program's memory cannot be found for certain. Where the engine has the relaxed
+// instructions, products are added in one step.
 func Start(module []byte) (h *Host, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -42,12 +43,13 @@ func Start(module []byte) (h *Host, err error) {
 		return nil, err
 	}
 	wasm := js.Global().Get("WebAssembly")
-	bytes := js.Global().Get("Uint8Array").New(len(module))
-	js.CopyBytesToJS(bytes, module)
+	if wasm.Call("validate", array([]byte(frame.RelaxedProbe))).Bool() {
+		module = frame.Relaxed(module)
+	}
 	env, imports := object(), object()
 	env.Set("memory", memory)
 	imports.Set("env", env)
-	instance := wasm.Get("Instance").New(wasm.Get("Module").New(bytes), imports)
+	instance := wasm.Get("Instance").New(wasm.Get("Module").New(array(module)), imports)
 	h = new(Host)
 	h.call = &Call{host: h}
 	h.run = instance.Get("exports").Get("run").Call("bind", js.Null(), address(unsafe.Pointer(&h.call.Call)), 1)
@@ -96,6 +98,13 @@ func (c *Call) Run() [2]float32 {
 	c.host.run.Invoke()
 	c.Pointers = [frame.NumPointers]unsafe.Pointer{}
 	return c.Results
+}
+
+// array returns a copy of bytes that JavaScript can read.
+func array(b []byte) js.Value {
+	a := js.Global().Get("Uint8Array").New(len(b))
+	js.CopyBytesToJS(a, b)
+	return a
 }
 
 func object() js.Value { return js.Global().Get("Object").New() }

@@ -34,11 +34,10 @@ func (s *Set) convRow() {
 				k.Load(wasm.V128Load32Splat, 0)
 				k.Set(weight)
 				for i, l := range acc[:vectors] {
-					k.Get(l)
 					k.Get(from)
 					k.Load(load, 16*i)
 					k.Get(weight)
-					k.Op(wasm.F32x4Mul, wasm.F32x4Add)
+					k.MulAdd(l)
 					k.Set(l)
 				}
 				k.Add(at, 8)

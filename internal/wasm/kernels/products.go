@@ -149,10 +149,9 @@ func (t *tile) steps(count int) {
 			t.Load(wasm.V128Load32Splat, 4*s)
 			t.Set(x)
 			for j, l := range []wasm.Local{b0, b1} {
-				t.Get(acc[j])
 				t.Get(x)
 				t.Get(l)
-				t.Op(wasm.F32x4Mul, wasm.F32x4Add)
+				t.MulAdd(acc[j])
 				t.Set(acc[j])
 			}
 		}
@@ -363,13 +362,14 @@ func (s *Set) scaledRows() {
 			step := func(load wasm.Op, at int) {
 				k.Get(to)
 				k.Load(load, at)
+				k.Set(sum)
 				for i := range rows {
 					k.Get(p[i])
 					k.Load(load, at)
 					k.Get(x[i])
-					k.Op(wasm.F32x4Mul, wasm.F32x4Add)
+					k.MulAdd(sum)
+					k.Set(sum)
 				}
-				k.Set(sum)
 			}
 			advance := func(elements int) {
 				k.Add(to, 4*elements)

@@ -146,11 +146,10 @@ func (q *quantized) sixteen(at int, withMin bool) {
 			q.Op([]wasm.Op{wasm.I32x4ExtendLowS, wasm.I32x4ExtendHighS}[i%2], wasm.F32x4ConvertS)
 		}
 		if q.dot {
-			q.Get(q.acc)
 			number()
 			q.Get(q.x)
 			q.Load(wasm.V128Load, 4*at+16*i)
-			q.Op(wasm.F32x4Mul, wasm.F32x4Add)
+			q.MulAdd(q.acc)
 			q.Set(q.acc)
 			continue
 		}

@@ -1,6 +1,8 @@
 package kernels
 
 import (
+	"math"
+
 	"github.com/rayo-go/rayo/internal/wasm"
 	"github.com/rayo-go/rayo/internal/wasm/frame"
 )
@@ -9,7 +11,8 @@ import (
 type reduction struct {
 	name string
 	two  bool // of x and y
-	// first says that lanes without an element hold the first one, rather than 0.
+	// first says that lanes without an element hold the first one, rather than 0. The join is then a comparison, which passes
+	// over NaN: processors take one instruction for it, and eight for F32x4Max. A NaN is found by a comparison with itself.
 	first bool
 	// value prepares x, and y above it, on the stack.
 	value func(f *wasm.Func)
@@ -31,8 +34,8 @@ var reductions = []reduction{
 	{name: "sumabs", join: wasm.F32x4Add, value: magnitude},
 	{name: "sumsquares", join: wasm.F32x4Add, value: square},
 	{name: "dot", two: true, join: wasm.F32x4Add, value: func(f *wasm.Func) { f.Op(wasm.F32x4Mul) }},
-	{name: "max", first: true, join: wasm.F32x4Max},
-	{name: "min", first: true, join: wasm.F32x4Min},
+	{name: "max", first: true, join: wasm.F32x4PMax},
+	{name: "min", first: true, join: wasm.F32x4PMin},
 	// Magnitudes order as their bits do, NaN above all.
 	{name: "maxabs", join: wasm.I32x4MaxU, value: magnitude},
 }
@@ -110,6 +113,26 @@ func (s *Set) reduce(r reduction) *wasm.Func {
 			f.Set(acc[i])
 		}
 	}
+	v, w, nan := f.Local(wasm.V128), f.Local(wasm.V128), f.Local(wasm.V128)
+	// join joins what is on the stack, above an accumulator, with that.
+	join := func(acc wasm.Local) {
+		if r.value != nil {
+			r.value(f)
+		}
+		if r.first {
+			f.Tee(v)
+		}
+		f.Op(r.join)
+		f.Set(acc)
+		if r.first {
+			f.Get(v)
+			f.Get(v)
+			f.Op(wasm.F32x4Ne)
+			f.Get(nan)
+			f.Op(wasm.V128Or)
+			f.Set(nan)
+		}
+	}
 	count := func(c int) {
 		for i := range c {
 			f.Get(acc[i])
@@ -117,11 +140,7 @@ func (s *Set) reduce(r reduction) *wasm.Func {
 				f.Get(p)
 				f.Load(wasm.V128Load, 16*i)
 			}
-			if r.value != nil {
-				r.value(f)
-			}
-			f.Op(r.join)
-			f.Set(acc[i])
+			join(acc[i])
 		}
 		for _, p := range pointers {
 			f.Add(p, 16*c)
@@ -136,7 +155,6 @@ func (s *Set) reduce(r reduction) *wasm.Func {
 	f.While(n, 4, func() { count(1) })
 	f.Get(n)
 	f.If(func() {
-		v, w := f.Local(wasm.V128), f.Local(wasm.V128)
 		rest := func() {
 			if r.first {
 				f.Get(acc[7])
@@ -153,11 +171,7 @@ func (s *Set) reduce(r reduction) *wasm.Func {
 		if r.two {
 			f.Get(w)
 		}
-		if r.value != nil {
-			r.value(f)
-		}
-		f.Op(r.join)
-		f.Set(acc[7])
+		join(acc[7])
 	})
 	for d := 4; d > 0; d /= 2 {
 		for i := range d {
@@ -168,6 +182,14 @@ func (s *Set) reduce(r reduction) *wasm.Func {
 		}
 	}
 	across(f, acc[0], r.join)
+	if r.first {
+		f.Get(nan)
+		f.Op(wasm.V128AnyTrue)
+		f.If(func() {
+			f.Splat(math.Float32bits(float32(math.NaN())))
+			f.Set(acc[0])
+		})
+	}
 	f.Get(acc[0])
 	f.Lane(wasm.F32x4ExtractLane, 0)
 	return f

@@ -16,14 +16,14 @@ func node(c ir.Code, args ...*ir.Node) *ir.Node {
 	return n
 }
 
-// expOfNegative returns e**x times 2**expScale for x from leastExponent to 0, with the constants of
-// ir: a number that is not too small for a float. Below there is no number to expect.
-func expOfNegative() *ir.Node {
+// expOfNegative returns e**x times 2**scale for x from leastNormal to 0, or from leastExponent if scale
+// is 64, with the constants of ir: a number that is not too small for a float.
+func expOfNegative(scale int) *ir.Node {
 	c := func(v float64) *ir.Node { return ir.NewConst(v, ir.F32) }
 	e := ir.ExpansionConstants()
 	x := ir.NewArg(0, ir.F32)
-	// The lower bits of t are the exponent of 2**(n+expScale) as a float has it.
-	magic := c(e.Magic + 127 + expScale)
+	// The lower bits of t are the exponent of 2**n as a float has it.
+	magic := c(e.Magic + 127)
 	t := node(ir.Fma, x, c(math.Log2E), magic)
 	n := node(ir.Sub, t, magic)
 	r := node(ir.Fma, n, c(-e.Ln2[0]), x)
@@ -33,15 +33,20 @@ func expOfNegative() *ir.Node {
 		p = node(ir.Fma, p, r, c(e.Exp[i]))
 	}
 	power := node(ir.Shl, ir.NewBitcast(t, ir.I32), ir.NewConst(23, ir.I32))
+	if scale != 0 {
+		power = node(ir.Add, power, ir.NewConst(float64(scale<<23), ir.I32))
+	}
 	return node(ir.Mul, p, ir.NewBitcast(power, ir.F32))
 }
 
 const (
-	// expScale is 64, as 2**n has not the range.
-	expScale = 64
 	// leastExponent is the least x whose exponential is not 0. The kernels write 0 for those
 	// below, without an underflow on the way, which some processors take long for.
 	leastExponent = -104
+	// leastNormal is an x from which on no exponential is subnormal. Below, 2**n has not the range: it is computed
+	// times 2**expScale first.
+	leastNormal = -87
+	expScale    = 64
 )
 
 func (s *Set) rowOperations() {
@@ -50,83 +55,87 @@ func (s *Set) rowOperations() {
 	s.affine()
 }
 
-// expAtOnce is how many vectors of exponentials are computed at a time: their steps wait for each other.
+// expAtOnce is how many vectors of exponentials are computed at a time: the test whether all are normal is one for all.
 const expAtOnce = 4
 
-// exponentials writes the kernels of the exponentials of a softmax, that store them or
-// only add them up.
+// exponentialRow writes the function of the exponentials of a row of a softmax, that stores them or only adds them up: of dst, x,
+// their number and the maximum.
+func (s *Set) exponentialRow(store bool) *wasm.Func {
+	f := s.m.Func(wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32, wasm.I32, wasm.V128}, Results: []wasm.Type{wasm.F32}})
+	w := newExpWriter(f)
+	x, n := f.Param(1), f.Param(2)
+	var sums, d [expAtOnce]wasm.Local
+	for i := range sums {
+		sums[i], d[i] = f.Local(wasm.V128), f.Local(wasm.V128)
+	}
+	// use stores vector i of exponentials, and adds it up.
+	use := func(i int) {
+		if store {
+			f.Get(f.Param(0))
+			f.Get(w.v)
+			f.Store(wasm.V128Store, 16*i)
+		}
+		w.add(sums[i], w.v)
+	}
+	advance := func(c int) {
+		f.Add(x, 16*c)
+		if store {
+			f.Add(f.Param(0), 16*c)
+		}
+		f.Add(n, -4*c)
+	}
+	one := func() {
+		w.difference(d[0], func() { f.Get(x); f.Load(wasm.V128Load, 0) })
+		w.any(d[0])
+		use(0)
+		advance(1)
+	}
+	f.While(n, 4*expAtOnce, func() {
+		for i, d := range d {
+			w.difference(d, func() { f.Get(x); f.Load(wasm.V128Load, 16*i) })
+		}
+		w.notNormal(d[:])
+		f.IfElse(func() {
+			turns := f.Local(wasm.I32)
+			f.Int(expAtOnce)
+			f.Set(turns)
+			f.While(turns, 1, func() { one(); f.Add(turns, -1) })
+		}, func() {
+			for i, d := range d {
+				w.normal(d)
+				use(i)
+			}
+			advance(expAtOnce)
+		})
+	})
+	f.While(n, 4, one)
+	f.Get(n)
+	f.If(func() {
+		// The exponential of minus infinity is 0.
+		loadPart(f, d[0], x, n, func() { f.Splat(math.Float32bits(float32(math.Inf(-1)))) })
+		w.difference(d[0], func() { f.Get(d[0]) })
+		w.any(d[0])
+		w.add(sums[1], w.v)
+		if store {
+			storePart(f, w.v, f.Param(0), n)
+		}
+	})
+	for _, l := range sums[1:] {
+		w.add(sums[0], l)
+	}
+	across(f, sums[0], wasm.F32x4Add)
+	f.Get(sums[0])
+	f.Lane(wasm.F32x4ExtractLane, 0)
+	return f
+}
+
+// exponentials writes the kernels of such a function.
 func (s *Set) exponentials(store bool) {
 	name := "exp.sum"
 	if store {
 		name = "exp.store"
 	}
-	e := wasm.Expanded(expOfNegative())
-	f := s.m.Func(wasm.Signature{Params: []wasm.Type{wasm.I32, wasm.I32, wasm.I32, wasm.V128}, Results: []wasm.Type{wasm.F32}})
-	dst, x, n, m := f.Param(0), f.Param(1), f.Param(2), f.Param(3)
-	b := e.Begin(f, 0)
-	var sums [expAtOnce]wasm.Local
-	for i := range sums {
-		sums[i] = f.Local(wasm.V128)
-	}
-	v, least, scale := f.Local(wasm.V128), f.Local(wasm.V128), f.Local(wasm.V128)
-	f.Splat(math.Float32bits(leastExponent))
-	f.Set(least)
-	f.Splat(math.Float32bits(1.0 / (1 << expScale)))
-	f.Set(scale)
-	// one leaves the exponential of the element that load pushes in v, and adds it up.
-	one := func(i int, load func()) {
-		d := f.Local(wasm.V128)
-		load()
-		f.Get(m)
-		f.Op(wasm.F32x4Sub)
-		f.Set(d)
-		b.Emit(func(int) { f.Get(d) })
-		f.Get(d)
-		f.Get(least)
-		f.Op(wasm.F32x4Lt, wasm.V128AndNot)
-		f.Get(scale)
-		f.Op(wasm.F32x4Mul)
-		f.Set(v)
-		f.Get(sums[i])
-		f.Get(v)
-		f.Op(wasm.F32x4Add)
-		f.Set(sums[i])
-	}
-	count := func(c int) {
-		for i := range c {
-			one(i, func() { f.Get(x); f.Load(wasm.V128Load, 16*i) })
-			if store {
-				f.Get(dst)
-				f.Get(v)
-				f.Store(wasm.V128Store, 16*i)
-			}
-		}
-		f.Add(x, 16*c)
-		f.Add(dst, 16*c)
-		f.Add(n, -4*c)
-	}
-	f.While(n, 4*expAtOnce, func() { count(expAtOnce) })
-	f.While(n, 4, func() { count(1) })
-	f.Get(n)
-	f.If(func() {
-		part := f.Local(wasm.V128)
-		// The exponential of minus infinity is 0.
-		loadPart(f, part, x, n, func() { f.Splat(math.Float32bits(float32(math.Inf(-1)))) })
-		one(1, func() { f.Get(part) })
-		if store {
-			storePart(f, v, dst, n)
-		}
-	})
-	for _, l := range sums[1:] {
-		f.Get(sums[0])
-		f.Get(l)
-		f.Op(wasm.F32x4Add)
-		f.Set(sums[0])
-	}
-	across(f, sums[0], wasm.F32x4Add)
-	f.Get(sums[0])
-	f.Lane(wasm.F32x4ExtractLane, 0)
-
+	f := s.exponentialRow(store)
 	s.add(name, func(k kernel) {
 		k.Get(k.Param(0))
 		k.Get(k.pointer(0))
@@ -155,6 +164,67 @@ func (s *Set) exponentials(store bool) {
 			k.Add(rows, -1)
 		})
 	})
+}
+
+// expWriter writes exponentials relative to a maximum, parameter 3 of the function, into variable v.
+type expWriter struct {
+	f                      *wasm.Func
+	v, least, lower, scale wasm.Local
+	large, small           *wasm.Body
+}
+
+func newExpWriter(f *wasm.Func) *expWriter {
+	w := &expWriter{f: f, v: f.Local(wasm.V128), least: f.Local(wasm.V128), lower: f.Local(wasm.V128), scale: f.Local(wasm.V128)}
+	w.large = wasm.Expanded(expOfNegative(0)).Begin(f, 0)
+	w.small = wasm.Expanded(expOfNegative(expScale)).Begin(f, 0)
+	for i, l := range []wasm.Local{w.least, w.lower, w.scale} {
+		f.Splat(math.Float32bits([]float32{leastNormal, leastExponent, 1.0 / (1 << expScale)}[i]))
+		f.Set(l)
+	}
+	return w
+}
+
+func (w *expWriter) add(to, l wasm.Local) {
+	w.f.Get(to)
+	w.f.Get(l)
+	w.f.Op(wasm.F32x4Add)
+	w.f.Set(to)
+}
+
+// difference sets d to what load pushes, less the maximum.
+func (w *expWriter) difference(d wasm.Local, load func()) {
+	load()
+	w.f.Get(w.f.Param(3))
+	w.f.Op(wasm.F32x4Sub)
+	w.f.Set(d)
+}
+
+// notNormal pushes whether one of the exponentials of d may be subnormal. Beside a NaN it may push 0: then the sum is NaN anyway.
+func (w *expWriter) notNormal(d []wasm.Local) {
+	w.f.Get(d[0])
+	for _, l := range d[1:] {
+		w.f.Get(l)
+		w.f.Op(wasm.F32x4PMin)
+	}
+	w.f.Get(w.least)
+	w.f.Op(wasm.F32x4Lt, wasm.V128AnyTrue)
+}
+
+// normal sets v to the exponential of d, which is not less than leastNormal.
+func (w *expWriter) normal(d wasm.Local) {
+	w.large.Emit(func(int) { w.f.Get(d) })
+	w.f.Set(w.v)
+}
+
+// any sets v to the exponential of d.
+func (w *expWriter) any(d wasm.Local) {
+	w.small.Emit(func(int) { w.f.Get(d) })
+	w.f.Get(d)
+	w.f.Get(w.lower)
+	w.f.Op(wasm.F32x4Lt, wasm.V128AndNot)
+	w.f.Get(w.scale)
+	w.f.Op(wasm.F32x4Mul)
+	w.f.Set(w.v)
 }
 
 // affine writes the kernels that finish a row: ((x-m)*s+b)*gamma+beta, with a function
@@ -230,9 +300,7 @@ func (s *Set) affineRow(sig wasm.Signature, gamma, beta bool) *wasm.Func {
 		f.Get(f.Param(5))
 		f.Op(wasm.F32x4Sub)
 		f.Get(f.Param(6))
-		f.Op(wasm.F32x4Mul)
-		f.Get(f.Param(7))
-		f.Op(wasm.F32x4Add)
+		f.MulAdd(f.Param(7))
 		for i, w := range weights {
 			load(w)
 			f.Op(ops[i])
