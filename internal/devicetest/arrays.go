@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -70,7 +71,7 @@ type composition struct {
 // arrays compares the compositions with plain loops, some of them on slow devices.
 func arrays(t *testing.T, open Open) {
 	dev := start(t, open)
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	cases := slices.Concat(creations, arrangements, products, searches, rowOptions)
 	for _, i := range g.Perm(len(cases))[:len(cases)/sparing()] {
 		c := &cases[i]

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -59,7 +60,7 @@ func TestPortable(t *testing.T) {
 func TestConv2DAtRandom(t *testing.T) {
 	dev := start(t, cpu(0))
 	free := deviationsOf(t.Context(), dev)
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	n := 2000
 	if short() {
 		n = 100

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -109,7 +110,7 @@ func (l *attentionLayer) run(t *testing.T, dev *device.Device, in []Tensor, copi
 // are none, and the results are those of operands in order.
 func layersOn(t *testing.T, open Open) {
 	dev := start(t, open)
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	for _, l := range attentionLayers {
 		t.Run(l.String(), func(t *testing.T) {
 			in := l.inputs(g)
@@ -146,7 +147,7 @@ var laidViews = map[string]func(b *batch.Batch, x batch.Value) batch.Value{
 // copies of the same elements, bit for bit.
 func placesOn(t *testing.T, open Open) {
 	dev := start(t, open)
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	for _, d := range []op.DType{op.F32, op.F16, op.BF16, op.I32, op.Bool} {
 		x := g.tensor(d, op.Shape{3, 4, 8}, func(d op.DType) float64 {
 			if d == op.Bool {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -69,7 +70,7 @@ const (
 // ErrUnsupported must be those that the caller lists.
 func goldenBlocks(t *testing.T, open Open, unsupported ...op.DType) {
 	dev := start(t, open)
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	golden := goldenOf(t)
 	missing := map[op.DType]bool{}
 	for _, d := range unsupported {

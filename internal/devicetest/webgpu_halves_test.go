@@ -118,7 +118,7 @@ func storedAt[T device.Element](t *testing.T, dev *device.Device, free deviation
 // cannot. From an odd element on nothing can be stored.
 func halves[T device.Element](t *testing.T, dev *device.Device) {
 	d, free := device.TypeOf[T](), deviationsOf(t.Context(), dev)
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	lengths := oddLengths
 	if testutil.Raced { // of what one goroutine does a sample will do
 		lengths = lengths[2:4]
@@ -229,7 +229,7 @@ func TestWebGPUManyHalves(t *testing.T) {
 }
 
 func manyHalves[T device.Element](t *testing.T, dev *device.Device, free deviations, n int) {
-	g, d := newGenerator(freshSeed(t)), device.TypeOf[T]()
+	g, d := newGenerator(testutil.Seed(t)), device.TypeOf[T]()
 	for i, c := range []Case{
 		{Op: op.Abs, In: []Tensor{g.tensor(d, op.Shape{n}, g.wild)}},
 		{Op: op.Reshape, Extents: []int{n, 1}, In: []Tensor{g.tensor(d, op.Shape{n}, g.tame)}},
@@ -261,7 +261,7 @@ func TestWebGPUHalvesOnHost(t *testing.T) {
 	})
 	dev := start(t, openMasked)
 	free := deviationsOf(t.Context(), dev)
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	for _, c := range g.halvesCases(op.F16, 129) {
 		if !slices.Contains(some, c.Op) {
 			continue

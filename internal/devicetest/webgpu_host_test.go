@@ -155,7 +155,7 @@ func TestWebGPUWindows(t *testing.T) {
 	wear(t, &mask{change: func(a *gpu.Adapter) { a.Binding, a.StorageAlign = most, 256 }})
 	dev := start(t, openMasked)
 	free := deviationsOf(t.Context(), dev)
-	seed := freshSeed(t)
+	seed := testutil.Seed(t)
 	some, choose := []*op.Operation{op.Add, op.Relu, op.Cast, op.Where, op.Lerp}, newGenerator(seed)
 	for _, o := range op.Catalogue() {
 		computed := 0

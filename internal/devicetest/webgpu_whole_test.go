@@ -8,13 +8,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
 // TestWebGPU runs everything by wgpu-native on Mesa's lavapipe, or with RAYO_TEST_GPU
 // set on the first GPU. TestWebGPUSample is for the other pairs of library and driver.
 func TestWebGPU(t *testing.T) {
-	some, seed := sampled(), freshSeed(t)
+	some, seed := sampled(), testutil.Seed(t)
 	if onGPU {
 		runAll(t, webGPU(t, "lavapipe"), 1, seed, some)
 		return
