@@ -82,6 +82,13 @@ func arrays(t *testing.T, open Open) {
 	}
 }
 
+// someOf returns some of the cases at random, at least one.
+func someOf[T any](g *generator, cases []T) []T {
+	cases = slices.Clone(cases)
+	g.Shuffle(len(cases), func(i, k int) { cases[i], cases[k] = cases[k], cases[i] })
+	return cases[:(len(cases)+sparing()-1)/sparing()]
+}
+
 // sparing is n where one of n cases runs.
 func sparing() int {
 	if short() {
