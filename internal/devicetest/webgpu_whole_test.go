@@ -15,7 +15,8 @@ import (
 // TestWebGPU runs everything by wgpu-native on Mesa's lavapipe, or with RAYO_TEST_GPU
 // set on the first GPU. TestWebGPUSample is for the other pairs of library and driver.
 func TestWebGPU(t *testing.T) {
-	some, seed := sampled(), testutil.Seed(t)
+	seed := testutil.Seed(t)
+	some := sampled(seed)
 	if onGPU {
 		runAll(t, webGPU(t, "lavapipe"), 1, seed, some)
 		return
