@@ -84,7 +84,7 @@ func TestWebGPUExtremes(t *testing.T) {
 			}
 		}
 	}
-	for turn := range 30 {
+	for turn := range 30 / sparing() {
 		var chain []int
 		for range 2 + rng.IntN(7) {
 			chain = append(chain, rng.IntN(len(steps)))

@@ -119,11 +119,7 @@ func storedAt[T device.Element](t *testing.T, dev *device.Device, free deviation
 func halves[T device.Element](t *testing.T, dev *device.Device) {
 	d, free := device.TypeOf[T](), deviationsOf(t.Context(), dev)
 	g := newGenerator(testutil.Seed(t))
-	lengths := oddLengths
-	if testutil.Raced { // of what one goroutine does a sample will do
-		lengths = lengths[2:4]
-	}
-	for _, n := range lengths {
+	for _, n := range someOf(g, oddLengths) {
 		for k, c := range g.halvesCases(d, n) {
 			if err := c.runBatch(t.Context(), dev, free); err != nil {
 				t.Errorf("%v: %v", &c, err)
@@ -196,6 +192,7 @@ func TestWebGPUHalves(t *testing.T) {
 // TestWebGPUManyHalves converts and copies so many elements that the last of them have
 // launches of their own.
 func TestWebGPUManyHalves(t *testing.T) {
+	rng := testutil.Rand(t)
 	for _, c := range []struct {
 		name string
 		has  wgsl.Feature
@@ -214,8 +211,8 @@ func TestWebGPUManyHalves(t *testing.T) {
 			dev := start(t, openMasked)
 			free := deviationsOf(t.Context(), dev)
 			lengths := []int{1<<20 + 131, 1 << 19, 1<<19 + 1, 1<<19 + 127, 1<<20 + 258}
-			if testutil.Raced {
-				lengths = lengths[:1]
+			if short() {
+				lengths = []int{lengths[0], lengths[1+rng.IntN(len(lengths)-1)]}
 			}
 			for _, n := range lengths {
 				manyHalves[op.Float16](t, dev, free, n)

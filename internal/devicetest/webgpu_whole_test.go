@@ -25,7 +25,7 @@ func TestWebGPU(t *testing.T) {
 	thin := thinned{seed: seed, of: map[family]*choice{}, tally: map[string][2]int{}}
 	first := func(*Case) bool { return true }
 	if testing.Short() {
-		first = firstAndSome(seed, 2, 4)
+		first = firstAndSome(seed, 1, 5)
 	}
 	runAll(t, webGPU(t, "lavapipe"), 2, seed, func(c *Case) bool { return some(c) && first(c) && thin.keep(c) })
 	thin.report(t)
