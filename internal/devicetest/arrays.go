@@ -82,11 +82,14 @@ func arrays(t *testing.T, open Open) {
 	}
 }
 
-// someOf returns some of the cases at random, at least one.
-func someOf[T any](g *generator, cases []T) []T {
+// someOf returns all cases, in short runs one of so many at random, and at least one.
+func someOf[T any](g *generator, cases []T, of int) []T {
+	if !short() {
+		return cases
+	}
 	cases = slices.Clone(cases)
 	g.Shuffle(len(cases), func(i, k int) { cases[i], cases[k] = cases[k], cases[i] })
-	return cases[:(len(cases)+sparing()-1)/sparing()]
+	return cases[:(len(cases)+of-1)/of]
 }
 
 // sparing is n where one of n cases runs.

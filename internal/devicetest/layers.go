@@ -116,7 +116,7 @@ func layersOn(t *testing.T, open Open) {
 	g := newGenerator(testutil.Seed(t))
 	layers := attentionLayers
 	if dev.Info().Kind != device.CPU {
-		layers = someOf(g, layers)
+		layers = someOf(g, layers, 6)
 	}
 	for _, l := range layers {
 		t.Run(l.String(), func(t *testing.T) {

@@ -79,7 +79,7 @@ func goldenBlocks(t *testing.T, open Open, unsupported ...op.DType) {
 	}
 	formats := op.QuantTypes()
 	if dev.Info().Kind == device.WebGPU {
-		formats = someOf(g, formats)
+		formats = someOf(g, formats, 3)
 	}
 	for _, d := range formats {
 		products := []int{1, 3, goldenColumns + 1}

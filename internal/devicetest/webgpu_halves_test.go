@@ -119,7 +119,7 @@ func storedAt[T device.Element](t *testing.T, dev *device.Device, free deviation
 func halves[T device.Element](t *testing.T, dev *device.Device) {
 	d, free := device.TypeOf[T](), deviationsOf(t.Context(), dev)
 	g := newGenerator(testutil.Seed(t))
-	for _, n := range someOf(g, oddLengths) {
+	for _, n := range someOf(g, oddLengths, 3) {
 		for k, c := range g.halvesCases(d, n) {
 			if err := c.runBatch(t.Context(), dev, free); err != nil {
 				t.Errorf("%v: %v", &c, err)

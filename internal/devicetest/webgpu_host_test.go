@@ -134,7 +134,7 @@ func TestWebGPUBare(t *testing.T) {
 	types := op.DTypes()
 	if short() { // the others share most kernels with these
 		others := slices.DeleteFunc(slices.Clone(types), func(d op.DType) bool { return d == op.F32 || d == op.I32 || d == op.Bool })
-		types = append([]op.DType{op.F32, op.I32, op.Bool}, someOf(newGenerator(testutil.Seed(t)), others)...)
+		types = append([]op.DType{op.F32, op.I32, op.Bool}, someOf(newGenerator(testutil.Seed(t)), others, 3)...)
 	}
 	t.Run("operations", func(t *testing.T) { operations(t, openMasked, types, oneOfEach()) })
 	t.Run("buffers", func(t *testing.T) { buffers(t, openMasked) })
