@@ -28,15 +28,11 @@ anywhere = Mutants|Shaders|GraphsAre|GraphsNotice|CasesAre|NearTexts|TestLibrary
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# Most of the time of tests on lavapipe is LLVM's. With nopt it leaves out passes, which saves a quarter; test
-# and race share lavapipe's cache of compiled shaders. webgpu runs a sample with all passes.
-quickly = GALLIVM_PERF=$(if $(SHORT),nopt)
-
 # make vet vets all packages under all settings, with more rules than go test has: here -vet=off saves
 # the time.
 .PHONY: test
 test: ## run every test, with a new random sample of long series of cases
-	$(quickly) $(GO) test -vet=off $(SHORT) $(TIMEOUT) ./...
+	$(GO) test -vet=off $(SHORT) $(TIMEOUT) ./...
 	@for t in objdump ptxas naga tint vulkan swiftshader unshare; do $(WITH) $$t true || exit 1; done
 
 .PHONY: test-all
@@ -56,7 +52,7 @@ settled = TransformerCopies|^TestDraft$$|^TestInt8$$|^TestLibrary$$|Portable|ONN
 
 .PHONY: race
 race: ## test the concurrent packages under the race detector
-	@$(WITH) race env CGO_ENABLED=1 GALLIVM_PERF=nopt sh -c '$(GO) test -race -vet=off -short -skip "$(settled)" -timeout 20m $$($(PACKAGES) concurrent) && \
+	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -skip "$(settled)" -timeout 20m $$($(PACKAGES) concurrent) && \
 		$(GO) test -race -vet=off -short -timeout 20m -run Together ./internal/portable'
 
 .PHONY: gonum
