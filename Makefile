@@ -152,7 +152,7 @@ vet: ## run go vet for each architecture with assembly, and without assembly
 	CGO_ENABLED=0 $(GO) vet -tags wazero,nocuda,nowebgpu ./simd ./device ./internal/wasm/... ./internal/driver/cpu ./internal/devicetest
 	$(GO) vet ./.ci/chromexec ./.ci/pagesize && $(GO) vet examples/browser/serve.go
 	$(GO) vet -tags browser ./internal/chrome ./wasm/serve ./examples/browser
-	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./wasm/... ./batch ./device ./simd ./internal/devicetest ./internal/driver/... ./internal/ir ./internal/jscall ./internal/jsmemory ./internal/measured ./internal/memory ./internal/portable ./internal/testutil ./internal/wasm/... ./internal/webgpu/...
+	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./wasm/... ./batch ./device ./simd ./internal/devicetest ./internal/driver/cpu ./internal/driver/webgpu ./internal/ir ./internal/jscall ./internal/memory ./internal/testutil ./internal/wasm/jshost ./internal/webgpu ./internal/webgpu/jshost
 
 .PHONY: lint
 lint: ## run staticcheck in every module
