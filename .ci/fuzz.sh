@@ -13,7 +13,7 @@ build() {
 	go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./... | while read -r path p; do
 		grep -qs '^func Fuzz' "$p"/*_test.go || continue
 		n=$((n + 1))
-		go test -vet=off -c -fuzz . -o "$dir/$n.test" "$p" >&2 || echo >"$dir/$n.test"
+		go test -vet=off -ldflags='-s -w' -c -fuzz . -o "$dir/$n.test" "$p" >&2 || echo >"$dir/$n.test"
 		echo "$path" "$p" "$dir/$n.test"
 	done
 }

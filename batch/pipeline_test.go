@@ -76,11 +76,11 @@ func native(x []float32) []byte {
 }
 
 // pieces yields data in slices of random lengths, all in one memory.
-func pieces(data []float32, longest int) iter.Seq2[[]float32, error] {
+func pieces(rng *rand.Rand, data []float32, longest int) iter.Seq2[[]float32, error] {
 	return func(yield func([]float32, error) bool) {
 		mem := make([]float32, longest)
 		for len(data) > 0 {
-			n := copy(mem[:rand.IntN(longest+1)], data)
+			n := copy(mem[:rng.IntN(longest+1)], data)
 			data = data[n:]
 			if !yield(mem[:n], nil) {
 				return
@@ -107,7 +107,7 @@ func TestPipelineOrder(t *testing.T) {
 			p := pipeline[float32, float32](t, dev, reluOf, o)
 			ctx := context.Background()
 			equalSlices(t, "RunSlice", gather(t, p.RunSlice(ctx, x)), want)
-			equalSlices(t, "Run", gather(t, p.Run(ctx, pieces(x, 5000))), want)
+			equalSlices(t, "Run", gather(t, p.Run(ctx, pieces(testutil.Rand(t), x, 5000))), want)
 			equalSlices(t, "RunReader", gather(t, p.RunReader(ctx, bytes.NewReader(native(x)))), want)
 			var out bytes.Buffer
 			written, err := p.Copy(ctx, &out, iotest.HalfReader(bytes.NewReader(native(x))))
@@ -193,7 +193,7 @@ func TestPipelineRows(t *testing.T) {
 	p := pipeline[float32, int32](t, dev, func(b *batch.Batch, x batch.Value) batch.Value {
 		return b.Cast(b.Sum(x, op.Axes(1, 2)), op.I32)
 	}, batch.PipelineOpts{Row: []int{3, 4}})
-	got := gather(t, p.Run(context.Background(), pieces(x, 40)))
+	got := gather(t, p.Run(context.Background(), pieces(testutil.Rand(t), x, 40)))
 	if len(got) != 1001 {
 		t.Fatalf("%d results", len(got))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -57,9 +58,7 @@ func truth(b bool) int64 {
 // which the CPU divides rows. Few different values, at both ends of the type, give ties and
 // sums that wrap.
 func TestReduceIntegers(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	g := rand.New(rand.NewPCG(seed, 3))
+	g := testutil.Rand(t)
 	dev := open()
 	defer dev.Close()
 	shapes := [][3]int{{3, 5, 1}, {2, 10, 100}, {2, 300, 64}, {3, 2, 63}, {2, 3, 65}, {5, 1, 1023}, {2, 1, 4097}, {1, 2, 65537}, {1, 1, 200_001}}
@@ -116,14 +115,14 @@ func reduceIntegers[T int32 | uint32](t *testing.T, dev *device.Device, s [3]int
 // TestCountBytes counts truth values that are bytes in memory, along axes and all of them, few or
 // many that are not 0.
 func TestCountBytes(t *testing.T) {
-	dev := open()
+	g, dev := testutil.Rand(t), open()
 	defer dev.Close()
 	for _, s := range [][2]int{{3, 7}, {20, 33}, {5, 1000}, {2, 70_001}, {1, 300_007}} {
 		for _, one := range []int{1, 2, 1 << 20} {
 			x := make([]uint8, s[0]*s[1])
 			for i := range x {
-				if rand.IntN(one) == 0 {
-					x[i] = 1 << rand.IntN(8)
+				if g.IntN(one) == 0 {
+					x[i] = 1 << g.IntN(8)
 				}
 			}
 			for _, r := range axisReductions[6:] {

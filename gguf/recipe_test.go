@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // layered returns a file of some layers with random float32 weights.
@@ -31,9 +31,7 @@ func layered(t *testing.T, layers, width int64) *File {
 			infos = append(infos, TensorInfo{"blk." + string(rune('0'+i)) + "." + name + ".weight", block.F32, dims})
 		}
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := testutil.Rand(t)
 	data := map[string][]byte{}
 	for _, i := range infos {
 		n, _ := i.Size()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/irhook"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -13,7 +14,7 @@ import (
 // TestApply computes every elementwise operation of numbers in a kernel, on
 // scalars and on vectors, and compares with its expression in float64.
 func TestApply(t *testing.T) {
-	r := random(t)
+	r := testutil.Rand(t)
 	tested := 0
 	for _, o := range op.Catalogue() {
 		low, _ := o.Arity()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -116,7 +117,7 @@ func wander(seed uint64) *kernel.Kernel {
 // well formed, accepted by the whole proof where the builder took the short
 // one, and free of divergent barriers in whatever order lanes run.
 func TestBarriersOfAcceptedKernels(t *testing.T) {
-	r := random(t)
+	r := testutil.Rand(t)
 	accepted, refused, several := 0, 0, 0
 	n := 400
 	if testing.Short() {

@@ -10,19 +10,9 @@ import (
 
 	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
 )
-
-// random returns a source of fresh numbers whose seed a failure tells.
-func random(t testing.TB) *rand.Rand {
-	seed := rand.Uint64()
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("seed %d", seed)
-		}
-	})
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 // execute runs a program in one workgroup over buffers of 32-bit elements.
 func execute(t testing.TB, p *ir.Program, buffers ...[]uint32) {
@@ -95,7 +85,7 @@ func operandBits(name string, r *rand.Rand) uint32 {
 // constants and with the same numbers from memory. Arithmetic agrees to the
 // bit, functions within the errors of their expansions.
 func TestConstantsFoldAsDevicesCompute(t *testing.T) {
-	r := random(t)
+	r := testutil.Rand(t)
 	const cases = 200
 	called := 0
 	for name, load := range fromBits {

@@ -56,7 +56,7 @@ func TestBuild(t *testing.T) {
 // TestBuildingIsDeterministic: the same kernel gives the same program, listing
 // and hash each time, whatever was built before with the same memory.
 func TestBuildingIsDeterministic(t *testing.T) {
-	r := random(t)
+	r := testutil.Rand(t)
 	a, err := matmul.Of(tiles{64, 64, 8}).Program()
 	if err != nil {
 		t.Fatal(err)
@@ -300,7 +300,7 @@ func TestGrids(t *testing.T) {
 			}
 		}
 	}
-	r := random(t)
+	r := testutil.Rand(t)
 	for range 1000 {
 		n, local := 1+r.IntN(1<<31-1), 1+r.IntN(1024)
 		s := kernel.GridFor(n, local)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // TestChoiceOnDevice chooses tokens among those that the device finds the most likely, and by all logits: the same.
@@ -34,7 +35,7 @@ func TestChoiceOnDevice(t *testing.T) {
 
 // TestChoicesTogether has sessions of a scheduler want the most likely token, some of them by all logits.
 func TestChoicesTogether(t *testing.T) {
-	rnd := testRand(t)
+	rnd := testutil.Rand(t)
 	m := openModel(t, openCPU(t), "llama", Options{Context: 200, Sessions: 20, Chunk: 32})
 	sch := m.NewScheduler(4)
 	defer sch.Close()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -70,7 +71,7 @@ func TestNext(t *testing.T) {
 // TestNextProperties has random queues: no pass exceeds its limits, each session of a pass advances, and all are done after as many passes as
 // the longest wait for a turn explains.
 func TestNextProperties(t *testing.T) {
-	rnd := testRand(t)
+	rnd := testutil.Rand(t)
 	for range 300 {
 		m := &Model{chunk: 16 * (1 + rnd.IntN(16)), config: Config{Vocabulary: 1000}, cache: &cache{keys: []store{{}}}}
 		most := 1 + rnd.IntN(40)
@@ -105,7 +106,7 @@ func TestNextProperties(t *testing.T) {
 
 // TestGreatestOf compares with a sort.
 func TestGreatestOf(t *testing.T) {
-	rnd := testRand(t)
+	rnd := testutil.Rand(t)
 	for range 200 {
 		logits := make([]float32, 1+rnd.IntN(300))
 		var all []candidate
@@ -135,7 +136,7 @@ func TestGreatestOf(t *testing.T) {
 // TestPromptsTogether has prompts of many sessions share passes with generation, of all kinds of sampling and with guesses. The
 // tokens are the most likely ones by the logits of a session of its own.
 func TestPromptsTogether(t *testing.T) {
-	rnd := testRand(t)
+	rnd := testutil.Rand(t)
 	dev := openCPU(t)
 	for i, typ := range []op.DType{op.F32, op.Q8_0} {
 		m := openModel(t, dev, []string{"gemma3", "llama"}[i], Options{Context: 300, Cache: 6000, Chunk: 64, CacheType: typ})
@@ -177,7 +178,7 @@ func TestPromptsTogether(t *testing.T) {
 
 // TestPromptLeaves cancels prompts that share passes with others. A session goes on where it was.
 func TestPromptLeaves(t *testing.T) {
-	rnd := testRand(t)
+	rnd := testutil.Rand(t)
 	m := openModel(t, openCPU(t), "qwen2", Options{Context: 300, Cache: 6000, Chunk: 32})
 	c := m.NewScheduler(4)
 	defer c.Close()

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // TestSharedPrefix has a session take what others have computed of its beginning.
 func TestSharedPrefix(t *testing.T) {
-	rnd := testRand(t)
+	rnd := testutil.Rand(t)
 	dev := openCPU(t)
 	m := openModel(t, dev, "qwen3", Options{Context: 400, Cache: 800, Chunk: 32})
 	fresh := openModel(t, dev, "qwen3", Options{Context: 400, Cache: 800, Chunk: 32})
@@ -48,7 +50,7 @@ func TestSharedPrefix(t *testing.T) {
 // TestPrefixesAtRandom has sessions with common beginnings come, go, rewind and fork in a small
 // cache, and compares their predictions with those of sessions of another model.
 func TestPrefixesAtRandom(t *testing.T) {
-	rnd := testRand(t)
+	rnd := testutil.Rand(t)
 	dev := openCPU(t)
 	m := openModel(t, dev, "llama", Options{Context: 400, Cache: 15 * PageSize, Chunk: 48})
 	fresh := openModel(t, dev, "llama", Options{Context: 400, Chunk: 48})

@@ -78,7 +78,7 @@ func TestRealModels(t *testing.T) {
 			g := readReal[realGolden](t, name)
 			sameTokens(t, path, g.Greedy)
 			m := openReal(t, path, Options{Context: 256, Cache: 1024, Exact: true})
-			rnd := testRand(t)
+			rnd := testutil.Rand(t)
 			if testing.Short() {
 				rnd.Shuffle(len(g.Greedy), func(i, j int) { g.Greedy[i], g.Greedy[j] = g.Greedy[j], g.Greedy[i] })
 				g.Greedy = g.Greedy[:3]

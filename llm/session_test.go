@@ -25,12 +25,6 @@ func randomTokens(rnd *rand.Rand, n int) []int32 {
 	return x
 }
 
-func testRand(t *testing.T) *rand.Rand {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 1))
-}
-
 func fed(t *testing.T, m *Model, tokens []int32) *Session {
 	t.Helper()
 	s := m.NewSession()
@@ -52,7 +46,7 @@ func near(t *testing.T, what string, got, want []float32) {
 // TestRewindAndFork has sessions that go different ways from one place expect what
 // sessions of their own do, over several pages.
 func TestRewindAndFork(t *testing.T) {
-	rnd := testRand(t)
+	rnd := testutil.Rand(t)
 	m := openModel(t, openCPU(t), "gemma3", Options{Context: 400, Cache: 2000, Chunk: 32})
 	all := m.cache.available()
 	t.Cleanup(func() {
@@ -107,7 +101,7 @@ func TestRewindAndFork(t *testing.T) {
 }
 
 func TestSaveAndLoad(t *testing.T) {
-	rnd := testRand(t)
+	rnd := testutil.Rand(t)
 	dev := openCPU(t)
 	for _, typ := range []op.DType{op.F32, op.F16, op.Q8_0} {
 		m := openModel(t, dev, "qwen3", Options{Context: 300, Cache: 1000, CacheType: typ})
@@ -170,7 +164,7 @@ func TestHalfCache(t *testing.T) {
 }
 
 func TestCapacity(t *testing.T) {
-	rnd := testRand(t)
+	rnd := testutil.Rand(t)
 	m := openModel(t, openCPU(t), "llama", Options{Context: 150, Cache: 200})
 	s := m.NewSession()
 	defer s.Close()
@@ -296,7 +290,7 @@ func TestOnePlan(t *testing.T) {
 // TestScheduler decodes in sessions of many goroutines: the tokens equal those of sessions
 // that decode alone.
 func TestScheduler(t *testing.T) {
-	rnd := testRand(t)
+	rnd := testutil.Rand(t)
 	m := openModel(t, openCPU(t), "qwen2", Options{Context: 200, Cache: 3000})
 	c := m.NewScheduler(4)
 	var all sync.WaitGroup

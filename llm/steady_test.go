@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -19,7 +20,7 @@ func TestSteady(t *testing.T) {
 		s := m.NewSession()
 		plans, heap, buffers := int64(0), uint64(0), int64(0)
 		n := 0
-		for _, err := range s.Generate(t.Context(), randomTokens(testRand(t), 40), Sampling{MaxTokens: tokens, IgnoreEnd: true, Temperature: 1, TopK: 20}) {
+		for _, err := range s.Generate(t.Context(), randomTokens(testutil.Rand(t), 40), Sampling{MaxTokens: tokens, IgnoreEnd: true, Temperature: 1, TopK: 20}) {
 			if err != nil {
 				t.Fatal(err)
 			}

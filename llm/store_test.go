@@ -6,13 +6,14 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
 // TestStoreOfBlocks compares the values read from a store of 8 bits with those of the blocks in files.
 func TestStoreOfBlocks(t *testing.T) {
 	dev := openCPU(t)
-	rnd := testRand(t)
+	rnd := testutil.Rand(t)
 	const rows, width, n = 40, 96, 17
 	s, err := newStore(t.Context(), dev, op.Q8_0, rows, width)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/gguf"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // TestUnknown has models that compute what this package does not know be errors.
@@ -26,7 +27,7 @@ func TestUnknown(t *testing.T) {
 			return m.meta.Set("qwen3moe.rope.scaling.type", gguf.NewValue("su"))
 		},
 	} {
-		m := v.model(t, testRand(t))
+		m := v.model(t, testutil.Rand(t))
 		if err := change(m); err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +39,7 @@ func TestUnknown(t *testing.T) {
 		}
 	}
 	// A key whose value turns a feature off is accepted.
-	m := v.model(t, testRand(t))
+	m := v.model(t, testutil.Rand(t))
 	if err := errors.Join(m.meta.Set("qwen3moe.expert_shared_count", gguf.NewValue(uint32(0))), m.meta.Set("qwen3moe.use_parallel_residual", gguf.NewValue(false))); err != nil {
 		t.Fatal(err)
 	}

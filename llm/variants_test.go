@@ -12,6 +12,7 @@ import (
 
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/gguf"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // variants are models of random weights that the goldens do not cover.
@@ -167,7 +168,7 @@ func TestModelVariants(t *testing.T) {
 	for name, v := range variants {
 		seen[v.arch] = true
 		t.Run(name, func(t *testing.T) {
-			rnd := testRand(t)
+			rnd := testutil.Rand(t)
 			f := v.model(t, rnd).file(t)
 			agrees(t, dev, f, rnd, 1e-5)
 		})
@@ -199,7 +200,7 @@ func TestReference(t *testing.T) {
 // TestRandomSizes compares models of random sizes, with and without what their architecture may have.
 func TestRandomSizes(t *testing.T) {
 	dev := openCPU(t)
-	rnd := testRand(t)
+	rnd := testutil.Rand(t)
 	trials := 4
 	if testing.Short() {
 		trials = 1
@@ -323,7 +324,7 @@ func agrees(t *testing.T, dev *device.Device, f *gguf.File, rnd *rand.Rand, tol 
 // a model that computes.
 func TestDamagedModels(t *testing.T) {
 	dev := openCPU(t)
-	rnd := testRand(t)
+	rnd := testutil.Rand(t)
 	odd := []gguf.Value{gguf.NewValue("text"), gguf.NewValue(uint64(math.MaxUint64)), gguf.NewValue(int32(-1)), gguf.NewValue(uint32(0)), gguf.NewValue(uint32(1 << 20)), gguf.NewValue(uint32(7)),
 		gguf.NewValue(float32(math.NaN())), gguf.NewValue(float32(math.Inf(1))), gguf.NewValue(float32(-2)), gguf.NewArray([]uint32{1, 2, 3}), gguf.NewArray([]uint32{}), gguf.NewArray([]string{"a"}), gguf.NewArray([]bool{true})}
 	for name, v := range variants {

@@ -1,14 +1,15 @@
 package op
 
 import (
-	"math/rand/v2"
 	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // TestFactors checks that the references of factorisations pass CheckResults, and that
 // results that are not factors fail.
 func TestFactors(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	r := testutil.Rand(t)
 	for _, o := range Catalogue() {
 		if !o.CheckedAsWhole() {
 			continue

@@ -4,7 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // indices is a layout written out: each element is its place in memory, or -1 for a
@@ -210,8 +211,7 @@ func (c *chain) reshape() bool {
 // TestLayout applies random chains of views. Where a layout can represent the result, it
 // must agree with indices that are computed one by one.
 func TestLayout(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := testutil.Rand(t)
 	chains := 100_000
 	if testing.Short() {
 		chains = 5_000
@@ -243,26 +243,26 @@ func TestLayout(t *testing.T) {
 			continue
 		}
 		said++
-		check(t, seed, s, done, c)
+		check(t, s, done, c)
 		if t.Failed() {
 			return
 		}
 	}
 	if share := float64(said) / float64(all); share < 0.93 {
-		t.Errorf("seed %d: %.1f%% of the chains have a layout", seed, 100*share)
+		t.Errorf("%.1f%% of the chains have a layout", 100*share)
 	}
 }
 
-func check(t *testing.T, seed uint64, s Shape, done []string, c *chain) {
+func check(t *testing.T, s Shape, done []string, c *chain) {
 	t.Helper()
 	if got := c.l.Size(); got != len(c.x.at) {
-		t.Errorf("seed %d: %v of %v: %v has %d elements, want %d", seed, done, s, &c.l, got, len(c.x.at))
+		t.Errorf("%v of %v: %v has %d elements, want %d", done, s, &c.l, got, len(c.x.at))
 		return
 	}
 	n, _ := s.Size()
 	first, end := c.l.Bounds()
 	if first < 0 || end > n {
-		t.Errorf("seed %d: %v of %v: %v reads %d to %d", seed, done, s, &c.l, first, end)
+		t.Errorf("%v of %v: %v reads %d to %d", done, s, &c.l, first, end)
 	}
 	filled := false
 	for i, want := range c.x.at {
@@ -271,30 +271,30 @@ func check(t *testing.T, seed uint64, s Shape, done []string, c *chain) {
 			got, filled = -1, true
 		}
 		if got != want {
-			t.Errorf("seed %d: %v of %v: %v has element %d at %d, want %d", seed, done, s, &c.l, i, got, want)
+			t.Errorf("%v of %v: %v has element %d at %d, want %d", done, s, &c.l, i, got, want)
 			return
 		}
 		if in && (got < first || got >= end) {
-			t.Errorf("seed %d: %v of %v: %v has %d outside of its bounds %d to %d", seed, done, s, &c.l, got, first, end)
+			t.Errorf("%v of %v: %v has %d outside of its bounds %d to %d", done, s, &c.l, got, first, end)
 			return
 		}
 	}
 	if filled && c.l.Fill != chainFill || !filled && len(c.x.at) > 0 && c.l.Fill != 0 {
-		t.Errorf("seed %d: %v of %v: fill %d", seed, done, s, c.l.Fill)
+		t.Errorf("%v of %v: fill %d", done, s, c.l.Fill)
 	}
 	if inverse, ok := c.l.Inverse(n); ok {
 		for i, at := range c.x.at {
 			if back, _ := inverse.At(at); back != i {
-				t.Errorf("seed %d: %v of %v: the inverse of %v has %d at %d, want %d", seed, done, s, &c.l, at, back, i)
+				t.Errorf("%v of %v: the inverse of %v has %d at %d, want %d", done, s, &c.l, at, back, i)
 				return
 			}
 		}
 	} else if !slices.ContainsFunc(done, func(d string) bool { return d != "permute" && d != "reshape" }) {
-		t.Errorf("seed %d: %v of %v: %v has no inverse", seed, done, s, &c.l)
+		t.Errorf("%v of %v: %v has no inverse", done, s, &c.l)
 	}
 	// The same factors once more are the same layout.
 	if again, ok := canonical(c.l.Off, c.l.Fill, c.l.Factors()); !ok || again != c.l {
-		t.Errorf("seed %d: %v of %v: %v is not canonical: %v", seed, done, s, &c.l, &again)
+		t.Errorf("%v of %v: %v is not canonical: %v", done, s, &c.l, &again)
 	}
 }
 

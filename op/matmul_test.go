@@ -2,14 +2,16 @@ package op
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // TestUnderflow: products that are subnormal, each rounded before it is added, are within
 // the tolerance of the exact sum, and would not be if only their size counted.
 func TestUnderflow(t *testing.T) {
 	const k = 64
+	rng := testutil.Rand(t)
 	array := func(data []float64, s ...int) *Array { return &Array{Shape: s, Data: data} }
 	cell := func(s ...int) *Array { return array(make([]float64, 1), s...) }
 	beyond := map[*Operation]int{}
@@ -25,7 +27,7 @@ func TestUnderflow(t *testing.T) {
 		x, y := make([]float64, k), make([]float64, k)
 		sum, lost := float32(0), 0.0
 		for i := range k {
-			a, b := 0x1p-70*(1+rand.Float32()), 0x1p-72*(1+rand.Float32())
+			a, b := 0x1p-70*(1+rng.Float32()), 0x1p-72*(1+rng.Float32())
 			x[i], y[i] = float64(a), float64(b)
 			sum += float32(a * b) // rounded, on processors that would fuse the two as well
 			lost += underflow(x[i] * y[i])
@@ -52,7 +54,7 @@ func TestUnderflow(t *testing.T) {
 		keys, values := make([]float64, k), make([]float64, k)
 		all := 0.0
 		for i := range k {
-			keys[i], values[i] = float64(rand.Float32()), float64(0x1p-140*(1+rand.Float32()))
+			keys[i], values[i] = float64(rng.Float32()), float64(0x1p-140*(1+rng.Float32()))
 			all += math.Exp(keys[i])
 		}
 		sum, lost = 0, 0
@@ -79,9 +81,10 @@ func TestTF32Slack(t *testing.T) {
 		low := math.Float32bits(x) &^ (1<<13 - 1)
 		return [2]float64{float64(math.Float32frombits(low)), float64(math.Float32frombits(low + 1<<13))}
 	}
+	rng := testutil.Rand(t)
 	random := func() float32 {
 		for {
-			x := math.Float32frombits(rand.Uint32())
+			x := math.Float32frombits(rng.Uint32())
 			if x-x == 0 {
 				return x
 			}
@@ -89,7 +92,7 @@ func TestTF32Slack(t *testing.T) {
 	}
 	for range 1 << 18 {
 		x, y := random(), random()
-		if rand.IntN(4) == 0 {
+		if rng.IntN(4) == 0 {
 			x = math.Float32frombits(math.Float32bits(x) &^ (0xff << 23)) // subnormal
 		}
 		slack := tf32Slack(float64(x), float64(y)) * epsilon

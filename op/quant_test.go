@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // quantised returns n random numbers as blocks of d.
@@ -70,7 +71,7 @@ func TestBytes(t *testing.T) {
 // TestQuantArray: an array holds what package block makes of the memory,
 // element by element too.
 func TestQuantArray(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
+	r := testutil.Rand(t)
 	for _, d := range QuantTypes() {
 		s := Shape{3, 2 * d.Block().Elements()}
 		n, _ := s.Size()
@@ -162,7 +163,7 @@ func TestMatMulQShapes(t *testing.T) {
 // TestMatMulQReference compares with the definition over the numbers that the
 // blocks stand for, and its tolerance with float32 arithmetic.
 func TestMatMulQReference(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 2))
+	r := testutil.Rand(t)
 	for _, d := range QuantTypes() {
 		m, k, n := 3, 2*d.Block().Elements(), 4
 		w := make([]float32, n*k)

@@ -1,18 +1,16 @@
 package simd
 
 import (
-	"math/rand/v2"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
 // TestAttentionHalves compares keys and values of 16 bits, in pages and row by row, with
 // the same ones as float32: the bits are the same.
 func TestAttentionHalves(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := testutil.Rand(t)
 	for _, half := range []op.DType{op.F16, op.BF16} {
 		for range 40 {
 			a := Attention{KVHeads: 1 + r.IntN(3), Queries: 1 + r.IntN(5), Keys: 1 + r.IntN(150), Dim: 1 + r.IntN(40), Causal: r.IntN(2) == 0}

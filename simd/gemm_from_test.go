@@ -1,14 +1,15 @@
 package simd
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // TestGemmFrom compares batches whose matrices begin anywhere with products of one.
 func TestGemmFrom(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
+	r := testutil.Rand(t)
 	for _, s := range [][3]int{{1, 70, 70}, {70, 1, 90}, {3, 40, 64}, {40, 50, 30}, {5, 7, 3}, {2, 3, 0}} {
 		const batch = 5
 		g := Gemm{M: s[0], N: s[1], K: s[2], Batch: batch, CStride: s[0] * s[1]}

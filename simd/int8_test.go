@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -101,8 +102,7 @@ func wantInt8(f block.Format, m, depth, n int, a []float32, w []byte, bias []flo
 
 // TestInt8Products compares with float64, for all formats, kernels and few and many rows.
 func TestInt8Products(t *testing.T) {
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := testutil.Rand(t)
 	for level, k := range int8Supported() {
 		for _, f := range blockFormats() {
 			for _, m := range []int{1, 2, 3, 4, 5, 7, 8, 9, 11, 18, 19, 20} {
@@ -130,7 +130,7 @@ func TestInt8Products(t *testing.T) {
 					// Each group is a term, which is rounded four times before it is added to one of the sums.
 					bound := 0x1p-24*mag[i]*float64(depth/16+12) + 0x1p-149*float64(depth*127*127)
 					if !(math.Abs(float64(got[i])-want[i]) <= bound) {
-						t.Fatalf("seed %d: %s, %v, %d×%d×%d: element %d is %v, want %v: off by %g, the bound is %g", seed, level, f, m, depth, n, i, got[i], want[i], float64(got[i])-want[i], bound)
+						t.Fatalf("%s, %v, %d×%d×%d: element %d is %v, want %v: off by %g, the bound is %g", level, f, m, depth, n, i, got[i], want[i], float64(got[i])-want[i], bound)
 					}
 				}
 			}
@@ -141,8 +141,7 @@ func TestInt8Products(t *testing.T) {
 // TestInt8Extremes multiplies the greatest integers, of both signs, by blocks of one byte again and again: what
 // saturated would be far off.
 func TestInt8Extremes(t *testing.T) {
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 2))
+	r := testutil.Rand(t)
 	for level, k := range int8Supported() {
 		for _, f := range blockFormats() {
 			for _, fill := range []byte{0x00, 0xff, 0x0f, 0xf0, 0x80, 0x7f, 0x81, 0x55, 0xaa} {
@@ -170,7 +169,7 @@ func TestInt8Extremes(t *testing.T) {
 					want, mag := wantInt8(f, m, depth, n, a, w, nil)
 					for i := range want {
 						if !(math.Abs(float64(got[i])-want[i]) <= 0x1p-24*mag[i]*float64(depth/16+12)) {
-							t.Fatalf("seed %d: %s, %v of bytes %#x, %d rows: element %d is %v, want %v", seed, level, f, fill, m, i, got[i], want[i])
+							t.Fatalf("%s, %v of bytes %#x, %d rows: element %d is %v, want %v", level, f, fill, m, i, got[i], want[i])
 						}
 					}
 				}
@@ -203,7 +202,7 @@ func finiteScales(f block.Format, w []byte) {
 // TestInt8NotFinite checks that an infinity or NaN makes its own row NaN and no other, and that a row
 // of zeros gives zeros or the bias, whatever the weights are.
 func TestInt8NotFinite(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 6))
+	r := testutil.Rand(t)
 	for level, k := range int8Supported() {
 		for _, f := range []block.Format{block.Q4_0, block.Q8_0, block.Q4_K, block.Q6_K, block.Q3_K, block.IQ1_S} {
 			for _, m := range []int{3, 6, 13} {
@@ -231,7 +230,7 @@ func TestInt8NotFinite(t *testing.T) {
 
 // TestInt8Levels compares bits with package block, of any bytes.
 func TestInt8Levels(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 2))
+	r := testutil.Rand(t)
 	for level, k := range int8Supported() {
 		for f, apart := range k.levels {
 			f := block.Format(f)
@@ -272,7 +271,7 @@ func TestInt8Levels(t *testing.T) {
 
 // TestInt8Round compares bits with package op: numbers that are not finite, subnormal, alike, halfway.
 func TestInt8Round(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 3))
+	r := testutil.Rand(t)
 	special := []float32{0, float32(math.Copysign(0, -1)), float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32, 1e-45, 0x1p-100, 0x1p-101, 127, 63.5, 0.5, 1.5}
 	for level, k := range int8Supported() {
 		if k.round == nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -128,9 +129,7 @@ func checkRounded(t *testing.T, what string, f halfFormat, out, in []float32, n 
 // TestRoundedResults compares the kernels that compute and round with those that only
 // compute.
 func TestRoundedResults(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := testutil.Rand(t)
 	tested := 0
 	for _, name := range MapNames() {
 		at := strings.LastIndexByte(name, '.')

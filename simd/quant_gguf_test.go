@@ -3,16 +3,16 @@ package simd
 import (
 	"bytes"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/rayo-go/rayo/gguf"
 	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // TestTensorsOfFiles has files read by this package's kernels: the same bits as package block's.
 func TestTensorsOfFiles(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 9))
+	r := testutil.Rand(t)
 	for _, f := range block.Formats() {
 		rows := 1100 // more than are read at a time
 		if f == block.Q4_K || f == block.Q6_K || f == block.Q8_0 || f == block.TQ1_0 {

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // anyBlocks returns n blocks of random bytes; no scale is infinite or NaN if
@@ -32,7 +33,7 @@ func quantFormats() []block.Format {
 // TestDequantizeIsBlocks compares bits with package block: every level, all
 // scales, addresses and numbers of blocks, and nothing written beside.
 func TestDequantizeIsBlocks(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
+	r := testutil.Rand(t)
 	for _, l := range Supported() {
 		for _, f := range quantFormats() {
 			k := quantKernelsFor(quantKernelsOf(l), f)
@@ -64,7 +65,7 @@ func TestDequantizeIsBlocks(t *testing.T) {
 
 // TestDequantizeStaged decodes by turns, some of a buffer and some of a part of it.
 func TestDequantizeStaged(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 2))
+	r := testutil.Rand(t)
 	for _, l := range Supported() {
 		move := StreamAt(l, "scale")
 		for _, f := range quantFormats() {
@@ -113,7 +114,7 @@ func sameBlocks(t *testing.T, run dequantizeFunc, all []float32, first int, want
 
 // TestDotBlocks compares with sums in float64.
 func TestDotBlocks(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 2))
+	r := testutil.Rand(t)
 	for _, l := range Supported() {
 		for _, f := range quantFormats() {
 			dot := func(x []float32, src []byte) float32 { return dotBlocksGeneric(f, x, src) }
@@ -183,7 +184,7 @@ func TestQuantLengths(t *testing.T) {
 		}
 	}
 	// More than one call of a kernel.
-	r := rand.New(rand.NewPCG(rand.Uint64(), 3))
+	r := testutil.Rand(t)
 	n := 3*32<<10 + 512
 	src := anyBlocks(r, f, n/256, true)
 	w, want, y, sums := make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n/group)

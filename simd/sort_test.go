@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/workers"
 )
 
@@ -76,9 +77,7 @@ func sortCase[T float32 | int32 | uint32](t *testing.T, p *workers.Pool, rows, c
 }
 
 func TestSort(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	g := rand.New(rand.NewPCG(seed, 2))
+	g := testutil.Rand(t)
 	p := workers.New(3)
 	defer p.Close()
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))

@@ -2,11 +2,11 @@ package wgsl
 
 import (
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -14,7 +14,7 @@ import (
 // all exponents, on a device that flushes and whose exp2 and quotients have random errors
 // of up to two thirds of the allowed ones.
 func TestNearTexts(t *testing.T) {
-	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	rng := testutil.Rand(t)
 	d := device{flushes: true, near: func(v, units float64) float64 {
 		if frac, exp := math.Frexp(v); frac != 0.5 && v-v == 0 {
 			return v + (2*rng.Float64()-1)*math.Ldexp(units, exp-24)

@@ -7,11 +7,12 @@ import (
 	go_token "go/token"
 	"math"
 	"math/big"
-	"math/rand/v2"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // A device is float32 as a device computes it: each operation rounds, and subnormal numbers
@@ -269,7 +270,7 @@ func (d device) builtIn(name string, args []any) (v any, is bool) {
 // four times the smallest subnormal number.
 func TestFmaOfAllExponents(t *testing.T) {
 	all := routines(t, fnFma, fnFmaAny)
-	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	rng := testutil.Rand(t)
 	// of returns a number of an exponent, at times of few digits.
 	of := func(exponent int) float32 {
 		v := 1 + float64(rng.Uint32()>>9)*0x1p-23

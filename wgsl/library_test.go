@@ -3,7 +3,6 @@ package wgsl
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/portable"
@@ -43,10 +42,8 @@ func TestLibrary(t *testing.T) {
 		t.Fatalf("%d kernels", len(kernels))
 	}
 	t.Logf("%d kernels", len(kernels))
-	for name, target := range targets {
-		if testing.Short() && rand.IntN(4) > 0 {
-			continue
-		}
+	for _, name := range chosen(t) {
+		target := targets[name]
 		t.Run(name, func(t *testing.T) {
 			texts, seen := make(map[string]string), make(map[string]bool)
 			for name, k := range kernels {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -31,6 +32,17 @@ var targets = map[string]Target{
 	"tint_near":      {Consumer: Tint, Limits: large, Approximate: true},
 	"tint_all":       {Consumer: Tint, Limits: large, Features: Half | Subgroups | Dot4},
 	"tint_subgroups": {Consumer: Tint, Limits: large, Features: Subgroups, SubgroupSize: [2]uint32{32, 32}},
+}
+
+// chosen returns the names of the targets, in short runs a quarter of them.
+func chosen(t *testing.T) []string {
+	names := slices.Sorted(maps.Keys(targets))
+	if testing.Short() {
+		rng := testutil.Rand(t)
+		rng.Shuffle(len(names), func(i, k int) { names[i], names[k] = names[k], names[i] })
+		names = names[:(len(names)+3)/4]
+	}
+	return names
 }
 
 // compiler returns the name of the compiler that checks texts for a consumer: naga also

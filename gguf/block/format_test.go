@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 func TestSize(t *testing.T) {
@@ -132,7 +134,7 @@ func randomBlocks(r *rand.Rand, f Format, n int) []byte {
 
 // TestRows: a row alone is what it is in the whole matrix.
 func TestRows(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
+	r := testutil.Rand(t)
 	for _, f := range Formats() {
 		const rows = 3
 		cols := 2 * f.Elements()
@@ -156,7 +158,7 @@ func TestRows(t *testing.T) {
 // TestDamagedScales: Check finds what is not finite, and Dequantize carries it
 // on instead of hiding it.
 func TestDamagedScales(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 2))
+	r := testutil.Rand(t)
 	damaged := map[Encoding][]uint32{
 		Binary16: {0x7c00, 0xfc00, 0x7e00, 0x7c01, 0xffff},
 		BFloat16: {0x7f80, 0xff80, 0x7fc0, 0xffff},
@@ -198,7 +200,7 @@ func TestDamagedScales(t *testing.T) {
 // TestMagnitudes compares with the terms taken apart: the numbers of a block
 // are linear in its scale and its bias.
 func TestMagnitudes(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 5))
+	r := testutil.Rand(t)
 	for _, f := range Formats() {
 		n := 4 * f.Elements()
 		b := randomBlocks(r, f, 4)

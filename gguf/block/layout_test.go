@@ -3,8 +3,9 @@ package block
 import (
 	"bytes"
 	"math"
-	"math/rand/v2"
 	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // unused are the bits of a block that no field has.
@@ -58,7 +59,7 @@ func TestFieldsCoverBlocks(t *testing.T) {
 
 // TestPackUnpack: a block that was taken apart and put together is the same.
 func TestPackUnpack(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 6))
+	r := testutil.Rand(t)
 	for _, f := range quantised() {
 		for range 20 {
 			b := randomBlocks(r, f, 1)
@@ -81,7 +82,7 @@ func TestPackUnpack(t *testing.T) {
 // TestLoopsAreLayouts compares the decoders written for one format with the one
 // derived from its description, bit for bit.
 func TestLoopsAreLayouts(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 7))
+	r := testutil.Rand(t)
 	for _, f := range Formats() {
 		if f == F64 || f == I64 {
 			continue // not derived: numbers of 64 bits

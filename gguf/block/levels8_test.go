@@ -3,13 +3,14 @@ package block
 import (
 	"errors"
 	"math"
-	"math/rand/v2"
 	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // TestLevels: integers and factors make the bits that Dequantize makes, of any bytes.
 func TestLevels(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 9))
+	r := testutil.Rand(t)
 	for _, f := range quantised() {
 		for n := range 4 {
 			src := make([]byte, n*50*f.Bytes())

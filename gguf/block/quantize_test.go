@@ -5,9 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // rootError returns the greatest root mean square of the error, relative to that
@@ -61,8 +62,7 @@ func roundTrip(t testing.TB, f Format, x []float32) []float32 {
 // TestQuantizeComesNear holds the errors of numbers of several distributions to
 // what each format's levels allow.
 func TestQuantizeComesNear(t *testing.T) {
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 4))
+	r := testutil.Rand(t)
 	draw := map[string]func(i int) float64{
 		"normal":   func(int) float64 { return r.NormFloat64() },
 		"uniform":  func(int) float64 { return r.Float64() - 0.5 },
@@ -88,12 +88,12 @@ func TestQuantizeComesNear(t *testing.T) {
 			}
 			y := roundTrip(t, f, x)
 			if e := rmse(x, y) / rmse(x, make([]float32, len(x))); !(e <= rootError[f]) {
-				t.Errorf("seed %d, %v, %s: the error is %.4f of the numbers, more than %v", seed, f, name, e, rootError[f])
+				t.Errorf("%v, %s: the error is %.4f of the numbers, more than %v", f, name, e, rootError[f])
 			}
 			for i := range x {
 				top := float64(magnitude(extreme(x[i/superElements*superElements:][:superElements])))
 				if e := math.Abs(float64(x[i]) - float64(y[i])); !(e <= top*bound) {
-					t.Fatalf("seed %d, %v, %s: element %d is %v, was %v: off by %.3f of the greatest", seed, f, name, i, y[i], x[i], e/top)
+					t.Fatalf("%v, %s: element %d is %v, was %v: off by %.3f of the greatest", f, name, i, y[i], x[i], e/top)
 				}
 			}
 		}
@@ -166,9 +166,7 @@ func TestScalars(t *testing.T) {
 // TestImportance: what counts more comes nearer, and importances that are none
 // are refused.
 func TestImportance(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 5))
+	r := testutil.Rand(t)
 	for _, f := range quantised() {
 		const rows = 64
 		x, w := make([]float32, rows*superElements), make([]float32, superElements)

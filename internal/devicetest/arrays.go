@@ -7,6 +7,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -70,7 +71,7 @@ type composition struct {
 // arrays compares the compositions with plain loops, some of them on slow devices.
 func arrays(t *testing.T, open Open) {
 	dev := start(t, open)
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	cases := slices.Concat(creations, arrangements, products, searches, rowOptions)
 	for _, i := range g.Perm(len(cases))[:len(cases)/sparing()] {
 		c := &cases[i]
@@ -79,6 +80,16 @@ func arrays(t *testing.T, open Open) {
 	for range 60 / sparing() {
 		randomEinsum(t, dev, g)
 	}
+}
+
+// someOf returns all cases, in short runs one of so many at random, and at least one.
+func someOf[T any](g *generator, cases []T, of int) []T {
+	if !short() {
+		return cases
+	}
+	cases = slices.Clone(cases)
+	g.Shuffle(len(cases), func(i, k int) { cases[i], cases[k] = cases[k], cases[i] })
+	return cases[:(len(cases)+of-1)/of]
 }
 
 // sparing is n where one of n cases runs.

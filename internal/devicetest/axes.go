@@ -8,6 +8,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -17,7 +18,7 @@ import (
 func axesOn(t *testing.T, open Open) {
 	dev := open(t)
 	defer dev.Close()
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	os := []*op.Operation{op.Softmax, op.LogSoftmax}
 	for _, o := range op.Catalogue() {
 		if o.Class() == op.Reduction || o.Scans() {

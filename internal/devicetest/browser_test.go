@@ -47,7 +47,7 @@ const inSample = 5
 
 // sampleInBrowser runs a case of some operations, others in each run.
 func sampleInBrowser(t *testing.T) {
-	seed := freshSeed(t)
+	seed := testutil.Seed(t)
 	g := newGenerator(seed)
 	some := map[*op.Operation]bool{}
 	for _, o := range []*op.Operation{op.Relu, op.Sum, op.MatMul, op.Softmax} {

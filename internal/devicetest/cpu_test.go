@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -47,7 +48,7 @@ func openPortable(t testing.TB) *device.Device {
 func TestPortable(t *testing.T) {
 	t.Run("operations", func(t *testing.T) {
 		// Quantised blocks are not for portable kernels yet.
-		some := sampled()
+		some := sampled(testutil.Seed(t))
 		small := func(c *Case) bool { return c.elements() < 20_000 && c.work() < 5e6 && !c.quantized() && some(c) }
 		operations(t, openPortable, []op.DType{op.F32, op.I32, op.U32, op.Bool, op.U8, op.I8}, small)
 	})
@@ -59,7 +60,7 @@ func TestPortable(t *testing.T) {
 func TestConv2DAtRandom(t *testing.T) {
 	dev := start(t, cpu(0))
 	free := deviationsOf(t.Context(), dev)
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	n := 2000
 	if short() {
 		n = 100

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ptxkernels"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -17,7 +18,7 @@ func TestCUDAEmulatedNumbers(t *testing.T) {
 	t.Run("operations", func(t *testing.T) {
 		types, keep := op.DTypes(), small
 		if short() {
-			some := firstAndSome(freshSeed(t), 3, 3)
+			some := firstAndSome(testutil.Seed(t), 3, 3)
 			types, keep = []op.DType{op.F32, op.I32}, func(c *Case) bool { return small(c) && some(c) }
 		}
 		operations(t, openCUDA, types, keep)
@@ -26,7 +27,7 @@ func TestCUDAEmulatedNumbers(t *testing.T) {
 	t.Run("older", func(t *testing.T) {
 		emulate(t, 8, false)
 		// Most kernels are the same.
-		some, kept, all := firstAndSome(freshSeed(t), 3, 3), 0, 0
+		some, kept, all := firstAndSome(testutil.Seed(t), 3, 3), 0, 0
 		native := func(c *Case) bool {
 			if !ptxkernels.Has(c.Op) || !small(c) {
 				return false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -106,7 +107,7 @@ func (m *model) rest(b *batch.Batch, l layer, x, y batch.Value) batch.Value {
 // decode decodes tokens with one plan, and again with one for each, which must give
 // the same numbers. The plan is made once, and has no copies.
 func decode(t *testing.T, dev *device.Device, tokens, every int) {
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	m := newModel(t, dev, g, 4, tokens)
 	inputs, outputs := make([][]float32, tokens), make([][]float32, tokens)
 	m.clear(t)

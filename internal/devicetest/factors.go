@@ -3,6 +3,7 @@ package devicetest
 import (
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -13,7 +14,7 @@ import (
 func factors(t *testing.T, open Open) {
 	dev := start(t, open)
 	free := deviationsOf(t.Context(), dev)
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	for _, o := range op.Catalogue() {
 		if o.Parametric() == nil {
 			continue

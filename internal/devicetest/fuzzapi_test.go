@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // TestFuzzAPI runs random graphs on the CPU for the time that FUZZAPI_TIME says: see
@@ -28,7 +30,7 @@ func fuzzAPI(t *testing.T, open Open, limit time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed, free, sc := freshSeed(t), deviationsOf(t.Context(), dev), scopeOf(t.Context(), dev, true)
+	seed, free, sc := testutil.Seed(t), deviationsOf(t.Context(), dev), scopeOf(t.Context(), dev, true)
 	n := uint64(0)
 	for end := time.Now().Add(limit); n == 0 || time.Now().Before(end); n++ {
 		// The length follows from the seed, so that the seed says all.

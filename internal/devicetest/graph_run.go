@@ -372,7 +372,7 @@ func graphs(t *testing.T, open Open) {
 		n = 60
 	}
 	t.Logf("%d graphs", n)
-	seed, free := freshSeed(t), deviationsOf(t.Context(), dev)
+	seed, free := testutil.Seed(t), deviationsOf(t.Context(), dev)
 	p, err := newPlayer(t.Context(), dev)
 	if err != nil {
 		t.Fatal(err)

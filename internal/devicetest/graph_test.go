@@ -12,6 +12,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -170,7 +171,7 @@ func TestGraphsAreJust(t *testing.T) {
 		n = 60
 	}
 	elements, undecided := 0, 0
-	seed := freshSeed(t)
+	seed := testutil.Seed(t)
 	for i := range n {
 		free := []deviations{{}, {flushes: true, slack: vanishing}}[i%2]
 		r, err := newGraph(seed+uint64(i), 4+i%44, free, scopes[i/2%len(scopes)])
@@ -297,7 +298,7 @@ func TestGraphsNotice(t *testing.T) {
 	if short() {
 		enough = 25
 	}
-	seed := freshSeed(t)
+	seed := testutil.Seed(t)
 	for name, plant := range plants {
 		wrong, noticed, hidden := 0, 0, 0
 		for i := 0; wrong < enough && i < 100*enough; i++ {

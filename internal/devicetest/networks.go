@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -23,7 +24,7 @@ type computation struct {
 // networks compares the methods of neural networks with loops in float64. On slow devices
 // a sample will do.
 func networks(t *testing.T, open Open, slow bool) {
-	seed := freshSeed(t)
+	seed := testutil.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	dev := start(t, open)
 	list := slices.Concat(poolings(rng), convolutions(rng), resizings(rng), norms(rng), losses(rng), recurrences(rng), transforms(rng))

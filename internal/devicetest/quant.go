@@ -11,6 +11,7 @@ import (
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -142,7 +143,7 @@ func blocks(t *testing.T, open Open) {
 	dev := start(t, open)
 	ctx := t.Context()
 	before := dev.Stats()
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	for _, d := range op.QuantTypes() {
 		e := d.Block().Elements()
 		for _, s := range []op.Shape{{3, e}, {5, 3 * e}, {0, e}, {2, 0}, {e}, {2, 2, e}} {

@@ -6,12 +6,13 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // quotients compares quotients and remainders of n pairs of integers with Go's: near
 // multiples, near the ends of the range, and of any size.
 func quotients(t *testing.T, open Open, n int) {
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	x, y := make([]int32, n), make([]int32, n)
 	for i := range x {
 		y[i] = int32(g.Uint32()) >> g.IntN(32)

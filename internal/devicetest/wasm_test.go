@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // wasm opens the device whose kernels wazero runs.
@@ -27,6 +28,6 @@ func TestWasm(t *testing.T) {
 		Run(t, wasm)
 		return
 	}
-	seed := freshSeed(t)
+	seed := testutil.Seed(t)
 	runAll(t, wasm, 1, seed, firstAndSome(seed, 2, 8))
 }

@@ -28,12 +28,12 @@ func TestWebGPUCut(t *testing.T) {
 	smallBindings(t)
 	dev := start(t, openMasked)
 	free := deviationsOf(t.Context(), dev)
-	g := newGenerator(freshSeed(t))
-	tried := 0
+	seed := testutil.Seed(t)
+	g, some := newGenerator(seed), firstAndSome(seed, 1, 3)
 	try := func(c Case) {
 		t.Helper()
-		if tried++; testutil.Raced && tried%5 != 0 {
-			return // of what one goroutine does a sample will do
+		if short() && !some(&c) {
+			return
 		}
 		_, err := c.run(t.Context(), dev, free)
 		if err != nil && !lacks(dev, c.In[0].Type, err) {
@@ -199,7 +199,7 @@ func TestWebGPUCutHalves(t *testing.T) {
 	smallBindings(t)
 	dev := start(t, openMasked)
 	free := deviationsOf(t.Context(), dev)
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	half := func(s ...int) Tensor { return g.tensor(op.F16, s, g.tame) }
 	for i, c := range []Case{
 		{Op: op.Relu, In: []Tensor{half(2*bound + 1)}},
@@ -233,7 +233,7 @@ func TestWebGPUCutFused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cpu.Close()
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	numbers := func(n int) []float32 {
 		x := make([]float32, n)
 		for i := range x {
@@ -287,7 +287,7 @@ func TestWebGPUCutFused(t *testing.T) {
 func TestWebGPUUncut(t *testing.T) {
 	smallBindings(t)
 	dev := start(t, openMasked)
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	tensor := func(s ...int) Tensor { return g.tensor(op.F32, s, g.tame) }
 	for _, c := range []Case{
 		{Op: op.Attention, In: []Tensor{tensor(2, 4, 8), tensor(1, 90, 8), tensor(1, 90, 8)}},
@@ -310,7 +310,7 @@ func TestWebGPUUncut(t *testing.T) {
 func TestWebGPUCutLayouts(t *testing.T) {
 	smallBindings(t)
 	dev := start(t, openMasked)
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	const heads, head = 2, 4
 	for _, s := range []struct {
 		tq, tk int

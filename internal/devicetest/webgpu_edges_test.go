@@ -10,6 +10,7 @@ import (
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -71,7 +72,7 @@ func TestWebGPUEmptyArrays(t *testing.T) {
 func TestWebGPUHalfRows(t *testing.T) {
 	smallBindings(t)
 	dev := start(t, openMasked)
-	free, g := deviationsOf(t.Context(), dev), newGenerator(freshSeed(t))
+	free, g := deviationsOf(t.Context(), dev), newGenerator(testutil.Seed(t))
 	half := func(s ...int) Tensor { return g.tensor(op.F16, s, g.tame) }
 	for _, c := range []Case{
 		{Op: op.TopK, Options: op.TopKOpts{K: 2}, In: []Tensor{half(3, 257)}},

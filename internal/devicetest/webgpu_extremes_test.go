@@ -5,12 +5,12 @@ package devicetest
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // TestWebGPUExtremes computes chains of greatest and least, by which texts tell NaN at the
@@ -39,7 +39,7 @@ func TestWebGPUExtremes(t *testing.T) {
 		func(r *rec, v value, x []value) value { return r.Where(r.Less(v, r.AddScalar(x[1], 0.377)), v, x[0]) },
 		func(r *rec, v value, x []value) value { return r.Minimum(r.Maximum(v, x[0]), r.Maximum(x[1], v)) },
 	}
-	rng := rand.New(rand.NewPCG(freshSeed(t), 0))
+	rng := testutil.Rand(t)
 	numbers := []float32{0, float32(math.Copysign(0, -1)), 1, -1, 3.5, -5, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
 		math.Float32frombits(0xffc00001), 0x1p13, -0x1p13, 0.25, -0.125}
 	const n = 14 * 14 * 4
@@ -84,7 +84,7 @@ func TestWebGPUExtremes(t *testing.T) {
 			}
 		}
 	}
-	for turn := range 30 {
+	for turn := range 30 / sparing() {
 		var chain []int
 		for range 2 + rng.IntN(7) {
 			chain = append(chain, rng.IntN(len(steps)))

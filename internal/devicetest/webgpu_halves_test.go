@@ -118,12 +118,8 @@ func storedAt[T device.Element](t *testing.T, dev *device.Device, free deviation
 // cannot. From an odd element on nothing can be stored.
 func halves[T device.Element](t *testing.T, dev *device.Device) {
 	d, free := device.TypeOf[T](), deviationsOf(t.Context(), dev)
-	g := newGenerator(freshSeed(t))
-	lengths := oddLengths
-	if testutil.Raced { // of what one goroutine does a sample will do
-		lengths = lengths[2:4]
-	}
-	for _, n := range lengths {
+	g := newGenerator(testutil.Seed(t))
+	for _, n := range someOf(g, oddLengths, 3) {
 		for k, c := range g.halvesCases(d, n) {
 			if err := c.runBatch(t.Context(), dev, free); err != nil {
 				t.Errorf("%v: %v", &c, err)
@@ -196,6 +192,7 @@ func TestWebGPUHalves(t *testing.T) {
 // TestWebGPUManyHalves converts and copies so many elements that the last of them have
 // launches of their own.
 func TestWebGPUManyHalves(t *testing.T) {
+	rng := testutil.Rand(t)
 	for _, c := range []struct {
 		name string
 		has  wgsl.Feature
@@ -214,8 +211,8 @@ func TestWebGPUManyHalves(t *testing.T) {
 			dev := start(t, openMasked)
 			free := deviationsOf(t.Context(), dev)
 			lengths := []int{1<<20 + 131, 1 << 19, 1<<19 + 1, 1<<19 + 127, 1<<20 + 258}
-			if testutil.Raced {
-				lengths = lengths[:1]
+			if short() {
+				lengths = []int{lengths[0], lengths[1+rng.IntN(len(lengths)-1)]}
 			}
 			for _, n := range lengths {
 				manyHalves[op.Float16](t, dev, free, n)
@@ -229,7 +226,7 @@ func TestWebGPUManyHalves(t *testing.T) {
 }
 
 func manyHalves[T device.Element](t *testing.T, dev *device.Device, free deviations, n int) {
-	g, d := newGenerator(freshSeed(t)), device.TypeOf[T]()
+	g, d := newGenerator(testutil.Seed(t)), device.TypeOf[T]()
 	for i, c := range []Case{
 		{Op: op.Abs, In: []Tensor{g.tensor(d, op.Shape{n}, g.wild)}},
 		{Op: op.Reshape, Extents: []int{n, 1}, In: []Tensor{g.tensor(d, op.Shape{n}, g.tame)}},
@@ -261,7 +258,7 @@ func TestWebGPUHalvesOnHost(t *testing.T) {
 	})
 	dev := start(t, openMasked)
 	free := deviationsOf(t.Context(), dev)
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	for _, c := range g.halvesCases(op.F16, 129) {
 		if !slices.Contains(some, c.Op) {
 			continue

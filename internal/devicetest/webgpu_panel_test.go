@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -14,7 +15,7 @@ import (
 // be long at it with every type.
 func TestWebGPUManyRows(t *testing.T) {
 	dev := start(t, webGPU(t, "lavapipe"))
-	g, free := newGenerator(freshSeed(t)), deviationsOf(t.Context(), dev)
+	g, free := newGenerator(testutil.Seed(t)), deviationsOf(t.Context(), dev)
 	types := slices.DeleteFunc(op.QuantTypes(), func(d op.DType) bool { return !native(d) })
 	if !onGPU {
 		g.Shuffle(len(types), func(i, j int) { types[i], types[j] = types[j], types[i] })

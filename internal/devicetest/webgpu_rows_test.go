@@ -27,7 +27,7 @@ func TestWebGPUFlows(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	var cases []Case
 	var choices driver.Variants
 	for _, x := range []struct {
@@ -83,7 +83,7 @@ func TestWebGPULongRows(t *testing.T) {
 	testutil.Need(t, "long")
 	dev := start(t, webGPU(t, "lavapipe"))
 	free := deviationsOf(t.Context(), dev)
-	g := newGenerator(freshSeed(t))
+	g := newGenerator(testutil.Seed(t))
 	type rows struct {
 		o     *op.Operation
 		shape op.Shape

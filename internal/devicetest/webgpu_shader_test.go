@@ -136,7 +136,7 @@ func TestWebGPUShaders(t *testing.T) {
 	if short() {
 		n = 8
 	}
-	seed := freshSeed(t)
+	seed := testutil.Seed(t)
 	var graphs []*graph
 	for i := range n {
 		g, err := newGraph(seed+uint64(i), 6+i%28, deviations{}, scope{})

@@ -8,13 +8,15 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
 // TestWebGPU runs everything by wgpu-native on Mesa's lavapipe, or with RAYO_TEST_GPU
 // set on the first GPU. TestWebGPUSample is for the other pairs of library and driver.
 func TestWebGPU(t *testing.T) {
-	some, seed := sampled(), freshSeed(t)
+	seed := testutil.Seed(t)
+	some := sampled(seed)
 	if onGPU {
 		runAll(t, webGPU(t, "lavapipe"), 1, seed, some)
 		return
@@ -23,7 +25,7 @@ func TestWebGPU(t *testing.T) {
 	thin := thinned{seed: seed, of: map[family]*choice{}, tally: map[string][2]int{}}
 	first := func(*Case) bool { return true }
 	if testing.Short() {
-		first = firstAndSome(seed, 2, 4)
+		first = firstAndSome(seed, 1, 5)
 	}
 	runAll(t, webGPU(t, "lavapipe"), 2, seed, func(c *Case) bool { return some(c) && first(c) && thin.keep(c) })
 	thin.report(t)

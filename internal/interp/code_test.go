@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // specials are operands at which functions go wrong.
@@ -212,8 +213,7 @@ func (c *code) program(fixed int) *asm {
 
 func TestCodes(t *testing.T) {
 	const n = 64 * 20
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := testutil.Rand(t)
 	for _, c := range allCodes() {
 		t.Run(c.String(), func(t *testing.T) {
 			for fixed := range 1 << len(c.args) {
@@ -251,7 +251,7 @@ func TestCodes(t *testing.T) {
 						}
 						if want := c.want(x); !c.same(got[i], want) && bad < 3 {
 							bad++
-							t.Errorf("seed %d, checked %v, fixed %b: %v(%#x %#x %#x) = %#x (%v), want %#x (%v)", seed, checked, fixed, c.c, x[0], x[1], x[2],
+							t.Errorf("checked %v, fixed %b: %v(%#x %#x %#x) = %#x (%v), want %#x (%v)", checked, fixed, c.c, x[0], x[1], x[2],
 								got[i], math.Float32frombits(got[i]), want, math.Float32frombits(want))
 						}
 					}

@@ -3,7 +3,6 @@ package interp
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -175,7 +174,7 @@ func TestCancel(t *testing.T) {
 // TestMalformed damages programs at random: whatever they have become, they are
 // refused or run without harm.
 func TestMalformed(t *testing.T) {
-	r := rand.New(rand.NewPCG(rand.Uint64(), 3))
+	r := testutil.Rand(t)
 	refused, n := 0, 3000
 	if testing.Short() {
 		n = 500

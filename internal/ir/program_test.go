@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -57,8 +57,7 @@ var functions = map[ir.Code]struct {
 // float64 reference of each function, on scalars and on vectors, and checks
 // that nothing is left to expand and positions stay.
 func TestExpandMath(t *testing.T) {
-	seed := rand.Uint64()
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := testutil.Rand(t)
 	for _, code := range ir.Codes() {
 		f, ok := functions[code]
 		if !ok {
@@ -108,7 +107,7 @@ func TestExpandMath(t *testing.T) {
 				bound := 10 * math.Max(math.Abs(want)*0x1p-23, 0x1p-149)
 				nearest := float64(float32(want))
 				if g := float64(got); !(g == nearest || g != g && want != want || math.Abs(g-want) <= bound) {
-					t.Errorf("%v(%v) = %v, want %v (seed %d)", code, x[i], got, want, seed)
+					t.Errorf("%v(%v) = %v, want %v", code, x[i], got, want)
 				}
 			}
 		}

@@ -1,17 +1,15 @@
 package portable
 
 import (
-	"math/rand/v2"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
 // TestFactors has matrices of each kernel's orders: some are singular, some have zeros.
 func TestFactors(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 2))
+	rnd := testutil.Rand(t)
 	one := func(o *op.Operation, a op.Attrs, xs ...*op.Array) {
 		c := &trial{o: o, attrs: a, values: xs}
 		for range xs {

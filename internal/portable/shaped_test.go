@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -137,9 +138,7 @@ func TestTopK(t *testing.T) {
 }
 
 func TestSort(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1))
+	rnd := testutil.Rand(t)
 	for _, shape := range [][]int{{1}, {3, 2}, {0, 4}, {4, 0}, {3, 63}, {2, 64}, {2, 65}, {257}, {2, 1024}, {1025}, {2049}, {2, 5000}} {
 		few := op.NewArray(shape)
 		for i := range few.Data {

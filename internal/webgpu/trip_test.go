@@ -115,8 +115,12 @@ func TestParts(t *testing.T) {
 // TestNear has operands and results that pass through no stage.
 func TestNear(t *testing.T) {
 	d, _ := fake(t, &fakehost.Host{})
+	rounds, often := 3, 10
+	if testing.Short() {
+		rounds, often = 2, 30
+	}
 	for _, n := range []int{0, 1, 2, 3, 4, 5, 16, 63, 64 << 10, 300<<10 + 1, 8<<20 - 3, 8<<20 + 1} {
-		for range 3 {
+		for range rounds {
 			if err := tripOf(d, n, webgpu.Input, webgpu.Output); err != nil {
 				t.Errorf("%d bytes: %v", n, err)
 			}
@@ -125,7 +129,7 @@ func TestNear(t *testing.T) {
 			}
 		}
 	}
-	if s := d.Stats(); s.Submits != 6*(11+3) {
+	if s := d.Stats(); s.Submits != uint64(2*rounds)*(11+3) {
 		t.Errorf("%d submissions", s.Submits)
 	}
 	// One set of buffers for everybody, waited for, not waited for and given up,
@@ -148,7 +152,7 @@ func TestNear(t *testing.T) {
 				}
 				var err error
 				switch {
-				case k == 0 && i%10 == 0:
+				case k == 0 && i%often == 0:
 					s.Uploads = append(s.Uploads, webgpu.Transfer{Host: make([]byte, large), Buffer: z})
 					s.Downloads = append(s.Downloads, webgpu.Transfer{Host: make([]byte, large), Buffer: z})
 					err = d.Run(ctx, s)

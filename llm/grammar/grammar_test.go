@@ -8,15 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
-)
 
-func seeded(t testing.TB) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
+	"github.com/rayo-go/rayo/internal/testutil"
+)
 
 // byteVocabulary has every byte, and a few longer tokens. Some of them end inside a character.
 func byteVocabulary(more ...string) *Vocabulary {
@@ -157,7 +152,7 @@ var nested = []string{
 // TestAllowed has the mask have exactly the tokens that a matcher accepts, at random places of
 // grammars, also within characters.
 func TestAllowed(t *testing.T) {
-	rng := seeded(t)
+	rng := testutil.Rand(t)
 	v := byteVocabulary("]]", "]]]", "]]]]", "]]]]]", "]]]]]]]]", "]]]]x", "]],[", "],[[", "]]]],", "[[[[", "a]]]]]", ")])", "))))", ")))))))", "((((", "[a]]]]]]", "aa", `":{"`, "0}}}}", `,"a":`, "}}}}", "},}}}}", `":12}}}`)
 	counts, limited := [2]int{}, 0
 	for i := range 100 {
@@ -319,7 +314,7 @@ func TestLongText(t *testing.T) {
 
 // TestConcurrent has matchers of one grammar run in several goroutines, with the masks of one.
 func TestConcurrent(t *testing.T) {
-	text := randomGrammar(seeded(t))
+	text := randomGrammar(testutil.Rand(t))
 	v, g := byteVocabulary(), mustParse(t, text)
 	want, err := mustParse(t, text).Matcher(v).Allowed()
 	if err != nil {

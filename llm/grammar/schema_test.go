@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // fits validates a value against the supported part of JSON Schema, as its specification says.
@@ -217,7 +219,7 @@ func walk(t *testing.T, rng *rand.Rand, g *Grammar, v *Vocabulary, length int) s
 
 // TestSchemaWalks has random texts of a schema's grammar be JSON that fits the schema.
 func TestSchemaWalks(t *testing.T) {
-	rng := seeded(t)
+	rng := testutil.Rand(t)
 	v := byteVocabulary(`"name"`, `"age"`, "false", "2024", "-05-", "T1", ":30")
 	for _, text := range schemas {
 		g, err := FromJSONSchema([]byte(text))
@@ -286,7 +288,7 @@ func TestSchemaTexts(t *testing.T) {
 
 // TestIntegerRanges compares the integers of random limits with counting.
 func TestIntegerRanges(t *testing.T) {
-	rng := seeded(t)
+	rng := testutil.Rand(t)
 	for range 60 {
 		lo := rng.IntN(400) - 200
 		hi := lo + rng.IntN(1200)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // TestWords has the words be those that the expressions of the models' own tokenizers give.
@@ -46,7 +48,7 @@ func TestWords(t *testing.T) {
 
 // TestPreTokenizers has every name compile once, and the words of random text be the text.
 func TestPreTokenizers(t *testing.T) {
-	rng := seeded(t)
+	rng := testutil.Rand(t)
 	names := preTokenizerNames()
 	if len(names) != len(slices.Compact(slices.Clone(names))) {
 		t.Errorf("a name stands in the table twice: %q", names)
@@ -74,7 +76,7 @@ func TestPreTokenizers(t *testing.T) {
 
 // TestPattern compares with package regexp where that knows the expression.
 func TestPattern(t *testing.T) {
-	rng := seeded(t)
+	rng := testutil.Rand(t)
 	// In regexp \s is ASCII alone, so there is no other white space.
 	chars := []rune("aAbB'sS 1٣\n\r\t!/.é日Ǆǅʰ\u0301—$")
 	for _, expr := range []string{

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/rayo-go/rayo/gguf"
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 func must(t testing.TB, values map[string]gguf.Value) *Tokenizer {
@@ -22,16 +22,10 @@ func must(t testing.TB, values map[string]gguf.Value) *Tokenizer {
 	return tok
 }
 
-func seeded(t testing.TB) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
-
 // TestMergeSPM compares with the definition: merge the pair of the highest score, the
 // leftmost of equal ones, until there is none.
 func TestMergeSPM(t *testing.T) {
-	rng := seeded(t)
+	rng := testutil.Rand(t)
 	for range 30 {
 		tok := must(t, smallSPM(rng))
 		m := tok.model.(*spm)
@@ -75,7 +69,7 @@ func TestMergeSPM(t *testing.T) {
 // TestMergeBPE compares with the definition: merge the pair of the lowest rank, the leftmost of
 // equal ones, until there is none.
 func TestMergeBPE(t *testing.T) {
-	rng := seeded(t)
+	rng := testutil.Rand(t)
 	for range 30 {
 		values := smallBPE(rng, "gpt-2")
 		tok := must(t, values)
@@ -97,7 +91,7 @@ func TestMergeBPE(t *testing.T) {
 // TestMergeGemma compares with the definition, as TestMergeBPE does, where merging begins with
 // characters.
 func TestMergeGemma(t *testing.T) {
-	rng := seeded(t)
+	rng := testutil.Rand(t)
 	for range 30 {
 		values := smallGemma(rng)
 		tok := must(t, values)
@@ -245,7 +239,7 @@ func TestSpaceBeforeText(t *testing.T) {
 
 // TestStream has streams return whole characters, and in all what Decode returns.
 func TestStream(t *testing.T) {
-	rng := seeded(t)
+	rng := testutil.Rand(t)
 	for _, values := range []map[string]gguf.Value{smallBPE(rng, "default"), smallSPM(rng)} {
 		tok := must(t, values)
 		for range 200 {
@@ -359,7 +353,7 @@ func TestLongTexts(t *testing.T) {
 
 // TestConcurrent has one tokenizer serve several goroutines, whose results are those of one.
 func TestConcurrent(t *testing.T) {
-	rng := seeded(t)
+	rng := testutil.Rand(t)
 	tok := must(t, smallBPE(rng, "llama3"))
 	text := randomText(rng, 2000)
 	want := tok.Encode(text, Options{})

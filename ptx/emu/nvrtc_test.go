@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rayo-go/rayo/internal/testutil"
 )
@@ -129,8 +128,7 @@ func closeTo[T float32 | float64](r *rig, got []T, tolerance, least float64, wan
 // TestNVRTC runs what NVIDIA's compiler made of kernels in CUDA C, for three targets, for debugging and
 // for speed, and compares with the same in Go.
 func TestNVRTC(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testutil.Seed(t)
 	for _, file := range nvrtcFiles(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".ptx.gz")
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
@@ -37,8 +36,7 @@ func TestTriton(t *testing.T) {
 	if err != nil || len(files) != len(tritonKernels) {
 		t.Fatalf("%d files, %v, want %d", len(files), err, len(tritonKernels))
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testutil.Seed(t)
 	for _, k := range tritonKernels {
 		for _, order := range []Schedule{Ascending, Shuffled} {
 			t.Run(k.file, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/simd"
 )
 
@@ -13,17 +14,6 @@ const epsilon = 0x1p-23
 
 // orders are those around the sizes of blocks.
 var orders = []int{1, 2, 3, 7, 8, 9, 31, 32, 33, 63, 65, 97, 130, 200, 259}
-
-// random draws matrices, and prints its seed if the test fails.
-func random(t *testing.T) *rand.Rand {
-	seed := rand.Uint64()
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("seed %d", seed)
-		}
-	})
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 // trials returns the number of random cases, which is a quarter of n in a short run.
 func trials(n int) int {
@@ -110,7 +100,7 @@ func check(t *testing.T, name string, n int, diff, size float64) {
 }
 
 func TestTriangles(t *testing.T) {
-	r, p := random(t), simd.NewPool(0)
+	r, p := testutil.Rand(t), simd.NewPool(0)
 	defer p.Close()
 	for range trials(200) {
 		order, other, gap := orders[r.IntN(len(orders))], orders[r.IntN(len(orders))]*(1+r.IntN(3)), r.IntN(3)
@@ -152,7 +142,7 @@ func TestTriangles(t *testing.T) {
 }
 
 func TestCholesky(t *testing.T) {
-	r, p := random(t), simd.NewPool(0)
+	r, p := testutil.Rand(t), simd.NewPool(0)
 	defer p.Close()
 	for _, order := range orders {
 		g := matrix(r, order, order+3, 0)
@@ -185,7 +175,7 @@ func TestCholesky(t *testing.T) {
 }
 
 func TestLU(t *testing.T) {
-	r, p := random(t), simd.NewPool(0)
+	r, p := testutil.Rand(t), simd.NewPool(0)
 	defer p.Close()
 	for range trials(100) {
 		rows, cols, gap := orders[r.IntN(len(orders))], orders[r.IntN(len(orders))], r.IntN(3)
@@ -225,7 +215,7 @@ func TestLU(t *testing.T) {
 }
 
 func TestSolve(t *testing.T) {
-	r, p := random(t), simd.NewPool(0)
+	r, p := testutil.Rand(t), simd.NewPool(0)
 	defer p.Close()
 	for _, order := range orders {
 		a, b := matrix(r, order, order, 1), matrix(r, order, 5, 2)
@@ -250,7 +240,7 @@ func TestSolve(t *testing.T) {
 }
 
 func TestQR(t *testing.T) {
-	r, p := random(t), simd.NewPool(0)
+	r, p := testutil.Rand(t), simd.NewPool(0)
 	defer p.Close()
 	for range trials(100) {
 		rows, cols, gap := orders[r.IntN(len(orders))], orders[r.IntN(len(orders))], r.IntN(3)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/simd"
 )
 
@@ -60,7 +61,7 @@ func kind(r *rand.Rand, a Matrix, kind int) {
 const kinds = 9
 
 func TestEigh(t *testing.T) {
-	r, p := random(t), simd.NewPool(0)
+	r, p := testutil.Rand(t), simd.NewPool(0)
 	defer p.Close()
 	for _, order := range orders {
 		for k := range kinds {
@@ -91,7 +92,7 @@ func TestEigh(t *testing.T) {
 }
 
 func TestSVD(t *testing.T) {
-	r, p := random(t), simd.NewPool(0)
+	r, p := testutil.Rand(t), simd.NewPool(0)
 	defer p.Close()
 	for range trials(60) {
 		rows, cols, k := orders[r.IntN(len(orders))], orders[r.IntN(len(orders))], r.IntN(kinds)

@@ -161,7 +161,7 @@ func TestSpreads(t *testing.T) {
 					full := set[0]
 					for _, s := range set[1:] {
 						for at := range types {
-							if !chosen(4) {
+							if !chosen(10) {
 								continue
 							}
 							shapes := make([]op.Shape, len(types))

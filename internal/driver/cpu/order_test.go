@@ -1,9 +1,10 @@
 package cpu
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/rayo-go/rayo/internal/testutil"
 )
 
 // access of a modelled entry to an array: 1 reads, 2 writes.
@@ -26,9 +27,7 @@ func (m *modelled) excludes(o *modelled) bool {
 // TestAccessTrackerKeepsOrder compares the admitted entries with a model: an entry runs if no
 // earlier entry that is still there excludes it.
 func TestAccessTrackerKeepsOrder(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := testutil.Rand(t)
 	for range 300 {
 		var l accessTracker
 		arrays := make([]*array, 1+r.IntN(4))

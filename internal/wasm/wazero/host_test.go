@@ -8,8 +8,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"time"
 
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/wasm/frame"
 	"github.com/rayo-go/rayo/internal/wasm/kernels"
 	"github.com/tetratelabs/wazero"
@@ -57,8 +57,7 @@ func start(t *testing.T, s *kernels.Set) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testutil.Seed(t)
 	h := &host{t: t, memory: m.ExportedMemory("memory"), run: instance.ExportedFunction("run"), places: map[string]int{},
 		random: rand.New(rand.NewPCG(seed, 1))}
 	for i, n := range s.Names() {

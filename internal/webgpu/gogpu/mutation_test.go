@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -100,13 +99,7 @@ func mutate(text string, r *rand.Rand) string {
 func TestMutations(t *testing.T) {
 	testutil.Vulkan(t, "lavapipe")
 	const n = 2000
-	seed := rand.Uint64()
-	if s := os.Getenv("RAYO_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("RAYO_SEED: %v", err)
-		}
-	}
+	seed := testutil.Seed(t)
 	if _, child := testutil.Again(t, fmt.Sprint("RAYO_SEED=", seed)); !child {
 		return
 	}
