@@ -4,23 +4,20 @@ import (
 	"errors"
 	"math"
 	"math/cmplx"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
 )
 
 // TestLongFFT compares some elements of long transforms with their definition in float64: of three and
 // four factors, and of a length with a great prime.
 func TestLongFFT(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := testutil.Rand(t)
 	dev := openCPU(t)
 	for _, n := range []int{128 * 130, 1 << 15, 2 * 9973, 1 << 19} {
 		x := make([]float32, 2*n)
