@@ -61,7 +61,7 @@ func TestReduceIntegers(t *testing.T) {
 	g := testutil.Rand(t)
 	dev := open()
 	defer dev.Close()
-	shapes := [][3]int{{3, 5, 1}, {2, 10, 100}, {2, 300, 64}, {3, 2, 63}, {2, 3, 65}, {5, 1, 1023}, {2, 1, 4097}, {1, 2, 65537}, {1, 1, 200_001}}
+	shapes := [][3]int{{3, 5, 1}, {2, 10, 100}, {2, 300, 64}, {3, 2, 63}, {2, 3, 65}, {5, 1, 1023}, {2, 1, 4097}, {1, 2, 65537}, {1, 1, 200_001}, {2, 1030, 20}, {1, 520, 4100}}
 	for _, s := range shapes {
 		if testing.Short() && g.IntN(3) > 0 {
 			continue

@@ -101,3 +101,94 @@ func indexWordAVX2(x *uint32, n int, v uint32) int
 //
 //go:noescape
 func nonzeroBytesAVX2(x *uint8, n int) int
+
+// columnsAddF32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsAddF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsMulF32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsMulF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsMaxF32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsMaxF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsMinF32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsMinF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsSquaresF32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsSquaresF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsAddAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsAddAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsMulAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsMulAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsMaxI32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsMaxI32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsMinI32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsMinI32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsMaxU32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsMaxU32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsMinU32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsMinU32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsZerosAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsZerosAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsFloatZerosAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsFloatZerosAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsAnyAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsAnyAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsFloatAnyAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsFloatAnyAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsAllAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsAllAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsFloatAllAVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
+//
+//go:noescape
+func columnsFloatAllAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+
+// columnsDeviationsAVX2 adds, for each of n columns of x, the distances of rows elements, which are stride apart,
+// from the mean of the column to sum, and the squares of the distances to squares. n is positive.
+//
+//go:noescape
+func columnsDeviationsAVX2(sum *float32, squares *float32, x *float32, mean *float32, n int, rows int, stride int)

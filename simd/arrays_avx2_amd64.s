@@ -2380,3 +2380,3175 @@ loop:
 	MOVQ         AX, ret+16(FP)
 	VZEROUPPER
 	RET
+
+// func columnsAddF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsAddF32AVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VMOVUPS (R10)(DI*4), Y5
+	VADDPS  Y2, Y1, Y1
+	VADDPS  Y3, Y1, Y1
+	VADDPS  Y4, Y1, Y1
+	VADDPS  Y5, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, R11
+	JLT     manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VMASKMOVPS (R10)(DI*4), Y0, Y5
+	VADDPS     Y2, Y1, Y1
+	VADDPS     Y3, Y1, Y1
+	VADDPS     Y4, Y1, Y1
+	VADDPS     Y5, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VADDPS  Y2, Y1, Y1
+	VADDPS  Y3, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VADDPS     Y2, Y1, Y1
+	VADDPS     Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VADDPS  Y2, Y1, Y1
+	VADDPS  Y3, Y1, Y1
+	VADDPS  Y4, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VADDPS     Y2, Y1, Y1
+	VADDPS     Y3, Y1, Y1
+	VADDPS     Y4, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+DATA columnLanes<>+0(SB)/8, $0x0000000100000000
+DATA columnLanes<>+8(SB)/8, $0x0000000300000002
+DATA columnLanes<>+16(SB)/8, $0x0000000500000004
+DATA columnLanes<>+24(SB)/8, $0x0000000700000006
+GLOBL columnLanes<>(SB), RODATA|NOPTR, $32
+
+// func columnsMulF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsMulF32AVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VMOVUPS (R10)(DI*4), Y5
+	VMULPS  Y2, Y1, Y1
+	VMULPS  Y3, Y1, Y1
+	VMULPS  Y4, Y1, Y1
+	VMULPS  Y5, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, R11
+	JLT     manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VMASKMOVPS (R10)(DI*4), Y0, Y5
+	VMULPS     Y2, Y1, Y1
+	VMULPS     Y3, Y1, Y1
+	VMULPS     Y4, Y1, Y1
+	VMULPS     Y5, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMULPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMULPS  Y2, Y1, Y1
+	VMULPS  Y3, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMULPS     Y2, Y1, Y1
+	VMULPS     Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VMULPS  Y2, Y1, Y1
+	VMULPS  Y3, Y1, Y1
+	VMULPS  Y4, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VMULPS     Y2, Y1, Y1
+	VMULPS     Y3, Y1, Y1
+	VMULPS     Y4, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsMaxF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsMaxF32AVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS   (AX)(DI*4), Y1
+	VMOVUPS   (CX)(DI*4), Y2
+	VMOVUPS   (R8)(DI*4), Y3
+	VMOVUPS   (R9)(DI*4), Y4
+	VMOVUPS   (R10)(DI*4), Y5
+	VMAXPS    Y1, Y2, Y1
+	VCMPPS    $0x03, Y2, Y2, Y6
+	VBLENDVPS Y6, Y2, Y1, Y1
+	VMAXPS    Y1, Y3, Y1
+	VCMPPS    $0x03, Y3, Y3, Y2
+	VBLENDVPS Y2, Y3, Y1, Y1
+	VMAXPS    Y1, Y4, Y1
+	VCMPPS    $0x03, Y4, Y4, Y2
+	VBLENDVPS Y2, Y4, Y1, Y1
+	VMAXPS    Y1, Y5, Y1
+	VCMPPS    $0x03, Y5, Y5, Y2
+	VBLENDVPS Y2, Y5, Y1, Y1
+	VMOVUPS   Y1, (AX)(DI*4)
+	ADDQ      $+8, DI
+	CMPQ      DI, R11
+	JLT       manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VMASKMOVPS (R10)(DI*4), Y0, Y5
+	VMAXPS     Y1, Y2, Y1
+	VCMPPS     $0x03, Y2, Y2, Y6
+	VBLENDVPS  Y6, Y2, Y1, Y1
+	VMAXPS     Y1, Y3, Y1
+	VCMPPS     $0x03, Y3, Y3, Y2
+	VBLENDVPS  Y2, Y3, Y1, Y1
+	VMAXPS     Y1, Y4, Y1
+	VCMPPS     $0x03, Y4, Y4, Y2
+	VBLENDVPS  Y2, Y4, Y1, Y1
+	VMAXPS     Y1, Y5, Y1
+	VCMPPS     $0x03, Y5, Y5, Y2
+	VBLENDVPS  Y2, Y5, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS   (AX)(DI*4), Y1
+	VMOVUPS   (CX)(DI*4), Y2
+	VMAXPS    Y1, Y2, Y1
+	VCMPPS    $0x03, Y2, Y2, Y3
+	VBLENDVPS Y3, Y2, Y1, Y1
+	VMOVUPS   Y1, (AX)(DI*4)
+	ADDQ      $+8, DI
+	CMPQ      DI, BX
+	JLT       passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMAXPS     Y1, Y2, Y1
+	VCMPPS     $0x03, Y2, Y2, Y3
+	VBLENDVPS  Y3, Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS   (AX)(DI*4), Y1
+	VMOVUPS   (CX)(DI*4), Y2
+	VMOVUPS   (R8)(DI*4), Y3
+	VMAXPS    Y1, Y2, Y1
+	VCMPPS    $0x03, Y2, Y2, Y4
+	VBLENDVPS Y4, Y2, Y1, Y1
+	VMAXPS    Y1, Y3, Y1
+	VCMPPS    $0x03, Y3, Y3, Y2
+	VBLENDVPS Y2, Y3, Y1, Y1
+	VMOVUPS   Y1, (AX)(DI*4)
+	ADDQ      $+8, DI
+	CMPQ      DI, BX
+	JLT       passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMAXPS     Y1, Y2, Y1
+	VCMPPS     $0x03, Y2, Y2, Y4
+	VBLENDVPS  Y4, Y2, Y1, Y1
+	VMAXPS     Y1, Y3, Y1
+	VCMPPS     $0x03, Y3, Y3, Y2
+	VBLENDVPS  Y2, Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS   (AX)(DI*4), Y1
+	VMOVUPS   (CX)(DI*4), Y2
+	VMOVUPS   (R8)(DI*4), Y3
+	VMOVUPS   (R9)(DI*4), Y4
+	VMAXPS    Y1, Y2, Y1
+	VCMPPS    $0x03, Y2, Y2, Y5
+	VBLENDVPS Y5, Y2, Y1, Y1
+	VMAXPS    Y1, Y3, Y1
+	VCMPPS    $0x03, Y3, Y3, Y2
+	VBLENDVPS Y2, Y3, Y1, Y1
+	VMAXPS    Y1, Y4, Y1
+	VCMPPS    $0x03, Y4, Y4, Y2
+	VBLENDVPS Y2, Y4, Y1, Y1
+	VMOVUPS   Y1, (AX)(DI*4)
+	ADDQ      $+8, DI
+	CMPQ      DI, BX
+	JLT       passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VMAXPS     Y1, Y2, Y1
+	VCMPPS     $0x03, Y2, Y2, Y5
+	VBLENDVPS  Y5, Y2, Y1, Y1
+	VMAXPS     Y1, Y3, Y1
+	VCMPPS     $0x03, Y3, Y3, Y2
+	VBLENDVPS  Y2, Y3, Y1, Y1
+	VMAXPS     Y1, Y4, Y1
+	VCMPPS     $0x03, Y4, Y4, Y2
+	VBLENDVPS  Y2, Y4, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsMinF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsMinF32AVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS   (AX)(DI*4), Y1
+	VMOVUPS   (CX)(DI*4), Y2
+	VMOVUPS   (R8)(DI*4), Y3
+	VMOVUPS   (R9)(DI*4), Y4
+	VMOVUPS   (R10)(DI*4), Y5
+	VMINPS    Y1, Y2, Y1
+	VCMPPS    $0x03, Y2, Y2, Y6
+	VBLENDVPS Y6, Y2, Y1, Y1
+	VMINPS    Y1, Y3, Y1
+	VCMPPS    $0x03, Y3, Y3, Y2
+	VBLENDVPS Y2, Y3, Y1, Y1
+	VMINPS    Y1, Y4, Y1
+	VCMPPS    $0x03, Y4, Y4, Y2
+	VBLENDVPS Y2, Y4, Y1, Y1
+	VMINPS    Y1, Y5, Y1
+	VCMPPS    $0x03, Y5, Y5, Y2
+	VBLENDVPS Y2, Y5, Y1, Y1
+	VMOVUPS   Y1, (AX)(DI*4)
+	ADDQ      $+8, DI
+	CMPQ      DI, R11
+	JLT       manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VMASKMOVPS (R10)(DI*4), Y0, Y5
+	VMINPS     Y1, Y2, Y1
+	VCMPPS     $0x03, Y2, Y2, Y6
+	VBLENDVPS  Y6, Y2, Y1, Y1
+	VMINPS     Y1, Y3, Y1
+	VCMPPS     $0x03, Y3, Y3, Y2
+	VBLENDVPS  Y2, Y3, Y1, Y1
+	VMINPS     Y1, Y4, Y1
+	VCMPPS     $0x03, Y4, Y4, Y2
+	VBLENDVPS  Y2, Y4, Y1, Y1
+	VMINPS     Y1, Y5, Y1
+	VCMPPS     $0x03, Y5, Y5, Y2
+	VBLENDVPS  Y2, Y5, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS   (AX)(DI*4), Y1
+	VMOVUPS   (CX)(DI*4), Y2
+	VMINPS    Y1, Y2, Y1
+	VCMPPS    $0x03, Y2, Y2, Y3
+	VBLENDVPS Y3, Y2, Y1, Y1
+	VMOVUPS   Y1, (AX)(DI*4)
+	ADDQ      $+8, DI
+	CMPQ      DI, BX
+	JLT       passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMINPS     Y1, Y2, Y1
+	VCMPPS     $0x03, Y2, Y2, Y3
+	VBLENDVPS  Y3, Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS   (AX)(DI*4), Y1
+	VMOVUPS   (CX)(DI*4), Y2
+	VMOVUPS   (R8)(DI*4), Y3
+	VMINPS    Y1, Y2, Y1
+	VCMPPS    $0x03, Y2, Y2, Y4
+	VBLENDVPS Y4, Y2, Y1, Y1
+	VMINPS    Y1, Y3, Y1
+	VCMPPS    $0x03, Y3, Y3, Y2
+	VBLENDVPS Y2, Y3, Y1, Y1
+	VMOVUPS   Y1, (AX)(DI*4)
+	ADDQ      $+8, DI
+	CMPQ      DI, BX
+	JLT       passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMINPS     Y1, Y2, Y1
+	VCMPPS     $0x03, Y2, Y2, Y4
+	VBLENDVPS  Y4, Y2, Y1, Y1
+	VMINPS     Y1, Y3, Y1
+	VCMPPS     $0x03, Y3, Y3, Y2
+	VBLENDVPS  Y2, Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS   (AX)(DI*4), Y1
+	VMOVUPS   (CX)(DI*4), Y2
+	VMOVUPS   (R8)(DI*4), Y3
+	VMOVUPS   (R9)(DI*4), Y4
+	VMINPS    Y1, Y2, Y1
+	VCMPPS    $0x03, Y2, Y2, Y5
+	VBLENDVPS Y5, Y2, Y1, Y1
+	VMINPS    Y1, Y3, Y1
+	VCMPPS    $0x03, Y3, Y3, Y2
+	VBLENDVPS Y2, Y3, Y1, Y1
+	VMINPS    Y1, Y4, Y1
+	VCMPPS    $0x03, Y4, Y4, Y2
+	VBLENDVPS Y2, Y4, Y1, Y1
+	VMOVUPS   Y1, (AX)(DI*4)
+	ADDQ      $+8, DI
+	CMPQ      DI, BX
+	JLT       passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VMINPS     Y1, Y2, Y1
+	VCMPPS     $0x03, Y2, Y2, Y5
+	VBLENDVPS  Y5, Y2, Y1, Y1
+	VMINPS     Y1, Y3, Y1
+	VCMPPS     $0x03, Y3, Y3, Y2
+	VBLENDVPS  Y2, Y3, Y1, Y1
+	VMINPS     Y1, Y4, Y1
+	VCMPPS     $0x03, Y4, Y4, Y2
+	VBLENDVPS  Y2, Y4, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsSquaresF32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·columnsSquaresF32AVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS     (AX)(DI*4), Y1
+	VMOVUPS     (CX)(DI*4), Y2
+	VMOVUPS     (R8)(DI*4), Y3
+	VMOVUPS     (R9)(DI*4), Y4
+	VMOVUPS     (R10)(DI*4), Y5
+	VFMADD231PS Y2, Y2, Y1
+	VFMADD231PS Y3, Y3, Y1
+	VFMADD231PS Y4, Y4, Y1
+	VFMADD231PS Y5, Y5, Y1
+	VMOVUPS     Y1, (AX)(DI*4)
+	ADDQ        $+8, DI
+	CMPQ        DI, R11
+	JLT         manyvector
+
+manytail:
+	CMPQ        DI, DX
+	JGE         manydone
+	VMASKMOVPS  (AX)(DI*4), Y0, Y1
+	VMASKMOVPS  (CX)(DI*4), Y0, Y2
+	VMASKMOVPS  (R8)(DI*4), Y0, Y3
+	VMASKMOVPS  (R9)(DI*4), Y0, Y4
+	VMASKMOVPS  (R10)(DI*4), Y0, Y5
+	VFMADD231PS Y2, Y2, Y1
+	VFMADD231PS Y3, Y3, Y1
+	VFMADD231PS Y4, Y4, Y1
+	VFMADD231PS Y5, Y5, Y1
+	VMASKMOVPS  Y1, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS     (AX)(DI*4), Y1
+	VMOVUPS     (CX)(DI*4), Y2
+	VFMADD231PS Y2, Y2, Y1
+	VMOVUPS     Y1, (AX)(DI*4)
+	ADDQ        $+8, DI
+	CMPQ        DI, BX
+	JLT         passonevector
+
+passonetail:
+	CMPQ        DI, DX
+	JGE         passonedone
+	VMASKMOVPS  (AX)(DI*4), Y0, Y1
+	VMASKMOVPS  (CX)(DI*4), Y0, Y2
+	VFMADD231PS Y2, Y2, Y1
+	VMASKMOVPS  Y1, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS     (AX)(DI*4), Y1
+	VMOVUPS     (CX)(DI*4), Y2
+	VMOVUPS     (R8)(DI*4), Y3
+	VFMADD231PS Y2, Y2, Y1
+	VFMADD231PS Y3, Y3, Y1
+	VMOVUPS     Y1, (AX)(DI*4)
+	ADDQ        $+8, DI
+	CMPQ        DI, BX
+	JLT         passtwovector
+
+passtwotail:
+	CMPQ        DI, DX
+	JGE         passtwodone
+	VMASKMOVPS  (AX)(DI*4), Y0, Y1
+	VMASKMOVPS  (CX)(DI*4), Y0, Y2
+	VMASKMOVPS  (R8)(DI*4), Y0, Y3
+	VFMADD231PS Y2, Y2, Y1
+	VFMADD231PS Y3, Y3, Y1
+	VMASKMOVPS  Y1, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS     (AX)(DI*4), Y1
+	VMOVUPS     (CX)(DI*4), Y2
+	VMOVUPS     (R8)(DI*4), Y3
+	VMOVUPS     (R9)(DI*4), Y4
+	VFMADD231PS Y2, Y2, Y1
+	VFMADD231PS Y3, Y3, Y1
+	VFMADD231PS Y4, Y4, Y1
+	VMOVUPS     Y1, (AX)(DI*4)
+	ADDQ        $+8, DI
+	CMPQ        DI, BX
+	JLT         passthreevector
+
+passthreetail:
+	CMPQ        DI, DX
+	JGE         passthreedone
+	VMASKMOVPS  (AX)(DI*4), Y0, Y1
+	VMASKMOVPS  (CX)(DI*4), Y0, Y2
+	VMASKMOVPS  (R8)(DI*4), Y0, Y3
+	VMASKMOVPS  (R9)(DI*4), Y0, Y4
+	VFMADD231PS Y2, Y2, Y1
+	VFMADD231PS Y3, Y3, Y1
+	VFMADD231PS Y4, Y4, Y1
+	VMASKMOVPS  Y1, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsAddAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsAddAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VMOVUPS (R10)(DI*4), Y5
+	VPADDD  Y2, Y1, Y1
+	VPADDD  Y3, Y1, Y1
+	VPADDD  Y4, Y1, Y1
+	VPADDD  Y5, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, R11
+	JLT     manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VMASKMOVPS (R10)(DI*4), Y0, Y5
+	VPADDD     Y2, Y1, Y1
+	VPADDD     Y3, Y1, Y1
+	VPADDD     Y4, Y1, Y1
+	VPADDD     Y5, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VPADDD  Y2, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VPADDD     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VPADDD  Y2, Y1, Y1
+	VPADDD  Y3, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VPADDD     Y2, Y1, Y1
+	VPADDD     Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VPADDD  Y2, Y1, Y1
+	VPADDD  Y3, Y1, Y1
+	VPADDD  Y4, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VPADDD     Y2, Y1, Y1
+	VPADDD     Y3, Y1, Y1
+	VPADDD     Y4, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsMulAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsMulAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VMOVUPS (R10)(DI*4), Y5
+	VPMULLD Y2, Y1, Y1
+	VPMULLD Y3, Y1, Y1
+	VPMULLD Y4, Y1, Y1
+	VPMULLD Y5, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, R11
+	JLT     manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VMASKMOVPS (R10)(DI*4), Y0, Y5
+	VPMULLD    Y2, Y1, Y1
+	VPMULLD    Y3, Y1, Y1
+	VPMULLD    Y4, Y1, Y1
+	VPMULLD    Y5, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VPMULLD Y2, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VPMULLD    Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VPMULLD Y2, Y1, Y1
+	VPMULLD Y3, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VPMULLD    Y2, Y1, Y1
+	VPMULLD    Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VPMULLD Y2, Y1, Y1
+	VPMULLD Y3, Y1, Y1
+	VPMULLD Y4, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VPMULLD    Y2, Y1, Y1
+	VPMULLD    Y3, Y1, Y1
+	VPMULLD    Y4, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsMaxI32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsMaxI32AVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VMOVUPS (R10)(DI*4), Y5
+	VPMAXSD Y2, Y1, Y1
+	VPMAXSD Y3, Y1, Y1
+	VPMAXSD Y4, Y1, Y1
+	VPMAXSD Y5, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, R11
+	JLT     manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VMASKMOVPS (R10)(DI*4), Y0, Y5
+	VPMAXSD    Y2, Y1, Y1
+	VPMAXSD    Y3, Y1, Y1
+	VPMAXSD    Y4, Y1, Y1
+	VPMAXSD    Y5, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VPMAXSD Y2, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VPMAXSD    Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VPMAXSD Y2, Y1, Y1
+	VPMAXSD Y3, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VPMAXSD    Y2, Y1, Y1
+	VPMAXSD    Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VPMAXSD Y2, Y1, Y1
+	VPMAXSD Y3, Y1, Y1
+	VPMAXSD Y4, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VPMAXSD    Y2, Y1, Y1
+	VPMAXSD    Y3, Y1, Y1
+	VPMAXSD    Y4, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsMinI32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsMinI32AVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VMOVUPS (R10)(DI*4), Y5
+	VPMINSD Y2, Y1, Y1
+	VPMINSD Y3, Y1, Y1
+	VPMINSD Y4, Y1, Y1
+	VPMINSD Y5, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, R11
+	JLT     manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VMASKMOVPS (R10)(DI*4), Y0, Y5
+	VPMINSD    Y2, Y1, Y1
+	VPMINSD    Y3, Y1, Y1
+	VPMINSD    Y4, Y1, Y1
+	VPMINSD    Y5, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VPMINSD Y2, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VPMINSD    Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VPMINSD Y2, Y1, Y1
+	VPMINSD Y3, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VPMINSD    Y2, Y1, Y1
+	VPMINSD    Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VPMINSD Y2, Y1, Y1
+	VPMINSD Y3, Y1, Y1
+	VPMINSD Y4, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VPMINSD    Y2, Y1, Y1
+	VPMINSD    Y3, Y1, Y1
+	VPMINSD    Y4, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsMaxU32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsMaxU32AVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VMOVUPS (R10)(DI*4), Y5
+	VPMAXUD Y2, Y1, Y1
+	VPMAXUD Y3, Y1, Y1
+	VPMAXUD Y4, Y1, Y1
+	VPMAXUD Y5, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, R11
+	JLT     manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VMASKMOVPS (R10)(DI*4), Y0, Y5
+	VPMAXUD    Y2, Y1, Y1
+	VPMAXUD    Y3, Y1, Y1
+	VPMAXUD    Y4, Y1, Y1
+	VPMAXUD    Y5, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VPMAXUD Y2, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VPMAXUD    Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VPMAXUD Y2, Y1, Y1
+	VPMAXUD Y3, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VPMAXUD    Y2, Y1, Y1
+	VPMAXUD    Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VPMAXUD Y2, Y1, Y1
+	VPMAXUD Y3, Y1, Y1
+	VPMAXUD Y4, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VPMAXUD    Y2, Y1, Y1
+	VPMAXUD    Y3, Y1, Y1
+	VPMAXUD    Y4, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsMinU32AVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsMinU32AVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VMOVUPS (R10)(DI*4), Y5
+	VPMINUD Y2, Y1, Y1
+	VPMINUD Y3, Y1, Y1
+	VPMINUD Y4, Y1, Y1
+	VPMINUD Y5, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, R11
+	JLT     manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VMASKMOVPS (R10)(DI*4), Y0, Y5
+	VPMINUD    Y2, Y1, Y1
+	VPMINUD    Y3, Y1, Y1
+	VPMINUD    Y4, Y1, Y1
+	VPMINUD    Y5, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VPMINUD Y2, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VPMINUD    Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VPMINUD Y2, Y1, Y1
+	VPMINUD Y3, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VPMINUD    Y2, Y1, Y1
+	VPMINUD    Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS (AX)(DI*4), Y1
+	VMOVUPS (CX)(DI*4), Y2
+	VMOVUPS (R8)(DI*4), Y3
+	VMOVUPS (R9)(DI*4), Y4
+	VPMINUD Y2, Y1, Y1
+	VPMINUD Y3, Y1, Y1
+	VPMINUD Y4, Y1, Y1
+	VMOVUPS Y1, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VPMINUD    Y2, Y1, Y1
+	VPMINUD    Y3, Y1, Y1
+	VPMINUD    Y4, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsZerosAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsZerosAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS  (AX)(DI*4), Y1
+	VMOVUPS  (CX)(DI*4), Y2
+	VMOVUPS  (R8)(DI*4), Y3
+	VMOVUPS  (R9)(DI*4), Y4
+	VMOVUPS  (R10)(DI*4), Y5
+	VPXOR    Y6, Y6, Y6
+	VPCMPEQD Y6, Y2, Y2
+	VPADDD   Y2, Y1, Y1
+	VPXOR    Y2, Y2, Y2
+	VPCMPEQD Y2, Y3, Y3
+	VPADDD   Y3, Y1, Y1
+	VPXOR    Y2, Y2, Y2
+	VPCMPEQD Y2, Y4, Y4
+	VPADDD   Y4, Y1, Y1
+	VPXOR    Y2, Y2, Y2
+	VPCMPEQD Y2, Y5, Y5
+	VPADDD   Y5, Y1, Y1
+	VMOVUPS  Y1, (AX)(DI*4)
+	ADDQ     $+8, DI
+	CMPQ     DI, R11
+	JLT      manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VMASKMOVPS (R10)(DI*4), Y0, Y5
+	VPXOR      Y6, Y6, Y6
+	VPCMPEQD   Y6, Y2, Y2
+	VPADDD     Y2, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPCMPEQD   Y2, Y3, Y3
+	VPADDD     Y3, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPCMPEQD   Y2, Y4, Y4
+	VPADDD     Y4, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPCMPEQD   Y2, Y5, Y5
+	VPADDD     Y5, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS  (AX)(DI*4), Y1
+	VMOVUPS  (CX)(DI*4), Y2
+	VPXOR    Y3, Y3, Y3
+	VPCMPEQD Y3, Y2, Y2
+	VPADDD   Y2, Y1, Y1
+	VMOVUPS  Y1, (AX)(DI*4)
+	ADDQ     $+8, DI
+	CMPQ     DI, BX
+	JLT      passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VPXOR      Y3, Y3, Y3
+	VPCMPEQD   Y3, Y2, Y2
+	VPADDD     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS  (AX)(DI*4), Y1
+	VMOVUPS  (CX)(DI*4), Y2
+	VMOVUPS  (R8)(DI*4), Y3
+	VPXOR    Y4, Y4, Y4
+	VPCMPEQD Y4, Y2, Y2
+	VPADDD   Y2, Y1, Y1
+	VPXOR    Y2, Y2, Y2
+	VPCMPEQD Y2, Y3, Y3
+	VPADDD   Y3, Y1, Y1
+	VMOVUPS  Y1, (AX)(DI*4)
+	ADDQ     $+8, DI
+	CMPQ     DI, BX
+	JLT      passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VPXOR      Y4, Y4, Y4
+	VPCMPEQD   Y4, Y2, Y2
+	VPADDD     Y2, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPCMPEQD   Y2, Y3, Y3
+	VPADDD     Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS  (AX)(DI*4), Y1
+	VMOVUPS  (CX)(DI*4), Y2
+	VMOVUPS  (R8)(DI*4), Y3
+	VMOVUPS  (R9)(DI*4), Y4
+	VPXOR    Y5, Y5, Y5
+	VPCMPEQD Y5, Y2, Y2
+	VPADDD   Y2, Y1, Y1
+	VPXOR    Y2, Y2, Y2
+	VPCMPEQD Y2, Y3, Y3
+	VPADDD   Y3, Y1, Y1
+	VPXOR    Y2, Y2, Y2
+	VPCMPEQD Y2, Y4, Y4
+	VPADDD   Y4, Y1, Y1
+	VMOVUPS  Y1, (AX)(DI*4)
+	ADDQ     $+8, DI
+	CMPQ     DI, BX
+	JLT      passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VPXOR      Y5, Y5, Y5
+	VPCMPEQD   Y5, Y2, Y2
+	VPADDD     Y2, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPCMPEQD   Y2, Y3, Y3
+	VPADDD     Y3, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPCMPEQD   Y2, Y4, Y4
+	VPADDD     Y4, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsFloatZerosAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsFloatZerosAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS  (AX)(DI*4), Y1
+	VMOVUPS  (CX)(DI*4), Y2
+	VMOVUPS  (R8)(DI*4), Y3
+	VMOVUPS  (R9)(DI*4), Y4
+	VMOVUPS  (R10)(DI*4), Y5
+	VPXOR    Y6, Y6, Y6
+	VPADDD   Y2, Y2, Y2
+	VPCMPEQD Y6, Y2, Y2
+	VPADDD   Y2, Y1, Y1
+	VPXOR    Y2, Y2, Y2
+	VPADDD   Y3, Y3, Y3
+	VPCMPEQD Y2, Y3, Y3
+	VPADDD   Y3, Y1, Y1
+	VPXOR    Y2, Y2, Y2
+	VPADDD   Y4, Y4, Y4
+	VPCMPEQD Y2, Y4, Y4
+	VPADDD   Y4, Y1, Y1
+	VPXOR    Y2, Y2, Y2
+	VPADDD   Y5, Y5, Y5
+	VPCMPEQD Y2, Y5, Y5
+	VPADDD   Y5, Y1, Y1
+	VMOVUPS  Y1, (AX)(DI*4)
+	ADDQ     $+8, DI
+	CMPQ     DI, R11
+	JLT      manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VMASKMOVPS (R10)(DI*4), Y0, Y5
+	VPXOR      Y6, Y6, Y6
+	VPADDD     Y2, Y2, Y2
+	VPCMPEQD   Y6, Y2, Y2
+	VPADDD     Y2, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPADDD     Y3, Y3, Y3
+	VPCMPEQD   Y2, Y3, Y3
+	VPADDD     Y3, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPADDD     Y4, Y4, Y4
+	VPCMPEQD   Y2, Y4, Y4
+	VPADDD     Y4, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPADDD     Y5, Y5, Y5
+	VPCMPEQD   Y2, Y5, Y5
+	VPADDD     Y5, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS  (AX)(DI*4), Y1
+	VMOVUPS  (CX)(DI*4), Y2
+	VPXOR    Y3, Y3, Y3
+	VPADDD   Y2, Y2, Y2
+	VPCMPEQD Y3, Y2, Y2
+	VPADDD   Y2, Y1, Y1
+	VMOVUPS  Y1, (AX)(DI*4)
+	ADDQ     $+8, DI
+	CMPQ     DI, BX
+	JLT      passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VPXOR      Y3, Y3, Y3
+	VPADDD     Y2, Y2, Y2
+	VPCMPEQD   Y3, Y2, Y2
+	VPADDD     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS  (AX)(DI*4), Y1
+	VMOVUPS  (CX)(DI*4), Y2
+	VMOVUPS  (R8)(DI*4), Y3
+	VPXOR    Y4, Y4, Y4
+	VPADDD   Y2, Y2, Y2
+	VPCMPEQD Y4, Y2, Y2
+	VPADDD   Y2, Y1, Y1
+	VPXOR    Y2, Y2, Y2
+	VPADDD   Y3, Y3, Y3
+	VPCMPEQD Y2, Y3, Y3
+	VPADDD   Y3, Y1, Y1
+	VMOVUPS  Y1, (AX)(DI*4)
+	ADDQ     $+8, DI
+	CMPQ     DI, BX
+	JLT      passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VPXOR      Y4, Y4, Y4
+	VPADDD     Y2, Y2, Y2
+	VPCMPEQD   Y4, Y2, Y2
+	VPADDD     Y2, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPADDD     Y3, Y3, Y3
+	VPCMPEQD   Y2, Y3, Y3
+	VPADDD     Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS  (AX)(DI*4), Y1
+	VMOVUPS  (CX)(DI*4), Y2
+	VMOVUPS  (R8)(DI*4), Y3
+	VMOVUPS  (R9)(DI*4), Y4
+	VPXOR    Y5, Y5, Y5
+	VPADDD   Y2, Y2, Y2
+	VPCMPEQD Y5, Y2, Y2
+	VPADDD   Y2, Y1, Y1
+	VPXOR    Y2, Y2, Y2
+	VPADDD   Y3, Y3, Y3
+	VPCMPEQD Y2, Y3, Y3
+	VPADDD   Y3, Y1, Y1
+	VPXOR    Y2, Y2, Y2
+	VPADDD   Y4, Y4, Y4
+	VPCMPEQD Y2, Y4, Y4
+	VPADDD   Y4, Y1, Y1
+	VMOVUPS  Y1, (AX)(DI*4)
+	ADDQ     $+8, DI
+	CMPQ     DI, BX
+	JLT      passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y1
+	VMASKMOVPS (CX)(DI*4), Y0, Y2
+	VMASKMOVPS (R8)(DI*4), Y0, Y3
+	VMASKMOVPS (R9)(DI*4), Y0, Y4
+	VPXOR      Y5, Y5, Y5
+	VPADDD     Y2, Y2, Y2
+	VPCMPEQD   Y5, Y2, Y2
+	VPADDD     Y2, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPADDD     Y3, Y3, Y3
+	VPCMPEQD   Y2, Y3, Y3
+	VPADDD     Y3, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPADDD     Y4, Y4, Y4
+	VPCMPEQD   Y2, Y4, Y4
+	VPADDD     Y4, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsAnyAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsAnyAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VMOVUPS (R8)(DI*4), Y4
+	VMOVUPS (R9)(DI*4), Y5
+	VMOVUPS (R10)(DI*4), Y6
+	VPMINUD Y1, Y3, Y3
+	VPMAXUD Y3, Y2, Y2
+	VPMINUD Y1, Y4, Y4
+	VPMAXUD Y4, Y2, Y2
+	VPMINUD Y1, Y5, Y5
+	VPMAXUD Y5, Y2, Y2
+	VPMINUD Y1, Y6, Y6
+	VPMAXUD Y6, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, R11
+	JLT     manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VMASKMOVPS (R8)(DI*4), Y0, Y4
+	VMASKMOVPS (R9)(DI*4), Y0, Y5
+	VMASKMOVPS (R10)(DI*4), Y0, Y6
+	VPMINUD    Y1, Y3, Y3
+	VPMAXUD    Y3, Y2, Y2
+	VPMINUD    Y1, Y4, Y4
+	VPMAXUD    Y4, Y2, Y2
+	VPMINUD    Y1, Y5, Y5
+	VPMAXUD    Y5, Y2, Y2
+	VPMINUD    Y1, Y6, Y6
+	VPMAXUD    Y6, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VPMINUD Y1, Y3, Y3
+	VPMAXUD Y3, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VPMINUD    Y1, Y3, Y3
+	VPMAXUD    Y3, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VMOVUPS (R8)(DI*4), Y4
+	VPMINUD Y1, Y3, Y3
+	VPMAXUD Y3, Y2, Y2
+	VPMINUD Y1, Y4, Y4
+	VPMAXUD Y4, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VMASKMOVPS (R8)(DI*4), Y0, Y4
+	VPMINUD    Y1, Y3, Y3
+	VPMAXUD    Y3, Y2, Y2
+	VPMINUD    Y1, Y4, Y4
+	VPMAXUD    Y4, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VMOVUPS (R8)(DI*4), Y4
+	VMOVUPS (R9)(DI*4), Y5
+	VPMINUD Y1, Y3, Y3
+	VPMAXUD Y3, Y2, Y2
+	VPMINUD Y1, Y4, Y4
+	VPMAXUD Y4, Y2, Y2
+	VPMINUD Y1, Y5, Y5
+	VPMAXUD Y5, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VMASKMOVPS (R8)(DI*4), Y0, Y4
+	VMASKMOVPS (R9)(DI*4), Y0, Y5
+	VPMINUD    Y1, Y3, Y3
+	VPMAXUD    Y3, Y2, Y2
+	VPMINUD    Y1, Y4, Y4
+	VPMAXUD    Y4, Y2, Y2
+	VPMINUD    Y1, Y5, Y5
+	VPMAXUD    Y5, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsFloatAnyAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsFloatAnyAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VMOVUPS (R8)(DI*4), Y4
+	VMOVUPS (R9)(DI*4), Y5
+	VMOVUPS (R10)(DI*4), Y6
+	VPADDD  Y3, Y3, Y3
+	VPMINUD Y1, Y3, Y3
+	VPMAXUD Y3, Y2, Y2
+	VPADDD  Y4, Y4, Y4
+	VPMINUD Y1, Y4, Y4
+	VPMAXUD Y4, Y2, Y2
+	VPADDD  Y5, Y5, Y5
+	VPMINUD Y1, Y5, Y5
+	VPMAXUD Y5, Y2, Y2
+	VPADDD  Y6, Y6, Y6
+	VPMINUD Y1, Y6, Y6
+	VPMAXUD Y6, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, R11
+	JLT     manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VMASKMOVPS (R8)(DI*4), Y0, Y4
+	VMASKMOVPS (R9)(DI*4), Y0, Y5
+	VMASKMOVPS (R10)(DI*4), Y0, Y6
+	VPADDD     Y3, Y3, Y3
+	VPMINUD    Y1, Y3, Y3
+	VPMAXUD    Y3, Y2, Y2
+	VPADDD     Y4, Y4, Y4
+	VPMINUD    Y1, Y4, Y4
+	VPMAXUD    Y4, Y2, Y2
+	VPADDD     Y5, Y5, Y5
+	VPMINUD    Y1, Y5, Y5
+	VPMAXUD    Y5, Y2, Y2
+	VPADDD     Y6, Y6, Y6
+	VPMINUD    Y1, Y6, Y6
+	VPMAXUD    Y6, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VPADDD  Y3, Y3, Y3
+	VPMINUD Y1, Y3, Y3
+	VPMAXUD Y3, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VPADDD     Y3, Y3, Y3
+	VPMINUD    Y1, Y3, Y3
+	VPMAXUD    Y3, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VMOVUPS (R8)(DI*4), Y4
+	VPADDD  Y3, Y3, Y3
+	VPMINUD Y1, Y3, Y3
+	VPMAXUD Y3, Y2, Y2
+	VPADDD  Y4, Y4, Y4
+	VPMINUD Y1, Y4, Y4
+	VPMAXUD Y4, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VMASKMOVPS (R8)(DI*4), Y0, Y4
+	VPADDD     Y3, Y3, Y3
+	VPMINUD    Y1, Y3, Y3
+	VPMAXUD    Y3, Y2, Y2
+	VPADDD     Y4, Y4, Y4
+	VPMINUD    Y1, Y4, Y4
+	VPMAXUD    Y4, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VMOVUPS (R8)(DI*4), Y4
+	VMOVUPS (R9)(DI*4), Y5
+	VPADDD  Y3, Y3, Y3
+	VPMINUD Y1, Y3, Y3
+	VPMAXUD Y3, Y2, Y2
+	VPADDD  Y4, Y4, Y4
+	VPMINUD Y1, Y4, Y4
+	VPMAXUD Y4, Y2, Y2
+	VPADDD  Y5, Y5, Y5
+	VPMINUD Y1, Y5, Y5
+	VPMAXUD Y5, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VMASKMOVPS (R8)(DI*4), Y0, Y4
+	VMASKMOVPS (R9)(DI*4), Y0, Y5
+	VPADDD     Y3, Y3, Y3
+	VPMINUD    Y1, Y3, Y3
+	VPMAXUD    Y3, Y2, Y2
+	VPADDD     Y4, Y4, Y4
+	VPMINUD    Y1, Y4, Y4
+	VPMAXUD    Y4, Y2, Y2
+	VPADDD     Y5, Y5, Y5
+	VPMINUD    Y1, Y5, Y5
+	VPMAXUD    Y5, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsAllAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsAllAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VMOVUPS (R8)(DI*4), Y4
+	VMOVUPS (R9)(DI*4), Y5
+	VMOVUPS (R10)(DI*4), Y6
+	VPMINUD Y1, Y3, Y3
+	VPMINUD Y3, Y2, Y2
+	VPMINUD Y1, Y4, Y4
+	VPMINUD Y4, Y2, Y2
+	VPMINUD Y1, Y5, Y5
+	VPMINUD Y5, Y2, Y2
+	VPMINUD Y1, Y6, Y6
+	VPMINUD Y6, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, R11
+	JLT     manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VMASKMOVPS (R8)(DI*4), Y0, Y4
+	VMASKMOVPS (R9)(DI*4), Y0, Y5
+	VMASKMOVPS (R10)(DI*4), Y0, Y6
+	VPMINUD    Y1, Y3, Y3
+	VPMINUD    Y3, Y2, Y2
+	VPMINUD    Y1, Y4, Y4
+	VPMINUD    Y4, Y2, Y2
+	VPMINUD    Y1, Y5, Y5
+	VPMINUD    Y5, Y2, Y2
+	VPMINUD    Y1, Y6, Y6
+	VPMINUD    Y6, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VPMINUD Y1, Y3, Y3
+	VPMINUD Y3, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VPMINUD    Y1, Y3, Y3
+	VPMINUD    Y3, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VMOVUPS (R8)(DI*4), Y4
+	VPMINUD Y1, Y3, Y3
+	VPMINUD Y3, Y2, Y2
+	VPMINUD Y1, Y4, Y4
+	VPMINUD Y4, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VMASKMOVPS (R8)(DI*4), Y0, Y4
+	VPMINUD    Y1, Y3, Y3
+	VPMINUD    Y3, Y2, Y2
+	VPMINUD    Y1, Y4, Y4
+	VPMINUD    Y4, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VMOVUPS (R8)(DI*4), Y4
+	VMOVUPS (R9)(DI*4), Y5
+	VPMINUD Y1, Y3, Y3
+	VPMINUD Y3, Y2, Y2
+	VPMINUD Y1, Y4, Y4
+	VPMINUD Y4, Y2, Y2
+	VPMINUD Y1, Y5, Y5
+	VPMINUD Y5, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VMASKMOVPS (R8)(DI*4), Y0, Y4
+	VMASKMOVPS (R9)(DI*4), Y0, Y5
+	VPMINUD    Y1, Y3, Y3
+	VPMINUD    Y3, Y2, Y2
+	VPMINUD    Y1, Y4, Y4
+	VPMINUD    Y4, Y2, Y2
+	VPMINUD    Y1, Y5, Y5
+	VPMINUD    Y5, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsFloatAllAVX2(dst *uint32, x *uint32, n int, rows int, stride int)
+// Requires: AVX, AVX2
+TEXT ·columnsFloatAllAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         stride+32(FP), SI
+	SHLQ         $0x02, SI
+	MOVQ         DX, DI
+	ANDQ         $+7, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+	MOVL         $0x00000001, DI
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+rows:
+	SUBQ $+4, BX
+	JLT  rest
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	LEAQ (R9)(SI*1), R10
+	MOVQ DX, R11
+	ANDQ $-8, R11
+	XORQ DI, DI
+	CMPQ DI, R11
+	JGE  manytail
+
+manyvector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VMOVUPS (R8)(DI*4), Y4
+	VMOVUPS (R9)(DI*4), Y5
+	VMOVUPS (R10)(DI*4), Y6
+	VPADDD  Y3, Y3, Y3
+	VPMINUD Y1, Y3, Y3
+	VPMINUD Y3, Y2, Y2
+	VPADDD  Y4, Y4, Y4
+	VPMINUD Y1, Y4, Y4
+	VPMINUD Y4, Y2, Y2
+	VPADDD  Y5, Y5, Y5
+	VPMINUD Y1, Y5, Y5
+	VPMINUD Y5, Y2, Y2
+	VPADDD  Y6, Y6, Y6
+	VPMINUD Y1, Y6, Y6
+	VPMINUD Y6, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, R11
+	JLT     manyvector
+
+manytail:
+	CMPQ       DI, DX
+	JGE        manydone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VMASKMOVPS (R8)(DI*4), Y0, Y4
+	VMASKMOVPS (R9)(DI*4), Y0, Y5
+	VMASKMOVPS (R10)(DI*4), Y0, Y6
+	VPADDD     Y3, Y3, Y3
+	VPMINUD    Y1, Y3, Y3
+	VPMINUD    Y3, Y2, Y2
+	VPADDD     Y4, Y4, Y4
+	VPMINUD    Y1, Y4, Y4
+	VPMINUD    Y4, Y2, Y2
+	VPADDD     Y5, Y5, Y5
+	VPMINUD    Y1, Y5, Y5
+	VPMINUD    Y5, Y2, Y2
+	VPADDD     Y6, Y6, Y6
+	VPMINUD    Y1, Y6, Y6
+	VPMINUD    Y6, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+manydone:
+	LEAQ (R10)(SI*1), CX
+	JMP  rows
+
+rest:
+	ADDQ $+4, BX
+	JEQ  end
+	LEAQ (CX)(SI*1), R8
+	LEAQ (R8)(SI*1), R9
+	CMPQ BX, $0x02
+	JEQ  two
+	JGT  three
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passonetail
+
+passonevector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VPADDD  Y3, Y3, Y3
+	VPMINUD Y1, Y3, Y3
+	VPMINUD Y3, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passonevector
+
+passonetail:
+	CMPQ       DI, DX
+	JGE        passonedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VPADDD     Y3, Y3, Y3
+	VPMINUD    Y1, Y3, Y3
+	VPMINUD    Y3, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+passonedone:
+	JMP end
+
+two:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passtwotail
+
+passtwovector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VMOVUPS (R8)(DI*4), Y4
+	VPADDD  Y3, Y3, Y3
+	VPMINUD Y1, Y3, Y3
+	VPMINUD Y3, Y2, Y2
+	VPADDD  Y4, Y4, Y4
+	VPMINUD Y1, Y4, Y4
+	VPMINUD Y4, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passtwovector
+
+passtwotail:
+	CMPQ       DI, DX
+	JGE        passtwodone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VMASKMOVPS (R8)(DI*4), Y0, Y4
+	VPADDD     Y3, Y3, Y3
+	VPMINUD    Y1, Y3, Y3
+	VPMINUD    Y3, Y2, Y2
+	VPADDD     Y4, Y4, Y4
+	VPMINUD    Y1, Y4, Y4
+	VPMINUD    Y4, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+passtwodone:
+	JMP end
+
+three:
+	MOVQ DX, BX
+	ANDQ $-8, BX
+	XORQ DI, DI
+	CMPQ DI, BX
+	JGE  passthreetail
+
+passthreevector:
+	VMOVUPS (AX)(DI*4), Y2
+	VMOVUPS (CX)(DI*4), Y3
+	VMOVUPS (R8)(DI*4), Y4
+	VMOVUPS (R9)(DI*4), Y5
+	VPADDD  Y3, Y3, Y3
+	VPMINUD Y1, Y3, Y3
+	VPMINUD Y3, Y2, Y2
+	VPADDD  Y4, Y4, Y4
+	VPMINUD Y1, Y4, Y4
+	VPMINUD Y4, Y2, Y2
+	VPADDD  Y5, Y5, Y5
+	VPMINUD Y1, Y5, Y5
+	VPMINUD Y5, Y2, Y2
+	VMOVUPS Y2, (AX)(DI*4)
+	ADDQ    $+8, DI
+	CMPQ    DI, BX
+	JLT     passthreevector
+
+passthreetail:
+	CMPQ       DI, DX
+	JGE        passthreedone
+	VMASKMOVPS (AX)(DI*4), Y0, Y2
+	VMASKMOVPS (CX)(DI*4), Y0, Y3
+	VMASKMOVPS (R8)(DI*4), Y0, Y4
+	VMASKMOVPS (R9)(DI*4), Y0, Y5
+	VPADDD     Y3, Y3, Y3
+	VPMINUD    Y1, Y3, Y3
+	VPMINUD    Y3, Y2, Y2
+	VPADDD     Y4, Y4, Y4
+	VPMINUD    Y1, Y4, Y4
+	VPMINUD    Y4, Y2, Y2
+	VPADDD     Y5, Y5, Y5
+	VPMINUD    Y1, Y5, Y5
+	VPMINUD    Y5, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)(DI*4)
+
+passthreedone:
+end:
+	VZEROUPPER
+	RET
+
+// func columnsDeviationsAVX2(sum *float32, squares *float32, x *float32, mean *float32, n int, rows int, stride int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·columnsDeviationsAVX2(SB), NOSPLIT, $0-56
+	MOVQ         sum+0(FP), AX
+	MOVQ         squares+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         mean+24(FP), BX
+	MOVQ         n+32(FP), SI
+	MOVQ         rows+40(FP), DI
+	MOVQ         stride+48(FP), R8
+	SHLQ         $0x02, R8
+	MOVQ         SI, R9
+	ANDQ         $+7, R9
+	VMOVD        R9, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     columnLanes<>+0(SB), Y0, Y0
+
+rows:
+	DECQ DI
+	JLT  end
+	MOVQ SI, R10
+	ANDQ $-8, R10
+	XORQ R9, R9
+	CMPQ R9, R10
+	JGE  onetail
+
+onevector:
+	VMOVUPS     (DX)(R9*4), Y4
+	VMOVUPS     (BX)(R9*4), Y3
+	VMOVUPS     (AX)(R9*4), Y1
+	VMOVUPS     (CX)(R9*4), Y2
+	VSUBPS      Y3, Y4, Y4
+	VADDPS      Y4, Y1, Y1
+	VFMADD231PS Y4, Y4, Y2
+	VMOVUPS     Y1, (AX)(R9*4)
+	VMOVUPS     Y2, (CX)(R9*4)
+	ADDQ        $+8, R9
+	CMPQ        R9, R10
+	JLT         onevector
+
+onetail:
+	CMPQ        R9, SI
+	JGE         onedone
+	VMASKMOVPS  (DX)(R9*4), Y0, Y4
+	VMASKMOVPS  (BX)(R9*4), Y0, Y3
+	VMASKMOVPS  (AX)(R9*4), Y0, Y1
+	VMASKMOVPS  (CX)(R9*4), Y0, Y2
+	VSUBPS      Y3, Y4, Y4
+	VADDPS      Y4, Y1, Y1
+	VFMADD231PS Y4, Y4, Y2
+	VMASKMOVPS  Y1, Y0, (AX)(R9*4)
+	VMASKMOVPS  Y2, Y0, (CX)(R9*4)
+
+onedone:
+	ADDQ R8, DX
+	JMP  rows
+
+end:
+	VZEROUPPER
+	RET

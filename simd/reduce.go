@@ -60,7 +60,7 @@ type Partial struct {
 	n     int     // elements
 	value float64 // sum or extreme; of a variance the mean
 	m2    float64 // of a variance: the sum of squared distances from the mean
-	at    int     // of an index: where value is
+	at    int     // of an index: where value is, or where its block begins
 }
 
 // kind says which kernel reduces the blocks.
@@ -96,13 +96,13 @@ func (r Reduction) Block(x, y []float32, at int) Partial {
 		yp = &y[:n][0]
 	}
 	raw := reducers.block[k](&x[0], yp, n)
-	p := Partial{n: n, value: float64(raw)}
+	p := Partial{n: n, value: float64(raw), at: at}
 	switch r {
 	case ReduceVar:
 		p.value = k.repair(raw, x, y)
 		p.value, p.m2 = deviations(x, p.value/float64(n))
 	case ReduceArgMax, ReduceArgMin:
-		p.at = at + reducers.index(&x[0], n, raw)
+		p.at += reducers.index(&x[0], n, raw)
 	case ReduceMax, ReduceMin, ReduceMaxAbs:
 	default:
 		p.value = k.repair(raw, x, y)
@@ -116,10 +116,10 @@ const blocksAtOnce = uninterrupted / ReduceBlock
 // Blocks sets dst to the results of [Reduction.Block] for adjacent blocks, the first of which is at
 // the start of x, and of y for ReduceDot, and only the last of which may be shorter than
 // ReduceBlock. It is faster than one block after the other: a kernel that gets several begins the
-// next while it adds up the last.
+// next while it adds up the last. Of an index only the block is found: see [Reduction.Search].
 func (r Reduction) Blocks(dst []Partial, x, y []float32, at int) {
 	k := r.kind()
-	if r != ReduceVar && r != ReduceArgMax && r != ReduceArgMin && len(dst) > 1 {
+	if r != ReduceVar && len(dst) > 1 {
 		s := chunks.Get().(*chunk)
 		for n := min(len(dst), len(x)/ReduceBlock, blocksAtOnce); n > 1; n = min(len(dst), len(x)/ReduceBlock, blocksAtOnce) {
 			var yp *float32
@@ -132,7 +132,7 @@ func (r Reduction) Blocks(dst []Partial, x, y []float32, at int) {
 				if k.doubtful(raw) {
 					value = k.repair(raw, blockOf(x, i), blockOf(y, i))
 				}
-				dst[i] = Partial{n: ReduceBlock, value: value}
+				dst[i] = Partial{n: ReduceBlock, value: value, at: at + i*ReduceBlock}
 			}
 			dst, x, at = dst[n:], x[n*ReduceBlock:], at+n*ReduceBlock
 			if k == kindDot {
@@ -140,6 +140,11 @@ func (r Reduction) Blocks(dst []Partial, x, y []float32, at int) {
 			}
 		}
 		chunks.Put(s)
+	}
+	if r == ReduceArgMax {
+		r = ReduceMax // which does not search
+	} else if r == ReduceArgMin {
+		r = ReduceMin
 	}
 	for i := range dst {
 		dst[i] = r.Block(blockOf(x, i), blockOf(y, i), at+i*ReduceBlock)

@@ -90,7 +90,7 @@ func Fold(p *workers.Pool, r Reduction, x, y []float32) Partial {
 	}
 	blocks := (len(x) + ReduceBlock - 1) / ReduceBlock
 	if blocks < 2 || !p.Worth(r.ns(len(x))) {
-		return r.search(x, r.fold(x, y, 0, blocks))
+		return r.Search(x, r.fold(x, y, 0, blocks))
 	}
 	t := folds.Get().(*foldTask)
 	t.r, t.x, t.y, t.blocks = r, x, y, blocks
@@ -107,12 +107,12 @@ func Fold(p *workers.Pool, r Reduction, x, y []float32) Partial {
 	sum := r.JoinAll(Partial{}, t.partials)
 	t.x, t.y = nil, nil
 	folds.Put(t)
-	return r.search(x, sum)
+	return r.Search(x, sum)
 }
 
-// search finds the index of an extreme in a known block: searching one block instead of all halves
-// the work.
-func (r Reduction) search(x []float32, p Partial) Partial {
+// Search finds the index of an extreme in a block that [Reduction.Blocks] has found: searching one block instead of
+// all halves the work. x is all elements. The results of other reductions stay as they are.
+func (r Reduction) Search(x []float32, p Partial) Partial {
 	if (r == ReduceArgMax || r == ReduceArgMin) && p.n > 0 {
 		block := x[p.at:min(p.at+ReduceBlock, len(x))]
 		p.at += reducers.index(&block[0], len(block), float32(p.value))
@@ -138,12 +138,6 @@ func (r Reduction) fold(x, y []float32, first, last int) Partial {
 
 // nths sets dst to what nth returns for as many blocks from block first on.
 func (r Reduction) nths(dst []Partial, x, y []float32, first int) {
-	if r == ReduceArgMax || r == ReduceArgMin {
-		for i := range dst {
-			dst[i] = r.nth(x, y, first+i)
-		}
-		return
-	}
 	lo := first * ReduceBlock
 	hi := min(lo+len(dst)*ReduceBlock, len(x))
 	if y != nil {

@@ -124,7 +124,7 @@ func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) boo
 		return true
 	}
 	if o.Class() == op.Reduction {
-		return o.ReadsColumns(s, l)
+		return o.ReadsColumns(s, l) || o == op.Var && variesColumns(s, l)
 	}
 	axes := append(op.Shape{1, 1}, s...)
 	var strides []int

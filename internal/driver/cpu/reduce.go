@@ -142,7 +142,11 @@ func (t *reduceTask) run(ctx context.Context) error {
 			if t.stopped.Load() {
 				break
 			}
-			t.put(t.row, t.kind.JoinAll(simd.Partial{}, t.partials))
+			p := t.kind.JoinAll(simd.Partial{}, t.partials)
+			if !made {
+				p = t.kind.Search(t.x.in(t.row*t.cols, (t.row+1)*t.cols), p)
+			}
+			t.put(t.row, p)
 		}
 	} else {
 		t.row = -1

@@ -309,6 +309,11 @@ func (o *opStep) newCore() core {
 	if _, ok := c.(*foldTask); ok && o.reducesWords() {
 		c = &wordTask{d: o.d}
 	}
+	if _, ok := c.(*foldTask); ok {
+		if k := o.columns(); k != nil {
+			c = k
+		}
+	}
 	if _, ok := c.(*cumsumTask); ok && !o.in[0].typ.Float() {
 		c = &scanTask{d: o.d}
 	}

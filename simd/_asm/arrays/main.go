@@ -23,7 +23,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: arrays DIR")
 		os.Exit(2)
 	}
-	g := &gen{build.NewContext()}
+	g := &gen{Context: build.NewContext()}
 	g.ConstraintExpr("amd64,!noasm")
 	g.flip()
 	g.floatKeys()
@@ -35,13 +35,18 @@ func main() {
 	g.gatherRows()
 	g.repeat()
 	g.words()
+	g.columns()
 	if err := amd64file.Write(os.Args[1], "arrays_avx2_amd64", "go run ./arrays", g.Context); err != nil {
 		fmt.Fprintln(os.Stderr, "arrays:", err)
 		os.Exit(1)
 	}
 }
 
-type gen struct{ *build.Context }
+type gen struct {
+	*build.Context
+	laneNumbers Mem            // 0 to 7, once a kernel wants them
+	ones        reg.VecVirtual // 1 in each lane, for kernels over columns
+}
 
 func (g *gen) function(name, signature string, doc ...string) {
 	g.Function(name)

@@ -1,0 +1,162 @@
+package batch_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rayo-go/rayo/batch"
+	"github.com/rayo-go/rayo/op"
+)
+
+// columnReductions are reductions of floats: the result in float64, and the scale of its error.
+var columnReductions = []struct {
+	name string
+	of   func(b *batch.Batch, x batch.Value, along op.Along) batch.Value
+	want func(x []float64) (y, scale float64)
+}{
+	{"sum", func(b *batch.Batch, x batch.Value, a op.Along) batch.Value { return b.Sum(x, a) }, func(x []float64) (s, scale float64) {
+		for _, v := range x {
+			s, scale = s+v, scale+math.Abs(v)
+		}
+		return s, scale
+	}},
+	{"mean", func(b *batch.Batch, x batch.Value, a op.Along) batch.Value { return b.Mean(x, a) }, func(x []float64) (s, scale float64) {
+		for _, v := range x {
+			s, scale = s+v/float64(len(x)), scale+math.Abs(v)/float64(len(x))
+		}
+		return s, scale
+	}},
+	{"prod", func(b *batch.Batch, x batch.Value, a op.Along) batch.Value { return b.Prod(x, a) }, func(x []float64) (p, scale float64) {
+		p = 1
+		for _, v := range x {
+			p *= v
+		}
+		return p, math.Abs(p) * float64(len(x))
+	}},
+	{"var", func(b *batch.Batch, x batch.Value, a op.Along) batch.Value { return b.Var(x, op.VarOpts{Along: a}) }, variance(0)},
+	{"var with ddof 1", func(b *batch.Batch, x batch.Value, a op.Along) batch.Value {
+		return b.Var(x, op.VarOpts{Along: a, DDOF: 1})
+	}, variance(1)},
+	{"norm", func(b *batch.Batch, x batch.Value, a op.Along) batch.Value { return b.NormL2(x, a) }, func(x []float64) (s, scale float64) {
+		for _, v := range x {
+			s += v * v
+		}
+		return math.Sqrt(s), math.Sqrt(s)
+	}},
+	{"max", func(b *batch.Batch, x batch.Value, a op.Along) batch.Value { return b.Max(x, a) }, func(x []float64) (s, scale float64) {
+		s = x[0]
+		for _, v := range x {
+			s = max(s, v)
+		}
+		return s, 0
+	}},
+	{"min", func(b *batch.Batch, x batch.Value, a op.Along) batch.Value { return b.Min(x, a) }, func(x []float64) (s, scale float64) {
+		s = x[0]
+		for _, v := range x {
+			s = min(s, v)
+		}
+		return s, 0
+	}},
+	{"count_nonzero", counted((*batch.Batch).CountNonzero, op.F32), func(x []float64) (float64, float64) { return nonzeros(x), 0 }},
+	{"any", counted((*batch.Batch).Any, op.F32), func(x []float64) (float64, float64) { return min(1, nonzeros(x)), 0 }},
+	{"all", counted((*batch.Batch).All, op.F32), func(x []float64) (float64, float64) {
+		return float64(truth(nonzeros(x) == float64(len(x)))), 0
+	}},
+	{"any of bools", counted((*batch.Batch).Any, op.Bool), func(x []float64) (float64, float64) { return min(1, nonzeros(x)), 0 }},
+	{"all of bools", counted((*batch.Batch).All, op.Bool), func(x []float64) (float64, float64) {
+		return float64(truth(nonzeros(x) == float64(len(x)))), 0
+	}},
+}
+
+func counted(f func(b *batch.Batch, x batch.Value, along ...op.Along) batch.Value, t op.DType) func(b *batch.Batch, x batch.Value, along op.Along) batch.Value {
+	return func(b *batch.Batch, x batch.Value, along op.Along) batch.Value {
+		return b.Cast(f(b, b.Cast(x, t), along), op.F32)
+	}
+}
+
+func nonzeros(x []float64) (n float64) {
+	for _, v := range x {
+		n += float64(truth(v != 0))
+	}
+	return n
+}
+
+// variance returns the variance with a tolerance for a mean that is far from 0.
+func variance(ddof int) func(x []float64) (float64, float64) {
+	return func(x []float64) (float64, float64) {
+		mean, m2 := 0.0, 0.0
+		for _, v := range x {
+			mean += v / float64(len(x))
+		}
+		for _, v := range x {
+			m2 += (v - mean) * (v - mean)
+		}
+		m2 /= float64(max(0, len(x)-ddof))
+		return m2, m2 + mean*mean*1e-20 // the reference has an error too
+	}
+}
+
+// TestReduceColumns reduces the middle axis of arrays [outer cols inner], of lengths around those at which the CPU
+// divides them.
+func TestReduceColumns(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	g := rand.New(rand.NewPCG(seed, 4))
+	fill := map[string]func() float32{
+		"normal":   func() float32 { return float32(g.NormFloat64()) },
+		"far":      func() float32 { return float32(1000 + g.NormFloat64()) },
+		"huge":     func() float32 { return float32(g.NormFloat64() * 1e30) },
+		"zeros":    func() float32 { return [4]float32{0, float32(math.Copysign(0, -1)), 0, 1}[g.IntN(4)] },
+		"-0":       func() float32 { return float32(math.Copysign(0, -1)) },
+		"infinite": func() float32 { return [4]float32{float32(math.Inf(1)), 1, 2, 3}[min(3, g.IntN(60))] },
+		"special": func() float32 {
+			return [8]float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, 1, 2, 3, 4}[min(7, g.IntN(40))]
+		},
+	}
+	dev := open()
+	defer dev.Close()
+	ctx := context.Background()
+	for _, s := range [][3]int{{1, 3, 4099}, {3, 5, 8}, {2, 257, 33}, {5, 2, 63}, {2, 1100, 9}, {1, 5, 9000}, {3, 256, 7}, {1, 700, 130}, {40, 67, 1}, {2, 1, 100}, {1, 20_000, 3}} {
+		for kind, f := range fill {
+			x := make([]float32, s[0]*s[1]*s[2])
+			for i := range x {
+				x[i] = f()
+			}
+			for _, r := range columnReductions {
+				if testing.Short() && g.IntN(3) > 0 {
+					continue
+				}
+				b := batch.New(dev)
+				v := r.of(b, batch.Upload(b, x, s[:]...), op.Axes(1))
+				if err := b.Execute(ctx, v); err != nil {
+					t.Fatal(err)
+				}
+				got, err := batch.Read[float32](ctx, b, v)
+				if err != nil {
+					t.Fatal(err)
+				}
+				column := make([]float64, s[1])
+				for i, y := range got {
+					for k := range column {
+						column[k] = float64(x[(i/s[2]*s[1]+k)*s[2]+i%s[2]])
+					}
+					want, scale := r.want(column)
+					if !reduced(float64(y), want, scale, s[1], r.name) {
+						t.Fatalf("%s of %s numbers %v: result %d is %v, want %v", r.name, kind, s, i, y, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// reduced reports whether a result has the tolerance of sums in blocks. Where a sum overflows in float32, it may be infinite or NaN.
+func reduced(got, want, scale float64, n int, name string) bool {
+	if got-got != 0 {
+		overflows := math.Abs(want) > math.MaxFloat32 || scale > math.MaxFloat32 || name == "norm" && want*want > math.MaxFloat32
+		return got == want || got != got && want != want || overflows && want-want == 0
+	}
+	return math.Abs(got-want) <= 0x1p-23*(8+float64(min(n, 1024))/8)*scale+1e-37
+}

@@ -1,0 +1,411 @@
+//go:build amd64 && !noasm
+
+package cpu
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
+)
+
+// A columnFold is a reduction whose elements a kernel combines column by column.
+type columnFold struct {
+	kernel string // behind the name of the type
+	copies bool   // the first row is the state to begin with; otherwise start is
+	start  uint32
+	finish func(x []uint32, rows int) // what remains becomes the result; nil: it is the result
+}
+
+var columnFolds = map[*op.Operation]columnFold{
+	op.Sum:    {kernel: "add"},
+	op.Prod:   {kernel: "mul", copies: true},
+	op.Max:    {kernel: "maximum", copies: true},
+	op.Min:    {kernel: "minimum", copies: true},
+	op.Mean:   {kernel: "add", finish: finishMean},
+	op.NormL2: {kernel: "squares", finish: finishNorm},
+	op.CountNonzero: {kernel: "zeros", finish: func(x []uint32, rows int) {
+		for i := range x {
+			x[i] += uint32(rows)
+		}
+	}},
+	op.Any: {kernel: "any"},
+	op.All: {kernel: "all", start: 1},
+	op.Var: {kernel: "add"},
+}
+
+func finishMean(x []uint32, rows int) {
+	y, n := floatsOf(x), float32(rows)
+	for i := range y {
+		y[i] /= n
+	}
+}
+
+func finishNorm(x []uint32, _ int) {
+	y := floatsOf(x)
+	for i := range y {
+		y[i] = float32(math.Sqrt(float64(y[i])))
+	}
+}
+
+func floatsOf(x []uint32) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
+}
+
+// A columnTask reduces the middle axis of an array [outer cols inner] as a foldTask does, by kernels
+// that take many rows in one call. Results do not depend on the number of threads.
+type columnTask struct {
+	d                  *processor
+	op                 *op.Operation
+	typ                op.DType
+	layout             *op.Layout
+	ddof               int
+	fold               columnFold
+	kernel, merge      simd.ColumnFold // merge combines what the kernel makes
+	outer, cols, inner int
+	parts, chunks      int // of the middle axis, and of the last
+	part, chunk        int // their length
+	unit               int // arrays of a piece of work, or 0: pieces are parts of an array
+
+	x, dst, scratch unsafe.Pointer
+	ctx             context.Context
+	stopped         atomic.Bool
+}
+
+const (
+	// columnLanes is how many lanes a kernel gets where rows are shorter and follow each other.
+	columnLanes = 256
+	// Rows shorter than columnLeast, of arrays smaller than columnShort, are transposed and reduced together.
+	columnLeast = 8
+	columnShort = 64
+)
+
+// columns returns the core that reduces columns by kernels of their own, or nil.
+func (o *opStep) columns() core {
+	fold, ok := columnFolds[o.op]
+	if !ok {
+		return nil
+	}
+	typ := o.in[0].typ
+	name, merge := typ.String(), fold.kernel
+	if typ == op.Bool {
+		if fold.finish == nil && o.op != op.Any && o.op != op.All {
+			return nil
+		}
+		name = op.U32.String()
+	}
+	t := &columnTask{d: o.d, op: o.op, typ: typ, layout: o.in[0].layout, fold: fold, kernel: simd.FoldColumns(name + "." + fold.kernel)}
+	switch fold.kernel {
+	case "zeros":
+		name, merge = op.I32.String(), "add"
+	case "squares":
+		merge = "add"
+	case "any":
+		name, merge = op.U32.String(), "maximum"
+	case "all":
+		name, merge = op.U32.String(), "minimum"
+	}
+	t.merge = simd.FoldColumns(name + "." + merge)
+	if t.kernel == nil {
+		return nil
+	}
+	short := t.configure(o.op, &o.attrs, o.dims) != nil || t.inner < columnLeast && t.cols*t.inner < columnShort
+	if t.cols == 0 || short && o.op != op.Var {
+		return nil
+	}
+	return t
+}
+
+// variesColumns reports whether the variances of columns are computed without a copy.
+func variesColumns(s op.Shape, l *op.Layout) bool {
+	_, inner, ok := l.Columns(s.Rows())
+	return ok && inner >= columnLeast && simd.FoldColumns("f32.add") != nil
+}
+
+// configure implements core.
+func (t *columnTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) error {
+	n, err := dims[0].Size()
+	if err != nil {
+		return err
+	}
+	t.outer, t.cols, t.inner = 1, n, 1
+	if a.I[0] == op.AlongRows {
+		t.outer, t.cols = dims[0].Rows()
+	}
+	if t.layout != nil && a.I[0] == op.AlongRows {
+		t.outer, t.inner, _ = t.layout.Columns(t.outer, t.cols)
+	}
+	if o == op.Var {
+		t.ddof = op.VarOptsOf(a).DDOF
+	}
+	t.chunk = min(t.inner, foldLanes)
+	if o == op.Var {
+		// The second pass should find the elements in the cache.
+		t.chunk = min(t.inner, max(64, min(foldLanes, 1<<16/max(1, t.cols))))
+	}
+	t.chunks = max(1, (t.inner+max(1, t.chunk)-1)/max(1, t.chunk))
+	t.part = foldSteps * t.together()
+	t.parts = max(1, (t.cols+t.part-1)/t.part)
+	if o == op.Var {
+		t.parts = 1
+	}
+	t.unit = 0
+	if t.parts*t.chunks == 1 {
+		t.unit = max(1, callElements/max(1, t.cols*t.inner))
+	}
+	return nil
+}
+
+// together returns how many rows the kernel takes as one.
+func (t *columnTask) together() int {
+	k := 1
+	for 2*k*t.inner <= columnLanes && 4*k <= t.cols {
+		k *= 2
+	}
+	return k
+}
+
+// compute implements core.
+func (t *columnTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	if t.outer*t.inner == 0 {
+		return nil
+	}
+	t.x, t.dst, t.ctx = in[0], out[0], ctx
+	t.stopped.Store(false)
+	defer func() { t.x, t.dst, t.scratch, t.ctx = nil, nil, nil, nil }()
+	ns := float64(t.outer) * (20 + 0.1*float64(t.cols*t.inner))
+	if t.unit > 0 {
+		t.run((t.outer+t.unit-1)/t.unit, ns)
+		return t.err()
+	}
+	if t.parts > 1 {
+		b, err := t.d.memory.Get(4 * t.outer * t.parts * t.inner)
+		if err != nil {
+			return err
+		}
+		defer b.Free()
+		t.scratch = base(b)
+	}
+	t.run(t.outer*t.parts*t.chunks, ns)
+	for i := 0; i < t.outer*t.chunks && t.parts > 1 && t.err() == nil; i++ {
+		o, j := i/t.chunks, i%t.chunks*t.chunk
+		dst := unsigned(unsafe.Add(t.dst, 4*(o*t.inner+j)), min(t.chunk, t.inner-j))
+		t.combine(t.merge, dst, unsafe.Add(t.scratch, 4*(o*t.parts*t.inner+j)), t.parts, t.inner)
+		t.end(dst)
+	}
+	return t.err()
+}
+
+func (t *columnTask) err() error {
+	if t.stopped.Load() {
+		return t.ctx.Err()
+	}
+	return nil
+}
+
+// run does n pieces of work, on several threads if that pays.
+func (t *columnTask) run(n int, ns float64) {
+	if !t.d.pool.Worth(ns) {
+		for i := range n {
+			t.Part(i)
+		}
+		return
+	}
+	t.d.pool.Do(n, t)
+}
+
+// Part implements workers.Task.
+func (t *columnTask) Part(i int) {
+	if t.stopped.Load() || t.ctx.Err() != nil {
+		t.stopped.Store(true)
+		return
+	}
+	l := lanes.Get().(*lane)
+	defer lanes.Put(l)
+	if t.unit > 0 {
+		for o := i * t.unit; o < min((i+1)*t.unit, t.outer); o++ {
+			t.piece(l, o, 0, 0)
+		}
+		return
+	}
+	o, rest := i/(t.parts*t.chunks), i%(t.parts*t.chunks)
+	t.piece(l, o, rest/t.chunks, rest%t.chunks)
+}
+
+// piece folds a part of the middle axis in a chunk of the last, of array o.
+func (t *columnTask) piece(l *lane, o, part, chunk int) {
+	from, to := part*t.part, min((part+1)*t.part, t.cols)
+	j := chunk * t.chunk
+	w := min(t.chunk, t.inner-j)
+	x := unsafe.Add(t.x, 4*((o*t.cols+from)*t.inner+j))
+	if t.op == op.Var {
+		t.variance(l, x, unsafe.Slice((*float32)(unsafe.Add(t.dst, 4*(o*t.inner+j))), w))
+		return
+	}
+	dst := unsigned(unsafe.Add(t.dst, 4*(o*t.inner+j)), w)
+	if t.parts > 1 {
+		dst = unsigned(unsafe.Add(t.scratch, 4*((o*t.parts+part)*t.inner+j)), w)
+	}
+	k := 1
+	if w == t.inner {
+		k = min(t.together(), to-from)
+	}
+	if k == 1 {
+		t.combine(t.kernel, dst, x, to-from, t.inner)
+	} else {
+		l.reserve(k * w)
+		acc := unsigned(unsafe.Pointer(unsafe.SliceData(l.extra)), k*w)
+		t.joined(acc, x, to-from, k)
+		copy(dst, acc)
+	}
+	if t.parts == 1 {
+		t.end(dst)
+	}
+}
+
+// joined sets the first lanes of acc to what the kernel makes of n rows of all columns, of which it takes k at once.
+func (t *columnTask) joined(acc []uint32, x unsafe.Pointer, n, k int) {
+	w := t.inner
+	t.combine(t.kernel, acc, x, n/k, k*w)
+	if rest := n % k; rest > 0 {
+		t.take(t.kernel, &acc[0], unsafe.Add(x, 4*(n-rest)*w), rest*w, 1, rest*w)
+	}
+	for ; k > 1; k = (k + 1) / 2 {
+		h := (k + 1) / 2
+		t.take(t.merge, &acc[0], unsafe.Pointer(&acc[h*w]), (k-h)*w, 1, w)
+	}
+}
+
+// take calls a kernel, for few elements at once.
+func (t *columnTask) take(f simd.ColumnFold, dst *uint32, x unsafe.Pointer, n, rows, stride int) {
+	for step := max(1, callElements/n); rows > 0; rows -= step {
+		f(dst, (*uint32)(x), n, min(step, rows), stride)
+		x = unsafe.Add(x, 4*min(step, rows)*stride)
+	}
+}
+
+// combine sets dst to what a kernel makes of the first elements of rows rows.
+func (t *columnTask) combine(f simd.ColumnFold, dst []uint32, x unsafe.Pointer, rows, stride int) {
+	if t.fold.copies {
+		copy(dst, unsigned(x, len(dst)))
+		x, rows = unsafe.Add(x, 4*stride), rows-1
+	} else {
+		clear(dst) // faster than a loop
+		for i := 0; t.fold.start != 0 && i < len(dst); i++ {
+			dst[i] = t.fold.start
+		}
+	}
+	t.take(f, &dst[0], x, len(dst), rows, stride)
+}
+
+// end makes results of states.
+func (t *columnTask) end(x []uint32) {
+	if t.fold.finish != nil {
+		t.fold.finish(x, t.cols)
+	}
+}
+
+// variance sets dst to the variances of neighbouring columns, the first of which is at x. Sums of at most foldSteps rows are
+// float32, and float64 beyond. The sum of the distances from the rounded mean corrects both, as in package simd.
+func (t *columnTask) variance(l *lane, x unsafe.Pointer, dst []float32) {
+	if t.cols <= foldSteps && t.together() == 1 {
+		t.varianceOfFew(l, x, dst)
+		return
+	}
+	w, k := len(dst), 1
+	if w == t.inner {
+		k = t.together()
+	}
+	n := k * w
+	l.reserve(4*w + 3*n)
+	sums := unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(l.extra))), 2*w)
+	clear(sums)
+	mean, s1, s2 := l.extra[4*w:][:n], l.extra[4*w+n:][:n], l.extra[4*w+2*n:][:n]
+	each := func(f func(at unsafe.Pointer, lanes, rows int), found ...[]float32) {
+		step := foldSteps * k
+		for r := 0; r < t.cols; r += step {
+			rows := min(step, t.cols-r)
+			at := unsafe.Add(x, 4*r*t.inner)
+			for _, s := range found {
+				clear(s)
+			}
+			if rows >= k {
+				f(at, n, rows/k)
+			}
+			if rest := rows % k; rest > 0 {
+				f(unsafe.Add(at, 4*(rows-rest)*t.inner), rest*w, 1)
+			}
+			for i, s := range found {
+				y := sums[i*w:][:w]
+				for h := 0; h < n; h += w {
+					for j, v := range s[h:][:w] {
+						y[j] += float64(v)
+					}
+				}
+			}
+		}
+	}
+	each(func(at unsafe.Pointer, lanes, rows int) {
+		t.take(t.kernel, (*uint32)(unsafe.Pointer(&mean[0])), at, lanes, rows, k*t.inner)
+	}, mean)
+	count := float64(t.cols)
+	for j := range w {
+		mean[j] = float32(sums[j] / count)
+		sums[j] = 0
+	}
+	for h := w; h < n; h += w {
+		copy(mean[h:], mean[:w])
+	}
+	each(func(at unsafe.Pointer, lanes, rows int) {
+		for step := max(1, callElements/lanes); rows > 0; rows -= step {
+			simd.ColumnDeviations(&s1[0], &s2[0], (*float32)(at), &mean[0], lanes, min(step, rows), k*t.inner)
+			at = unsafe.Add(at, 4*min(step, rows)*k*t.inner)
+		}
+	}, s1, s2)
+	divisor := max(0, count-float64(t.ddof))
+	for j := range dst {
+		d, m2 := sums[j], sums[w+j]
+		if m2 -= d / count * d; m2-m2 != 0 {
+			m2 = t.deviations(unsafe.Add(x, 4*j))
+		}
+		dst[j] = float32(max(0, m2) / divisor)
+	}
+}
+
+// varianceOfFew is variance for at most foldSteps rows.
+func (t *columnTask) varianceOfFew(l *lane, x unsafe.Pointer, dst []float32) {
+	w, inverse := len(dst), 1/float32(t.cols)
+	l.reserve(3 * w)
+	clear(l.extra[:3*w])
+	mean, s1, s2 := l.extra[:w], l.extra[w:][:w], l.extra[2*w:][:w]
+	t.take(t.kernel, (*uint32)(unsafe.Pointer(&mean[0])), x, w, t.cols, t.inner)
+	for j := range mean {
+		mean[j] *= inverse
+	}
+	simd.ColumnDeviations(&s1[0], &s2[0], (*float32)(x), &mean[0], w, t.cols, t.inner)
+	divisor := float32(max(0, t.cols-t.ddof))
+	for j, m2 := range s2 {
+		m2 -= s1[j] * s1[j] * inverse
+		if m2-m2 != 0 {
+			m2 = float32(t.deviations(unsafe.Add(x, 4*j)))
+		}
+		dst[j] = max(0, m2) / divisor
+	}
+}
+
+// deviations returns the sum of the squared distances from the mean in the column at x, where float32 overflows.
+func (t *columnTask) deviations(x unsafe.Pointer) float64 {
+	at := func(i int) float64 { return float64(*(*float32)(unsafe.Add(x, 4*i*t.inner))) }
+	mean, m2 := 0.0, 0.0
+	for i := range t.cols {
+		mean += at(i)
+	}
+	mean /= float64(t.cols)
+	for i := range t.cols {
+		m2 += (at(i) - mean) * (at(i) - mean)
+	}
+	return m2
+}

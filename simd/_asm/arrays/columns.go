@@ -1,0 +1,196 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// columnRows is how many rows a kernel over columns takes in one pass over its results.
+const columnRows = 4
+
+// A columnFold is a kernel that combines the rows of an array with its results.
+type columnFold struct {
+	name string
+	next func(acc, v reg.VecVirtual) // takes a vector into an accumulator; v may be overwritten
+}
+
+// columns writes the kernels over columns.
+func (g *gen) columns() {
+	plain := func(f func(ops ...Op)) func(acc, v reg.VecVirtual) {
+		return func(acc, v reg.VecVirtual) { f(v, acc, acc) }
+	}
+	// VMAXPS returns its second source, here the accumulator, if one is NaN; a new NaN is blended in.
+	extreme := func(f func(ops ...Op)) func(acc, v reg.VecVirtual) {
+		return func(acc, v reg.VecVirtual) {
+			nan := g.YMM()
+			f(acc, v, acc)
+			g.VCMPPS(U8(3), v, v, nan)
+			g.VBLENDVPS(nan, v, acc, acc)
+		}
+	}
+	zeros := func(floats bool) func(acc, v reg.VecVirtual) {
+		return func(acc, v reg.VecVirtual) {
+			zero := g.YMM()
+			g.VPXOR(zero, zero, zero)
+			if floats {
+				g.VPADDD(v, v, v)
+			}
+			g.VPCMPEQD(zero, v, v)
+			g.VPADDD(v, acc, acc)
+		}
+	}
+	// Elements become 0 or 1; join combines these.
+	truth := func(floats bool, join func(ops ...Op)) func(acc, v reg.VecVirtual) {
+		return func(acc, v reg.VecVirtual) {
+			if floats {
+				g.VPADDD(v, v, v)
+			}
+			g.VPMINUD(g.ones, v, v)
+			join(v, acc, acc)
+		}
+	}
+	for _, f := range []columnFold{
+		{"columnsAddF32AVX2", plain(g.VADDPS)},
+		{"columnsMulF32AVX2", plain(g.VMULPS)},
+		{"columnsMaxF32AVX2", extreme(g.VMAXPS)},
+		{"columnsMinF32AVX2", extreme(g.VMINPS)},
+		{"columnsSquaresF32AVX2", func(acc, v reg.VecVirtual) { g.VFMADD231PS(v, v, acc) }},
+		{"columnsAddAVX2", plain(g.VPADDD)},
+		{"columnsMulAVX2", plain(g.VPMULLD)},
+		{"columnsMaxI32AVX2", plain(g.VPMAXSD)},
+		{"columnsMinI32AVX2", plain(g.VPMINSD)},
+		{"columnsMaxU32AVX2", plain(g.VPMAXUD)},
+		{"columnsMinU32AVX2", plain(g.VPMINUD)},
+		{"columnsZerosAVX2", zeros(false)},
+		{"columnsFloatZerosAVX2", zeros(true)},
+		{"columnsAnyAVX2", truth(false, g.VPMAXUD)},
+		{"columnsFloatAnyAVX2", truth(true, g.VPMAXUD)},
+		{"columnsAllAVX2", truth(false, g.VPMINUD)},
+		{"columnsFloatAllAVX2", truth(true, g.VPMINUD)},
+	} {
+		g.columnFold(f)
+	}
+	g.columnDeviations()
+}
+
+// pass writes a loop over the columns of some rows: block gets the place of a vector, and loads and
+// stores through the functions.
+func (g *gen) pass(label string, n, i reg.GPVirtual, mask reg.VecVirtual, block func(load func(m Mem, v reg.VecVirtual), store func(v reg.VecVirtual, m Mem))) {
+	full := g.GP64()
+	g.MOVQ(n, full)
+	g.ANDQ(I8(-lanes), full)
+	g.XORQ(i, i)
+	g.CMPQ(i, full)
+	g.JGE(LabelRef(label + "tail"))
+	g.Label(label + "vector")
+	block(func(m Mem, v reg.VecVirtual) { g.VMOVUPS(m, v) }, func(v reg.VecVirtual, m Mem) { g.VMOVUPS(v, m) })
+	g.ADDQ(I8(lanes), i)
+	g.CMPQ(i, full)
+	g.JLT(LabelRef(label + "vector"))
+	g.Label(label + "tail")
+	g.CMPQ(i, n)
+	g.JGE(LabelRef(label + "done"))
+	block(func(m Mem, v reg.VecVirtual) { g.VMASKMOVPS(m, mask, v) }, func(v reg.VecVirtual, m Mem) { g.VMASKMOVPS(v, mask, m) })
+	g.Label(label + "done")
+}
+
+// tailMask returns the mask of the lanes that the columns behind the last whole vector have.
+func (g *gen) tailMask(n reg.GPVirtual) reg.VecVirtual {
+	mask, count, lane := g.YMM(), g.YMM(), g.GP64()
+	g.MOVQ(n, lane)
+	g.ANDQ(I8(lanes-1), lane)
+	g.VMOVD(lane.As32(), count.AsX())
+	g.VPBROADCASTD(count.AsX(), count)
+	if g.laneNumbers.Symbol.Name == "" {
+		g.laneNumbers = g.global("columnLanes", 1<<32, 3<<32|2, 5<<32|4, 7<<32|6)
+	}
+	g.VPCMPGTD(g.laneNumbers, count, mask)
+	return mask
+}
+
+// columnFold writes a kernel.
+func (g *gen) columnFold(f columnFold) {
+	g.function(f.name, "func(dst, x *uint32, n, rows, stride int)",
+		f.name+" combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.")
+	load := func(name string) reg.GPVirtual { return g.Load(g.Param(name), g.GP64()).(reg.GPVirtual) }
+	dst, x, n, rows, stride := load("dst"), load("x"), load("n"), load("rows"), load("stride")
+	g.SHLQ(U8(2), stride)
+	i, mask := g.GP64(), g.tailMask(n)
+	g.ones = g.splat(1)
+	row := [columnRows]reg.GPVirtual{x, g.GP64(), g.GP64(), g.GP64()}
+	acc := g.YMM()
+	v := [columnRows]reg.VecVirtual{g.YMM(), g.YMM(), g.YMM(), g.YMM()}
+	block := func(count int) func(load func(m Mem, v reg.VecVirtual), store func(v reg.VecVirtual, m Mem)) {
+		return func(load func(m Mem, v reg.VecVirtual), store func(v reg.VecVirtual, m Mem)) {
+			at := Mem{Base: dst, Index: i, Scale: 4}
+			load(at, acc)
+			for k := range count {
+				load(Mem{Base: row[k], Index: i, Scale: 4}, v[k])
+			}
+			for k := range count {
+				f.next(acc, v[k])
+			}
+			store(acc, at)
+		}
+	}
+	pass := func(label string, count int) { g.pass(label, n, i, mask, block(count)) }
+	g.Label("rows")
+	g.SUBQ(I8(columnRows), rows)
+	g.JLT(LabelRef("rest"))
+	for k := 1; k < columnRows; k++ {
+		g.LEAQ(Mem{Base: row[k-1], Index: stride, Scale: 1}, row[k])
+	}
+	pass("many", columnRows)
+	g.LEAQ(Mem{Base: row[columnRows-1], Index: stride, Scale: 1}, x)
+	g.JMP(LabelRef("rows"))
+	g.Label("rest")
+	g.ADDQ(I8(columnRows), rows)
+	g.JEQ(LabelRef("end"))
+	g.LEAQ(Mem{Base: x, Index: stride, Scale: 1}, row[1])
+	g.LEAQ(Mem{Base: row[1], Index: stride, Scale: 1}, row[2])
+	g.CMPQ(rows, U8(2))
+	g.JEQ(LabelRef("two"))
+	g.JGT(LabelRef("three"))
+	for count, label := range []string{1: "one", 2: "two", 3: "three"} {
+		if count > 0 {
+			g.Label(label)
+			pass("pass"+label, count)
+			g.JMP(LabelRef("end"))
+		}
+	}
+	g.Label("end")
+	g.ret()
+}
+
+// columnDeviations writes the kernel of variances.
+func (g *gen) columnDeviations() {
+	const name = "columnsDeviationsAVX2"
+	g.function(name, "func(sum, squares, x, mean *float32, n, rows, stride int)",
+		name+" adds, for each of n columns of x, the distances of rows elements, which are stride apart,",
+		"from the mean of the column to sum, and the squares of the distances to squares. n is positive.")
+	load := func(name string) reg.GPVirtual { return g.Load(g.Param(name), g.GP64()).(reg.GPVirtual) }
+	sum, squares, x, mean := load("sum"), load("squares"), load("x"), load("mean")
+	n, rows, stride := load("n"), load("rows"), load("stride")
+	g.SHLQ(U8(2), stride)
+	i, mask := g.GP64(), g.tailMask(n)
+	s, q, m, v := g.YMM(), g.YMM(), g.YMM(), g.YMM()
+	g.Label("rows")
+	g.DECQ(rows)
+	g.JLT(LabelRef("end"))
+	g.pass("one", n, i, mask, func(load func(m Mem, v reg.VecVirtual), store func(v reg.VecVirtual, m Mem)) {
+		at := func(p reg.GPVirtual) Mem { return Mem{Base: p, Index: i, Scale: 4} }
+		load(at(x), v)
+		load(at(mean), m)
+		load(at(sum), s)
+		load(at(squares), q)
+		g.VSUBPS(m, v, v)
+		g.VADDPS(v, s, s)
+		g.VFMADD231PS(v, v, q)
+		store(s, at(sum))
+		store(q, at(squares))
+	})
+	g.ADDQ(stride, x)
+	g.JMP(LabelRef("rows"))
+	g.Label("end")
+	g.ret()
+}

@@ -1,0 +1,35 @@
+//go:build amd64 && !noasm
+
+package simd
+
+// A ColumnFold combines each of n elements of dst, at least 1, with the elements of the same column in
+// rows rows of x, which are stride elements apart.
+type ColumnFold func(dst, x *uint32, n, rows, stride int)
+
+var columnFolds = map[string]ColumnFold{
+	"f32.add": columnsAddF32AVX2, "f32.mul": columnsMulF32AVX2, "f32.squares": columnsSquaresF32AVX2,
+	"f32.maximum": columnsMaxF32AVX2, "f32.minimum": columnsMinF32AVX2,
+	"f32.zeros": columnsFloatZerosAVX2, "f32.any": columnsFloatAnyAVX2, "f32.all": columnsFloatAllAVX2,
+	"i32.add": columnsAddAVX2, "i32.mul": columnsMulAVX2,
+	"i32.zeros": columnsZerosAVX2, "i32.any": columnsAnyAVX2, "i32.all": columnsAllAVX2,
+	"i32.maximum": columnsMaxI32AVX2, "i32.minimum": columnsMinI32AVX2,
+	"u32.add": columnsAddAVX2, "u32.mul": columnsMulAVX2,
+	"u32.zeros": columnsZerosAVX2, "u32.any": columnsAnyAVX2, "u32.all": columnsAllAVX2,
+	"u32.maximum": columnsMaxU32AVX2, "u32.minimum": columnsMinU32AVX2,
+}
+
+// FoldColumns returns the kernel that combines two elements as the elementwise kernel of the given name
+// does, adds squares ("f32.squares"), subtracts the number of elements that are 0 ("i32.zeros"), or combines the
+// numbers 0 and 1 that say whether elements are not 0 ("i32.any", "i32.all"); nil if there is none. Rows are combined in their order. A call is not interrupted, so it should take few elements.
+func FoldColumns(name string) ColumnFold {
+	if active < AVX2 {
+		return nil
+	}
+	return columnFolds[name]
+}
+
+// ColumnDeviations adds, for each of n columns of x, at least 1, the distances of the elements in rows rows, which are
+// stride elements apart, from the mean of the column to sum, and their squares to squares. It needs AVX2, as FoldColumns does.
+func ColumnDeviations(sum, squares, x, mean *float32, n, rows, stride int) {
+	columnsDeviationsAVX2(sum, squares, x, mean, n, rows, stride)
+}

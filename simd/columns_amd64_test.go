@@ -1,0 +1,73 @@
+//go:build amd64 && !noasm
+
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestFoldColumns compares kernels with loops. Elements around the results must not change.
+func TestFoldColumns(t *testing.T) {
+	if active < AVX2 {
+		t.Skip("there are no kernels below AVX2")
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	g := rand.New(rand.NewPCG(seed, 5))
+	float := func(f func(a, b float32) float32) func(a, b uint32) uint32 {
+		return func(a, b uint32) uint32 {
+			return math.Float32bits(f(math.Float32frombits(a), math.Float32frombits(b)))
+		}
+	}
+	for name, f := range map[string]func(a, b uint32) uint32{
+		"f32.add":     float(func(a, b float32) float32 { return a + b }),
+		"f32.mul":     float(func(a, b float32) float32 { return a * b }),
+		"f32.maximum": float(func(a, b float32) float32 { return max(a, b) }),
+		"f32.minimum": float(func(a, b float32) float32 { return min(a, b) }),
+		"i32.add":     func(a, b uint32) uint32 { return a + b },
+		"u32.mul":     func(a, b uint32) uint32 { return a * b },
+		"i32.maximum": func(a, b uint32) uint32 { return uint32(max(int32(a), int32(b))) },
+		"i32.minimum": func(a, b uint32) uint32 { return uint32(min(int32(a), int32(b))) },
+		"u32.maximum": func(a, b uint32) uint32 { return max(a, b) },
+		"u32.minimum": func(a, b uint32) uint32 { return min(a, b) },
+		"i32.zeros":   func(a, b uint32) uint32 { return a - (1 - min(b, 1)) },
+		"f32.zeros":   func(a, b uint32) uint32 { return a - (1 - min(b<<1, 1)) },
+		"u32.any":     func(a, b uint32) uint32 { return max(a, min(b, 1)) },
+		"f32.any":     func(a, b uint32) uint32 { return max(a, min(b<<1, 1)) },
+		"u32.all":     func(a, b uint32) uint32 { return min(a, b, 1) },
+		"f32.all":     func(a, b uint32) uint32 { return min(a, b<<1, 1) },
+	} {
+		for n := 1; n < 36; n++ {
+			rows, stride := g.IntN(11), n+g.IntN(3)
+			dst, x := make([]uint32, n+16), make([]uint32, rows*stride+n)
+			for _, s := range [][]uint32{dst, x} {
+				for i := range s {
+					s[i] = [4]uint32{math.Float32bits(float32(g.IntN(9) + 1)), 0, 1, 1 << 31}[g.IntN(4)]
+				}
+			}
+			if name == "f32.maximum" || name == "f32.minimum" {
+				for i := range x {
+					x[i] = math.Float32bits([4]float32{1, -2, 3, float32(math.NaN())}[min(3, g.IntN(20))])
+				}
+				for i := range dst {
+					dst[i] = math.Float32bits(2)
+				}
+			}
+			want := append([]uint32(nil), dst...)
+			for r := range rows {
+				for j := range n {
+					want[8+j] = f(want[8+j], x[r*stride+j])
+				}
+			}
+			FoldColumns(name)(&dst[8], &x[0], n, rows, stride)
+			for i := range dst {
+				a, b := math.Float32frombits(dst[i]), math.Float32frombits(want[i])
+				if dst[i] != want[i] && (name[0] != 'f' || a == a || b == b) {
+					t.Fatalf("%s of %d rows of %d: element %d is %#x, want %#x", name, rows, n, i-8, dst[i], want[i])
+				}
+			}
+		}
+	}
+}
