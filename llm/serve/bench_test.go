@@ -28,8 +28,8 @@ import (
 
 // BenchmarkServe has 16 and 64 clients that ask one question after the other, of a server that generates 8 texts at
 // once: a tiny model, or the file that RAYO_LLM_MODEL names. A request has about 50 tokens, and its answer at most 32.
-// One of 8 clients disconnects after the first tokens of each answer. An iteration is 2 requests of each client and then, as
-// batch/s, as many tokens of 8 sessions of a scheduler without a server. best-ratio compares the best iterations of both. Run
+// One of 8 clients disconnects after the first tokens of each answer. An iteration is a request of each client and then, as
+// batch/s, up to 100 tokens of each of 8 sessions of a scheduler without a server. best-ratio compares the best iterations of both. Run
 // it with -benchtime 5x or the like.
 func BenchmarkServe(b *testing.B) {
 	for _, clients := range []int{16, 64} {
@@ -44,7 +44,7 @@ func BenchmarkServe(b *testing.B) {
 				b.Fatal(err)
 			}
 			l := newLoad(serve.New(a, serve.Options{Waiting: 2 * clients}))
-			l.run(b, clients, clients) // the passes are compiled
+			l.run(b, width, 2*width) // the passes are compiled
 			generate(b, a.Model(), width, 4)
 			l.tokens(b) // opens a connection
 			before, memory := runtime.NumGoroutine(), systemMemory()
@@ -52,14 +52,14 @@ func BenchmarkServe(b *testing.B) {
 			b.ResetTimer()
 			for range b.N {
 				start, tokens := time.Now(), l.tokens(b)
-				l.run(b, clients, 2*clients)
+				l.run(b, clients, clients)
 				tokens = l.tokens(b).minus(tokens)
 				took := time.Since(start).Seconds()
 				served, generated = max(served, tokens.computed()/took), max(generated, tokens.generated/took)
 				start = time.Now()
-				each := max(1, int(tokens.computed())/width)
-				generate(b, a.Model(), width, min(each, 400))
-				batch = max(batch, float64(width*min(each, 400))/time.Since(start).Seconds())
+				each := min(max(1, int(tokens.computed())/width), 100)
+				generate(b, a.Model(), width, each)
+				batch = max(batch, float64(width*each)/time.Since(start).Seconds())
 			}
 			b.StopTimer()
 			b.ReportMetric(generated, "generated/s")
