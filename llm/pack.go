@@ -27,8 +27,14 @@ const mixedRows = 64
 // width returns the most rows of a pass over several sessions.
 func (c *Scheduler) width() int { return max(c.m.chunk, c.most, fewTokens) }
 
-// sized returns the rows of the plan for so many.
-func (c *Scheduler) sized(rows int) int { return min(power(rows), max(rows, c.width())) }
+// sized returns the rows of the plan for so many: a power of two or three quarters of it, since rows without a token cost as much as others.
+func (c *Scheduler) sized(rows int) int {
+	n := power(rows)
+	if n > fewTokens && rows <= n/4*3 {
+		n = n / 4 * 3
+	}
+	return min(n, max(rows, c.width()))
+}
 
 // power returns the least power of two that is not less than n.
 func power(n int) int {
@@ -104,21 +110,16 @@ func (c *Scheduler) divide(now []span) {
 	if whole > 0 {
 		width = min(width, mixedRows)
 	}
-	total := whole + share(prompts, width-whole)
-	// Rows without a token cost as much as others: a plan of half the rows is better than one that is filled by less than three quarters.
-	if n := c.sized(total); n > fewTokens && total < n/4*3 {
-		share(prompts, n/2-whole)
-	}
+	share(prompts, width-whole)
 }
 
-// share divides rows among prompts evenly, but for those that need less, and returns how many it gave. Each prompt gets at least one.
-func share(prompts []*span, rows int) (total int) {
+// share divides rows among prompts evenly, but for those that need less. Each prompt gets at least one.
+func share(prompts []*span, rows int) {
 	slices.SortStableFunc(prompts, func(x, y *span) int { return cmp.Compare(len(x.tokens), len(y.tokens)) })
 	for i, p := range prompts {
-		p.rows = min(len(p.tokens), max((rows-total)/(len(prompts)-i), 1))
-		total += p.rows
+		p.rows = min(len(p.tokens), max(rows/(len(prompts)-i), 1))
+		rows -= p.rows
 	}
-	return total
 }
 
 // pass computes the spans.

@@ -40,15 +40,14 @@ func TestNext(t *testing.T) {
 	}{
 		{floats, 8, nil, nil, 0},
 		{floats, 8, []int{1}, []int{1}, 0},
-		{floats, 8, []int{1000}, []int{256}, 0},                                                                   // alone, as without a scheduler
-		{floats, 8, []int{40, 30}, []int{30, 34}, 0},                                                              // 70 rows would leave a plan of 128 almost half empty
+		{floats, 8, []int{1000}, []int{256}, 0}, // alone, as without a scheduler
+		{floats, 8, []int{40, 30}, []int{30, 40}, 0},
 		{floats, 8, []int{1, 1, 1}, []int{1, 1, 1}, 0},                                                            // generation
 		{floats, 2, []int{1, 1, 1}, []int{1, 1}, 1},                                                               // most
 		{floats, 8, []int{1, 1000}, []int{1, 63}, 0},                                                              // generation does not wait for a long pass
 		{floats, 8, []int{1000, 10, 1, 1000}, []int{1, 10, 26, 27}, 0},                                            // evenly, but for the one that needs less
 		{floats, 8, []int{1000, 1000}, []int{128, 128}, 0},                                                        // prompts alone have the whole chunk
-		{floats, 8, []int{1, 40}, []int{1, 31}, 0},                                                                // 41 rows would leave a plan of 64 empty to a third
-		{floats, 8, []int{1, 50}, []int{1, 50}, 0},                                                                // 51 rows do not
+		{floats, 8, []int{1, 40}, []int{1, 40}, 0},                                                                // a short prompt beside generation
 		{floats, 8, []int{-5, 1, -5}, []int{1, 5, 5}, 0},                                                          // guesses
 		{floats, 8, []int{-10, -10, 1}, []int{1, 10}, 1},                                                          // results of at most 16 rows
 		{bytes, 8, []int{40, 1, 30}, []int{16}, 2},                                                                // a cache of bytes: one prompt
@@ -65,6 +64,46 @@ func TestNext(t *testing.T) {
 		if !slices.Equal(rows, c.rows) || len(s.queue) != c.waiting {
 			t.Errorf("%v, %d at once: rows %v, want %v; %d wait, want %d", c.tokens, c.most, rows, c.rows, len(s.queue), c.waiting)
 		}
+	}
+}
+
+// TestSized checks that no plan has more than a third of its rows without a token, beyond the smallest plans.
+func TestSized(t *testing.T) {
+	c := (&Model{chunk: 256}).NewScheduler(8)
+	sizes := map[int]bool{}
+	for rows := 1; rows <= 256; rows++ {
+		n := c.sized(rows)
+		if sizes[n] = true; n < rows || rows > fewTokens && n > rows*3/2 {
+			t.Errorf("%d rows in a plan of %d", rows, n)
+		}
+	}
+	if len(sizes) > 13 {
+		t.Errorf("plans of %d sizes: each is compiled", len(sizes))
+	}
+}
+
+// TestExpected checks whom a scheduler waits for after a pass: the sessions of the pass, and another one in the place of a session that has
+// ended.
+func TestExpected(t *testing.T) {
+	c := (&Model{}).NewScheduler(8)
+	goesOn, ends, closes, first, second := c.NewSession(), c.NewSession(), c.NewSession(), c.NewSession(), c.NewSession()
+	c.generating = 3
+	for _, s := range []*Session{goesOn, ends, closes} {
+		c.expected[s] = true
+	}
+	c.leave(ends)
+	c.leave(closes)
+	c.gone(closes)
+	for i, step := range []struct {
+		s    *Session
+		left int
+	}{{first, 1}, {second, 1}, {goesOn, 0}, {goesOn, 0}} {
+		if c.came(step.s); len(c.expected) != step.left {
+			t.Errorf("step %d: %d expected, want %d", i, len(c.expected), step.left)
+		}
+	}
+	if c.generating != 1 {
+		t.Errorf("%d generate", c.generating)
 	}
 }
 

@@ -31,7 +31,8 @@ type Scheduler struct {
 	closed  bool
 	running bool
 	queue   []*request
-	// expected are the sessions that got a result from the last pass, and may come back soon with the next token.
+	// expected are the sessions that got a result from the last pass. The value is true if the session may come back soon with the
+	// next token, and false if it has ended and another may soon begin in its place.
 	expected   map[*Session]bool
 	generating int           // calls of Session.Generate under way
 	last       time.Duration // of the last pass
@@ -80,7 +81,7 @@ func (c *Scheduler) compute(ctx context.Context, r *request) (int, error) {
 		return 0, fmt.Errorf("scheduler: %w", ErrClosed)
 	}
 	c.queue = append(c.queue, r)
-	delete(c.expected, r.s)
+	c.came(r.s)
 	if !c.running {
 		c.running = true
 		go c.serve()
@@ -115,6 +116,20 @@ func (c *Scheduler) notify() {
 	}
 }
 
+// came notes that nothing more is expected of a session, or of one that has ended in its place. The lock is held.
+func (c *Scheduler) came(s *Session) {
+	if _, is := c.expected[s]; is {
+		delete(c.expected, s)
+		return
+	}
+	for o, continues := range c.expected {
+		if !continues {
+			delete(c.expected, o)
+			return
+		}
+	}
+}
+
 // enter notes that a session begins to generate.
 func (c *Scheduler) enter() {
 	c.mu.Lock()
@@ -125,16 +140,18 @@ func (c *Scheduler) enter() {
 // leave notes that a session generates no more.
 func (c *Scheduler) leave(s *Session) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.generating--
-	c.mu.Unlock()
-	c.gone(s)
+	if c.expected[s] {
+		c.expected[s] = false
+	}
 }
 
-// gone notes that nothing is expected of a session.
+// gone notes that nothing is expected of a session, nor of one in its place.
 func (c *Scheduler) gone(s *Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.expected[s] {
+	if _, is := c.expected[s]; is {
 		delete(c.expected, s)
 		c.notify()
 	}

@@ -225,6 +225,7 @@ func (x *exchange) one(f *form, r assistant.Request, index int) (choice, assista
 	var last assistant.Piece
 	stream := f.sampling.Stream && f.tools == chat.NoTools // calls are found at the end
 	begun := false
+	defer func() { x.metrics.count(last.Usage) }() // also if the client disconnects
 	for p, err := range x.a.Generate(x.r.Context(), r) {
 		if err != nil {
 			return choice{}, last.Usage, err
@@ -241,7 +242,6 @@ func (x *exchange) one(f *form, r assistant.Request, index int) (choice, assista
 			begun, tokens = true, nil
 		}
 	}
-	x.metrics.count(last.Usage)
 	c := f.whole(x, index, text.String(), tokens, string(last.Finish))
 	if !f.sampling.Stream {
 		return c, last.Usage, nil
