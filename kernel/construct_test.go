@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -82,7 +83,7 @@ var everything = kernel.New("everything", func(b *kernel.Builder, p *struct {
 })
 
 func TestEveryConstruct(t *testing.T) {
-	p, err := everything.Program()
+	p, err := irhook.Program(everything)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -590,7 +591,7 @@ func rowSums(t testing.TB) *ir.Program {
 func built(t testing.TB) map[string]*ir.Program {
 	m := make(map[string]*ir.Program)
 	for _, k := range []*kernel.Kernel{matmul, histogram, maximum} {
-		p, err := k.Program()
+		p, err := irhook.Program(k)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,10 +7,18 @@ import (
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 )
 
-// Print returns p as WGSL for t. The same program and target give the same
+func init() {
+	irhook.PrintWGSL = func(p *ir.Program, t, to any) (err error) {
+		*to.(*Shader), err = printProgram(p, t.(Target))
+		return err
+	}
+}
+
+// printProgram returns p as WGSL for t. The same program and target give the same
 // text.
 //
 // A program that is not well formed gives an error that wraps
@@ -18,7 +26,7 @@ import (
 // [op.ErrUnsupported].
 //
 // A program made from a user's text prints as that text: see [Source].
-func Print(p *ir.Program, t Target) (Shader, error) {
+func printProgram(p *ir.Program, t Target) (Shader, error) {
 	if p != nil && p.Text != nil {
 		return printText(p, &t)
 	}
@@ -28,7 +36,7 @@ func Print(p *ir.Program, t Target) (Shader, error) {
 	return printVerified(p, t)
 }
 
-// printVerified is Print for programs that are well formed.
+// printVerified is printProgram for programs that are well formed.
 func printVerified(p *ir.Program, t Target) (Shader, error) {
 	if err := t.allows(p); err != nil {
 		return Shader{}, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/ptxgen"
 	"github.com/rayo-go/rayo/internal/ptxkernels"
@@ -83,7 +84,7 @@ func portableTexts(base, operands string, p *portable.Plan) ([]shown, error) {
 	var all []shown
 	for i := range p.Stages {
 		s := &p.Stages[i]
-		program, err := s.Kernel.Program()
+		program, err := irhook.Program(s.Kernel)
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -73,7 +74,7 @@ func TestTurns(t *testing.T) {
 			c.build(b, b.U32(&p.N), b.U32(&p.M), x, func(i kernel.U32) { y.Set(b.Lane(), i) })
 			y.Set(b.Lane(), u(1))
 		})
-		prog, err := k.Program()
+		prog, err := irhook.Program(k)
 		if err != nil {
 			t.Fatal(err)
 		}

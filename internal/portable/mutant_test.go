@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -188,7 +189,7 @@ func TestMutants(t *testing.T) {
 					sizes = []int{4, 128}
 				}
 				for stage := range p.Stages {
-					prog, _ := p.Stages[stage].Kernel.Program()
+					prog, _ := irhook.Program(p.Stages[stage].Kernel)
 					if uses[prog] == nil {
 						programs = append(programs, prog)
 					}
@@ -236,7 +237,7 @@ func idle(c *trial, p *Plan) bool {
 		return false
 	}
 	_, cols := c.values[0].Shape.Rows()
-	prog, err := p.Stages[0].Kernel.Program()
+	prog, err := irhook.Program(p.Stages[0].Kernel)
 	if err != nil || strings.HasPrefix(p.Variant, "team4") || strings.HasPrefix(p.Variant, "team8") {
 		return false // workgroups of many teams
 	}

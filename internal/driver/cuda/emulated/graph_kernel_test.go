@@ -10,6 +10,7 @@ import (
 	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/driver/cuda"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -30,7 +31,7 @@ func TestKernelGraph(t *testing.T) {
 		i := b.Index()
 		b.If(i.Lt(b.U32(&p.N)), func() { y.Set(i, x.At(i.Add(b.U32(&p.Ahead))).Mul(b.F32(&p.Factor))) })
 	})
-	prog, err := scale.Program()
+	prog, err := irhook.Program(scale)
 	if err != nil {
 		t.Fatal(err)
 	}
