@@ -30,11 +30,9 @@ func knownAnswers(ctx context.Context, e *engine.Engine) error {
 	errs := make([]error, len(tests))
 	var work sync.WaitGroup
 	for i, test := range tests {
-		work.Add(1)
-		go func() {
-			defer work.Done()
+		work.Go(func() {
 			errs[i] = test(ctx, e)
-		}()
+		})
 	}
 	work.Wait()
 	return errors.Join(errs...)

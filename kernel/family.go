@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 )
@@ -62,9 +63,7 @@ func (f *Family[S]) add(s S) *Kernel {
 			return k
 		}
 		if len(*old) < maxFamily {
-			for s, k := range *old {
-				m[s] = k
-			}
+			maps.Copy(m, *old)
 		}
 	}
 	k := f.make(s)

@@ -3,6 +3,7 @@ package op
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -48,17 +49,7 @@ func mismatch(format string, args ...any) error {
 }
 
 // Equal reports whether s and t have the same extents.
-func (s Shape) Equal(t Shape) bool {
-	if len(s) != len(t) {
-		return false
-	}
-	for i := range s {
-		if s[i] != t[i] {
-			return false
-		}
-	}
-	return true
-}
+func (s Shape) Equal(t Shape) bool { return slices.Equal(s, t) }
 
 // Rows splits s into rows along the last axis: rows·cols elements. A scalar is
 // one row of one element.

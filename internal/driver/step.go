@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rayo-go/rayo/op"
 )
@@ -63,10 +64,5 @@ func Present(s op.Shape) op.Shape {
 
 // Once reports whether a program reads each element of its operands once.
 func (f *Fused) Once() bool {
-	for _, x := range f.In {
-		if x.Broadcast != op.Full && x.Broadcast != op.Scalar {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.In, func(x Operand) bool { return x.Broadcast != op.Full && x.Broadcast != op.Scalar })
 }

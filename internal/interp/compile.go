@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -96,12 +97,7 @@ func independent(p *ir.Program) bool {
 	if len(p.Shared) > 0 || usesSubgroups(p) {
 		return false
 	}
-	for i := range p.Code {
-		if p.Code[i].Code == ir.Barrier {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return in.Code == ir.Barrier })
 }
 
 // Program returns the program from which the kernel was compiled.

@@ -1,6 +1,10 @@
 package interp
 
-import "github.com/rayo-go/rayo/internal/ir"
+import (
+	"slices"
+
+	"github.com/rayo-go/rayo/internal/ir"
+)
 
 // liveness says how long values are needed.
 type liveness struct {
@@ -109,10 +113,5 @@ func renames(p *ir.Program, in *ir.Instr) bool {
 // within reports whether one of the places lies between from and to, both
 // excluded.
 func within(places []ir.Value, from, to ir.Value) bool {
-	for _, q := range places {
-		if q > from && q < to {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(places, func(q ir.Value) bool { return q > from && q < to })
 }

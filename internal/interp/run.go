@@ -33,11 +33,7 @@ func (g Goroutines) Run(n int, part func(i int)) {
 	}
 	var wg sync.WaitGroup
 	for range min(int(g), n) - 1 {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			work()
-		}()
+		wg.Go(work)
 	}
 	work()
 	wg.Wait()

@@ -97,12 +97,7 @@ func from(is shape, operands ...shape) func(t *typing) bool {
 
 // all reports whether all operands have a shape.
 func (t *typing) all(s shape) bool {
-	for _, x := range t.a {
-		if x != s {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.a, func(x shape) bool { return x != s })
 }
 
 func (t *typing) param() bool {

@@ -85,7 +85,6 @@ func (a located) rows(from, n int) located {
 	return a
 }
 
-// rowBytes returns the bytes of a row.
 func (a located) rowBytes() int64 { return a.at.bytes / int64(max(a.Shape[0], 1)) }
 
 // spread returns an array as an operand. It has been checked.
