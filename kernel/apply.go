@@ -74,8 +74,6 @@ func As[T Value](b *Builder, d Dynamic) T {
 }
 
 func init() {
-	irhook.Program = func(k any) (*ir.Program, error) { return k.(*Kernel).program() }
-	irhook.Positions = func(k any) (*ir.Program, error) { return k.(*Kernel).positions() }
 	irhook.Inline = func(b any, roots []*ir.Node, args, params any, size float64) any {
 		return inline(b.(*Builder), roots, args.([]Dynamic), params.([]F32), size)
 	}

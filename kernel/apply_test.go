@@ -54,7 +54,7 @@ func TestApply(t *testing.T) {
 				vector.Set(first.Add(kernel.N(i)), v.At(i))
 			}
 		})
-		p, err := irhook.Program(k)
+		p, err := k.Program()
 		if err != nil {
 			t.Errorf("%v: %v", o, err)
 			continue
@@ -116,7 +116,7 @@ func TestInlineOfOtherTypes(t *testing.T) {
 		y.Set(kernel.U(2), kernel.As[kernel.F32](b, out[2]))
 		y.Set(kernel.U(3), kernel.As[kernel.F32](b, out[3]))
 	})
-	p, err := irhook.Program(k)
+	p, err := k.Program()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -76,7 +75,7 @@ func buildMatmul(b *kernel.Builder, p *matmulParams, s tiles) {
 func BenchmarkBuild(b *testing.B) {
 	for _, depth := range []int{4, 8, 16} {
 		s := tiles{128, 128, depth}
-		p, err := irhook.Program(matmul.Of(s))
+		p, err := matmul.Of(s).Program()
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -83,7 +82,7 @@ var everything = kernel.New("everything", func(b *kernel.Builder, p *struct {
 })
 
 func TestEveryConstruct(t *testing.T) {
-	p, err := irhook.Program(everything)
+	p, err := everything.Program()
 	if err != nil {
 		t.Fatal(err)
 	}

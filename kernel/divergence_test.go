@@ -8,7 +8,6 @@ import (
 
 	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -126,7 +125,7 @@ func TestBarriersOfAcceptedKernels(t *testing.T) {
 	for range n {
 		seed := r.Uint64()
 		k := wander(seed)
-		p, err := irhook.Program(k)
+		p, err := k.Program()
 		if err != nil {
 			var e *kernel.Error
 			if !errors.As(err, &e) || e.Pos.Line == 0 {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -152,7 +151,7 @@ func TestConstantsFoldAsDevicesCompute(t *testing.T) {
 					computed.Set(at, call(func(i int) kernel.U32 { return x.At(kernel.N(3*c + i)) }))
 				}
 			})
-			p, err := irhook.Program(k)
+			p, err := k.Program()
 			if err != nil {
 				t.Fatalf("%s.%s: %v", name, method.Name, err)
 			}

@@ -71,7 +71,7 @@ func GridFor(n, local int) Size {
 // GridFor returns the grid for n lanes of the kernel, one for each element of the work:
 // [GridFor] with the number of lanes that its workgroups have.
 func (k *Kernel) GridFor(n int) Size {
-	p, err := k.program()
+	p, err := k.Program()
 	if err != nil {
 		return Size{err: err}
 	}
@@ -110,7 +110,7 @@ func (s Size) ErrFor(local [3]uint32) error {
 // has an error, is for workgroups of another size, or was folded and the kernel takes no notice of y, so that
 // workgroups would do the same work twice. The error wraps [ErrGrid].
 func (k *Kernel) CheckGrid(s Size) error {
-	p, err := k.program()
+	p, err := k.Program()
 	if err != nil {
 		return err
 	}

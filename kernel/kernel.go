@@ -96,7 +96,7 @@ func (k *Kernel) Name() string {
 // Err returns the mistake in the kernel, an [*Error], or nil. It builds the
 // kernel if that has not been done.
 func (k *Kernel) Err() error {
-	_, err := k.program()
+	_, err := k.Program()
 	return err
 }
 
@@ -115,7 +115,7 @@ func (k *Kernel) AppendParams(dst []byte, params any) ([]byte, error) {
 }
 
 // Program returns the program, which nobody may change.
-func (k *Kernel) program() (*ir.Program, error) {
+func (k *Kernel) Program() (*ir.Program, error) {
 	if k == nil {
 		return nil, &Error{Msg: "nil kernel"}
 	}
@@ -141,11 +141,11 @@ func (k *Kernel) program() (*ir.Program, error) {
 	return r.program, r.err
 }
 
-// positions returns the program with the place in the author's source of every
+// Positions returns the program with the place in the author's source of every
 // instruction. It builds the kernel once more; that another program comes out
 // is an error.
-func (k *Kernel) positions() (*ir.Program, error) {
-	p, err := k.program()
+func (k *Kernel) Positions() (*ir.Program, error) {
+	p, err := k.Program()
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (k *Kernel) together(p *ir.Program) *Error {
 
 // String lists the program, or returns the mistake in it.
 func (k *Kernel) String() string {
-	p, err := k.program()
+	p, err := k.Program()
 	if err != nil {
 		return err.Error()
 	}

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/kernel"
 )
@@ -33,7 +32,7 @@ var saxpy = kernel.New("saxpy", func(b *kernel.Builder, p *saxpyParams) {
 })
 
 func TestBuild(t *testing.T) {
-	p, err := irhook.Program(saxpy)
+	p, err := saxpy.Program()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +48,7 @@ func TestBuild(t *testing.T) {
 	if count[ir.Load] != 2 {
 		t.Errorf("%d loads", count[ir.Load])
 	}
-	if _, err := irhook.Positions(saxpy); err != nil {
+	if _, err := saxpy.Positions(); err != nil {
 		t.Error(err)
 	}
 }
@@ -58,13 +57,13 @@ func TestBuild(t *testing.T) {
 // and hash each time, whatever was built before with the same memory.
 func TestBuildingIsDeterministic(t *testing.T) {
 	r := random(t)
-	a, err := irhook.Program(matmul.Of(tiles{64, 64, 8}))
+	a, err := matmul.Of(tiles{64, 64, 8}).Program()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {
 		_ = wander(r.Uint64()).Err()
-		b, err := irhook.Program(kernel.NewFamily("matmul", buildMatmul).Of(tiles{64, 64, 8}))
+		b, err := kernel.NewFamily("matmul", buildMatmul).Of(tiles{64, 64, 8}).Program()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +71,7 @@ func TestBuildingIsDeterministic(t *testing.T) {
 			t.Fatalf("another program:\n%v\n%v", a, b)
 		}
 	}
-	other, err := irhook.Program(matmul.Of(tiles{64, 64, 16}))
+	other, err := matmul.Of(tiles{64, 64, 16}).Program()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,11 +100,11 @@ func TestPositions(t *testing.T) {
 			x.Set(i, s.At(i).Exp())
 		})
 	})
-	p, err := irhook.Program(k)
+	p, err := k.Program()
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := irhook.Positions(k)
+	q, err := k.Positions()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +136,7 @@ func TestBuildThatDiffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var e *kernel.Error
-	if _, err := irhook.Positions(k); !errors.As(err, &e) {
+	if _, err := k.Positions(); !errors.As(err, &e) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -154,7 +153,7 @@ func TestEqualComputationsAreDoneOnce(t *testing.T) {
 		b.If(b.GroupX().Eq(kernel.U(0)), func() { y.Set(kernel.U(0), sum()) })
 		y.Set(kernel.U(2), y.At(kernel.U(3)).Add(y.At(kernel.U(3))))
 	})
-	p, err := irhook.Program(k)
+	p, err := k.Program()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +210,7 @@ func TestParameters(t *testing.T) {
 		b.LocalSize(1, 1, 1)
 		kernel.Output[kernel.F32](b, "y").Set(b.U32(&p.N), b.F32(&p.Scale).Add(b.I32(&p.Shift).F32()))
 	})
-	p, err := irhook.Program(k)
+	p, err := k.Program()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +327,7 @@ func TestFamily(t *testing.T) {
 		go func() {
 			defer wg.Done()
 			for n := range 1000 {
-				if p, err := irhook.Program(f.Of(n%100 + 1)); err != nil || p.Local[0] != uint32(n%100+1) {
+				if p, err := f.Of(n%100 + 1).Program(); err != nil || p.Local[0] != uint32(n%100+1) {
 					t.Errorf("%v, %v", p, err)
 				}
 			}

@@ -31,6 +31,6 @@ type Launchable struct {
 
 // Launchable implements [Source].
 func (k *Kernel) Launchable() (Launchable, error) {
-	p, err := k.program()
-	return Launchable{Program: p, Params: k.AppendParams, Grid: k.CheckGrid, Positions: k.positions}, err
+	p, err := k.Program()
+	return Launchable{Program: p, Params: k.AppendParams, Grid: k.CheckGrid, Positions: k.Positions}, err
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -325,10 +324,10 @@ func TestMistakesCarryTheLine(t *testing.T) {
 			if filepath.Base(e.Pos.File) != "misuse_test.go" || e.Pos.Line != lines[m.name] || lines[m.name] == 0 {
 				t.Errorf("error %v at %v, want line %d", e, e.Pos, lines[m.name])
 			}
-			if p, err := irhook.Program(k); p != nil || err == nil {
+			if p, err := k.Program(); p != nil || err == nil {
 				t.Error("a program with a mistake")
 			}
-			if _, err := irhook.Positions(k); err == nil {
+			if _, err := k.Positions(); err == nil {
 				t.Error("positions of a mistake")
 			}
 		})

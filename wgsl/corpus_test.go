@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -591,7 +590,7 @@ func rowSums(t testing.TB) *ir.Program {
 func built(t testing.TB) map[string]*ir.Program {
 	m := make(map[string]*ir.Program)
 	for _, k := range []*kernel.Kernel{matmul, histogram, maximum} {
-		p, err := irhook.Program(k)
+		p, err := k.Program()
 		if err != nil {
 			t.Fatal(err)
 		}

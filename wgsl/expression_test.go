@@ -149,7 +149,7 @@ func compute(t *testing.T, x *ir.Node, n int, out op.DType, buffers ...[]byte) [
 		t.Fatal(err)
 	}
 	s := &p.Stages[0]
-	program, err := irhook.Program(s.Kernel)
+	program, err := s.Kernel.Program()
 	if err != nil {
 		t.Fatal(err)
 	}

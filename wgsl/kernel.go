@@ -2,21 +2,20 @@ package wgsl
 
 import (
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// Kernel returns k as WGSL for t. The same kernel and target give the same text. A mistake in the kernel gives
-// its error; a kernel that needs more than t has gives one that wraps [op.ErrUnsupported].
+// Kernel returns k as WGSL for t: see [Print]. A mistake in the kernel gives
+// its error.
 func Kernel(k *kernel.Kernel, t Target) (Shader, error) {
-	p, err := irhook.Program(k)
+	p, err := k.Program()
 	if err != nil {
 		return Shader{}, err
 	}
 	s, err := printVerified(p, t) // the builder sees to it that it is well formed
 	if err == nil {
 		s.positions = func() []uintptr {
-			p, err := irhook.Positions(k)
+			p, err := k.Positions()
 			if err != nil {
 				return nil
 			}

@@ -7,18 +7,10 @@ import (
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() {
-	irhook.PrintWGSL = func(p *ir.Program, t, to any) (err error) {
-		*to.(*Shader), err = printProgram(p, t.(Target))
-		return err
-	}
-}
-
-// printProgram returns p as WGSL for t. The same program and target give the same
+// Print returns p as WGSL for t. The same program and target give the same
 // text.
 //
 // A program that is not well formed gives an error that wraps
@@ -26,7 +18,7 @@ func init() {
 // [op.ErrUnsupported].
 //
 // A program made from a user's text prints as that text: see [Source].
-func printProgram(p *ir.Program, t Target) (Shader, error) {
+func Print(p *ir.Program, t Target) (Shader, error) {
 	if p != nil && p.Text != nil {
 		return printText(p, &t)
 	}
@@ -36,7 +28,7 @@ func printProgram(p *ir.Program, t Target) (Shader, error) {
 	return printVerified(p, t)
 }
 
-// printVerified is printProgram for programs that are well formed.
+// printVerified is Print for programs that are well formed.
 func printVerified(p *ir.Program, t Target) (Shader, error) {
 	if err := t.allows(p); err != nil {
 		return Shader{}, err

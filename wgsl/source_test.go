@@ -100,7 +100,7 @@ func TestTexts(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
-				sh, err := printProgram(l.Program, Target{Consumer: c, Features: Half | Subgroups})
+				sh, err := Print(l.Program, Target{Consumer: c, Features: Half | Subgroups})
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
@@ -128,7 +128,7 @@ func TestPrintText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := printProgram(l.Program, Target{Features: Subgroups})
+	s, err := Print(l.Program, Target{Features: Subgroups})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestPrintText(t *testing.T) {
 		"subgroups": {}, "lanes": {Features: Subgroups, Limits: Limits{Invocations: 127}},
 		"memory": {Features: Subgroups, Limits: Limits{WorkgroupBytes: 2047}}, "buffers": {Features: Subgroups, Limits: Limits{Bindings: 1}},
 	} {
-		if _, err := printProgram(l.Program, target); !errors.Is(err, op.ErrUnsupported) {
+		if _, err := Print(l.Program, target); !errors.Is(err, op.ErrUnsupported) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -447,7 +447,7 @@ func FuzzSource(f *testing.F) {
 			t.Fatalf("%+v", p)
 		}
 		for _, c := range []Consumer{Naga, Tint} {
-			if sh, err := printProgram(p, Target{Consumer: c, Features: Half | Subgroups}); err == nil && strings.Count(sh.Text, "\n") != strings.Count(text, "\n") {
+			if sh, err := Print(p, Target{Consumer: c, Features: Half | Subgroups}); err == nil && strings.Count(sh.Text, "\n") != strings.Count(text, "\n") {
 				t.Fatalf("the lines of %q became %q", text, sh.Text)
 			}
 		}

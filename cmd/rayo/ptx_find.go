@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/ptxgen"
 	"github.com/rayo-go/rayo/internal/ptxkernels"
@@ -84,7 +83,7 @@ func portableTexts(base, operands string, p *portable.Plan) ([]shown, error) {
 	var all []shown
 	for i := range p.Stages {
 		s := &p.Stages[i]
-		program, err := irhook.Program(s.Kernel)
+		program, err := s.Kernel.Program()
 		if err != nil {
 			return nil, err
 		}

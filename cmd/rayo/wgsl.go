@@ -9,7 +9,6 @@ import (
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/internal/devicehook"
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/wgsl"
@@ -286,8 +285,7 @@ func interfaceOf(i *wgsl.Interface) []string {
 
 // textOf returns the text of a program for a consumer.
 func textOf(p *ir.Program, c wgsl.Consumer) (string, error) {
-	var s wgsl.Shader
-	err := irhook.PrintWGSL(p, wgsl.Target{Consumer: c, Features: wgsl.Half | wgsl.Subgroups | wgsl.Dot4,
-		Limits: wgsl.Limits{Invocations: 1 << 16, Size: [3]uint32{1 << 16, 1 << 16, 1 << 16}, WorkgroupBytes: 1 << 20, Bindings: 1000}}, &s)
+	s, err := wgsl.Print(p, wgsl.Target{Consumer: c, Features: wgsl.Half | wgsl.Subgroups | wgsl.Dot4,
+		Limits: wgsl.Limits{Invocations: 1 << 16, Size: [3]uint32{1 << 16, 1 << 16, 1 << 16}, WorkgroupBytes: 1 << 20, Bindings: 1000}})
 	return s.Text, err
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -74,7 +73,7 @@ func TestTurns(t *testing.T) {
 			c.build(b, b.U32(&p.N), b.U32(&p.M), x, func(i kernel.U32) { y.Set(b.Lane(), i) })
 			y.Set(b.Lane(), u(1))
 		})
-		prog, err := irhook.Program(k)
+		prog, err := k.Program()
 		if err != nil {
 			t.Fatal(err)
 		}

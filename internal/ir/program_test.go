@@ -10,7 +10,6 @@ import (
 
 	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -74,7 +73,7 @@ func TestExpandMath(t *testing.T) {
 			func(b *kernel.Builder, i kernel.U32, x kernel.Vec4F) { kernel.Output[kernel.Vec4F](b, "y").Set(i, x) }, f.vector)
 		e := ir.NewEvaluator(must(ir.New(code, ir.NewArg(0, ir.F32))))
 		for _, k := range []*kernel.Kernel{scalar, vector} {
-			p, err := irhook.Positions(k)
+			p, err := k.Positions()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +189,7 @@ func seeds(t testing.TB) []*ir.Program {
 			y.Set(i, kernel.Select(i.Eq(kernel.U(0)), u, s.At(b.LocalX()).Pow(y.At(i))))
 		}),
 	} {
-		p, err := irhook.Program(k)
+		p, err := k.Program()
 		if err != nil {
 			t.Fatal(err)
 		}

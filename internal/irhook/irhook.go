@@ -1,7 +1,7 @@
-// Package irhook lets the packages of this module use what packages op, kernel and wgsl do with
-// expressions and programs. These are no exported functions, because expressions are of internal types,
-// which users cannot name. Packages op, kernel and wgsl set the variables when they are initialised;
-// what is any has the type of op, kernel or wgsl that the comment names.
+// Package irhook lets the packages of this module use what packages op and kernel do with
+// expressions. These are no exported functions, because expressions are of internal types,
+// which users cannot name. Packages op and kernel set the variables when they are initialised;
+// what is any has the type of op or kernel that the comment names.
 package irhook
 
 import "github.com/rayo-go/rayo/internal/ir"
@@ -37,16 +37,4 @@ var (
 	// operand is NaN or larger than size, which saves the handling of NaN in minima and
 	// maxima; size NaN means that nothing is guaranteed.
 	Inline func(b any, roots []*ir.Node, args, params any, size float64) any
-
-	// Program returns the program of a *kernel.Kernel, which nobody may change.
-	Program func(k any) (*ir.Program, error)
-
-	// Positions returns the program of a *kernel.Kernel with the place in the author's source of every
-	// instruction. It builds the kernel once more; that another program comes out is an error.
-	Positions func(k any) (*ir.Program, error)
-
-	// PrintWGSL sets to, a *wgsl.Shader, to the text of a program for a wgsl.Target: equal programs give equal
-	// texts, and a program of a user's text gives that text. A program that is not well formed gives an error that
-	// wraps [ir.ErrProgram], and one that needs more than the target has one that wraps op.ErrUnsupported.
-	PrintWGSL func(p *ir.Program, target, to any) error
 )

@@ -29,7 +29,7 @@ func For(r *Request) (*Plan, error) {
 	}
 	for i := range p.Stages {
 		s := &p.Stages[i]
-		prog, err := irhook.Program(s.Kernel)
+		prog, err := s.Kernel.Program()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", q.name(), err)
 		}

@@ -276,7 +276,7 @@ func TestMapGuarded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		program, err := irhook.Program(p.Stages[0].Kernel)
+		program, err := p.Stages[0].Kernel.Program()
 		if err != nil {
 			t.Fatal(err)
 		}

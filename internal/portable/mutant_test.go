@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/op"
 )
 
@@ -189,7 +188,7 @@ func TestMutants(t *testing.T) {
 					sizes = []int{4, 128}
 				}
 				for stage := range p.Stages {
-					prog, _ := irhook.Program(p.Stages[stage].Kernel)
+					prog, _ := p.Stages[stage].Kernel.Program()
 					if uses[prog] == nil {
 						programs = append(programs, prog)
 					}
@@ -237,7 +236,7 @@ func idle(c *trial, p *Plan) bool {
 		return false
 	}
 	_, cols := c.values[0].Shape.Rows()
-	prog, err := irhook.Program(p.Stages[0].Kernel)
+	prog, err := p.Stages[0].Kernel.Program()
 	if err != nil || strings.HasPrefix(p.Variant, "team4") || strings.HasPrefix(p.Variant, "team8") {
 		return false // workgroups of many teams
 	}

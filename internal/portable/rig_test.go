@@ -14,7 +14,6 @@ import (
 
 	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/op"
 )
@@ -66,7 +65,7 @@ func (g *rig) run(p *Plan, in, out [][]byte) error {
 	written := map[Ref]bool{} // by an earlier stage, which poison tells where it has not
 	for i := range p.Stages {
 		s := &p.Stages[i]
-		prog, err := irhook.Program(s.Kernel)
+		prog, err := s.Kernel.Program()
 		if err != nil {
 			return err
 		}

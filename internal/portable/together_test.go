@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -36,7 +35,7 @@ func TestTogether(t *testing.T) {
 						return
 					}
 					for _, s := range p.Stages {
-						if _, err := irhook.Program(s.Kernel); err != nil {
+						if _, err := s.Kernel.Program(); err != nil {
 							t.Error(err)
 						}
 						kernels[g] = append(kernels[g], s.Kernel)

@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/op"
@@ -203,7 +202,7 @@ func request(o *op.Operation, in []op.Shape, d op.DType, role int, each func(nam
 				continue
 			}
 			for i := range p.Stages {
-				if prog, err := irhook.Program(p.Stages[i].Kernel); err == nil {
+				if prog, err := p.Stages[i].Kernel.Program(); err == nil {
 					each(fmt.Sprintf("%v %v %v %s %v stage %d", o, in, types, p.Variant, subgroups, i), prog)
 				}
 			}

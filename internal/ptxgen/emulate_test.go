@@ -13,7 +13,6 @@ import (
 
 	"github.com/rayo-go/rayo/internal/interp"
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/ptx"
 	"github.com/rayo-go/rayo/ptx/emu"
 )
@@ -216,7 +215,7 @@ func ordered(bits uint32) int64 {
 func TestKernels(t *testing.T) {
 	for _, l := range locals {
 		for _, k := range kernels(l) {
-			p, err := irhook.Program(k)
+			p, err := k.Program()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -347,7 +346,7 @@ func built(t testing.TB) map[string]*ir.Program {
 	m := make(map[string]*ir.Program)
 	for _, l := range locals {
 		for _, k := range kernels(l) {
-			p, err := irhook.Program(k)
+			p, err := k.Program()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/interp"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
@@ -37,7 +36,7 @@ func (o *opStep) portable() (*portablePlan, error) {
 		return nil, err
 	}
 	for i := range p.plan.Stages {
-		prog, err := irhook.Program(p.plan.Stages[i].Kernel)
+		prog, err := p.plan.Stages[i].Kernel.Program()
 		if err != nil {
 			return nil, err
 		}

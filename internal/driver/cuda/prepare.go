@@ -9,7 +9,6 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/ptxgen"
 	"github.com/rayo-go/rayo/op"
@@ -350,7 +349,7 @@ func (e *preparer) plan(r *request, o ptxgen.Options) error {
 
 // stage returns the launch that a stage of a plan is.
 func (e *preparer) stage(s *portable.Stage, arrays []arrayRef, o ptxgen.Options) (*launch, error) {
-	p, err := irhook.Program(s.Kernel)
+	p, err := s.Kernel.Program()
 	if err != nil {
 		return nil, err
 	}

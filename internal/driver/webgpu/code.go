@@ -9,7 +9,6 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/wgsl"
@@ -113,8 +112,7 @@ func (c *kernelCache) compile(ctx context.Context, k *code) error {
 	if k.key.lengths != 0 {
 		p = withLengths(p, k.key.lengths)
 	}
-	var text wgsl.Shader
-	err := irhook.PrintWGSL(p, c.d.textTarget(ctx, p), &text)
+	text, err := wgsl.Print(p, c.d.textTarget(ctx, p))
 	if errors.Is(err, kernel.ErrLimit) {
 		return fmt.Errorf("%w: %w", driver.ErrLimit, err)
 	}

@@ -3,7 +3,6 @@ package webgpu
 import (
 	"errors"
 
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 	"github.com/rayo-go/rayo/op"
@@ -62,7 +61,7 @@ func (e *preparer) copyByKernel(s *copyStep) error {
 			return err
 		}
 		for i := range p.Stages {
-			prog, err := irhook.Program(p.Stages[i].Kernel)
+			prog, err := p.Stages[i].Kernel.Program()
 			if err != nil {
 				return err
 			}

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/rayo-go/rayo/internal/driver"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -82,7 +81,7 @@ func (e *preparer) convert(of *kernel.Family[halvesSpec], t op.DType, dst, src a
 // halves adds a launch of one of the kernels below over n elements; each lane processes the given
 // number.
 func (e *preparer) halves(k *kernel.Kernel, each int, dst, src arrayRef, n int) error {
-	p, err := irhook.Program(k)
+	p, err := k.Program()
 	if err != nil {
 		return err
 	}

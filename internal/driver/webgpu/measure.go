@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/wgsl"
@@ -54,11 +53,11 @@ func (d *device) textTarget(ctx context.Context, p *ir.Program) wgsl.Target {
 // of float32 for each element. The kernel has workgroups of approxLanes lanes, and len(x) must be a
 // multiple of this.
 func (d *device) measure(ctx context.Context, k *kernel.Kernel, t wgsl.Target, x []float32, results int) ([]byte, error) {
-	p, err := irhook.Program(k)
+	p, err := k.Program()
 	if err != nil {
 		return nil, err
 	}
-	text, err := wgsl.Kernel(k, t)
+	text, err := wgsl.Print(p, t)
 	if err != nil {
 		return nil, err
 	}

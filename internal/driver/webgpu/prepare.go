@@ -9,7 +9,6 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/ir"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	gpu "github.com/rayo-go/rayo/internal/webgpu"
 	"github.com/rayo-go/rayo/op"
@@ -68,6 +67,7 @@ type arrayRef struct {
 	bytes int64
 }
 
+// part returns a part of an array.
 func (a arrayRef) part(off, bytes int64) arrayRef {
 	a.off += off
 	a.bytes = bytes
@@ -278,6 +278,7 @@ func (e *preparer) compile(key codeKey) (*code, error) {
 	return k, err
 }
 
+// add adds a step.
 func (e *preparer) add(s step, arrays ...arrayRef) {
 	for _, a := range arrays {
 		switch a.kind {
@@ -372,7 +373,7 @@ func (e *preparer) plan(r *portable.Request, in, out []arrayRef) error {
 	}
 	for i, arrays := range driver.Bound(e, p, in, out) {
 		s := &p.Stages[i]
-		prog, err := irhook.Program(s.Kernel)
+		prog, err := s.Kernel.Program()
 		if err != nil {
 			return err
 		}

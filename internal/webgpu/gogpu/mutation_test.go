@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/testutil"
 	"github.com/rayo-go/rayo/internal/webgpu"
 	"github.com/rayo-go/rayo/internal/webgpu/hosttest"
@@ -141,8 +140,8 @@ func runText(d *webgpu.Device, text string) error {
 	if err != nil {
 		return err
 	}
-	var s wgsl.Shader
-	if err := irhook.PrintWGSL(l.Program, gogpuTarget, &s); err != nil {
+	s, err := wgsl.Print(l.Program, gogpuTarget)
+	if err != nil {
 		return err
 	}
 	shader := &webgpu.Shader{Label: "mutation", Text: s.Text, Entry: s.Entry, Lanes: s.Local, Shared: uint64(s.SharedBytes)}

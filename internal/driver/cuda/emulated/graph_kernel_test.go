@@ -10,7 +10,6 @@ import (
 	cu "github.com/rayo-go/rayo/cuda"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/driver/cuda"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -31,7 +30,7 @@ func TestKernelGraph(t *testing.T) {
 		i := b.Index()
 		b.If(i.Lt(b.U32(&p.N)), func() { y.Set(i, x.At(i.Add(b.U32(&p.Ahead))).Mul(b.F32(&p.Factor))) })
 	})
-	prog, err := irhook.Program(scale)
+	prog, err := scale.Program()
 	if err != nil {
 		t.Fatal(err)
 	}
