@@ -123,6 +123,7 @@ func kindOf(l ir.Language) Kind {
 	return WebGPU
 }
 
+// wrap returns err as an OpError of the kernel.
 func (k *Kernel) wrap(err error, shapes ...op.Shape) error {
 	var oe *OpError
 	if err == nil || err == context.Canceled || err == context.DeadlineExceeded || errors.As(err, &oe) || k.valid() != nil {

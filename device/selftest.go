@@ -30,9 +30,11 @@ func knownAnswers(ctx context.Context, e *engine.Engine) error {
 	errs := make([]error, len(tests))
 	var work sync.WaitGroup
 	for i, test := range tests {
-		work.Go(func() {
+		work.Add(1)
+		go func() {
+			defer work.Done()
 			errs[i] = test(ctx, e)
-		})
+		}()
 	}
 	work.Wait()
 	return errors.Join(errs...)

@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 )
@@ -63,7 +62,9 @@ func (f *Family[S]) add(s S) *Kernel {
 			return k
 		}
 		if len(*old) < maxFamily {
-			maps.Copy(m, *old)
+			for s, k := range *old {
+				m[s] = k
+			}
 		}
 	}
 	k := f.make(s)

@@ -44,8 +44,10 @@ func Lookup(name string) *Operation {
 		if o.name == name {
 			return o
 		}
-		if slices.Contains(o.aliases, name) {
-			return o
+		for _, a := range o.aliases {
+			if a == name {
+				return o
+			}
 		}
 	}
 	return nil

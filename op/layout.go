@@ -106,7 +106,12 @@ func (l *Layout) Size() int {
 
 // Windowed reports whether some elements are not in memory but Fill.
 func (l *Layout) Windowed() bool {
-	return slices.ContainsFunc(l.Factors(), func(f Factor) bool { return f.windowed() })
+	for i := range l.Factors() {
+		if l.F[i].windowed() {
+			return true
+		}
+	}
+	return false
 }
 
 // At returns where element i is, or false if it is Fill.

@@ -3,7 +3,6 @@ package op
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 )
 
@@ -49,7 +48,17 @@ func mismatch(format string, args ...any) error {
 }
 
 // Equal reports whether s and t have the same extents.
-func (s Shape) Equal(t Shape) bool { return slices.Equal(s, t) }
+func (s Shape) Equal(t Shape) bool {
+	if len(s) != len(t) {
+		return false
+	}
+	for i := range s {
+		if s[i] != t[i] {
+			return false
+		}
+	}
+	return true
+}
 
 // Rows splits s into rows along the last axis: rows·cols elements. A scalar is
 // one row of one element.

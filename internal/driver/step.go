@@ -2,7 +2,6 @@ package driver
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/rayo-go/rayo/op"
 )
@@ -64,5 +63,10 @@ func Present(s op.Shape) op.Shape {
 
 // Once reports whether a program reads each element of its operands once.
 func (f *Fused) Once() bool {
-	return !slices.ContainsFunc(f.In, func(x Operand) bool { return x.Broadcast != op.Full && x.Broadcast != op.Scalar })
+	for _, x := range f.In {
+		if x.Broadcast != op.Full && x.Broadcast != op.Scalar {
+			return false
+		}
+	}
+	return true
 }

@@ -1,7 +1,6 @@
 package interp
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/ir"
@@ -97,7 +96,12 @@ func independent(p *ir.Program) bool {
 	if len(p.Shared) > 0 || usesSubgroups(p) {
 		return false
 	}
-	return !slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return in.Code == ir.Barrier })
+	for i := range p.Code {
+		if p.Code[i].Code == ir.Barrier {
+			return false
+		}
+	}
+	return true
 }
 
 // Program returns the program from which the kernel was compiled.

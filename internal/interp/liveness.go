@@ -1,10 +1,6 @@
 package interp
 
-import (
-	"slices"
-
-	"github.com/rayo-go/rayo/internal/ir"
-)
+import "github.com/rayo-go/rayo/internal/ir"
 
 // liveness says how long values are needed.
 type liveness struct {
@@ -113,5 +109,10 @@ func renames(p *ir.Program, in *ir.Instr) bool {
 // within reports whether one of the places lies between from and to, both
 // excluded.
 func within(places []ir.Value, from, to ir.Value) bool {
-	return slices.ContainsFunc(places, func(q ir.Value) bool { return q > from && q < to })
+	for _, q := range places {
+		if q > from && q < to {
+			return true
+		}
+	}
+	return false
 }

@@ -33,7 +33,11 @@ func (g Goroutines) Run(n int, part func(i int)) {
 	}
 	var wg sync.WaitGroup
 	for range min(int(g), n) - 1 {
-		wg.Go(work)
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			work()
+		}()
 	}
 	work()
 	wg.Wait()

@@ -53,6 +53,7 @@ func (l *lowering) squareRest(t, s *Node, factor float64) *Node {
 	return add(rest, mul(scaledBy(low, factor), low))
 }
 
+// scaledBy returns x·factor.
 func scaledBy(x *Node, factor float64) *Node {
 	if factor == 1 {
 		return x

@@ -97,7 +97,12 @@ func from(is shape, operands ...shape) func(t *typing) bool {
 
 // all reports whether all operands have a shape.
 func (t *typing) all(s shape) bool {
-	return !slices.ContainsFunc(t.a, func(x shape) bool { return x != s })
+	for _, x := range t.a {
+		if x != s {
+			return false
+		}
+	}
+	return true
 }
 
 func (t *typing) param() bool {

@@ -1,7 +1,5 @@
 package ir
 
-import "slices"
-
 // A Reducer defines a reduction or a scan by expressions over a state of one or more numbers.
 // Identity is the state before the first element. Lift makes the state of one element.
 // Merge combines two states, and Finish computes the result from a state. Merge is
@@ -19,9 +17,19 @@ type Reducer struct {
 func (r *Reducer) States() int { return len(r.Identity) }
 
 // Indexed reports whether the index of an element matters.
-func (r *Reducer) Indexed() bool {
-	list, _ := Flatten(r.Lift...)
-	return slices.ContainsFunc(list, func(n *Node) bool { return n.Code == Arg && n.Index == 1 })
+func (r *Reducer) Indexed() bool { return usesArg(r.Lift, 1) }
+
+// Counted reports whether the result depends on the count of elements.
+func (r *Reducer) Counted() bool { return usesArg([]*Node{r.Finish}, len(r.Identity)) }
+
+func usesArg(roots []*Node, arg int) bool {
+	list, _ := Flatten(roots...)
+	for _, n := range list {
+		if n.Code == Arg && n.Index == arg {
+			return true
+		}
+	}
+	return false
 }
 
 // Step returns the state after one more element: over the numbers of the state, then

@@ -3,8 +3,6 @@
 package portable
 
 import (
-	"slices"
-
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -19,8 +17,12 @@ func (p *attentionPlaced) inUnits(q *request, unit int) bool {
 			return false
 		}
 	}
-	arrays := append(q.In[:op.AttentionV+1:op.AttentionV+1], q.Out...)
-	return !slices.ContainsFunc(arrays, func(a Array) bool { return a.Layout != nil && a.N%unit != 0 })
+	for _, a := range append(q.In[:op.AttentionV+1:op.AttentionV+1], q.Out...) {
+		if a.Layout != nil && a.N%unit != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // rowStart returns where a row begins, in units.
