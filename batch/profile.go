@@ -2,11 +2,12 @@ package batch
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"math"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -69,7 +70,7 @@ const (
 type Times struct{ Min, P50, P95, P99, Max time.Duration }
 
 func percentiles(d []time.Duration) Times {
-	sort.Slice(d, func(i, j int) bool { return d[i] < d[j] })
+	slices.Sort(d)
 	at := func(q float64) time.Duration { return d[int(math.Ceil(q*float64(len(d))))-1] }
 	return Times{d[0], at(0.50), at(0.95), at(0.99), d[len(d)-1]}
 }
@@ -181,7 +182,7 @@ func (p *Profile) Bottlenecks() string {
 			order = append(order, i)
 		}
 	}
-	sort.SliceStable(order, func(i, j int) bool { return p.Steps[order[i]].Share > p.Steps[order[j]].Share })
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(p.Steps[j].Share, p.Steps[i].Share) })
 	var b strings.Builder
 	for _, i := range order {
 		s := &p.Steps[i]

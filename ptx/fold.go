@@ -127,20 +127,16 @@ func foldFloat(f fold, kd kind, x, y handle) (handle, bool) {
 		return handle(Is(a >= b)), true
 	}
 	if kd == kF32 {
-		a, b, r := float32(a), float32(b), float32(0)
-		switch f {
-		case foldAdd:
-			r = a + b
-		case foldSub:
-			r = a - b
-		case foldMul:
-			r = a * b
-		default:
-			return handle{}, false
-		}
-		return handle(F(r)), r == r // the bits of a NaN are the device's affair
+		r, ok := folded(f, float32(a), float32(b))
+		return handle(F(r)), ok
 	}
-	r := 0.0
+	r, ok := folded(f, a, b)
+	return handle(D(r)), ok
+}
+
+// folded returns a sum, a difference or a product, and whether it is a number: the bits of a NaN are the
+// device's affair.
+func folded[T float32 | float64](f fold, a, b T) (r T, ok bool) {
 	switch f {
 	case foldAdd:
 		r = a + b
@@ -149,9 +145,9 @@ func foldFloat(f fold, kd kind, x, y handle) (handle, bool) {
 	case foldMul:
 		r = a * b
 	default:
-		return handle{}, false
+		return 0, false
 	}
-	return handle(D(r)), r == r
+	return r, r == r
 }
 
 func (kd kind) float(x handle) float64 {
@@ -286,7 +282,6 @@ func shlOf(kd kind) code {
 	return opShlS64
 }
 
-// fold3 folds x*y + z.
 func fold3(o code, x, y, z handle) (handle, bool) {
 	d := &descs[o]
 	if d.fold != foldMulAdd {

@@ -1,5 +1,7 @@
 package ptx
 
+import "slices"
+
 // FuseMultiplyAdd fuses a product and a sum, if the sum is the product's only use. For floats the
 // result differs, because it is rounded once instead of twice: call Fma to fuse single operations.
 var FuseMultiplyAdd = Pass{"fuse multiply-add", fuseMultiplyAdd}
@@ -37,10 +39,8 @@ func (b *body) stays(v val, i, j int) bool {
 	var a access
 	for n := i + 1; n < j; n++ {
 		a.of(b.k, &b.k.code[n])
-		for _, w := range a.writes {
-			if w == v {
-				return false
-			}
+		if slices.Contains(a.writes, v) {
+			return false
 		}
 	}
 	return true

@@ -1,5 +1,7 @@
 package ptx
 
+import "slices"
+
 // CheckFlow finds branches to labels that are nowhere, and code that no path
 // leaves: a thread there never ends.
 var CheckFlow = Pass{"flow", checkFlow}
@@ -99,12 +101,7 @@ func (b *body) writtenBefore(at int, v val) bool {
 			return false
 		}
 		a.of(k, w)
-		for _, x := range a.writes {
-			if x == v {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(a.writes, v)
 	}
 	// Backwards from at, until a write or the beginning.
 	back := func(from, to int) bool { // whether there is one in to..from-1

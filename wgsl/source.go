@@ -8,7 +8,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -281,12 +280,7 @@ func (u *usage) constants(values map[string]float64, used map[*decl]bool) *Compi
 			d.init = 0 // no size is made of it
 		}
 	}
-	names := make([]string, 0, len(values))
-	for name := range values {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if d := m.decls[name]; d == nil || d.kind != overrideDecl {
 			return &CompileError{Message: fmt.Sprintf("there is a constant %s, but the text has no override of that name", name)}
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -187,12 +188,8 @@ func floating[T float32 | float64](bits int) func(string) (gguf.Value, error) {
 func parseValue(kind, text string) (gguf.Value, error) {
 	p, ok := parsers[kind]
 	if !ok {
-		names := make([]string, 0, len(parsers))
-		for n := range parsers {
-			names = append(names, n)
-		}
-		slices.Sort(names)
-		return gguf.Value{}, fmt.Errorf("a value of type %s cannot be set: the types are %s", kind, strings.Join(names, " "))
+		names := strings.Join(slices.Sorted(maps.Keys(parsers)), " ")
+		return gguf.Value{}, fmt.Errorf("a value of type %s cannot be set: the types are %s", kind, names)
 	}
 	return p(text)
 }

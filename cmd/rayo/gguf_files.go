@@ -67,9 +67,7 @@ func (c *ggufLsCmd) matches(name string) bool {
 
 func (c *ggufLsCmd) keys(a *app, f *gguf.File) error {
 	if c.JSON {
-		e := json.NewEncoder(a.out)
-		e.SetIndent("", "  ")
-		return e.Encode(f.Metadata())
+		return writeJSON(a.out, f.Metadata())
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "KEY\tTYPE\tVALUE")

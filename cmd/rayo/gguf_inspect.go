@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -55,9 +54,7 @@ func (c *ggufInspectCmd) Run(a *app) error {
 	in := inspect(c.File, f)
 	if c.JSON {
 		in.Metadata = metadataJSON(f, c.All)
-		e := json.NewEncoder(a.out)
-		e.SetIndent("", "  ")
-		return e.Encode(in)
+		return writeJSON(a.out, in)
 	}
 	return in.print(a.out, f, columns())
 }

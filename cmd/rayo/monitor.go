@@ -119,7 +119,6 @@ func bar(share float64, width int) string {
 	return s + strings.Repeat("·", width-(eighths+7)/8)
 }
 
-// terminal reports whether w is a terminal.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rayo-go/rayo/batch"
@@ -117,10 +118,5 @@ func (r *resident) measure(a *app, dev *device.Device, roof roofline.Roofline) (
 
 // sliced reports whether cells measure the operation on slices.
 func sliced(cells []cell, name string) bool {
-	for _, c := range cells {
-		if c.resident == nil && strings.EqualFold(c.op, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(cells, func(c cell) bool { return c.resident == nil && strings.EqualFold(c.op, name) })
 }

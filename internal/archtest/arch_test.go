@@ -43,7 +43,6 @@ var order = [][]string{
 
 // beside lists what a room may use that does not stand below it.
 var beside = map[string][]string{
-	"internal/devicetest":      {"internal/testutil"},
 	"internal/webgpu/hosttest": {"internal/testutil"},
 	"examples":                 {"internal/testutil", "internal/chrome"},
 	"internal/tinymodel":       {"internal/testutil"},

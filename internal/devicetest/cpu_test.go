@@ -76,4 +76,4 @@ func TestConv2DAtRandom(t *testing.T) {
 	}
 }
 
-func FuzzGraph(f *testing.F) { FuzzGraphs(f, cpu(2)) }
+func FuzzGraph(f *testing.F) { fuzzGraphs(f, cpu(2)) }

@@ -7,8 +7,11 @@ import (
 	"testing"
 
 	"github.com/rayo-go/rayo/device"
+	"github.com/rayo-go/rayo/internal/driver/webgpu"
 	"github.com/rayo-go/rayo/internal/testutil"
 )
+
+func init() { webgpu.Miscomputes = endsLoops }
 
 // onGPU says that tests run on the first GPU, and not on software.
 var onGPU = testutil.OnGPU()

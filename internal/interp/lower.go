@@ -468,7 +468,6 @@ func (l *lowering) load(v ir.Value, in *ir.Instr) {
 	}
 }
 
-// subgroupOps are the ops of the codes.
 var subgroupOps = map[ir.Code]opKind{ir.SubgroupOp: opReduce, ir.SubgroupScan: opScan, ir.SubgroupShuffle: opShuffle,
 	ir.SubgroupXor: opShuffleXor, ir.SubgroupFirst: opFirst}
 

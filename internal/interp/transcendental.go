@@ -9,6 +9,18 @@ import "math"
 
 const magic = 3 << 51 // adding it to a float64 rounds to an integer, which is then in the low bits
 
+// 1/n!, the coefficients of the series of e**x.
+const (
+	c2 = 1. / 2
+	c3 = c2 / 3
+	c4 = c3 / 4
+	c5 = c4 / 5
+	c6 = c5 / 6
+	c7 = c6 / 7
+	c8 = c7 / 8
+	c9 = c8 / 9
+)
+
 // exp returns e**x for any x. The result must be rounded to float32 or added to numbers that are
 // not tiny.
 func exp(x float64) float64 {
@@ -22,15 +34,6 @@ func exp(x float64) float64 {
 	}
 	// e**x = 2**n · e**r for |r| <= ln(2)/2, where the first term of the series
 	// that is left out is 2e-10 at most.
-	const (
-		c2 = 1. / 2
-		c3 = c2 / 3
-		c4 = c3 / 4
-		c5 = c4 / 5
-		c6 = c5 / 6
-		c7 = c6 / 7
-		c8 = c7 / 8
-	)
 	t := x*math.Log2E + magic
 	r := x - (t-magic)*math.Ln2
 	r2 := r * r
@@ -46,16 +49,6 @@ func expm1(x float64) float64 {
 	if x == 0 {
 		return x // -0
 	}
-	const (
-		c2 = 1. / 2
-		c3 = c2 / 3
-		c4 = c3 / 4
-		c5 = c4 / 5
-		c6 = c5 / 6
-		c7 = c6 / 7
-		c8 = c7 / 8
-		c9 = c8 / 9
-	)
 	x2 := x * x
 	return x + x2*((c2+c3*x)+x2*((c4+c5*x)+x2*((c6+c7*x)+x2*(c8+c9*x))))
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/rayo-go/rayo/internal/genfile"
 )
 
-// errNone reports that the user has no cache folder.
 var errNone = errors.New("the user has no cache folder (on Linux XDG_CACHE_HOME or HOME names it)")
 
 // folder returns the folder of the files, "" if there is none.

@@ -4,7 +4,6 @@ package memory
 
 import "github.com/klauspost/cpuid/v2"
 
-// processorCaches returns what the processor says of its caches.
 func processorCaches() Caches {
 	c := &cpuid.CPU.Cache
 	return Caches{c.L1D, c.L2, c.L3}

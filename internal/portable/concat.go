@@ -9,10 +9,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func registerConcat() {
-	register(&family{plan: planConcat, variants: concatSchedules.names()}, op.Concat)
-}
-
 const concatLanes = 256
 
 // concatOf is what decides how parts are moved.

@@ -7,14 +7,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func registerFactors() {
-	for o, plan := range map[*op.Operation]func(q *request) (*Plan, error){
-		op.Cholesky: planCholesky, op.SolveTriangular: planSolveTriangular, op.LU: planLU, op.Solve: planSolve, op.QR: planQR,
-	} {
-		register(&family{plan: plan, variants: factorSchedules.names()}, o)
-	}
-}
-
 // Small matrices are factored by a workgroup each, in workgroup memory. There are no
 // kernels for larger ones.
 

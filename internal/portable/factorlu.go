@@ -141,7 +141,6 @@ var solves = newMaker("solve", func(b *kernel.Builder, p *factorParams, s system
 	})
 })
 
-// solveTriangulars solves triangular systems.
 var solveTriangulars = newMaker("solve_triangular", func(b *kernel.Builder, p *factorParams, s systemSpec, e *epilogue) {
 	v := newSystem(b, p, s, func(x kernel.Buffer[kernel.F32], i, j, at kernel.U32) kernel.F32 {
 		if s.Trans {

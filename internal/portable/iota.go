@@ -7,10 +7,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func registerIota() {
-	register(&family{plan: planIota}, op.Iota)
-}
-
 const iotaLanes = 256
 
 type iotaParams struct{ N uint32 }

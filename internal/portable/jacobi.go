@@ -4,13 +4,7 @@ package portable
 
 import (
 	"github.com/rayo-go/rayo/kernel"
-	"github.com/rayo-go/rayo/op"
 )
-
-func registerJacobi() {
-	register(&family{plan: planEigh, variants: jacobiSchedules.names()}, op.Eigh)
-	register(&family{plan: planSVD, variants: jacobiSchedules.names()}, op.SVD)
-}
 
 // Eigenvalues and singular values are found by rotations of two rows and two columns at a
 // time that make the two elements beside the diagonal zero, of half as many pairs at once

@@ -204,7 +204,6 @@ func (x layoutReader) field(f *block.Field, at, i kernel.U32) kernel.U32 {
 	return x.bits(place, shift, f.Bits).And(u(1<<f.Bits - 1))
 }
 
-// byteAt returns a byte.
 func (x layoutReader) byteAt(at kernel.U32) kernel.U32 {
 	u := kernel.U
 	return x.one(at.Shr(u(2))).Shr(at.And(u(3)).Shl(u(3))).And(u(255))

@@ -9,8 +9,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func registerExperts() { register(&family{plan: planExperts, quantised: true}, op.MatMulExperts) }
-
 // expertLanes are the lane groups, each of which makes one element of the result.
 var expertLanes = groupLayout{GroupLanes: 32, Groups: 4}
 

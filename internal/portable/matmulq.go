@@ -7,10 +7,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func registerMatMulQ() {
-	register(&family{plan: planMatMulQ, variants: matMulQSchedules.names(), quantised: true}, op.MatMulQ)
-}
-
 // matMulQOf is what decides how a product with blocks is made.
 type matMulQOf struct {
 	matMulOf

@@ -7,11 +7,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func registerPlace() {
-	register(&family{plan: planSliceAt, variants: concatSchedules.names()}, op.SliceAt)
-	register(&family{plan: planUpdate, variants: concatSchedules.names()}, op.Update)
-}
-
 // placeParams are counted in vectors but for the rows.
 type placeParams struct {
 	N      uint32 // that are moved

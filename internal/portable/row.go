@@ -337,7 +337,6 @@ type parted struct {
 	singles  func(piece kernel.U32) (from, to kernel.U32) // elements, if rows are ragged
 }
 
-// isPart reports whether it is a part of a row.
 func (r *row) isPart() bool { return r.extent != nil }
 
 // isFirst and isLast report whether a part is the first or the last of the row.
@@ -346,7 +345,6 @@ func (r *row) isLast(piece kernel.U32) kernel.Bool {
 	return piece.Add(kernel.U(1)).Eq(r.pieces[1])
 }
 
-// newRow returns the row of a lane group, of x.
 func newRow(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput) *row {
 	r := placeRow(b, t, p, s, x)
 	r.load()

@@ -9,10 +9,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func registerScatter() {
-	register(&family{plan: planScatter, variants: scatterSchedules.names()}, op.Scatter)
-}
-
 // No two lanes write one element, and every run gives the same bits. There are these ways:
 // the last of the elements that are set is found by an atomic maximum of their numbers;
 // single elements that are folded go to buckets of neighbouring rows, which workgroups

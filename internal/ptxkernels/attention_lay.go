@@ -1,6 +1,8 @@
 package ptxkernels
 
 import (
+	"slices"
+
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx"
@@ -120,12 +122,9 @@ func (c *attentionCut) operand(i int) Arg {
 
 // mapped reports whether tensor maps can describe the operands: none of them may be broadcast.
 func (c *attentionCut) mapped() bool {
-	for _, p := range c.places[:attentionResult] {
-		if c.strided.Operands && (p.Batch == 0 || p.Head == 0 || p.Row == 0) {
-			return false
-		}
-	}
-	return true
+	return !c.strided.Operands || !slices.ContainsFunc(c.places[:attentionResult], func(p portable.AttentionPlace) bool {
+		return p.Batch == 0 || p.Head == 0 || p.Row == 0
+	})
 }
 
 // head returns where the rows of a matrix begin.

@@ -231,7 +231,6 @@ func (s *quantFewSpec) divide(groups int) int {
 	return largest
 }
 
-// rowBytes is the bytes of a row.
 func rowBytes(blocks op.DType, k int) int {
 	weights, bytes := blockGroup(blocks, false)
 	return k / weights * bytes

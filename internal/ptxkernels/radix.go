@@ -179,7 +179,6 @@ var radixKernels struct {
 	cache map[any]*Kernel
 }
 
-// radixKernel returns the kernel for a spec.
 func radixKernel(spec any, name string, lanes int, build func(k *ptx.Kernel)) *Kernel {
 	radixKernels.Lock()
 	defer radixKernels.Unlock()

@@ -11,11 +11,11 @@ package testutil
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
 	"slices"
-	"sort"
 	"strings"
 	"testing"
 
@@ -115,14 +115,7 @@ func Missing(t testing.TB, thing string, why error) {
 func Required(thing string) bool { return slices.Contains(required(), thing) }
 
 // Things returns the names that Need understands, in order.
-func Things() []string {
-	var names []string
-	for n := range things {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	return names
-}
+func Things() []string { return slices.Sorted(maps.Keys(things)) }
 
 func required() []string {
 	return strings.FieldsFunc(os.Getenv("RAYO_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' })

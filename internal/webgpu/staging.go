@@ -10,7 +10,6 @@ type stage struct {
 	usage Usage
 }
 
-// stageSizes are the sizes of stages.
 var stageSizes = [...]int64{4 << 10, 64 << 10, 1 << 20, chunkBytes}
 
 // chunkBytes is how much goes with one submission: more is cut, so that some is
@@ -27,7 +26,6 @@ type stagePool struct {
 	bytes int64
 }
 
-// pool returns the stages of a usage.
 func (d *Device) pool(u Usage) *stagePool { return &d.stages[u-Upload] }
 
 // stage returns a stage of at least n bytes, which are at most chunkBytes.

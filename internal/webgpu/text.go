@@ -31,6 +31,12 @@ func (s *Shader) sane() error {
 	if !utf8.ValidString(s.Text) || !utf8.ValidString(s.Entry) {
 		return &CompileError{Label: s.Label, Message: "the text is not UTF-8"}
 	}
+	return s.Nested(maxNesting, maxChain, false)
+}
+
+// Nested returns the error of a text with more brackets in each other, or more operators in one expression, or else
+// in one statement, than the given numbers, or nil.
+func (s *Shader) Nested(maxNesting, maxChain int, statements bool) error {
 	var nesting, angles, branches, logical, chain int
 	text := s.Text
 	for i := 0; i < len(text); i++ {
@@ -59,7 +65,9 @@ func (s *Shader) sane() error {
 		case ';':
 			angles, logical, chain = 0, 0, 0
 		case ',':
-			chain = 0
+			if !statements {
+				chain = 0
+			}
 		case '<':
 			angles++
 			chain++

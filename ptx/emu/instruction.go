@@ -257,7 +257,6 @@ func (c *compiler) unpack(in *inst, d, s *operand, n uint8) {
 	}
 }
 
-// typeBytes returns the bytes of a type.
 func (c *compiler) typeBytes(t string) uint8 {
 	switch t {
 	case "b8", "u8", "s8":

@@ -4,7 +4,6 @@ import (
 	"strings"
 )
 
-// mbarrier is a barrier in shared memory.
 type mbarrier struct {
 	count   int    // arrivals of a phase
 	pending int    // that this phase misses

@@ -200,7 +200,7 @@ func (t table) bits() {
 	t.add("bfe.s64", lanes3(func(x uint64, at, n uint32) uint64 { return field(x, 64, at, n, true) }), 8, 8, 4, 4)
 	t.add("prmt.b32", lanes3(func(x, y, sel uint32) (r uint32) {
 		all := uint64(y)<<32 | uint64(x)
-		for i := 0; i < 4; i++ {
+		for i := range 4 {
 			s := sel >> (4 * i) & 15
 			b := uint32(all>>(8*(s&7))) & 0xff
 			if s&8 != 0 { // the sign, eight times

@@ -24,7 +24,6 @@ const (
 	maxModuleInstructions = 1 << 22
 )
 
-// operandKind is what an operand is.
 type operandKind uint8
 
 const (

@@ -57,7 +57,6 @@ func (w *warp) afterProduct(t, at uint32) bool {
 
 func (g *wgmmaState) reset() { *g = wgmmaState{list: g.list[:0]} }
 
-// wgmma is wgmma.*.
 func (c *compiler) wgmma(in *inst) {
 	in.kind = kindSync
 	switch name := c.st.name; {

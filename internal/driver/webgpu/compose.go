@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/portable"
@@ -18,16 +17,9 @@ import (
 // pieces computes an operation, without an epilogue, that has one row or needs an
 // array as a whole that is too large.
 func (w *windows) pieces() error {
-	if byReference(w.r.Op) && !w.r.In[0].Type.Float() {
-		return w.tooLarge // the programs between pieces are of float32
-	}
 	switch w.r.Op {
-	case op.ArgMin, op.ArgMax:
-		return w.place()
 	case op.Gather:
 		return w.gather()
-	case op.Transpose:
-		return w.transpose()
 	case op.MatMul:
 		return w.matMul()
 	case op.MatVec:
@@ -38,9 +30,6 @@ func (w *windows) pieces() error {
 		return w.conv2D()
 	case op.Attention:
 		return w.attention()
-	}
-	if last, ok := combinedBy[w.r.Op]; ok {
-		return w.reduce(last)
 	}
 	return w.tooLarge
 }
@@ -98,7 +87,6 @@ func (a located) rows(from, n int) located {
 	return a
 }
 
-// rowBytes returns the bytes of a row.
 func (a located) rowBytes() int64 { return a.at.bytes / int64(max(a.Shape[0], 1)) }
 
 // spread returns an array as an operand. It has been checked.
@@ -107,44 +95,13 @@ func (a located) spread(s op.BroadcastKind) operand {
 	return operand{portable.Operand{Type: a.Type, Broadcast: s, N: n}, a.at}
 }
 
-// number and integer return constants as operands, so that kernels are the same for
-// all of them.
-func (w *windows) number(v float64) operand {
-	return w.constant(op.F32, math.Float32bits(float32(v)))
-}
-
-func (w *windows) integer(v int) operand { return w.constant(op.I32, uint32(int32(v))) }
-
-func (w *windows) constant(t op.DType, bits uint32) operand {
-	return operand{portable.Operand{Type: t, Broadcast: op.Scalar, N: 1}, w.Constant(binary.NativeEndian.AppendUint32(nil, bits))}
+// integer returns a constant as an operand, so that kernels are the same for all of them.
+func (w *windows) integer(v int) operand {
+	return operand{portable.Operand{Type: op.I32, Broadcast: op.Scalar, N: 1}, w.Constant(binary.NativeEndian.AppendUint32(nil, uint32(int32(v))))}
 }
 
 // large reports whether an array cannot be bound.
 func (w *windows) large(a located) bool { return a.at.bytes > w.d.limits.Binding }
-
-// elementsOf returns how many elements of an array of n a window has, and how many
-// windows that makes.
-func (w *windows) elementsOf(n int) (each, count int, err error) {
-	most := int(w.d.limits.Binding / 4)
-	each = min(n, most-most%int(max(w.d.limits.StorageAlign, 4)))
-	if count = (n-1)/each + 1; count > maxWindows {
-		return 0, 0, w.tooLarge
-	}
-	return each, count, nil
-}
-
-// inTurn calls f for each run of so many of n. What f reserves of the device's memory
-// serves one run after the other.
-func (w *windows) inTurn(n, each int, f func(k, from, m int) error) error {
-	local := w.local
-	for k, from := 0, 0; from < n; k, from = k+1, from+each {
-		w.local = local
-		if err := f(k, from, min(n-from, each)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // request computes an operation, and post, if given, from its result followed by more operands.
 // Without an operation, post is computed from the operands alone.

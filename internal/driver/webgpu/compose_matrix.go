@@ -61,39 +61,14 @@ func (w *windows) runs(n int, f func(from, m int) error, bytes ...int64) error {
 	if each == n || (n-1)/each+1 > maxWindows {
 		return w.tooLarge
 	}
-	return w.inTurn(n, each, func(_, from, m int) error { return f(from, m) })
-}
-
-// transpose transposes one matrix by strips of it along its longer side.
-func (w *windows) transpose() error {
-	s := w.r.In[0].Shape
-	m, n := s[len(s)-2], s[len(s)-1]
-	x, y := w.given(0).shaped(m, n), w.result(0).shaped(n, m)
-	size := int64(x.Type.Size())
-	switch {
-	case size < 2:
-		return w.tooLarge
-	case m == 1 || n == 1:
-		return w.copy(y.at, x.at)
-	case m <= n:
-		return w.runs(n, func(from, k int) error {
-			band, err := w.columns(x, from, k)
-			if err != nil {
-				return err
-			}
-			return w.request(op.Transpose, op.Attrs{}, []located{band}, []located{y.rows(from, k)}, nil)
-		}, int64(m)*size)
+	local := w.local
+	for from := 0; from < n; from += each {
+		w.local = local // of the device's memory, the runs use the same
+		if err := f(from, min(n-from, each)); err != nil {
+			return err
+		}
 	}
-	return w.runs(m, func(from, k int) error {
-		band, err := w.reserve(x.Type, op.Shape{n, k})
-		if err != nil {
-			return err
-		}
-		if err := w.request(op.Transpose, op.Attrs{}, []located{x.rows(from, k)}, []located{band}, nil); err != nil {
-			return err
-		}
-		return w.paste(y, from, band)
-	}, int64(n)*size)
+	return nil
 }
 
 // matMul computes the product of two matrices by parts of an extent of the first

@@ -12,12 +12,7 @@ import (
 
 // asks reports whether p asks for the length of a binding.
 func asks(p *ir.Program, binding int) bool {
-	for i := range p.Code {
-		if p.Code[i].Code == ir.Len && int(p.Code[i].Imm) == binding {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Code, func(in ir.Instr) bool { return in.Code == ir.Len && int(in.Imm) == binding })
 }
 
 // withLengths returns p with additional parameters, after its own, in place of the lengths of the

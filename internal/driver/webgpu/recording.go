@@ -136,7 +136,6 @@ type recorder struct {
 	step int
 }
 
-// locate returns where an array is.
 func (r *recorder) locate(a arrayRef) gpu.Range {
 	w := gpu.Range{Off: a.off, Bytes: a.bytes}
 	switch a.kind {

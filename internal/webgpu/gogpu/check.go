@@ -4,6 +4,7 @@ package gogpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rayo-go/rayo/internal/webgpu"
 )
@@ -234,12 +235,7 @@ func (m *module) shuffleFits(a []uint32) bool {
 	if x.class != y.class || r.class != x.class || x.count < 2 || y.count < 2 || int(r.count) != len(a)-4 {
 		return false
 	}
-	for _, i := range a[4:] {
-		if i >= x.count+y.count {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a[4:], func(i uint32) bool { return i >= x.count+y.count })
 }
 
 func (m *module) checkVariable(in instr) error {

@@ -146,56 +146,13 @@ func mistake(s *webgpu.Shader, err error) *webgpu.CompileError {
 const (
 	maxText      = 256 << 10 // bytes
 	maxNesting   = 128       // of brackets
-	maxOperators = 1000      // of a statement
+	maxOperators = 2000      // of a statement
 )
 
 // nesting refuses a text that goes beyond these bounds.
 func nesting(s *webgpu.Shader) error {
-	wrong := func(line int, format string, args ...any) error {
-		return &webgpu.CompileError{Label: s.Label, Line: line, Message: fmt.Sprintf(format, args...)}
+	if len(s.Text) > maxText {
+		return &webgpu.CompileError{Label: s.Label, Message: fmt.Sprintf("the text has %d bytes, of %d", len(s.Text), maxText)}
 	}
-	text := s.Text
-	if len(text) > maxText {
-		return wrong(0, "the text has %d bytes, of %d", len(text), maxText)
-	}
-	line, blocks, brackets, operators, comments := 1, 0, 0, 0, 0
-	for i := 0; i < len(text); i++ {
-		two := text[i:min(i+2, len(text))]
-		switch c := text[i]; {
-		case c == '\n':
-			line++
-		case two == "/*":
-			comments++
-			i++
-		case two == "*/" && comments > 0:
-			comments--
-			i++
-		case comments > 0:
-		case two == "//":
-			for i+1 < len(text) && text[i+1] != '\n' {
-				i++
-			}
-		case c == ';':
-			brackets, operators = 0, 0
-		case c == '{':
-			blocks++
-			brackets, operators = 0, 0
-		case c == '}':
-			blocks--
-			brackets, operators = 0, 0
-		case strings.IndexByte("([<", c) >= 0: // including comparisons, because no statement has many
-			brackets++
-		case strings.IndexByte(")]>", c) >= 0:
-			brackets--
-		case strings.IndexByte("+-*/%&|^~!=", c) >= 0:
-			operators++
-		}
-		if blocks+brackets > maxNesting {
-			return wrong(line, "brackets nested deeper than %d", maxNesting)
-		}
-		if operators > maxOperators {
-			return wrong(line, "more than %d operators in one statement", maxOperators)
-		}
-	}
-	return nil
+	return s.Nested(maxNesting, maxOperators, true)
 }

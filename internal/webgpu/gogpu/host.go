@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -168,12 +169,7 @@ func has(name string, list func(*uint32, *vk.ExtensionProperties) vk.Result) boo
 	if r := list(&n, &all[0]); r != vk.Success && r != vk.Incomplete {
 		return false
 	}
-	for i := range all[:n] {
-		if goText(all[i].ExtensionName[:]) == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(all[:n], func(e vk.ExtensionProperties) bool { return goText(e.ExtensionName[:]) == name })
 }
 
 // Types of structures that the bindings have no names for.

@@ -234,7 +234,6 @@ func (s *pools) give(g *group) {
 	}
 }
 
-// free frees the pools.
 func (s *pools) free() {
 	for _, p := range s.list {
 		s.device.cmds.DestroyDescriptorPool(s.device.handle, p.handle, nil)

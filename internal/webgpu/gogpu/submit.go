@@ -191,7 +191,6 @@ func (r *recorder) before(c *webgpu.HostCommand) {
 	}
 }
 
-// record records the commands.
 func (r *recorder) record(list []webgpu.HostCommand) error {
 	d := r.device
 	if e := d.cmds.BeginCommandBuffer(r.buffer, &vk.CommandBufferBeginInfo{SType: vk.StructureTypeCommandBufferBeginInfo, Flags: vk.CommandBufferUsageFlags(vk.CommandBufferUsageOneTimeSubmitBit)}); e != vk.Success {

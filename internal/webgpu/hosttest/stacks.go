@@ -122,9 +122,7 @@ func stacks(t *testing.T, d webgpu.HostDevice) {
 	stop := make(chan struct{})
 	var others sync.WaitGroup
 	for i := range 2 {
-		others.Add(1)
-		go func() {
-			defer others.Done()
+		others.Go(func() {
 			for {
 				select {
 				case <-stop:
@@ -144,7 +142,7 @@ func stacks(t *testing.T, d webgpu.HostDevice) {
 				}
 				runtime.Gosched()
 			}
-		}()
+		})
 	}
 	defer others.Wait()
 	defer close(stop)
@@ -156,9 +154,7 @@ func stacks(t *testing.T, d webgpu.HostDevice) {
 	for _, goroutines := range []int{1, 8, 64} {
 		var all sync.WaitGroup
 		for range goroutines {
-			all.Add(1)
-			go func() {
-				defer all.Done()
+			all.Go(func() {
 				for range max(1, trips*8/goroutines) {
 					// Large buffers have memory of their own, which is mapped each time.
 					n := 1 + rand.IntN(3000)
@@ -178,7 +174,7 @@ func stacks(t *testing.T, d webgpu.HostDevice) {
 						return
 					}
 				}
-			}()
+			})
 		}
 		all.Wait()
 		if t.Failed() {

@@ -183,7 +183,6 @@ const (
 
 var features = []string{half, subgroups, timestamps}
 
-// has reports whether an adapter has a feature.
 func has(adapter js.Value, feature string) bool {
 	return adapter.Get("features").Call("has", feature).Bool()
 }

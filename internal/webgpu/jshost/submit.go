@@ -175,7 +175,6 @@ func (k *clock) make(device js.Value) {
 	k.times = device.Call("createBuffer", map[string]any{"size": 8 * mostStamps, "usage": queryResolve | copySrc})
 }
 
-// free frees the clock.
 func (k *clock) free() {
 	if !k.queries.IsUndefined() {
 		k.queries.Call("destroy")

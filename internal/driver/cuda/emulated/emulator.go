@@ -360,7 +360,6 @@ func (g *emuGraph) Alloc(int64) (cuda.Memory, error) { return nil, errCapturing 
 func (g *emuGraph) Upload(cu.Ptr, []byte) error      { return errCapturing }
 func (g *emuGraph) Download([]byte, cu.Ptr) error    { return errCapturing }
 
-// emuRecorded is a graph.
 type emuRecorded struct{ g *emuGraph }
 
 func (r *emuRecorded) Launch() error {

@@ -1,18 +1,3 @@
-// Package devicetest is the conformance suite of devices: every operation of the
-// catalogue against its float64 reference, within its tolerance, over all
-// element types and awkward shapes, alone and fused at random; and the rules
-// of the API: overlapping slices, mistakes, cancellation, use after Close,
-// concurrency, leaks.
-//
-// A driver's test is a few lines:
-//
-//	func TestDevice(t *testing.T) {
-//		devicetest.Run(t, func(t testing.TB) *device.Device {
-//			d, err := device.Open(t.Context(), device.Require(device.CPU))
-//			...
-//			return d
-//		})
-//	}
 package devicetest
 
 import (

@@ -393,11 +393,9 @@ func graphs(t *testing.T, open Open) {
 	}
 }
 
-// FuzzGraphs is the body of a fuzz target: random graphs, in one batch, as a
+// fuzzGraphs is the body of a fuzz target: random graphs, in one batch, as a
 // plan and operation by operation, against the reference.
-//
-//	func FuzzGraph(f *testing.F) { devicetest.FuzzGraphs(f, open) }
-func FuzzGraphs(f *testing.F, open Open) {
+func fuzzGraphs(f *testing.F, open Open) {
 	for seed := range 10 {
 		f.Add(uint64(1000+seed), uint8(3*seed))
 	}

@@ -1,30 +1,33 @@
-package ir
+package devicetest
 
 import (
 	"encoding/binary"
 	"math"
+	"strings"
+
+	"github.com/rayo-go/rayo/internal/ir"
 )
 
-// Launch holds the parameters of a launch that the loops of a program depend on.
-type Launch struct {
+// launch holds the parameters of a launch that the loops of a program depend on.
+type launch struct {
 	Grid     [3]uint32 // workgroups
 	Params   []byte    // the block of parameters
 	Lengths  []uint32  // elements of each binding
 	Subgroup int       // lanes of a subgroup, 0 if that is not known
 }
 
-// Iterations returns a number that the turns of the loops of no lane exceed, all of them together
+// iterations returns a number that the turns of the loops of no lane exceed, all of them together
 // and with the one more that each loop begins to find that it is over. It is as tight as
 // intervals make it: bounds that are loaded from memory may be anything.
 // It stops at [math.MaxUint32].
-func (l *Launch) Iterations(p *Program) uint64 {
+func (l *launch) iterations(p *ir.Program) uint64 {
 	return (&iterations{p: p, l: l, spans: make([]span, len(p.Code))}).count()
 }
 
-// SampledIterations returns the turns of lanes of some workgroups, the most of them: the first ones
+// sampledIterations returns the turns of lanes of some workgroups, the most of them: the first ones
 // and last ones of each axis, and some between. Where parts of the work begin at a place
 // that depends on the workgroup, intervals of all workgroups together tell little.
-func (l *Launch) SampledIterations(p *Program) uint64 {
+func (l *launch) sampledIterations(p *ir.Program) uint64 {
 	most := uint64(0)
 	for _, x := range samples(l.Grid[0]) {
 		for _, y := range samples(l.Grid[1]) {
@@ -57,36 +60,36 @@ var anything = span{0, math.MaxUint32}
 
 // iterations counts for one workgroup, or for all.
 type iterations struct {
-	p     *Program
-	l     *Launch
+	p     *ir.Program
+	l     *launch
 	group *[3]span // that is looked at, nil for all of them
 	spans []span
 }
 
 // count returns bounds of the turns of all the code.
-func (t *iterations) count() uint64 { return t.block(1, Value(len(t.p.Code))) }
+func (t *iterations) count() uint64 { return t.block(1, ir.Value(len(t.p.Code))) }
 
 // block returns the turns of the code from i up to end.
-func (t *iterations) block(i, end Value) uint64 {
+func (t *iterations) block(i, end ir.Value) uint64 {
 	sum := uint64(0)
 	for i < end && sum < math.MaxUint32 {
 		in := &t.p.Code[i]
 		switch in.Code {
-		case For:
+		case ir.For:
 			n := t.counter(i, in)
 			sum += n + 1
 			if n > 0 {
-				sum += n * t.block(i+1, Value(in.Imm))
+				sum += n * t.block(i+1, ir.Value(in.Imm))
 			}
-			i = Value(in.Imm)
-		case Loop:
+			i = ir.Value(in.Imm)
+		case ir.Loop:
 			sum = math.MaxUint32
-		case If:
+		case ir.If:
 			n := uint64(0)
 			n, i = t.branches(i, in)
 			sum += n
-		case AtomicOp, AtomicOpShared:
-			if in.Flag == AtomicCompareExchange {
+		case ir.AtomicOp, ir.AtomicOpShared:
+			if in.Flag == ir.AtomicCompareExchange {
 				sum += 2 // compilers may repeat it
 			}
 			t.spans[i] = anything
@@ -99,7 +102,7 @@ func (t *iterations) block(i, end Value) uint64 {
 }
 
 // counter records the range of the counter of a For, and returns an upper bound of its number of iterations.
-func (t *iterations) counter(i Value, in *Instr) uint64 {
+func (t *iterations) counter(i ir.Value, in *ir.Instr) uint64 {
 	from, to, step := t.spans[in.Args[0]], t.spans[in.Args[1]], t.spans[in.Args[2]]
 	if to.hi <= from.lo {
 		t.spans[i] = from
@@ -117,7 +120,7 @@ const maxDistance = 8
 
 // distance returns how much the value to is more than from at most. Where one is made of the
 // other, as in min(from+64, n), it is less than their spans say.
-func (t *iterations) distance(to, from Value, depth int) uint64 {
+func (t *iterations) distance(to, from ir.Value, depth int) uint64 {
 	x, y := t.spans[to], t.spans[from]
 	least := uint64(0)
 	if x.hi > y.lo {
@@ -131,16 +134,16 @@ func (t *iterations) distance(to, from Value, depth int) uint64 {
 	}
 	a, b := &t.p.Code[to], &t.p.Code[from]
 	switch {
-	case a.Code == Min:
+	case a.Code == ir.Min:
 		least = min(least, t.distance(a.Args[0], from, depth-1), t.distance(a.Args[1], from, depth-1))
-	case a.Code == Add:
+	case a.Code == ir.Add:
 		for k := range 2 {
 			if c := t.spans[a.Args[1-k]]; c.hi < math.MaxUint32 {
 				least = min(least, t.distance(a.Args[k], from, depth-1)+c.hi)
 			}
 		}
 	}
-	if b.Code == Add {
+	if b.Code == ir.Add {
 		for k := range 2 {
 			if n := t.distance(to, b.Args[k], depth-1); n < math.MaxUint32 {
 				least = min(least, n-min(n, t.spans[b.Args[1-k]].lo))
@@ -152,15 +155,15 @@ func (t *iterations) distance(to, from Value, depth int) uint64 {
 
 // branches returns the turns of an If, of both of its blocks where it is not known which
 // one is taken, and its End.
-func (t *iterations) branches(i Value, in *Instr) (sum uint64, end Value) {
+func (t *iterations) branches(i ir.Value, in *ir.Instr) (sum uint64, end ir.Value) {
 	cond := t.spans[in.Args[0]]
-	end = Value(in.Imm)
+	end = ir.Value(in.Imm)
 	if cond.hi > 0 {
 		sum = t.block(i+1, end)
 	}
-	if e := &t.p.Code[end]; e.Code == Else {
+	if e := &t.p.Code[end]; e.Code == ir.Else {
 		from := end + 1
-		end = Value(e.Imm)
+		end = ir.Value(e.Imm)
 		if cond.lo == 0 {
 			sum += t.block(from, end)
 		}
@@ -169,29 +172,29 @@ func (t *iterations) branches(i Value, in *Instr) (sum uint64, end Value) {
 }
 
 // value returns bounds of the value of an instruction.
-func (t *iterations) value(in *Instr) span {
+func (t *iterations) value(in *ir.Instr) span {
 	top := anything
-	if in.Type == Bool {
+	if in.Type == ir.Bool {
 		top.hi = 1
 	}
 	switch in.Code {
-	case Const:
+	case ir.Const:
 		return span{uint64(in.Imm), uint64(in.Imm)}
-	case Param32:
+	case ir.Param32:
 		if at := int(t.p.Uniforms[in.Imm].Offset); at+4 <= len(t.l.Params) {
 			v := uint64(binary.NativeEndian.Uint32(t.l.Params[at:]))
 			return span{v, v}
 		}
-	case Len:
+	case ir.Len:
 		if int(in.Imm) < len(t.l.Lengths) {
 			v := uint64(t.l.Lengths[in.Imm])
 			return span{v, v}
 		}
-	case BuiltIn:
+	case ir.BuiltIn:
 		return t.builtIn(in.Flag)
 	}
 	args, n := in.Operands()
-	if in.Width != 1 || n == 0 || n > 3 || in.Code >= BuiltIn && in.Code != IDiv && in.Code != IMod {
+	if in.Width != 1 || n == 0 || n > 3 || in.Code >= ir.BuiltIn && in.Code != ir.IDiv && in.Code != ir.IMod {
 		return top
 	}
 	var of [3]span
@@ -201,11 +204,11 @@ func (t *iterations) value(in *Instr) span {
 		points = points && of[k].lo == of[k].hi && t.p.Code[a].Width == 1
 	}
 	if points {
-		if v, ok := Fold(in.Code, in.Type, t.p.Code[args[0]].Type, uint32(of[0].lo), uint32(of[1].lo), uint32(of[2].lo)); ok {
+		if v, ok := ir.Fold(in.Code, in.Type, t.p.Code[args[0]].Type, uint32(of[0].lo), uint32(of[1].lo), uint32(of[2].lo)); ok {
 			return span{uint64(v), uint64(v)}
 		}
 	}
-	if in.Type != U32 && !(in.Type == Bool && t.p.Code[args[0]].Type == U32) && in.Code != Select {
+	if in.Type != ir.U32 && !(in.Type == ir.Bool && t.p.Code[args[0]].Type == ir.U32) && in.Code != ir.Select {
 		return top
 	}
 	return spanOf(in.Code, of, top)
@@ -215,21 +218,21 @@ func (t *iterations) value(in *Instr) span {
 func (t *iterations) builtIn(flag uint8) span {
 	local := t.p.Local
 	switch {
-	case flag <= BuiltInLocalZ:
-		return span{0, uint64(local[flag-BuiltInLocalX]) - 1}
-	case flag <= BuiltInGroupZ:
+	case flag <= ir.BuiltInLocalZ:
+		return span{0, uint64(local[flag-ir.BuiltInLocalX]) - 1}
+	case flag <= ir.BuiltInGroupZ:
 		if t.group != nil {
-			return t.group[flag-BuiltInGroupX]
+			return t.group[flag-ir.BuiltInGroupX]
 		}
-		return span{0, uint64(t.l.Grid[flag-BuiltInGroupX]) - 1}
-	case flag <= BuiltInGroupsZ:
-		n := uint64(t.l.Grid[flag-BuiltInGroupsX])
+		return span{0, uint64(t.l.Grid[flag-ir.BuiltInGroupX]) - 1}
+	case flag <= ir.BuiltInGroupsZ:
+		n := uint64(t.l.Grid[flag-ir.BuiltInGroupsX])
 		return span{n, n}
-	case flag == BuiltInSubgroupSize && t.l.Subgroup > 0:
+	case flag == ir.BuiltInSubgroupSize && t.l.Subgroup > 0:
 		return span{uint64(t.l.Subgroup), uint64(t.l.Subgroup)}
-	case flag == BuiltInSubgroupSize:
+	case flag == ir.BuiltInSubgroupSize:
 		return span{1, maxSubgroup}
-	case flag == BuiltInSubgroupLane:
+	case flag == ir.BuiltInSubgroupLane:
 		return span{0, maxSubgroup - 1}
 	}
 	return span{0, uint64(local[0])*uint64(local[1])*uint64(local[2]) - 1}
@@ -239,49 +242,49 @@ func (t *iterations) builtIn(flag uint8) span {
 const maxSubgroup = 128
 
 // spanOf returns bounds of a U32 or of a comparison.
-func spanOf(c Code, of [3]span, top span) span {
+func spanOf(c ir.Code, of [3]span, top span) span {
 	x, y := of[0], of[1]
 	s := top
 	switch c {
-	case Add:
+	case ir.Add:
 		s = span{x.lo + y.lo, x.hi + y.hi}
-	case Sub:
+	case ir.Sub:
 		if x.lo >= y.hi {
 			s = span{x.lo - y.hi, x.hi - y.lo}
 		}
-	case Mul:
+	case ir.Mul:
 		s = span{x.lo * y.lo, x.hi * y.hi}
-	case Min:
+	case ir.Min:
 		s = span{min(x.lo, y.lo), min(x.hi, y.hi)}
-	case Max:
+	case ir.Max:
 		s = span{max(x.lo, y.lo), max(x.hi, y.hi)}
-	case IDiv:
+	case ir.IDiv:
 		if y.lo > 0 {
 			s = span{x.lo / y.hi, x.hi / y.lo}
 		}
-	case IMod:
+	case ir.IMod:
 		if y.lo > 0 {
 			s = span{0, min(x.hi, y.hi-1)}
 		}
-	case And:
+	case ir.And:
 		s = span{0, min(x.hi, y.hi)}
-	case Shl:
+	case ir.Shl:
 		if y.hi < 32 {
 			s = span{x.lo << y.lo, x.hi << y.hi}
 		}
-	case Shr:
+	case ir.Shr:
 		if y.hi < 32 {
 			s = span{x.lo >> y.hi, x.hi >> y.lo}
 		}
-	case Select:
+	case ir.Select:
 		s = span{min(y.lo, of[2].lo), max(y.hi, of[2].hi)}
 		if x.hi == 0 {
 			s = of[2]
 		} else if x.lo == 1 {
 			s = y
 		}
-	case Lt, Le:
-		less := c == Le
+	case ir.Lt, ir.Le:
+		less := c == ir.Le
 		switch {
 		case x.hi < y.lo || less && x.hi == y.lo:
 			s = span{1, 1}
@@ -293,4 +296,25 @@ func spanOf(c Code, of [3]span, top span) span {
 		return top
 	}
 	return s
+}
+
+// maxIterations is the number of iterations after which Mesa's lavapipe ends the loops of a lane
+// without an error (LP_MAX_TGSI_LOOP_ITERATIONS), so that a sum has only some of its terms. A loop that
+// ends by its condition takes one more iteration, for the last test.
+const maxIterations = 65535
+
+// endsLoops reports whether a driver ends loops of a launch too early.
+func endsLoops(driver string, p *ir.Program, grid [3]uint32, params []byte, arrayBytes []int64, subgroup int) bool {
+	if !strings.Contains(driver, "llvmpipe") {
+		return false
+	}
+	l := launch{Grid: grid, Params: params, Subgroup: subgroup}
+	for i, b := range p.Bindings {
+		each := int64(4)
+		if b.Type == ir.F16 {
+			each = 2
+		}
+		l.Lengths = append(l.Lengths, uint32(arrayBytes[i]/(each*int64(b.Width))))
+	}
+	return l.iterations(p) > maxIterations && l.sampledIterations(p) > maxIterations
 }

@@ -1,11 +1,10 @@
-package kernel_test
+package devicetest
 
 import (
 	"encoding/binary"
 	"math"
 	"testing"
 
-	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/kernel"
 )
 
@@ -79,8 +78,8 @@ func TestTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 		block := binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, c.n), c.m)
-		l := ir.Launch{Grid: [3]uint32{1000, 1, 1}, Params: block, Lengths: []uint32{300, 64}}
-		if most, sampled := l.Iterations(prog), l.SampledIterations(prog); most != c.most || sampled != c.sampled {
+		l := launch{Grid: [3]uint32{1000, 1, 1}, Params: block, Lengths: []uint32{300, 64}}
+		if most, sampled := l.iterations(prog), l.sampledIterations(prog); most != c.most || sampled != c.sampled {
 			t.Errorf("%s: %d turns, %d in samples, not %d and %d", c.name, most, sampled, c.most, c.sampled)
 		}
 	}
