@@ -281,9 +281,9 @@ func (t *columnTask) joined(acc []uint32, x unsafe.Pointer, n, k int) {
 
 // take calls a kernel, for few elements at once.
 func (t *columnTask) take(f simd.ColumnFold, dst *uint32, x unsafe.Pointer, n, rows, stride int) {
-	for step := max(1, callElements/n); rows > 0; rows -= step {
-		f(dst, (*uint32)(x), n, min(step, rows), stride)
-		x = unsafe.Add(x, 4*min(step, rows)*stride)
+	step := max(1, callElements/n)
+	for from := 0; from < rows; from += step { // no pointer is made beyond the last row
+		f(dst, (*uint32)(unsafe.Add(x, 4*from*stride)), n, min(step, rows-from), stride)
 	}
 }
 
@@ -291,7 +291,10 @@ func (t *columnTask) take(f simd.ColumnFold, dst *uint32, x unsafe.Pointer, n, r
 func (t *columnTask) combine(f simd.ColumnFold, dst []uint32, x unsafe.Pointer, rows, stride int) {
 	if t.fold.copies {
 		copy(dst, unsigned(x, len(dst)))
-		x, rows = unsafe.Add(x, 4*stride), rows-1
+		if rows--; rows == 0 {
+			return
+		}
+		x = unsafe.Add(x, 4*stride)
 	} else {
 		clear(dst) // faster than a loop
 		for i := 0; t.fold.start != 0 && i < len(dst); i++ {
@@ -360,9 +363,9 @@ func (t *columnTask) variance(l *lane, x unsafe.Pointer, dst []float32) {
 		copy(mean[h:], mean[:w])
 	}
 	each(func(at unsafe.Pointer, lanes, rows int) {
-		for step := max(1, callElements/lanes); rows > 0; rows -= step {
-			simd.ColumnDeviations(&s1[0], &s2[0], (*float32)(at), &mean[0], lanes, min(step, rows), k*t.inner)
-			at = unsafe.Add(at, 4*min(step, rows)*k*t.inner)
+		step := max(1, callElements/lanes)
+		for from := 0; from < rows; from += step {
+			simd.ColumnDeviations(&s1[0], &s2[0], (*float32)(unsafe.Add(at, 4*from*k*t.inner)), &mean[0], lanes, min(step, rows-from), k*t.inner)
 		}
 	}, s1, s2)
 	divisor := max(0, count-float64(t.ddof))
