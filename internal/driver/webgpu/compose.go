@@ -20,6 +20,8 @@ func (w *windows) pieces() error {
 	switch w.r.Op {
 	case op.Gather:
 		return w.gather()
+	case op.Transpose:
+		return w.transpose()
 	case op.MatMul:
 		return w.matMul()
 	case op.MatVec:

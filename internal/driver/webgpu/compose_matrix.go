@@ -71,6 +71,38 @@ func (w *windows) runs(n int, f func(from, m int) error, bytes ...int64) error {
 	return nil
 }
 
+// transpose transposes one matrix by strips of it along its longer side.
+func (w *windows) transpose() error {
+	s := w.r.In[0].Shape
+	m, n := s[len(s)-2], s[len(s)-1]
+	x, y := w.given(0).shaped(m, n), w.result(0).shaped(n, m)
+	size := int64(x.Type.Size())
+	switch {
+	case size < 2:
+		return w.tooLarge
+	case m == 1 || n == 1:
+		return w.copy(y.at, x.at)
+	case m <= n:
+		return w.runs(n, func(from, k int) error {
+			strip, err := w.columns(x, from, k)
+			if err != nil {
+				return err
+			}
+			return w.request(op.Transpose, op.Attrs{}, []located{strip}, []located{y.rows(from, k)}, nil)
+		}, int64(m)*size)
+	}
+	return w.runs(m, func(from, k int) error {
+		strip, err := w.reserve(x.Type, op.Shape{n, k})
+		if err != nil {
+			return err
+		}
+		if err := w.request(op.Transpose, op.Attrs{}, []located{x.rows(from, k)}, []located{strip}, nil); err != nil {
+			return err
+		}
+		return w.paste(y, from, strip)
+	}, int64(n)*size)
+}
+
 // matMul computes the product of two matrices by parts of an extent of the first
 // array that is too large, if possible one whose parts are rows of it.
 func (w *windows) matMul() error {
