@@ -29,7 +29,18 @@ async function fetched(url) {
 	return type.startsWith("application/wasm") ? WebAssembly.compileStreaming(response) : WebAssembly.compile(await response.arrayBuffer());
 }
 
+// supported throws an error if this page cannot run a program of WebAssembly.
+function supported() {
+	if (typeof WebAssembly !== "object") throw failed("ErrUnsupported", "this browser has no WebAssembly");
+	try {
+		new WebAssembly.Module(Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0)); // the smallest module
+	} catch (cause) {
+		throw Object.assign(failed("ErrUnsupported", "this page may not run WebAssembly: add 'wasm-unsafe-eval' to script-src of its Content-Security-Policy"), { cause });
+	}
+}
+
 export async function load(options = {}) {
+	supported();
 	const module = await compile(options.wasm ?? new URL("./rayo.wasm", import.meta.url));
 	const go = new globalThis.Go();
 	const name = `rayo module ${++loads}`;

@@ -1,17 +1,19 @@
 //go:build unix && browser
 
-// gpu.mjs in headless Chromium: in two Workers at a time, in a hidden page, and where
-// the browser takes the GPU away.
+// gpu.mjs in headless Chromium: in two Workers at a time, in a hidden page, where
+// the browser takes the GPU away, and where the page may not run WebAssembly.
 package main
 
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +86,23 @@ func TestModule(t *testing.T) {
 			if r := results[i]; r.Error != "" || r.Total != want || r.Kind != "cpu" {
 				t.Errorf("Worker %d: %+v, not %v", i, r, want)
 			}
+		}
+	})
+
+	t.Run("policy", func(t *testing.T) {
+		files := http.FileServer(http.Dir(dir))
+		strict := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Security-Policy", "default-src 'self' data:")
+			files.ServeHTTP(w, r)
+		}))
+		defer strict.Close()
+		p := b.Page(ctx, t)
+		p.Open(strict.URL + "/")
+		p.Wait(`document.title === "module"`)
+		var refused struct{ Code, Message string }
+		p.Eval(`import("/gpu.mjs").then(({ load }) => load()).then(() => ({}), ({ code, message }) => ({ code, message }))`, &refused)
+		if refused.Code != "ErrUnsupported" || !strings.Contains(refused.Message, "wasm-unsafe-eval") {
+			t.Errorf("a page without wasm-unsafe-eval: %+v", refused)
 		}
 	})
 
