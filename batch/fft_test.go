@@ -97,3 +97,16 @@ func TestFFTSteps(t *testing.T) {
 		t.Errorf("steps %v, want %v", names, want)
 	}
 }
+
+// TestFFTEmpty transforms no rows.
+func TestFFTEmpty(t *testing.T) {
+	b := batch.New(openCPU(t))
+	x := b.RFFT(b.Upload([]float32{}, 0, 200))
+	y := b.IRFFT(x, 200)
+	if err := b.Execute(t.Context(), x, y); err != nil {
+		t.Fatal(err)
+	}
+	if !x.Shape().Equal(op.Shape{0, 101, 2}) || !y.Shape().Equal(op.Shape{0, 200}) {
+		t.Errorf("shapes %v and %v, want [0 101 2] and [0 200]", x.Shape(), y.Shape())
+	}
+}

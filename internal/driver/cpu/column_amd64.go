@@ -14,10 +14,10 @@ import (
 
 // A columnFold is a reduction whose elements a kernel combines column by column.
 type columnFold struct {
-	kernel string // behind the name of the type
-	copies bool   // the first row is the state to begin with; otherwise start is
+	kernel string // the name of the kernel after that of the type
+	copies bool   // the accumulators begin as the first row; otherwise as start
 	start  uint32
-	finish func(x []uint32, rows int) // what remains becomes the result; nil: it is the result
+	finish func(x []uint32, rows int) // turns accumulators into results; nil if they are equal
 }
 
 var columnFolds = map[*op.Operation]columnFold{
@@ -266,7 +266,8 @@ func (t *columnTask) piece(l *lane, o, part, chunk int) {
 	}
 }
 
-// joined sets the first lanes of acc to what the kernel makes of n rows of all columns, of which it takes k at once.
+// joined reduces n whole rows into the first row of acc. The kernel takes k neighbouring rows as one long row; their k
+// partial results are then merged in pairs.
 func (t *columnTask) joined(acc []uint32, x unsafe.Pointer, n, k int) {
 	w := t.inner
 	t.combine(t.kernel, acc, x, n/k, k*w)
@@ -279,7 +280,7 @@ func (t *columnTask) joined(acc []uint32, x unsafe.Pointer, n, k int) {
 	}
 }
 
-// take calls a kernel, for few elements at once.
+// take calls a kernel for at most callElements elements at a time.
 func (t *columnTask) take(f simd.ColumnFold, dst *uint32, x unsafe.Pointer, n, rows, stride int) {
 	step := max(1, callElements/n)
 	for from := 0; from < rows; from += step { // no pointer is made beyond the last row
@@ -287,7 +288,7 @@ func (t *columnTask) take(f simd.ColumnFold, dst *uint32, x unsafe.Pointer, n, r
 	}
 }
 
-// combine sets dst to what a kernel makes of the first elements of rows rows.
+// combine reduces rows, whose elements begin at x and are stride apart, into dst.
 func (t *columnTask) combine(f simd.ColumnFold, dst []uint32, x unsafe.Pointer, rows, stride int) {
 	if t.fold.copies {
 		copy(dst, unsigned(x, len(dst)))
@@ -304,15 +305,16 @@ func (t *columnTask) combine(f simd.ColumnFold, dst []uint32, x unsafe.Pointer, 
 	t.take(f, &dst[0], x, len(dst), rows, stride)
 }
 
-// end makes results of states.
+// end turns accumulators into results.
 func (t *columnTask) end(x []uint32) {
 	if t.fold.finish != nil {
 		t.fold.finish(x, t.cols)
 	}
 }
 
-// variance sets dst to the variances of neighbouring columns, the first of which is at x. Sums of at most foldSteps rows are
-// float32, and float64 beyond. The sum of the distances from the rounded mean corrects both, as in package simd.
+// variance computes the variance of each of len(dst) neighbouring columns. x points to the top element of the first
+// column. Up to foldSteps rows are summed in float32, and those sums in float64. The mean is rounded to float32, so that
+// distances from it do not add to 0; their sum corrects the variance, as in package simd.
 func (t *columnTask) variance(l *lane, x unsafe.Pointer, dst []float32) {
 	if t.cols <= foldSteps && t.together() == 1 {
 		t.varianceOfFew(l, x, dst)
