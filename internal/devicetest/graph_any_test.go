@@ -229,9 +229,7 @@ func (r *graph) store(buf, v int) {
 	off := 0
 	if rest := len(r.buffers[buf].Data) - len(r.values[v].data); rest > 0 && r.g.IntN(2) == 0 {
 		off = r.g.IntN(rest + 1)
-		if r.buffers[buf].Type.Size() == 2 {
-			off &^= 1 // what every device can do
-		}
+		off -= off % max(1, 4/r.buffers[buf].Type.Size()) // on WebGPU arrays begin at multiples of four bytes
 	}
 	r.take(node{kind: stored, args: []int{v}, buf: buf, off: off})
 }
