@@ -67,7 +67,7 @@ func atan2(y, x Expr) Expr {
 }
 
 // sinh: with e = e**|x| - 1 it is (e + e/(e+1))/2, which does not cancel. Far out
-// it is half the exponential, as a product of two that do not overflow before it.
+// it is half the exponential.
 func sinh() Expr {
 	e := x.Abs().Expm1()
 	near := half.Mul(e.Add(e.Div(e.Add(one))))
@@ -79,10 +79,10 @@ func cosh() Expr {
 	return Select(x.Abs().Gt(Const(80)), halfExp(), half.Mul(e).Add(half.Div(e)))
 }
 
-// halfExp is e**|x| / 2.
+// halfExp is e**|x| / 2 as e**(|x|-1) · e/2. It overflows only where the result does, in any order
+// in which a compiler evaluates it.
 func halfExp() Expr {
-	root := x.Abs().Mul(half).Exp()
-	return root.Mul(half).Mul(root)
+	return x.Abs().Sub(one).Exp().Mul(Const(math.E / 2))
 }
 
 // asinh: log(a + sqrt(a²+1)) as log1p of a + a²/(1 + sqrt(a²+1)).

@@ -1688,22 +1688,22 @@ func mapHypotAVX2(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapHypotStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSinhAVX2 stores copysign(select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x). See mapSinhGeneric.
+// mapSinhAVX2 stores copysign(select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x). See mapSinhGeneric.
 //
 //go:noescape
 func mapSinhAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapSinhStreamAVX2 stores copysign(select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x) around the caches. See mapSinhGeneric.
+// mapSinhStreamAVX2 stores copysign(select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x) around the caches. See mapSinhGeneric.
 //
 //go:noescape
 func mapSinhStreamAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCoshAVX2 stores select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))). See mapCoshGeneric.
+// mapCoshAVX2 stores select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))). See mapCoshGeneric.
 //
 //go:noescape
 func mapCoshAVX2(dst, x, y, z *float32, n int, p *float32)
 
-// mapCoshStreamAVX2 stores select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))) around the caches. See mapCoshGeneric.
+// mapCoshStreamAVX2 stores select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))) around the caches. See mapCoshGeneric.
 //
 //go:noescape
 func mapCoshStreamAVX2(dst, x, y, z *float32, n int, p *float32)

@@ -982,335 +982,343 @@ DATA mapConstantsAVX2<>+3824(SB)/4, $0x42a00000
 DATA mapConstantsAVX2<>+3828(SB)/4, $0x42a00000
 DATA mapConstantsAVX2<>+3832(SB)/4, $0x42a00000
 DATA mapConstantsAVX2<>+3836(SB)/4, $0x42a00000
-DATA mapConstantsAVX2<>+3840(SB)/4, $0x4e800000
-DATA mapConstantsAVX2<>+3844(SB)/4, $0x4e800000
-DATA mapConstantsAVX2<>+3848(SB)/4, $0x4e800000
-DATA mapConstantsAVX2<>+3852(SB)/4, $0x4e800000
-DATA mapConstantsAVX2<>+3856(SB)/4, $0x4e800000
-DATA mapConstantsAVX2<>+3860(SB)/4, $0x4e800000
-DATA mapConstantsAVX2<>+3864(SB)/4, $0x4e800000
-DATA mapConstantsAVX2<>+3868(SB)/4, $0x4e800000
-DATA mapConstantsAVX2<>+3872(SB)/4, $0x40a00000
-DATA mapConstantsAVX2<>+3876(SB)/4, $0x40a00000
-DATA mapConstantsAVX2<>+3880(SB)/4, $0x40a00000
-DATA mapConstantsAVX2<>+3884(SB)/4, $0x40a00000
-DATA mapConstantsAVX2<>+3888(SB)/4, $0x40a00000
-DATA mapConstantsAVX2<>+3892(SB)/4, $0x40a00000
-DATA mapConstantsAVX2<>+3896(SB)/4, $0x40a00000
-DATA mapConstantsAVX2<>+3900(SB)/4, $0x40a00000
-DATA mapConstantsAVX2<>+3904(SB)/4, $0x40200000
-DATA mapConstantsAVX2<>+3908(SB)/4, $0x40200000
-DATA mapConstantsAVX2<>+3912(SB)/4, $0x40200000
-DATA mapConstantsAVX2<>+3916(SB)/4, $0x40200000
-DATA mapConstantsAVX2<>+3920(SB)/4, $0x40200000
-DATA mapConstantsAVX2<>+3924(SB)/4, $0x40200000
-DATA mapConstantsAVX2<>+3928(SB)/4, $0x40200000
-DATA mapConstantsAVX2<>+3932(SB)/4, $0x40200000
-DATA mapConstantsAVX2<>+3936(SB)/4, $0x34b88937
-DATA mapConstantsAVX2<>+3940(SB)/4, $0x34b88937
-DATA mapConstantsAVX2<>+3944(SB)/4, $0x34b88937
-DATA mapConstantsAVX2<>+3948(SB)/4, $0x34b88937
-DATA mapConstantsAVX2<>+3952(SB)/4, $0x34b88937
-DATA mapConstantsAVX2<>+3956(SB)/4, $0x34b88937
-DATA mapConstantsAVX2<>+3960(SB)/4, $0x34b88937
-DATA mapConstantsAVX2<>+3964(SB)/4, $0x34b88937
-DATA mapConstantsAVX2<>+3968(SB)/4, $0x32f51968
-DATA mapConstantsAVX2<>+3972(SB)/4, $0x32f51968
-DATA mapConstantsAVX2<>+3976(SB)/4, $0x32f51968
-DATA mapConstantsAVX2<>+3980(SB)/4, $0x32f51968
-DATA mapConstantsAVX2<>+3984(SB)/4, $0x32f51968
-DATA mapConstantsAVX2<>+3988(SB)/4, $0x32f51968
-DATA mapConstantsAVX2<>+3992(SB)/4, $0x32f51968
-DATA mapConstantsAVX2<>+3996(SB)/4, $0x32f51968
-DATA mapConstantsAVX2<>+4000(SB)/4, $0xb66cd10a
-DATA mapConstantsAVX2<>+4004(SB)/4, $0xb66cd10a
-DATA mapConstantsAVX2<>+4008(SB)/4, $0xb66cd10a
-DATA mapConstantsAVX2<>+4012(SB)/4, $0xb66cd10a
-DATA mapConstantsAVX2<>+4016(SB)/4, $0xb66cd10a
-DATA mapConstantsAVX2<>+4020(SB)/4, $0xb66cd10a
-DATA mapConstantsAVX2<>+4024(SB)/4, $0xb66cd10a
-DATA mapConstantsAVX2<>+4028(SB)/4, $0xb66cd10a
-DATA mapConstantsAVX2<>+4032(SB)/4, $0xb69387e1
-DATA mapConstantsAVX2<>+4036(SB)/4, $0xb69387e1
-DATA mapConstantsAVX2<>+4040(SB)/4, $0xb69387e1
-DATA mapConstantsAVX2<>+4044(SB)/4, $0xb69387e1
-DATA mapConstantsAVX2<>+4048(SB)/4, $0xb69387e1
-DATA mapConstantsAVX2<>+4052(SB)/4, $0xb69387e1
-DATA mapConstantsAVX2<>+4056(SB)/4, $0xb69387e1
-DATA mapConstantsAVX2<>+4060(SB)/4, $0xb69387e1
-DATA mapConstantsAVX2<>+4064(SB)/4, $0x39653890
-DATA mapConstantsAVX2<>+4068(SB)/4, $0x39653890
-DATA mapConstantsAVX2<>+4072(SB)/4, $0x39653890
-DATA mapConstantsAVX2<>+4076(SB)/4, $0x39653890
-DATA mapConstantsAVX2<>+4080(SB)/4, $0x39653890
-DATA mapConstantsAVX2<>+4084(SB)/4, $0x39653890
-DATA mapConstantsAVX2<>+4088(SB)/4, $0x39653890
-DATA mapConstantsAVX2<>+4092(SB)/4, $0x39653890
-DATA mapConstantsAVX2<>+4096(SB)/4, $0xbaa45372
-DATA mapConstantsAVX2<>+4100(SB)/4, $0xbaa45372
-DATA mapConstantsAVX2<>+4104(SB)/4, $0xbaa45372
-DATA mapConstantsAVX2<>+4108(SB)/4, $0xbaa45372
-DATA mapConstantsAVX2<>+4112(SB)/4, $0xbaa45372
-DATA mapConstantsAVX2<>+4116(SB)/4, $0xbaa45372
-DATA mapConstantsAVX2<>+4120(SB)/4, $0xbaa45372
-DATA mapConstantsAVX2<>+4124(SB)/4, $0xbaa45372
-DATA mapConstantsAVX2<>+4128(SB)/4, $0xbb88e527
-DATA mapConstantsAVX2<>+4132(SB)/4, $0xbb88e527
-DATA mapConstantsAVX2<>+4136(SB)/4, $0xbb88e527
-DATA mapConstantsAVX2<>+4140(SB)/4, $0xbb88e527
-DATA mapConstantsAVX2<>+4144(SB)/4, $0xbb88e527
-DATA mapConstantsAVX2<>+4148(SB)/4, $0xbb88e527
-DATA mapConstantsAVX2<>+4152(SB)/4, $0xbb88e527
-DATA mapConstantsAVX2<>+4156(SB)/4, $0xbb88e527
-DATA mapConstantsAVX2<>+4160(SB)/4, $0x3e7c8f63
-DATA mapConstantsAVX2<>+4164(SB)/4, $0x3e7c8f63
-DATA mapConstantsAVX2<>+4168(SB)/4, $0x3e7c8f63
-DATA mapConstantsAVX2<>+4172(SB)/4, $0x3e7c8f63
-DATA mapConstantsAVX2<>+4176(SB)/4, $0x3e7c8f63
-DATA mapConstantsAVX2<>+4180(SB)/4, $0x3e7c8f63
-DATA mapConstantsAVX2<>+4184(SB)/4, $0x3e7c8f63
-DATA mapConstantsAVX2<>+4188(SB)/4, $0x3e7c8f63
-DATA mapConstantsAVX2<>+4192(SB)/4, $0x3fc02e2f
-DATA mapConstantsAVX2<>+4196(SB)/4, $0x3fc02e2f
-DATA mapConstantsAVX2<>+4200(SB)/4, $0x3fc02e2f
-DATA mapConstantsAVX2<>+4204(SB)/4, $0x3fc02e2f
-DATA mapConstantsAVX2<>+4208(SB)/4, $0x3fc02e2f
-DATA mapConstantsAVX2<>+4212(SB)/4, $0x3fc02e2f
-DATA mapConstantsAVX2<>+4216(SB)/4, $0x3fc02e2f
-DATA mapConstantsAVX2<>+4220(SB)/4, $0x3fc02e2f
-DATA mapConstantsAVX2<>+4224(SB)/4, $0x38b816ea
-DATA mapConstantsAVX2<>+4228(SB)/4, $0x38b816ea
-DATA mapConstantsAVX2<>+4232(SB)/4, $0x38b816ea
-DATA mapConstantsAVX2<>+4236(SB)/4, $0x38b816ea
-DATA mapConstantsAVX2<>+4240(SB)/4, $0x38b816ea
-DATA mapConstantsAVX2<>+4244(SB)/4, $0x38b816ea
-DATA mapConstantsAVX2<>+4248(SB)/4, $0x38b816ea
-DATA mapConstantsAVX2<>+4252(SB)/4, $0x38b816ea
-DATA mapConstantsAVX2<>+4256(SB)/4, $0xb9306439
-DATA mapConstantsAVX2<>+4260(SB)/4, $0xb9306439
-DATA mapConstantsAVX2<>+4264(SB)/4, $0xb9306439
-DATA mapConstantsAVX2<>+4268(SB)/4, $0xb9306439
-DATA mapConstantsAVX2<>+4272(SB)/4, $0xb9306439
-DATA mapConstantsAVX2<>+4276(SB)/4, $0xb9306439
-DATA mapConstantsAVX2<>+4280(SB)/4, $0xb9306439
-DATA mapConstantsAVX2<>+4284(SB)/4, $0xb9306439
-DATA mapConstantsAVX2<>+4288(SB)/4, $0x3aaaf0c7
-DATA mapConstantsAVX2<>+4292(SB)/4, $0x3aaaf0c7
-DATA mapConstantsAVX2<>+4296(SB)/4, $0x3aaaf0c7
-DATA mapConstantsAVX2<>+4300(SB)/4, $0x3aaaf0c7
-DATA mapConstantsAVX2<>+4304(SB)/4, $0x3aaaf0c7
-DATA mapConstantsAVX2<>+4308(SB)/4, $0x3aaaf0c7
-DATA mapConstantsAVX2<>+4312(SB)/4, $0x3aaaf0c7
-DATA mapConstantsAVX2<>+4316(SB)/4, $0x3aaaf0c7
-DATA mapConstantsAVX2<>+4320(SB)/4, $0xbb6ffa9f
-DATA mapConstantsAVX2<>+4324(SB)/4, $0xbb6ffa9f
-DATA mapConstantsAVX2<>+4328(SB)/4, $0xbb6ffa9f
-DATA mapConstantsAVX2<>+4332(SB)/4, $0xbb6ffa9f
-DATA mapConstantsAVX2<>+4336(SB)/4, $0xbb6ffa9f
-DATA mapConstantsAVX2<>+4340(SB)/4, $0xbb6ffa9f
-DATA mapConstantsAVX2<>+4344(SB)/4, $0xbb6ffa9f
-DATA mapConstantsAVX2<>+4348(SB)/4, $0xbb6ffa9f
-DATA mapConstantsAVX2<>+4352(SB)/4, $0x3bbcbe04
-DATA mapConstantsAVX2<>+4356(SB)/4, $0x3bbcbe04
-DATA mapConstantsAVX2<>+4360(SB)/4, $0x3bbcbe04
-DATA mapConstantsAVX2<>+4364(SB)/4, $0x3bbcbe04
-DATA mapConstantsAVX2<>+4368(SB)/4, $0x3bbcbe04
-DATA mapConstantsAVX2<>+4372(SB)/4, $0x3bbcbe04
-DATA mapConstantsAVX2<>+4376(SB)/4, $0x3bbcbe04
-DATA mapConstantsAVX2<>+4380(SB)/4, $0x3bbcbe04
-DATA mapConstantsAVX2<>+4384(SB)/4, $0xbbf9da27
-DATA mapConstantsAVX2<>+4388(SB)/4, $0xbbf9da27
-DATA mapConstantsAVX2<>+4392(SB)/4, $0xbbf9da27
-DATA mapConstantsAVX2<>+4396(SB)/4, $0xbbf9da27
-DATA mapConstantsAVX2<>+4400(SB)/4, $0xbbf9da27
-DATA mapConstantsAVX2<>+4404(SB)/4, $0xbbf9da27
-DATA mapConstantsAVX2<>+4408(SB)/4, $0xbbf9da27
-DATA mapConstantsAVX2<>+4412(SB)/4, $0xbbf9da27
-DATA mapConstantsAVX2<>+4416(SB)/4, $0x3c1a9910
-DATA mapConstantsAVX2<>+4420(SB)/4, $0x3c1a9910
-DATA mapConstantsAVX2<>+4424(SB)/4, $0x3c1a9910
-DATA mapConstantsAVX2<>+4428(SB)/4, $0x3c1a9910
-DATA mapConstantsAVX2<>+4432(SB)/4, $0x3c1a9910
-DATA mapConstantsAVX2<>+4436(SB)/4, $0x3c1a9910
-DATA mapConstantsAVX2<>+4440(SB)/4, $0x3c1a9910
-DATA mapConstantsAVX2<>+4444(SB)/4, $0x3c1a9910
-DATA mapConstantsAVX2<>+4448(SB)/4, $0x3f8036dc
-DATA mapConstantsAVX2<>+4452(SB)/4, $0x3f8036dc
-DATA mapConstantsAVX2<>+4456(SB)/4, $0x3f8036dc
-DATA mapConstantsAVX2<>+4460(SB)/4, $0x3f8036dc
-DATA mapConstantsAVX2<>+4464(SB)/4, $0x3f8036dc
-DATA mapConstantsAVX2<>+4468(SB)/4, $0x3f8036dc
-DATA mapConstantsAVX2<>+4472(SB)/4, $0x3f8036dc
-DATA mapConstantsAVX2<>+4476(SB)/4, $0x3f8036dc
-DATA mapConstantsAVX2<>+4480(SB)/4, $0x40354f7f
-DATA mapConstantsAVX2<>+4484(SB)/4, $0x40354f7f
-DATA mapConstantsAVX2<>+4488(SB)/4, $0x40354f7f
-DATA mapConstantsAVX2<>+4492(SB)/4, $0x40354f7f
-DATA mapConstantsAVX2<>+4496(SB)/4, $0x40354f7f
-DATA mapConstantsAVX2<>+4500(SB)/4, $0x40354f7f
-DATA mapConstantsAVX2<>+4504(SB)/4, $0x40354f7f
-DATA mapConstantsAVX2<>+4508(SB)/4, $0x40354f7f
-DATA mapConstantsAVX2<>+4512(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+4516(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+4520(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+4524(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+4528(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+4532(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+4536(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+4540(SB)/4, $0x42fe0000
-DATA mapConstantsAVX2<>+4544(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+4548(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+4552(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+4556(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+4560(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+4564(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+4568(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+4572(SB)/4, $0x0000007f
-DATA mapConstantsAVX2<>+4576(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+4580(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+4584(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+4588(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+4592(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+4596(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+4600(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+4604(SB)/4, $0xc2fc0000
-DATA mapConstantsAVX2<>+4608(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+4612(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+4616(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+4620(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+4624(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+4628(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+4632(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+4636(SB)/4, $0xc2cc0000
-DATA mapConstantsAVX2<>+4640(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4644(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4648(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4652(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4656(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4660(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4664(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4668(SB)/4, $0x00007fff
-DATA mapConstantsAVX2<>+4672(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4676(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4680(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4684(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4688(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4692(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4696(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4700(SB)/4, $0x00000001
-DATA mapConstantsAVX2<>+4704(SB)/4, $0x00400000
-DATA mapConstantsAVX2<>+4708(SB)/4, $0x00400000
-DATA mapConstantsAVX2<>+4712(SB)/4, $0x00400000
-DATA mapConstantsAVX2<>+4716(SB)/4, $0x00400000
-DATA mapConstantsAVX2<>+4720(SB)/4, $0x00400000
-DATA mapConstantsAVX2<>+4724(SB)/4, $0x00400000
-DATA mapConstantsAVX2<>+4728(SB)/4, $0x00400000
-DATA mapConstantsAVX2<>+4732(SB)/4, $0x00400000
-DATA mapConstantsAVX2<>+4736(SB)/4, $0xffff0000
-DATA mapConstantsAVX2<>+4740(SB)/4, $0xffff0000
-DATA mapConstantsAVX2<>+4744(SB)/4, $0xffff0000
-DATA mapConstantsAVX2<>+4748(SB)/4, $0xffff0000
-DATA mapConstantsAVX2<>+4752(SB)/4, $0xffff0000
-DATA mapConstantsAVX2<>+4756(SB)/4, $0xffff0000
-DATA mapConstantsAVX2<>+4760(SB)/4, $0xffff0000
-DATA mapConstantsAVX2<>+4764(SB)/4, $0xffff0000
-DATA mapConstantsAVX2<>+4768(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4772(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4776(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4780(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4784(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4788(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4792(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4796(SB)/4, $0x4124cccd
-DATA mapConstantsAVX2<>+4800(SB)/4, $0x4f000000
-DATA mapConstantsAVX2<>+4804(SB)/4, $0x4f000000
-DATA mapConstantsAVX2<>+4808(SB)/4, $0x4f000000
-DATA mapConstantsAVX2<>+4812(SB)/4, $0x4f000000
-DATA mapConstantsAVX2<>+4816(SB)/4, $0x4f000000
-DATA mapConstantsAVX2<>+4820(SB)/4, $0x4f000000
-DATA mapConstantsAVX2<>+4824(SB)/4, $0x4f000000
-DATA mapConstantsAVX2<>+4828(SB)/4, $0x4f000000
-DATA mapConstantsAVX2<>+4832(SB)/4, $0x00000020
-DATA mapConstantsAVX2<>+4836(SB)/4, $0x00000020
-DATA mapConstantsAVX2<>+4840(SB)/4, $0x00000020
-DATA mapConstantsAVX2<>+4844(SB)/4, $0x00000020
-DATA mapConstantsAVX2<>+4848(SB)/4, $0x00000020
-DATA mapConstantsAVX2<>+4852(SB)/4, $0x00000020
-DATA mapConstantsAVX2<>+4856(SB)/4, $0x00000020
-DATA mapConstantsAVX2<>+4860(SB)/4, $0x00000020
-DATA mapConstantsAVX2<>+4864(SB)/4, $0x1bd11bda
-DATA mapConstantsAVX2<>+4868(SB)/4, $0x1bd11bda
-DATA mapConstantsAVX2<>+4872(SB)/4, $0x1bd11bda
-DATA mapConstantsAVX2<>+4876(SB)/4, $0x1bd11bda
-DATA mapConstantsAVX2<>+4880(SB)/4, $0x1bd11bda
-DATA mapConstantsAVX2<>+4884(SB)/4, $0x1bd11bda
-DATA mapConstantsAVX2<>+4888(SB)/4, $0x1bd11bda
-DATA mapConstantsAVX2<>+4892(SB)/4, $0x1bd11bda
-DATA mapConstantsAVX2<>+4896(SB)/4, $0x00000002
-DATA mapConstantsAVX2<>+4900(SB)/4, $0x00000002
-DATA mapConstantsAVX2<>+4904(SB)/4, $0x00000002
-DATA mapConstantsAVX2<>+4908(SB)/4, $0x00000002
-DATA mapConstantsAVX2<>+4912(SB)/4, $0x00000002
-DATA mapConstantsAVX2<>+4916(SB)/4, $0x00000002
-DATA mapConstantsAVX2<>+4920(SB)/4, $0x00000002
-DATA mapConstantsAVX2<>+4924(SB)/4, $0x00000002
-DATA mapConstantsAVX2<>+4928(SB)/4, $0x00000003
-DATA mapConstantsAVX2<>+4932(SB)/4, $0x00000003
-DATA mapConstantsAVX2<>+4936(SB)/4, $0x00000003
-DATA mapConstantsAVX2<>+4940(SB)/4, $0x00000003
-DATA mapConstantsAVX2<>+4944(SB)/4, $0x00000003
-DATA mapConstantsAVX2<>+4948(SB)/4, $0x00000003
-DATA mapConstantsAVX2<>+4952(SB)/4, $0x00000003
-DATA mapConstantsAVX2<>+4956(SB)/4, $0x00000003
-DATA mapConstantsAVX2<>+4960(SB)/4, $0x00000004
-DATA mapConstantsAVX2<>+4964(SB)/4, $0x00000004
-DATA mapConstantsAVX2<>+4968(SB)/4, $0x00000004
-DATA mapConstantsAVX2<>+4972(SB)/4, $0x00000004
-DATA mapConstantsAVX2<>+4976(SB)/4, $0x00000004
-DATA mapConstantsAVX2<>+4980(SB)/4, $0x00000004
-DATA mapConstantsAVX2<>+4984(SB)/4, $0x00000004
-DATA mapConstantsAVX2<>+4988(SB)/4, $0x00000004
-DATA mapConstantsAVX2<>+4992(SB)/4, $0x00000005
-DATA mapConstantsAVX2<>+4996(SB)/4, $0x00000005
-DATA mapConstantsAVX2<>+5000(SB)/4, $0x00000005
-DATA mapConstantsAVX2<>+5004(SB)/4, $0x00000005
-DATA mapConstantsAVX2<>+5008(SB)/4, $0x00000005
-DATA mapConstantsAVX2<>+5012(SB)/4, $0x00000005
-DATA mapConstantsAVX2<>+5016(SB)/4, $0x00000005
-DATA mapConstantsAVX2<>+5020(SB)/4, $0x00000005
-DATA mapConstantsAVX2<>+5024(SB)/4, $0x00000040
-DATA mapConstantsAVX2<>+5028(SB)/4, $0x00000040
-DATA mapConstantsAVX2<>+5032(SB)/4, $0x00000040
-DATA mapConstantsAVX2<>+5036(SB)/4, $0x00000040
-DATA mapConstantsAVX2<>+5040(SB)/4, $0x00000040
-DATA mapConstantsAVX2<>+5044(SB)/4, $0x00000040
-DATA mapConstantsAVX2<>+5048(SB)/4, $0x00000040
-DATA mapConstantsAVX2<>+5052(SB)/4, $0x00000040
-DATA mapConstantsAVX2<>+5056(SB)/4, $0x000000ff
-DATA mapConstantsAVX2<>+5060(SB)/4, $0x000000ff
-DATA mapConstantsAVX2<>+5064(SB)/4, $0x000000ff
-DATA mapConstantsAVX2<>+5068(SB)/4, $0x000000ff
-DATA mapConstantsAVX2<>+5072(SB)/4, $0x000000ff
-DATA mapConstantsAVX2<>+5076(SB)/4, $0x000000ff
-DATA mapConstantsAVX2<>+5080(SB)/4, $0x000000ff
-DATA mapConstantsAVX2<>+5084(SB)/4, $0x000000ff
-DATA mapConstantsAVX2<>+5088(SB)/4, $0x437f0000
-DATA mapConstantsAVX2<>+5092(SB)/4, $0x437f0000
-DATA mapConstantsAVX2<>+5096(SB)/4, $0x437f0000
-DATA mapConstantsAVX2<>+5100(SB)/4, $0x437f0000
-DATA mapConstantsAVX2<>+5104(SB)/4, $0x437f0000
-DATA mapConstantsAVX2<>+5108(SB)/4, $0x437f0000
-DATA mapConstantsAVX2<>+5112(SB)/4, $0x437f0000
-DATA mapConstantsAVX2<>+5116(SB)/4, $0x437f0000
-DATA mapConstantsAVX2<>+5120(SB)/4, $0xc3000000
-DATA mapConstantsAVX2<>+5124(SB)/4, $0xc3000000
-DATA mapConstantsAVX2<>+5128(SB)/4, $0xc3000000
-DATA mapConstantsAVX2<>+5132(SB)/4, $0xc3000000
-DATA mapConstantsAVX2<>+5136(SB)/4, $0xc3000000
-DATA mapConstantsAVX2<>+5140(SB)/4, $0xc3000000
-DATA mapConstantsAVX2<>+5144(SB)/4, $0xc3000000
-DATA mapConstantsAVX2<>+5148(SB)/4, $0xc3000000
-GLOBL mapConstantsAVX2<>(SB), RODATA|NOPTR, $5152
+DATA mapConstantsAVX2<>+3840(SB)/4, $0x3fadf854
+DATA mapConstantsAVX2<>+3844(SB)/4, $0x3fadf854
+DATA mapConstantsAVX2<>+3848(SB)/4, $0x3fadf854
+DATA mapConstantsAVX2<>+3852(SB)/4, $0x3fadf854
+DATA mapConstantsAVX2<>+3856(SB)/4, $0x3fadf854
+DATA mapConstantsAVX2<>+3860(SB)/4, $0x3fadf854
+DATA mapConstantsAVX2<>+3864(SB)/4, $0x3fadf854
+DATA mapConstantsAVX2<>+3868(SB)/4, $0x3fadf854
+DATA mapConstantsAVX2<>+3872(SB)/4, $0x4e800000
+DATA mapConstantsAVX2<>+3876(SB)/4, $0x4e800000
+DATA mapConstantsAVX2<>+3880(SB)/4, $0x4e800000
+DATA mapConstantsAVX2<>+3884(SB)/4, $0x4e800000
+DATA mapConstantsAVX2<>+3888(SB)/4, $0x4e800000
+DATA mapConstantsAVX2<>+3892(SB)/4, $0x4e800000
+DATA mapConstantsAVX2<>+3896(SB)/4, $0x4e800000
+DATA mapConstantsAVX2<>+3900(SB)/4, $0x4e800000
+DATA mapConstantsAVX2<>+3904(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3908(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3912(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3916(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3920(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3924(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3928(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3932(SB)/4, $0x40a00000
+DATA mapConstantsAVX2<>+3936(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3940(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3944(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3948(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3952(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3956(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3960(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3964(SB)/4, $0x40200000
+DATA mapConstantsAVX2<>+3968(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+3972(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+3976(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+3980(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+3984(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+3988(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+3992(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+3996(SB)/4, $0x34b88937
+DATA mapConstantsAVX2<>+4000(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+4004(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+4008(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+4012(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+4016(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+4020(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+4024(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+4028(SB)/4, $0x32f51968
+DATA mapConstantsAVX2<>+4032(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4036(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4040(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4044(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4048(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4052(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4056(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4060(SB)/4, $0xb66cd10a
+DATA mapConstantsAVX2<>+4064(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4068(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4072(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4076(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4080(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4084(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4088(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4092(SB)/4, $0xb69387e1
+DATA mapConstantsAVX2<>+4096(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4100(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4104(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4108(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4112(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4116(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4120(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4124(SB)/4, $0x39653890
+DATA mapConstantsAVX2<>+4128(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4132(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4136(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4140(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4144(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4148(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4152(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4156(SB)/4, $0xbaa45372
+DATA mapConstantsAVX2<>+4160(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4164(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4168(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4172(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4176(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4180(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4184(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4188(SB)/4, $0xbb88e527
+DATA mapConstantsAVX2<>+4192(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4196(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4200(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4204(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4208(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4212(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4216(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4220(SB)/4, $0x3e7c8f63
+DATA mapConstantsAVX2<>+4224(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4228(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4232(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4236(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4240(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4244(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4248(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4252(SB)/4, $0x3fc02e2f
+DATA mapConstantsAVX2<>+4256(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4260(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4264(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4268(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4272(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4276(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4280(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4284(SB)/4, $0x38b816ea
+DATA mapConstantsAVX2<>+4288(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4292(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4296(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4300(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4304(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4308(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4312(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4316(SB)/4, $0xb9306439
+DATA mapConstantsAVX2<>+4320(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4324(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4328(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4332(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4336(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4340(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4344(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4348(SB)/4, $0x3aaaf0c7
+DATA mapConstantsAVX2<>+4352(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4356(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4360(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4364(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4368(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4372(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4376(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4380(SB)/4, $0xbb6ffa9f
+DATA mapConstantsAVX2<>+4384(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4388(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4392(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4396(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4400(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4404(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4408(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4412(SB)/4, $0x3bbcbe04
+DATA mapConstantsAVX2<>+4416(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4420(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4424(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4428(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4432(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4436(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4440(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4444(SB)/4, $0xbbf9da27
+DATA mapConstantsAVX2<>+4448(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4452(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4456(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4460(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4464(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4468(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4472(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4476(SB)/4, $0x3c1a9910
+DATA mapConstantsAVX2<>+4480(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4484(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4488(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4492(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4496(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4500(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4504(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4508(SB)/4, $0x3f8036dc
+DATA mapConstantsAVX2<>+4512(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4516(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4520(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4524(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4528(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4532(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4536(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4540(SB)/4, $0x40354f7f
+DATA mapConstantsAVX2<>+4544(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4548(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4552(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4556(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4560(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4564(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4568(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4572(SB)/4, $0x42fe0000
+DATA mapConstantsAVX2<>+4576(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4580(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4584(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4588(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4592(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4596(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4600(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4604(SB)/4, $0x0000007f
+DATA mapConstantsAVX2<>+4608(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4612(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4616(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4620(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4624(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4628(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4632(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4636(SB)/4, $0xc2fc0000
+DATA mapConstantsAVX2<>+4640(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4644(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4648(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4652(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4656(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4660(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4664(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4668(SB)/4, $0xc2cc0000
+DATA mapConstantsAVX2<>+4672(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4676(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4680(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4684(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4688(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4692(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4696(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4700(SB)/4, $0x00007fff
+DATA mapConstantsAVX2<>+4704(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4708(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4712(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4716(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4720(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4724(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4728(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4732(SB)/4, $0x00000001
+DATA mapConstantsAVX2<>+4736(SB)/4, $0x00400000
+DATA mapConstantsAVX2<>+4740(SB)/4, $0x00400000
+DATA mapConstantsAVX2<>+4744(SB)/4, $0x00400000
+DATA mapConstantsAVX2<>+4748(SB)/4, $0x00400000
+DATA mapConstantsAVX2<>+4752(SB)/4, $0x00400000
+DATA mapConstantsAVX2<>+4756(SB)/4, $0x00400000
+DATA mapConstantsAVX2<>+4760(SB)/4, $0x00400000
+DATA mapConstantsAVX2<>+4764(SB)/4, $0x00400000
+DATA mapConstantsAVX2<>+4768(SB)/4, $0xffff0000
+DATA mapConstantsAVX2<>+4772(SB)/4, $0xffff0000
+DATA mapConstantsAVX2<>+4776(SB)/4, $0xffff0000
+DATA mapConstantsAVX2<>+4780(SB)/4, $0xffff0000
+DATA mapConstantsAVX2<>+4784(SB)/4, $0xffff0000
+DATA mapConstantsAVX2<>+4788(SB)/4, $0xffff0000
+DATA mapConstantsAVX2<>+4792(SB)/4, $0xffff0000
+DATA mapConstantsAVX2<>+4796(SB)/4, $0xffff0000
+DATA mapConstantsAVX2<>+4800(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4804(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4808(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4812(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4816(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4820(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4824(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4828(SB)/4, $0x4124cccd
+DATA mapConstantsAVX2<>+4832(SB)/4, $0x4f000000
+DATA mapConstantsAVX2<>+4836(SB)/4, $0x4f000000
+DATA mapConstantsAVX2<>+4840(SB)/4, $0x4f000000
+DATA mapConstantsAVX2<>+4844(SB)/4, $0x4f000000
+DATA mapConstantsAVX2<>+4848(SB)/4, $0x4f000000
+DATA mapConstantsAVX2<>+4852(SB)/4, $0x4f000000
+DATA mapConstantsAVX2<>+4856(SB)/4, $0x4f000000
+DATA mapConstantsAVX2<>+4860(SB)/4, $0x4f000000
+DATA mapConstantsAVX2<>+4864(SB)/4, $0x00000020
+DATA mapConstantsAVX2<>+4868(SB)/4, $0x00000020
+DATA mapConstantsAVX2<>+4872(SB)/4, $0x00000020
+DATA mapConstantsAVX2<>+4876(SB)/4, $0x00000020
+DATA mapConstantsAVX2<>+4880(SB)/4, $0x00000020
+DATA mapConstantsAVX2<>+4884(SB)/4, $0x00000020
+DATA mapConstantsAVX2<>+4888(SB)/4, $0x00000020
+DATA mapConstantsAVX2<>+4892(SB)/4, $0x00000020
+DATA mapConstantsAVX2<>+4896(SB)/4, $0x1bd11bda
+DATA mapConstantsAVX2<>+4900(SB)/4, $0x1bd11bda
+DATA mapConstantsAVX2<>+4904(SB)/4, $0x1bd11bda
+DATA mapConstantsAVX2<>+4908(SB)/4, $0x1bd11bda
+DATA mapConstantsAVX2<>+4912(SB)/4, $0x1bd11bda
+DATA mapConstantsAVX2<>+4916(SB)/4, $0x1bd11bda
+DATA mapConstantsAVX2<>+4920(SB)/4, $0x1bd11bda
+DATA mapConstantsAVX2<>+4924(SB)/4, $0x1bd11bda
+DATA mapConstantsAVX2<>+4928(SB)/4, $0x00000002
+DATA mapConstantsAVX2<>+4932(SB)/4, $0x00000002
+DATA mapConstantsAVX2<>+4936(SB)/4, $0x00000002
+DATA mapConstantsAVX2<>+4940(SB)/4, $0x00000002
+DATA mapConstantsAVX2<>+4944(SB)/4, $0x00000002
+DATA mapConstantsAVX2<>+4948(SB)/4, $0x00000002
+DATA mapConstantsAVX2<>+4952(SB)/4, $0x00000002
+DATA mapConstantsAVX2<>+4956(SB)/4, $0x00000002
+DATA mapConstantsAVX2<>+4960(SB)/4, $0x00000003
+DATA mapConstantsAVX2<>+4964(SB)/4, $0x00000003
+DATA mapConstantsAVX2<>+4968(SB)/4, $0x00000003
+DATA mapConstantsAVX2<>+4972(SB)/4, $0x00000003
+DATA mapConstantsAVX2<>+4976(SB)/4, $0x00000003
+DATA mapConstantsAVX2<>+4980(SB)/4, $0x00000003
+DATA mapConstantsAVX2<>+4984(SB)/4, $0x00000003
+DATA mapConstantsAVX2<>+4988(SB)/4, $0x00000003
+DATA mapConstantsAVX2<>+4992(SB)/4, $0x00000004
+DATA mapConstantsAVX2<>+4996(SB)/4, $0x00000004
+DATA mapConstantsAVX2<>+5000(SB)/4, $0x00000004
+DATA mapConstantsAVX2<>+5004(SB)/4, $0x00000004
+DATA mapConstantsAVX2<>+5008(SB)/4, $0x00000004
+DATA mapConstantsAVX2<>+5012(SB)/4, $0x00000004
+DATA mapConstantsAVX2<>+5016(SB)/4, $0x00000004
+DATA mapConstantsAVX2<>+5020(SB)/4, $0x00000004
+DATA mapConstantsAVX2<>+5024(SB)/4, $0x00000005
+DATA mapConstantsAVX2<>+5028(SB)/4, $0x00000005
+DATA mapConstantsAVX2<>+5032(SB)/4, $0x00000005
+DATA mapConstantsAVX2<>+5036(SB)/4, $0x00000005
+DATA mapConstantsAVX2<>+5040(SB)/4, $0x00000005
+DATA mapConstantsAVX2<>+5044(SB)/4, $0x00000005
+DATA mapConstantsAVX2<>+5048(SB)/4, $0x00000005
+DATA mapConstantsAVX2<>+5052(SB)/4, $0x00000005
+DATA mapConstantsAVX2<>+5056(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+5060(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+5064(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+5068(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+5072(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+5076(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+5080(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+5084(SB)/4, $0x00000040
+DATA mapConstantsAVX2<>+5088(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5092(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5096(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5100(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5104(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5108(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5112(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5116(SB)/4, $0x000000ff
+DATA mapConstantsAVX2<>+5120(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5124(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5128(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5132(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5136(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5140(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5144(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5148(SB)/4, $0x437f0000
+DATA mapConstantsAVX2<>+5152(SB)/4, $0xc3000000
+DATA mapConstantsAVX2<>+5156(SB)/4, $0xc3000000
+DATA mapConstantsAVX2<>+5160(SB)/4, $0xc3000000
+DATA mapConstantsAVX2<>+5164(SB)/4, $0xc3000000
+DATA mapConstantsAVX2<>+5168(SB)/4, $0xc3000000
+DATA mapConstantsAVX2<>+5172(SB)/4, $0xc3000000
+DATA mapConstantsAVX2<>+5176(SB)/4, $0xc3000000
+DATA mapConstantsAVX2<>+5180(SB)/4, $0xc3000000
+GLOBL mapConstantsAVX2<>(SB), RODATA|NOPTR, $5184
 
 // func mapReluAVX2(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapReluAVX2(SB), NOSPLIT, $0-48
@@ -16571,7 +16579,7 @@ TEXT ·mapSinhAVX2(SB), NOSPLIT, $32-48
 	VBROADCASTSS mapConstantsAVX2<>+640(SB), Y10
 	VBROADCASTSS mapConstantsAVX2<>+576(SB), Y11
 	VBROADCASTSS mapConstantsAVX2<>+0(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+160(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+544(SB), Y13
 	VBROADCASTSS mapConstantsAVX2<>+64(SB), Y14
 	VBROADCASTSS mapConstantsAVX2<>+416(SB), Y15
 	XORQ AX, AX
@@ -16583,7 +16591,7 @@ loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VANDPS Y15, Y0, Y1
 	VCMPPS $30, mapConstantsAVX2<>+3808(SB), Y1, Y2
-	VMULPS Y13, Y1, Y3
+	VSUBPS Y13, Y1, Y3
 	VMAXPS Y3, Y11, Y3
 	VMINPS Y3, Y8, Y3
 	VMOVAPS Y14, Y4
@@ -16596,8 +16604,8 @@ loop:
 	VFMADD213PS mapConstantsAVX2<>+320(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y3, Y6
-	VFMADD213PS mapConstantsAVX2<>+544(SB), Y3, Y6
-	VFMADD213PS mapConstantsAVX2<>+544(SB), Y6, Y3
+	VFMADD213PS Y13, Y3, Y6
+	VFMADD213PS Y13, Y6, Y3
 	VPSLLD $23, Y4, Y4
 	VCMPPS $17, mapConstantsAVX2<>+96(SB), Y5, Y5
 	VBLENDVPS Y5, Y9, Y10, Y6
@@ -16605,14 +16613,13 @@ loop:
 	VMULPS Y4, Y3, Y3
 	VBLENDVPS Y5, Y10, Y9, Y4
 	VMULPS Y4, Y3, Y3
-	VMULPS Y13, Y3, Y4
-	VMULPS Y3, Y4, Y3
+	VMULPS mapConstantsAVX2<>+3840(SB), Y3, Y3
 	VMAXPS Y1, Y12, Y4
 	VMINPS Y4, Y8, Y4
 	VMOVAPS Y14, Y5
 	VFMADD231PS mapConstantsAVX2<>+128(SB), Y4, Y5
 	VPSLLD $23, Y5, Y6
-	VPADDD Y13, Y6, Y6
+	VPADDD mapConstantsAVX2<>+160(SB), Y6, Y6
 	VSUBPS Y14, Y5, Y5
 	VFMADD231PS mapConstantsAVX2<>+192(SB), Y5, Y4
 	VFMADD231PS mapConstantsAVX2<>+224(SB), Y5, Y4
@@ -16623,16 +16630,16 @@ loop:
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y4, Y7
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y4, Y7
 	VFMADD231PS Y7, Y5, Y4
-	VSUBPS Y13, Y6, Y5
+	VSUBPS mapConstantsAVX2<>+160(SB), Y6, Y5
 	VFMADD231PS Y4, Y6, Y5
 	VADDPS Y5, Y5, Y4
 	VANDPS Y15, Y4, Y4
 	VANDPS mapConstantsAVX2<>+448(SB), Y1, Y1
 	VORPS Y1, Y4, Y1
-	VADDPS mapConstantsAVX2<>+544(SB), Y1, Y4
+	VADDPS Y13, Y1, Y4
 	VDIVPS Y4, Y1, Y4
 	VADDPS Y4, Y1, Y1
-	VMULPS Y1, Y13, Y1
+	VMULPS mapConstantsAVX2<>+160(SB), Y1, Y1
 	VBLENDVPS Y2, Y3, Y1, Y1
 	VANDPS Y15, Y1, Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y0
@@ -16656,7 +16663,7 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y7, Y0
 	VANDPS Y15, Y0, Y1
 	VCMPPS $30, mapConstantsAVX2<>+3808(SB), Y1, Y2
-	VMULPS Y13, Y1, Y3
+	VSUBPS Y13, Y1, Y3
 	VMAXPS Y3, Y11, Y3
 	VMINPS Y3, Y8, Y3
 	VMOVAPS Y14, Y4
@@ -16669,8 +16676,8 @@ rest:
 	VFMADD213PS mapConstantsAVX2<>+320(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y3, Y6
-	VFMADD213PS mapConstantsAVX2<>+544(SB), Y3, Y6
-	VFMADD213PS mapConstantsAVX2<>+544(SB), Y6, Y3
+	VFMADD213PS Y13, Y3, Y6
+	VFMADD213PS Y13, Y6, Y3
 	VPSLLD $23, Y4, Y4
 	VCMPPS $17, mapConstantsAVX2<>+96(SB), Y5, Y5
 	VBLENDVPS Y5, Y9, Y10, Y6
@@ -16678,14 +16685,13 @@ rest:
 	VMULPS Y4, Y3, Y3
 	VBLENDVPS Y5, Y10, Y9, Y4
 	VMULPS Y4, Y3, Y3
-	VMULPS Y13, Y3, Y4
-	VMULPS Y3, Y4, Y3
+	VMULPS mapConstantsAVX2<>+3840(SB), Y3, Y3
 	VMAXPS Y1, Y12, Y4
 	VMINPS Y4, Y8, Y4
 	VMOVAPS Y14, Y5
 	VFMADD231PS mapConstantsAVX2<>+128(SB), Y4, Y5
 	VPSLLD $23, Y5, Y6
-	VPADDD Y13, Y6, Y6
+	VPADDD mapConstantsAVX2<>+160(SB), Y6, Y6
 	VSUBPS Y14, Y5, Y5
 	VFMADD231PS mapConstantsAVX2<>+192(SB), Y5, Y4
 	VFMADD231PS mapConstantsAVX2<>+224(SB), Y5, Y4
@@ -16697,16 +16703,16 @@ rest:
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y4, Y0
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y4, Y0
 	VFMADD231PS Y0, Y5, Y4
-	VSUBPS Y13, Y6, Y0
+	VSUBPS mapConstantsAVX2<>+160(SB), Y6, Y0
 	VFMADD231PS Y4, Y6, Y0
 	VADDPS Y0, Y0, Y0
 	VANDPS Y15, Y0, Y0
 	VANDPS mapConstantsAVX2<>+448(SB), Y1, Y1
 	VORPS Y1, Y0, Y0
-	VADDPS mapConstantsAVX2<>+544(SB), Y0, Y1
+	VADDPS Y13, Y0, Y1
 	VDIVPS Y1, Y0, Y1
 	VADDPS Y1, Y0, Y0
-	VMULPS Y0, Y13, Y0
+	VMULPS mapConstantsAVX2<>+160(SB), Y0, Y0
 	VBLENDVPS Y2, Y3, Y0, Y0
 	VANDPS Y15, Y0, Y0
 	VMOVUPS 0(SP), Y1
@@ -16731,7 +16737,7 @@ TEXT ·mapSinhStreamAVX2(SB), NOSPLIT, $32-48
 	VBROADCASTSS mapConstantsAVX2<>+640(SB), Y10
 	VBROADCASTSS mapConstantsAVX2<>+576(SB), Y11
 	VBROADCASTSS mapConstantsAVX2<>+0(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+160(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+544(SB), Y13
 	VBROADCASTSS mapConstantsAVX2<>+64(SB), Y14
 	VBROADCASTSS mapConstantsAVX2<>+416(SB), Y15
 	XORQ AX, AX
@@ -16759,7 +16765,7 @@ loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VANDPS Y15, Y0, Y1
 	VCMPPS $30, mapConstantsAVX2<>+3808(SB), Y1, Y2
-	VMULPS Y13, Y1, Y3
+	VSUBPS Y13, Y1, Y3
 	VMAXPS Y3, Y11, Y3
 	VMINPS Y3, Y8, Y3
 	VMOVAPS Y14, Y4
@@ -16772,8 +16778,8 @@ loop:
 	VFMADD213PS mapConstantsAVX2<>+320(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y3, Y6
-	VFMADD213PS mapConstantsAVX2<>+544(SB), Y3, Y6
-	VFMADD213PS mapConstantsAVX2<>+544(SB), Y6, Y3
+	VFMADD213PS Y13, Y3, Y6
+	VFMADD213PS Y13, Y6, Y3
 	VPSLLD $23, Y4, Y4
 	VCMPPS $17, mapConstantsAVX2<>+96(SB), Y5, Y5
 	VBLENDVPS Y5, Y9, Y10, Y6
@@ -16781,14 +16787,13 @@ loop:
 	VMULPS Y4, Y3, Y3
 	VBLENDVPS Y5, Y10, Y9, Y4
 	VMULPS Y4, Y3, Y3
-	VMULPS Y13, Y3, Y4
-	VMULPS Y3, Y4, Y3
+	VMULPS mapConstantsAVX2<>+3840(SB), Y3, Y3
 	VMAXPS Y1, Y12, Y4
 	VMINPS Y4, Y8, Y4
 	VMOVAPS Y14, Y5
 	VFMADD231PS mapConstantsAVX2<>+128(SB), Y4, Y5
 	VPSLLD $23, Y5, Y6
-	VPADDD Y13, Y6, Y6
+	VPADDD mapConstantsAVX2<>+160(SB), Y6, Y6
 	VSUBPS Y14, Y5, Y5
 	VFMADD231PS mapConstantsAVX2<>+192(SB), Y5, Y4
 	VFMADD231PS mapConstantsAVX2<>+224(SB), Y5, Y4
@@ -16799,16 +16804,16 @@ loop:
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y4, Y7
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y4, Y7
 	VFMADD231PS Y7, Y5, Y4
-	VSUBPS Y13, Y6, Y5
+	VSUBPS mapConstantsAVX2<>+160(SB), Y6, Y5
 	VFMADD231PS Y4, Y6, Y5
 	VADDPS Y5, Y5, Y4
 	VANDPS Y15, Y4, Y4
 	VANDPS mapConstantsAVX2<>+448(SB), Y1, Y1
 	VORPS Y1, Y4, Y1
-	VADDPS mapConstantsAVX2<>+544(SB), Y1, Y4
+	VADDPS Y13, Y1, Y4
 	VDIVPS Y4, Y1, Y4
 	VADDPS Y4, Y1, Y1
-	VMULPS Y1, Y13, Y1
+	VMULPS mapConstantsAVX2<>+160(SB), Y1, Y1
 	VBLENDVPS Y2, Y3, Y1, Y1
 	VANDPS Y15, Y1, Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y0
@@ -16832,7 +16837,7 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y7, Y0
 	VANDPS Y15, Y0, Y1
 	VCMPPS $30, mapConstantsAVX2<>+3808(SB), Y1, Y2
-	VMULPS Y13, Y1, Y3
+	VSUBPS Y13, Y1, Y3
 	VMAXPS Y3, Y11, Y3
 	VMINPS Y3, Y8, Y3
 	VMOVAPS Y14, Y4
@@ -16845,8 +16850,8 @@ rest:
 	VFMADD213PS mapConstantsAVX2<>+320(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y3, Y6
-	VFMADD213PS mapConstantsAVX2<>+544(SB), Y3, Y6
-	VFMADD213PS mapConstantsAVX2<>+544(SB), Y6, Y3
+	VFMADD213PS Y13, Y3, Y6
+	VFMADD213PS Y13, Y6, Y3
 	VPSLLD $23, Y4, Y4
 	VCMPPS $17, mapConstantsAVX2<>+96(SB), Y5, Y5
 	VBLENDVPS Y5, Y9, Y10, Y6
@@ -16854,14 +16859,13 @@ rest:
 	VMULPS Y4, Y3, Y3
 	VBLENDVPS Y5, Y10, Y9, Y4
 	VMULPS Y4, Y3, Y3
-	VMULPS Y13, Y3, Y4
-	VMULPS Y3, Y4, Y3
+	VMULPS mapConstantsAVX2<>+3840(SB), Y3, Y3
 	VMAXPS Y1, Y12, Y4
 	VMINPS Y4, Y8, Y4
 	VMOVAPS Y14, Y5
 	VFMADD231PS mapConstantsAVX2<>+128(SB), Y4, Y5
 	VPSLLD $23, Y5, Y6
-	VPADDD Y13, Y6, Y6
+	VPADDD mapConstantsAVX2<>+160(SB), Y6, Y6
 	VSUBPS Y14, Y5, Y5
 	VFMADD231PS mapConstantsAVX2<>+192(SB), Y5, Y4
 	VFMADD231PS mapConstantsAVX2<>+224(SB), Y5, Y4
@@ -16873,16 +16877,16 @@ rest:
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y4, Y0
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y4, Y0
 	VFMADD231PS Y0, Y5, Y4
-	VSUBPS Y13, Y6, Y0
+	VSUBPS mapConstantsAVX2<>+160(SB), Y6, Y0
 	VFMADD231PS Y4, Y6, Y0
 	VADDPS Y0, Y0, Y0
 	VANDPS Y15, Y0, Y0
 	VANDPS mapConstantsAVX2<>+448(SB), Y1, Y1
 	VORPS Y1, Y0, Y0
-	VADDPS mapConstantsAVX2<>+544(SB), Y0, Y1
+	VADDPS Y13, Y0, Y1
 	VDIVPS Y1, Y0, Y1
 	VADDPS Y1, Y0, Y0
-	VMULPS Y0, Y13, Y0
+	VMULPS mapConstantsAVX2<>+160(SB), Y0, Y0
 	VBLENDVPS Y2, Y3, Y0, Y0
 	VANDPS Y15, Y0, Y0
 	VMOVUPS 0(SP), Y1
@@ -16907,13 +16911,13 @@ TEXT ·mapCoshAVX2(SB), NOSPLIT, $32-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+160(SB), Y6
-	VBROADCASTSS mapConstantsAVX2<>+608(SB), Y7
-	VBROADCASTSS mapConstantsAVX2<>+640(SB), Y8
-	VBROADCASTSS mapConstantsAVX2<>+576(SB), Y9
-	VBROADCASTSS mapConstantsAVX2<>+32(SB), Y10
-	VBROADCASTSS mapConstantsAVX2<>+64(SB), Y11
-	VBROADCASTSS mapConstantsAVX2<>+544(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+608(SB), Y6
+	VBROADCASTSS mapConstantsAVX2<>+640(SB), Y7
+	VBROADCASTSS mapConstantsAVX2<>+576(SB), Y8
+	VBROADCASTSS mapConstantsAVX2<>+32(SB), Y9
+	VBROADCASTSS mapConstantsAVX2<>+160(SB), Y10
+	VBROADCASTSS mapConstantsAVX2<>+544(SB), Y11
+	VBROADCASTSS mapConstantsAVX2<>+64(SB), Y12
 	VBROADCASTSS mapConstantsAVX2<>+128(SB), Y13
 	VBROADCASTSS mapConstantsAVX2<>+192(SB), Y14
 	VBROADCASTSS mapConstantsAVX2<>+224(SB), Y15
@@ -16926,12 +16930,12 @@ loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VANDPS mapConstantsAVX2<>+416(SB), Y0, Y0
 	VCMPPS $30, mapConstantsAVX2<>+3808(SB), Y0, Y1
-	VMULPS Y6, Y0, Y2
-	VMAXPS Y2, Y9, Y2
-	VMINPS Y2, Y10, Y2
-	VMOVAPS Y11, Y3
+	VSUBPS Y11, Y0, Y2
+	VMAXPS Y2, Y8, Y2
+	VMINPS Y2, Y9, Y2
+	VMOVAPS Y12, Y3
 	VFMADD231PS Y13, Y2, Y3
-	VSUBPS Y11, Y3, Y4
+	VSUBPS Y12, Y3, Y4
 	VFMADD231PS Y14, Y4, Y2
 	VFMADD231PS Y15, Y4, Y2
 	VBROADCASTSS mapConstantsAVX2<>+256(SB), Y5
@@ -16939,22 +16943,21 @@ loop:
 	VFMADD213PS mapConstantsAVX2<>+320(SB), Y2, Y5
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y2, Y5
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y2, Y5
-	VFMADD213PS Y12, Y2, Y5
-	VFMADD213PS Y12, Y5, Y2
+	VFMADD213PS Y11, Y2, Y5
+	VFMADD213PS Y11, Y5, Y2
 	VPSLLD $23, Y3, Y3
 	VCMPPS $17, mapConstantsAVX2<>+96(SB), Y4, Y4
-	VBLENDVPS Y4, Y7, Y8, Y5
+	VBLENDVPS Y4, Y6, Y7, Y5
 	VPADDD Y5, Y3, Y3
 	VMULPS Y3, Y2, Y2
-	VBLENDVPS Y4, Y8, Y7, Y3
+	VBLENDVPS Y4, Y7, Y6, Y3
 	VMULPS Y3, Y2, Y2
-	VMULPS Y6, Y2, Y3
-	VMULPS Y2, Y3, Y2
-	VMAXPS Y0, Y9, Y0
-	VMINPS Y0, Y10, Y0
-	VMOVAPS Y11, Y3
+	VMULPS mapConstantsAVX2<>+3840(SB), Y2, Y2
+	VMAXPS Y0, Y8, Y0
+	VMINPS Y0, Y9, Y0
+	VMOVAPS Y12, Y3
 	VFMADD231PS Y13, Y0, Y3
-	VSUBPS Y11, Y3, Y4
+	VSUBPS Y12, Y3, Y4
 	VFMADD231PS Y14, Y4, Y0
 	VFMADD231PS Y15, Y4, Y0
 	VBROADCASTSS mapConstantsAVX2<>+256(SB), Y5
@@ -16962,17 +16965,17 @@ loop:
 	VFMADD213PS mapConstantsAVX2<>+320(SB), Y0, Y5
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y0, Y5
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y0, Y5
-	VFMADD213PS Y12, Y0, Y5
-	VFMADD213PS Y12, Y5, Y0
+	VFMADD213PS Y11, Y0, Y5
+	VFMADD213PS Y11, Y5, Y0
 	VPSLLD $23, Y3, Y3
 	VCMPPS $17, mapConstantsAVX2<>+96(SB), Y4, Y4
-	VBLENDVPS Y4, Y7, Y8, Y5
+	VBLENDVPS Y4, Y6, Y7, Y5
 	VPADDD Y5, Y3, Y3
 	VMULPS Y3, Y0, Y0
-	VBLENDVPS Y4, Y8, Y7, Y3
+	VBLENDVPS Y4, Y7, Y6, Y3
 	VMULPS Y3, Y0, Y0
-	VMULPS Y0, Y6, Y3
-	VDIVPS Y0, Y6, Y0
+	VMULPS Y0, Y10, Y3
+	VDIVPS Y0, Y10, Y0
 	VADDPS Y0, Y3, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
@@ -16994,12 +16997,12 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y5, Y0
 	VANDPS mapConstantsAVX2<>+416(SB), Y0, Y0
 	VCMPPS $30, mapConstantsAVX2<>+3808(SB), Y0, Y1
-	VMULPS Y6, Y0, Y2
-	VMAXPS Y2, Y9, Y2
-	VMINPS Y2, Y10, Y2
-	VMOVAPS Y11, Y3
+	VSUBPS Y11, Y0, Y2
+	VMAXPS Y2, Y8, Y2
+	VMINPS Y2, Y9, Y2
+	VMOVAPS Y12, Y3
 	VFMADD231PS Y13, Y2, Y3
-	VSUBPS Y11, Y3, Y4
+	VSUBPS Y12, Y3, Y4
 	VFMADD231PS Y14, Y4, Y2
 	VFMADD231PS Y15, Y4, Y2
 	VMOVUPS Y1, 0(SP)
@@ -17008,22 +17011,21 @@ rest:
 	VFMADD213PS mapConstantsAVX2<>+320(SB), Y2, Y1
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y2, Y1
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y2, Y1
-	VFMADD213PS Y12, Y2, Y1
-	VFMADD213PS Y12, Y1, Y2
+	VFMADD213PS Y11, Y2, Y1
+	VFMADD213PS Y11, Y1, Y2
 	VPSLLD $23, Y3, Y1
 	VCMPPS $17, mapConstantsAVX2<>+96(SB), Y4, Y3
-	VBLENDVPS Y3, Y7, Y8, Y4
+	VBLENDVPS Y3, Y6, Y7, Y4
 	VPADDD Y4, Y1, Y1
 	VMULPS Y1, Y2, Y1
-	VBLENDVPS Y3, Y8, Y7, Y2
+	VBLENDVPS Y3, Y7, Y6, Y2
 	VMULPS Y2, Y1, Y1
-	VMULPS Y6, Y1, Y2
-	VMULPS Y1, Y2, Y1
-	VMAXPS Y0, Y9, Y0
-	VMINPS Y0, Y10, Y0
-	VMOVAPS Y11, Y2
+	VMULPS mapConstantsAVX2<>+3840(SB), Y1, Y1
+	VMAXPS Y0, Y8, Y0
+	VMINPS Y0, Y9, Y0
+	VMOVAPS Y12, Y2
 	VFMADD231PS Y13, Y0, Y2
-	VSUBPS Y11, Y2, Y3
+	VSUBPS Y12, Y2, Y3
 	VFMADD231PS Y14, Y3, Y0
 	VFMADD231PS Y15, Y3, Y0
 	VBROADCASTSS mapConstantsAVX2<>+256(SB), Y4
@@ -17031,17 +17033,17 @@ rest:
 	VFMADD213PS mapConstantsAVX2<>+320(SB), Y0, Y4
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y0, Y4
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y0, Y4
-	VFMADD213PS Y12, Y0, Y4
-	VFMADD213PS Y12, Y4, Y0
+	VFMADD213PS Y11, Y0, Y4
+	VFMADD213PS Y11, Y4, Y0
 	VPSLLD $23, Y2, Y2
 	VCMPPS $17, mapConstantsAVX2<>+96(SB), Y3, Y3
-	VBLENDVPS Y3, Y7, Y8, Y4
+	VBLENDVPS Y3, Y6, Y7, Y4
 	VPADDD Y4, Y2, Y2
 	VMULPS Y2, Y0, Y0
-	VBLENDVPS Y3, Y8, Y7, Y2
+	VBLENDVPS Y3, Y7, Y6, Y2
 	VMULPS Y2, Y0, Y0
-	VMULPS Y0, Y6, Y2
-	VDIVPS Y0, Y6, Y0
+	VMULPS Y0, Y10, Y2
+	VDIVPS Y0, Y10, Y0
 	VADDPS Y0, Y2, Y0
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y1, Y0, Y0
@@ -17059,13 +17061,13 @@ TEXT ·mapCoshStreamAVX2(SB), NOSPLIT, $32-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+160(SB), Y6
-	VBROADCASTSS mapConstantsAVX2<>+608(SB), Y7
-	VBROADCASTSS mapConstantsAVX2<>+640(SB), Y8
-	VBROADCASTSS mapConstantsAVX2<>+576(SB), Y9
-	VBROADCASTSS mapConstantsAVX2<>+32(SB), Y10
-	VBROADCASTSS mapConstantsAVX2<>+64(SB), Y11
-	VBROADCASTSS mapConstantsAVX2<>+544(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+608(SB), Y6
+	VBROADCASTSS mapConstantsAVX2<>+640(SB), Y7
+	VBROADCASTSS mapConstantsAVX2<>+576(SB), Y8
+	VBROADCASTSS mapConstantsAVX2<>+32(SB), Y9
+	VBROADCASTSS mapConstantsAVX2<>+160(SB), Y10
+	VBROADCASTSS mapConstantsAVX2<>+544(SB), Y11
+	VBROADCASTSS mapConstantsAVX2<>+64(SB), Y12
 	VBROADCASTSS mapConstantsAVX2<>+128(SB), Y13
 	VBROADCASTSS mapConstantsAVX2<>+192(SB), Y14
 	VBROADCASTSS mapConstantsAVX2<>+224(SB), Y15
@@ -17094,12 +17096,12 @@ loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VANDPS mapConstantsAVX2<>+416(SB), Y0, Y0
 	VCMPPS $30, mapConstantsAVX2<>+3808(SB), Y0, Y1
-	VMULPS Y6, Y0, Y2
-	VMAXPS Y2, Y9, Y2
-	VMINPS Y2, Y10, Y2
-	VMOVAPS Y11, Y3
+	VSUBPS Y11, Y0, Y2
+	VMAXPS Y2, Y8, Y2
+	VMINPS Y2, Y9, Y2
+	VMOVAPS Y12, Y3
 	VFMADD231PS Y13, Y2, Y3
-	VSUBPS Y11, Y3, Y4
+	VSUBPS Y12, Y3, Y4
 	VFMADD231PS Y14, Y4, Y2
 	VFMADD231PS Y15, Y4, Y2
 	VBROADCASTSS mapConstantsAVX2<>+256(SB), Y5
@@ -17107,22 +17109,21 @@ loop:
 	VFMADD213PS mapConstantsAVX2<>+320(SB), Y2, Y5
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y2, Y5
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y2, Y5
-	VFMADD213PS Y12, Y2, Y5
-	VFMADD213PS Y12, Y5, Y2
+	VFMADD213PS Y11, Y2, Y5
+	VFMADD213PS Y11, Y5, Y2
 	VPSLLD $23, Y3, Y3
 	VCMPPS $17, mapConstantsAVX2<>+96(SB), Y4, Y4
-	VBLENDVPS Y4, Y7, Y8, Y5
+	VBLENDVPS Y4, Y6, Y7, Y5
 	VPADDD Y5, Y3, Y3
 	VMULPS Y3, Y2, Y2
-	VBLENDVPS Y4, Y8, Y7, Y3
+	VBLENDVPS Y4, Y7, Y6, Y3
 	VMULPS Y3, Y2, Y2
-	VMULPS Y6, Y2, Y3
-	VMULPS Y2, Y3, Y2
-	VMAXPS Y0, Y9, Y0
-	VMINPS Y0, Y10, Y0
-	VMOVAPS Y11, Y3
+	VMULPS mapConstantsAVX2<>+3840(SB), Y2, Y2
+	VMAXPS Y0, Y8, Y0
+	VMINPS Y0, Y9, Y0
+	VMOVAPS Y12, Y3
 	VFMADD231PS Y13, Y0, Y3
-	VSUBPS Y11, Y3, Y4
+	VSUBPS Y12, Y3, Y4
 	VFMADD231PS Y14, Y4, Y0
 	VFMADD231PS Y15, Y4, Y0
 	VBROADCASTSS mapConstantsAVX2<>+256(SB), Y5
@@ -17130,17 +17131,17 @@ loop:
 	VFMADD213PS mapConstantsAVX2<>+320(SB), Y0, Y5
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y0, Y5
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y0, Y5
-	VFMADD213PS Y12, Y0, Y5
-	VFMADD213PS Y12, Y5, Y0
+	VFMADD213PS Y11, Y0, Y5
+	VFMADD213PS Y11, Y5, Y0
 	VPSLLD $23, Y3, Y3
 	VCMPPS $17, mapConstantsAVX2<>+96(SB), Y4, Y4
-	VBLENDVPS Y4, Y7, Y8, Y5
+	VBLENDVPS Y4, Y6, Y7, Y5
 	VPADDD Y5, Y3, Y3
 	VMULPS Y3, Y0, Y0
-	VBLENDVPS Y4, Y8, Y7, Y3
+	VBLENDVPS Y4, Y7, Y6, Y3
 	VMULPS Y3, Y0, Y0
-	VMULPS Y0, Y6, Y3
-	VDIVPS Y0, Y6, Y0
+	VMULPS Y0, Y10, Y3
+	VDIVPS Y0, Y10, Y0
 	VADDPS Y0, Y3, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VMOVNTPS Y0, 0(DI)(AX*4)
@@ -17162,12 +17163,12 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y5, Y0
 	VANDPS mapConstantsAVX2<>+416(SB), Y0, Y0
 	VCMPPS $30, mapConstantsAVX2<>+3808(SB), Y0, Y1
-	VMULPS Y6, Y0, Y2
-	VMAXPS Y2, Y9, Y2
-	VMINPS Y2, Y10, Y2
-	VMOVAPS Y11, Y3
+	VSUBPS Y11, Y0, Y2
+	VMAXPS Y2, Y8, Y2
+	VMINPS Y2, Y9, Y2
+	VMOVAPS Y12, Y3
 	VFMADD231PS Y13, Y2, Y3
-	VSUBPS Y11, Y3, Y4
+	VSUBPS Y12, Y3, Y4
 	VFMADD231PS Y14, Y4, Y2
 	VFMADD231PS Y15, Y4, Y2
 	VMOVUPS Y1, 0(SP)
@@ -17176,22 +17177,21 @@ rest:
 	VFMADD213PS mapConstantsAVX2<>+320(SB), Y2, Y1
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y2, Y1
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y2, Y1
-	VFMADD213PS Y12, Y2, Y1
-	VFMADD213PS Y12, Y1, Y2
+	VFMADD213PS Y11, Y2, Y1
+	VFMADD213PS Y11, Y1, Y2
 	VPSLLD $23, Y3, Y1
 	VCMPPS $17, mapConstantsAVX2<>+96(SB), Y4, Y3
-	VBLENDVPS Y3, Y7, Y8, Y4
+	VBLENDVPS Y3, Y6, Y7, Y4
 	VPADDD Y4, Y1, Y1
 	VMULPS Y1, Y2, Y1
-	VBLENDVPS Y3, Y8, Y7, Y2
+	VBLENDVPS Y3, Y7, Y6, Y2
 	VMULPS Y2, Y1, Y1
-	VMULPS Y6, Y1, Y2
-	VMULPS Y1, Y2, Y1
-	VMAXPS Y0, Y9, Y0
-	VMINPS Y0, Y10, Y0
-	VMOVAPS Y11, Y2
+	VMULPS mapConstantsAVX2<>+3840(SB), Y1, Y1
+	VMAXPS Y0, Y8, Y0
+	VMINPS Y0, Y9, Y0
+	VMOVAPS Y12, Y2
 	VFMADD231PS Y13, Y0, Y2
-	VSUBPS Y11, Y2, Y3
+	VSUBPS Y12, Y2, Y3
 	VFMADD231PS Y14, Y3, Y0
 	VFMADD231PS Y15, Y3, Y0
 	VBROADCASTSS mapConstantsAVX2<>+256(SB), Y4
@@ -17199,17 +17199,17 @@ rest:
 	VFMADD213PS mapConstantsAVX2<>+320(SB), Y0, Y4
 	VFMADD213PS mapConstantsAVX2<>+352(SB), Y0, Y4
 	VFMADD213PS mapConstantsAVX2<>+384(SB), Y0, Y4
-	VFMADD213PS Y12, Y0, Y4
-	VFMADD213PS Y12, Y4, Y0
+	VFMADD213PS Y11, Y0, Y4
+	VFMADD213PS Y11, Y4, Y0
 	VPSLLD $23, Y2, Y2
 	VCMPPS $17, mapConstantsAVX2<>+96(SB), Y3, Y3
-	VBLENDVPS Y3, Y7, Y8, Y4
+	VBLENDVPS Y3, Y6, Y7, Y4
 	VPADDD Y4, Y2, Y2
 	VMULPS Y2, Y0, Y0
-	VBLENDVPS Y3, Y8, Y7, Y2
+	VBLENDVPS Y3, Y7, Y6, Y2
 	VMULPS Y2, Y0, Y0
-	VMULPS Y0, Y6, Y2
-	VDIVPS Y0, Y6, Y0
+	VMULPS Y0, Y10, Y2
+	VDIVPS Y0, Y10, Y0
 	VADDPS Y0, Y2, Y0
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y1, Y0, Y0
@@ -17523,7 +17523,7 @@ TEXT ·mapAsinhAVX2(SB), NOSPLIT, $32-48
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VANDPS mapConstantsAVX2<>+416(SB), Y0, Y1
-	VCMPPS $30, mapConstantsAVX2<>+3840(SB), Y1, Y2
+	VCMPPS $30, mapConstantsAVX2<>+3872(SB), Y1, Y2
 	VCMPPS $30, Y14, Y1, Y3
 	VCMPPS $17, Y15, Y1, Y4
 	VCMPPS $17, mapConstantsAVX2<>+1984(SB), Y1, Y5
@@ -17623,7 +17623,7 @@ rest:
 	VMOVUPS (R10)(R9*4), Y13
 	VMASKMOVPS 0(SI)(AX*4), Y13, Y0
 	VANDPS mapConstantsAVX2<>+416(SB), Y0, Y1
-	VCMPPS $30, mapConstantsAVX2<>+3840(SB), Y1, Y2
+	VCMPPS $30, mapConstantsAVX2<>+3872(SB), Y1, Y2
 	VCMPPS $30, Y14, Y1, Y3
 	VCMPPS $17, Y15, Y1, Y4
 	VCMPPS $17, mapConstantsAVX2<>+1984(SB), Y1, Y5
@@ -17747,7 +17747,7 @@ loop:
 	PREFETCHT0 2048(SI)(AX*4)
 	VMOVUPS 0(SI)(AX*4), Y0
 	VANDPS mapConstantsAVX2<>+416(SB), Y0, Y1
-	VCMPPS $30, mapConstantsAVX2<>+3840(SB), Y1, Y2
+	VCMPPS $30, mapConstantsAVX2<>+3872(SB), Y1, Y2
 	VCMPPS $30, Y14, Y1, Y3
 	VCMPPS $17, Y15, Y1, Y4
 	VCMPPS $17, mapConstantsAVX2<>+1984(SB), Y1, Y5
@@ -17847,7 +17847,7 @@ rest:
 	VMOVUPS (R10)(R9*4), Y13
 	VMASKMOVPS 0(SI)(AX*4), Y13, Y0
 	VANDPS mapConstantsAVX2<>+416(SB), Y0, Y1
-	VCMPPS $30, mapConstantsAVX2<>+3840(SB), Y1, Y2
+	VCMPPS $30, mapConstantsAVX2<>+3872(SB), Y1, Y2
 	VCMPPS $30, Y14, Y1, Y3
 	VCMPPS $17, Y15, Y1, Y4
 	VCMPPS $17, mapConstantsAVX2<>+1984(SB), Y1, Y5
@@ -17960,7 +17960,7 @@ TEXT ·mapAcoshAVX2(SB), NOSPLIT, $32-48
 loop:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VCMPPS $17, mapConstantsAVX2<>+544(SB), Y0, Y1
-	VCMPPS $30, mapConstantsAVX2<>+3840(SB), Y0, Y2
+	VCMPPS $30, mapConstantsAVX2<>+3872(SB), Y0, Y2
 	VCMPPS $30, Y14, Y0, Y3
 	VCMPPS $17, Y15, Y0, Y4
 	VCMPPS $17, mapConstantsAVX2<>+1984(SB), Y0, Y5
@@ -18057,7 +18057,7 @@ rest:
 	VMOVUPS (R10)(R9*4), Y13
 	VMASKMOVPS 0(SI)(AX*4), Y13, Y0
 	VCMPPS $17, mapConstantsAVX2<>+544(SB), Y0, Y1
-	VCMPPS $30, mapConstantsAVX2<>+3840(SB), Y0, Y2
+	VCMPPS $30, mapConstantsAVX2<>+3872(SB), Y0, Y2
 	VCMPPS $30, Y14, Y0, Y3
 	VCMPPS $17, Y15, Y0, Y4
 	VCMPPS $17, mapConstantsAVX2<>+1984(SB), Y0, Y5
@@ -18178,7 +18178,7 @@ loop:
 	PREFETCHT0 2048(SI)(AX*4)
 	VMOVUPS 0(SI)(AX*4), Y0
 	VCMPPS $17, mapConstantsAVX2<>+544(SB), Y0, Y1
-	VCMPPS $30, mapConstantsAVX2<>+3840(SB), Y0, Y2
+	VCMPPS $30, mapConstantsAVX2<>+3872(SB), Y0, Y2
 	VCMPPS $30, Y14, Y0, Y3
 	VCMPPS $17, Y15, Y0, Y4
 	VCMPPS $17, mapConstantsAVX2<>+1984(SB), Y0, Y5
@@ -18275,7 +18275,7 @@ rest:
 	VMOVUPS (R10)(R9*4), Y13
 	VMASKMOVPS 0(SI)(AX*4), Y13, Y0
 	VCMPPS $17, mapConstantsAVX2<>+544(SB), Y0, Y1
-	VCMPPS $30, mapConstantsAVX2<>+3840(SB), Y0, Y2
+	VCMPPS $30, mapConstantsAVX2<>+3872(SB), Y0, Y2
 	VCMPPS $30, Y14, Y0, Y3
 	VCMPPS $17, Y15, Y0, Y4
 	VCMPPS $17, mapConstantsAVX2<>+1984(SB), Y0, Y5
@@ -18426,29 +18426,29 @@ loop:
 	VBLENDVPS Y3, mapConstantsAVX2<>+1664(SB), Y15, Y3
 	VBLENDVPS Y4, Y5, Y3, Y3
 	VXORPS mapConstantsAVX2<>+448(SB), Y3, Y3
-	VCMPPS $17, mapConstantsAVX2<>+3872(SB), Y3, Y4
-	VSUBPS mapConstantsAVX2<>+3904(SB), Y3, Y5
-	VBROADCASTSS mapConstantsAVX2<>+3936(SB), Y6
-	VFMADD231PS mapConstantsAVX2<>+3968(SB), Y5, Y6
-	VFMADD213PS mapConstantsAVX2<>+4000(SB), Y5, Y6
+	VCMPPS $17, mapConstantsAVX2<>+3904(SB), Y3, Y4
+	VSUBPS mapConstantsAVX2<>+3936(SB), Y3, Y5
+	VBROADCASTSS mapConstantsAVX2<>+3968(SB), Y6
+	VFMADD231PS mapConstantsAVX2<>+4000(SB), Y5, Y6
 	VFMADD213PS mapConstantsAVX2<>+4032(SB), Y5, Y6
 	VFMADD213PS mapConstantsAVX2<>+4064(SB), Y5, Y6
 	VFMADD213PS mapConstantsAVX2<>+4096(SB), Y5, Y6
 	VFMADD213PS mapConstantsAVX2<>+4128(SB), Y5, Y6
 	VFMADD213PS mapConstantsAVX2<>+4160(SB), Y5, Y6
-	VFMADD213PS mapConstantsAVX2<>+4192(SB), Y6, Y5
+	VFMADD213PS mapConstantsAVX2<>+4192(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4224(SB), Y6, Y5
 	VMULPS Y5, Y0, Y5
 	VSQRTPS Y3, Y3
 	VSUBPS mapConstantsAVX2<>+768(SB), Y3, Y3
-	VBROADCASTSS mapConstantsAVX2<>+4224(SB), Y6
-	VFMADD231PS mapConstantsAVX2<>+4256(SB), Y3, Y6
-	VFMADD213PS mapConstantsAVX2<>+4288(SB), Y3, Y6
+	VBROADCASTSS mapConstantsAVX2<>+4256(SB), Y6
+	VFMADD231PS mapConstantsAVX2<>+4288(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+4320(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+4352(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+4384(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+4416(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+4448(SB), Y3, Y6
-	VFMADD213PS mapConstantsAVX2<>+4480(SB), Y6, Y3
+	VFMADD213PS mapConstantsAVX2<>+4480(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4512(SB), Y6, Y3
 	VMULPS Y3, Y0, Y0
 	VBLENDVPS Y4, Y5, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
@@ -18510,29 +18510,29 @@ rest:
 	VBLENDVPS Y3, mapConstantsAVX2<>+1664(SB), Y15, Y3
 	VBLENDVPS Y4, Y1, Y3, Y1
 	VXORPS mapConstantsAVX2<>+448(SB), Y1, Y1
-	VCMPPS $17, mapConstantsAVX2<>+3872(SB), Y1, Y3
-	VSUBPS mapConstantsAVX2<>+3904(SB), Y1, Y4
-	VBROADCASTSS mapConstantsAVX2<>+3936(SB), Y5
-	VFMADD231PS mapConstantsAVX2<>+3968(SB), Y4, Y5
-	VFMADD213PS mapConstantsAVX2<>+4000(SB), Y4, Y5
+	VCMPPS $17, mapConstantsAVX2<>+3904(SB), Y1, Y3
+	VSUBPS mapConstantsAVX2<>+3936(SB), Y1, Y4
+	VBROADCASTSS mapConstantsAVX2<>+3968(SB), Y5
+	VFMADD231PS mapConstantsAVX2<>+4000(SB), Y4, Y5
 	VFMADD213PS mapConstantsAVX2<>+4032(SB), Y4, Y5
 	VFMADD213PS mapConstantsAVX2<>+4064(SB), Y4, Y5
 	VFMADD213PS mapConstantsAVX2<>+4096(SB), Y4, Y5
 	VFMADD213PS mapConstantsAVX2<>+4128(SB), Y4, Y5
 	VFMADD213PS mapConstantsAVX2<>+4160(SB), Y4, Y5
-	VFMADD213PS mapConstantsAVX2<>+4192(SB), Y5, Y4
+	VFMADD213PS mapConstantsAVX2<>+4192(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4224(SB), Y5, Y4
 	VMULPS Y4, Y0, Y4
 	VSQRTPS Y1, Y1
 	VSUBPS mapConstantsAVX2<>+768(SB), Y1, Y1
-	VBROADCASTSS mapConstantsAVX2<>+4224(SB), Y5
-	VFMADD231PS mapConstantsAVX2<>+4256(SB), Y1, Y5
-	VFMADD213PS mapConstantsAVX2<>+4288(SB), Y1, Y5
+	VBROADCASTSS mapConstantsAVX2<>+4256(SB), Y5
+	VFMADD231PS mapConstantsAVX2<>+4288(SB), Y1, Y5
 	VFMADD213PS mapConstantsAVX2<>+4320(SB), Y1, Y5
 	VFMADD213PS mapConstantsAVX2<>+4352(SB), Y1, Y5
 	VFMADD213PS mapConstantsAVX2<>+4384(SB), Y1, Y5
 	VFMADD213PS mapConstantsAVX2<>+4416(SB), Y1, Y5
 	VFMADD213PS mapConstantsAVX2<>+4448(SB), Y1, Y5
-	VFMADD213PS mapConstantsAVX2<>+4480(SB), Y5, Y1
+	VFMADD213PS mapConstantsAVX2<>+4480(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4512(SB), Y5, Y1
 	VMULPS Y1, Y0, Y0
 	VBLENDVPS Y3, Y4, Y0, Y0
 	VMOVUPS 0(SP), Y1
@@ -18618,29 +18618,29 @@ loop:
 	VBLENDVPS Y3, mapConstantsAVX2<>+1664(SB), Y15, Y3
 	VBLENDVPS Y4, Y5, Y3, Y3
 	VXORPS mapConstantsAVX2<>+448(SB), Y3, Y3
-	VCMPPS $17, mapConstantsAVX2<>+3872(SB), Y3, Y4
-	VSUBPS mapConstantsAVX2<>+3904(SB), Y3, Y5
-	VBROADCASTSS mapConstantsAVX2<>+3936(SB), Y6
-	VFMADD231PS mapConstantsAVX2<>+3968(SB), Y5, Y6
-	VFMADD213PS mapConstantsAVX2<>+4000(SB), Y5, Y6
+	VCMPPS $17, mapConstantsAVX2<>+3904(SB), Y3, Y4
+	VSUBPS mapConstantsAVX2<>+3936(SB), Y3, Y5
+	VBROADCASTSS mapConstantsAVX2<>+3968(SB), Y6
+	VFMADD231PS mapConstantsAVX2<>+4000(SB), Y5, Y6
 	VFMADD213PS mapConstantsAVX2<>+4032(SB), Y5, Y6
 	VFMADD213PS mapConstantsAVX2<>+4064(SB), Y5, Y6
 	VFMADD213PS mapConstantsAVX2<>+4096(SB), Y5, Y6
 	VFMADD213PS mapConstantsAVX2<>+4128(SB), Y5, Y6
 	VFMADD213PS mapConstantsAVX2<>+4160(SB), Y5, Y6
-	VFMADD213PS mapConstantsAVX2<>+4192(SB), Y6, Y5
+	VFMADD213PS mapConstantsAVX2<>+4192(SB), Y5, Y6
+	VFMADD213PS mapConstantsAVX2<>+4224(SB), Y6, Y5
 	VMULPS Y5, Y0, Y5
 	VSQRTPS Y3, Y3
 	VSUBPS mapConstantsAVX2<>+768(SB), Y3, Y3
-	VBROADCASTSS mapConstantsAVX2<>+4224(SB), Y6
-	VFMADD231PS mapConstantsAVX2<>+4256(SB), Y3, Y6
-	VFMADD213PS mapConstantsAVX2<>+4288(SB), Y3, Y6
+	VBROADCASTSS mapConstantsAVX2<>+4256(SB), Y6
+	VFMADD231PS mapConstantsAVX2<>+4288(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+4320(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+4352(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+4384(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+4416(SB), Y3, Y6
 	VFMADD213PS mapConstantsAVX2<>+4448(SB), Y3, Y6
-	VFMADD213PS mapConstantsAVX2<>+4480(SB), Y6, Y3
+	VFMADD213PS mapConstantsAVX2<>+4480(SB), Y3, Y6
+	VFMADD213PS mapConstantsAVX2<>+4512(SB), Y6, Y3
 	VMULPS Y3, Y0, Y0
 	VBLENDVPS Y4, Y5, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
@@ -18702,29 +18702,29 @@ rest:
 	VBLENDVPS Y3, mapConstantsAVX2<>+1664(SB), Y15, Y3
 	VBLENDVPS Y4, Y1, Y3, Y1
 	VXORPS mapConstantsAVX2<>+448(SB), Y1, Y1
-	VCMPPS $17, mapConstantsAVX2<>+3872(SB), Y1, Y3
-	VSUBPS mapConstantsAVX2<>+3904(SB), Y1, Y4
-	VBROADCASTSS mapConstantsAVX2<>+3936(SB), Y5
-	VFMADD231PS mapConstantsAVX2<>+3968(SB), Y4, Y5
-	VFMADD213PS mapConstantsAVX2<>+4000(SB), Y4, Y5
+	VCMPPS $17, mapConstantsAVX2<>+3904(SB), Y1, Y3
+	VSUBPS mapConstantsAVX2<>+3936(SB), Y1, Y4
+	VBROADCASTSS mapConstantsAVX2<>+3968(SB), Y5
+	VFMADD231PS mapConstantsAVX2<>+4000(SB), Y4, Y5
 	VFMADD213PS mapConstantsAVX2<>+4032(SB), Y4, Y5
 	VFMADD213PS mapConstantsAVX2<>+4064(SB), Y4, Y5
 	VFMADD213PS mapConstantsAVX2<>+4096(SB), Y4, Y5
 	VFMADD213PS mapConstantsAVX2<>+4128(SB), Y4, Y5
 	VFMADD213PS mapConstantsAVX2<>+4160(SB), Y4, Y5
-	VFMADD213PS mapConstantsAVX2<>+4192(SB), Y5, Y4
+	VFMADD213PS mapConstantsAVX2<>+4192(SB), Y4, Y5
+	VFMADD213PS mapConstantsAVX2<>+4224(SB), Y5, Y4
 	VMULPS Y4, Y0, Y4
 	VSQRTPS Y1, Y1
 	VSUBPS mapConstantsAVX2<>+768(SB), Y1, Y1
-	VBROADCASTSS mapConstantsAVX2<>+4224(SB), Y5
-	VFMADD231PS mapConstantsAVX2<>+4256(SB), Y1, Y5
-	VFMADD213PS mapConstantsAVX2<>+4288(SB), Y1, Y5
+	VBROADCASTSS mapConstantsAVX2<>+4256(SB), Y5
+	VFMADD231PS mapConstantsAVX2<>+4288(SB), Y1, Y5
 	VFMADD213PS mapConstantsAVX2<>+4320(SB), Y1, Y5
 	VFMADD213PS mapConstantsAVX2<>+4352(SB), Y1, Y5
 	VFMADD213PS mapConstantsAVX2<>+4384(SB), Y1, Y5
 	VFMADD213PS mapConstantsAVX2<>+4416(SB), Y1, Y5
 	VFMADD213PS mapConstantsAVX2<>+4448(SB), Y1, Y5
-	VFMADD213PS mapConstantsAVX2<>+4480(SB), Y5, Y1
+	VFMADD213PS mapConstantsAVX2<>+4480(SB), Y1, Y5
+	VFMADD213PS mapConstantsAVX2<>+4512(SB), Y5, Y1
 	VMULPS Y1, Y0, Y0
 	VBLENDVPS Y3, Y4, Y0, Y0
 	VMOVUPS 0(SP), Y1
@@ -22252,10 +22252,10 @@ TEXT ·mapCodeLdexpAVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X11, X11, X11
-	VBROADCASTSS mapConstantsAVX2<>+4512(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -22367,10 +22367,10 @@ TEXT ·mapCodeLdexpStreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X11, X11, X11
-	VBROADCASTSS mapConstantsAVX2<>+4512(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -22506,11 +22506,11 @@ TEXT ·mapCodeLdexpVSAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y10
-	VBROADCASTSS mapConstantsAVX2<>+4512(SB), Y11
+	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y11
 	VXORPS X12, X12, X12
-	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -22619,11 +22619,11 @@ TEXT ·mapCodeLdexpVSStreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y10
-	VBROADCASTSS mapConstantsAVX2<>+4512(SB), Y11
+	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y11
 	VXORPS X12, X12, X12
-	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -22755,10 +22755,10 @@ TEXT ·mapCodeLdexpSVAVX2(SB), NOSPLIT, $0-48
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y10
 	VXORPS X11, X11, X11
-	VBROADCASTSS mapConstantsAVX2<>+4512(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -22868,10 +22868,10 @@ TEXT ·mapCodeLdexpSVStreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y10
 	VXORPS X11, X11, X11
-	VBROADCASTSS mapConstantsAVX2<>+4512(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4576(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4608(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -23132,10 +23132,10 @@ TEXT ·mapCodeRoundBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -23200,10 +23200,10 @@ TEXT ·mapCodeRoundBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -23291,7 +23291,7 @@ TEXT ·mapCodeErfcAVX2(SB), NOSPLIT, $32-48
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
 	VBROADCASTSS mapConstantsAVX2<>+544(SB), Y9
-	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y10
+	VBROADCASTSS mapConstantsAVX2<>+4800(SB), Y10
 	VBROADCASTSS mapConstantsAVX2<>+704(SB), Y11
 	VBROADCASTSS mapConstantsAVX2<>+64(SB), Y12
 	VXORPS X13, X13, X13
@@ -23420,7 +23420,7 @@ TEXT ·mapCodeErfcStreamAVX2(SB), NOSPLIT, $32-48
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
 	VBROADCASTSS mapConstantsAVX2<>+544(SB), Y9
-	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y10
+	VBROADCASTSS mapConstantsAVX2<>+4800(SB), Y10
 	VBROADCASTSS mapConstantsAVX2<>+704(SB), Y11
 	VBROADCASTSS mapConstantsAVX2<>+64(SB), Y12
 	VXORPS X13, X13, X13
@@ -25560,10 +25560,10 @@ loop:
 	VBLENDVPS Y9, mapConstantsAVX2<>+2944(SB), Y1, Y1
 	VBLENDVPS Y10, mapConstantsAVX2<>+2944(SB), Y2, Y2
 	VBLENDVPS Y11, mapConstantsAVX2<>+2944(SB), Y3, Y3
-	VBLENDVPS Y4, mapConstantsAVX2<>+4672(SB), Y0, Y0
-	VBLENDVPS Y5, mapConstantsAVX2<>+4672(SB), Y1, Y1
-	VBLENDVPS Y6, mapConstantsAVX2<>+4672(SB), Y2, Y2
-	VBLENDVPS Y7, mapConstantsAVX2<>+4672(SB), Y3, Y3
+	VBLENDVPS Y4, mapConstantsAVX2<>+4704(SB), Y0, Y0
+	VBLENDVPS Y5, mapConstantsAVX2<>+4704(SB), Y1, Y1
+	VBLENDVPS Y6, mapConstantsAVX2<>+4704(SB), Y2, Y2
+	VBLENDVPS Y7, mapConstantsAVX2<>+4704(SB), Y3, Y3
 	VMOVUPS Y0, 0(DI)(AX*4)
 	VMOVUPS Y1, 32(DI)(AX*4)
 	VMOVUPS Y2, 64(DI)(AX*4)
@@ -25590,7 +25590,7 @@ rest:
 	VPCMPEQD mapConstantsAVX2<>+96(SB), Y0, Y3
 	VBLENDVPS Y3, mapConstantsAVX2<>+96(SB), Y0, Y0
 	VBLENDVPS Y2, mapConstantsAVX2<>+2944(SB), Y0, Y0
-	VBLENDVPS Y1, mapConstantsAVX2<>+4672(SB), Y0, Y0
+	VBLENDVPS Y1, mapConstantsAVX2<>+4704(SB), Y0, Y0
 	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
 	ADDQ $8, AX
 	SUBQ $8, BX
@@ -25658,10 +25658,10 @@ loop:
 	VBLENDVPS Y9, mapConstantsAVX2<>+2944(SB), Y1, Y1
 	VBLENDVPS Y10, mapConstantsAVX2<>+2944(SB), Y2, Y2
 	VBLENDVPS Y11, mapConstantsAVX2<>+2944(SB), Y3, Y3
-	VBLENDVPS Y4, mapConstantsAVX2<>+4672(SB), Y0, Y0
-	VBLENDVPS Y5, mapConstantsAVX2<>+4672(SB), Y1, Y1
-	VBLENDVPS Y6, mapConstantsAVX2<>+4672(SB), Y2, Y2
-	VBLENDVPS Y7, mapConstantsAVX2<>+4672(SB), Y3, Y3
+	VBLENDVPS Y4, mapConstantsAVX2<>+4704(SB), Y0, Y0
+	VBLENDVPS Y5, mapConstantsAVX2<>+4704(SB), Y1, Y1
+	VBLENDVPS Y6, mapConstantsAVX2<>+4704(SB), Y2, Y2
+	VBLENDVPS Y7, mapConstantsAVX2<>+4704(SB), Y3, Y3
 	VMOVNTPS Y0, 0(DI)(AX*4)
 	VMOVNTPS Y1, 32(DI)(AX*4)
 	VMOVNTPS Y2, 64(DI)(AX*4)
@@ -25688,7 +25688,7 @@ rest:
 	VPCMPEQD mapConstantsAVX2<>+96(SB), Y0, Y3
 	VBLENDVPS Y3, mapConstantsAVX2<>+96(SB), Y0, Y0
 	VBLENDVPS Y2, mapConstantsAVX2<>+2944(SB), Y0, Y0
-	VBLENDVPS Y1, mapConstantsAVX2<>+4672(SB), Y0, Y0
+	VBLENDVPS Y1, mapConstantsAVX2<>+4704(SB), Y0, Y0
 	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
 	ADDQ $8, AX
 	SUBQ $8, BX
@@ -26246,10 +26246,10 @@ TEXT ·mapI32DivAVX2(SB), NOSPLIT, $32-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X11, X11, X11
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y12
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y13
 	VBROADCASTSS mapConstantsAVX2<>+448(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4800(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y15
 	XORQ AX, AX
 	SUBQ $8, BX
 	JLT  tail
@@ -26400,10 +26400,10 @@ TEXT ·mapI32DivStreamAVX2(SB), NOSPLIT, $32-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X11, X11, X11
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y12
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y13
 	VBROADCASTSS mapConstantsAVX2<>+448(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4800(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -28314,7 +28314,7 @@ TEXT ·mapI32ShiftLeftAVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X13, X13, X13
-	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4864(SB), Y14
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
@@ -28382,7 +28382,7 @@ TEXT ·mapI32ShiftLeftStreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X13, X13, X13
-	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4864(SB), Y14
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
@@ -28474,7 +28474,7 @@ TEXT ·mapI32ShiftRightAVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X13, X13, X13
-	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4864(SB), Y14
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
@@ -28548,7 +28548,7 @@ TEXT ·mapI32ShiftRightStreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X13, X13, X13
-	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4864(SB), Y14
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
@@ -28654,19 +28654,19 @@ TEXT ·mapI32FloorDivideAVX2(SB), NOSPLIT, $32-48
 loop:
 	VMOVUPS 0(DX)(AX*4), Y0
 	VPCMPEQD Y15, Y0, Y1
-	VBLENDVPS Y1, mapConstantsAVX2<>+4672(SB), Y0, Y2
+	VBLENDVPS Y1, mapConstantsAVX2<>+4704(SB), Y0, Y2
 	VPCMPEQD mapConstantsAVX2<>+448(SB), Y2, Y3
 	VMOVUPS 0(SI)(AX*4), Y4
 	VPCMPEQD mapConstantsAVX2<>+448(SB), Y4, Y5
 	VANDPS Y5, Y3, Y5
 	VBLENDVPS Y5, Y15, Y4, Y6
-	VBLENDVPS Y3, mapConstantsAVX2<>+4672(SB), Y2, Y2
+	VBLENDVPS Y3, mapConstantsAVX2<>+4704(SB), Y2, Y2
 	VPABSD Y2, Y7
 	VCVTDQ2PS Y4, Y8
 	VCVTDQ2PS Y2, Y9
 	VDIVPS Y9, Y8, Y8
 	VCVTTPS2DQ Y8, Y10
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y8, Y11
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y8, Y11
 	VXORPS Y11, Y10, Y10
 	VCMPPS $7, Y8, Y8, Y8
 	VANDPS Y8, Y10, Y8
@@ -28675,7 +28675,7 @@ loop:
 	VCVTDQ2PS Y10, Y11
 	VDIVPS Y9, Y11, Y9
 	VCVTTPS2DQ Y9, Y11
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y9, Y12
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y9, Y12
 	VXORPS Y12, Y11, Y11
 	VCMPPS $7, Y9, Y9, Y9
 	VANDPS Y9, Y11, Y9
@@ -28687,7 +28687,7 @@ loop:
 	VPCMPGTD Y10, Y15, Y11
 	VPCMPGTD Y2, Y15, Y12
 	VXORPS Y12, Y11, Y11
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
 	VBLENDVPS Y11, mapConstantsAVX2<>+2944(SB), Y13, Y11
 	VPMULLD Y2, Y11, Y13
 	VPSUBD Y13, Y10, Y13
@@ -28699,7 +28699,7 @@ loop:
 	VXORPS Y4, Y14, Y4
 	VANDPS Y4, Y13, Y4
 	VXORPS Y12, Y14, Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
 	VBLENDVPS Y12, mapConstantsAVX2<>+2944(SB), Y13, Y12
 	VPMULLD Y2, Y12, Y2
 	VPSUBD Y2, Y10, Y2
@@ -28712,7 +28712,7 @@ loop:
 	VPCMPGTD Y0, Y15, Y0
 	VXORPS Y0, Y2, Y0
 	VANDPS Y0, Y6, Y0
-	VBLENDVPS Y5, mapConstantsAVX2<>+4672(SB), Y15, Y2
+	VBLENDVPS Y5, mapConstantsAVX2<>+4704(SB), Y15, Y2
 	VPADDD Y8, Y15, Y5
 	VPADDD Y9, Y5, Y5
 	VPADDD Y11, Y5, Y6
@@ -28721,7 +28721,7 @@ loop:
 	VBLENDVPS Y4, Y6, Y5, Y4
 	VBLENDVPS Y3, Y2, Y4, Y2
 	VBLENDVPS Y1, Y15, Y2, Y1
-	VPSUBD mapConstantsAVX2<>+4672(SB), Y1, Y2
+	VPSUBD mapConstantsAVX2<>+4704(SB), Y1, Y2
 	VBLENDVPS Y0, Y2, Y1, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	ADDQ $8, AX
@@ -28741,19 +28741,19 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(DX)(AX*4), Y14, Y0
 	VPCMPEQD Y15, Y0, Y1
-	VBLENDVPS Y1, mapConstantsAVX2<>+4672(SB), Y0, Y2
+	VBLENDVPS Y1, mapConstantsAVX2<>+4704(SB), Y0, Y2
 	VPCMPEQD mapConstantsAVX2<>+448(SB), Y2, Y3
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y4
 	VPCMPEQD mapConstantsAVX2<>+448(SB), Y4, Y5
 	VANDPS Y5, Y3, Y5
 	VBLENDVPS Y5, Y15, Y4, Y6
-	VBLENDVPS Y3, mapConstantsAVX2<>+4672(SB), Y2, Y2
+	VBLENDVPS Y3, mapConstantsAVX2<>+4704(SB), Y2, Y2
 	VPABSD Y2, Y7
 	VCVTDQ2PS Y4, Y8
 	VCVTDQ2PS Y2, Y9
 	VDIVPS Y9, Y8, Y8
 	VCVTTPS2DQ Y8, Y10
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y8, Y11
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y8, Y11
 	VXORPS Y11, Y10, Y10
 	VCMPPS $7, Y8, Y8, Y8
 	VANDPS Y8, Y10, Y8
@@ -28762,7 +28762,7 @@ rest:
 	VCVTDQ2PS Y10, Y11
 	VDIVPS Y9, Y11, Y9
 	VCVTTPS2DQ Y9, Y11
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y9, Y12
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y9, Y12
 	VXORPS Y12, Y11, Y11
 	VCMPPS $7, Y9, Y9, Y9
 	VANDPS Y9, Y11, Y9
@@ -28774,7 +28774,7 @@ rest:
 	VPCMPGTD Y10, Y15, Y11
 	VPCMPGTD Y2, Y15, Y12
 	VXORPS Y12, Y11, Y11
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
 	VBLENDVPS Y11, mapConstantsAVX2<>+2944(SB), Y13, Y11
 	VPMULLD Y2, Y11, Y13
 	VPSUBD Y13, Y10, Y13
@@ -28787,7 +28787,7 @@ rest:
 	VXORPS Y4, Y7, Y4
 	VANDPS Y4, Y13, Y4
 	VXORPS Y12, Y7, Y7
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y12
 	VBLENDVPS Y7, mapConstantsAVX2<>+2944(SB), Y12, Y7
 	VPMULLD Y2, Y7, Y2
 	VPSUBD Y2, Y10, Y2
@@ -28800,7 +28800,7 @@ rest:
 	VPCMPGTD Y0, Y15, Y0
 	VXORPS Y0, Y2, Y0
 	VANDPS Y0, Y6, Y0
-	VBLENDVPS Y5, mapConstantsAVX2<>+4672(SB), Y15, Y2
+	VBLENDVPS Y5, mapConstantsAVX2<>+4704(SB), Y15, Y2
 	VPADDD Y8, Y15, Y5
 	VPADDD Y9, Y5, Y5
 	VPADDD Y11, Y5, Y6
@@ -28810,7 +28810,7 @@ rest:
 	VBLENDVPS Y4, Y6, Y5, Y4
 	VBLENDVPS Y3, Y2, Y4, Y2
 	VBLENDVPS Y1, Y15, Y2, Y1
-	VPSUBD mapConstantsAVX2<>+4672(SB), Y1, Y2
+	VPSUBD mapConstantsAVX2<>+4704(SB), Y1, Y2
 	VBLENDVPS Y0, Y2, Y1, Y0
 	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
 	ADDQ $8, AX
@@ -28852,20 +28852,20 @@ loop:
 	PREFETCHT0 2048(DX)(AX*4)
 	VMOVUPS 0(DX)(AX*4), Y0
 	VPCMPEQD Y15, Y0, Y1
-	VBLENDVPS Y1, mapConstantsAVX2<>+4672(SB), Y0, Y2
+	VBLENDVPS Y1, mapConstantsAVX2<>+4704(SB), Y0, Y2
 	VPCMPEQD mapConstantsAVX2<>+448(SB), Y2, Y3
 	PREFETCHT0 2048(SI)(AX*4)
 	VMOVUPS 0(SI)(AX*4), Y4
 	VPCMPEQD mapConstantsAVX2<>+448(SB), Y4, Y5
 	VANDPS Y5, Y3, Y5
 	VBLENDVPS Y5, Y15, Y4, Y6
-	VBLENDVPS Y3, mapConstantsAVX2<>+4672(SB), Y2, Y2
+	VBLENDVPS Y3, mapConstantsAVX2<>+4704(SB), Y2, Y2
 	VPABSD Y2, Y7
 	VCVTDQ2PS Y4, Y8
 	VCVTDQ2PS Y2, Y9
 	VDIVPS Y9, Y8, Y8
 	VCVTTPS2DQ Y8, Y10
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y8, Y11
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y8, Y11
 	VXORPS Y11, Y10, Y10
 	VCMPPS $7, Y8, Y8, Y8
 	VANDPS Y8, Y10, Y8
@@ -28874,7 +28874,7 @@ loop:
 	VCVTDQ2PS Y10, Y11
 	VDIVPS Y9, Y11, Y9
 	VCVTTPS2DQ Y9, Y11
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y9, Y12
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y9, Y12
 	VXORPS Y12, Y11, Y11
 	VCMPPS $7, Y9, Y9, Y9
 	VANDPS Y9, Y11, Y9
@@ -28886,7 +28886,7 @@ loop:
 	VPCMPGTD Y10, Y15, Y11
 	VPCMPGTD Y2, Y15, Y12
 	VXORPS Y12, Y11, Y11
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
 	VBLENDVPS Y11, mapConstantsAVX2<>+2944(SB), Y13, Y11
 	VPMULLD Y2, Y11, Y13
 	VPSUBD Y13, Y10, Y13
@@ -28898,7 +28898,7 @@ loop:
 	VXORPS Y4, Y14, Y4
 	VANDPS Y4, Y13, Y4
 	VXORPS Y12, Y14, Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
 	VBLENDVPS Y12, mapConstantsAVX2<>+2944(SB), Y13, Y12
 	VPMULLD Y2, Y12, Y2
 	VPSUBD Y2, Y10, Y2
@@ -28911,7 +28911,7 @@ loop:
 	VPCMPGTD Y0, Y15, Y0
 	VXORPS Y0, Y2, Y0
 	VANDPS Y0, Y6, Y0
-	VBLENDVPS Y5, mapConstantsAVX2<>+4672(SB), Y15, Y2
+	VBLENDVPS Y5, mapConstantsAVX2<>+4704(SB), Y15, Y2
 	VPADDD Y8, Y15, Y5
 	VPADDD Y9, Y5, Y5
 	VPADDD Y11, Y5, Y6
@@ -28920,7 +28920,7 @@ loop:
 	VBLENDVPS Y4, Y6, Y5, Y4
 	VBLENDVPS Y3, Y2, Y4, Y2
 	VBLENDVPS Y1, Y15, Y2, Y1
-	VPSUBD mapConstantsAVX2<>+4672(SB), Y1, Y2
+	VPSUBD mapConstantsAVX2<>+4704(SB), Y1, Y2
 	VBLENDVPS Y0, Y2, Y1, Y0
 	VMOVNTPS Y0, 0(DI)(AX*4)
 	ADDQ $8, AX
@@ -28940,19 +28940,19 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(DX)(AX*4), Y14, Y0
 	VPCMPEQD Y15, Y0, Y1
-	VBLENDVPS Y1, mapConstantsAVX2<>+4672(SB), Y0, Y2
+	VBLENDVPS Y1, mapConstantsAVX2<>+4704(SB), Y0, Y2
 	VPCMPEQD mapConstantsAVX2<>+448(SB), Y2, Y3
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y4
 	VPCMPEQD mapConstantsAVX2<>+448(SB), Y4, Y5
 	VANDPS Y5, Y3, Y5
 	VBLENDVPS Y5, Y15, Y4, Y6
-	VBLENDVPS Y3, mapConstantsAVX2<>+4672(SB), Y2, Y2
+	VBLENDVPS Y3, mapConstantsAVX2<>+4704(SB), Y2, Y2
 	VPABSD Y2, Y7
 	VCVTDQ2PS Y4, Y8
 	VCVTDQ2PS Y2, Y9
 	VDIVPS Y9, Y8, Y8
 	VCVTTPS2DQ Y8, Y10
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y8, Y11
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y8, Y11
 	VXORPS Y11, Y10, Y10
 	VCMPPS $7, Y8, Y8, Y8
 	VANDPS Y8, Y10, Y8
@@ -28961,7 +28961,7 @@ rest:
 	VCVTDQ2PS Y10, Y11
 	VDIVPS Y9, Y11, Y9
 	VCVTTPS2DQ Y9, Y11
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y9, Y12
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y9, Y12
 	VXORPS Y12, Y11, Y11
 	VCMPPS $7, Y9, Y9, Y9
 	VANDPS Y9, Y11, Y9
@@ -28973,7 +28973,7 @@ rest:
 	VPCMPGTD Y10, Y15, Y11
 	VPCMPGTD Y2, Y15, Y12
 	VXORPS Y12, Y11, Y11
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
 	VBLENDVPS Y11, mapConstantsAVX2<>+2944(SB), Y13, Y11
 	VPMULLD Y2, Y11, Y13
 	VPSUBD Y13, Y10, Y13
@@ -28986,7 +28986,7 @@ rest:
 	VXORPS Y4, Y7, Y4
 	VANDPS Y4, Y13, Y4
 	VXORPS Y12, Y7, Y7
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y12
 	VBLENDVPS Y7, mapConstantsAVX2<>+2944(SB), Y12, Y7
 	VPMULLD Y2, Y7, Y2
 	VPSUBD Y2, Y10, Y2
@@ -28999,7 +28999,7 @@ rest:
 	VPCMPGTD Y0, Y15, Y0
 	VXORPS Y0, Y2, Y0
 	VANDPS Y0, Y6, Y0
-	VBLENDVPS Y5, mapConstantsAVX2<>+4672(SB), Y15, Y2
+	VBLENDVPS Y5, mapConstantsAVX2<>+4704(SB), Y15, Y2
 	VPADDD Y8, Y15, Y5
 	VPADDD Y9, Y5, Y5
 	VPADDD Y11, Y5, Y6
@@ -29009,7 +29009,7 @@ rest:
 	VBLENDVPS Y4, Y6, Y5, Y4
 	VBLENDVPS Y3, Y2, Y4, Y2
 	VBLENDVPS Y1, Y15, Y2, Y1
-	VPSUBD mapConstantsAVX2<>+4672(SB), Y1, Y2
+	VPSUBD mapConstantsAVX2<>+4704(SB), Y1, Y2
 	VBLENDVPS Y0, Y2, Y1, Y0
 	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
 	ADDQ $8, AX
@@ -29032,10 +29032,10 @@ TEXT ·mapI32FmodAVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X11, X11, X11
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y12
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y13
 	VBROADCASTSS mapConstantsAVX2<>+448(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4800(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y15
 	XORQ AX, AX
 	SUBQ $8, BX
 	JLT  tail
@@ -29178,10 +29178,10 @@ TEXT ·mapI32FmodStreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X11, X11, X11
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y12
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y13
 	VBROADCASTSS mapConstantsAVX2<>+448(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4800(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -29346,10 +29346,10 @@ TEXT ·mapI32RemainderAVX2(SB), NOSPLIT, $32-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X11, X11, X11
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y12
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y13
 	VBROADCASTSS mapConstantsAVX2<>+448(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4800(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y15
 	XORQ AX, AX
 	SUBQ $8, BX
 	JLT  tail
@@ -29510,10 +29510,10 @@ TEXT ·mapI32RemainderStreamAVX2(SB), NOSPLIT, $32-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X11, X11, X11
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y12
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y13
 	VBROADCASTSS mapConstantsAVX2<>+448(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4800(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -30232,7 +30232,7 @@ TEXT ·mapU32DivAVX2(SB), NOSPLIT, $32-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X14, X14, X14
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y15
 	XORQ AX, AX
 	SUBQ $8, BX
 	JLT  tail
@@ -30257,7 +30257,7 @@ loop:
 	VCVTDQ2PS Y4, Y10
 	VDIVPS Y10, Y9, Y9
 	VCVTTPS2DQ Y9, Y11
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y9, Y12
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y9, Y12
 	VXORPS Y12, Y11, Y11
 	VCMPPS $7, Y9, Y9, Y9
 	VANDPS Y9, Y11, Y9
@@ -30266,7 +30266,7 @@ loop:
 	VCVTDQ2PS Y11, Y12
 	VDIVPS Y10, Y12, Y10
 	VCVTTPS2DQ Y10, Y12
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y10, Y13
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y10, Y13
 	VXORPS Y13, Y12, Y12
 	VCMPPS $7, Y10, Y10, Y10
 	VANDPS Y10, Y12, Y10
@@ -30340,7 +30340,7 @@ rest:
 	VCVTDQ2PS Y4, Y10
 	VDIVPS Y10, Y9, Y9
 	VCVTTPS2DQ Y9, Y11
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y9, Y12
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y9, Y12
 	VXORPS Y12, Y11, Y11
 	VCMPPS $7, Y9, Y9, Y9
 	VANDPS Y9, Y11, Y9
@@ -30350,7 +30350,7 @@ rest:
 	VDIVPS Y10, Y12, Y10
 	VCVTTPS2DQ Y10, Y12
 	VMOVUPS Y1, 0(SP)
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y10, Y1
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y10, Y1
 	VXORPS Y1, Y12, Y1
 	VCMPPS $7, Y10, Y10, Y10
 	VANDPS Y10, Y1, Y1
@@ -30407,7 +30407,7 @@ TEXT ·mapU32DivStreamAVX2(SB), NOSPLIT, $32-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X14, X14, X14
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -30449,7 +30449,7 @@ loop:
 	VCVTDQ2PS Y4, Y10
 	VDIVPS Y10, Y9, Y9
 	VCVTTPS2DQ Y9, Y11
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y9, Y12
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y9, Y12
 	VXORPS Y12, Y11, Y11
 	VCMPPS $7, Y9, Y9, Y9
 	VANDPS Y9, Y11, Y9
@@ -30458,7 +30458,7 @@ loop:
 	VCVTDQ2PS Y11, Y12
 	VDIVPS Y10, Y12, Y10
 	VCVTTPS2DQ Y10, Y12
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y10, Y13
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y10, Y13
 	VXORPS Y13, Y12, Y12
 	VCMPPS $7, Y10, Y10, Y10
 	VANDPS Y10, Y12, Y10
@@ -30532,7 +30532,7 @@ rest:
 	VCVTDQ2PS Y4, Y10
 	VDIVPS Y10, Y9, Y9
 	VCVTTPS2DQ Y9, Y11
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y9, Y12
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y9, Y12
 	VXORPS Y12, Y11, Y11
 	VCMPPS $7, Y9, Y9, Y9
 	VANDPS Y9, Y11, Y9
@@ -30542,7 +30542,7 @@ rest:
 	VDIVPS Y10, Y12, Y10
 	VCVTTPS2DQ Y10, Y12
 	VMOVUPS Y1, 0(SP)
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y10, Y1
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y10, Y1
 	VXORPS Y1, Y12, Y1
 	VCMPPS $7, Y10, Y10, Y10
 	VANDPS Y10, Y1, Y1
@@ -32382,7 +32382,7 @@ TEXT ·mapU32ShiftLeftAVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X13, X13, X13
-	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4864(SB), Y14
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
@@ -32456,7 +32456,7 @@ TEXT ·mapU32ShiftLeftStreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X13, X13, X13
-	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4864(SB), Y14
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
@@ -32554,7 +32554,7 @@ TEXT ·mapU32ShiftRightAVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X13, X13, X13
-	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4864(SB), Y14
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
@@ -32634,7 +32634,7 @@ TEXT ·mapU32ShiftRightStreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X13, X13, X13
-	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4864(SB), Y14
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
@@ -32739,12 +32739,12 @@ TEXT ·mapU32ThreefryAVX2(SB), NOSPLIT, $0-48
 	MOVQ z+24(FP), CX
 	MOVQ n+32(FP), BX
 	VXORPS X9, X9, X9
-	VBROADCASTSS mapConstantsAVX2<>+4864(SB), Y10
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4896(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4928(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4960(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4992(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4896(SB), Y10
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y11
+	VBROADCASTSS mapConstantsAVX2<>+4928(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4960(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4992(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+5024(SB), Y15
 	XORQ AX, AX
 	SUBQ $8, BX
 	JLT  tail
@@ -33030,12 +33030,12 @@ TEXT ·mapU32ThreefryStreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ z+24(FP), CX
 	MOVQ n+32(FP), BX
 	VXORPS X9, X9, X9
-	VBROADCASTSS mapConstantsAVX2<>+4864(SB), Y10
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4896(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4928(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4960(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4992(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4896(SB), Y10
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y11
+	VBROADCASTSS mapConstantsAVX2<>+4928(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4960(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4992(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+5024(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -33343,7 +33343,7 @@ TEXT ·mapU32FmodAVX2(SB), NOSPLIT, $32-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X14, X14, X14
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y15
 	XORQ AX, AX
 	SUBQ $8, BX
 	JLT  tail
@@ -33368,7 +33368,7 @@ loop:
 	VCVTDQ2PS Y4, Y10
 	VDIVPS Y10, Y9, Y9
 	VCVTTPS2DQ Y9, Y11
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y9, Y12
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y9, Y12
 	VXORPS Y12, Y11, Y11
 	VCMPPS $7, Y9, Y9, Y9
 	VANDPS Y9, Y11, Y9
@@ -33377,7 +33377,7 @@ loop:
 	VCVTDQ2PS Y11, Y12
 	VDIVPS Y10, Y12, Y10
 	VCVTTPS2DQ Y10, Y12
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y10, Y13
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y10, Y13
 	VXORPS Y13, Y12, Y12
 	VCMPPS $7, Y10, Y10, Y10
 	VANDPS Y10, Y12, Y10
@@ -33451,7 +33451,7 @@ rest:
 	VCVTDQ2PS Y4, Y10
 	VDIVPS Y10, Y9, Y9
 	VCVTTPS2DQ Y9, Y11
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y9, Y12
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y9, Y12
 	VXORPS Y12, Y11, Y11
 	VCMPPS $7, Y9, Y9, Y9
 	VANDPS Y9, Y11, Y9
@@ -33461,7 +33461,7 @@ rest:
 	VDIVPS Y10, Y12, Y10
 	VCVTTPS2DQ Y10, Y12
 	VMOVUPS Y1, 0(SP)
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y10, Y1
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y10, Y1
 	VXORPS Y1, Y12, Y1
 	VCMPPS $7, Y10, Y10, Y10
 	VANDPS Y10, Y1, Y1
@@ -33518,7 +33518,7 @@ TEXT ·mapU32FmodStreamAVX2(SB), NOSPLIT, $32-48
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
 	VXORPS X14, X14, X14
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -33560,7 +33560,7 @@ loop:
 	VCVTDQ2PS Y4, Y10
 	VDIVPS Y10, Y9, Y9
 	VCVTTPS2DQ Y9, Y11
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y9, Y12
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y9, Y12
 	VXORPS Y12, Y11, Y11
 	VCMPPS $7, Y9, Y9, Y9
 	VANDPS Y9, Y11, Y9
@@ -33569,7 +33569,7 @@ loop:
 	VCVTDQ2PS Y11, Y12
 	VDIVPS Y10, Y12, Y10
 	VCVTTPS2DQ Y10, Y12
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y10, Y13
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y10, Y13
 	VXORPS Y13, Y12, Y12
 	VCMPPS $7, Y10, Y10, Y10
 	VANDPS Y10, Y12, Y10
@@ -33643,7 +33643,7 @@ rest:
 	VCVTDQ2PS Y4, Y10
 	VDIVPS Y10, Y9, Y9
 	VCVTTPS2DQ Y9, Y11
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y9, Y12
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y9, Y12
 	VXORPS Y12, Y11, Y11
 	VCMPPS $7, Y9, Y9, Y9
 	VANDPS Y9, Y11, Y9
@@ -33653,7 +33653,7 @@ rest:
 	VDIVPS Y10, Y12, Y10
 	VCVTTPS2DQ Y10, Y12
 	VMOVUPS Y1, 0(SP)
-	VCMPPS $13, mapConstantsAVX2<>+4800(SB), Y10, Y1
+	VCMPPS $13, mapConstantsAVX2<>+4832(SB), Y10, Y1
 	VXORPS Y1, Y12, Y1
 	VCMPPS $7, Y10, Y10, Y10
 	VANDPS Y10, Y1, Y1
@@ -33713,7 +33713,7 @@ TEXT ·mapCastF32I32AVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4800(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y15
 	XORQ AX, AX
 	SUBQ $32, BX
 	JLT  tail
@@ -33783,7 +33783,7 @@ TEXT ·mapCastF32I32StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4800(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4832(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -34799,7 +34799,7 @@ TEXT ·mapCastBoolI32AVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	VXORPS X13, X13, X13
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y15
 	XORQ AX, AX
 	SUBQ $32, BX
 	JLT  tail
@@ -34861,7 +34861,7 @@ TEXT ·mapCastBoolI32StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	VXORPS X13, X13, X13
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -34947,7 +34947,7 @@ TEXT ·mapCastBoolU32AVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	VXORPS X13, X13, X13
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y15
 	XORQ AX, AX
 	SUBQ $32, BX
 	JLT  tail
@@ -35009,7 +35009,7 @@ TEXT ·mapCastBoolU32StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	VXORPS X13, X13, X13
 	VBROADCASTSS mapConstantsAVX2<>+2944(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -35235,10 +35235,10 @@ TEXT ·mapSqrtBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -35306,10 +35306,10 @@ TEXT ·mapSqrtBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -35541,10 +35541,10 @@ TEXT ·mapSquareBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -35612,10 +35612,10 @@ TEXT ·mapSquareBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -35853,10 +35853,10 @@ TEXT ·mapScaleBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -35926,10 +35926,10 @@ TEXT ·mapScaleBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -36167,10 +36167,10 @@ TEXT ·mapAddScalarBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -36240,10 +36240,10 @@ TEXT ·mapAddScalarBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -36492,10 +36492,10 @@ TEXT ·mapAddBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -36567,10 +36567,10 @@ TEXT ·mapAddBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -36824,10 +36824,10 @@ TEXT ·mapSubBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -36899,10 +36899,10 @@ TEXT ·mapSubBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -37156,10 +37156,10 @@ TEXT ·mapMulBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -37231,10 +37231,10 @@ TEXT ·mapMulBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -37488,10 +37488,10 @@ TEXT ·mapDivBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -37563,10 +37563,10 @@ TEXT ·mapDivBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -37826,10 +37826,10 @@ TEXT ·mapAxpyBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -37903,10 +37903,10 @@ TEXT ·mapAxpyBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -38177,10 +38177,10 @@ TEXT ·mapFmaBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ z+24(FP), CX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -38256,10 +38256,10 @@ TEXT ·mapFmaBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ y+16(FP), DX
 	MOVQ z+24(FP), CX
 	MOVQ n+32(FP), BX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -38507,10 +38507,10 @@ TEXT ·mapCodeAddSVBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -38580,10 +38580,10 @@ TEXT ·mapCodeAddSVBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -38821,10 +38821,10 @@ TEXT ·mapCodeSubVSBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -38894,10 +38894,10 @@ TEXT ·mapCodeSubVSBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -39135,10 +39135,10 @@ TEXT ·mapCodeSubSVBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -39208,10 +39208,10 @@ TEXT ·mapCodeSubSVBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -39449,10 +39449,10 @@ TEXT ·mapCodeMulSVBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -39522,10 +39522,10 @@ TEXT ·mapCodeMulSVBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -39763,10 +39763,10 @@ TEXT ·mapCodeDivVSBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -39836,10 +39836,10 @@ TEXT ·mapCodeDivVSBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -40077,10 +40077,10 @@ TEXT ·mapCodeDivSVBf16AVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	SUBQ $16, BX
 	JLT  tail
@@ -40150,10 +40150,10 @@ TEXT ·mapCodeDivSVBf16StreamAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	MOVQ p+40(FP), R8
 	VBROADCASTSS 0(R8), Y11
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y12
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y13
-	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y14
-	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y15
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y12
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y13
+	VBROADCASTSS mapConstantsAVX2<>+4736(SB), Y14
+	VBROADCASTSS mapConstantsAVX2<>+4768(SB), Y15
 	XORQ AX, AX
 	MOVQ    DI, R12
 	NEGQ    R12
@@ -40302,9 +40302,9 @@ TEXT ·mapNarrowBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
 	XORQ AX, AX
-	VBROADCASTSS mapConstantsAVX2<>+4640(SB), Y6
-	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y5
-	VBROADCASTSS mapConstantsAVX2<>+5024(SB), Y7
+	VBROADCASTSS mapConstantsAVX2<>+4672(SB), Y6
+	VBROADCASTSS mapConstantsAVX2<>+4704(SB), Y5
+	VBROADCASTSS mapConstantsAVX2<>+5056(SB), Y7
 	JMP  next
 
 loop:
@@ -40412,7 +40412,7 @@ TEXT ·mapU32ToU8AVX2(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
 	XORQ AX, AX
-	VBROADCASTSS mapConstantsAVX2<>+5056(SB), Y5
+	VBROADCASTSS mapConstantsAVX2<>+5088(SB), Y5
 	JMP  next
 
 loop:
@@ -40436,7 +40436,7 @@ TEXT ·mapI32ToI8AVX2(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
 	XORQ AX, AX
-	VBROADCASTSS mapConstantsAVX2<>+5056(SB), Y5
+	VBROADCASTSS mapConstantsAVX2<>+5088(SB), Y5
 	JMP  next
 
 loop:
@@ -40461,8 +40461,8 @@ TEXT ·mapF32ToU8AVX2(SB), NOSPLIT, $0-48
 	MOVQ n+32(FP), BX
 	XORQ AX, AX
 	VBROADCASTSS mapConstantsAVX2<>+96(SB), Y6
-	VBROADCASTSS mapConstantsAVX2<>+5088(SB), Y7
-	VBROADCASTSS mapConstantsAVX2<>+5056(SB), Y5
+	VBROADCASTSS mapConstantsAVX2<>+5120(SB), Y7
+	VBROADCASTSS mapConstantsAVX2<>+5088(SB), Y5
 	JMP  next
 
 loop:
@@ -40491,9 +40491,9 @@ TEXT ·mapF32ToI8AVX2(SB), NOSPLIT, $0-48
 	MOVQ x+8(FP), SI
 	MOVQ n+32(FP), BX
 	XORQ AX, AX
-	VBROADCASTSS mapConstantsAVX2<>+5120(SB), Y6
-	VBROADCASTSS mapConstantsAVX2<>+4512(SB), Y7
-	VBROADCASTSS mapConstantsAVX2<>+5056(SB), Y5
+	VBROADCASTSS mapConstantsAVX2<>+5152(SB), Y6
+	VBROADCASTSS mapConstantsAVX2<>+4544(SB), Y7
+	VBROADCASTSS mapConstantsAVX2<>+5088(SB), Y5
 	JMP  next
 
 loop:

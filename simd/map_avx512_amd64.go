@@ -1714,22 +1714,22 @@ func mapHypotAVX512(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapHypotStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSinhAVX512 stores copysign(select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x). See mapSinhGeneric.
+// mapSinhAVX512 stores copysign(select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x). See mapSinhGeneric.
 //
 //go:noescape
 func mapSinhAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapSinhStreamAVX512 stores copysign(select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x) around the caches. See mapSinhGeneric.
+// mapSinhStreamAVX512 stores copysign(select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x) around the caches. See mapSinhGeneric.
 //
 //go:noescape
 func mapSinhStreamAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCoshAVX512 stores select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))). See mapCoshGeneric.
+// mapCoshAVX512 stores select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))). See mapCoshGeneric.
 //
 //go:noescape
 func mapCoshAVX512(dst, x, y, z *float32, n int, p *float32)
 
-// mapCoshStreamAVX512 stores select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))) around the caches. See mapCoshGeneric.
+// mapCoshStreamAVX512 stores select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))) around the caches. See mapCoshGeneric.
 //
 //go:noescape
 func mapCoshStreamAVX512(dst, x, y, z *float32, n int, p *float32)

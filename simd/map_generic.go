@@ -2405,7 +2405,7 @@ func mapHypotGeneric(dst, x, y, z *float32, n int, p *float32) {
 	}
 }
 
-// mapSinhGeneric stores copysign(select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x).
+// mapSinhGeneric stores copysign(select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x).
 func mapSinhGeneric(dst, x, y, z *float32, n int, p *float32) {
 	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
 	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
@@ -2414,7 +2414,7 @@ func mapSinhGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v1 := a0[i]
 		v2 := math.Float32frombits(math.Float32bits(v1) &^ (1 << 31))
 		v3 := 0x1.4p+06 < v2
-		v6 := float32(v2 * 0x1p-01)
+		v6 := float32(v2 - 0x1p+00)
 		v8 := max(v6, -0x1.ap+06)
 		v10 := min(v8, 0x1.64p+06)
 		v13 := fma(v10, 0x1.715476p+00, 0x1.8p+23)
@@ -2425,25 +2425,24 @@ func mapSinhGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v22 := fma(v20, v18, 0x1.55571p-05)
 		v24 := fma(v22, v18, 0x1.5554aep-03)
 		v26 := fma(v24, v18, 0x1.fffffep-02)
-		v28 := fma(v26, v18, 0x1p+00)
-		v29 := fma(v28, v18, 0x1p+00)
-		v30 := int32(math.Float32bits(v13))
-		v32 := v30 << (0x17 & 31)
-		v34 := v14 < 0x0p+00
-		v37 := int32(0x1f800000)
-		if v34 {
-			v37 = 0x5f800000
+		v27 := fma(v26, v18, 0x1p+00)
+		v28 := fma(v27, v18, 0x1p+00)
+		v29 := int32(math.Float32bits(v13))
+		v31 := v29 << (0x17 & 31)
+		v33 := v14 < 0x0p+00
+		v36 := int32(0x1f800000)
+		if v33 {
+			v36 = 0x5f800000
 		}
-		v38 := v32 + v37
-		v39 := math.Float32frombits(uint32(v38))
-		v40 := float32(v29 * v39)
-		v43 := float32(0x1p+64)
-		if v34 {
-			v43 = 0x1p-64
+		v37 := v31 + v36
+		v38 := math.Float32frombits(uint32(v37))
+		v39 := float32(v28 * v38)
+		v42 := float32(0x1p+64)
+		if v33 {
+			v42 = 0x1p-64
 		}
-		v44 := float32(v40 * v43)
-		v45 := float32(v44 * 0x1p-01)
-		v46 := float32(v45 * v44)
+		v43 := float32(v39 * v42)
+		v45 := float32(v43 * 0x1.5bf0a8p+00)
 		v48 := max(v2, -0x1.ap+04)
 		v49 := min(v48, 0x1.64p+06)
 		v50 := fma(v49, 0x1.715476p+00, 0x1.8p+23)
@@ -2470,14 +2469,14 @@ func mapSinhGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v72 := float32(0x1p-01 * v71)
 		v73 := v72
 		if v3 {
-			v73 = v46
+			v73 = v45
 		}
 		v74 := float32(math.Copysign(float64(v73), float64(v1)))
 		d[i] = v74
 	}
 }
 
-// mapCoshGeneric stores select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))).
+// mapCoshGeneric stores select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))).
 func mapCoshGeneric(dst, x, y, z *float32, n int, p *float32) {
 	d := unsafe.Slice((*float32)(unsafe.Pointer(dst)), n)
 	a0 := unsafe.Slice((*float32)(unsafe.Pointer(x)), n)
@@ -2486,7 +2485,7 @@ func mapCoshGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v1 := a0[i]
 		v2 := math.Float32frombits(math.Float32bits(v1) &^ (1 << 31))
 		v3 := 0x1.4p+06 < v2
-		v6 := float32(v2 * 0x1p-01)
+		v6 := float32(v2 - 0x1p+00)
 		v8 := max(v6, -0x1.ap+06)
 		v10 := min(v8, 0x1.64p+06)
 		v13 := fma(v10, 0x1.715476p+00, 0x1.8p+23)
@@ -2497,25 +2496,24 @@ func mapCoshGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v22 := fma(v20, v18, 0x1.55571p-05)
 		v24 := fma(v22, v18, 0x1.5554aep-03)
 		v26 := fma(v24, v18, 0x1.fffffep-02)
-		v28 := fma(v26, v18, 0x1p+00)
-		v29 := fma(v28, v18, 0x1p+00)
-		v30 := int32(math.Float32bits(v13))
-		v32 := v30 << (0x17 & 31)
-		v34 := v14 < 0x0p+00
-		v37 := int32(0x1f800000)
-		if v34 {
-			v37 = 0x5f800000
+		v27 := fma(v26, v18, 0x1p+00)
+		v28 := fma(v27, v18, 0x1p+00)
+		v29 := int32(math.Float32bits(v13))
+		v31 := v29 << (0x17 & 31)
+		v33 := v14 < 0x0p+00
+		v36 := int32(0x1f800000)
+		if v33 {
+			v36 = 0x5f800000
 		}
-		v38 := v32 + v37
-		v39 := math.Float32frombits(uint32(v38))
-		v40 := float32(v29 * v39)
-		v43 := float32(0x1p+64)
-		if v34 {
-			v43 = 0x1p-64
+		v37 := v31 + v36
+		v38 := math.Float32frombits(uint32(v37))
+		v39 := float32(v28 * v38)
+		v42 := float32(0x1p+64)
+		if v33 {
+			v42 = 0x1p-64
 		}
-		v44 := float32(v40 * v43)
-		v45 := float32(v44 * 0x1p-01)
-		v46 := float32(v45 * v44)
+		v43 := float32(v39 * v42)
+		v45 := float32(v43 * 0x1.5bf0a8p+00)
 		v47 := max(v2, -0x1.ap+06)
 		v48 := min(v47, 0x1.64p+06)
 		v49 := fma(v48, 0x1.715476p+00, 0x1.8p+23)
@@ -2548,7 +2546,7 @@ func mapCoshGeneric(dst, x, y, z *float32, n int, p *float32) {
 		v70 := float32(v68 + v69)
 		v71 := v70
 		if v3 {
-			v71 = v46
+			v71 = v45
 		}
 		d[i] = v71
 	}

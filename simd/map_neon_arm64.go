@@ -811,12 +811,12 @@ func mapCbrtNEON(dst, x, y, z *float32, n int, p *float32)
 //go:noescape
 func mapHypotNEON(dst, x, y, z *float32, n int, p *float32)
 
-// mapSinhNEON stores copysign(select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x). See mapSinhGeneric.
+// mapSinhNEON stores copysign(select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, 0.5 * (expm1(abs(x)) + (expm1(abs(x)) / (expm1(abs(x)) + 1)))), x). See mapSinhGeneric.
 //
 //go:noescape
 func mapSinhNEON(dst, x, y, z *float32, n int, p *float32)
 
-// mapCoshNEON stores select(80 < abs(x), (exp(abs(x) * 0.5) * 0.5) * exp(abs(x) * 0.5), (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))). See mapCoshGeneric.
+// mapCoshNEON stores select(80 < abs(x), exp(abs(x) - 1) * 1.3591409, (0.5 * exp(abs(x))) + (0.5 / exp(abs(x)))). See mapCoshGeneric.
 //
 //go:noescape
 func mapCoshNEON(dst, x, y, z *float32, n int, p *float32)

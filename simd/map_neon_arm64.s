@@ -476,155 +476,159 @@ DATA mapConstantsNEON<>+1872(SB)/4, $0x42a00000
 DATA mapConstantsNEON<>+1876(SB)/4, $0x42a00000
 DATA mapConstantsNEON<>+1880(SB)/4, $0x42a00000
 DATA mapConstantsNEON<>+1884(SB)/4, $0x42a00000
-DATA mapConstantsNEON<>+1888(SB)/4, $0x4e800000
-DATA mapConstantsNEON<>+1892(SB)/4, $0x4e800000
-DATA mapConstantsNEON<>+1896(SB)/4, $0x4e800000
-DATA mapConstantsNEON<>+1900(SB)/4, $0x4e800000
-DATA mapConstantsNEON<>+1904(SB)/4, $0x40a00000
-DATA mapConstantsNEON<>+1908(SB)/4, $0x40a00000
-DATA mapConstantsNEON<>+1912(SB)/4, $0x40a00000
-DATA mapConstantsNEON<>+1916(SB)/4, $0x40a00000
-DATA mapConstantsNEON<>+1920(SB)/4, $0x40200000
-DATA mapConstantsNEON<>+1924(SB)/4, $0x40200000
-DATA mapConstantsNEON<>+1928(SB)/4, $0x40200000
-DATA mapConstantsNEON<>+1932(SB)/4, $0x40200000
-DATA mapConstantsNEON<>+1936(SB)/4, $0x32f51968
-DATA mapConstantsNEON<>+1940(SB)/4, $0x32f51968
-DATA mapConstantsNEON<>+1944(SB)/4, $0x32f51968
-DATA mapConstantsNEON<>+1948(SB)/4, $0x32f51968
-DATA mapConstantsNEON<>+1952(SB)/4, $0x34b88937
-DATA mapConstantsNEON<>+1956(SB)/4, $0x34b88937
-DATA mapConstantsNEON<>+1960(SB)/4, $0x34b88937
-DATA mapConstantsNEON<>+1964(SB)/4, $0x34b88937
-DATA mapConstantsNEON<>+1968(SB)/4, $0xb66cd10a
-DATA mapConstantsNEON<>+1972(SB)/4, $0xb66cd10a
-DATA mapConstantsNEON<>+1976(SB)/4, $0xb66cd10a
-DATA mapConstantsNEON<>+1980(SB)/4, $0xb66cd10a
-DATA mapConstantsNEON<>+1984(SB)/4, $0xb69387e1
-DATA mapConstantsNEON<>+1988(SB)/4, $0xb69387e1
-DATA mapConstantsNEON<>+1992(SB)/4, $0xb69387e1
-DATA mapConstantsNEON<>+1996(SB)/4, $0xb69387e1
-DATA mapConstantsNEON<>+2000(SB)/4, $0x39653890
-DATA mapConstantsNEON<>+2004(SB)/4, $0x39653890
-DATA mapConstantsNEON<>+2008(SB)/4, $0x39653890
-DATA mapConstantsNEON<>+2012(SB)/4, $0x39653890
-DATA mapConstantsNEON<>+2016(SB)/4, $0xbaa45372
-DATA mapConstantsNEON<>+2020(SB)/4, $0xbaa45372
-DATA mapConstantsNEON<>+2024(SB)/4, $0xbaa45372
-DATA mapConstantsNEON<>+2028(SB)/4, $0xbaa45372
-DATA mapConstantsNEON<>+2032(SB)/4, $0xbb88e527
-DATA mapConstantsNEON<>+2036(SB)/4, $0xbb88e527
-DATA mapConstantsNEON<>+2040(SB)/4, $0xbb88e527
-DATA mapConstantsNEON<>+2044(SB)/4, $0xbb88e527
-DATA mapConstantsNEON<>+2048(SB)/4, $0x3e7c8f63
-DATA mapConstantsNEON<>+2052(SB)/4, $0x3e7c8f63
-DATA mapConstantsNEON<>+2056(SB)/4, $0x3e7c8f63
-DATA mapConstantsNEON<>+2060(SB)/4, $0x3e7c8f63
-DATA mapConstantsNEON<>+2064(SB)/4, $0x3fc02e2f
-DATA mapConstantsNEON<>+2068(SB)/4, $0x3fc02e2f
-DATA mapConstantsNEON<>+2072(SB)/4, $0x3fc02e2f
-DATA mapConstantsNEON<>+2076(SB)/4, $0x3fc02e2f
-DATA mapConstantsNEON<>+2080(SB)/4, $0xb9306439
-DATA mapConstantsNEON<>+2084(SB)/4, $0xb9306439
-DATA mapConstantsNEON<>+2088(SB)/4, $0xb9306439
-DATA mapConstantsNEON<>+2092(SB)/4, $0xb9306439
-DATA mapConstantsNEON<>+2096(SB)/4, $0x38b816ea
-DATA mapConstantsNEON<>+2100(SB)/4, $0x38b816ea
-DATA mapConstantsNEON<>+2104(SB)/4, $0x38b816ea
-DATA mapConstantsNEON<>+2108(SB)/4, $0x38b816ea
-DATA mapConstantsNEON<>+2112(SB)/4, $0x3aaaf0c7
-DATA mapConstantsNEON<>+2116(SB)/4, $0x3aaaf0c7
-DATA mapConstantsNEON<>+2120(SB)/4, $0x3aaaf0c7
-DATA mapConstantsNEON<>+2124(SB)/4, $0x3aaaf0c7
-DATA mapConstantsNEON<>+2128(SB)/4, $0xbb6ffa9f
-DATA mapConstantsNEON<>+2132(SB)/4, $0xbb6ffa9f
-DATA mapConstantsNEON<>+2136(SB)/4, $0xbb6ffa9f
-DATA mapConstantsNEON<>+2140(SB)/4, $0xbb6ffa9f
-DATA mapConstantsNEON<>+2144(SB)/4, $0x3bbcbe04
-DATA mapConstantsNEON<>+2148(SB)/4, $0x3bbcbe04
-DATA mapConstantsNEON<>+2152(SB)/4, $0x3bbcbe04
-DATA mapConstantsNEON<>+2156(SB)/4, $0x3bbcbe04
-DATA mapConstantsNEON<>+2160(SB)/4, $0xbbf9da27
-DATA mapConstantsNEON<>+2164(SB)/4, $0xbbf9da27
-DATA mapConstantsNEON<>+2168(SB)/4, $0xbbf9da27
-DATA mapConstantsNEON<>+2172(SB)/4, $0xbbf9da27
-DATA mapConstantsNEON<>+2176(SB)/4, $0x3c1a9910
-DATA mapConstantsNEON<>+2180(SB)/4, $0x3c1a9910
-DATA mapConstantsNEON<>+2184(SB)/4, $0x3c1a9910
-DATA mapConstantsNEON<>+2188(SB)/4, $0x3c1a9910
-DATA mapConstantsNEON<>+2192(SB)/4, $0x3f8036dc
-DATA mapConstantsNEON<>+2196(SB)/4, $0x3f8036dc
-DATA mapConstantsNEON<>+2200(SB)/4, $0x3f8036dc
-DATA mapConstantsNEON<>+2204(SB)/4, $0x3f8036dc
-DATA mapConstantsNEON<>+2208(SB)/4, $0x40354f7f
-DATA mapConstantsNEON<>+2212(SB)/4, $0x40354f7f
-DATA mapConstantsNEON<>+2216(SB)/4, $0x40354f7f
-DATA mapConstantsNEON<>+2220(SB)/4, $0x40354f7f
-DATA mapConstantsNEON<>+2224(SB)/4, $0x42fe0000
-DATA mapConstantsNEON<>+2228(SB)/4, $0x42fe0000
-DATA mapConstantsNEON<>+2232(SB)/4, $0x42fe0000
-DATA mapConstantsNEON<>+2236(SB)/4, $0x42fe0000
-DATA mapConstantsNEON<>+2240(SB)/4, $0x0000007f
-DATA mapConstantsNEON<>+2244(SB)/4, $0x0000007f
-DATA mapConstantsNEON<>+2248(SB)/4, $0x0000007f
-DATA mapConstantsNEON<>+2252(SB)/4, $0x0000007f
-DATA mapConstantsNEON<>+2256(SB)/4, $0xc2fc0000
-DATA mapConstantsNEON<>+2260(SB)/4, $0xc2fc0000
-DATA mapConstantsNEON<>+2264(SB)/4, $0xc2fc0000
-DATA mapConstantsNEON<>+2268(SB)/4, $0xc2fc0000
-DATA mapConstantsNEON<>+2272(SB)/4, $0xc2cc0000
-DATA mapConstantsNEON<>+2276(SB)/4, $0xc2cc0000
-DATA mapConstantsNEON<>+2280(SB)/4, $0xc2cc0000
-DATA mapConstantsNEON<>+2284(SB)/4, $0xc2cc0000
-DATA mapConstantsNEON<>+2288(SB)/4, $0x00007fff
-DATA mapConstantsNEON<>+2292(SB)/4, $0x00007fff
-DATA mapConstantsNEON<>+2296(SB)/4, $0x00007fff
-DATA mapConstantsNEON<>+2300(SB)/4, $0x00007fff
-DATA mapConstantsNEON<>+2304(SB)/4, $0x00000001
-DATA mapConstantsNEON<>+2308(SB)/4, $0x00000001
-DATA mapConstantsNEON<>+2312(SB)/4, $0x00000001
-DATA mapConstantsNEON<>+2316(SB)/4, $0x00000001
-DATA mapConstantsNEON<>+2320(SB)/4, $0x00400000
-DATA mapConstantsNEON<>+2324(SB)/4, $0x00400000
-DATA mapConstantsNEON<>+2328(SB)/4, $0x00400000
-DATA mapConstantsNEON<>+2332(SB)/4, $0x00400000
-DATA mapConstantsNEON<>+2336(SB)/4, $0xffff0000
-DATA mapConstantsNEON<>+2340(SB)/4, $0xffff0000
-DATA mapConstantsNEON<>+2344(SB)/4, $0xffff0000
-DATA mapConstantsNEON<>+2348(SB)/4, $0xffff0000
-DATA mapConstantsNEON<>+2352(SB)/4, $0x4124cccd
-DATA mapConstantsNEON<>+2356(SB)/4, $0x4124cccd
-DATA mapConstantsNEON<>+2360(SB)/4, $0x4124cccd
-DATA mapConstantsNEON<>+2364(SB)/4, $0x4124cccd
-DATA mapConstantsNEON<>+2368(SB)/4, $0xffffffff
-DATA mapConstantsNEON<>+2372(SB)/4, $0xffffffff
-DATA mapConstantsNEON<>+2376(SB)/4, $0xffffffff
-DATA mapConstantsNEON<>+2380(SB)/4, $0xffffffff
-DATA mapConstantsNEON<>+2384(SB)/4, $0x00000020
-DATA mapConstantsNEON<>+2388(SB)/4, $0x00000020
-DATA mapConstantsNEON<>+2392(SB)/4, $0x00000020
-DATA mapConstantsNEON<>+2396(SB)/4, $0x00000020
-DATA mapConstantsNEON<>+2400(SB)/4, $0x1bd11bda
-DATA mapConstantsNEON<>+2404(SB)/4, $0x1bd11bda
-DATA mapConstantsNEON<>+2408(SB)/4, $0x1bd11bda
-DATA mapConstantsNEON<>+2412(SB)/4, $0x1bd11bda
-DATA mapConstantsNEON<>+2416(SB)/4, $0x00000002
-DATA mapConstantsNEON<>+2420(SB)/4, $0x00000002
-DATA mapConstantsNEON<>+2424(SB)/4, $0x00000002
-DATA mapConstantsNEON<>+2428(SB)/4, $0x00000002
-DATA mapConstantsNEON<>+2432(SB)/4, $0x00000003
-DATA mapConstantsNEON<>+2436(SB)/4, $0x00000003
-DATA mapConstantsNEON<>+2440(SB)/4, $0x00000003
-DATA mapConstantsNEON<>+2444(SB)/4, $0x00000003
-DATA mapConstantsNEON<>+2448(SB)/4, $0x00000004
-DATA mapConstantsNEON<>+2452(SB)/4, $0x00000004
-DATA mapConstantsNEON<>+2456(SB)/4, $0x00000004
-DATA mapConstantsNEON<>+2460(SB)/4, $0x00000004
-DATA mapConstantsNEON<>+2464(SB)/4, $0x00000005
-DATA mapConstantsNEON<>+2468(SB)/4, $0x00000005
-DATA mapConstantsNEON<>+2472(SB)/4, $0x00000005
-DATA mapConstantsNEON<>+2476(SB)/4, $0x00000005
-GLOBL mapConstantsNEON<>(SB), RODATA|NOPTR, $2480
+DATA mapConstantsNEON<>+1888(SB)/4, $0x3fadf854
+DATA mapConstantsNEON<>+1892(SB)/4, $0x3fadf854
+DATA mapConstantsNEON<>+1896(SB)/4, $0x3fadf854
+DATA mapConstantsNEON<>+1900(SB)/4, $0x3fadf854
+DATA mapConstantsNEON<>+1904(SB)/4, $0x4e800000
+DATA mapConstantsNEON<>+1908(SB)/4, $0x4e800000
+DATA mapConstantsNEON<>+1912(SB)/4, $0x4e800000
+DATA mapConstantsNEON<>+1916(SB)/4, $0x4e800000
+DATA mapConstantsNEON<>+1920(SB)/4, $0x40a00000
+DATA mapConstantsNEON<>+1924(SB)/4, $0x40a00000
+DATA mapConstantsNEON<>+1928(SB)/4, $0x40a00000
+DATA mapConstantsNEON<>+1932(SB)/4, $0x40a00000
+DATA mapConstantsNEON<>+1936(SB)/4, $0x40200000
+DATA mapConstantsNEON<>+1940(SB)/4, $0x40200000
+DATA mapConstantsNEON<>+1944(SB)/4, $0x40200000
+DATA mapConstantsNEON<>+1948(SB)/4, $0x40200000
+DATA mapConstantsNEON<>+1952(SB)/4, $0x32f51968
+DATA mapConstantsNEON<>+1956(SB)/4, $0x32f51968
+DATA mapConstantsNEON<>+1960(SB)/4, $0x32f51968
+DATA mapConstantsNEON<>+1964(SB)/4, $0x32f51968
+DATA mapConstantsNEON<>+1968(SB)/4, $0x34b88937
+DATA mapConstantsNEON<>+1972(SB)/4, $0x34b88937
+DATA mapConstantsNEON<>+1976(SB)/4, $0x34b88937
+DATA mapConstantsNEON<>+1980(SB)/4, $0x34b88937
+DATA mapConstantsNEON<>+1984(SB)/4, $0xb66cd10a
+DATA mapConstantsNEON<>+1988(SB)/4, $0xb66cd10a
+DATA mapConstantsNEON<>+1992(SB)/4, $0xb66cd10a
+DATA mapConstantsNEON<>+1996(SB)/4, $0xb66cd10a
+DATA mapConstantsNEON<>+2000(SB)/4, $0xb69387e1
+DATA mapConstantsNEON<>+2004(SB)/4, $0xb69387e1
+DATA mapConstantsNEON<>+2008(SB)/4, $0xb69387e1
+DATA mapConstantsNEON<>+2012(SB)/4, $0xb69387e1
+DATA mapConstantsNEON<>+2016(SB)/4, $0x39653890
+DATA mapConstantsNEON<>+2020(SB)/4, $0x39653890
+DATA mapConstantsNEON<>+2024(SB)/4, $0x39653890
+DATA mapConstantsNEON<>+2028(SB)/4, $0x39653890
+DATA mapConstantsNEON<>+2032(SB)/4, $0xbaa45372
+DATA mapConstantsNEON<>+2036(SB)/4, $0xbaa45372
+DATA mapConstantsNEON<>+2040(SB)/4, $0xbaa45372
+DATA mapConstantsNEON<>+2044(SB)/4, $0xbaa45372
+DATA mapConstantsNEON<>+2048(SB)/4, $0xbb88e527
+DATA mapConstantsNEON<>+2052(SB)/4, $0xbb88e527
+DATA mapConstantsNEON<>+2056(SB)/4, $0xbb88e527
+DATA mapConstantsNEON<>+2060(SB)/4, $0xbb88e527
+DATA mapConstantsNEON<>+2064(SB)/4, $0x3e7c8f63
+DATA mapConstantsNEON<>+2068(SB)/4, $0x3e7c8f63
+DATA mapConstantsNEON<>+2072(SB)/4, $0x3e7c8f63
+DATA mapConstantsNEON<>+2076(SB)/4, $0x3e7c8f63
+DATA mapConstantsNEON<>+2080(SB)/4, $0x3fc02e2f
+DATA mapConstantsNEON<>+2084(SB)/4, $0x3fc02e2f
+DATA mapConstantsNEON<>+2088(SB)/4, $0x3fc02e2f
+DATA mapConstantsNEON<>+2092(SB)/4, $0x3fc02e2f
+DATA mapConstantsNEON<>+2096(SB)/4, $0xb9306439
+DATA mapConstantsNEON<>+2100(SB)/4, $0xb9306439
+DATA mapConstantsNEON<>+2104(SB)/4, $0xb9306439
+DATA mapConstantsNEON<>+2108(SB)/4, $0xb9306439
+DATA mapConstantsNEON<>+2112(SB)/4, $0x38b816ea
+DATA mapConstantsNEON<>+2116(SB)/4, $0x38b816ea
+DATA mapConstantsNEON<>+2120(SB)/4, $0x38b816ea
+DATA mapConstantsNEON<>+2124(SB)/4, $0x38b816ea
+DATA mapConstantsNEON<>+2128(SB)/4, $0x3aaaf0c7
+DATA mapConstantsNEON<>+2132(SB)/4, $0x3aaaf0c7
+DATA mapConstantsNEON<>+2136(SB)/4, $0x3aaaf0c7
+DATA mapConstantsNEON<>+2140(SB)/4, $0x3aaaf0c7
+DATA mapConstantsNEON<>+2144(SB)/4, $0xbb6ffa9f
+DATA mapConstantsNEON<>+2148(SB)/4, $0xbb6ffa9f
+DATA mapConstantsNEON<>+2152(SB)/4, $0xbb6ffa9f
+DATA mapConstantsNEON<>+2156(SB)/4, $0xbb6ffa9f
+DATA mapConstantsNEON<>+2160(SB)/4, $0x3bbcbe04
+DATA mapConstantsNEON<>+2164(SB)/4, $0x3bbcbe04
+DATA mapConstantsNEON<>+2168(SB)/4, $0x3bbcbe04
+DATA mapConstantsNEON<>+2172(SB)/4, $0x3bbcbe04
+DATA mapConstantsNEON<>+2176(SB)/4, $0xbbf9da27
+DATA mapConstantsNEON<>+2180(SB)/4, $0xbbf9da27
+DATA mapConstantsNEON<>+2184(SB)/4, $0xbbf9da27
+DATA mapConstantsNEON<>+2188(SB)/4, $0xbbf9da27
+DATA mapConstantsNEON<>+2192(SB)/4, $0x3c1a9910
+DATA mapConstantsNEON<>+2196(SB)/4, $0x3c1a9910
+DATA mapConstantsNEON<>+2200(SB)/4, $0x3c1a9910
+DATA mapConstantsNEON<>+2204(SB)/4, $0x3c1a9910
+DATA mapConstantsNEON<>+2208(SB)/4, $0x3f8036dc
+DATA mapConstantsNEON<>+2212(SB)/4, $0x3f8036dc
+DATA mapConstantsNEON<>+2216(SB)/4, $0x3f8036dc
+DATA mapConstantsNEON<>+2220(SB)/4, $0x3f8036dc
+DATA mapConstantsNEON<>+2224(SB)/4, $0x40354f7f
+DATA mapConstantsNEON<>+2228(SB)/4, $0x40354f7f
+DATA mapConstantsNEON<>+2232(SB)/4, $0x40354f7f
+DATA mapConstantsNEON<>+2236(SB)/4, $0x40354f7f
+DATA mapConstantsNEON<>+2240(SB)/4, $0x42fe0000
+DATA mapConstantsNEON<>+2244(SB)/4, $0x42fe0000
+DATA mapConstantsNEON<>+2248(SB)/4, $0x42fe0000
+DATA mapConstantsNEON<>+2252(SB)/4, $0x42fe0000
+DATA mapConstantsNEON<>+2256(SB)/4, $0x0000007f
+DATA mapConstantsNEON<>+2260(SB)/4, $0x0000007f
+DATA mapConstantsNEON<>+2264(SB)/4, $0x0000007f
+DATA mapConstantsNEON<>+2268(SB)/4, $0x0000007f
+DATA mapConstantsNEON<>+2272(SB)/4, $0xc2fc0000
+DATA mapConstantsNEON<>+2276(SB)/4, $0xc2fc0000
+DATA mapConstantsNEON<>+2280(SB)/4, $0xc2fc0000
+DATA mapConstantsNEON<>+2284(SB)/4, $0xc2fc0000
+DATA mapConstantsNEON<>+2288(SB)/4, $0xc2cc0000
+DATA mapConstantsNEON<>+2292(SB)/4, $0xc2cc0000
+DATA mapConstantsNEON<>+2296(SB)/4, $0xc2cc0000
+DATA mapConstantsNEON<>+2300(SB)/4, $0xc2cc0000
+DATA mapConstantsNEON<>+2304(SB)/4, $0x00007fff
+DATA mapConstantsNEON<>+2308(SB)/4, $0x00007fff
+DATA mapConstantsNEON<>+2312(SB)/4, $0x00007fff
+DATA mapConstantsNEON<>+2316(SB)/4, $0x00007fff
+DATA mapConstantsNEON<>+2320(SB)/4, $0x00000001
+DATA mapConstantsNEON<>+2324(SB)/4, $0x00000001
+DATA mapConstantsNEON<>+2328(SB)/4, $0x00000001
+DATA mapConstantsNEON<>+2332(SB)/4, $0x00000001
+DATA mapConstantsNEON<>+2336(SB)/4, $0x00400000
+DATA mapConstantsNEON<>+2340(SB)/4, $0x00400000
+DATA mapConstantsNEON<>+2344(SB)/4, $0x00400000
+DATA mapConstantsNEON<>+2348(SB)/4, $0x00400000
+DATA mapConstantsNEON<>+2352(SB)/4, $0xffff0000
+DATA mapConstantsNEON<>+2356(SB)/4, $0xffff0000
+DATA mapConstantsNEON<>+2360(SB)/4, $0xffff0000
+DATA mapConstantsNEON<>+2364(SB)/4, $0xffff0000
+DATA mapConstantsNEON<>+2368(SB)/4, $0x4124cccd
+DATA mapConstantsNEON<>+2372(SB)/4, $0x4124cccd
+DATA mapConstantsNEON<>+2376(SB)/4, $0x4124cccd
+DATA mapConstantsNEON<>+2380(SB)/4, $0x4124cccd
+DATA mapConstantsNEON<>+2384(SB)/4, $0xffffffff
+DATA mapConstantsNEON<>+2388(SB)/4, $0xffffffff
+DATA mapConstantsNEON<>+2392(SB)/4, $0xffffffff
+DATA mapConstantsNEON<>+2396(SB)/4, $0xffffffff
+DATA mapConstantsNEON<>+2400(SB)/4, $0x00000020
+DATA mapConstantsNEON<>+2404(SB)/4, $0x00000020
+DATA mapConstantsNEON<>+2408(SB)/4, $0x00000020
+DATA mapConstantsNEON<>+2412(SB)/4, $0x00000020
+DATA mapConstantsNEON<>+2416(SB)/4, $0x1bd11bda
+DATA mapConstantsNEON<>+2420(SB)/4, $0x1bd11bda
+DATA mapConstantsNEON<>+2424(SB)/4, $0x1bd11bda
+DATA mapConstantsNEON<>+2428(SB)/4, $0x1bd11bda
+DATA mapConstantsNEON<>+2432(SB)/4, $0x00000002
+DATA mapConstantsNEON<>+2436(SB)/4, $0x00000002
+DATA mapConstantsNEON<>+2440(SB)/4, $0x00000002
+DATA mapConstantsNEON<>+2444(SB)/4, $0x00000002
+DATA mapConstantsNEON<>+2448(SB)/4, $0x00000003
+DATA mapConstantsNEON<>+2452(SB)/4, $0x00000003
+DATA mapConstantsNEON<>+2456(SB)/4, $0x00000003
+DATA mapConstantsNEON<>+2460(SB)/4, $0x00000003
+DATA mapConstantsNEON<>+2464(SB)/4, $0x00000004
+DATA mapConstantsNEON<>+2468(SB)/4, $0x00000004
+DATA mapConstantsNEON<>+2472(SB)/4, $0x00000004
+DATA mapConstantsNEON<>+2476(SB)/4, $0x00000004
+DATA mapConstantsNEON<>+2480(SB)/4, $0x00000005
+DATA mapConstantsNEON<>+2484(SB)/4, $0x00000005
+DATA mapConstantsNEON<>+2488(SB)/4, $0x00000005
+DATA mapConstantsNEON<>+2492(SB)/4, $0x00000005
+GLOBL mapConstantsNEON<>(SB), RODATA|NOPTR, $2496
 
 // func mapReluNEON(dst, x, y, z *float32, n int, p *float32)
 TEXT ·mapReluNEON(SB), NOSPLIT, $88-48
@@ -9758,24 +9762,25 @@ TEXT ·mapSinhNEON(SB), NOSPLIT, $88-48
 	MOVD x+8(FP), R1
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC0094D // ldr q13, [x10, #32]
-	WORD $0x3DC0054E // ldr q14, [x10, #16]
-	WORD $0x3DC0414F // ldr q15, [x10, #256]
-	WORD $0x3DC01150 // ldr q16, [x10, #64]
-	WORD $0x3DC01551 // ldr q17, [x10, #80]
-	WORD $0x3DC01952 // ldr q18, [x10, #96]
-	WORD $0x3DC01D53 // ldr q19, [x10, #112]
-	WORD $0x3DC02154 // ldr q20, [x10, #128]
-	WORD $0x3DC02555 // ldr q21, [x10, #144]
-	WORD $0x3DC02956 // ldr q22, [x10, #160]
-	WORD $0x3DC02D57 // ldr q23, [x10, #176]
-	WORD $0x3DC03158 // ldr q24, [x10, #192]
-	WORD $0x3DC04959 // ldr q25, [x10, #288]
-	WORD $0x3DC04D5A // ldr q26, [x10, #304]
-	WORD $0x3DC0355B // ldr q27, [x10, #208]
-	WORD $0x3DC1D55C // ldr q28, [x10, #1872]
-	WORD $0x3DC0455D // ldr q29, [x10, #272]
-	WORD $0x3DC0015E // ldr q30, [x10]
+	WORD $0x3DC0414C // ldr q12, [x10, #256]
+	WORD $0x3DC0054D // ldr q13, [x10, #16]
+	WORD $0x3DC0094E // ldr q14, [x10, #32]
+	WORD $0x3DC0114F // ldr q15, [x10, #64]
+	WORD $0x3DC01550 // ldr q16, [x10, #80]
+	WORD $0x3DC01951 // ldr q17, [x10, #96]
+	WORD $0x3DC01D52 // ldr q18, [x10, #112]
+	WORD $0x3DC02153 // ldr q19, [x10, #128]
+	WORD $0x3DC02554 // ldr q20, [x10, #144]
+	WORD $0x3DC02955 // ldr q21, [x10, #160]
+	WORD $0x3DC02D56 // ldr q22, [x10, #176]
+	WORD $0x3DC03157 // ldr q23, [x10, #192]
+	WORD $0x3DC04958 // ldr q24, [x10, #288]
+	WORD $0x3DC04D59 // ldr q25, [x10, #304]
+	WORD $0x3DC0355A // ldr q26, [x10, #208]
+	WORD $0x3DC1D55B // ldr q27, [x10, #1872]
+	WORD $0x3DC0455C // ldr q28, [x10, #272]
+	WORD $0x3DC0015D // ldr q29, [x10]
+	WORD $0x3DC1D95E // ldr q30, [x10, #1888]
 	WORD $0x3DC00D5F // ldr q31, [x10, #48]
 	MOVD $0, R7
 	SUBS $4, R4, R4
@@ -9784,66 +9789,65 @@ TEXT ·mapSinhNEON(SB), NOSPLIT, $88-48
 one:
 	WORD $0x3DC00020 // ldr q0, [x1]
 	WORD $0x4EA0F801 // fabs v1.4s, v0.4s
-	WORD $0x6EBCE422 // fcmgt v2.4s, v1.4s, v28.4s
-	WORD $0x6E2DDC23 // fmul v3.4s, v1.4s, v13.4s
-	WORD $0x4E3DF463 // fmax v3.4s, v3.4s, v29.4s
-	WORD $0x4EB0F463 // fmin v3.4s, v3.4s, v16.4s
-	WORD $0x4EAE1DC4 // mov v4.16b, v14.16b
-	WORD $0x4E31CC64 // fmla v4.4s, v3.4s, v17.4s
-	WORD $0x4EAED485 // fsub v5.4s, v4.4s, v14.4s
+	WORD $0x6EBBE422 // fcmgt v2.4s, v1.4s, v27.4s
+	WORD $0x4EACD423 // fsub v3.4s, v1.4s, v12.4s
+	WORD $0x4E3CF463 // fmax v3.4s, v3.4s, v28.4s
+	WORD $0x4EAFF463 // fmin v3.4s, v3.4s, v15.4s
+	WORD $0x4EAD1DA4 // mov v4.16b, v13.16b
+	WORD $0x4E30CC64 // fmla v4.4s, v3.4s, v16.4s
+	WORD $0x4EADD485 // fsub v5.4s, v4.4s, v13.4s
+	WORD $0x4E31CCA3 // fmla v3.4s, v5.4s, v17.4s
 	WORD $0x4E32CCA3 // fmla v3.4s, v5.4s, v18.4s
-	WORD $0x4E33CCA3 // fmla v3.4s, v5.4s, v19.4s
-	WORD $0x4EB51EA6 // mov v6.16b, v21.16b
-	WORD $0x4E23CE86 // fmla v6.4s, v20.4s, v3.4s
-	WORD $0x4EB61EC7 // mov v7.16b, v22.16b
+	WORD $0x4EB41E86 // mov v6.16b, v20.16b
+	WORD $0x4E23CE66 // fmla v6.4s, v19.4s, v3.4s
+	WORD $0x4EB51EA7 // mov v7.16b, v21.16b
 	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
-	WORD $0x4EB71EE6 // mov v6.16b, v23.16b
+	WORD $0x4EB61EC6 // mov v6.16b, v22.16b
 	WORD $0x4E23CCE6 // fmla v6.4s, v7.4s, v3.4s
-	WORD $0x4EB81F07 // mov v7.16b, v24.16b
+	WORD $0x4EB71EE7 // mov v7.16b, v23.16b
 	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
-	WORD $0x4EAF1DE6 // mov v6.16b, v15.16b
+	WORD $0x4EAC1D86 // mov v6.16b, v12.16b
 	WORD $0x4E23CCE6 // fmla v6.4s, v7.4s, v3.4s
-	WORD $0x4EAF1DE7 // mov v7.16b, v15.16b
+	WORD $0x4EAC1D87 // mov v7.16b, v12.16b
 	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
 	WORD $0x4F375483 // shl v3.4s, v4.4s, #23
-	WORD $0x6EA5E7C4 // fcmgt v4.4s, v30.4s, v5.4s
+	WORD $0x6EA5E7A4 // fcmgt v4.4s, v29.4s, v5.4s
 	WORD $0x4EA41C85 // mov v5.16b, v4.16b
-	WORD $0x6E7A1F25 // bsl v5.16b, v25.16b, v26.16b
+	WORD $0x6E791F05 // bsl v5.16b, v24.16b, v25.16b
 	WORD $0x4EA58463 // add v3.4s, v3.4s, v5.4s
 	WORD $0x6E23DCE3 // fmul v3.4s, v7.4s, v3.4s
-	WORD $0x6E791F44 // bsl v4.16b, v26.16b, v25.16b
+	WORD $0x6E781F24 // bsl v4.16b, v25.16b, v24.16b
 	WORD $0x6E24DC63 // fmul v3.4s, v3.4s, v4.4s
-	WORD $0x6E2DDC64 // fmul v4.4s, v3.4s, v13.4s
-	WORD $0x6E23DC83 // fmul v3.4s, v4.4s, v3.4s
+	WORD $0x6E3EDC63 // fmul v3.4s, v3.4s, v30.4s
 	WORD $0x4E3FF424 // fmax v4.4s, v1.4s, v31.4s
-	WORD $0x4EB0F484 // fmin v4.4s, v4.4s, v16.4s
-	WORD $0x4EAE1DC5 // mov v5.16b, v14.16b
-	WORD $0x4E31CC85 // fmla v5.4s, v4.4s, v17.4s
+	WORD $0x4EAFF484 // fmin v4.4s, v4.4s, v15.4s
+	WORD $0x4EAD1DA5 // mov v5.16b, v13.16b
+	WORD $0x4E30CC85 // fmla v5.4s, v4.4s, v16.4s
 	WORD $0x4F3754A6 // shl v6.4s, v5.4s, #23
-	WORD $0x4EAD84C6 // add v6.4s, v6.4s, v13.4s
-	WORD $0x4EAED4A5 // fsub v5.4s, v5.4s, v14.4s
+	WORD $0x4EAE84C6 // add v6.4s, v6.4s, v14.4s
+	WORD $0x4EADD4A5 // fsub v5.4s, v5.4s, v13.4s
+	WORD $0x4E31CCA4 // fmla v4.4s, v5.4s, v17.4s
 	WORD $0x4E32CCA4 // fmla v4.4s, v5.4s, v18.4s
-	WORD $0x4E33CCA4 // fmla v4.4s, v5.4s, v19.4s
 	WORD $0x6E24DC85 // fmul v5.4s, v4.4s, v4.4s
-	WORD $0x4EB51EA7 // mov v7.16b, v21.16b
-	WORD $0x4E24CE87 // fmla v7.4s, v20.4s, v4.4s
-	WORD $0x4EB61EC8 // mov v8.16b, v22.16b
+	WORD $0x4EB41E87 // mov v7.16b, v20.16b
+	WORD $0x4E24CE67 // fmla v7.4s, v19.4s, v4.4s
+	WORD $0x4EB51EA8 // mov v8.16b, v21.16b
 	WORD $0x4E24CCE8 // fmla v8.4s, v7.4s, v4.4s
-	WORD $0x4EB71EE7 // mov v7.16b, v23.16b
+	WORD $0x4EB61EC7 // mov v7.16b, v22.16b
 	WORD $0x4E24CD07 // fmla v7.4s, v8.4s, v4.4s
-	WORD $0x4EB81F08 // mov v8.16b, v24.16b
+	WORD $0x4EB71EE8 // mov v8.16b, v23.16b
 	WORD $0x4E24CCE8 // fmla v8.4s, v7.4s, v4.4s
 	WORD $0x4E28CCA4 // fmla v4.4s, v5.4s, v8.4s
-	WORD $0x4EADD4C5 // fsub v5.4s, v6.4s, v13.4s
+	WORD $0x4EAED4C5 // fsub v5.4s, v6.4s, v14.4s
 	WORD $0x4E24CCC5 // fmla v5.4s, v6.4s, v4.4s
 	WORD $0x4E25D4A4 // fadd v4.4s, v5.4s, v5.4s
-	WORD $0x6EBB1C24 // bit v4.16b, v1.16b, v27.16b
-	WORD $0x4E2FD481 // fadd v1.4s, v4.4s, v15.4s
+	WORD $0x6EBA1C24 // bit v4.16b, v1.16b, v26.16b
+	WORD $0x4E2CD481 // fadd v1.4s, v4.4s, v12.4s
 	WORD $0x6E21FC81 // fdiv v1.4s, v4.4s, v1.4s
 	WORD $0x4E21D481 // fadd v1.4s, v4.4s, v1.4s
-	WORD $0x6E21DDA1 // fmul v1.4s, v13.4s, v1.4s
+	WORD $0x6E21DDC1 // fmul v1.4s, v14.4s, v1.4s
 	WORD $0x6E611C62 // bsl v2.16b, v3.16b, v1.16b
-	WORD $0x6EBB1C02 // bit v2.16b, v0.16b, v27.16b
+	WORD $0x6EBA1C02 // bit v2.16b, v0.16b, v26.16b
 	WORD $0x3D800002 // str q2, [x0]
 	ADD $16, R0
 	ADD $16, R1
@@ -9887,23 +9891,24 @@ TEXT ·mapCoshNEON(SB), NOSPLIT, $88-48
 	MOVD x+8(FP), R1
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC0094F // ldr q15, [x10, #32]
-	WORD $0x3DC00550 // ldr q16, [x10, #16]
-	WORD $0x3DC04151 // ldr q17, [x10, #256]
-	WORD $0x3DC04952 // ldr q18, [x10, #288]
-	WORD $0x3DC04D53 // ldr q19, [x10, #304]
-	WORD $0x3DC04554 // ldr q20, [x10, #272]
-	WORD $0x3DC01155 // ldr q21, [x10, #64]
-	WORD $0x3DC01556 // ldr q22, [x10, #80]
-	WORD $0x3DC01957 // ldr q23, [x10, #96]
-	WORD $0x3DC01D58 // ldr q24, [x10, #112]
-	WORD $0x3DC02159 // ldr q25, [x10, #128]
-	WORD $0x3DC0255A // ldr q26, [x10, #144]
-	WORD $0x3DC0295B // ldr q27, [x10, #160]
-	WORD $0x3DC02D5C // ldr q28, [x10, #176]
-	WORD $0x3DC0315D // ldr q29, [x10, #192]
-	WORD $0x3DC0015E // ldr q30, [x10]
-	WORD $0x3DC1D55F // ldr q31, [x10, #1872]
+	WORD $0x3DC0414E // ldr q14, [x10, #256]
+	WORD $0x3DC0054F // ldr q15, [x10, #16]
+	WORD $0x3DC04950 // ldr q16, [x10, #288]
+	WORD $0x3DC04D51 // ldr q17, [x10, #304]
+	WORD $0x3DC04552 // ldr q18, [x10, #272]
+	WORD $0x3DC01153 // ldr q19, [x10, #64]
+	WORD $0x3DC01554 // ldr q20, [x10, #80]
+	WORD $0x3DC01955 // ldr q21, [x10, #96]
+	WORD $0x3DC01D56 // ldr q22, [x10, #112]
+	WORD $0x3DC02157 // ldr q23, [x10, #128]
+	WORD $0x3DC02558 // ldr q24, [x10, #144]
+	WORD $0x3DC02959 // ldr q25, [x10, #160]
+	WORD $0x3DC02D5A // ldr q26, [x10, #176]
+	WORD $0x3DC0315B // ldr q27, [x10, #192]
+	WORD $0x3DC0015C // ldr q28, [x10]
+	WORD $0x3DC0095D // ldr q29, [x10, #32]
+	WORD $0x3DC1D55E // ldr q30, [x10, #1872]
+	WORD $0x3DC1D95F // ldr q31, [x10, #1888]
 	MOVD $0, R7
 	SUBS $4, R4, R4
 	BLT tail
@@ -9911,66 +9916,65 @@ TEXT ·mapCoshNEON(SB), NOSPLIT, $88-48
 one:
 	WORD $0x3DC00020 // ldr q0, [x1]
 	WORD $0x4EA0F800 // fabs v0.4s, v0.4s
-	WORD $0x6EBFE401 // fcmgt v1.4s, v0.4s, v31.4s
-	WORD $0x6E2FDC02 // fmul v2.4s, v0.4s, v15.4s
-	WORD $0x4E34F442 // fmax v2.4s, v2.4s, v20.4s
-	WORD $0x4EB5F442 // fmin v2.4s, v2.4s, v21.4s
-	WORD $0x4EB01E03 // mov v3.16b, v16.16b
-	WORD $0x4E36CC43 // fmla v3.4s, v2.4s, v22.4s
-	WORD $0x4EB0D464 // fsub v4.4s, v3.4s, v16.4s
-	WORD $0x4E37CC82 // fmla v2.4s, v4.4s, v23.4s
-	WORD $0x4E38CC82 // fmla v2.4s, v4.4s, v24.4s
+	WORD $0x6EBEE401 // fcmgt v1.4s, v0.4s, v30.4s
+	WORD $0x4EAED402 // fsub v2.4s, v0.4s, v14.4s
+	WORD $0x4E32F442 // fmax v2.4s, v2.4s, v18.4s
+	WORD $0x4EB3F442 // fmin v2.4s, v2.4s, v19.4s
+	WORD $0x4EAF1DE3 // mov v3.16b, v15.16b
+	WORD $0x4E34CC43 // fmla v3.4s, v2.4s, v20.4s
+	WORD $0x4EAFD464 // fsub v4.4s, v3.4s, v15.4s
+	WORD $0x4E35CC82 // fmla v2.4s, v4.4s, v21.4s
+	WORD $0x4E36CC82 // fmla v2.4s, v4.4s, v22.4s
+	WORD $0x4EB81F05 // mov v5.16b, v24.16b
+	WORD $0x4E22CEE5 // fmla v5.4s, v23.4s, v2.4s
+	WORD $0x4EB91F26 // mov v6.16b, v25.16b
+	WORD $0x4E22CCA6 // fmla v6.4s, v5.4s, v2.4s
 	WORD $0x4EBA1F45 // mov v5.16b, v26.16b
-	WORD $0x4E22CF25 // fmla v5.4s, v25.4s, v2.4s
+	WORD $0x4E22CCC5 // fmla v5.4s, v6.4s, v2.4s
 	WORD $0x4EBB1F66 // mov v6.16b, v27.16b
 	WORD $0x4E22CCA6 // fmla v6.4s, v5.4s, v2.4s
-	WORD $0x4EBC1F85 // mov v5.16b, v28.16b
+	WORD $0x4EAE1DC5 // mov v5.16b, v14.16b
 	WORD $0x4E22CCC5 // fmla v5.4s, v6.4s, v2.4s
-	WORD $0x4EBD1FA6 // mov v6.16b, v29.16b
-	WORD $0x4E22CCA6 // fmla v6.4s, v5.4s, v2.4s
-	WORD $0x4EB11E25 // mov v5.16b, v17.16b
-	WORD $0x4E22CCC5 // fmla v5.4s, v6.4s, v2.4s
-	WORD $0x4EB11E26 // mov v6.16b, v17.16b
+	WORD $0x4EAE1DC6 // mov v6.16b, v14.16b
 	WORD $0x4E22CCA6 // fmla v6.4s, v5.4s, v2.4s
 	WORD $0x4F375462 // shl v2.4s, v3.4s, #23
-	WORD $0x6EA4E7C3 // fcmgt v3.4s, v30.4s, v4.4s
+	WORD $0x6EA4E783 // fcmgt v3.4s, v28.4s, v4.4s
 	WORD $0x4EA31C64 // mov v4.16b, v3.16b
-	WORD $0x6E731E44 // bsl v4.16b, v18.16b, v19.16b
+	WORD $0x6E711E04 // bsl v4.16b, v16.16b, v17.16b
 	WORD $0x4EA48442 // add v2.4s, v2.4s, v4.4s
 	WORD $0x6E22DCC2 // fmul v2.4s, v6.4s, v2.4s
-	WORD $0x6E721E63 // bsl v3.16b, v19.16b, v18.16b
+	WORD $0x6E701E23 // bsl v3.16b, v17.16b, v16.16b
 	WORD $0x6E23DC42 // fmul v2.4s, v2.4s, v3.4s
-	WORD $0x6E2FDC43 // fmul v3.4s, v2.4s, v15.4s
-	WORD $0x6E22DC62 // fmul v2.4s, v3.4s, v2.4s
-	WORD $0x4E34F400 // fmax v0.4s, v0.4s, v20.4s
-	WORD $0x4EB5F400 // fmin v0.4s, v0.4s, v21.4s
-	WORD $0x4EB01E03 // mov v3.16b, v16.16b
-	WORD $0x4E36CC03 // fmla v3.4s, v0.4s, v22.4s
-	WORD $0x4EB0D464 // fsub v4.4s, v3.4s, v16.4s
-	WORD $0x4E37CC80 // fmla v0.4s, v4.4s, v23.4s
-	WORD $0x4E38CC80 // fmla v0.4s, v4.4s, v24.4s
+	WORD $0x6E3FDC42 // fmul v2.4s, v2.4s, v31.4s
+	WORD $0x4E32F400 // fmax v0.4s, v0.4s, v18.4s
+	WORD $0x4EB3F400 // fmin v0.4s, v0.4s, v19.4s
+	WORD $0x4EAF1DE3 // mov v3.16b, v15.16b
+	WORD $0x4E34CC03 // fmla v3.4s, v0.4s, v20.4s
+	WORD $0x4EAFD464 // fsub v4.4s, v3.4s, v15.4s
+	WORD $0x4E35CC80 // fmla v0.4s, v4.4s, v21.4s
+	WORD $0x4E36CC80 // fmla v0.4s, v4.4s, v22.4s
+	WORD $0x4EB81F05 // mov v5.16b, v24.16b
+	WORD $0x4E20CEE5 // fmla v5.4s, v23.4s, v0.4s
+	WORD $0x4EB91F26 // mov v6.16b, v25.16b
+	WORD $0x4E20CCA6 // fmla v6.4s, v5.4s, v0.4s
 	WORD $0x4EBA1F45 // mov v5.16b, v26.16b
-	WORD $0x4E20CF25 // fmla v5.4s, v25.4s, v0.4s
+	WORD $0x4E20CCC5 // fmla v5.4s, v6.4s, v0.4s
 	WORD $0x4EBB1F66 // mov v6.16b, v27.16b
 	WORD $0x4E20CCA6 // fmla v6.4s, v5.4s, v0.4s
-	WORD $0x4EBC1F85 // mov v5.16b, v28.16b
+	WORD $0x4EAE1DC5 // mov v5.16b, v14.16b
 	WORD $0x4E20CCC5 // fmla v5.4s, v6.4s, v0.4s
-	WORD $0x4EBD1FA6 // mov v6.16b, v29.16b
-	WORD $0x4E20CCA6 // fmla v6.4s, v5.4s, v0.4s
-	WORD $0x4EB11E25 // mov v5.16b, v17.16b
-	WORD $0x4E20CCC5 // fmla v5.4s, v6.4s, v0.4s
-	WORD $0x4EB11E26 // mov v6.16b, v17.16b
+	WORD $0x4EAE1DC6 // mov v6.16b, v14.16b
 	WORD $0x4E20CCA6 // fmla v6.4s, v5.4s, v0.4s
 	WORD $0x4F375460 // shl v0.4s, v3.4s, #23
-	WORD $0x6EA4E7C3 // fcmgt v3.4s, v30.4s, v4.4s
+	WORD $0x6EA4E783 // fcmgt v3.4s, v28.4s, v4.4s
 	WORD $0x4EA31C64 // mov v4.16b, v3.16b
-	WORD $0x6E731E44 // bsl v4.16b, v18.16b, v19.16b
+	WORD $0x6E711E04 // bsl v4.16b, v16.16b, v17.16b
 	WORD $0x4EA48400 // add v0.4s, v0.4s, v4.4s
 	WORD $0x6E20DCC0 // fmul v0.4s, v6.4s, v0.4s
-	WORD $0x6E721E63 // bsl v3.16b, v19.16b, v18.16b
+	WORD $0x6E701E23 // bsl v3.16b, v17.16b, v16.16b
 	WORD $0x6E23DC00 // fmul v0.4s, v0.4s, v3.4s
-	WORD $0x6E20DDE3 // fmul v3.4s, v15.4s, v0.4s
-	WORD $0x6E20FDE0 // fdiv v0.4s, v15.4s, v0.4s
+	WORD $0x6E20DFA3 // fmul v3.4s, v29.4s, v0.4s
+	WORD $0x6E20FFA0 // fdiv v0.4s, v29.4s, v0.4s
 	WORD $0x4E20D460 // fadd v0.4s, v3.4s, v0.4s
 	WORD $0x6E601C41 // bsl v1.16b, v2.16b, v0.16b
 	WORD $0x3D800001 // str q1, [x0]
@@ -10149,7 +10153,7 @@ TEXT ·mapAsinhNEON(SB), NOSPLIT, $88-48
 	WORD $0x3DC0C55C // ldr q28, [x10, #784]
 	WORD $0x3DC0C95D // ldr q29, [x10, #800]
 	WORD $0x3DC0CD5E // ldr q30, [x10, #816]
-	WORD $0x3DC1D95F // ldr q31, [x10, #1888]
+	WORD $0x3DC1DD5F // ldr q31, [x10, #1904]
 	MOVD $0, R7
 	SUBS $4, R4, R4
 	BLT tail
@@ -10322,7 +10326,7 @@ TEXT ·mapAcoshNEON(SB), NOSPLIT, $88-48
 one:
 	WORD $0x3DC00020 // ldr q0, [x1]
 	WORD $0x6EA0E5C1 // fcmgt v1.4s, v14.4s, v0.4s
-	WORD $0x3DC1D942 // ldr q2, [x10, #1888]
+	WORD $0x3DC1DD42 // ldr q2, [x10, #1904]
 	WORD $0x6EA2E402 // fcmgt v2.4s, v0.4s, v2.4s
 	WORD $0x6EAFE403 // fcmgt v3.4s, v0.4s, v15.4s
 	WORD $0x6EA0E604 // fcmgt v4.4s, v16.4s, v0.4s
@@ -10534,47 +10538,47 @@ one:
 	WORD $0x6E661FE3 // bsl v3.16b, v31.16b, v6.16b
 	WORD $0x6E631CA4 // bsl v4.16b, v5.16b, v3.16b
 	WORD $0x6EA0F883 // fneg v3.4s, v4.4s
-	WORD $0x3DC1DD44 // ldr q4, [x10, #1904]
+	WORD $0x3DC1E144 // ldr q4, [x10, #1920]
 	WORD $0x6EA3E484 // fcmgt v4.4s, v4.4s, v3.4s
-	WORD $0x3DC1E145 // ldr q5, [x10, #1920]
+	WORD $0x3DC1E545 // ldr q5, [x10, #1936]
 	WORD $0x4EA5D465 // fsub v5.4s, v3.4s, v5.4s
-	WORD $0x3DC1E546 // ldr q6, [x10, #1936]
-	WORD $0x3DC1E947 // ldr q7, [x10, #1952]
+	WORD $0x3DC1E946 // ldr q6, [x10, #1952]
+	WORD $0x3DC1ED47 // ldr q7, [x10, #1968]
 	WORD $0x4E25CCC7 // fmla v7.4s, v6.4s, v5.4s
-	WORD $0x3DC1ED46 // ldr q6, [x10, #1968]
+	WORD $0x3DC1F146 // ldr q6, [x10, #1984]
 	WORD $0x4E25CCE6 // fmla v6.4s, v7.4s, v5.4s
-	WORD $0x3DC1F147 // ldr q7, [x10, #1984]
+	WORD $0x3DC1F547 // ldr q7, [x10, #2000]
 	WORD $0x4E25CCC7 // fmla v7.4s, v6.4s, v5.4s
-	WORD $0x3DC1F546 // ldr q6, [x10, #2000]
+	WORD $0x3DC1F946 // ldr q6, [x10, #2016]
 	WORD $0x4E25CCE6 // fmla v6.4s, v7.4s, v5.4s
-	WORD $0x3DC1F947 // ldr q7, [x10, #2016]
+	WORD $0x3DC1FD47 // ldr q7, [x10, #2032]
 	WORD $0x4E25CCC7 // fmla v7.4s, v6.4s, v5.4s
-	WORD $0x3DC1FD46 // ldr q6, [x10, #2032]
+	WORD $0x3DC20146 // ldr q6, [x10, #2048]
 	WORD $0x4E25CCE6 // fmla v6.4s, v7.4s, v5.4s
-	WORD $0x3DC20147 // ldr q7, [x10, #2048]
+	WORD $0x3DC20547 // ldr q7, [x10, #2064]
 	WORD $0x4E25CCC7 // fmla v7.4s, v6.4s, v5.4s
-	WORD $0x3DC20546 // ldr q6, [x10, #2064]
+	WORD $0x3DC20946 // ldr q6, [x10, #2080]
 	WORD $0x4E25CCE6 // fmla v6.4s, v7.4s, v5.4s
 	WORD $0x6E26DC05 // fmul v5.4s, v0.4s, v6.4s
 	WORD $0x6EA1F863 // fsqrt v3.4s, v3.4s
 	WORD $0x3DC05946 // ldr q6, [x10, #352]
 	WORD $0x4EA6D463 // fsub v3.4s, v3.4s, v6.4s
-	WORD $0x3DC20946 // ldr q6, [x10, #2080]
-	WORD $0x3DC20D47 // ldr q7, [x10, #2096]
+	WORD $0x3DC20D46 // ldr q6, [x10, #2096]
+	WORD $0x3DC21147 // ldr q7, [x10, #2112]
 	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
-	WORD $0x3DC21146 // ldr q6, [x10, #2112]
+	WORD $0x3DC21546 // ldr q6, [x10, #2128]
 	WORD $0x4E23CCE6 // fmla v6.4s, v7.4s, v3.4s
-	WORD $0x3DC21547 // ldr q7, [x10, #2128]
+	WORD $0x3DC21947 // ldr q7, [x10, #2144]
 	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
-	WORD $0x3DC21946 // ldr q6, [x10, #2144]
+	WORD $0x3DC21D46 // ldr q6, [x10, #2160]
 	WORD $0x4E23CCE6 // fmla v6.4s, v7.4s, v3.4s
-	WORD $0x3DC21D47 // ldr q7, [x10, #2160]
+	WORD $0x3DC22147 // ldr q7, [x10, #2176]
 	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
-	WORD $0x3DC22146 // ldr q6, [x10, #2176]
+	WORD $0x3DC22546 // ldr q6, [x10, #2192]
 	WORD $0x4E23CCE6 // fmla v6.4s, v7.4s, v3.4s
-	WORD $0x3DC22547 // ldr q7, [x10, #2192]
+	WORD $0x3DC22947 // ldr q7, [x10, #2208]
 	WORD $0x4E23CCC7 // fmla v7.4s, v6.4s, v3.4s
-	WORD $0x3DC22946 // ldr q6, [x10, #2208]
+	WORD $0x3DC22D46 // ldr q6, [x10, #2224]
 	WORD $0x4E23CCE6 // fmla v6.4s, v7.4s, v3.4s
 	WORD $0x6E26DC00 // fmul v0.4s, v0.4s, v6.4s
 	WORD $0x6E601CA4 // bsl v4.16b, v5.16b, v0.16b
@@ -12667,11 +12671,11 @@ TEXT ·mapCodeLdexpNEON(SB), NOSPLIT, $88-48
 	MOVD y+16(FP), R2
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC22D5B // ldr q27, [x10, #2224]
-	WORD $0x3DC2315C // ldr q28, [x10, #2240]
-	WORD $0x3DC2355D // ldr q29, [x10, #2256]
+	WORD $0x3DC2315B // ldr q27, [x10, #2240]
+	WORD $0x3DC2355C // ldr q28, [x10, #2256]
+	WORD $0x3DC2395D // ldr q29, [x10, #2272]
 	WORD $0x3DC0015E // ldr q30, [x10]
-	WORD $0x3DC2395F // ldr q31, [x10, #2272]
+	WORD $0x3DC23D5F // ldr q31, [x10, #2288]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -12819,11 +12823,11 @@ TEXT ·mapCodeLdexpVSNEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V26.S4
-	WORD $0x3DC22D5B // ldr q27, [x10, #2224]
-	WORD $0x3DC2315C // ldr q28, [x10, #2240]
-	WORD $0x3DC2355D // ldr q29, [x10, #2256]
+	WORD $0x3DC2315B // ldr q27, [x10, #2240]
+	WORD $0x3DC2355C // ldr q28, [x10, #2256]
+	WORD $0x3DC2395D // ldr q29, [x10, #2272]
 	WORD $0x3DC0015E // ldr q30, [x10]
-	WORD $0x3DC2395F // ldr q31, [x10, #2272]
+	WORD $0x3DC23D5F // ldr q31, [x10, #2288]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -12957,11 +12961,11 @@ TEXT ·mapCodeLdexpSVNEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V26.S4
-	WORD $0x3DC22D5B // ldr q27, [x10, #2224]
-	WORD $0x3DC2315C // ldr q28, [x10, #2240]
-	WORD $0x3DC2355D // ldr q29, [x10, #2256]
+	WORD $0x3DC2315B // ldr q27, [x10, #2240]
+	WORD $0x3DC2355C // ldr q28, [x10, #2256]
+	WORD $0x3DC2395D // ldr q29, [x10, #2272]
 	WORD $0x3DC0015E // ldr q30, [x10]
-	WORD $0x3DC2395F // ldr q31, [x10, #2272]
+	WORD $0x3DC23D5F // ldr q31, [x10, #2288]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -13169,10 +13173,10 @@ TEXT ·mapCodeRoundBf16NEON(SB), NOSPLIT, $88-48
 	MOVD x+8(FP), R1
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -13264,7 +13268,7 @@ TEXT ·mapCodeErfcNEON(SB), NOSPLIT, $88-48
 	WORD $0x3DC04153 // ldr q19, [x10, #256]
 	WORD $0x3DC00554 // ldr q20, [x10, #16]
 	WORD $0x3DC00155 // ldr q21, [x10]
-	WORD $0x3DC24D56 // ldr q22, [x10, #2352]
+	WORD $0x3DC25156 // ldr q22, [x10, #2368]
 	WORD $0x3DC01557 // ldr q23, [x10, #80]
 	WORD $0x3DC01958 // ldr q24, [x10, #96]
 	WORD $0x3DC01D59 // ldr q25, [x10, #112]
@@ -14348,8 +14352,8 @@ TEXT ·mapI32SignNEON(SB), NOSPLIT, $88-48
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
 	WORD $0x3DC0015D // ldr q29, [x10]
-	WORD $0x3DC2515E // ldr q30, [x10, #2368]
-	WORD $0x3DC2415F // ldr q31, [x10, #2304]
+	WORD $0x3DC2555E // ldr q30, [x10, #2384]
+	WORD $0x3DC2455F // ldr q31, [x10, #2320]
 	MOVD $0, R7
 	SUBS $16, R4, R4
 	BLT rest
@@ -14789,9 +14793,9 @@ TEXT ·mapI32DivNEON(SB), NOSPLIT, $88-48
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
 	WORD $0x3DC0015C // ldr q28, [x10]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
 	WORD $0x3DC0355E // ldr q30, [x10, #208]
-	WORD $0x3DC2515F // ldr q31, [x10, #2368]
+	WORD $0x3DC2555F // ldr q31, [x10, #2384]
 	MOVD $0, R7
 	SUBS $4, R4, R4
 	BLT tail
@@ -15987,7 +15991,7 @@ TEXT ·mapI32ShiftLeftNEON(SB), NOSPLIT, $88-48
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
 	WORD $0x3DC0015E // ldr q30, [x10]
-	WORD $0x3DC2555F // ldr q31, [x10, #2384]
+	WORD $0x3DC2595F // ldr q31, [x10, #2400]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -16089,7 +16093,7 @@ TEXT ·mapI32ShiftRightNEON(SB), NOSPLIT, $88-48
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
 	WORD $0x3DC0015E // ldr q30, [x10]
-	WORD $0x3DC2555F // ldr q31, [x10, #2384]
+	WORD $0x3DC2595F // ldr q31, [x10, #2400]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -16200,9 +16204,9 @@ TEXT ·mapI32FloorDivideNEON(SB), NOSPLIT, $88-48
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
 	WORD $0x3DC0015C // ldr q28, [x10]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
 	WORD $0x3DC0355E // ldr q30, [x10, #208]
-	WORD $0x3DC2515F // ldr q31, [x10, #2368]
+	WORD $0x3DC2555F // ldr q31, [x10, #2384]
 	MOVD $0, R7
 	SUBS $4, R4, R4
 	BLT tail
@@ -16330,9 +16334,9 @@ TEXT ·mapI32FmodNEON(SB), NOSPLIT, $88-48
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
 	WORD $0x3DC0015C // ldr q28, [x10]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
 	WORD $0x3DC0355E // ldr q30, [x10, #208]
-	WORD $0x3DC2515F // ldr q31, [x10, #2368]
+	WORD $0x3DC2555F // ldr q31, [x10, #2384]
 	MOVD $0, R7
 	SUBS $4, R4, R4
 	BLT tail
@@ -16438,9 +16442,9 @@ TEXT ·mapI32RemainderNEON(SB), NOSPLIT, $88-48
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
 	WORD $0x3DC0015C // ldr q28, [x10]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
 	WORD $0x3DC0355E // ldr q30, [x10, #208]
-	WORD $0x3DC2515F // ldr q31, [x10, #2368]
+	WORD $0x3DC2555F // ldr q31, [x10, #2384]
 	MOVD $0, R7
 	SUBS $4, R4, R4
 	BLT tail
@@ -16893,9 +16897,9 @@ TEXT ·mapU32DivNEON(SB), NOSPLIT, $88-48
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
 	WORD $0x3DC0015C // ldr q28, [x10]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
 	WORD $0x3DC0355E // ldr q30, [x10, #208]
-	WORD $0x3DC2515F // ldr q31, [x10, #2368]
+	WORD $0x3DC2555F // ldr q31, [x10, #2384]
 	MOVD $0, R7
 	SUBS $4, R4, R4
 	BLT tail
@@ -18102,7 +18106,7 @@ TEXT ·mapU32ShiftLeftNEON(SB), NOSPLIT, $88-48
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
 	WORD $0x3DC0015E // ldr q30, [x10]
-	WORD $0x3DC2555F // ldr q31, [x10, #2384]
+	WORD $0x3DC2595F // ldr q31, [x10, #2400]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -18204,7 +18208,7 @@ TEXT ·mapU32ShiftRightNEON(SB), NOSPLIT, $88-48
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
 	WORD $0x3DC0015E // ldr q30, [x10]
-	WORD $0x3DC2555F // ldr q31, [x10, #2384]
+	WORD $0x3DC2595F // ldr q31, [x10, #2400]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -18316,12 +18320,12 @@ TEXT ·mapU32ThreefryNEON(SB), NOSPLIT, $88-48
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
 	WORD $0x3DC00159 // ldr q25, [x10]
-	WORD $0x3DC2595A // ldr q26, [x10, #2400]
-	WORD $0x3DC2415B // ldr q27, [x10, #2304]
-	WORD $0x3DC25D5C // ldr q28, [x10, #2416]
-	WORD $0x3DC2615D // ldr q29, [x10, #2432]
-	WORD $0x3DC2655E // ldr q30, [x10, #2448]
-	WORD $0x3DC2695F // ldr q31, [x10, #2464]
+	WORD $0x3DC25D5A // ldr q26, [x10, #2416]
+	WORD $0x3DC2455B // ldr q27, [x10, #2320]
+	WORD $0x3DC2615C // ldr q28, [x10, #2432]
+	WORD $0x3DC2655D // ldr q29, [x10, #2448]
+	WORD $0x3DC2695E // ldr q30, [x10, #2464]
+	WORD $0x3DC26D5F // ldr q31, [x10, #2480]
 	MOVD $0, R7
 	SUBS $4, R4, R4
 	BLT tail
@@ -18515,9 +18519,9 @@ TEXT ·mapU32FmodNEON(SB), NOSPLIT, $88-48
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
 	WORD $0x3DC0015C // ldr q28, [x10]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
 	WORD $0x3DC0355E // ldr q30, [x10, #208]
-	WORD $0x3DC2515F // ldr q31, [x10, #2368]
+	WORD $0x3DC2555F // ldr q31, [x10, #2384]
 	MOVD $0, R7
 	SUBS $4, R4, R4
 	BLT tail
@@ -19231,7 +19235,7 @@ TEXT ·mapCastBoolI32NEON(SB), NOSPLIT, $88-48
 	MOVD x+8(FP), R1
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC2415F // ldr q31, [x10, #2304]
+	WORD $0x3DC2455F // ldr q31, [x10, #2320]
 	MOVD $0, R7
 	SUBS $16, R4, R4
 	BLT rest
@@ -19310,7 +19314,7 @@ TEXT ·mapCastBoolU32NEON(SB), NOSPLIT, $88-48
 	MOVD x+8(FP), R1
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC2415F // ldr q31, [x10, #2304]
+	WORD $0x3DC2455F // ldr q31, [x10, #2320]
 	MOVD $0, R7
 	SUBS $16, R4, R4
 	BLT rest
@@ -19471,10 +19475,10 @@ TEXT ·mapSqrtBf16NEON(SB), NOSPLIT, $88-48
 	MOVD x+8(FP), R1
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -19648,10 +19652,10 @@ TEXT ·mapSquareBf16NEON(SB), NOSPLIT, $88-48
 	MOVD x+8(FP), R1
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -19831,10 +19835,10 @@ TEXT ·mapScaleBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -20014,10 +20018,10 @@ TEXT ·mapAddScalarBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -20209,10 +20213,10 @@ TEXT ·mapAddBf16NEON(SB), NOSPLIT, $88-48
 	MOVD y+16(FP), R2
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -20418,10 +20422,10 @@ TEXT ·mapSubBf16NEON(SB), NOSPLIT, $88-48
 	MOVD y+16(FP), R2
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -20627,10 +20631,10 @@ TEXT ·mapMulBf16NEON(SB), NOSPLIT, $88-48
 	MOVD y+16(FP), R2
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -20836,10 +20840,10 @@ TEXT ·mapDivBf16NEON(SB), NOSPLIT, $88-48
 	MOVD y+16(FP), R2
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -21051,10 +21055,10 @@ TEXT ·mapAxpyBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -21278,10 +21282,10 @@ TEXT ·mapFmaBf16NEON(SB), NOSPLIT, $88-48
 	MOVD z+24(FP), R3
 	MOVD n+32(FP), R4
 	MOVD $mapConstantsNEON<>(SB), R10
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -21489,10 +21493,10 @@ TEXT ·mapCodeAddSVBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -21672,10 +21676,10 @@ TEXT ·mapCodeSubVSBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -21855,10 +21859,10 @@ TEXT ·mapCodeSubSVBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -22038,10 +22042,10 @@ TEXT ·mapCodeMulSVBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -22221,10 +22225,10 @@ TEXT ·mapCodeDivVSBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
@@ -22404,10 +22408,10 @@ TEXT ·mapCodeDivSVBf16NEON(SB), NOSPLIT, $88-48
 	MOVD $mapConstantsNEON<>(SB), R10
 	MOVWU 0(R5), R11
 	VDUP R11, V27.S4
-	WORD $0x3DC23D5C // ldr q28, [x10, #2288]
-	WORD $0x3DC2415D // ldr q29, [x10, #2304]
-	WORD $0x3DC2455E // ldr q30, [x10, #2320]
-	WORD $0x3DC2495F // ldr q31, [x10, #2336]
+	WORD $0x3DC2415C // ldr q28, [x10, #2304]
+	WORD $0x3DC2455D // ldr q29, [x10, #2320]
+	WORD $0x3DC2495E // ldr q30, [x10, #2336]
+	WORD $0x3DC24D5F // ldr q31, [x10, #2352]
 	MOVD $0, R7
 	SUBS $8, R4, R4
 	BLT rest
