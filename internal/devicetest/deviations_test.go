@@ -178,6 +178,9 @@ func (f *allowed) near(o *op.Operation, got, want, mag float64, t op.DType) bool
 	}
 	tol := o.Tolerance()
 	times := max(f.rounding, 1)
+	if t == op.F32 && times > 1 && math.Abs(want) > math.MaxFloat32 && got == math.Copysign(math.MaxFloat32, want) {
+		return true // rounded toward zero
+	}
 	tol.ULP = max(tol.ULP, 0.5) + f.units
 	// Where a unit is a few of the smallest subnormal steps, the lost ones are an error besides
 	// the rounding of the result.
