@@ -119,6 +119,13 @@ func BenchmarkCUDAArrays(b *testing.B) {
 	onArrays(b, dev)
 }
 
+// BenchmarkCUDAFormats measures products with quantised weights of every format.
+func BenchmarkCUDAFormats(b *testing.B) {
+	dev := openCUDA(b)
+	defer dev.Close()
+	timeFormats(b, dev)
+}
+
 // BenchmarkCUDALengths measures operations on rows and arrays of any lengths.
 func BenchmarkCUDALengths(b *testing.B) {
 	dev := openCUDA(b)

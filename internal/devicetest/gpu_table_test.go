@@ -3,6 +3,7 @@
 package devicetest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -316,34 +317,55 @@ func onTheDevice(b *testing.B, dev *device.Device) (all []measured) {
 		b.Run(c.name, func(b *testing.B) { all = append(all, timeCell(b, dev, peer, &c, rnd)) })
 	}
 	for _, w := range []weights{{op.Q4_K, 65536, 8192}, {op.Q6_K, 32768, 8192}, {op.Q8_0, 32768, 8192}, {op.Q4_0, 65536, 8192}, {op.Q5_K, 65536, 8192}} {
-		for _, m := range []int{1, 4, 512} {
-			name := fmt.Sprintf("matmul_q/%v/%dx%dx%d", w.typ, m, w.cols, w.rows)
-			b.Run(name, func(b *testing.B) {
-				tensor := newGenerator(7).quantised(w.typ, op.Shape{w.rows / 256, w.cols})
-				var raw []byte
-				for range 256 {
-					raw = append(raw, tensor.Blocks...)
-				}
-				ctx := context.Background()
-				buf, err := device.UploadBlocks(ctx, dev, raw, w.typ, w.rows, w.cols)
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer buf.Close()
-				x := typedBuffer(b, dev, op.F32, []int{m, w.cols}, rnd)
-				defer x.Close()
-				r := batch.New(dev)
-				seconds := onDevice(b, dev, op.F32, []int{m, w.rows}, r, r.MatMulQ(r.Use(x), r.Use(buf), batch.None))
-				bytes, flops := float64(len(raw)), 2*float64(m)*float64(w.rows)*float64(w.cols)
-				if m > 8 {
-					bytes = 0
-				} else {
-					flops = 0
-				}
-				report(b, seconds, bytes, flops, 0)
-				all = append(all, measured{name, seconds, bytes, flops, 0})
-			})
-		}
+		all = append(all, timeQuantised(b, dev, w, rnd, 1, 4, 512)...)
 	}
 	return all
+}
+
+// timeQuantised measures products of one or more rows with quantised weights, which are 256
+// copies of random blocks.
+func timeQuantised(b *testing.B, dev *device.Device, w weights, rnd *rand.Rand, rows ...int) (all []measured) {
+	for _, m := range rows {
+		name := fmt.Sprintf("matmul_q/%v/%dx%dx%d", w.typ, m, w.cols, w.rows)
+		b.Run(name, func(b *testing.B) {
+			tensor := newGenerator(7).quantised(w.typ, op.Shape{w.rows / 256, w.cols})
+			raw := bytes.Repeat(tensor.Blocks, 256)
+			buf, err := device.UploadBlocks(b.Context(), dev, raw, w.typ, w.rows, w.cols)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer buf.Close()
+			x := typedBuffer(b, dev, op.F32, []int{m, w.cols}, rnd)
+			defer x.Close()
+			r := batch.New(dev)
+			seconds := onDevice(b, dev, op.F32, []int{m, w.rows}, r, r.MatMulQ(r.Use(x), r.Use(buf), batch.None))
+			read, flops := float64(len(raw)), 2*float64(m)*float64(w.rows)*float64(w.cols)
+			if m > 8 {
+				read = 0
+			} else {
+				flops = 0
+			}
+			report(b, seconds, read, flops, 0)
+			all = append(all, measured{name, seconds, read, flops, 0})
+		})
+	}
+	return all
+}
+
+// timeFormats measures matrix-vector products with weights of every block format, rows of 8,192
+// numbers and 256 MB in all, beside a copy.
+func timeFormats(b *testing.B, dev *device.Device) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for _, c := range cells() {
+		if c.name == "copy/64M/f32" {
+			b.Run(c.name, func(b *testing.B) { timeCell(b, dev, nil, &c, rnd) })
+		}
+	}
+	for _, typ := range op.QuantTypes() {
+		row, err := typ.Bytes(op.Shape{1, 8192})
+		if err != nil {
+			b.Fatal(err)
+		}
+		timeQuantised(b, dev, weights{typ, (1 << 28) / row / 256 * 256, 8192}, rnd, 1)
+	}
 }
