@@ -51,6 +51,13 @@ func BenchmarkWebGPUResident(b *testing.B) {
 	printGoals(vulkanGoals, onTheDevice(b, dev))
 }
 
+// BenchmarkWebGPUFormats measures products with quantised weights of every format.
+func BenchmarkWebGPUFormats(b *testing.B) {
+	dev := webGPU(b, "lavapipe")(b)
+	defer dev.Close()
+	timeFormats(b, dev)
+}
+
 // BenchmarkWebGPULengths measures operations on rows and arrays of any lengths.
 func BenchmarkWebGPULengths(b *testing.B) {
 	dev := webGPU(b, "lavapipe")(b)

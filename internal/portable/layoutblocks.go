@@ -8,14 +8,23 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A layoutReader decodes single elements of blocks from their description, for formats without a
-// hand-written decoder.
+// A layoutReader decodes blocks from their description, for formats without a hand-written decoder.
 type layoutReader struct{ quantised }
 
-// hasGrid reports whether kernels take the codebook of a type as an array behind the
-// blocks.
-func hasGrid(t op.DType) bool {
-	return foursOf[t.Block()] == nil && t.Quantized() && t.Block().Layout().Level.Grid != nil
+// gridOf returns the levels that kernels take as an array behind the blocks: those of a codebook or
+// of a table. A table of two levels is a formula.
+func gridOf(t op.DType) []int8 {
+	if foursOf[t.Block()] != nil || !t.Quantized() {
+		return nil
+	}
+	l := &t.Block().Layout().Level
+	switch {
+	case l.Grid != nil:
+		return l.Grid.Levels()
+	case len(l.Table) > 2:
+		return l.Table
+	}
+	return nil
 }
 
 // withGrid returns the operands of q, with the codebook of the quantised one of index i
@@ -23,28 +32,16 @@ func hasGrid(t op.DType) bool {
 func (p *planner) withGrid(q *request, i int) []Ref {
 	in := q.inputs()
 	t := q.In[i].Type
-	if !hasGrid(t) {
+	levels := gridOf(t)
+	if levels == nil {
 		return in
 	}
-	levels := t.Block().Layout().Level.Grid.Levels()
 	numbers := make([]float32, len(levels))
 	for i, v := range levels {
 		numbers[i] = float32(v)
 	}
 	out := append([]Ref(nil), in[:i+1]...)
 	return append(append(out, p.constant(numbers)), in[i+1:]...)
-}
-
-// element returns element i of the array.
-func (x layoutReader) element(i kernel.U32) kernel.F32 {
-	n := kernel.U(uint32(x.format.Elements()))
-	at, j := i.Div(n).Mul(kernel.U(uint32(x.format.Bytes()))), i.Mod(n)
-	l := x.format.Layout()
-	v := x.factor(&l.Scale, &l.Sub, at, j).Mul(x.level(&l.Level, at, j))
-	if l.Bias.Encoding != block.NoFloat {
-		v = v.Add(x.factor(&l.Bias, &l.SubBias, at, j))
-	}
-	return v
 }
 
 // share returns which of so many items element j belongs to.
@@ -76,64 +73,6 @@ func widthOf(n block.Number) int {
 		bits = max(bits, f.Shift+f.Bits)
 	}
 	return bits
-}
-
-// level returns the part of element j that the scale multiplies.
-func (x layoutReader) level(l *block.Level, at, j kernel.U32) kernel.F32 {
-	u := kernel.U
-	code := x.number(l.Number, at, x.share(j, l.Number.Items()))
-	var v kernel.F32
-	switch {
-	case l.Grid != nil:
-		width := u(uint32(l.Grid.Width))
-		v = x.grid(code.Mul(width).Add(j.Mod(width)))
-	case l.Table != nil:
-		v = signedByte(lookUp(l.Table, code))
-	case l.Signed:
-		unused := u(uint32(32 - widthOf(l.Number)))
-		v = code.Shl(unused).I32().Shr(unused).F32()
-	default:
-		v = code.F32().Add(kernel.F(float32(l.Offset)))
-	}
-	if l.Signs != nil {
-		v = kernel.Select(x.negative(l, at, j), v.Neg(), v)
-	}
-	if l.Shift != nil {
-		less := x.number(l.Shift, at, x.share(j, l.Shift.Items())).Eq(u(1))
-		v = v.Add(kernel.Select(less, kernel.F(-0.125), kernel.F(0.125)))
-	}
-	return v
-}
-
-// negative reports the sign of element j. Of 7 bits for 8 elements the last sign makes
-// the number of negative ones even.
-func (x layoutReader) negative(l *block.Level, at, j kernel.U32) kernel.Bool {
-	u := kernel.U
-	items := l.Signs.Items()
-	signs := x.number(l.Signs, at, x.share(j, items))
-	if items < x.format.Elements() {
-		signs = signs.Or(signs.CountOnes().And(u(1)).Shl(u(7))).Shr(j.And(u(7))).And(u(1))
-	}
-	return signs.Eq(u(1))
-}
-
-// lookUp returns a byte of a table of up to 16.
-func lookUp(table []int8, code kernel.U32) kernel.U32 {
-	u := kernel.U
-	var w [4]kernel.U32
-	for i := range w {
-		bits := uint32(0)
-		for j := range 4 {
-			if k := 4*i + j; k < len(table) {
-				bits |= uint32(uint8(table[k])) << (8 * j)
-			}
-		}
-		w[i] = u(bits)
-	}
-	upper := code.And(u(8)).Ne(u(0))
-	second := code.And(u(4)).Ne(u(0))
-	word := kernel.Select(second, kernel.Select(upper, w[3], w[1]), kernel.Select(upper, w[2], w[0]))
-	return word.Shr(code.And(u(3)).Shl(u(3)))
 }
 
 // decodeFloat returns the number that bits encode.
@@ -198,15 +137,7 @@ func (x layoutReader) field(f *block.Field, at, i kernel.U32) kernel.U32 {
 	// A field that has not all items may be asked for another: that stays in the block.
 	bit = bit.Min(u(uint32(8*x.format.Bytes() - f.Bits)))
 	place, shift := at.Add(bit.Shr(u(3))), bit.And(u(7))
-	if f.Ternary {
-		return ternaryDigit(x.byteAt(place), shift)
-	}
 	return x.bits(place, shift, f.Bits).And(u(1<<f.Bits - 1))
-}
-
-func (x layoutReader) byteAt(at kernel.U32) kernel.U32 {
-	u := kernel.U
-	return x.one(at.Shr(u(2))).Shr(at.And(u(3)).Shl(u(3))).And(u(255))
 }
 
 // bits returns at least so many bits, no more than 25, from a bit of a byte on.
@@ -223,12 +154,4 @@ func (x layoutReader) bits(at, shift kernel.U32, count int) kernel.U32 {
 	next := x.one(i.Add(kernel.Select(crosses, u(1), u(0))))
 	high := next.Shl(u(32).Sub(from).And(u(31)))
 	return low.Or(kernel.Select(crosses, high, u(0)))
-}
-
-// ternaryDigit returns digit n of a byte to base 3.
-func ternaryDigit(v, n kernel.U32) kernel.U32 {
-	u := kernel.U
-	// 1, 3, 9 and 27 in the bytes of a word, and 81.
-	power := kernel.Select(n.Eq(u(4)), u(81), u(0x1b090301).Shr(n.And(u(3)).Shl(u(3))).And(u(255)))
-	return v.Mul(power).And(u(255)).Mul(u(3)).Shr(u(8))
 }

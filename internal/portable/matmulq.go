@@ -14,17 +14,10 @@ type matMulQOf struct {
 }
 
 // words reports whether the product is one of few rows, with blocks that are read
-// by words and lanes that add no more than exactTerms units.
-func (m matMulQOf) words(rows int) bool {
-	f, ok := wordFormats[m.Blocks.Block()]
-	return ok && m.M <= rows && m.K > 0 && m.K/m.Blocks.Block().Elements()*f.units <= exactTerms*32
-}
-
-// panels reports whether the product is one of panels, with blocks that are read by four
-// elements: to read one after the other would make a kernel of many thousand
-// instructions.
-func (m matMulQOf) panels(t panelTile, d *Target) bool {
-	return foursOf[m.Blocks.Block()] != nil && m.matMulOf.panels(t, d)
+// by words, so many rows of the matrix at a time, and lanes that add no more than exactTerms units.
+func (m matMulQOf) words(rows, of int) bool {
+	f, ok := wordFormatOf(m.Blocks.Block())
+	return ok && m.M <= rows && of <= f.rows && m.K > 0 && m.K/m.Blocks.Block().Elements()*f.units <= exactTerms*32
 }
 
 // matMulQSchedule is how a product with blocks is made: by panels, by tiles, or by a lane group
@@ -41,23 +34,20 @@ type matMulQSchedule struct {
 func (w matMulQSchedule) can(m matMulQOf, d *Target) bool {
 	switch {
 	case w.of > 0:
-		return m.words(w.rows)
+		return m.words(w.rows, 1)
 	case w.rows > 0:
 		return m.M <= w.rows
-	}
-	if w.panel.Rows > 0 && foursOf[m.Blocks.Block()] == nil {
-		return false
 	}
 	return w.matMulSchedule.can(m.matMulOf, d)
 }
 
 var matMulQSchedules = table[matMulQOf, matMulQSchedule]{
-	{"words-four-rows", func(m matMulQOf, _ *Target) bool { return m.words(1) && m.N >= 4*busyLaneGroups }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 1, of: 4, ahead: 1}},
-	{"words-two-rows", func(m matMulQOf, _ *Target) bool { return m.words(1) && m.N >= busyLaneGroups }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 1, of: 2, ahead: 1}},
-	{"words", func(m matMulQOf, _ *Target) bool { return m.words(1) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 1, of: 1, ahead: 2}},
-	{"words-4", func(m matMulQOf, _ *Target) bool { return m.words(4) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 4, of: 2, ahead: 1}},
-	{"words-8", func(m matMulQOf, _ *Target) bool { return m.words(8) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 8, of: 2, ahead: 1}},
-	{"words-16", func(m matMulQOf, _ *Target) bool { return m.words(16) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 16, of: 2, ahead: 1}},
+	{"words-four-rows", func(m matMulQOf, _ *Target) bool { return m.words(1, 4) && m.N >= 4*busyLaneGroups }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 1, of: 4, ahead: 1}},
+	{"words-two-rows", func(m matMulQOf, _ *Target) bool { return m.words(1, 2) && m.N >= busyLaneGroups }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 1, of: 2, ahead: 1}},
+	{"words", func(m matMulQOf, _ *Target) bool { return m.words(1, 1) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 1, of: 1, ahead: 2}},
+	{"words-4", func(m matMulQOf, _ *Target) bool { return m.words(4, 1) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 4, of: 2, ahead: 1}},
+	{"words-8", func(m matMulQOf, _ *Target) bool { return m.words(8, 1) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 8, of: 2, ahead: 1}},
+	{"words-16", func(m matMulQOf, _ *Target) bool { return m.words(16, 1) }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 16, of: 2, ahead: 1}},
 	{"row", func(m matMulQOf, _ *Target) bool { return m.M == 1 }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 1}},
 	{"rows", func(m matMulQOf, _ *Target) bool { return m.M <= 4 }, matMulQSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}, rows: 4}},
 	{"panels128x128", func(m matMulQOf, t *Target) bool { return m.panels(panel128x128, t) }, matMulQSchedule{matMulSchedule: matMulSchedule{panel: panel128x128}}},

@@ -14,11 +14,11 @@ func rowsTimesWords(b *kernel.Builder, s matMulQSpec, e *epilogue, m, k, n kerne
 	a := inputRuns(b, "a", s.Type, 4)
 	w := inputWords(b, "w", s.Blocks)
 	bias := optional(b, "bias", s.Type, s.Bias)
-	if s.rows*s.of >= 32 {
+	if _, own := wordFormats[w.format]; !own || s.rows*s.of >= 32 {
 		b.PreferRegisters()
 	}
 	put := e.result(b, s.Type)
-	f := wordFormats[w.format]
+	f, _ := wordFormatOf(w.format)
 	elements, bytes := u(w.format.Elements()), u(w.format.Bytes())
 	blocks := k.Div(elements)
 

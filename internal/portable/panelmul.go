@@ -3,6 +3,8 @@
 package portable
 
 import (
+	"slices"
+
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
@@ -468,16 +470,20 @@ func launchPanels(q *request, pr op.Product, o op.MatMulOpts, t panelTile, name 
 		params.StrideB = 0
 	}
 	var p planner
+	in := p.withGrid(q, 1)
 	parts := (pr.K-1)/exactTerms + 1
 	if 2*groups <= filling {
 		parts = max(parts, min(filling/groups, pr.K/minShare))
 	}
 	if parts <= 1 {
-		p.stage(panelMuls.of(s, q.epilogue), kernel.GridOf(groups), params, append(q.inputs(), q.outputs()...)...)
+		p.stage(panelMuls.of(s, q.epilogue), kernel.GridOf(groups), params, append(in, q.outputs()...)...)
 		return p.done(name)
 	}
 	each := (steps-1)/parts + 1
 	parts = (steps-1)/each + 1
+	if s.Bias {
+		in = in[:len(in)-1] // addParts adds it
+	}
 	s.Part, s.Bias, s.WideC = true, false, pr.N%4 == 0
 	params.Each, params.Parts = u(each), u(parts)
 	// One product at a time, or some of its rows, if there is not enough memory for more.
@@ -496,7 +502,7 @@ func launchPanels(q *request, pr op.Product, o op.MatMulOpts, t panelTile, name 
 			params.Row, params.Rows = u(row), u(n)
 			params.Down = u((n-1)/t.Rows + 1)
 			grid := int(params.Batch) * across * int(params.Down) * parts
-			p.stage(panelMuls.of(s, nil), kernel.GridOf(grid), params, Ref{InputRef, 0}, Ref{InputRef, 1}, sums)
+			p.stage(panelMuls.of(s, nil), kernel.GridOf(grid), params, append(slices.Clip(in), sums)...)
 			p.addParts(q, sums, (pair*pr.M+row)*pr.N, int(params.Batch)*n*pr.N, parts, pr.N)
 		}
 	}

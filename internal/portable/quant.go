@@ -10,16 +10,13 @@ import (
 
 // quantised is an array of blocks in memory, read by element, or by four elements
 // at once.
-type quantised struct {
-	wordBlocks
-	grid func(i kernel.U32) kernel.F32 // the codebook of a layoutReader
-}
+type quantised struct{ wordBlocks }
 
-// inputBlocks declares an operand of a quantised type, and its codebook if hasGrid
-// says that it has one: see planner.withGrid.
+// inputBlocks declares an operand of a quantised type, and its levels if gridOf returns some: see
+// planner.withGrid.
 func inputBlocks(b *kernel.Builder, name string, t op.DType) quantised {
-	x := quantised{wordBlocks: wordBlocks{b: b, format: t.Block(), one: kernel.Input[kernel.U32](b, name).At}}
-	if hasGrid(t) {
+	x := quantised{wordBlocks{b: b, format: t.Block(), one: kernel.Input[kernel.U32](b, name).At}}
+	if gridOf(t) != nil {
 		x.grid = kernel.Input[kernel.F32](b, name+"_grid").At
 	}
 	return x
@@ -54,20 +51,25 @@ func (x quantised) four(i kernel.U32) fourOf {
 
 // element returns element i of the array.
 func (x quantised) element(i kernel.U32) kernel.F32 {
+	u := kernel.U
 	if foursOf[x.format] == nil {
-		return layoutReader{x}.element(i)
+		v, odd, upper := layoutReader{x}.quad(i.Shr(u(2))), i.And(u(1)).Eq(u(1)), i.And(u(2)).Ne(u(0))
+		return kernel.Select(upper, kernel.Select(odd, v.At(3), v.At(2)), kernel.Select(odd, v.At(1), v.At(0)))
 	}
-	three := kernel.U(3)
+	three := u(3)
 	f := x.four(i.Sub(i.And(three)))
-	v := f.bytes.Shr(i.And(three).Shl(three)).And(kernel.U(255)).F32().Sub(kernel.F(float32(f.less))).Mul(f.scale)
+	v := f.bytes.Shr(i.And(three).Shl(three)).And(u(255)).F32().Sub(kernel.F(float32(f.less))).Mul(f.scale)
 	if f.least != nil {
 		v = v.Sub(*f.least)
 	}
 	return v
 }
 
-// quad returns elements 4i to 4i+3 of the array, whose format is in foursOf.
+// quad returns elements 4i to 4i+3 of the array.
 func (x quantised) quad(i kernel.U32) kernel.Vec4F {
+	if foursOf[x.format] == nil {
+		return layoutReader{x}.quad(i)
+	}
 	f := x.four(i.Shl(kernel.U(2)))
 	v := x.whole(f.bytes, f.less).Mul(f.scale.Splat4())
 	if f.least != nil {

@@ -13,6 +13,7 @@ import (
 type wordFormat struct {
 	units   int
 	vectors bool // blocks are whole vectors of four words, and read as such
+	rows    int  // most rows of the matrix that a lane group multiplies together, where that is fastest
 	read    func(x wordBlocks, at, unit kernel.U32) []wordGroup
 }
 
@@ -30,15 +31,15 @@ type wordQuad struct {
 	v  kernel.Vec4F
 }
 
-// wordFormats are the formats that are read by words. The layouts are those of
+// wordFormats are the formats with functions of their own that read by words. The layouts are those of
 // package block.
 var wordFormats = map[block.Format]wordFormat{
-	block.Q4_0: {4, false, wordBlocks.q4_0},
-	block.Q5_0: {4, false, wordBlocks.q5_0},
-	block.Q8_0: {4, false, wordBlocks.q8_0},
-	block.Q4_K: {8, true, func(x wordBlocks, at, unit kernel.U32) []wordGroup { return x.q45K(at, unit, false) }},
-	block.Q5_K: {8, true, func(x wordBlocks, at, unit kernel.U32) []wordGroup { return x.q45K(at, unit, true) }},
-	block.Q6_K: {16, false, wordBlocks.q6K},
+	block.Q4_0: {4, false, 4, wordBlocks.q4_0},
+	block.Q5_0: {4, false, 4, wordBlocks.q5_0},
+	block.Q8_0: {4, false, 4, wordBlocks.q8_0},
+	block.Q4_K: {8, true, 4, func(x wordBlocks, at, unit kernel.U32) []wordGroup { return x.q45K(at, unit, false) }},
+	block.Q5_K: {8, true, 4, func(x wordBlocks, at, unit kernel.U32) []wordGroup { return x.q45K(at, unit, true) }},
+	block.Q6_K: {16, false, 4, wordBlocks.q6K},
 }
 
 // wordBlocks is an array of blocks that is read by words.
@@ -47,17 +48,15 @@ type wordBlocks struct {
 	format block.Format
 	one    func(i kernel.U32) kernel.U32   // nil if by vectors
 	four   func(i kernel.U32) kernel.Vec4U // likewise if not
+	grid   func(i kernel.U32) kernel.F32   // the levels of a layoutReader: see gridOf
 }
 
 // inputWords declares an operand of a quantised type.
 func inputWords(b *kernel.Builder, name string, t op.DType) wordBlocks {
-	x := wordBlocks{b: b, format: t.Block()}
-	if wordFormats[x.format].vectors {
-		x.four = kernel.Input[kernel.Vec4U](b, name).At
-	} else {
-		x.one = kernel.Input[kernel.U32](b, name).At
+	if f := t.Block(); wordFormats[f].vectors {
+		return wordBlocks{b: b, format: f, four: kernel.Input[kernel.Vec4U](b, name).At}
 	}
-	return x
+	return inputBlocks(b, name, t).wordBlocks
 }
 
 // word returns the four bytes from an even place on.
