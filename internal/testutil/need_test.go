@@ -27,6 +27,8 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
+func (r *recorder) Errorf(format string, args ...any) { r.failed = fmt.Sprintf(format, args...) }
+
 // run calls f, which may end its goroutine, and reports whether it returned.
 func (r *recorder) run(f func()) (returned bool) {
 	done := make(chan struct{})

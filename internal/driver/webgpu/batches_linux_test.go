@@ -98,12 +98,16 @@ func TestWebGPUManyBatches(t *testing.T) {
 	// Until there is all that is kept for later.
 	rounds(800, 1)
 	rounds(many/10, fresh)
-	before, objects, stats := testutil.Resident(t), c.living(), dev.Stats()
-	rounds(many, fresh)
+	objects, stats := c.living(), dev.Stats()
+	batches := int64(0)
+	testutil.Flat(t, slack, func() {
+		rounds(many, fresh)
+		batches += int64(many)
+	})
 	after := dev.Stats()
 	// A new plan brings its parameters to the device once.
-	if n, plans := after.Submissions-stats.Submissions, after.Compiled-stats.Compiled; n != int64(many) || after.Submits-stats.Submits > n+plans {
-		t.Errorf("%d batches of %d, %d plans, %d submissions to the library", n, many, plans, after.Submits-stats.Submits)
+	if n, plans := after.Submissions-stats.Submissions, after.Compiled-stats.Compiled; n != batches || after.Submits-stats.Submits > n+plans {
+		t.Errorf("%d batches of %d, %d plans, %d submissions to the library", n, batches, plans, after.Submits-stats.Submits)
 	}
 	// How much of it is kept depends on how many goroutines met.
 	if l := c.living(); 4*l.buffers > 5*objects.buffers || 4*l.bytes > 5*objects.bytes || 4*l.groups > 5*objects.groups || l.pipelines > objects.pipelines {
@@ -111,9 +115,6 @@ func TestWebGPUManyBatches(t *testing.T) {
 	}
 	if s := dev.Stats(); s.Buffers != 1 || s.BufferBytes != stats.BufferBytes {
 		t.Errorf("%d buffers of %d bytes, not 1 of %d", s.Buffers, s.BufferBytes, stats.BufferBytes)
-	}
-	if n := testutil.Resident(t); n > before+slack {
-		t.Errorf("%d bytes in memory became %d after %d batches", before, n, many)
 	}
 	w.Close()
 	if err := dev.Close(); err != nil {
