@@ -140,13 +140,13 @@ format: ## check that gofmt changes nothing
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; exit 1; fi
 
 .PHONY: vet
-vet: ## run go vet for each architecture with assembly, and without assembly
+vet: ## run go vet on all packages, and on those with other files for arm64 and without assembly
 	$(GO) vet ./...
-	GOARCH=arm64 $(GO) vet ./...
-	$(GO) vet -tags noasm $$($(PACKAGES) native)
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet -tags goffi_static $$($(PACKAGES) arm64) # arm64 has these tags, levels the next
+	$(GO) vet -tags noasm,nocuda,nowebgpu $$($(PACKAGES) noasm)
 	CGO_ENABLED=0 $(GO) vet ./internal/webgpu/... ./internal/driver/webgpu ./internal/dl ./internal/devicetest
 	CGO_ENABLED=0 $(GO) vet -tags wazero,nocuda,nowebgpu ./simd ./device ./internal/wasm/... ./internal/driver/cpu ./internal/devicetest
-	$(GO) vet ./.ci/chromexec ./.ci/pagesize && $(GO) vet examples/browser/serve.go
+	$(GO) vet ./.ci/chromexec ./.ci/pagesize ./.ci/typecheck && $(GO) vet examples/browser/serve.go
 	$(GO) vet -tags browser ./internal/chrome ./wasm/serve ./examples/browser
 	GOOS=js GOARCH=wasm $(GO) vet ./examples/browser ./wasm/... ./batch ./device ./simd ./internal/devicetest ./internal/driver/cpu ./internal/driver/webgpu ./internal/ir ./internal/jscall ./internal/memory ./internal/testutil ./internal/wasm/jshost ./internal/webgpu ./internal/webgpu/jshost
 

@@ -14,8 +14,17 @@
 #   portable    everything that a browser can run, without what is for NVIDIA's GPUs alone,
 #               generators, tests of the tree itself, and the library of portable kernels and the
 #               printer of WGSL, which give the same results everywhere: those are built for it only
+#   arm64       packages with files that amd64 has not
+#   noasm       packages with files that are built without assembly alone
 set -euo pipefail
 module=$(go list -m)
+
+# differing VARIABLE=VALUE... prints the packages that have other files under this setting of go.
+differing() {
+	local files='{{.ImportPath}} {{.GoFiles}} {{.SFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}'
+	export GOOS=linux GOARCH=amd64 CGO_ENABLED=0
+	diff <(go list -f "$files" ./...) <(env "$@" go list -f "$files" ./...) | awk '/^>/ { print $2 }'
+}
 
 case $1 in
 concurrent)
@@ -37,6 +46,8 @@ portable)
 	GOOS=js GOARCH=wasm go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... |
 		grep -v "^$module/\(cmd/\|examples/\|docs$\|cuda$\|ptx$\|ptx/\|internal/driver/cuda/\|internal/ptxgen$\|internal/ptxkernels$\|internal/gen$\|internal/genfile$\|internal/archtest$\|internal/webgpu/wgpunative$\|kernel/internal/gen$\|internal/portable$\|internal/testutil$\|wgsl$\)" || true
 	;;
+arm64) differing GOARCH=arm64 ;;
+noasm) differing GOFLAGS=-tags=noasm ;;
 *)
 	echo "packages.sh: no set is called $1" >&2
 	exit 2
