@@ -72,15 +72,22 @@ func (d dense) t() dense {
 
 // residual returns ‖want - Πfactors‖ and ‖want‖ in the norm of Frobenius.
 func residual(want dense, a, b dense) (diff, size float64) {
+	right := make([][]float64, a.cols)
+	for k := range right {
+		right[k] = make([]float64, want.cols)
+		for j := range right[k] {
+			right[k][j] = b.at(k, j)
+		}
+	}
 	for i := range want.rows {
 		row := make([]float64, want.cols)
-		for k := range a.cols {
+		for k := range right {
 			f := a.at(i, k)
 			if f == 0 {
 				continue
 			}
-			for j := range row {
-				row[j] += f * b.at(k, j)
+			for j, v := range right[k] {
+				row[j] += f * v
 			}
 		}
 		for j, v := range row {
