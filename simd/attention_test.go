@@ -130,7 +130,7 @@ func TestAttentionHidesNaN(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, keys := range []int{40, 300, 1500} {
 			for _, queries := range []int{5, 40, 300} {
-				if queries > keys {
+				if queries > keys || keys > 300 && !sampled(3) {
 					continue
 				}
 				for _, inKeys := range []bool{false, true} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"unsafe"
 
@@ -25,11 +26,13 @@ func open(t testing.TB, threads int) *processor {
 }
 
 // chosen reports whether to run one of many cases of a kind. It is true without -short, and
-// true for a random one in n with -short, or in 2n under the race detector. The messages of
-// failures name the case.
+// true for a random one in n with -short, or in 2n under the race detector, or in 3n where
+// programs are emulated. The messages of failures name the case.
 func chosen(n int) bool {
 	if testutil.Raced {
 		n *= 2
+	} else if runtime.GOARCH != "amd64" {
+		n *= 3
 	}
 	return !testing.Short() || rand.IntN(n) == 0
 }
