@@ -18,7 +18,7 @@ const again = "RAYO_TEST_AGAIN"
 // Again runs the calling test once more in a child process, without other tests and with
 // env added to the environment. In the child process child is true. The parent gets
 // the standard error of the child. The test fails in the parent if the child fails, skips the
-// test, is ended by a signal or runs for more than a minute, so a test must call [Need]
+// test, is ended by a signal or runs for more than ten minutes, so a test must call [Need]
 // before Again.
 //
 //	stderr, child := testutil.Again(t, "VK_DRIVER_FILES=/nonexistent")
@@ -45,7 +45,7 @@ func AgainUnder(t testing.TB, command []string, env ...string) (stderr string, c
 	for _, p := range strings.Split(t.Name(), "/") {
 		parts = append(parts, "^"+quote(p)+"$")
 	}
-	args := append(slices.Clone(command), self, "-test.run", strings.Join(parts, "/"), "-test.v", "-test.timeout", patience.String())
+	args := append(slices.Clone(command), self, "-test.run", strings.Join(parts, "/"), "-test.v", "-test.timeout", (10 * patience).String())
 	c := exec.Command(args[0], args[1:]...)
 	c.Env = append(append(os.Environ(), env...), again+"="+t.Name())
 	var out, said bytes.Buffer
