@@ -14,11 +14,15 @@ import (
 // length: too slow under the race detector, and nothing to it.
 func TestCUDAEmulatedNumbers(t *testing.T) {
 	emulate(t, 9, false)
+	first, of := 3, 3
+	if short() {
+		first, of = 1, 6
+	}
 	small := func(c *Case) bool { return c.elements() < 3000 && c.work() < 1e6 }
 	t.Run("operations", func(t *testing.T) {
 		types, keep := op.DTypes(), small
 		if short() {
-			some := firstAndSome(testutil.Seed(t), 3, 3)
+			some := firstAndSome(testutil.Seed(t), first, of)
 			types, keep = []op.DType{op.F32, op.I32}, func(c *Case) bool { return small(c) && some(c) }
 		}
 		operations(t, openCUDA, types, keep)
@@ -27,7 +31,7 @@ func TestCUDAEmulatedNumbers(t *testing.T) {
 	t.Run("older", func(t *testing.T) {
 		emulate(t, 8, false)
 		// Most kernels are the same.
-		some, kept, all := firstAndSome(testutil.Seed(t), 3, 3), 0, 0
+		some, kept, all := firstAndSome(testutil.Seed(t), first, of), 0, 0
 		native := func(c *Case) bool {
 			if !ptxkernels.Has(c.Op) || !small(c) {
 				return false

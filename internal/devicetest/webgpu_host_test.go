@@ -157,6 +157,10 @@ func notCut(o *op.Operation) bool {
 // device whose bindings are small. [TestWebGPUCut] has cases made for that.
 func TestWebGPUWindows(t *testing.T) {
 	const most = 16 << 10
+	few := 2
+	if short() {
+		few = 1
+	}
 	wear(t, &mask{change: func(a *gpu.Adapter) { a.Binding, a.StorageAlign = most, 256 }})
 	dev := start(t, openMasked)
 	free := deviationsOf(t.Context(), dev)
@@ -176,7 +180,7 @@ func TestWebGPUWindows(t *testing.T) {
 			}
 			before := computed
 			for _, c := range Cases(o, d, seed+uint64(o.ID()), false) {
-				if (testutil.Raced || o.Class() != op.Elementwise) && computed-before == 2 {
+				if (testutil.Raced || o.Class() != op.Elementwise) && computed-before == few {
 					break // the others compile many kernels for cuts that TestWebGPUCut makes
 				}
 				if n := c.elements() * d.Size(); n <= most && !(c.Op == op.MatMul && c.work() > 4e5) || c.work() > 5e7 || c.quantized() {

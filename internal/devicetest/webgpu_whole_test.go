@@ -84,6 +84,9 @@ func (th *thinned) keep(c *Case) bool {
 	default:
 		return true
 	}
+	if testing.Short() {
+		of *= 2
+	}
 	x := th.of[f]
 	if x == nil {
 		seed := th.seed + uint64(c.Op.ID())<<16 + uint64(f.d)<<8 + uint64(f.blocks)
@@ -96,6 +99,9 @@ func (th *thinned) keep(c *Case) bool {
 		x.take = x.IntN(x.left) + 1
 		if testing.Short() { // or fewer, at random: the first of these
 			x.take = x.left
+			if f.blocks != op.InvalidType && x.IntN(3) > 0 {
+				x.take = 0 // there are three types of activations for all blocks
+			}
 		}
 	}
 	kept, known := x.kept[key]

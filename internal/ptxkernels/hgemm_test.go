@@ -223,9 +223,13 @@ func assemble(t *testing.T, k *Kernel, target ptx.Target) string {
 }
 
 // TestWgmmaMatMulPtxas assembles every tile: no register is spilt and no product is
-// serialised, which ptxas says in remarks numbered C75xx.
+// serialised, which ptxas says in remarks numbered C75xx. Short runs take a third of the tiles at random.
 func TestWgmmaMatMulPtxas(t *testing.T) {
+	r := testutil.Rand(t)
 	for i, w := range wgmmaTiles {
+		if testing.Short() && r.IntN(3) > 0 {
+			continue
+		}
 		s := w.wgmmaSpec
 		s.Type, s.TransA, s.TransB = []op.DType{op.BF16, op.F16}[i%2], layouts[i%4].TransA, layouts[i%4].TransB
 		loose, split := s, s
@@ -244,9 +248,14 @@ func needClean(t *testing.T, name, out string) {
 	}
 }
 
+// TestMmaMatMulPtxas assembles every tile of each layout, in short runs a third of these at random.
 func TestMmaMatMulPtxas(t *testing.T) {
+	r := testutil.Rand(t)
 	for _, s := range mmaTiles {
 		for i, o := range layouts {
+			if testing.Short() && r.IntN(3) > 0 {
+				continue
+			}
 			s := s.mmaSpec
 			target := []ptx.Target{ptx.SM80, ptx.SM86, ptx.SM90a, ptx.SM120}[i]
 			for _, typ := range []op.DType{[]op.DType{op.BF16, op.F16}[i%2], op.F32} {

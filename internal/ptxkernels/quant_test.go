@@ -262,8 +262,12 @@ func TestMatMulQMutants(t *testing.T) {
 // TestMatMulQPtxas assembles kernels. Those for few rows have enough registers;
 // those for many use all, and for them the assembler may choose to spill some.
 func TestMatMulQPtxas(t *testing.T) {
+	of := 3
+	if testing.Short() {
+		of = 8
+	}
 	for _, blocks := range blockTypes() {
-		if rand.IntN(3) > 0 { // each takes long
+		if rand.IntN(of) > 0 { // each takes long
 			continue
 		}
 		for _, c := range []struct {
