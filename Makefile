@@ -49,10 +49,14 @@ kernels: ## check the portable kernels in the interpreter, and compile them with
 # comes last: go test does not try the patterns after one that matches the first part of a name.
 settled = TransformerCopies|^TestDraft$$|^TestInt8$$|^TestLibrary$$|Portable|ONNX|NumPy|Quotients|WebGPU(Loops|LongRows|Flows|Windows|Extremes|Halves|ManyHalves|ManyRows|Cut|Bare|Miscompiled)|DeepExpressions|CUDAEmulatedNumbers|Mutations|Golden|Variants|Reference$$|DamagedModels|HalfCache|Steady|RandomSizes|^TestReal|(WebGPU|CUDAEmulated)/^mistakes$$
 
+# The parts of the conformance suite that call a device from several goroutines, or wait.
+together = ^Test(CPU|CUDAEmulated|WebGPU)$$/^(concurrency|streams|buffers|plans|cancellation|closing|leaks)$$
+
 .PHONY: race
 race: ## test the concurrent packages under the race detector
 	@$(WITH) race env CGO_ENABLED=1 sh -c '$(GO) test -race -vet=off -short -skip "$(settled)" -timeout 20m $$($(PACKAGES) concurrent) && \
-		$(GO) test -race -vet=off -short -timeout 20m -run Together ./internal/portable'
+		$(GO) test -race -vet=off -short -timeout 20m -run Together ./internal/portable && \
+		$(GO) test -race -vet=off -short -timeout 20m -run "$(together)" ./internal/devicetest'
 
 .PHONY: gonum
 gonum: ## test the module gonum with gonum's own BLAS suite

@@ -2,9 +2,10 @@
 # packages.sh SET prints the import paths of a set of packages of the root
 # module. The sets are found by looking, so that a new package joins by itself.
 #
-#   concurrent  packages that use package sync or import one that does, without those whose
-#               tests run long on one goroutine: internal/gen, internal/portable, internal/ptxgen,
-#               internal/ptxkernels, wgsl, and ptx with its emulator and samples.
+#   concurrent  packages that use package sync or start goroutines, themselves or in their tests,
+#               without those whose tests run long on one goroutine: internal/gen, internal/portable, internal/ptxgen,
+#               internal/ptxkernels, wgsl, and ptx with its emulator and samples; and internal/devicetest,
+#               whose tests of concurrency make race names.
 #               simd is assembly, which the race detector cannot see: the drivers' tests run it
 #               on several goroutines
 #   native      the kernels of processors, the devices that run them, and what
@@ -28,13 +29,9 @@ differing() {
 
 case $1 in
 concurrent)
-	go list -f '{{.ImportPath}} {{join .Imports " "}} | {{join .Deps " "}}' ./... | awk -v m="$module" '
-		{ path[NR] = $1; line[NR] = $0; direct = $0; sub(/ \| .*/, " ", direct); direct = direct " "
-		  if (direct ~ / sync(\/atomic)? /) shared[$1] = 1 }
-		END { for (i = 1; i <= NR; i++) {
-			n = split(line[i], word, " ")
-			for (j = 1; j <= n; j++) if (word[j] in shared) { print path[i]; break }
-		} }' | grep -v "^$module/\(cmd/\|examples/\|internal/gen$\|internal/portable$\|internal/ptxgen$\|wgsl$\|ptx$\|ptx/emu$\|internal/ptxkernels$\|ptx/samples$\|simd$\|simd/linalg$\)" || true
+	go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./... | while read -r path dir; do
+		grep -qE '^\s+"sync(/atomic)?"|^\s+go [a-z]|\.Go\(|\.Parallel\(\)' "$dir"/*.go && echo "$path"
+	done | grep -v "^$module/\(cmd/\|examples/\|internal/gen$\|internal/portable$\|internal/ptxgen$\|wgsl$\|ptx$\|ptx/emu$\|internal/ptxkernels$\|ptx/samples$\|simd$\|simd/linalg$\|internal/devicetest$\)" || true
 	;;
 native)
 	go list ./simd/... ./device/... ./batch/... ./internal/engine/... ./internal/driver/... ./internal/workers/... ./internal/memory/... ./internal/onnxtest ./internal/devicetest | grep -v "/cuda/emulated$"
