@@ -21,6 +21,14 @@ NODE_EXEC    = $(CURDIR)/.ci/node_exec.sh
 # machine: planted defects, texts, cases, and graphs that are checked without a device.
 anywhere = Mutants|Shaders|GraphsAre|GraphsNotice|CasesAre|NearTexts|TestLibrary
 
+# The garbage collector takes a seventh of the time of compilers, unless it runs less often (but what
+# benchmarks measure depends on it), and tables for debuggers take a tenth. The build cache distinguishes
+# packages with and without these tables.
+compiling = test test-all race kernels levels webgpu arm64 wasm-test cross vet lint generate generated fuzz examples
+$(compiling): export GOGC ?= 300
+$(compiling): export GOMEMLIMIT ?= 3GiB
+export GOFLAGS ?= -gcflags=all=-dwarf=false
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -130,7 +138,7 @@ program = env $(1) $(GO) build $(2) -ldflags="-s -w" -o /dev/null ./cmd/rayo
 .PHONY: cross
 cross: ## check types for every platform that the project promises, and build the command for some
 	$(GO) run ./.ci/typecheck $(targets)
-	$(call program,GOOS=windows GOARCH=amd64 CGO_ENABLED=0,-gcflags=all="-N -l")
+	$(call program,GOOS=windows GOARCH=amd64 CGO_ENABLED=0,-gcflags=all="-N -l -dwarf=false")
 	$(call program,GOOS=linux GOARCH=arm64 CGO_ENABLED=0,-tags goffi_static)
 	$(call program,GOOS=js GOARCH=wasm CGO_ENABLED=0)
 	$(call program,CGO_ENABLED=0)
