@@ -6588,6 +6588,8 @@ loaded408:
 	VPERM2F128 $0x31, Y6, Y2, Y14
 	VPERM2F128 $0x20, Y7, Y3, Y11
 	VPERM2F128 $0x31, Y7, Y3, Y15
+	CMPQ       SI, $+8
+	JGE        full426
 	LEAQ       gemmMasks<>+32(SB), R8
 	NEGQ       SI
 	VMOVUPS    (R8)(SI*4), Y0
@@ -6622,9 +6624,45 @@ loaded408:
 	JEQ        done409
 	VMASKMOVPS Y15, Y0, (AX)
 	ADDQ       DX, AX
-	ADDQ       $+32, CX
-	SUBQ       $+8, DI
-	JMP        block405
+	JMP        stored427
+
+full426:
+	MOVQ    DI, SI
+	VMOVUPS Y8, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done409
+	VMOVUPS Y9, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done409
+	VMOVUPS Y10, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done409
+	VMOVUPS Y11, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done409
+	VMOVUPS Y12, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done409
+	VMOVUPS Y13, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done409
+	VMOVUPS Y14, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done409
+	VMOVUPS Y15, (AX)
+	ADDQ    DX, AX
+
+stored427:
+	ADDQ $+32, CX
+	SUBQ $+8, DI
+	JMP  block405
 
 done409:
 	VZEROUPPER
@@ -6640,15 +6678,15 @@ TEXT ·gemmCopyPanelsAVX2(SB), NOSPLIT, $0-48
 	MOVQ k+32(FP), DI
 	LEAQ (DX)(DX*2), BX
 	SUBQ $+4, DI
-	JLT  rest427
+	JLT  rest429
 
-rows426:
+rows428:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	LEAQ (CX)(DX*4), R11
 	MOVQ panels+40(FP), R8
 
-panels430:
+panels432:
 	VMOVUPS    (R9), Y0
 	VMOVUPS    Y0, (R10)
 	VMOVUPS    32(R9), Y1
@@ -6673,23 +6711,23 @@ panels430:
 	ADDQ       $+64, R11
 	ADDQ       SI, R10
 	DECQ       R8
-	JNE        panels430
+	JNE        panels432
 	ADDQ       $+256, AX
 	LEAQ       (CX)(DX*4), CX
 	SUBQ       $+4, DI
-	JGE        rows426
+	JGE        rows428
 
-rest427:
+rest429:
 	ADDQ $+4, DI
-	JEQ  done429
+	JEQ  done431
 
-last428:
+last430:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	LEAQ (CX)(DX*4), R11
 	MOVQ panels+40(FP), R8
 
-panels431:
+panels433:
 	VMOVUPS (R9), Y0
 	VMOVUPS Y0, (R10)
 	VMOVUPS 32(R9), Y1
@@ -6698,13 +6736,13 @@ panels431:
 	ADDQ    $+64, R11
 	ADDQ    SI, R10
 	DECQ    R8
-	JNE     panels431
+	JNE     panels433
 	ADDQ    $+64, AX
 	ADDQ    DX, CX
 	DECQ    DI
-	JNE     last428
+	JNE     last430
 
-done429:
+done431:
 	VZEROUPPER
 	RET
 
@@ -6716,9 +6754,9 @@ TEXT ·convRowAVX2(SB), NOSPLIT, $0-56
 	MOVQ         n+48(FP), DX
 	VBROADCASTSS start+32(FP), Y8
 	SUBQ         $+64, DX
-	JLT          end433
+	JLT          end435
 
-columns432:
+columns434:
 	VMOVAPS Y8, Y0
 	VMOVAPS Y8, Y1
 	VMOVAPS Y8, Y2
@@ -6731,9 +6769,9 @@ columns432:
 	MOVQ    weights+24(FP), SI
 	MOVQ    taps+40(FP), DI
 	TESTQ   DI, DI
-	JEQ     done435
+	JEQ     done437
 
-taps434:
+taps436:
 	MOVQ         (BX), R8
 	VBROADCASTSS (SI), Y9
 	VFMADD231PS  (CX)(R8*1), Y9, Y0
@@ -6747,9 +6785,9 @@ taps434:
 	ADDQ         $+8, BX
 	ADDQ         $+4, SI
 	DECQ         DI
-	JNE          taps434
+	JNE          taps436
 
-done435:
+done437:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -6761,41 +6799,41 @@ done435:
 	ADDQ    $+256, CX
 	ADDQ    $+256, AX
 	SUBQ    $+64, DX
-	JGE     columns432
+	JGE     columns434
 
-end433:
+end435:
 	ADDQ $+64, DX
 	SUBQ $+8, DX
-	JLT  end437
+	JLT  end439
 
-columns436:
+columns438:
 	VMOVAPS Y8, Y0
 	MOVQ    offsets+16(FP), BX
 	MOVQ    weights+24(FP), SI
 	MOVQ    taps+40(FP), DI
 	TESTQ   DI, DI
-	JEQ     done439
+	JEQ     done441
 
-taps438:
+taps440:
 	MOVQ         (BX), R8
 	VBROADCASTSS (SI), Y9
 	VFMADD231PS  (CX)(R8*1), Y9, Y0
 	ADDQ         $+8, BX
 	ADDQ         $+4, SI
 	DECQ         DI
-	JNE          taps438
+	JNE          taps440
 
-done439:
+done441:
 	VMOVUPS Y0, (AX)
 	ADDQ    $+32, CX
 	ADDQ    $+32, AX
 	SUBQ    $+8, DX
-	JGE     columns436
+	JGE     columns438
 
-end437:
+end439:
 	ADDQ    $+8, DX
 	TESTQ   DX, DX
-	JEQ     finished440
+	JEQ     finished442
 	LEAQ    gemmMasks<>+32(SB), BX
 	NEGQ    DX
 	VMOVUPS (BX)(DX*4), Y15
@@ -6804,9 +6842,9 @@ end437:
 	MOVQ    weights+24(FP), SI
 	MOVQ    taps+40(FP), DI
 	TESTQ   DI, DI
-	JEQ     done442
+	JEQ     done444
 
-taps441:
+taps443:
 	MOVQ         (BX), R8
 	VBROADCASTSS (SI), Y9
 	VMASKMOVPS   (CX)(R8*1), Y15, Y10
@@ -6814,12 +6852,12 @@ taps441:
 	ADDQ         $+8, BX
 	ADDQ         $+4, SI
 	DECQ         DI
-	JNE          taps441
+	JNE          taps443
 
-done442:
+done444:
 	VMASKMOVPS Y0, Y15, (AX)
 
-finished440:
+finished442:
 	VZEROUPPER
 	RET
 
@@ -6832,9 +6870,9 @@ TEXT ·convPairAVX2(SB), NOSPLIT, $0-72
 	MOVQ         n+64(FP), BX
 	VBROADCASTSS start+40(FP), Y8
 	SUBQ         $+32, BX
-	JLT          end444
+	JLT          end446
 
-columns443:
+columns445:
 	VMOVAPS Y8, Y0
 	VMOVAPS Y8, Y4
 	VMOVAPS Y8, Y1
@@ -6847,9 +6885,9 @@ columns443:
 	MOVQ    weights+32(FP), DI
 	MOVQ    outer+48(FP), R8
 	TESTQ   R8, R8
-	JEQ     done446
+	JEQ     done448
 
-taps445:
+taps447:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y10
 	VMOVUPS      (CX)(R9*1), Y9
@@ -6863,14 +6901,14 @@ taps445:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps445
+	JNE          taps447
 
-done446:
+done448:
 	MOVQ  inner+56(FP), R8
 	TESTQ R8, R8
-	JEQ   done448
+	JEQ   done450
 
-taps447:
+taps449:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y10
 	VBROADCASTSS 4(DI), Y11
@@ -6889,14 +6927,14 @@ taps447:
 	ADDQ         $+8, SI
 	ADDQ         $+8, DI
 	DECQ         R8
-	JNE          taps447
+	JNE          taps449
 
-done448:
+done450:
 	MOVQ  outer+48(FP), R8
 	TESTQ R8, R8
-	JEQ   done450
+	JEQ   done452
 
-taps449:
+taps451:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y11
 	VMOVUPS      (CX)(R9*1), Y9
@@ -6910,9 +6948,9 @@ taps449:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps449
+	JNE          taps451
 
-done450:
+done452:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VMOVUPS Y2, 64(AX)
@@ -6924,23 +6962,23 @@ done450:
 	ADDQ    $+128, CX
 	ADDQ    $+128, AX
 	SUBQ    $+32, BX
-	JGE     columns443
+	JGE     columns445
 
-end444:
+end446:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JLT  end452
+	JLT  end454
 
-columns451:
+columns453:
 	VMOVAPS Y8, Y0
 	VMOVAPS Y8, Y4
 	MOVQ    offsets+24(FP), SI
 	MOVQ    weights+32(FP), DI
 	MOVQ    outer+48(FP), R8
 	TESTQ   R8, R8
-	JEQ     done454
+	JEQ     done456
 
-taps453:
+taps455:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y10
 	VMOVUPS      (CX)(R9*1), Y9
@@ -6948,14 +6986,14 @@ taps453:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps453
+	JNE          taps455
 
-done454:
+done456:
 	MOVQ  inner+56(FP), R8
 	TESTQ R8, R8
-	JEQ   done456
+	JEQ   done458
 
-taps455:
+taps457:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y10
 	VBROADCASTSS 4(DI), Y11
@@ -6965,14 +7003,14 @@ taps455:
 	ADDQ         $+8, SI
 	ADDQ         $+8, DI
 	DECQ         R8
-	JNE          taps455
+	JNE          taps457
 
-done456:
+done458:
 	MOVQ  outer+48(FP), R8
 	TESTQ R8, R8
-	JEQ   done458
+	JEQ   done460
 
-taps457:
+taps459:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y11
 	VMOVUPS      (CX)(R9*1), Y9
@@ -6980,20 +7018,20 @@ taps457:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps457
+	JNE          taps459
 
-done458:
+done460:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y4, (AX)(DX*1)
 	ADDQ    $+32, CX
 	ADDQ    $+32, AX
 	SUBQ    $+8, BX
-	JGE     columns451
+	JGE     columns453
 
-end452:
+end454:
 	ADDQ    $+8, BX
 	TESTQ   BX, BX
-	JEQ     finished459
+	JEQ     finished461
 	LEAQ    gemmMasks<>+32(SB), SI
 	NEGQ    BX
 	VMOVUPS (SI)(BX*4), Y15
@@ -7003,9 +7041,9 @@ end452:
 	MOVQ    weights+32(FP), DI
 	MOVQ    outer+48(FP), R8
 	TESTQ   R8, R8
-	JEQ     done461
+	JEQ     done463
 
-taps460:
+taps462:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y10
 	VMASKMOVPS   (CX)(R9*1), Y15, Y9
@@ -7013,14 +7051,14 @@ taps460:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps460
+	JNE          taps462
 
-done461:
+done463:
 	MOVQ  inner+56(FP), R8
 	TESTQ R8, R8
-	JEQ   done463
+	JEQ   done465
 
-taps462:
+taps464:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y10
 	VBROADCASTSS 4(DI), Y11
@@ -7030,14 +7068,14 @@ taps462:
 	ADDQ         $+8, SI
 	ADDQ         $+8, DI
 	DECQ         R8
-	JNE          taps462
+	JNE          taps464
 
-done463:
+done465:
 	MOVQ  outer+48(FP), R8
 	TESTQ R8, R8
-	JEQ   done465
+	JEQ   done467
 
-taps464:
+taps466:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Y11
 	VMASKMOVPS   (CX)(R9*1), Y15, Y9
@@ -7045,13 +7083,13 @@ taps464:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps464
+	JNE          taps466
 
-done465:
+done467:
 	VMASKMOVPS Y0, Y15, (AX)
 	VMASKMOVPS Y4, Y15, (AX)(DX*1)
 
-finished459:
+finished461:
 	VZEROUPPER
 	RET
 
@@ -7064,15 +7102,15 @@ TEXT ·convGatherAVX2(SB), NOSPLIT, $0-40
 	MOVQ    k+24(FP), BX
 	MOVQ    n+32(FP), SI
 	TESTQ   BX, BX
-	JLE     done467
+	JLE     done469
 	CMPQ    SI, $+8
-	JLE     single466
+	JLE     single468
 	SUBQ    $+8, SI
 	LEAQ    gemmMasks<>+32(SB), DI
 	NEGQ    SI
 	VMOVUPS (DI)(SI*4), Y15
 
-loop468:
+loop470:
 	MOVQ       (DX), SI
 	VMOVUPS    (CX)(SI*1), Y0
 	VMOVUPS    Y0, (AX)
@@ -7081,24 +7119,24 @@ loop468:
 	ADDQ       $+8, DX
 	ADDQ       $+64, AX
 	DECQ       BX
-	JNE        loop468
-	JMP        done467
+	JNE        loop470
+	JMP        done469
 
-single466:
+single468:
 	LEAQ    gemmMasks<>+32(SB), DI
 	NEGQ    SI
 	VMOVUPS (DI)(SI*4), Y15
 
-loop469:
+loop471:
 	MOVQ       (DX), SI
 	VMASKMOVPS (CX)(SI*1), Y15, Y0
 	VMASKMOVPS Y0, Y15, (AX)
 	ADDQ       $+8, DX
 	ADDQ       $+64, AX
 	DECQ       BX
-	JNE        loop469
+	JNE        loop471
 
-done467:
+done469:
 	VZEROUPPER
 	RET
 
@@ -7121,7 +7159,7 @@ TEXT ·gemmPeakAVX2(SB), NOSPLIT, $0-8
 	VXORPS Y12, Y12, Y12
 	VXORPS Y13, Y13, Y13
 
-loop470:
+loop472:
 	VFMADD231PS Y12, Y13, Y0
 	VFMADD231PS Y12, Y13, Y1
 	VFMADD231PS Y12, Y13, Y2
@@ -7135,6 +7173,6 @@ loop470:
 	VFMADD231PS Y12, Y13, Y10
 	VFMADD231PS Y12, Y13, Y11
 	DECQ        AX
-	JNE         loop470
+	JNE         loop472
 	VZEROUPPER
 	RET

@@ -21526,6 +21526,8 @@ loaded837:
 	VSHUFF32X4 $0xdd, Z30, Z22, Z14
 	VSHUFF32X4 $0x88, Z31, Z23, Z7
 	VSHUFF32X4 $0xdd, Z31, Z23, Z15
+	CMPQ       SI, $+16
+	JGE        full871
 	MOVL       $-1, R8
 	BZHIL      SI, R8, R8
 	KMOVW      R8, K1
@@ -21592,9 +21594,77 @@ loaded837:
 	JEQ        done838
 	VMOVUPS    Z15, K1, (AX)
 	ADDQ       DX, AX
-	ADDQ       $+64, CX
-	SUBQ       $+16, DI
-	JMP        block834
+	JMP        stored872
+
+full871:
+	MOVQ    DI, SI
+	VMOVUPS Z0, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done838
+	VMOVUPS Z1, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done838
+	VMOVUPS Z2, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done838
+	VMOVUPS Z3, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done838
+	VMOVUPS Z4, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done838
+	VMOVUPS Z5, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done838
+	VMOVUPS Z6, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done838
+	VMOVUPS Z7, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done838
+	VMOVUPS Z8, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done838
+	VMOVUPS Z9, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done838
+	VMOVUPS Z10, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done838
+	VMOVUPS Z11, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done838
+	VMOVUPS Z12, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done838
+	VMOVUPS Z13, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done838
+	VMOVUPS Z14, (AX)
+	ADDQ    DX, AX
+	DECQ    SI
+	JEQ     done838
+	VMOVUPS Z15, (AX)
+	ADDQ    DX, AX
+
+stored872:
+	ADDQ $+64, CX
+	SUBQ $+16, DI
+	JMP  block834
 
 done838:
 	VZEROUPPER
@@ -21610,15 +21680,15 @@ TEXT ·gemmCopyPanelsAVX512(SB), NOSPLIT, $0-48
 	MOVQ k+32(FP), DI
 	LEAQ (DX)(DX*2), BX
 	SUBQ $+4, DI
-	JLT  rest872
+	JLT  rest874
 
-rows871:
+rows873:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	LEAQ (CX)(DX*4), R11
 	MOVQ panels+40(FP), R8
 
-panels875:
+panels877:
 	VMOVUPS    (R9), Z0
 	VMOVUPS    Z0, (R10)
 	VMOVUPS    64(R9), Z1
@@ -21647,23 +21717,23 @@ panels875:
 	ADDQ       $+128, R11
 	ADDQ       SI, R10
 	DECQ       R8
-	JNE        panels875
+	JNE        panels877
 	ADDQ       $+512, AX
 	LEAQ       (CX)(DX*4), CX
 	SUBQ       $+4, DI
-	JGE        rows871
+	JGE        rows873
 
-rest872:
+rest874:
 	ADDQ $+4, DI
-	JEQ  done874
+	JEQ  done876
 
-last873:
+last875:
 	MOVQ CX, R9
 	MOVQ AX, R10
 	LEAQ (CX)(DX*4), R11
 	MOVQ panels+40(FP), R8
 
-panels876:
+panels878:
 	VMOVUPS (R9), Z0
 	VMOVUPS Z0, (R10)
 	VMOVUPS 64(R9), Z1
@@ -21672,13 +21742,13 @@ panels876:
 	ADDQ    $+128, R11
 	ADDQ    SI, R10
 	DECQ    R8
-	JNE     panels876
+	JNE     panels878
 	ADDQ    $+128, AX
 	ADDQ    DX, CX
 	DECQ    DI
-	JNE     last873
+	JNE     last875
 
-done874:
+done876:
 	VZEROUPPER
 	RET
 
@@ -21690,9 +21760,9 @@ TEXT ·convRowAVX512(SB), NOSPLIT, $0-56
 	MOVQ         n+48(FP), DX
 	VBROADCASTSS start+32(FP), Z8
 	SUBQ         $+128, DX
-	JLT          end878
+	JLT          end880
 
-columns877:
+columns879:
 	VMOVAPS Z8, Z0
 	VMOVAPS Z8, Z1
 	VMOVAPS Z8, Z2
@@ -21705,9 +21775,9 @@ columns877:
 	MOVQ    weights+24(FP), SI
 	MOVQ    taps+40(FP), DI
 	TESTQ   DI, DI
-	JEQ     done880
+	JEQ     done882
 
-taps879:
+taps881:
 	MOVQ         (BX), R8
 	VBROADCASTSS (SI), Z9
 	VFMADD231PS  (CX)(R8*1), Z9, Z0
@@ -21721,9 +21791,9 @@ taps879:
 	ADDQ         $+8, BX
 	ADDQ         $+4, SI
 	DECQ         DI
-	JNE          taps879
+	JNE          taps881
 
-done880:
+done882:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -21735,41 +21805,41 @@ done880:
 	ADDQ    $+512, CX
 	ADDQ    $+512, AX
 	SUBQ    $+128, DX
-	JGE     columns877
+	JGE     columns879
 
-end878:
+end880:
 	ADDQ $+128, DX
 	SUBQ $+16, DX
-	JLT  end882
+	JLT  end884
 
-columns881:
+columns883:
 	VMOVAPS Z8, Z0
 	MOVQ    offsets+16(FP), BX
 	MOVQ    weights+24(FP), SI
 	MOVQ    taps+40(FP), DI
 	TESTQ   DI, DI
-	JEQ     done884
+	JEQ     done886
 
-taps883:
+taps885:
 	MOVQ         (BX), R8
 	VBROADCASTSS (SI), Z9
 	VFMADD231PS  (CX)(R8*1), Z9, Z0
 	ADDQ         $+8, BX
 	ADDQ         $+4, SI
 	DECQ         DI
-	JNE          taps883
+	JNE          taps885
 
-done884:
+done886:
 	VMOVUPS Z0, (AX)
 	ADDQ    $+64, CX
 	ADDQ    $+64, AX
 	SUBQ    $+16, DX
-	JGE     columns881
+	JGE     columns883
 
-end882:
+end884:
 	ADDQ    $+16, DX
 	TESTQ   DX, DX
-	JEQ     finished885
+	JEQ     finished887
 	MOVL    $-1, BX
 	BZHIL   DX, BX, BX
 	KMOVW   BX, K1
@@ -21778,9 +21848,9 @@ end882:
 	MOVQ    weights+24(FP), SI
 	MOVQ    taps+40(FP), DI
 	TESTQ   DI, DI
-	JEQ     done887
+	JEQ     done889
 
-taps886:
+taps888:
 	MOVQ         (BX), R8
 	VBROADCASTSS (SI), Z9
 	VMOVUPS.Z    (CX)(R8*1), K1, Z10
@@ -21788,12 +21858,12 @@ taps886:
 	ADDQ         $+8, BX
 	ADDQ         $+4, SI
 	DECQ         DI
-	JNE          taps886
+	JNE          taps888
 
-done887:
+done889:
 	VMOVUPS Z0, K1, (AX)
 
-finished885:
+finished887:
 	VZEROUPPER
 	RET
 
@@ -21806,9 +21876,9 @@ TEXT ·convPairAVX512(SB), NOSPLIT, $0-72
 	MOVQ         n+64(FP), BX
 	VBROADCASTSS start+40(FP), Z16
 	SUBQ         $+128, BX
-	JLT          end889
+	JLT          end891
 
-columns888:
+columns890:
 	VMOVAPS Z16, Z0
 	VMOVAPS Z16, Z8
 	VMOVAPS Z16, Z1
@@ -21829,9 +21899,9 @@ columns888:
 	MOVQ    weights+32(FP), DI
 	MOVQ    outer+48(FP), R8
 	TESTQ   R8, R8
-	JEQ     done891
+	JEQ     done893
 
-taps890:
+taps892:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VMOVUPS      (CX)(R9*1), Z17
@@ -21853,14 +21923,14 @@ taps890:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps890
+	JNE          taps892
 
-done891:
+done893:
 	MOVQ  inner+56(FP), R8
 	TESTQ R8, R8
-	JEQ   done893
+	JEQ   done895
 
-taps892:
+taps894:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VBROADCASTSS 4(DI), Z19
@@ -21891,14 +21961,14 @@ taps892:
 	ADDQ         $+8, SI
 	ADDQ         $+8, DI
 	DECQ         R8
-	JNE          taps892
+	JNE          taps894
 
-done893:
+done895:
 	MOVQ  outer+48(FP), R8
 	TESTQ R8, R8
-	JEQ   done895
+	JEQ   done897
 
-taps894:
+taps896:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z19
 	VMOVUPS      (CX)(R9*1), Z17
@@ -21920,9 +21990,9 @@ taps894:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps894
+	JNE          taps896
 
-done895:
+done897:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
@@ -21942,23 +22012,23 @@ done895:
 	ADDQ    $+512, CX
 	ADDQ    $+512, AX
 	SUBQ    $+128, BX
-	JGE     columns888
+	JGE     columns890
 
-end889:
+end891:
 	ADDQ $+128, BX
 	SUBQ $+16, BX
-	JLT  end897
+	JLT  end899
 
-columns896:
+columns898:
 	VMOVAPS Z16, Z0
 	VMOVAPS Z16, Z8
 	MOVQ    offsets+24(FP), SI
 	MOVQ    weights+32(FP), DI
 	MOVQ    outer+48(FP), R8
 	TESTQ   R8, R8
-	JEQ     done899
+	JEQ     done901
 
-taps898:
+taps900:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VMOVUPS      (CX)(R9*1), Z17
@@ -21966,14 +22036,14 @@ taps898:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps898
+	JNE          taps900
 
-done899:
+done901:
 	MOVQ  inner+56(FP), R8
 	TESTQ R8, R8
-	JEQ   done901
+	JEQ   done903
 
-taps900:
+taps902:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VBROADCASTSS 4(DI), Z19
@@ -21983,14 +22053,14 @@ taps900:
 	ADDQ         $+8, SI
 	ADDQ         $+8, DI
 	DECQ         R8
-	JNE          taps900
+	JNE          taps902
 
-done901:
+done903:
 	MOVQ  outer+48(FP), R8
 	TESTQ R8, R8
-	JEQ   done903
+	JEQ   done905
 
-taps902:
+taps904:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z19
 	VMOVUPS      (CX)(R9*1), Z17
@@ -21998,20 +22068,20 @@ taps902:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps902
+	JNE          taps904
 
-done903:
+done905:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z8, (AX)(DX*1)
 	ADDQ    $+64, CX
 	ADDQ    $+64, AX
 	SUBQ    $+16, BX
-	JGE     columns896
+	JGE     columns898
 
-end897:
+end899:
 	ADDQ    $+16, BX
 	TESTQ   BX, BX
-	JEQ     finished904
+	JEQ     finished906
 	MOVL    $-1, SI
 	BZHIL   BX, SI, SI
 	KMOVW   SI, K1
@@ -22021,9 +22091,9 @@ end897:
 	MOVQ    weights+32(FP), DI
 	MOVQ    outer+48(FP), R8
 	TESTQ   R8, R8
-	JEQ     done906
+	JEQ     done908
 
-taps905:
+taps907:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VMOVUPS.Z    (CX)(R9*1), K1, Z17
@@ -22031,14 +22101,14 @@ taps905:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps905
+	JNE          taps907
 
-done906:
+done908:
 	MOVQ  inner+56(FP), R8
 	TESTQ R8, R8
-	JEQ   done908
+	JEQ   done910
 
-taps907:
+taps909:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z18
 	VBROADCASTSS 4(DI), Z19
@@ -22048,14 +22118,14 @@ taps907:
 	ADDQ         $+8, SI
 	ADDQ         $+8, DI
 	DECQ         R8
-	JNE          taps907
+	JNE          taps909
 
-done908:
+done910:
 	MOVQ  outer+48(FP), R8
 	TESTQ R8, R8
-	JEQ   done910
+	JEQ   done912
 
-taps909:
+taps911:
 	MOVQ         (SI), R9
 	VBROADCASTSS (DI), Z19
 	VMOVUPS.Z    (CX)(R9*1), K1, Z17
@@ -22063,13 +22133,13 @@ taps909:
 	ADDQ         $+8, SI
 	ADDQ         $+4, DI
 	DECQ         R8
-	JNE          taps909
+	JNE          taps911
 
-done910:
+done912:
 	VMOVUPS Z0, K1, (AX)
 	VMOVUPS Z8, K1, (AX)(DX*1)
 
-finished904:
+finished906:
 	VZEROUPPER
 	RET
 
@@ -22082,15 +22152,15 @@ TEXT ·convGatherAVX512(SB), NOSPLIT, $0-40
 	MOVQ  k+24(FP), BX
 	MOVQ  n+32(FP), SI
 	TESTQ BX, BX
-	JLE   done912
+	JLE   done914
 	CMPQ  SI, $+16
-	JLE   single911
+	JLE   single913
 	SUBQ  $+16, SI
 	MOVL  $-1, DI
 	BZHIL SI, DI, DI
 	KMOVW DI, K1
 
-loop913:
+loop915:
 	MOVQ      (DX), SI
 	VMOVUPS   (CX)(SI*1), Z0
 	VMOVUPS   Z0, (AX)
@@ -22099,24 +22169,24 @@ loop913:
 	ADDQ      $+8, DX
 	ADDQ      $+128, AX
 	DECQ      BX
-	JNE       loop913
-	JMP       done912
+	JNE       loop915
+	JMP       done914
 
-single911:
+single913:
 	MOVL  $-1, DI
 	BZHIL SI, DI, DI
 	KMOVW DI, K1
 
-loop914:
+loop916:
 	MOVQ      (DX), SI
 	VMOVUPS.Z (CX)(SI*1), K1, Z0
 	VMOVUPS   Z0, K1, (AX)
 	ADDQ      $+8, DX
 	ADDQ      $+128, AX
 	DECQ      BX
-	JNE       loop914
+	JNE       loop916
 
-done912:
+done914:
 	VZEROUPPER
 	RET
 
@@ -22139,7 +22209,7 @@ TEXT ·gemmPeakAVX512(SB), NOSPLIT, $0-8
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 
-loop915:
+loop917:
 	VFMADD231PS Z12, Z13, Z0
 	VFMADD231PS Z12, Z13, Z1
 	VFMADD231PS Z12, Z13, Z2
@@ -22153,6 +22223,6 @@ loop915:
 	VFMADD231PS Z12, Z13, Z10
 	VFMADD231PS Z12, Z13, Z11
 	DECQ        AX
-	JNE         loop915
+	JNE         loop917
 	VZEROUPPER
 	RET

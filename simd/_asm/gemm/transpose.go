@@ -72,16 +72,26 @@ func (g *gen) transpose() {
 
 	g.Label(loaded)
 	out := g.shuffle(g)
-	mask = g.tailMask(g, rows, 0)
-	g.MOVQ(cols, left)
-	for i := range out {
-		g.storeMasked(g, out[i], mask, Mem{Base: dst})
-		g.ADDQ(ds, dst)
-		if i < lanes-1 {
-			g.DECQ(left)
-			g.JEQ(LabelRef(done))
+	full, stored := g.label("full"), g.label("stored")
+	store := func(put func(v reg.Register, m Mem)) {
+		g.MOVQ(cols, left)
+		for i := range out {
+			put(out[i], Mem{Base: dst})
+			g.ADDQ(ds, dst)
+			if i < lanes-1 {
+				g.DECQ(left)
+				g.JEQ(LabelRef(done))
+			}
 		}
 	}
+	g.CMPQ(rows, I32(lanes))
+	g.JGE(LabelRef(full)) // some processors take ten times as long for a store under a mask
+	mask = g.tailMask(g, rows, 0)
+	store(func(v reg.Register, m Mem) { g.storeMasked(g, v, mask, m) })
+	g.JMP(LabelRef(stored))
+	g.Label(full)
+	store(func(v reg.Register, m Mem) { g.VMOVUPS(v, m) })
+	g.Label(stored)
 	g.ADDQ(I32(4*lanes), src)
 	g.SUBQ(I32(lanes), cols)
 	g.JMP(LabelRef(block))
