@@ -79,7 +79,7 @@ func (c *Case) asWhole(out []*array, want []*op.Array) error {
 func (g *generator) normal(op.DType) float64 { return op.F32.Round(g.NormFloat64()) }
 
 // lead are leading extents of matrices, from one to the number of a batch.
-var lead = []op.Shape{nil, nil, {3}, {2, 3}, {1}, {0}}
+var lead = []op.Shape{nil, nil, {3}, {2, 5}, {1}, {0}}
 
 // ordersOf are the orders of matrices: around the sizes of blocks and of vectors.
 func ordersOf(short bool) []int {
@@ -136,13 +136,13 @@ func (g *generator) factored(o *op.Operation, short bool) []Case {
 	return append(cases, g.wrong(o)...)
 }
 
-// wrong are cases with NaN and infinities: of three matrices one.
+// wrong are cases with NaN and infinities: of eleven matrices one.
 func (g *generator) wrong(o *op.Operation) []Case {
 	var cases []Case
 	for _, v := range []float64{math.NaN(), math.Inf(-1)} {
-		c := Case{Op: o, In: []Tensor{g.matrixOf(op.Shape{3}, 9, 9, 0)}}
+		c := Case{Op: o, In: []Tensor{g.matrixOf(op.Shape{11}, 9, 9, 0)}}
 		if o == op.Cholesky || o == op.Eigh {
-			c.In[0] = g.definite(op.Shape{3}, 9)
+			c.In[0] = g.definite(op.Shape{11}, 9)
 		}
 		c.In[0].Data[81+5*9+2] = v
 		cases = append(cases, c)

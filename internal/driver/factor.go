@@ -14,6 +14,7 @@ import (
 // have no kernel.
 type Factoring struct {
 	one   factoring
+	many  lockstep // or its zero value
 	opts  linalg.Triangle
 	batch int
 	rows  int // of the first operand
@@ -116,6 +117,7 @@ func FactoringOf(o *op.Operation, a *op.Attrs, dims []op.Shape) (*Factoring, boo
 			f.out = append(f.out, size)
 		}
 	}
+	f.many = lockstepOf(o, f)
 	return f, true
 }
 
@@ -126,15 +128,15 @@ const alone = 256 * 256
 func (f *Factoring) Run(p *simd.Pool, in, out [][]byte) {
 	threads := p.Threads()
 	if f.batch < 2 || threads == 1 || f.batch < 2*threads && f.rows*f.cols >= alone {
-		for i := range f.batch {
-			f.matrix(p, i, in, out)
+		for i := 0; i < f.batch; {
+			i += next(f, p, i, f.batch, in, out)
 		}
 		return
 	}
-	group := max(1, f.batch/(8*threads))
+	group := whole(f, max(1, f.batch/(8*threads)))
 	p.Do((f.batch+group-1)/group, matrices(func(part int) {
-		for i := part * group; i < min((part+1)*group, f.batch); i++ {
-			f.matrix(nil, i, in, out)
+		for i, end := part*group, min((part+1)*group, f.batch); i < end; {
+			i += next(f, nil, i, end, in, out)
 		}
 	}))
 }
@@ -147,14 +149,16 @@ func (f matrices) Part(i int) { f(i) }
 
 // matrix computes the results for matrix i.
 func (f *Factoring) matrix(p *simd.Pool, i int, in, out [][]byte) {
-	part := func(all [][]byte, sizes []int) [][]float32 {
-		xs := make([][]float32, len(sizes))
-		for k, n := range sizes {
-			if n > 0 {
-				xs[k] = unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(all[k]))), len(all[k])/4)[i*n:][:n]
-			}
+	f.one(p, f, parts(in, f.in, i, 1), parts(out, f.out, i, 1))
+}
+
+// parts returns the elements of count matrices from matrix i on, for matrices of these sizes.
+func parts(all [][]byte, sizes []int, i, count int) [][]float32 {
+	xs := make([][]float32, len(sizes))
+	for k, n := range sizes {
+		if n > 0 {
+			xs[k] = unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(all[k]))), len(all[k])/4)[i*n:][:count*n]
 		}
-		return xs
 	}
-	f.one(p, f, part(in, f.in), part(out, f.out))
+	return xs
 }

@@ -194,31 +194,38 @@ func TestLU(t *testing.T) {
 		LU(p, f, pivots)
 		f.guarded(t, name)
 		exchange(a, pivots)
-		l := dense{rows, k, func(i, j int) float64 {
-			switch {
-			case i == j:
-				return 1
-			case i > j:
-				return float64(f.row(i)[j])
-			}
-			return 0
-		}}
-		for i := range rows {
-			for j := range min(i, k) {
-				if v := f.row(i)[j]; !(v >= -1 && v <= 1) {
-					t.Fatalf("%s: multiplier %v: no pivoting", name, v)
-				}
+		checkLU(t, name, a, f)
+	}
+}
+
+// checkLU compares the product of the factors in f with a, whose rows are exchanged.
+func checkLU(t *testing.T, name string, a, f Matrix) {
+	t.Helper()
+	rows, cols, k := a.Rows, a.Cols, min(a.Rows, a.Cols)
+	l := dense{rows, k, func(i, j int) float64 {
+		switch {
+		case i == j:
+			return 1
+		case i > j:
+			return float64(f.row(i)[j])
+		}
+		return 0
+	}}
+	for i := range rows {
+		for j := range min(i, k) {
+			if v := f.row(i)[j]; !(v >= -1 && v <= 1) {
+				t.Fatalf("%s: multiplier %v: no pivoting", name, v)
 			}
 		}
-		u := dense{k, cols, func(i, j int) float64 {
-			if j < i {
-				return 0
-			}
-			return float64(f.row(i)[j])
-		}}
-		diff, size := residual(of(a), l, u)
-		check(t, name, max(rows, cols), diff, size)
 	}
+	u := dense{k, cols, func(i, j int) float64 {
+		if j < i {
+			return 0
+		}
+		return float64(f.row(i)[j])
+	}}
+	diff, size := residual(of(a), l, u)
+	check(t, name, max(rows, cols), diff, size)
 }
 
 func TestSolve(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package amd64file writes what avo has built as files of package simd.
+// Package amd64file writes what avo has built as files of a package.
 package amd64file
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 // Write compiles the context and writes the assembly as base.s and the Go declarations as base.go to
-// the folder, with a first line that names the command.
+// the folder, which has the name of the package, with a first line that names the command.
 func Write(dir, base, command string, c *build.Context) error {
 	f, err := c.Result()
 	if err != nil {
@@ -23,7 +23,11 @@ func Write(dir, base, command string, c *build.Context) error {
 	if err := pass.Compile.Execute(f); err != nil {
 		return err
 	}
-	cfg := printer.Config{Name: command, Pkg: "simd"}
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	cfg := printer.Config{Name: command, Pkg: filepath.Base(path)}
 	for _, p := range []struct {
 		suffix string
 		print  printer.Builder
