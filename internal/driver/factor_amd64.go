@@ -25,6 +25,9 @@ var locksteps = map[*op.Operation]lockstep{
 	op.Solve: func(f *Factoring, in, out [][]float32, count int) uint8 {
 		return linalg.SolveLanes(out[0], in[0], in[1], f.rows, f.right, count)
 	},
+	op.QR: func(f *Factoring, in, out [][]float32, count int) uint8 {
+		return linalg.QRLanes(out[0], out[1], in[0], f.rows, f.cols, count)
+	},
 }
 
 // lockstepOf returns what computes several matrices at a time, or nil.

@@ -62,7 +62,7 @@ func (c *laneCase) each(t *testing.T, bad uint8, check func(l int), out ...[]flo
 }
 
 // laneCases calls run with random matrices of many extents, where spoil has spoiled some.
-func laneCases(t *testing.T, square bool, make func(r *rand.Rand, rows, cols int) Matrix, spoil func(r *rand.Rand, m Matrix), run func(c *laneCase)) {
+func laneCases(t *testing.T, square bool, make func(r *rand.Rand, rows, cols int) Matrix, spoil func(r *rand.Rand, m Matrix), run func(c *laneCase, r *rand.Rand)) {
 	if !Together(1, 1) {
 		t.Skip("no kernels at level ", simd.Active())
 	}
@@ -82,7 +82,7 @@ func laneCases(t *testing.T, square bool, make func(r *rand.Rand, rows, cols int
 			c.in = append(c.in, m)
 		}
 		c.name = fmt.Sprintf("%d of %d×%d", c.count, c.rows, c.cols)
-		run(c)
+		run(c, r)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestCholeskyLanes(t *testing.T) {
 			notFinite(r, m)
 		}
 	}
-	laneCases(t, true, definite, spoil, func(c *laneCase) {
+	laneCases(t, true, definite, spoil, func(c *laneCase, r *rand.Rand) {
 		for _, m := range c.in { // elements above the diagonal must not be read
 			for i := range m.Rows {
 				for j := i + 1; j < m.Cols; j++ {
@@ -148,7 +148,7 @@ func packedAt(x []float32, l, rows, cols int) Matrix {
 }
 
 func TestLULanes(t *testing.T) {
-	laneCases(t, false, normals, notFinite, func(c *laneCase) {
+	laneCases(t, false, normals, notFinite, func(c *laneCase, r *rand.Rand) {
 		k := min(c.rows, c.cols)
 		for l, m := range c.in {
 			if c.cols > 1 && l%3 == 0 && c.spoiled>>l&1 == 0 { // a singular matrix is factored too
@@ -177,7 +177,7 @@ func TestSolveLanes(t *testing.T) {
 			m.row(i)[k] = 0
 		}
 	}
-	laneCases(t, true, regular, singular, func(c *laneCase) {
+	laneCases(t, true, regular, singular, func(c *laneCase, _ *rand.Rand) {
 		right := 1 + len(c.in)*c.rows%9
 		b := c.poisoned(c.rows * right)
 		for i := range b {
@@ -194,6 +194,21 @@ func TestSolveLanes(t *testing.T) {
 	})
 }
 
+func TestQRLanes(t *testing.T) {
+	laneCases(t, false, normals, notFinite, func(c *laneCase, r *rand.Rand) {
+		for l, m := range c.in {
+			if l%3 == 0 && c.spoiled>>l&1 == 0 {
+				kind(nil, m, r.IntN(kinds))
+			}
+		}
+		k := min(c.rows, c.cols)
+		q, upper := c.poisoned(c.rows*k), c.poisoned(k*c.cols)
+		c.each(t, QRLanes(q, upper, c.data(), c.rows, c.cols, c.count), func(l int) {
+			checkQR(t, "QR of "+c.name, c.in[l], packedAt(q, l, c.rows, k), packedAt(upper, l, k, c.cols))
+		}, q, upper)
+	})
+}
+
 func BenchmarkLanes(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, order := range []int{3, 4, 8, 16, 32, 48, 64, 80, 96} {
@@ -203,7 +218,7 @@ func BenchmarkLanes(b *testing.B) {
 			mul(nil, a.part(l*order, 0, order, order), n(g), t(g))
 			copy(x.Data[l*order*order:], g.Data)
 		}
-		pivots := make([]int32, Lanes*order)
+		pivots, more := make([]int32, Lanes*order), New(Lanes*order, order)
 		for _, c := range []struct {
 			name  string
 			one   func(l int)
@@ -229,6 +244,11 @@ func BenchmarkLanes(b *testing.B) {
 				copy(o.Data, a.part(l*order, 0, order, order).Data)
 				Solve(nil, x.part(l*order, 0, order, order), o)
 			}, func() { SolveLanes(out.Data, x.Data, a.Data, order, order, Lanes) }},
+			{"qr", func(l int) {
+				q := NewQR(nil, x.part(l*order, 0, order, order))
+				q.Q(nil, out.part(l*order, 0, order, order))
+				q.R(more.part(l*order, 0, order, order))
+			}, func() { QRLanes(out.Data, more.Data, x.Data, order, order, Lanes) }},
 		} {
 			b.Run(fmt.Sprintf("%s/%d/one", c.name, order), func(b *testing.B) {
 				for b.Loop() {

@@ -272,23 +272,31 @@ func TestQR(t *testing.T) {
 		f.R(upper)
 		q.guarded(t, name)
 		upper.guarded(t, name)
-		diff, size := residual(of(a), of(q), of(upper))
-		check(t, name, max(rows, cols), diff, size)
-		identity := dense{k, k, func(i, j int) float64 {
-			if i == j {
-				return 1
-			}
-			return 0
-		}}
-		diff, _ = residual(identity, of(q).t(), of(q))
-		check(t, "orthogonality of "+name, max(rows, cols), diff, 1)
-
+		size := checkQR(t, name, a, q, upper)
 		b := a.clone()
 		f.MulQT(p, b)
 		b.guarded(t, name)
-		diff, _ = residual(of(upper), identity, of(b.part(0, 0, k, cols)))
+		diff, _ := residual(of(upper), identity(k), of(b.part(0, 0, k, cols)))
 		check(t, "QᵀA of "+name, max(rows, cols), diff, size)
 	}
+}
+
+// checkQR compares the product of the factors with a, whose norm it returns, and checks that the columns of q are orthonormal
+// and that r is a triangle.
+func checkQR(t *testing.T, name string, a, q, r Matrix) (size float64) {
+	t.Helper()
+	diff, size := residual(of(a), of(q), of(r))
+	check(t, name, max(a.Rows, a.Cols), diff, size)
+	diff, _ = residual(identity(q.Cols), of(q).t(), of(q))
+	check(t, "orthogonality of "+name, max(a.Rows, a.Cols), diff, 1)
+	for i := range r.Rows {
+		for j, v := range r.row(i)[:min(i, r.Cols)] {
+			if v != 0 {
+				t.Fatalf("%s: element (%d, %d) of R is %v", name, i, j, v)
+			}
+		}
+	}
+	return size
 }
 
 // Columns of 1e25 have squares beyond float32, those of 1e-30 below.
