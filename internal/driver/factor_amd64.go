@@ -28,6 +28,9 @@ var locksteps = map[*op.Operation]lockstep{
 	op.QR: func(f *Factoring, in, out [][]float32, count int) uint8 {
 		return linalg.QRLanes(out[0], out[1], in[0], f.rows, f.cols, count)
 	},
+	op.Eigh: func(f *Factoring, in, out [][]float32, count int) uint8 {
+		return linalg.EighLanes(out[0], out[1], in[0], f.rows, count)
+	},
 }
 
 // lockstepOf returns what computes several matrices at a time, or nil.

@@ -209,6 +209,20 @@ func TestQRLanes(t *testing.T) {
 	})
 }
 
+func TestEighLanes(t *testing.T) {
+	laneCases(t, true, normals, notFinite, func(c *laneCase, r *rand.Rand) {
+		for l, m := range c.in {
+			if c.spoiled>>l&1 == 0 {
+				kind(nil, m, r.IntN(kinds))
+			}
+		}
+		w, v := c.poisoned(c.rows), c.poisoned(c.rows*c.rows)
+		c.each(t, EighLanes(w, v, c.data(), c.rows, c.count), func(l int) {
+			checkEigh(t, "eigh of "+c.name, c.in[l], w[l*c.rows:][:c.rows], packedAt(v, l, c.rows, c.rows))
+		}, w, v)
+	})
+}
+
 func BenchmarkLanes(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, order := range []int{3, 4, 8, 16, 32, 48, 64, 80, 96} {
@@ -249,6 +263,9 @@ func BenchmarkLanes(b *testing.B) {
 				q.Q(nil, out.part(l*order, 0, order, order))
 				q.R(more.part(l*order, 0, order, order))
 			}, func() { QRLanes(out.Data, more.Data, x.Data, order, order, Lanes) }},
+			{"eigh", func(l int) {
+				Eigh(nil, x.part(l*order, 0, order, order), out.Data[:order], more.part(l*order, 0, order, order))
+			}, func() { EighLanes(out.Data[:Lanes*order], more.Data, x.Data, order, Lanes) }},
 		} {
 			b.Run(fmt.Sprintf("%s/%d/one", c.name, order), func(b *testing.B) {
 				for b.Loop() {

@@ -30,3 +30,16 @@ func lanesDivideAVX2(x *float32, f *float32, stride int, n int)
 //
 //go:noescape
 func lanesPivotAVX2(at *int32, most *float32, x *float32, stride int, n int)
+
+// lanesQLAVX2 goes from element last-1 down to first of tridiagonal matrices with the diagonals d and e beside them. A lane takes part in elements
+// from to[lane] on and before from[lane]. It writes the cosine and the sine of each rotation to turns, 1 and 0 where a lane takes no part.
+// state holds g, which it updates, and gets the shift of the last diagonal element.
+//
+//go:noescape
+func lanesQLAVX2(turns *float32, d *float32, e *float32, state *float32, from *int32, to *int32, first int, last int)
+
+// lanesTurnAVX2 rotates rows i and i+1 of a matrix with rows+1 rows, for i from rows-1 down to 0, by the cosine and the sine i of turns: x becomes
+// c·x - s·y, and y s·x + c·y. Rows are stride bytes apart. rows is positive.
+//
+//go:noescape
+func lanesTurnAVX2(x *float32, turns *float32, stride int, cols int, rows int)

@@ -483,3 +483,184 @@ next:
 	VMOVDQU   Y4, (AX)
 	VZEROUPPER
 	RET
+
+// func lanesQLAVX2(turns *float32, d *float32, e *float32, state *float32, from *int32, to *int32, first int, last int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·lanesQLAVX2(SB), NOSPLIT, $0-64
+	MOVQ         turns+0(FP), AX
+	MOVQ         d+8(FP), CX
+	MOVQ         e+16(FP), DX
+	MOVQ         state+24(FP), BX
+	MOVQ         first+48(FP), SI
+	MOVQ         last+56(FP), DI
+	MOVL         $0xffffffff, R8
+	VMOVD        R8, X3
+	VPBROADCASTD X3, Y3
+	MOVQ         from+32(FP), R8
+	VMOVDQU      (R8), Y0
+	MOVQ         to+40(FP), R8
+	VMOVDQU      (R8), Y1
+	VMOVD        DI, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x3f800000, R8
+	VMOVD        R8, X4
+	VPBROADCASTD X4, Y4
+	VMOVUPS      (BX), Y5
+	VMOVAPS      Y4, Y6
+	VMOVAPS      Y4, Y7
+	VXORPS       Y8, Y8, Y8
+	MOVL         $0x0da24260, R8
+	VMOVD        R8, X9
+	VPBROADCASTD X9, Y9
+	SHLQ         $0x05, DI
+	SHLQ         $0x05, SI
+
+next:
+	SUBQ        $0x20, DI
+	CMPQ        DI, SI
+	JLT         end
+	VPADDD      Y3, Y2, Y2
+	VPCMPGTD    Y2, Y0, Y14
+	VPCMPGTD    Y2, Y1, Y13
+	VPANDN      Y14, Y13, Y14
+	VMOVUPS     (DX)(DI*1), Y11
+	VMULPS      Y11, Y6, Y10
+	VMULPS      Y11, Y7, Y11
+	VMULPS      Y10, Y10, Y12
+	VFMADD231PS Y5, Y5, Y12
+	VCMPPS      $0x1e, Y9, Y12, Y13
+	VSQRTPS     Y12, Y12
+	VMOVUPS     32(DX)(DI*1), Y15
+	VBLENDVPS   Y14, Y12, Y15, Y15
+	VMOVUPS     Y15, 32(DX)(DI*1)
+	VDIVPS      Y12, Y10, Y10
+	VDIVPS      Y12, Y5, Y12
+	VANDPS      Y13, Y10, Y10
+	VBLENDVPS   Y13, Y12, Y4, Y12
+	VANDPS      Y14, Y10, Y13
+	VBLENDVPS   Y14, Y10, Y6, Y6
+	VBLENDVPS   Y14, Y12, Y4, Y10
+	VBLENDVPS   Y14, Y12, Y7, Y7
+	LEAQ        (AX)(DI*2), R8
+	VMOVUPS     Y10, (R8)
+	VMOVUPS     Y13, 32(R8)
+	VMOVUPS     32(CX)(DI*1), Y15
+	VSUBPS      Y8, Y15, Y10
+	VMOVUPS     (CX)(DI*1), Y12
+	VSUBPS      Y10, Y12, Y12
+	VMULPS      Y6, Y12, Y12
+	VMULPS      Y7, Y11, Y13
+	VADDPS      Y13, Y13, Y13
+	VADDPS      Y13, Y12, Y12
+	VMULPS      Y6, Y12, Y13
+	VBLENDVPS   Y14, Y13, Y8, Y8
+	VADDPS      Y13, Y10, Y10
+	VBLENDVPS   Y14, Y10, Y15, Y15
+	VMOVUPS     Y15, 32(CX)(DI*1)
+	VFMSUB231PS Y7, Y12, Y11
+	VBLENDVPS   Y14, Y11, Y5, Y5
+	JMP         next
+
+end:
+	VMOVUPS Y5, (BX)
+	VMOVUPS Y8, 32(BX)
+	VZEROUPPER
+	RET
+
+// func lanesTurnAVX2(x *float32, turns *float32, stride int, cols int, rows int)
+// Requires: AVX, FMA3
+TEXT ·lanesTurnAVX2(SB), NOSPLIT, $0-40
+	MOVQ  x+0(FP), AX
+	MOVQ  turns+8(FP), CX
+	MOVQ  stride+16(FP), DX
+	MOVQ  cols+24(FP), BX
+	MOVQ  rows+32(FP), SI
+	MOVQ  SI, DI
+	IMULQ DX, SI
+	ADDQ  SI, AX
+	SHLQ  $0x06, DI
+	ADDQ  DI, CX
+
+four:
+	SUBQ    $0x04, BX
+	JLT     fourend
+	MOVQ    AX, R8
+	MOVQ    CX, DI
+	MOVQ    rows+32(FP), SI
+	VMOVUPS (R8), Y2
+	VMOVUPS 32(R8), Y3
+	VMOVUPS 64(R8), Y4
+	VMOVUPS 96(R8), Y5
+
+fourrow:
+	SUBQ        $0x40, DI
+	VMOVUPS     (DI), Y0
+	VMOVUPS     32(DI), Y1
+	MOVQ        R8, R9
+	SUBQ        DX, R8
+	VMOVUPS     (R8), Y6
+	VMULPS      Y1, Y6, Y7
+	VFMADD231PS Y0, Y2, Y7
+	VMOVUPS     Y7, (R9)
+	VMULPS      Y1, Y2, Y2
+	VFMSUB231PS Y0, Y6, Y2
+	VMOVUPS     32(R8), Y6
+	VMULPS      Y1, Y6, Y7
+	VFMADD231PS Y0, Y3, Y7
+	VMOVUPS     Y7, 32(R9)
+	VMULPS      Y1, Y3, Y3
+	VFMSUB231PS Y0, Y6, Y3
+	VMOVUPS     64(R8), Y6
+	VMULPS      Y1, Y6, Y7
+	VFMADD231PS Y0, Y4, Y7
+	VMOVUPS     Y7, 64(R9)
+	VMULPS      Y1, Y4, Y4
+	VFMSUB231PS Y0, Y6, Y4
+	VMOVUPS     96(R8), Y6
+	VMULPS      Y1, Y6, Y7
+	VFMADD231PS Y0, Y5, Y7
+	VMOVUPS     Y7, 96(R9)
+	VMULPS      Y1, Y5, Y5
+	VFMSUB231PS Y0, Y6, Y5
+	DECQ        SI
+	JNZ         fourrow
+	VMOVUPS     Y2, (R8)
+	VMOVUPS     Y3, 32(R8)
+	VMOVUPS     Y4, 64(R8)
+	VMOVUPS     Y5, 96(R8)
+	ADDQ        $0x00000080, AX
+	JMP         four
+
+fourend:
+	ADDQ $0x04, BX
+
+one:
+	SUBQ    $0x01, BX
+	JLT     oneend
+	MOVQ    AX, R8
+	MOVQ    CX, DI
+	MOVQ    rows+32(FP), SI
+	VMOVUPS (R8), Y2
+
+onerow:
+	SUBQ        $0x40, DI
+	VMOVUPS     (DI), Y0
+	VMOVUPS     32(DI), Y1
+	MOVQ        R8, R9
+	SUBQ        DX, R8
+	VMOVUPS     (R8), Y3
+	VMULPS      Y1, Y3, Y4
+	VFMADD231PS Y0, Y2, Y4
+	VMOVUPS     Y4, (R9)
+	VMULPS      Y1, Y2, Y2
+	VFMSUB231PS Y0, Y3, Y2
+	DECQ        SI
+	JNZ         onerow
+	VMOVUPS     Y2, (R8)
+	ADDQ        $0x00000020, AX
+	JMP         one
+
+oneend:
+	ADDQ $0x01, BX
+	VZEROUPPER
+	RET

@@ -74,8 +74,11 @@ func (g grid) reflect(v grid, tau *vec, m, n int, w []vec) {
 // accumulate writes the transpose of the product of k reflections to g, whose k rows have n elements. The vector of
 // reflection i is row i of v from the diagonal on.
 func (g grid) accumulate(v grid, taus []vec, k, n int, w []vec) {
-	clear(g.data[:k*g.row])
 	for i := k - 1; i >= 0; i-- {
+		clear(g.from(i, 0).data[:n])
+		for j := i + 1; j < k; j++ {
+			*g.at(j, i) = vec{}
+		}
 		for l := range Lanes {
 			g.at(i, i)[l] = 1
 		}

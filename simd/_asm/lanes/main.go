@@ -30,6 +30,8 @@ func main() {
 	g.by("Scale", g.VMULPS)
 	g.by("Divide", g.VDIVPS)
 	g.pivot()
+	g.ql()
+	g.turn()
 	if err := amd64file.Write(os.Args[1], "lanes_avx2_amd64", "go run ./lanes", g.Context); err != nil {
 		fmt.Fprintln(os.Stderr, "lanes:", err)
 		os.Exit(1)
