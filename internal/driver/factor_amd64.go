@@ -31,6 +31,9 @@ var locksteps = map[*op.Operation]lockstep{
 	op.Eigh: func(f *Factoring, in, out [][]float32, count int) uint8 {
 		return linalg.EighLanes(out[0], out[1], in[0], f.rows, count)
 	},
+	op.SVD: func(f *Factoring, in, out [][]float32, count int) uint8 {
+		return linalg.SVDLanes(out[0], out[1], out[2], in[0], f.rows, f.cols, count)
+	},
 }
 
 // lockstepOf returns what computes several matrices at a time, or nil.

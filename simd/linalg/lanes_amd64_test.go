@@ -212,14 +212,33 @@ func TestQRLanes(t *testing.T) {
 func TestEighLanes(t *testing.T) {
 	laneCases(t, true, normals, notFinite, func(c *laneCase, r *rand.Rand) {
 		for l, m := range c.in {
-			if c.spoiled>>l&1 == 0 {
-				kind(nil, m, r.IntN(kinds))
+			if c.spoiled>>l&1 == 0 { // the last kinds can be too small, but for many elements
+				kind(nil, m, r.IntN(min(kinds, 4+c.rows)))
 			}
 		}
 		w, v := c.poisoned(c.rows), c.poisoned(c.rows*c.rows)
 		c.each(t, EighLanes(w, v, c.data(), c.rows, c.count), func(l int) {
 			checkEigh(t, "eigh of "+c.name, c.in[l], w[l*c.rows:][:c.rows], packedAt(v, l, c.rows, c.rows))
 		}, w, v)
+	})
+}
+
+func TestSVDLanes(t *testing.T) {
+	laneCases(t, false, normals, notFinite, func(c *laneCase, r *rand.Rand) {
+		k, left := min(c.rows, c.cols), uint8(0)
+		for l, m := range c.in {
+			if c.spoiled>>l&1 != 0 || r.IntN(3) > 0 {
+				continue
+			}
+			kind(nil, m, r.IntN(kinds))
+			left |= 1 << l // may be left, as of lower rank
+		}
+		u, s, vt := c.poisoned(c.rows*k), c.poisoned(k), c.poisoned(k*c.cols)
+		bad := SVDLanes(u, s, vt, c.data(), c.rows, c.cols, c.count)
+		c.spoiled |= bad & left
+		c.each(t, bad, func(l int) {
+			checkSVD(t, "SVD of "+c.name, c.in[l], packedAt(u, l, c.rows, k), s[l*k:][:k], packedAt(vt, l, k, c.cols))
+		}, u, s, vt)
 	})
 }
 
@@ -232,7 +251,7 @@ func BenchmarkLanes(b *testing.B) {
 			mul(nil, a.part(l*order, 0, order, order), n(g), t(g))
 			copy(x.Data[l*order*order:], g.Data)
 		}
-		pivots, more := make([]int32, Lanes*order), New(Lanes*order, order)
+		pivots, more, w := make([]int32, Lanes*order), New(Lanes*order, order), make([]float32, Lanes*order)
 		for _, c := range []struct {
 			name  string
 			one   func(l int)
@@ -266,6 +285,9 @@ func BenchmarkLanes(b *testing.B) {
 			{"eigh", func(l int) {
 				Eigh(nil, x.part(l*order, 0, order, order), out.Data[:order], more.part(l*order, 0, order, order))
 			}, func() { EighLanes(out.Data[:Lanes*order], more.Data, x.Data, order, Lanes) }},
+			{"svd", func(l int) {
+				SVD(nil, x.part(l*order, 0, order, order), out.part(l*order, 0, order, order), w[:order], more.part(l*order, 0, order, order))
+			}, func() { SVDLanes(out.Data, w, more.Data, x.Data, order, order, Lanes) }},
 		} {
 			b.Run(fmt.Sprintf("%s/%d/one", c.name, order), func(b *testing.B) {
 				for b.Loop() {

@@ -43,3 +43,9 @@ func lanesQLAVX2(turns *float32, d *float32, e *float32, state *float32, from *i
 //
 //go:noescape
 func lanesTurnAVX2(x *float32, turns *float32, stride int, cols int, rows int)
+
+// lanesJacobiAVX2 rotates x and y, which have n vectors, so that they are orthogonal, and with them the m vectors of u and v, in
+// lanes where the product of x and y is more than tolerance times their lengths. It returns the mask of these lanes. n and m are positive.
+//
+//go:noescape
+func lanesJacobiAVX2(x *float32, y *float32, u *float32, v *float32, tolerance *float32, n int, m int) uint32

@@ -664,3 +664,115 @@ oneend:
 	ADDQ $0x01, BX
 	VZEROUPPER
 	RET
+
+// func lanesJacobiAVX2(x *float32, y *float32, u *float32, v *float32, tolerance *float32, n int, m int) uint32
+// Requires: AVX, AVX2, FMA3
+TEXT ·lanesJacobiAVX2(SB), NOSPLIT, $0-60
+	MOVQ   x+0(FP), AX
+	MOVQ   y+8(FP), CX
+	MOVQ   tolerance+32(FP), DX
+	MOVQ   n+40(FP), BX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	XORQ   SI, SI
+	MOVQ   BX, DI
+
+two:
+	SUBQ        $0x02, DI
+	JLT         rest
+	VMOVUPS     (AX)(SI*1), Y6
+	VMOVUPS     (CX)(SI*1), Y7
+	VFMADD231PS Y6, Y6, Y0
+	VFMADD231PS Y7, Y7, Y1
+	VFMADD231PS Y6, Y7, Y2
+	VMOVUPS     32(AX)(SI*1), Y6
+	VMOVUPS     32(CX)(SI*1), Y7
+	VFMADD231PS Y6, Y6, Y3
+	VFMADD231PS Y7, Y7, Y4
+	VFMADD231PS Y6, Y7, Y5
+	ADDQ        $0x40, SI
+	JMP         two
+
+rest:
+	ADDQ        $0x02, DI
+	JZ          sum
+	VMOVUPS     (AX)(SI*1), Y6
+	VMOVUPS     (CX)(SI*1), Y7
+	VFMADD231PS Y6, Y6, Y0
+	VFMADD231PS Y7, Y7, Y1
+	VFMADD231PS Y6, Y7, Y2
+
+sum:
+	VADDPS       Y3, Y0, Y0
+	VADDPS       Y4, Y1, Y1
+	VADDPS       Y5, Y2, Y2
+	MOVL         $0x7fffffff, SI
+	VMOVD        SI, X5
+	VPBROADCASTD X5, Y5
+	VSQRTPS      Y0, Y3
+	VSQRTPS      Y1, Y4
+	VMULPS       (DX), Y3, Y3
+	VMULPS       Y4, Y3, Y3
+	VANDPS       Y5, Y2, Y4
+	VCMPPS       $0x1e, Y3, Y4, Y3
+	VMOVMSKPS    Y3, DX
+	TESTL        DX, DX
+	JZ           end
+	MOVL         $0x3f800000, SI
+	VMOVD        SI, X6
+	VPBROADCASTD X6, Y6
+	VSUBPS       Y0, Y1, Y1
+	VADDPS       Y2, Y2, Y2
+	VMULPS       Y1, Y1, Y0
+	VFMADD231PS  Y2, Y2, Y0
+	VSQRTPS      Y0, Y0
+	VANDNPS      Y1, Y5, Y4
+	VORPS        Y4, Y0, Y0
+	VADDPS       Y1, Y0, Y0
+	VDIVPS       Y0, Y2, Y4
+	VANDPS       Y3, Y4, Y4
+	VMOVAPS      Y6, Y0
+	VFMADD231PS  Y4, Y4, Y0
+	VSQRTPS      Y0, Y0
+	VDIVPS       Y0, Y6, Y0
+	VMULPS       Y0, Y4, Y4
+	XORQ         SI, SI
+
+first:
+	VMOVUPS     (AX)(SI*1), Y1
+	VMOVUPS     (CX)(SI*1), Y2
+	VMULPS      Y4, Y1, Y3
+	VFMADD231PS Y0, Y2, Y3
+	VMULPS      Y4, Y2, Y2
+	VFMSUB231PS Y0, Y1, Y2
+	VMOVUPS     Y2, (AX)(SI*1)
+	VMOVUPS     Y3, (CX)(SI*1)
+	ADDQ        $0x20, SI
+	DECQ        BX
+	JNZ         first
+	MOVQ        u+16(FP), AX
+	MOVQ        v+24(FP), CX
+	MOVQ        m+48(FP), BX
+	XORQ        SI, SI
+
+second:
+	VMOVUPS     (AX)(SI*1), Y1
+	VMOVUPS     (CX)(SI*1), Y2
+	VMULPS      Y4, Y1, Y3
+	VFMADD231PS Y0, Y2, Y3
+	VMULPS      Y4, Y2, Y2
+	VFMSUB231PS Y0, Y1, Y2
+	VMOVUPS     Y2, (AX)(SI*1)
+	VMOVUPS     Y3, (CX)(SI*1)
+	ADDQ        $0x20, SI
+	DECQ        BX
+	JNZ         second
+
+end:
+	MOVL DX, ret+56(FP)
+	VZEROUPPER
+	RET

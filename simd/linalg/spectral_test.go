@@ -116,18 +116,25 @@ func TestSVD(t *testing.T) {
 		}
 		u.guarded(t, name)
 		vt.guarded(t, name)
-		for i, v := range s {
-			if !(v >= 0) || i > 0 && v > s[i-1] {
-				t.Fatalf("%s: %v do not fall", name, s)
-			}
-		}
-		diff, _ := residual(identity(least), of(u).t(), of(u))
-		check(t, "U of "+name, max(rows, cols), diff, 1)
-		diff, _ = residual(identity(least), of(vt), of(vt).t())
-		check(t, "V of "+name, max(rows, cols), diff, 1)
-		diff, size := residual(of(a), scaled(of(u), s), of(vt))
-		check(t, name, max(rows, cols), diff, size)
+		checkSVD(t, name, a, u, s, vt)
 	}
+}
+
+// checkSVD checks the order of the singular values s, that the vectors are orthonormal, and the product.
+func checkSVD(t *testing.T, name string, a, u Matrix, s []float32, vt Matrix) {
+	t.Helper()
+	rows, cols, least := a.Rows, a.Cols, len(s)
+	for i, v := range s {
+		if !(v >= 0) || i > 0 && v > s[i-1] {
+			t.Fatalf("%s: %v do not fall", name, s)
+		}
+	}
+	diff, _ := residual(identity(least), of(u).t(), of(u))
+	check(t, "U of "+name, max(rows, cols), diff, 1)
+	diff, _ = residual(identity(least), of(vt), of(vt).t())
+	check(t, "V of "+name, max(rows, cols), diff, 1)
+	diff, size := residual(of(a), scaled(of(u), s), of(vt))
+	check(t, name, max(rows, cols), diff, size)
 }
 
 func BenchmarkSpectral(b *testing.B) {

@@ -32,6 +32,7 @@ func main() {
 	g.pivot()
 	g.ql()
 	g.turn()
+	g.jacobi()
 	if err := amd64file.Write(os.Args[1], "lanes_avx2_amd64", "go run ./lanes", g.Context); err != nil {
 		fmt.Fprintln(os.Stderr, "lanes:", err)
 		os.Exit(1)
