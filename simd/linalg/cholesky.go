@@ -23,6 +23,9 @@ func Cholesky(p *simd.Pool, a Matrix) bool {
 // cholesky leaves anything above the diagonal.
 func cholesky(p *simd.Pool, a Matrix) bool {
 	order := a.Rows
+	if isFlat(order, order) {
+		return choleskyFlat(a)
+	}
 	if order <= base {
 		return choleskyRows(a)
 	}

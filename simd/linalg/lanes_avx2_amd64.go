@@ -9,11 +9,17 @@ package linalg
 //go:noescape
 func lanesTransposeAVX2(dst *float32, src *float32, dstRow int, srcRow int, dstStep int, srcStep int, n int)
 
-// lanesProductAVX2 subtracts the product of m×k vectors of a and k×n of b from m×n of c, or sets c to it. The other numbers are
+// lanesProductAVX2 subtracts the product of m×k vectors of a and k×n vectors of b from m×n of c, or sets c to it. The other numbers are
 // distances of rows and of columns, in bytes. Extents are positive.
 //
 //go:noescape
 func lanesProductAVX2(c *float32, a *float32, b *float32, m int, n int, k int, cr int, cc int, ar int, ac int, br int, bc int, set bool)
+
+// rowsProductAVX2 subtracts the product of m×k numbers of a and k×n vectors of b from m×n of c, or sets c to it. The other numbers are
+// distances of rows and of columns, in bytes. Extents are positive.
+//
+//go:noescape
+func rowsProductAVX2(c *float32, a *float32, b *float32, m int, n int, k int, cr int, cc int, ar int, ac int, br int, bc int, set bool)
 
 // lanesScaleAVX2 combines n vectors of x, stride bytes apart, with the vector f. n is positive.
 //

@@ -412,6 +412,364 @@ columns1end:
 	VZEROUPPER
 	RET
 
+// func rowsProductAVX2(c *float32, a *float32, b *float32, m int, n int, k int, cr int, cc int, ar int, ac int, br int, bc int, set bool)
+// Requires: AVX, FMA3
+TEXT ·rowsProductAVX2(SB), NOSPLIT, $0-97
+	MOVQ b+16(FP), DX
+	MOVQ ar+64(FP), BX
+	MOVQ ac+72(FP), SI
+	MOVQ br+80(FP), DI
+	MOVQ bc+88(FP), R8
+	MOVQ n+32(FP), R9
+	LEAQ (BX)(BX*2), R10
+
+columns2:
+	SUBQ $0x02, R9
+	JLT  columns2end
+	MOVQ a+8(FP), CX
+	MOVQ c+0(FP), AX
+	MOVQ m+24(FP), R11
+
+tile4x2:
+	SUBQ   $0x04, R11
+	JLT    tile4x2end
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   CX, R12
+	MOVQ   DX, R13
+	MOVQ   k+40(FP), R14
+
+tile4x2k:
+	VMOVUPS      (R13), Y8
+	VMOVUPS      (R13)(R8*1), Y9
+	VBROADCASTSS (R12), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (R12)(BX*1), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R12)(BX*2), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R12)(R10*1), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         SI, R12
+	ADDQ         DI, R13
+	DECQ         R14
+	JNZ          tile4x2k
+	LEAQ         (CX)(BX*4), CX
+	MOVB         set+96(FP), R14
+	MOVBLZX      R14, R14
+	MOVQ         cr+48(FP), R12
+	MOVQ         cc+56(FP), R13
+	TESTL        R14, R14
+	JNZ          tile4x2set
+	MOVQ         AX, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y0, Y10, Y0
+	VMOVUPS      (R14)(R13*1), Y10
+	VSUBPS       Y1, Y10, Y1
+	ADDQ         R12, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y2, Y10, Y2
+	VMOVUPS      (R14)(R13*1), Y10
+	VSUBPS       Y3, Y10, Y3
+	ADDQ         R12, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y4, Y10, Y4
+	VMOVUPS      (R14)(R13*1), Y10
+	VSUBPS       Y5, Y10, Y5
+	ADDQ         R12, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y6, Y10, Y6
+	VMOVUPS      (R14)(R13*1), Y10
+	VSUBPS       Y7, Y10, Y7
+	ADDQ         R12, R14
+
+tile4x2set:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, (AX)(R13*1)
+	ADDQ    R12, AX
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, (AX)(R13*1)
+	ADDQ    R12, AX
+	VMOVUPS Y4, (AX)
+	VMOVUPS Y5, (AX)(R13*1)
+	ADDQ    R12, AX
+	VMOVUPS Y6, (AX)
+	VMOVUPS Y7, (AX)(R13*1)
+	ADDQ    R12, AX
+	JMP     tile4x2
+
+tile4x2end:
+	ADDQ $0x04, R11
+
+tile1x2:
+	SUBQ   $0x01, R11
+	JLT    tile1x2end
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	MOVQ   CX, R12
+	MOVQ   DX, R13
+	MOVQ   k+40(FP), R14
+
+tile1x2k:
+	VMOVUPS      (R13), Y8
+	VMOVUPS      (R13)(R8*1), Y9
+	VBROADCASTSS (R12), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	ADDQ         SI, R12
+	ADDQ         DI, R13
+	DECQ         R14
+	JNZ          tile1x2k
+	ADDQ         BX, CX
+	MOVB         set+96(FP), R14
+	MOVBLZX      R14, R14
+	MOVQ         cr+48(FP), R12
+	MOVQ         cc+56(FP), R13
+	TESTL        R14, R14
+	JNZ          tile1x2set
+	MOVQ         AX, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y0, Y10, Y0
+	VMOVUPS      (R14)(R13*1), Y10
+	VSUBPS       Y1, Y10, Y1
+	ADDQ         R12, R14
+
+tile1x2set:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, (AX)(R13*1)
+	ADDQ    R12, AX
+	JMP     tile1x2
+
+tile1x2end:
+	ADDQ $0x01, R11
+	MOVQ cc+56(FP), R14
+	ADDQ R14, R14
+	LEAQ (DX)(R8*2), DX
+	ADDQ R14, c+0(FP)
+	JMP  columns2
+
+columns2end:
+	ADDQ $0x02, R9
+
+columns1:
+	SUBQ $0x01, R9
+	JLT  columns1end
+	MOVQ a+8(FP), CX
+	MOVQ c+0(FP), AX
+	MOVQ m+24(FP), R11
+
+tile8x1:
+	SUBQ   $0x08, R11
+	JLT    tile8x1end
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   CX, R12
+	MOVQ   DX, R13
+	MOVQ   k+40(FP), R14
+	LEAQ   (R12)(BX*4), CX
+
+tile8x1k:
+	VMOVUPS      (R13), Y8
+	VBROADCASTSS (R12), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VBROADCASTSS (R12)(BX*1), Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VBROADCASTSS (R12)(BX*2), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VBROADCASTSS (R12)(R10*1), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VBROADCASTSS (CX), Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VBROADCASTSS (CX)(BX*1), Y10
+	VFMADD231PS  Y10, Y8, Y5
+	VBROADCASTSS (CX)(BX*2), Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VBROADCASTSS (CX)(R10*1), Y10
+	VFMADD231PS  Y10, Y8, Y7
+	ADDQ         SI, R12
+	ADDQ         SI, CX
+	ADDQ         DI, R13
+	DECQ         R14
+	JNZ          tile8x1k
+	MOVQ         k+40(FP), R14
+	IMULQ        SI, R14
+	SUBQ         R14, CX
+	LEAQ         (CX)(BX*4), CX
+	MOVB         set+96(FP), R14
+	MOVBLZX      R14, R14
+	MOVQ         cr+48(FP), R12
+	MOVQ         cc+56(FP), R13
+	TESTL        R14, R14
+	JNZ          tile8x1set
+	MOVQ         AX, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y0, Y10, Y0
+	ADDQ         R12, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y1, Y10, Y1
+	ADDQ         R12, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y2, Y10, Y2
+	ADDQ         R12, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y3, Y10, Y3
+	ADDQ         R12, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y4, Y10, Y4
+	ADDQ         R12, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y5, Y10, Y5
+	ADDQ         R12, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y6, Y10, Y6
+	ADDQ         R12, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y7, Y10, Y7
+	ADDQ         R12, R14
+
+tile8x1set:
+	VMOVUPS Y0, (AX)
+	ADDQ    R12, AX
+	VMOVUPS Y1, (AX)
+	ADDQ    R12, AX
+	VMOVUPS Y2, (AX)
+	ADDQ    R12, AX
+	VMOVUPS Y3, (AX)
+	ADDQ    R12, AX
+	VMOVUPS Y4, (AX)
+	ADDQ    R12, AX
+	VMOVUPS Y5, (AX)
+	ADDQ    R12, AX
+	VMOVUPS Y6, (AX)
+	ADDQ    R12, AX
+	VMOVUPS Y7, (AX)
+	ADDQ    R12, AX
+	JMP     tile8x1
+
+tile8x1end:
+	ADDQ $0x08, R11
+
+tile4x1:
+	SUBQ   $0x04, R11
+	JLT    tile4x1end
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   CX, R12
+	MOVQ   DX, R13
+	MOVQ   k+40(FP), R14
+
+tile4x1k:
+	VMOVUPS      (R13), Y8
+	VBROADCASTSS (R12), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VBROADCASTSS (R12)(BX*1), Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VBROADCASTSS (R12)(BX*2), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VBROADCASTSS (R12)(R10*1), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	ADDQ         SI, R12
+	ADDQ         DI, R13
+	DECQ         R14
+	JNZ          tile4x1k
+	LEAQ         (CX)(BX*4), CX
+	MOVB         set+96(FP), R14
+	MOVBLZX      R14, R14
+	MOVQ         cr+48(FP), R12
+	MOVQ         cc+56(FP), R13
+	TESTL        R14, R14
+	JNZ          tile4x1set
+	MOVQ         AX, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y0, Y10, Y0
+	ADDQ         R12, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y1, Y10, Y1
+	ADDQ         R12, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y2, Y10, Y2
+	ADDQ         R12, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y3, Y10, Y3
+	ADDQ         R12, R14
+
+tile4x1set:
+	VMOVUPS Y0, (AX)
+	ADDQ    R12, AX
+	VMOVUPS Y1, (AX)
+	ADDQ    R12, AX
+	VMOVUPS Y2, (AX)
+	ADDQ    R12, AX
+	VMOVUPS Y3, (AX)
+	ADDQ    R12, AX
+	JMP     tile4x1
+
+tile4x1end:
+	ADDQ $0x04, R11
+
+tile1x1:
+	SUBQ   $0x01, R11
+	JLT    tile1x1end
+	VXORPS Y0, Y0, Y0
+	MOVQ   CX, R12
+	MOVQ   DX, R13
+	MOVQ   k+40(FP), R14
+
+tile1x1k:
+	VMOVUPS      (R13), Y8
+	VBROADCASTSS (R12), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	ADDQ         SI, R12
+	ADDQ         DI, R13
+	DECQ         R14
+	JNZ          tile1x1k
+	ADDQ         BX, CX
+	MOVB         set+96(FP), R14
+	MOVBLZX      R14, R14
+	MOVQ         cr+48(FP), R12
+	MOVQ         cc+56(FP), R13
+	TESTL        R14, R14
+	JNZ          tile1x1set
+	MOVQ         AX, R14
+	VMOVUPS      (R14), Y10
+	VSUBPS       Y0, Y10, Y0
+	ADDQ         R12, R14
+
+tile1x1set:
+	VMOVUPS Y0, (AX)
+	ADDQ    R12, AX
+	JMP     tile1x1
+
+tile1x1end:
+	ADDQ $0x01, R11
+	MOVQ cc+56(FP), R14
+	ADDQ R8, DX
+	ADDQ R14, c+0(FP)
+	JMP  columns1
+
+columns1end:
+	ADDQ $0x01, R9
+	VZEROUPPER
+	RET
+
 // func lanesScaleAVX2(x *float32, f *float32, stride int, n int)
 // Requires: AVX
 TEXT ·lanesScaleAVX2(SB), NOSPLIT, $0-32

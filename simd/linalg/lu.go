@@ -16,6 +16,10 @@ const narrow = 8
 func LU(p *simd.Pool, a Matrix, pivots []int32) {
 	a.check("A")
 	k := min(a.Rows, a.Cols)
+	if isFlat(a.Rows, a.Cols) {
+		luFlat(a, pivots[:k])
+		return
+	}
 	lu(p, a.part(0, 0, a.Rows, k), pivots[:k])
 	if a.Cols > k { // more columns than rows: the rest follows
 		rest := a.part(0, k, a.Rows, a.Cols-k)

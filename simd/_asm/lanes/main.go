@@ -26,7 +26,8 @@ func main() {
 	g := &gen{Context: build.NewContext()}
 	g.ConstraintExpr("amd64,!noasm")
 	g.transpose()
-	g.product()
+	g.product("lanesProductAVX2", false)
+	g.product("rowsProductAVX2", true)
 	g.by("Scale", g.VMULPS)
 	g.by("Divide", g.VDIVPS)
 	g.pivot()

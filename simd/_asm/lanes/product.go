@@ -18,14 +18,20 @@ type product struct {
 	pa, pb, k  reg.GPVirtual
 	acc, bs    []reg.VecVirtual
 	tmp        reg.VecVirtual
+	spread     bool // a has numbers
 }
 
-// product writes the kernel: pairs of columns, then one column; in each, tiles of rows.
-func (g *gen) product() {
-	g.function("lanesProductAVX2", "func(c, a, b *float32, m, n, k, cr, cc, ar, ac, br, bc int, set bool)",
-		"lanesProductAVX2 subtracts the product of m×k vectors of a and k×n of b from m×n of c, or sets c to it. The other numbers are",
+// product writes the kernel: pairs of columns, then one column; in each, tiles of rows. With spread, a has numbers in place of
+// vectors.
+func (g *gen) product(name string, spread bool) {
+	of := "vectors"
+	if spread {
+		of = "numbers"
+	}
+	g.function(name, "func(c, a, b *float32, m, n, k, cr, cc, ar, ac, br, bc int, set bool)",
+		name+" subtracts the product of m×k "+of+" of a and k×n vectors of b from m×n of c, or sets c to it. The other numbers are",
 		"distances of rows and of columns, in bytes. Extents are positive.")
-	p := &product{gen: g, c: g.GP64(), a: g.GP64(), b: g.param("b")}
+	p := &product{gen: g, spread: spread, c: g.GP64(), a: g.GP64(), b: g.param("b")}
 	p.ar, p.ac, p.br, p.bc, p.cols = g.param("ar"), g.param("ac"), g.param("br"), g.param("bc"), g.param("n")
 	p.ar3, p.rows, p.pa, p.pb, p.k = g.GP64(), g.GP64(), g.GP64(), g.GP64(), g.GP64()
 	g.LEAQ(Mem{Base: p.ar, Index: p.ar, Scale: 2}, p.ar3)
@@ -97,13 +103,18 @@ func (p *product) tile(label string, height, width int) {
 			base = low
 		}
 		row := []Mem{{Base: base}, {Base: base, Index: p.ar, Scale: 1}, {Base: base, Index: p.ar, Scale: 2}, {Base: base, Index: p.ar3, Scale: 1}}[i%4]
-		if width == 1 {
+		if width == 1 && !p.spread {
 			p.VFMADD231PS(row, p.bs[0], acc[i])
 			continue
 		}
-		p.VMOVUPS(row, p.tmp)
-		p.VFMADD231PS(p.tmp, p.bs[0], acc[2*i])
-		p.VFMADD231PS(p.tmp, p.bs[1], acc[2*i+1])
+		if p.spread {
+			p.VBROADCASTSS(row, p.tmp)
+		} else {
+			p.VMOVUPS(row, p.tmp)
+		}
+		for v, b := range p.bs[:width] {
+			p.VFMADD231PS(p.tmp, b, acc[width*i+v])
+		}
 	}
 	p.ADDQ(p.ac, p.pa)
 	if height == 8 {
