@@ -3,7 +3,6 @@ package simd
 import (
 	"fmt"
 	"sync"
-	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/internal/workers"
@@ -60,16 +59,13 @@ var transposes = sync.Pool{New: func() any { return new(transposeTask) }}
 
 // Part transposes a few squares.
 func (t *transposeTask) Part(i int) {
-	k := gemmActive
 	for b, last := i*t.group, min((i+1)*t.group, t.down*t.across); b < last; b++ {
 		i, j, rows, cols := t.square(b)
 		if t.fetch && b+1 < last {
 			i, j, rows, cols := t.square(b + 1)
 			rowKernel.fetch(&t.dst[j*t.rows+i], 4*t.rows, cols, 4*rows)
 		}
-		for r := 0; r < rows; r += k.lanes {
-			k.transpose(&t.dst[j*t.rows+i+r], &t.x[(i+r)*t.cols+j], 4*t.rows, 4*t.cols, min(k.lanes, rows-r), cols)
-		}
+		TransposeTile(&t.dst[j*t.rows+i], &t.x[i*t.cols+j], t.rows, t.cols, rows, cols)
 	}
 }
 
@@ -83,11 +79,10 @@ func (t *transposeTask) square(b int) (i, j, rows, cols int) {
 // matrix: rows are ss elements apart in x, and columns ds in dst.
 func TransposeTile(dst, x *float32, ds, ss, rows, cols int) {
 	k := gemmActive
-	to := func(i, j int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(dst), 4*(j*ds+i))) }
 	for j := 0; j < cols; j += transposeSide {
 		for i := 0; i < rows; i += k.lanes {
-			from := (*float32)(unsafe.Add(unsafe.Pointer(x), 4*(i*ss+j)))
-			k.transpose(to(i, j), from, 4*ds, 4*ss, min(k.lanes, rows-i), min(transposeSide, cols-j))
+			r := min(i, max(0, rows-k.lanes)) // some rows twice: parts of a vector are stored slowly
+			k.transpose(step(dst, j*ds+r), step(x, r*ss+j), 4*ds, 4*ss, min(k.lanes, rows-r), min(transposeSide, cols-j))
 		}
 	}
 }
