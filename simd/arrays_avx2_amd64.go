@@ -52,6 +52,35 @@ func gatherRowsAVX2(dst *byte, x *byte, ids *int32, n int, extent int, size int)
 //go:noescape
 func repeatAVX2(dst *uint32, x *uint32, n int, step int, count int)
 
+// interleave4AVX2 stores 8 rows of k elements in each of some blocks: element i of src[j] as element j of row i. The first
+// 4 addresses are valid, k is up to as many, and memory follows for so many elements of the last row.
+//
+//go:noescape
+func interleave4AVX2(dst *uint32, src *[8]*uint32, k int, blocks int)
+
+// deinterleave4AVX2 stores column j of a matrix at dst[j], in reverse order, for the first 4. The matrix has 8 rows for each
+// block, which are step elements apart; 4 elements of each are read.
+//
+//go:noescape
+func deinterleave4AVX2(dst *[8]*uint32, x *uint32, step int, blocks int)
+
+// interleave8AVX2 stores 8 rows of k elements in each of some blocks: element i of src[j] as element j of row i. The first
+// 8 addresses are valid, k is up to as many, and memory follows for so many elements of the last row.
+//
+//go:noescape
+func interleave8AVX2(dst *uint32, src *[8]*uint32, k int, blocks int)
+
+// deinterleave8AVX2 stores column j of a matrix at dst[j], in reverse order, for the first 8. The matrix has 8 rows for each
+// block, which are step elements apart; 8 elements of each are read.
+//
+//go:noescape
+func deinterleave8AVX2(dst *[8]*uint32, x *uint32, step int, blocks int)
+
+// copyRunsAVX2 copies count runs of n elements, which are step elements apart in x, to dst. n is at least 8.
+//
+//go:noescape
+func copyRunsAVX2(dst *uint32, x *uint32, n int, step int, count int)
+
 // foldAddAVX2 combines n elements. n is a positive multiple of 8.
 //
 //go:noescape

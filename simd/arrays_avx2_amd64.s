@@ -1819,6 +1819,302 @@ done:
 	VZEROUPPER
 	RET
 
+// func interleave4AVX2(dst *uint32, src *[8]*uint32, k int, blocks int)
+// Requires: AVX
+TEXT ·interleave4AVX2(SB), NOSPLIT, $0-32
+	MOVQ src+8(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), AX
+	MOVQ dst+0(FP), SI
+	MOVQ k+16(FP), DI
+	MOVQ blocks+24(FP), R8
+	SHLQ $0x02, DI
+	XORQ R9, R9
+
+block:
+	VMOVUPS      (CX)(R9*4), Y0
+	VMOVUPS      (DX)(R9*4), Y1
+	VMOVUPS      (BX)(R9*4), Y2
+	VMOVUPS      (AX)(R9*4), Y3
+	ADDQ         $0x08, R9
+	VUNPCKLPS    Y1, Y0, Y4
+	VUNPCKHPS    Y1, Y0, Y0
+	VUNPCKLPS    Y3, Y2, Y1
+	VUNPCKHPS    Y3, Y2, Y3
+	VUNPCKLPD    Y1, Y4, Y2
+	VUNPCKHPD    Y1, Y4, Y1
+	VUNPCKLPD    Y3, Y0, Y4
+	VUNPCKHPD    Y3, Y0, Y0
+	VMOVUPS      X2, (SI)
+	ADDQ         DI, SI
+	VMOVUPS      X1, (SI)
+	ADDQ         DI, SI
+	VMOVUPS      X4, (SI)
+	ADDQ         DI, SI
+	VMOVUPS      X0, (SI)
+	ADDQ         DI, SI
+	VEXTRACTF128 $0x01, Y2, (SI)
+	ADDQ         DI, SI
+	VEXTRACTF128 $0x01, Y1, (SI)
+	ADDQ         DI, SI
+	VEXTRACTF128 $0x01, Y4, (SI)
+	ADDQ         DI, SI
+	VEXTRACTF128 $0x01, Y0, (SI)
+	ADDQ         DI, SI
+	DECQ         R8
+	JNE          block
+	VZEROUPPER
+	RET
+
+// func deinterleave4AVX2(dst *[8]*uint32, x *uint32, step int, blocks int)
+// Requires: AVX
+TEXT ·deinterleave4AVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), AX
+	MOVQ x+8(FP), SI
+	MOVQ step+16(FP), DI
+	MOVQ blocks+24(FP), R8
+	SHLQ $0x02, DI
+	XORQ R9, R9
+
+block:
+	LEAQ        (SI)(DI*4), R10
+	VMOVUPS     (SI), X0
+	VINSERTF128 $0x01, (R10), Y0, Y0
+	ADDQ        DI, SI
+	ADDQ        DI, R10
+	VMOVUPS     (SI), X1
+	VINSERTF128 $0x01, (R10), Y1, Y1
+	ADDQ        DI, SI
+	ADDQ        DI, R10
+	VMOVUPS     (SI), X2
+	VINSERTF128 $0x01, (R10), Y2, Y2
+	ADDQ        DI, SI
+	ADDQ        DI, R10
+	VMOVUPS     (SI), X3
+	VINSERTF128 $0x01, (R10), Y3, Y3
+	ADDQ        DI, SI
+	ADDQ        DI, R10
+	MOVQ        R10, SI
+	VUNPCKLPS   Y1, Y0, Y4
+	VUNPCKHPS   Y1, Y0, Y6
+	VUNPCKLPS   Y3, Y2, Y7
+	VUNPCKHPS   Y3, Y2, Y8
+	VUNPCKLPD   Y7, Y4, Y5
+	VUNPCKHPD   Y7, Y4, Y4
+	VUNPCKLPD   Y8, Y6, Y7
+	VUNPCKHPD   Y8, Y6, Y6
+	VMOVUPS     Y6, (AX)(R9*4)
+	VMOVUPS     Y7, (BX)(R9*4)
+	VMOVUPS     Y4, (DX)(R9*4)
+	VMOVUPS     Y5, (CX)(R9*4)
+	ADDQ        $0x08, R9
+	DECQ        R8
+	JNE         block
+	VZEROUPPER
+	RET
+
+// func interleave8AVX2(dst *uint32, src *[8]*uint32, k int, blocks int)
+// Requires: AVX
+TEXT ·interleave8AVX2(SB), NOSPLIT, $0-32
+	MOVQ src+8(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 32(AX), DI
+	MOVQ 40(AX), R8
+	MOVQ 48(AX), R9
+	MOVQ 56(AX), AX
+	MOVQ dst+0(FP), R10
+	MOVQ k+16(FP), R11
+	MOVQ blocks+24(FP), R12
+	SHLQ $0x02, R11
+	XORQ R13, R13
+
+block:
+	VMOVUPS    (CX)(R13*4), Y0
+	VMOVUPS    (DX)(R13*4), Y1
+	VMOVUPS    (BX)(R13*4), Y2
+	VMOVUPS    (SI)(R13*4), Y3
+	VMOVUPS    (DI)(R13*4), Y4
+	VMOVUPS    (R8)(R13*4), Y5
+	VMOVUPS    (R9)(R13*4), Y6
+	VMOVUPS    (AX)(R13*4), Y7
+	ADDQ       $0x08, R13
+	VUNPCKLPS  Y1, Y0, Y8
+	VUNPCKHPS  Y1, Y0, Y0
+	VUNPCKLPS  Y3, Y2, Y1
+	VUNPCKHPS  Y3, Y2, Y3
+	VUNPCKLPD  Y1, Y8, Y2
+	VUNPCKHPD  Y1, Y8, Y1
+	VUNPCKLPD  Y3, Y0, Y8
+	VUNPCKHPD  Y3, Y0, Y0
+	VUNPCKLPS  Y5, Y4, Y3
+	VUNPCKHPS  Y5, Y4, Y4
+	VUNPCKLPS  Y7, Y6, Y5
+	VUNPCKHPS  Y7, Y6, Y7
+	VUNPCKLPD  Y5, Y3, Y6
+	VUNPCKHPD  Y5, Y3, Y3
+	VUNPCKLPD  Y7, Y4, Y5
+	VUNPCKHPD  Y7, Y4, Y4
+	VPERM2F128 $0x20, Y6, Y2, Y7
+	VPERM2F128 $0x31, Y6, Y2, Y2
+	VPERM2F128 $0x20, Y3, Y1, Y6
+	VPERM2F128 $0x31, Y3, Y1, Y1
+	VPERM2F128 $0x20, Y5, Y8, Y3
+	VPERM2F128 $0x31, Y5, Y8, Y5
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VPERM2F128 $0x31, Y4, Y0, Y0
+	VMOVUPS    Y7, (R10)
+	ADDQ       R11, R10
+	VMOVUPS    Y6, (R10)
+	ADDQ       R11, R10
+	VMOVUPS    Y3, (R10)
+	ADDQ       R11, R10
+	VMOVUPS    Y8, (R10)
+	ADDQ       R11, R10
+	VMOVUPS    Y2, (R10)
+	ADDQ       R11, R10
+	VMOVUPS    Y1, (R10)
+	ADDQ       R11, R10
+	VMOVUPS    Y5, (R10)
+	ADDQ       R11, R10
+	VMOVUPS    Y0, (R10)
+	ADDQ       R11, R10
+	DECQ       R12
+	JNE        block
+	VZEROUPPER
+	RET
+
+// func deinterleave8AVX2(dst *[8]*uint32, x *uint32, step int, blocks int)
+// Requires: AVX
+TEXT ·deinterleave8AVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 32(AX), DI
+	MOVQ 40(AX), R8
+	MOVQ 48(AX), R9
+	MOVQ 56(AX), AX
+	MOVQ x+8(FP), R10
+	MOVQ step+16(FP), R11
+	MOVQ blocks+24(FP), R12
+	SHLQ $0x02, R11
+	XORQ R13, R13
+
+block:
+	VMOVUPS    (R10), Y0
+	ADDQ       R11, R10
+	VMOVUPS    (R10), Y1
+	ADDQ       R11, R10
+	VMOVUPS    (R10), Y2
+	ADDQ       R11, R10
+	VMOVUPS    (R10), Y3
+	ADDQ       R11, R10
+	VMOVUPS    (R10), Y4
+	ADDQ       R11, R10
+	VMOVUPS    (R10), Y5
+	ADDQ       R11, R10
+	VMOVUPS    (R10), Y6
+	ADDQ       R11, R10
+	VMOVUPS    (R10), Y7
+	ADDQ       R11, R10
+	VUNPCKLPS  Y1, Y0, Y8
+	VUNPCKHPS  Y1, Y0, Y0
+	VUNPCKLPS  Y3, Y2, Y1
+	VUNPCKHPS  Y3, Y2, Y3
+	VUNPCKLPD  Y1, Y8, Y2
+	VUNPCKHPD  Y1, Y8, Y1
+	VUNPCKLPD  Y3, Y0, Y8
+	VUNPCKHPD  Y3, Y0, Y0
+	VUNPCKLPS  Y5, Y4, Y3
+	VUNPCKHPS  Y5, Y4, Y4
+	VUNPCKLPS  Y7, Y6, Y5
+	VUNPCKHPS  Y7, Y6, Y7
+	VUNPCKLPD  Y5, Y3, Y6
+	VUNPCKHPD  Y5, Y3, Y3
+	VUNPCKLPD  Y7, Y4, Y5
+	VUNPCKHPD  Y7, Y4, Y4
+	VPERM2F128 $0x20, Y6, Y2, Y7
+	VPERM2F128 $0x31, Y6, Y2, Y2
+	VPERM2F128 $0x20, Y3, Y1, Y6
+	VPERM2F128 $0x31, Y3, Y1, Y1
+	VPERM2F128 $0x20, Y5, Y8, Y3
+	VPERM2F128 $0x31, Y5, Y8, Y5
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VPERM2F128 $0x31, Y4, Y0, Y0
+	VMOVUPS    Y0, (AX)(R13*4)
+	VMOVUPS    Y5, (R9)(R13*4)
+	VMOVUPS    Y1, (R8)(R13*4)
+	VMOVUPS    Y2, (DI)(R13*4)
+	VMOVUPS    Y8, (SI)(R13*4)
+	VMOVUPS    Y3, (BX)(R13*4)
+	VMOVUPS    Y6, (DX)(R13*4)
+	VMOVUPS    Y7, (CX)(R13*4)
+	ADDQ       $0x08, R13
+	DECQ       R12
+	JNE        block
+	VZEROUPPER
+	RET
+
+// func copyRunsAVX2(dst *uint32, x *uint32, n int, step int, count int)
+// Requires: AVX
+TEXT ·copyRunsAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ step+24(FP), BX
+	MOVQ count+32(FP), SI
+	SHLQ $0x02, BX
+
+run:
+	MOVQ $0x00000020, DI
+	CMPQ DI, DX
+	JGT  vectors
+
+four:
+	VMOVDQU -128(CX)(DI*4), Y0
+	VMOVDQU -96(CX)(DI*4), Y1
+	VMOVDQU -64(CX)(DI*4), Y2
+	VMOVDQU -32(CX)(DI*4), Y3
+	VMOVDQU Y0, -128(AX)(DI*4)
+	VMOVDQU Y1, -96(AX)(DI*4)
+	VMOVDQU Y2, -64(AX)(DI*4)
+	VMOVDQU Y3, -32(AX)(DI*4)
+	ADDQ    $0x20, DI
+	CMPQ    DI, DX
+	JLE     four
+
+vectors:
+	SUBQ $0x18, DI
+	CMPQ DI, DX
+	JGT  rest
+
+one:
+	VMOVDQU -32(CX)(DI*4), Y0
+	VMOVDQU Y0, -32(AX)(DI*4)
+	ADDQ    $0x08, DI
+	CMPQ    DI, DX
+	JLE     one
+
+rest:
+	VMOVDQU -32(CX)(DX*4), Y0
+	VMOVDQU Y0, -32(AX)(DX*4)
+	ADDQ    BX, CX
+	LEAQ    (AX)(DX*4), AX
+	DECQ    SI
+	JNE     run
+	VZEROUPPER
+	RET
+
 // func foldAddAVX2(x *uint32, n int) uint32
 // Requires: AVX, AVX2
 TEXT ·foldAddAVX2(SB), NOSPLIT, $0-20

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"testing"
+	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/memory"
 	"github.com/rayo-go/rayo/internal/workers"
@@ -359,24 +360,57 @@ func TestRepeat(t *testing.T) {
 }
 
 func TestTransposeTile(t *testing.T) {
-	for _, s := range [][2]int{{1, 1}, {3, 70}, {8, 64}, {17, 65}, {130, 129}} {
-		rows, cols := s[0], s[1]
-		ss, ds := cols+5, rows+3
-		x, dst := make([]float32, rows*ss), make([]float32, cols*ds)
-		for i := range x {
-			x[i] = float32(i + 1)
-		}
-		TransposeTile(&dst[0], &x[0], ds, ss, rows, cols)
-		for j := range cols {
-			for i := range ds {
-				want := float32(0)
-				if i < rows {
-					want = x[i*ss+j]
-				}
-				if got := dst[j*ds+i]; got != want {
-					t.Fatalf("%v: element %d of column %d is %v, not %v", s, i, j, got, want)
+	eachLevel(t, func(t *testing.T) {
+		for _, rows := range []int{1, 2, 3, 5, 7, 8, 9, 16, 17, 63, 130} {
+			for _, cols := range []int{1, 2, 3, 4, 5, 8, 15, 16, 17, 65, 129} {
+				for _, gap := range [][2]int{{0, 0}, {5, 0}, {0, 3}, {1, 1}} {
+					ss, ds := cols+gap[0], rows+gap[1]
+					x, xok := guarded(t, (rows-1)*ss+cols, 1)
+					dst, ok := guarded(t, (cols-1)*ds+rows, 3)
+					for i := range x {
+						x[i] = float32(i + 1)
+					}
+					for i := range dst {
+						dst[i] = -1
+					}
+					TransposeTile(&dst[0], &x[0], ds, ss, rows, cols)
+					xok()
+					ok()
+					for k, got := range dst {
+						want, i, j := float32(-1), k%ds, k/ds
+						if i < rows {
+							want = x[i*ss+j]
+						}
+						if got != want {
+							t.Fatalf("%dx%d, distances %d and %d: element %d of column %d is %v, not %v", rows, cols, ss, ds, i, j, got, want)
+						}
+					}
 				}
 			}
 		}
-	}
+	})
+}
+
+func TestCopyRuns(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		for _, n := range []int{1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40, 63, 64, 65, 97, 100} {
+			for _, count := range []int{1, 2, 3, 1000} {
+				for _, step := range []int{0, n, n + 3} {
+					x, xok := guarded(t, (count-1)*step+n, 1)
+					dst, ok := guarded(t, count*n, 3)
+					for i := range x {
+						x[i] = float32(i + 1)
+					}
+					CopyRuns((*uint32)(unsafe.Pointer(&dst[0])), (*uint32)(unsafe.Pointer(&x[0])), n, step, count)
+					xok()
+					ok()
+					for i, got := range dst {
+						if want := x[i/n*step+i%n]; got != want {
+							t.Fatalf("%d runs of %d, %d apart: element %d is %v, not %v", count, n, step, i, got, want)
+						}
+					}
+				}
+			}
+		}
+	})
 }

@@ -25,8 +25,15 @@ func Transpose(p *workers.Pool, dst, x []float32, rows, cols int) {
 	}
 	t := transposes.Get().(*transposeTask)
 	t.dst, t.x, t.rows, t.cols = dst, x, rows, cols
-	t.down, t.across = (rows+transposeSide-1)/transposeSide, (cols+transposeSide-1)/transposeSide
-	t.fetch = rowKernel.fetch != nil && 8*n > memory.CPUCaches().L2
+	t.high, t.wide = transposeSide, transposeSide
+	switch {
+	case cols <= narrowMost:
+		t.high *= transposeSide
+	case rows <= narrowMost:
+		t.wide *= transposeSide
+	}
+	t.down, t.across = (rows+t.high-1)/t.high, (cols+t.wide-1)/t.wide
+	t.fetch = rowKernel.fetch != nil && 8*n > memory.CPUCaches().L2 && t.high == t.wide
 	blocks := t.down * t.across
 	t.group = blocks
 	if p.Worth(float64(n) * transposeNS) {
@@ -41,14 +48,16 @@ const (
 	// transposeSide is the side of the squares that are transposed at a
 	// time: few enough pages and lines on either side to stay in reach.
 	transposeSide = 64
+	narrowMost    = 8   // up to so many rows or columns, rectangles are longer
 	transposeNS   = 0.2 // for an element
 )
 
 type transposeTask struct {
 	dst, x       []float32
 	rows, cols   int
-	down, across int // squares
-	group        int // squares of a part
+	high, wide   int // of a rectangle that is transposed at a time
+	down, across int // rectangles
+	group        int // rectangles of a part
 
 	// fetch says that dst is worth asking for early: where it lies far away,
 	// no processor foresees the many short pieces that are written to it.
@@ -57,27 +66,30 @@ type transposeTask struct {
 
 var transposes = sync.Pool{New: func() any { return new(transposeTask) }}
 
-// Part transposes a few squares.
+// Part transposes a few rectangles.
 func (t *transposeTask) Part(i int) {
 	for b, last := i*t.group, min((i+1)*t.group, t.down*t.across); b < last; b++ {
-		i, j, rows, cols := t.square(b)
+		i, j, rows, cols := t.rectangle(b)
 		if t.fetch && b+1 < last {
-			i, j, rows, cols := t.square(b + 1)
+			i, j, rows, cols := t.rectangle(b + 1)
 			rowKernel.fetch(&t.dst[j*t.rows+i], 4*t.rows, cols, 4*rows)
 		}
 		TransposeTile(&t.dst[j*t.rows+i], &t.x[i*t.cols+j], t.rows, t.cols, rows, cols)
 	}
 }
 
-// square returns where square b of x lies.
-func (t *transposeTask) square(b int) (i, j, rows, cols int) {
-	i, j = b/t.across*transposeSide, b%t.across*transposeSide
-	return i, j, min(transposeSide, t.rows-i), min(transposeSide, t.cols-j)
+// rectangle returns where rectangle b of x lies.
+func (t *transposeTask) rectangle(b int) (i, j, rows, cols int) {
+	i, j = b/t.across*t.high, b%t.across*t.wide
+	return i, j, min(t.high, t.rows-i), min(t.wide, t.cols-j)
 }
 
 // TransposeTile sets dst[j*ds+i] = x[i*ss+j] for each row i < rows and column j < cols of a part of a
 // matrix: rows are ss elements apart in x, and columns ds in dst.
 func TransposeTile(dst, x *float32, ds, ss, rows, cols int) {
+	if transposeNarrow(dst, x, ds, ss, rows, cols) {
+		return
+	}
 	k := gemmActive
 	for j := 0; j < cols; j += transposeSide {
 		for i := 0; i < rows; i += k.lanes {

@@ -46,6 +46,7 @@ type program struct {
 	strided []broughtIn
 	runs    int  // strided operands that are read where they lie, in segments
 	moves   bool // it copies one such operand: its elements go straight to the result
+	piece   int  // elements of a piece of such a copy if it transposes; else 0
 
 	size     int  // elements of a block
 	stride   int  // elements from register to register

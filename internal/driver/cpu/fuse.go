@@ -154,6 +154,11 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 		p.chain = newChain(b, f, out, loaded)
 	}
 	p.moves = len(f.In) == 1 && len(f.Body) == 0 && len(out) == 1 && f.In[0].Broadcast == op.Strided && f.In[0].Type == out[0].Type
+	if p.moves && p.streams[0].size == 4 {
+		if t := turnOf(p.streams[0].layout); t.unit > 0 {
+			p.piece = t.piece(p.streams[0].layout)
+		}
+	}
 	return p, nil
 }
 

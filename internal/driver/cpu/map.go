@@ -67,6 +67,9 @@ func (t *mapTask) run(ctx context.Context, l *lane) error {
 	t.stopped.Store(false)
 	if split {
 		t.chunk = chunkOf(t.n, parts(ns, threads))
+		if p.piece > 0 {
+			t.chunk = (t.chunk + p.piece - 1) / p.piece * p.piece
+		}
 		t.d.pool.Spread((t.n+t.chunk-1)/t.chunk, t.back, t)
 	} else {
 		from := time.Now()
@@ -112,6 +115,9 @@ func (t *mapTask) span(l *lane, lo, hi int) {
 		l.past = t.past
 	}
 	s := sweepOf(lo, hi, t.back)
+	if p.piece > 0 {
+		s = sweep{lo, hi, p.piece, false}
+	}
 	for first := true; ; first = false {
 		lo, hi, ok := s.next()
 		if !ok {

@@ -151,6 +151,24 @@ func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
 
 // fetch is bring for one size.
 func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
+	if d, ok := any(dst).([]uint32); ok {
+		if t := turnOf(l); t.unit > 0 {
+			head := min((t.unit-pos%t.unit)%t.unit, len(d))
+			lines(d[:head], (*uint32)(unsafe.Pointer(base)), l, pos)
+			whole := (len(d) - head) / t.unit * t.unit
+			t.tiles(d[head:][:whole], (*uint32)(unsafe.Pointer(base)), l, pos+head)
+			lines(d[head+whole:], (*uint32)(unsafe.Pointer(base)), l, pos+head+whole)
+			return
+		}
+	}
+	lines(dst, base, l, pos)
+}
+
+// lines is fetch by runs of the last factor.
+func lines[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
+	if len(dst) == 0 {
+		return
+	}
 	if l.Rank == 0 {
 		dst[0] = *element(base, l.Off)
 		return
@@ -159,17 +177,11 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 	var o odometer
 	d := o.start(l, pos)
 	f := l.F[l.Rank-1]
-	turned := l.Rank > 1 && f.N > shortRun && f.Stride > 1 && l.F[l.Rank-2].Stride == 1 && unsafe.Sizeof(fill) == 4
-	many := l.Rank > 1 && f.Lo == 0 && f.Hi == f.N && (turned || f.N <= shortRun || f.Stride == 0 || l.F[l.Rank-2].Stride == 0)
+	many := l.Rank > 1 && f.Lo == 0 && f.Hi == f.N && (f.Stride == 1 || f.N <= shortRun || f.Stride == 0 || l.F[l.Rank-2].Stride == 0)
 	for len(dst) > 0 {
 		if many && d == 0 && o.outside == 0 {
-			n := o.runs(len(dst) / f.N)
-			if turned && n > 1 {
-				simd.TransposeTile(address(unsafe.Pointer(&dst[0])), address(unsafe.Pointer(element(base, o.off))), f.N, f.Stride, f.N, n)
-			} else if n > 1 {
+			if n := o.runs(len(dst) / f.N); n > 1 {
 				runs(dst[:n*f.N], element(base, o.off), f.N, f.Stride, l.F[l.Rank-2].Stride)
-			}
-			if n > 1 {
 				o.skip(n - 1)
 				if dst = dst[n*f.N:]; len(dst) > 0 {
 					o.next()
@@ -207,6 +219,15 @@ func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int) {
 		copyStrided(dst[:n], src, stride)
 		for have := n; have < len(dst); have *= 2 {
 			copy(dst[have:], dst[:have])
+		}
+		return
+	case stride == 1 && n >= 8:
+		if d, ok := any(dst).([]uint32); ok {
+			simd.CopyRuns(&d[0], (*uint32)(unsafe.Pointer(src)), n, step, len(d)/n)
+			return
+		}
+		for at := 0; len(dst) >= n; at, dst = at+step, dst[n:] {
+			copy(dst[:n], unsafe.Slice(element(src, at), n))
 		}
 		return
 	case stride == 0:

@@ -34,6 +34,11 @@ func main() {
 	}
 	g.gatherRows()
 	g.repeat()
+	for _, w := range []int{4, 8} {
+		g.weave(w)
+		g.unweave(w)
+	}
+	g.runs()
 	g.words()
 	g.columns()
 	if err := amd64file.Write(os.Args[1], "arrays_avx2_amd64", "go run ./arrays", g.Context); err != nil {

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// weave writes the kernel that makes a matrix of up to w columns of its columns; w is 4 or 8. Each row is stored as w
+// elements, and those that it has too many are overwritten by the next row.
+func (g *gen) weave(w int) {
+	name := fmt.Sprintf("interleave%dAVX2", w)
+	g.function(name, "func(dst *uint32, src *[8]*uint32, k, blocks int)",
+		fmt.Sprintf("%s stores 8 rows of k elements in each of some blocks: element i of src[j] as element j of row i. The first", name),
+		fmt.Sprintf("%d addresses are valid, k is up to as many, and memory follows for so many elements of the last row.", w))
+	from := g.addresses("src", w)
+	dst, k, blocks, i := g.param("dst"), g.param("k"), g.param("blocks"), g.GP64()
+	g.SHLQ(U8(2), k)
+	g.XORQ(i, i)
+	g.Label("block")
+	var v []reg.VecVirtual
+	for j := range w {
+		v = append(v, g.YMM())
+		g.VMOVUPS(Mem{Base: from[j], Index: i, Scale: 4}, v[j])
+	}
+	g.ADDQ(U8(lanes), i)
+	if v = g.turn(v); w == 8 {
+		for _, row := range v {
+			g.VMOVUPS(row, Mem{Base: dst})
+			g.ADDQ(k, dst)
+		}
+	} else {
+		for half := range 2 {
+			for _, row := range v {
+				if half == 0 {
+					g.VMOVUPS(row.AsX(), Mem{Base: dst})
+				} else {
+					g.VEXTRACTF128(U8(1), row, Mem{Base: dst})
+				}
+				g.ADDQ(k, dst)
+			}
+		}
+	}
+	g.DECQ(blocks)
+	g.JNE(LabelRef("block"))
+	g.ret()
+}
+
+// unweave writes the kernel that stores the columns of a matrix of up to w columns apart. It stores w columns, the last
+// first: callers give the address of the last one for those that do not exist.
+func (g *gen) unweave(w int) {
+	name := fmt.Sprintf("deinterleave%dAVX2", w)
+	g.function(name, "func(dst *[8]*uint32, x *uint32, step, blocks int)",
+		fmt.Sprintf("%s stores column j of a matrix at dst[j], in reverse order, for the first %d. The matrix has 8 rows for each", name, w),
+		fmt.Sprintf("block, which are step elements apart; %d elements of each are read.", w))
+	to := g.addresses("dst", w)
+	x, step, blocks, i := g.param("x"), g.param("step"), g.param("blocks"), g.GP64()
+	g.SHLQ(U8(2), step)
+	g.XORQ(i, i)
+	g.Label("block")
+	var v []reg.VecVirtual
+	if w == 8 {
+		for j := range w {
+			v = append(v, g.YMM())
+			g.VMOVUPS(Mem{Base: x}, v[j])
+			g.ADDQ(step, x)
+		}
+	} else {
+		later := g.GP64()
+		g.LEAQ(Mem{Base: x, Index: step, Scale: 4}, later)
+		for j := range w {
+			v = append(v, g.YMM())
+			g.VMOVUPS(Mem{Base: x}, v[j].AsX())
+			g.VINSERTF128(U8(1), Mem{Base: later}, v[j], v[j])
+			g.ADDQ(step, x)
+			g.ADDQ(step, later)
+		}
+		g.MOVQ(later, x)
+	}
+	v = g.turn(v)
+	for j := w - 1; j >= 0; j-- {
+		g.VMOVUPS(v[j], Mem{Base: to[j], Index: i, Scale: 4})
+	}
+	g.ADDQ(U8(lanes), i)
+	g.DECQ(blocks)
+	g.JNE(LabelRef("block"))
+	g.ret()
+}
+
+// turn transposes 8 rows of 8 elements; or the two matrices of 4 rows of 4 in the halves of 4 registers.
+func (g *gen) turn(v []reg.VecVirtual) []reg.VecVirtual {
+	quad := func(v []reg.VecVirtual) []reg.VecVirtual {
+		var t, u [4]reg.VecVirtual
+		for j := range t {
+			t[j], u[j] = g.YMM(), g.YMM()
+		}
+		g.VUNPCKLPS(v[1], v[0], t[0])
+		g.VUNPCKHPS(v[1], v[0], t[1])
+		g.VUNPCKLPS(v[3], v[2], t[2])
+		g.VUNPCKHPS(v[3], v[2], t[3])
+		g.VUNPCKLPD(t[2], t[0], u[0])
+		g.VUNPCKHPD(t[2], t[0], u[1])
+		g.VUNPCKLPD(t[3], t[1], u[2])
+		g.VUNPCKHPD(t[3], t[1], u[3])
+		return u[:]
+	}
+	if len(v) == 4 {
+		return quad(v)
+	}
+	a, b := quad(v[:4]), quad(v[4:])
+	low, high := make([]reg.VecVirtual, 4), make([]reg.VecVirtual, 4)
+	for j := range 4 {
+		low[j], high[j] = g.YMM(), g.YMM()
+		g.VPERM2F128(U8(0x20), b[j], a[j], low[j])
+		g.VPERM2F128(U8(0x31), b[j], a[j], high[j])
+	}
+	return append(low, high...)
+}
+
+// addresses loads the first n elements of the array of addresses that a parameter points to.
+func (g *gen) addresses(name string, n int) []reg.GPVirtual {
+	at := g.param(name)
+	var p []reg.GPVirtual
+	for j := range n {
+		p = append(p, g.GP64())
+		g.MOVQ(Mem{Base: at, Disp: 8 * j}, p[j])
+	}
+	return p
+}
+
+// param loads a parameter.
+func (g *gen) param(name string) reg.GPVirtual {
+	return g.Load(g.Param(name), g.GP64()).(reg.GPVirtual)
+}
+
+// runs writes the kernel that copies runs to one place after the other. The last two vectors of a run overlap.
+func (g *gen) runs() {
+	g.function("copyRunsAVX2", "func(dst, x *uint32, n, step, count int)",
+		"copyRunsAVX2 copies count runs of n elements, which are step elements apart in x, to dst. n is at least 8.")
+	dst, x, n, step, count := g.param("dst"), g.param("x"), g.param("n"), g.param("step"), g.param("count")
+	i := g.GP64()
+	g.SHLQ(U8(2), step)
+	g.Label("run")
+	g.MOVQ(U32(4*lanes), i)
+	g.CMPQ(i, n)
+	g.JGT(LabelRef("vectors"))
+	g.Label("four")
+	var v []reg.VecVirtual
+	for j := range 4 {
+		v = append(v, g.YMM())
+		g.VMOVDQU(Mem{Base: x, Index: i, Scale: 4, Disp: 4 * lanes * (j - 4)}, v[j])
+	}
+	for j := range 4 {
+		g.VMOVDQU(v[j], Mem{Base: dst, Index: i, Scale: 4, Disp: 4 * lanes * (j - 4)})
+	}
+	g.ADDQ(U8(4*lanes), i)
+	g.CMPQ(i, n)
+	g.JLE(LabelRef("four"))
+	g.Label("vectors")
+	g.SUBQ(U8(3*lanes), i)
+	g.CMPQ(i, n)
+	g.JGT(LabelRef("rest"))
+	g.Label("one")
+	g.VMOVDQU(Mem{Base: x, Index: i, Scale: 4, Disp: -4 * lanes}, v[0])
+	g.VMOVDQU(v[0], Mem{Base: dst, Index: i, Scale: 4, Disp: -4 * lanes})
+	g.ADDQ(U8(lanes), i)
+	g.CMPQ(i, n)
+	g.JLE(LabelRef("one"))
+	g.Label("rest")
+	g.VMOVDQU(Mem{Base: x, Index: n, Scale: 4, Disp: -4 * lanes}, v[0])
+	g.VMOVDQU(v[0], Mem{Base: dst, Index: n, Scale: 4, Disp: -4 * lanes})
+	g.ADDQ(step, x)
+	g.LEAQ(Mem{Base: dst, Index: n, Scale: 4}, dst)
+	g.DECQ(count)
+	g.JNE(LabelRef("run"))
+	g.ret()
+}

@@ -1,0 +1,99 @@
+//go:build amd64 && !noasm
+
+package simd
+
+// narrowBlocks is the blocks of 8 rows in a call, which the runtime cannot interrupt.
+const narrowBlocks = 1 << 10
+
+// Interleave sets dst[i*k+j] to element i of src[j], for j < k and i < n; k is 2 to 8. It reports false, and does nothing,
+// where there is no kernel for it.
+func Interleave(dst *uint32, src *[8]*uint32, k, n int) bool {
+	if active < AVX2 || k < 2 || k > narrowMost {
+		return false
+	}
+	kernel, at := interleave4AVX2, *src
+	if k > 4 {
+		kernel = interleave8AVX2
+	}
+	for j := k; j < len(at); j++ {
+		at[j] = at[k-1]
+	}
+	i := 0
+	for blocks := (n - 1) / 8; blocks > 0; { // the last row is stored as k elements
+		b := min(blocks, narrowBlocks)
+		kernel(word(dst, i*k), &at, k, b)
+		for j := range at {
+			at[j] = word(at[j], 8*b)
+		}
+		i, blocks = i+8*b, blocks-b
+	}
+	for ; i < n; i++ {
+		for j, p := range src[:k] {
+			*word(dst, i*k+j) = *word(p, i)
+		}
+	}
+	return true
+}
+
+// Deinterleave sets element i of dst[j] to x[i*step+j], for j < k and i < n; k is 2 to 8. It reports false, and does
+// nothing, where there is no kernel for it.
+func Deinterleave(dst *[8]*uint32, x *uint32, k, step, n int) bool {
+	if active < AVX2 || k < 2 || k > narrowMost || step < k {
+		return false
+	}
+	kernel, at := deinterleave4AVX2, *dst
+	if k > 4 {
+		kernel = deinterleave8AVX2
+	}
+	for j := k; j < len(at); j++ {
+		at[j] = at[k-1]
+	}
+	i := 0
+	for blocks := (n - 1) / 8; blocks > 0; { // of the last row, k elements are read
+		b := min(blocks, narrowBlocks)
+		kernel(&at, word(x, i*step), step, b)
+		for j := range at {
+			at[j] = word(at[j], 8*b)
+		}
+		i, blocks = i+8*b, blocks-b
+	}
+	for ; i < n; i++ {
+		for j, p := range dst[:k] {
+			*word(p, i) = *word(x, i*step+j)
+		}
+	}
+	return true
+}
+
+// transposeNarrow is [TransposeTile] for a few rows or columns. It reports false, and does nothing, where it is not faster.
+func transposeNarrow(dst, x *float32, ds, ss, rows, cols int) bool {
+	var at [8]*uint32
+	switch {
+	case rows <= narrowMost && cols >= 16 && ds == rows:
+		for i := range rows {
+			at[i] = wordOf(step(x, i*ss))
+		}
+		return Interleave(wordOf(dst), &at, rows, cols)
+	case cols <= narrowMost && rows >= 16:
+		for j := range cols {
+			at[j] = wordOf(step(dst, j*ds))
+		}
+		return Deinterleave(&at, wordOf(x), cols, ss, rows)
+	}
+	return false
+}
+
+// CopyRuns copies count runs of n elements, which are step elements apart in x, to dst, one after the other.
+func CopyRuns(dst, x *uint32, n, step, count int) {
+	if active < AVX2 || n < 8 {
+		copyRuns(dst, x, n, step, count)
+		return
+	}
+	for most := max(1, wordCall/n); count > 0; count -= most {
+		k := min(count, most)
+		copyRunsAVX2(dst, x, n, step, k)
+		if count > most {
+			dst, x = word(dst, k*n), word(x, k*step)
+		}
+	}
+}
