@@ -1361,7 +1361,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VMAXPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -1430,7 +1456,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VMAXPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -1497,7 +1549,33 @@ rest:
 	VCMPPS $17, Y15, Y0, Y1
 	VMULPS Y14, Y0, Y2
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -1578,7 +1656,33 @@ rest:
 	VCMPPS $17, Y15, Y0, Y1
 	VMULPS Y14, Y0, Y2
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -1703,7 +1807,33 @@ rest:
 	VORPS Y3, Y2, Y2
 	VMULPS Y2, Y12, Y2
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -1840,7 +1970,33 @@ rest:
 	VORPS Y3, Y2, Y2
 	VMULPS Y2, Y12, Y2
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -1967,7 +2123,33 @@ rest:
 	VMULPS mapConstantsAVX2<>+480(SB), Y2, Y2
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VMULPS mapConstantsAVX2<>+512(SB), Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -2106,7 +2288,33 @@ rest:
 	VMULPS mapConstantsAVX2<>+480(SB), Y2, Y2
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VMULPS mapConstantsAVX2<>+512(SB), Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -2225,7 +2433,33 @@ rest:
 	VBLENDVPS Y1, Y0, Y8, Y1
 	VADDPS Y8, Y0, Y0
 	VDIVPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y7, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X7
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X7, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X7
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X7, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X7, X7
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X7, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -2356,7 +2590,33 @@ rest:
 	VBLENDVPS Y1, Y0, Y8, Y1
 	VADDPS Y8, Y0, Y0
 	VDIVPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y7, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X7
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X7, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X7
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X7, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X7, X7
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X7, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -2495,7 +2755,33 @@ rest:
 	VANDPS Y14, Y4, Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y0
 	VORPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -2646,7 +2932,33 @@ rest:
 	VANDPS Y14, Y4, Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y0
 	VORPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -2766,7 +3078,33 @@ rest:
 	VADDPS Y10, Y2, Y2
 	VDIVPS Y2, Y1, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y9, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X9
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X9, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X9
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X9, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X9, X9
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X9, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -2898,7 +3236,33 @@ rest:
 	VADDPS Y10, Y2, Y2
 	VDIVPS Y2, Y1, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y9, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X9
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X9, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X9
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X9, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X9, X9
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X9, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -2976,7 +3340,33 @@ rest:
 	VMINPS Y1, Y13, Y1
 	VMULPS Y15, Y1, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -3068,7 +3458,33 @@ rest:
 	VMINPS Y1, Y13, Y1
 	VMULPS Y15, Y1, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -3200,7 +3616,33 @@ rest:
 	VADDPS mapConstantsAVX2<>+704(SB), Y1, Y2
 	VDIVPS Y2, Y1, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y9, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X9
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X9, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X9
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X9, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X9, X9
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X9, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -3344,7 +3786,33 @@ rest:
 	VADDPS mapConstantsAVX2<>+704(SB), Y1, Y2
 	VDIVPS Y2, Y1, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y9, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X9
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X9, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X9
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X9, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X9, X9
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X9, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -3482,7 +3950,33 @@ rest:
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VMULPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -3631,7 +4125,33 @@ rest:
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VMULPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -3760,7 +4280,33 @@ rest:
 	VADDPS Y10, Y1, Y1
 	VDIVPS Y1, Y2, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y9, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X9
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X9, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X9
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X9, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X9, X9
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X9, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -3901,7 +4447,33 @@ rest:
 	VADDPS Y10, Y1, Y1
 	VDIVPS Y1, Y2, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y9, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X9
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X9, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X9
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X9, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X9, X9
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X9, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -4032,7 +4604,33 @@ rest:
 	VMULPS Y0, Y12, Y0
 	VMINPS Y0, Y13, Y0
 	VADDPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -4175,7 +4773,33 @@ rest:
 	VMULPS Y0, Y12, Y0
 	VMINPS Y0, Y13, Y0
 	VADDPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -4244,7 +4868,33 @@ rest:
 	VFMADD213PS Y13, Y12, Y0
 	VMAXPS Y0, Y14, Y0
 	VMINPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -4327,7 +4977,33 @@ rest:
 	VFMADD213PS Y13, Y12, Y0
 	VMAXPS Y0, Y14, Y0
 	VMINPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -4398,7 +5074,33 @@ rest:
 	VSUBPS Y13, Y0, Y0
 	VBLENDVPS Y3, Y0, Y14, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -4481,7 +5183,33 @@ rest:
 	VSUBPS Y13, Y0, Y0
 	VBLENDVPS Y3, Y0, Y14, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -4543,7 +5271,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y13, Y0
 	VCMPPS $30, Y14, Y0, Y1
 	VBLENDVPS Y1, Y0, Y15, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -4619,7 +5373,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y13, Y0
 	VCMPPS $30, Y14, Y0, Y1
 	VBLENDVPS Y1, Y0, Y15, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -4690,7 +5470,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y14, Y2
 	VMULPS Y2, Y0, Y2
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -4779,7 +5585,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y14, Y2
 	VMULPS Y2, Y0, Y2
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -4845,7 +5677,33 @@ rest:
 	VANDPS Y14, Y0, Y1
 	VADDPS Y15, Y1, Y1
 	VDIVPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -4925,7 +5783,33 @@ rest:
 	VANDPS Y14, Y0, Y1
 	VADDPS Y15, Y1, Y1
 	VDIVPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -5100,7 +5984,33 @@ rest:
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VMOVUPS 0(SP), Y1
 	VADDPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -5286,7 +6196,33 @@ rest:
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VMOVUPS 0(SP), Y1
 	VADDPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -5341,7 +6277,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -5410,7 +6372,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -5465,7 +6453,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VXORPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -5534,7 +6548,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VXORPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -5613,7 +6653,33 @@ rest:
 	VBLENDVPS Y3, mapConstantsAVX2<>+96(SB), Y0, Y0
 	VBLENDVPS Y2, mapConstantsAVX2<>+1696(SB), Y0, Y0
 	VBLENDVPS Y1, mapConstantsAVX2<>+544(SB), Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -5706,7 +6772,33 @@ rest:
 	VBLENDVPS Y3, mapConstantsAVX2<>+96(SB), Y0, Y0
 	VBLENDVPS Y2, mapConstantsAVX2<>+1696(SB), Y0, Y0
 	VBLENDVPS Y1, mapConstantsAVX2<>+544(SB), Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -5760,7 +6852,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VROUNDPS $9, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -5828,7 +6946,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VROUNDPS $9, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -5882,7 +7026,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VROUNDPS $10, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -5950,7 +7120,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VROUNDPS $10, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -6004,7 +7200,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VROUNDPS $8, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -6072,7 +7294,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VROUNDPS $8, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -6126,7 +7374,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VROUNDPS $11, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -6194,7 +7468,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VROUNDPS $11, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -6310,7 +7610,33 @@ rest:
 	VMULPS Y1, Y0, Y0
 	VBLENDVPS Y2, Y9, Y8, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y7, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X7
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X7, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X7
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X7, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X7, X7
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X7, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -6438,7 +7764,33 @@ rest:
 	VMULPS Y1, Y0, Y0
 	VBLENDVPS Y2, Y9, Y8, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y7, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X7
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X7, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X7
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X7, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X7, X7
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X7, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -6548,7 +7900,33 @@ rest:
 	VMULPS Y1, Y0, Y0
 	VBLENDVPS Y2, Y9, Y8, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y7, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X7
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X7, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X7
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X7, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X7, X7
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X7, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -6670,7 +8048,33 @@ rest:
 	VMULPS Y1, Y0, Y0
 	VBLENDVPS Y2, Y9, Y8, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y7, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X7
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X7, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X7
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X7, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X7, X7
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X7, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -6786,7 +8190,33 @@ rest:
 	VBLENDVPS Y0, mapConstantsAVX2<>+1664(SB), Y11, Y0
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y1, Y0, Y0
-	VMASKMOVPS Y0, Y8, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X8
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X8, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X8
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X8, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X8, X8
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X8, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -6913,7 +8343,33 @@ rest:
 	VBLENDVPS Y0, mapConstantsAVX2<>+1664(SB), Y11, Y0
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y1, Y0, Y0
-	VMASKMOVPS Y0, Y8, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X8
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X8, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X8
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X8, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X8, X8
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X8, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -7031,7 +8487,33 @@ rest:
 	VBLENDVPS Y0, mapConstantsAVX2<>+1664(SB), Y11, Y0
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y1, Y0, Y0
-	VMASKMOVPS Y0, Y8, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X8
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X8, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X8
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X8, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X8, X8
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X8, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -7160,7 +8642,33 @@ rest:
 	VBLENDVPS Y0, mapConstantsAVX2<>+1664(SB), Y11, Y0
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y1, Y0, Y0
-	VMASKMOVPS Y0, Y8, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X8
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X8, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X8
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X8, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X8, X8
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X8, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -7280,7 +8788,33 @@ rest:
 	VBLENDVPS Y3, Y0, Y2, Y0
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -7411,7 +8945,33 @@ rest:
 	VBLENDVPS Y3, Y0, Y2, Y0
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -7465,7 +9025,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VSQRTPS Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -7533,7 +9119,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VSQRTPS Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -7593,7 +9205,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VSQRTPS Y0, Y0
 	VDIVPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -7667,7 +9305,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VSQRTPS Y0, Y0
 	VDIVPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -7722,7 +9386,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VDIVPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -7791,7 +9481,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VDIVPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -7845,7 +9561,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMULPS Y0, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -7913,7 +9655,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMULPS Y0, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -8032,7 +9800,33 @@ rest:
 	VPSLLD $31, Y2, Y2
 	VXORPS Y2, Y3, Y2
 	VBLENDVPS Y1, Y0, Y2, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -8161,7 +9955,33 @@ rest:
 	VPSLLD $31, Y2, Y2
 	VXORPS Y2, Y3, Y2
 	VBLENDVPS Y1, Y0, Y2, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -8278,7 +10098,33 @@ rest:
 	VPSLLD $31, Y1, Y1
 	VXORPS Y1, Y0, Y0
 	VXORPS mapConstantsAVX2<>+448(SB), Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -8405,7 +10251,33 @@ rest:
 	VPSLLD $31, Y1, Y1
 	VXORPS Y1, Y0, Y0
 	VXORPS mapConstantsAVX2<>+448(SB), Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -8571,7 +10443,33 @@ rest:
 	VANDPS Y14, Y1, Y1
 	VANDPS Y15, Y0, Y0
 	VORPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -8749,7 +10647,33 @@ rest:
 	VANDPS Y14, Y1, Y1
 	VANDPS Y15, Y0, Y0
 	VORPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -8831,7 +10755,33 @@ rest:
 	VMINPS Y15, Y0, Y1
 	VCMPPS $3, Y0, Y0, Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -8927,7 +10877,33 @@ rest:
 	VMINPS Y15, Y0, Y1
 	VCMPPS $3, Y0, Y0, Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -8983,7 +10959,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VMULPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -9053,7 +11055,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VMULPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -9109,7 +11137,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VADDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -9179,7 +11233,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VADDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -9239,7 +11319,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VADDPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -9317,7 +11423,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VADDPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -9377,7 +11509,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VSUBPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -9455,7 +11613,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VSUBPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -9515,7 +11699,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -9593,7 +11803,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -9653,7 +11889,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VDIVPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -9731,7 +11993,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VDIVPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -9801,7 +12089,33 @@ rest:
 	VMINPS Y1, Y0, Y1
 	VCMPPS $3, Y0, Y0, Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -9889,7 +12203,33 @@ rest:
 	VMINPS Y1, Y0, Y1
 	VCMPPS $3, Y0, Y0, Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -9959,7 +12299,33 @@ rest:
 	VMAXPS Y1, Y0, Y1
 	VCMPPS $3, Y0, Y0, Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -10047,7 +12413,33 @@ rest:
 	VMAXPS Y1, Y0, Y1
 	VCMPPS $3, Y0, Y0, Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -10313,7 +12705,33 @@ rest:
 	VBLENDVPS Y1, mapConstantsAVX2<>+1632(SB), Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, mapConstantsAVX2<>+544(SB), Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -10591,7 +13009,33 @@ rest:
 	VBLENDVPS Y1, mapConstantsAVX2<>+1632(SB), Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, mapConstantsAVX2<>+544(SB), Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -10653,7 +13097,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y14, Y1
 	VFMADD231PS Y0, Y15, Y1
-	VMASKMOVPS Y1, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X1, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y1, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y1, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -10733,7 +13203,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y14, Y1
 	VFMADD231PS Y0, Y15, Y1
-	VMASKMOVPS Y1, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X1, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y1, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y1, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -10800,7 +13296,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y1
 	VFNMADD231PS Y1, Y15, Y1
 	VFMADD231PS Y0, Y15, Y1
-	VMASKMOVPS Y1, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X1, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y1, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y1, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -10885,7 +13407,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y1
 	VFNMADD231PS Y1, Y15, Y1
 	VFMADD231PS Y0, Y15, Y1
-	VMASKMOVPS Y1, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X1, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y1, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y1, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -10951,7 +13499,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VMASKMOVPS 0(CX)(AX*4), Y15, Y2
 	VFMADD231PS Y1, Y0, Y2
-	VMASKMOVPS Y2, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X2, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y2, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y2, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -11039,7 +13613,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VMASKMOVPS 0(CX)(AX*4), Y15, Y2
 	VFMADD231PS Y1, Y0, Y2
-	VMASKMOVPS Y2, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X2, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y2, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y2, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -11104,7 +13704,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VCMPPS $0, Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -11187,7 +13813,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VCMPPS $0, Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -11252,7 +13904,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VCMPPS $4, Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -11335,7 +14013,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VCMPPS $4, Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -11400,7 +14104,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VCMPPS $17, Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -11483,7 +14213,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VCMPPS $17, Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -11548,7 +14304,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VCMPPS $18, Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -11631,7 +14413,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VCMPPS $18, Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -11696,7 +14504,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y1
 	VCMPPS $17, Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -11779,7 +14613,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y1
 	VCMPPS $17, Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -11844,7 +14704,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y1
 	VCMPPS $18, Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -11927,7 +14813,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y1
 	VCMPPS $18, Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -12005,7 +14917,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y13, Y1
 	VMASKMOVPS 0(CX)(AX*4), Y13, Y2
 	VBLENDVPS Y0, Y1, Y2, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -12105,7 +15043,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y13, Y1
 	VMASKMOVPS 0(CX)(AX*4), Y13, Y2
 	VBLENDVPS Y0, Y1, Y2, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -12164,7 +15128,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VCMPPS $4, Y0, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -12237,7 +15227,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VCMPPS $4, Y0, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -12319,7 +15335,33 @@ rest:
 	VCMPPS $0, Y0, Y0, Y0
 	VANDPS Y0, Y1, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -12415,7 +15457,33 @@ rest:
 	VCMPPS $0, Y0, Y0, Y0
 	VANDPS Y0, Y1, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -12484,7 +15552,33 @@ rest:
 	VORPS Y0, Y3, Y0
 	VANDPS Y14, Y2, Y2
 	VBLENDVPS Y1, Y0, Y2, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -12567,7 +15661,33 @@ rest:
 	VORPS Y0, Y3, Y0
 	VANDPS Y14, Y2, Y2
 	VBLENDVPS Y1, Y0, Y2, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -12711,7 +15831,33 @@ rest:
 	VXORPS Y1, Y2, Y1
 	VXORPS mapConstantsAVX2<>+448(SB), Y1, Y1
 	VDIVPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y7, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X7
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X7, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X7
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X7, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X7, X7
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X7, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -12865,7 +16011,33 @@ rest:
 	VXORPS Y1, Y2, Y1
 	VXORPS mapConstantsAVX2<>+448(SB), Y1, Y1
 	VDIVPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y7, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X7
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X7, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X7
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X7, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X7, X7
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X7, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -12998,7 +16170,33 @@ rest:
 	VANDPS Y15, Y1, Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y0
 	VORPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -13143,7 +16341,33 @@ rest:
 	VANDPS Y15, Y1, Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y0
 	VORPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -13276,7 +16500,33 @@ rest:
 	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y0
 	VORPS Y0, Y1, Y0
 	VMULPS mapConstantsAVX2<>+704(SB), Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -13421,7 +16671,33 @@ rest:
 	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y0
 	VORPS Y0, Y1, Y0
 	VMULPS mapConstantsAVX2<>+704(SB), Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -13539,7 +16815,33 @@ rest:
 	VANDPS Y15, Y1, Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y0
 	VORPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -13669,7 +16971,33 @@ rest:
 	VANDPS Y15, Y1, Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y0
 	VORPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -13820,7 +17148,33 @@ rest:
 	VORPS Y1, Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y5, Y0, Y1, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -13983,7 +17337,33 @@ rest:
 	VORPS Y1, Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y5, Y0, Y1, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -14100,7 +17480,33 @@ rest:
 	VANDPS mapConstantsAVX2<>+416(SB), Y1, Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y0
 	VORPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y9, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X9
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X9, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X9
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X9, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X9, X9
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X9, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -14229,7 +17635,33 @@ rest:
 	VANDPS mapConstantsAVX2<>+416(SB), Y1, Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y0, Y0
 	VORPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y9, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X9
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X9, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X9
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X9, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X9, X9
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X9, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -14347,7 +17779,33 @@ rest:
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y1, Y0, Y0
 	VMULPS mapConstantsAVX2<>+3648(SB), Y0, Y0
-	VMASKMOVPS Y0, Y8, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X8
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X8, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X8
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X8, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X8, X8
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X8, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -14476,7 +17934,33 @@ rest:
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y1, Y0, Y0
 	VMULPS mapConstantsAVX2<>+3648(SB), Y0, Y0
-	VMASKMOVPS Y0, Y8, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X8
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X8, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X8
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X8, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X8, X8
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X8, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -14664,7 +18148,33 @@ rest:
 	VBLENDVPS Y1, Y0, Y2, Y0
 	VMOVUPS 0(SP), Y1
 	VADDPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -14864,7 +18374,33 @@ rest:
 	VBLENDVPS Y1, Y0, Y2, Y0
 	VMOVUPS 0(SP), Y1
 	VADDPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -14930,7 +18466,33 @@ rest:
 	VANDPS Y14, Y0, Y0
 	VCMPPS $0, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -15010,7 +18572,33 @@ rest:
 	VANDPS Y14, Y0, Y0
 	VCMPPS $0, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -15076,7 +18664,33 @@ rest:
 	VANDPS Y14, Y0, Y0
 	VCMPPS $17, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -15156,7 +18770,33 @@ rest:
 	VANDPS Y14, Y0, Y0
 	VCMPPS $17, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -15279,7 +18919,33 @@ rest:
 	VBLENDVPS Y2, Y4, Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -15414,7 +19080,33 @@ rest:
 	VBLENDVPS Y2, Y4, Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -15521,7 +19213,33 @@ rest:
 	VANDPS Y15, Y2, Y3
 	VORPS Y3, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -15642,7 +19360,33 @@ rest:
 	VANDPS Y15, Y2, Y3
 	VORPS Y3, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -15774,7 +19518,33 @@ rest:
 	VADDPS Y0, Y1, Y0
 	VBLENDVPS Y4, Y0, Y1, Y0
 	VBLENDVPS Y2, Y3, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -15920,7 +19690,33 @@ rest:
 	VADDPS Y0, Y1, Y0
 	VBLENDVPS Y4, Y0, Y1, Y0
 	VBLENDVPS Y2, Y3, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -16118,7 +19914,33 @@ rest:
 	VBLENDVPS Y3, Y0, Y1, Y1
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -16327,7 +20149,33 @@ rest:
 	VBLENDVPS Y3, Y0, Y1, Y1
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -16434,7 +20282,33 @@ rest:
 	VMULPS Y0, Y3, Y0
 	VBLENDVPS Y4, Y3, Y0, Y0
 	VBLENDVPS Y1, Y12, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -16555,7 +20429,33 @@ rest:
 	VMULPS Y0, Y3, Y0
 	VBLENDVPS Y4, Y3, Y0, Y0
 	VBLENDVPS Y1, Y12, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -16718,7 +20618,33 @@ rest:
 	VMOVUPS 0(SP), Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y1, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y7, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X7
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X7, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X7
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X7, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X7, X7
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X7, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -16892,7 +20818,33 @@ rest:
 	VMOVUPS 0(SP), Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y1, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y7, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X7
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X7, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X7
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X7, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X7, X7
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X7, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -17047,7 +20999,33 @@ rest:
 	VADDPS Y0, Y2, Y0
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y1, Y0, Y0
-	VMASKMOVPS Y0, Y5, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X5
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X5, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X5
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X5, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X5, X5
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X5, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -17213,7 +21191,33 @@ rest:
 	VADDPS Y0, Y2, Y0
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y1, Y0, Y0
-	VMASKMOVPS Y0, Y5, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X5
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X5, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X5
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X5, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X5, X5
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X5, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -17348,7 +21352,33 @@ rest:
 	VMOVUPS 0(SP), Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y1, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -17494,7 +21524,33 @@ rest:
 	VMOVUPS 0(SP), Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y1, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -17707,7 +21763,33 @@ rest:
 	VMOVUPS 0(SP), Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y1, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -17931,7 +22013,33 @@ rest:
 	VMOVUPS 0(SP), Y1
 	VANDPS mapConstantsAVX2<>+448(SB), Y1, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -18138,7 +22246,33 @@ rest:
 	VBLENDVPS Y2, Y3, Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, mapConstantsAVX2<>+1632(SB), Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -18356,7 +22490,33 @@ rest:
 	VBLENDVPS Y2, Y3, Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, mapConstantsAVX2<>+1632(SB), Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -18537,7 +22697,33 @@ rest:
 	VBLENDVPS Y3, Y4, Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -18729,7 +22915,33 @@ rest:
 	VBLENDVPS Y3, Y4, Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -18785,7 +22997,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VADDPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -18855,7 +23093,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VADDPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -18911,7 +23175,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VSUBPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -18981,7 +23271,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VSUBPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -19037,7 +23353,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VSUBPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -19107,7 +23449,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VSUBPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -19163,7 +23531,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VMULPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -19233,7 +23627,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VMULPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -19289,7 +23709,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VDIVPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -19359,7 +23805,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VDIVPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -19415,7 +23887,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VDIVPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -19485,7 +23983,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VDIVPS Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -19551,7 +24075,33 @@ rest:
 	VMINPS Y15, Y0, Y1
 	VCMPPS $3, Y0, Y0, Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -19631,7 +24181,33 @@ rest:
 	VMINPS Y15, Y0, Y1
 	VCMPPS $3, Y0, Y0, Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -19697,7 +24273,33 @@ rest:
 	VMINPS Y0, Y15, Y0
 	VCMPPS $3, Y15, Y15, Y1
 	VBLENDVPS Y1, Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -19777,7 +24379,33 @@ rest:
 	VMINPS Y0, Y15, Y0
 	VCMPPS $3, Y15, Y15, Y1
 	VBLENDVPS Y1, Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -19843,7 +24471,33 @@ rest:
 	VMAXPS Y15, Y0, Y1
 	VCMPPS $3, Y0, Y0, Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -19923,7 +24577,33 @@ rest:
 	VMAXPS Y15, Y0, Y1
 	VCMPPS $3, Y0, Y0, Y2
 	VBLENDVPS Y2, Y0, Y1, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -19989,7 +24669,33 @@ rest:
 	VMAXPS Y0, Y15, Y0
 	VCMPPS $3, Y15, Y15, Y1
 	VBLENDVPS Y1, Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -20069,7 +24775,33 @@ rest:
 	VMAXPS Y0, Y15, Y0
 	VCMPPS $3, Y15, Y15, Y1
 	VBLENDVPS Y1, Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -20141,7 +24873,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y13, Y1
 	VANDPS Y15, Y1, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -20231,7 +24989,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y13, Y1
 	VANDPS Y15, Y1, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -20299,7 +25083,33 @@ rest:
 	VANDPS Y14, Y0, Y0
 	VANDPS Y15, Y13, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -20381,7 +25191,33 @@ rest:
 	VANDPS Y14, Y0, Y0
 	VANDPS Y15, Y13, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -20449,7 +25285,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y12, Y1
 	VANDPS Y15, Y1, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -20531,7 +25393,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y12, Y1
 	VANDPS Y15, Y1, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -20592,7 +25480,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $0, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -20667,7 +25581,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $0, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -20728,7 +25668,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $0, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -20803,7 +25769,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $0, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -20864,7 +25856,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $4, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -20939,7 +25957,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $4, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -21000,7 +26044,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $4, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -21075,7 +26145,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $4, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -21136,7 +26232,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $17, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -21211,7 +26333,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $17, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -21272,7 +26420,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $30, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -21347,7 +26521,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $30, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -21408,7 +26608,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $18, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -21483,7 +26709,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $18, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -21544,7 +26796,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $29, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -21619,7 +26897,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $29, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -21688,7 +26992,33 @@ rest:
 	VXORPS Y15, Y1, Y1
 	VANDPS Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -21771,7 +27101,33 @@ rest:
 	VXORPS Y15, Y1, Y1
 	VANDPS Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -21840,7 +27196,33 @@ rest:
 	VXORPS Y15, Y1, Y1
 	VORPS Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -21923,7 +27305,33 @@ rest:
 	VXORPS Y15, Y1, Y1
 	VORPS Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -21992,7 +27400,33 @@ rest:
 	VXORPS Y15, Y1, Y1
 	VXORPS Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -22075,7 +27509,33 @@ rest:
 	VXORPS Y15, Y1, Y1
 	VXORPS Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -22146,7 +27606,33 @@ rest:
 	VXORPS Y14, Y0, Y0
 	VXORPS Y14, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -22231,7 +27717,33 @@ rest:
 	VXORPS Y14, Y0, Y0
 	VXORPS Y14, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -22351,7 +27863,33 @@ rest:
 	VPADDD Y13, Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -22485,7 +28023,33 @@ rest:
 	VPADDD Y13, Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -22603,7 +28167,33 @@ rest:
 	VPADDD Y13, Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y9, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X9
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X9, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X9
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X9, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X9, X9
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X9, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -22733,7 +28323,33 @@ rest:
 	VPADDD Y13, Y1, Y1
 	VPSLLD $23, Y1, Y1
 	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y9, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X9
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X9, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X9
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X9, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X9, X9
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X9, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -22851,7 +28467,33 @@ rest:
 	VPADDD Y13, Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y0
-	VMASKMOVPS Y0, Y9, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X9
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X9, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X9
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X9, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X9, X9
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X9, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -22981,7 +28623,33 @@ rest:
 	VPADDD Y13, Y0, Y0
 	VPSLLD $23, Y0, Y0
 	VMULPS Y0, Y2, Y0
-	VMASKMOVPS Y0, Y9, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X9
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X9, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X9
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X9, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X9, X9
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X9, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -23040,7 +28708,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -23113,7 +28807,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -23186,7 +28906,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -23271,7 +29017,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -23405,7 +29177,33 @@ rest:
 	VSUBPS Y0, Y11, Y1
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y1, Y0, Y0
-	VMASKMOVPS Y0, Y8, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X8
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X8, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X8
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X8, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X8, X8
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X8, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -23550,7 +29348,33 @@ rest:
 	VSUBPS Y0, Y11, Y1
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y1, Y0, Y0
-	VMASKMOVPS Y0, Y8, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X8
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X8, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X8
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X8, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X8, X8
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X8, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -23687,7 +29511,33 @@ rest:
 	VSUBPS Y0, Y10, Y1
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y1, Y0, Y0
-	VMASKMOVPS Y0, Y9, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X9
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X9, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X9
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X9, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X9, X9
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X9, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -23835,7 +29685,33 @@ rest:
 	VSUBPS Y0, Y10, Y1
 	VMOVUPS 0(SP), Y2
 	VBLENDVPS Y2, Y1, Y0, Y0
-	VMASKMOVPS Y0, Y9, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X9
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X9, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X9
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X9, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X9, X9
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X9, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -24100,7 +29976,33 @@ rest:
 	VBLENDVPS Y1, mapConstantsAVX2<>+1632(SB), Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, mapConstantsAVX2<>+544(SB), Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -24376,7 +30278,33 @@ rest:
 	VBLENDVPS Y1, mapConstantsAVX2<>+1632(SB), Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, mapConstantsAVX2<>+544(SB), Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -24645,7 +30573,33 @@ rest:
 	VBLENDVPS Y1, mapConstantsAVX2<>+1632(SB), Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, mapConstantsAVX2<>+544(SB), Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -24925,7 +30879,33 @@ rest:
 	VBLENDVPS Y1, mapConstantsAVX2<>+1632(SB), Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, mapConstantsAVX2<>+544(SB), Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -24974,7 +30954,33 @@ rest:
 	LEAQ    mapMasks<>+32(SB), R10
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -25037,7 +31043,33 @@ rest:
 	LEAQ    mapMasks<>+32(SB), R10
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -25082,7 +31114,33 @@ rest:
 	NEGQ    R9
 	LEAQ    mapMasks<>+32(SB), R10
 	VMOVUPS (R10)(R9*4), Y14
-	VMASKMOVPS Y15, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X15, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y15, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y15, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -25137,7 +31195,33 @@ rest:
 	NEGQ    R9
 	LEAQ    mapMasks<>+32(SB), R10
 	VMOVUPS (R10)(R9*4), Y14
-	VMASKMOVPS Y15, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X15, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y15, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y15, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -25192,7 +31276,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VPMAXSD Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -25261,7 +31371,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VPMAXSD Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -25315,7 +31451,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VPABSD Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -25383,7 +31545,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VPABSD Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -25438,7 +31626,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VPSUBD Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -25507,7 +31721,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VPSUBD Y0, Y15, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -25591,7 +31831,33 @@ rest:
 	VBLENDVPS Y3, mapConstantsAVX2<>+96(SB), Y0, Y0
 	VBLENDVPS Y2, mapConstantsAVX2<>+2944(SB), Y0, Y0
 	VBLENDVPS Y1, mapConstantsAVX2<>+4704(SB), Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -25689,7 +31955,33 @@ rest:
 	VBLENDVPS Y3, mapConstantsAVX2<>+96(SB), Y0, Y0
 	VBLENDVPS Y2, mapConstantsAVX2<>+2944(SB), Y0, Y0
 	VBLENDVPS Y1, mapConstantsAVX2<>+4704(SB), Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -25743,7 +32035,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VPMULLD Y0, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -25811,7 +32129,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VPMULLD Y0, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -25871,7 +32215,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPADDD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -25949,7 +32319,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPADDD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -26009,7 +32405,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPSUBD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -26087,7 +32509,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPSUBD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -26147,7 +32595,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPMULLD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -26225,7 +32699,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPMULLD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -26384,7 +32884,33 @@ rest:
 	VBLENDVPS Y2, Y4, Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, Y11, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -26555,7 +33081,33 @@ rest:
 	VBLENDVPS Y2, Y4, Y0, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, Y11, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -26615,7 +33167,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPMINSD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -26693,7 +33271,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPMINSD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -26753,7 +33357,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPMAXSD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -26831,7 +33461,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPMAXSD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -26896,7 +33552,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPCMPEQD Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -26979,7 +33661,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPCMPEQD Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -27050,7 +33758,33 @@ rest:
 	VPCMPEQD Y1, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -27139,7 +33873,33 @@ rest:
 	VPCMPEQD Y1, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -27204,7 +33964,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPCMPGTD Y0, Y1, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -27287,7 +34073,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPCMPGTD Y0, Y1, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -27358,7 +34170,33 @@ rest:
 	VPCMPGTD Y1, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -27447,7 +34285,33 @@ rest:
 	VPCMPGTD Y1, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -27512,7 +34376,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y1
 	VPCMPGTD Y0, Y1, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -27595,7 +34485,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y1
 	VPCMPGTD Y0, Y1, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -27666,7 +34582,33 @@ rest:
 	VPCMPGTD Y1, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -27755,7 +34697,33 @@ rest:
 	VPCMPGTD Y1, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -27815,7 +34783,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VANDPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -27893,7 +34887,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VANDPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -27953,7 +34973,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -28031,7 +35077,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -28091,7 +35163,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VXORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -28169,7 +35267,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VXORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -28224,7 +35348,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VXORPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -28293,7 +35443,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VXORPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -28366,7 +35542,33 @@ rest:
 	VBLENDVPS Y1, Y0, Y13, Y0
 	VPSLLVD Y0, Y2, Y0
 	VBLENDVPS Y1, Y0, Y13, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -28453,7 +35655,33 @@ rest:
 	VBLENDVPS Y1, Y0, Y13, Y0
 	VPSLLVD Y0, Y2, Y0
 	VBLENDVPS Y1, Y0, Y13, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -28532,7 +35760,33 @@ rest:
 	VPSRAD $31, Y2, Y2
 	VPSRAD $1, Y2, Y2
 	VBLENDVPS Y1, Y0, Y2, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -28625,7 +35879,33 @@ rest:
 	VPSRAD $31, Y2, Y2
 	VPSRAD $1, Y2, Y2
 	VBLENDVPS Y1, Y0, Y2, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -28812,7 +36092,33 @@ rest:
 	VBLENDVPS Y1, Y15, Y2, Y1
 	VPSUBD mapConstantsAVX2<>+4704(SB), Y1, Y2
 	VBLENDVPS Y0, Y2, Y1, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -29011,7 +36317,33 @@ rest:
 	VBLENDVPS Y1, Y15, Y2, Y1
 	VPSUBD mapConstantsAVX2<>+4704(SB), Y1, Y2
 	VBLENDVPS Y0, Y2, Y1, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -29162,7 +36494,33 @@ rest:
 	VBLENDVPS Y3, Y0, Y5, Y0
 	VBLENDVPS Y2, Y4, Y0, Y0
 	VBLENDVPS Y1, Y11, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -29325,7 +36683,33 @@ rest:
 	VBLENDVPS Y3, Y0, Y5, Y0
 	VBLENDVPS Y2, Y4, Y0, Y0
 	VBLENDVPS Y1, Y11, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -29494,7 +36878,33 @@ rest:
 	VANDPS Y2, Y1, Y1
 	VPADDD Y3, Y0, Y2
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -29675,7 +37085,33 @@ rest:
 	VANDPS Y2, Y1, Y1
 	VPADDD Y3, Y0, Y2
 	VBLENDVPS Y1, Y2, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -29729,7 +37165,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VPMULLD Y0, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -29797,7 +37259,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VPMULLD Y0, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -29857,7 +37345,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPADDD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -29935,7 +37449,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPADDD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -29995,7 +37535,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPSUBD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -30073,7 +37639,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPSUBD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -30133,7 +37725,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPMULLD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -30211,7 +37829,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPMULLD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -30391,7 +38035,33 @@ rest:
 	VBLENDVPS Y0, Y2, Y1, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, Y14, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -30583,7 +38253,33 @@ rest:
 	VBLENDVPS Y0, Y2, Y1, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, Y14, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -30643,7 +38339,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPMINUD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -30721,7 +38443,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPMINUD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -30781,7 +38529,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPMAXUD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -30859,7 +38633,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPMAXUD Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -30924,7 +38724,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPCMPEQD Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -31007,7 +38833,33 @@ rest:
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VPCMPEQD Y1, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -31078,7 +38930,33 @@ rest:
 	VPCMPEQD Y1, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -31167,7 +39045,33 @@ rest:
 	VPCMPEQD Y1, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -31243,7 +39147,33 @@ rest:
 	VPCMPEQD Y1, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -31337,7 +39267,33 @@ rest:
 	VPCMPEQD Y1, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -31407,7 +39363,33 @@ rest:
 	VPMINUD Y1, Y0, Y1
 	VPCMPEQD Y0, Y1, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -31495,7 +39477,33 @@ rest:
 	VPMINUD Y1, Y0, Y1
 	VPCMPEQD Y0, Y1, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -31571,7 +39579,33 @@ rest:
 	VPCMPEQD Y1, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -31665,7 +39699,33 @@ rest:
 	VPCMPEQD Y1, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -31735,7 +39795,33 @@ rest:
 	VPMINUD Y1, Y0, Y1
 	VPCMPEQD Y0, Y1, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -31823,7 +39909,33 @@ rest:
 	VPMINUD Y1, Y0, Y1
 	VPCMPEQD Y0, Y1, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -31883,7 +39995,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VANDPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -31961,7 +40099,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VANDPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -32021,7 +40185,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -32099,7 +40289,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -32159,7 +40375,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VXORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -32237,7 +40479,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VMASKMOVPS 0(DX)(AX*4), Y15, Y1
 	VXORPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -32292,7 +40560,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VXORPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -32361,7 +40655,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y14
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VXORPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -32440,7 +40760,33 @@ rest:
 	VBLENDVPS Y1, Y0, Y13, Y0
 	VPSLLVD Y0, Y2, Y0
 	VBLENDVPS Y1, Y0, Y13, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -32533,7 +40879,33 @@ rest:
 	VBLENDVPS Y1, Y0, Y13, Y0
 	VPSLLVD Y0, Y2, Y0
 	VBLENDVPS Y1, Y0, Y13, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -32618,7 +40990,33 @@ rest:
 	VPSRLD $31, Y2, Y2
 	VPSRLD $1, Y2, Y2
 	VBLENDVPS Y1, Y0, Y2, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -32717,7 +41115,33 @@ rest:
 	VPSRLD $31, Y2, Y2
 	VPSRLD $1, Y2, Y2
 	VBLENDVPS Y1, Y0, Y2, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -33013,7 +41437,33 @@ rest:
 	VPADDD Y0, Y1, Y0
 	VPADDD Y15, Y0, Y0
 	VXORPS Y0, Y2, Y0
-	VMASKMOVPS Y0, Y8, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X8
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X8, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X8
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X8, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X8, X8
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X8, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -33322,7 +41772,33 @@ rest:
 	VPADDD Y0, Y1, Y0
 	VPADDD Y15, Y0, Y0
 	VXORPS Y0, Y2, Y0
-	VMASKMOVPS Y0, Y8, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X8
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X8, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X8
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X8, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X8, X8
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X8, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -33502,7 +41978,33 @@ rest:
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, Y14, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -33694,7 +42196,33 @@ rest:
 	VBLENDVPS Y2, Y0, Y1, Y0
 	VMOVUPS 0(SP), Y1
 	VBLENDVPS Y1, Y14, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -33769,7 +42297,33 @@ rest:
 	VXORPS Y2, Y1, Y1
 	VCMPPS $7, Y0, Y0, Y0
 	VANDPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -33858,7 +42412,33 @@ rest:
 	VXORPS Y2, Y1, Y1
 	VCMPPS $7, Y0, Y0, Y0
 	VANDPS Y0, Y1, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -33918,7 +42498,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $4, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -33992,7 +42598,33 @@ rest:
 	VMASKMOVPS 0(SI)(AX*4), Y14, Y0
 	VCMPPS $4, Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -34046,7 +42678,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VCVTDQ2PS Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -34114,7 +42772,33 @@ rest:
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
 	VCVTDQ2PS Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -34163,7 +42847,33 @@ rest:
 	LEAQ    mapMasks<>+32(SB), R10
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -34226,7 +42936,33 @@ rest:
 	LEAQ    mapMasks<>+32(SB), R10
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -34292,7 +43028,33 @@ rest:
 	VPCMPEQD Y14, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -34372,7 +43134,33 @@ rest:
 	VPCMPEQD Y14, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -34421,7 +43209,33 @@ rest:
 	LEAQ    mapMasks<>+32(SB), R10
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -34484,7 +43298,33 @@ rest:
 	LEAQ    mapMasks<>+32(SB), R10
 	VMOVUPS (R10)(R9*4), Y15
 	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -34550,7 +43390,33 @@ rest:
 	VPCMPEQD Y14, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -34630,7 +43496,33 @@ rest:
 	VPCMPEQD Y14, Y0, Y0
 	VXORPS Y15, Y0, Y0
 	VPSRLD $31, Y0, Y0
-	VMASKMOVPS Y0, Y13, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X13
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X13, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X13
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X13, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X13, X13
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X13, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -34697,7 +43589,33 @@ rest:
 	VPCMPEQD Y13, Y0, Y0
 	VXORPS Y14, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -34778,7 +43696,33 @@ rest:
 	VPCMPEQD Y13, Y0, Y0
 	VXORPS Y14, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -34845,7 +43789,33 @@ rest:
 	VPCMPEQD Y13, Y0, Y0
 	VXORPS Y14, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -34926,7 +43896,33 @@ rest:
 	VPCMPEQD Y13, Y0, Y0
 	VXORPS Y14, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -34993,7 +43989,33 @@ rest:
 	VPCMPEQD Y13, Y0, Y0
 	VXORPS Y14, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -35074,7 +44096,33 @@ rest:
 	VPCMPEQD Y13, Y0, Y0
 	VXORPS Y14, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y12, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X12
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X12, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X12
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X12, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X12, X12
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X12, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -35138,7 +44186,33 @@ rest:
 	VSQRTPS Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -35216,7 +44290,33 @@ rest:
 	VSQRTPS Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -35292,7 +44392,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -35380,7 +44506,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -35444,7 +44596,33 @@ rest:
 	VMULPS Y0, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -35522,7 +44700,33 @@ rest:
 	VMULPS Y0, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -35598,7 +44802,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -35686,7 +44916,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -35752,7 +45008,33 @@ rest:
 	VMULPS Y15, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -35832,7 +45114,33 @@ rest:
 	VMULPS Y15, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -35910,7 +45218,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -36000,7 +45334,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -36066,7 +45426,33 @@ rest:
 	VADDPS Y15, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -36146,7 +45532,33 @@ rest:
 	VADDPS Y15, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -36224,7 +45636,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -36314,7 +45752,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -36384,7 +45848,33 @@ rest:
 	VADDPS Y1, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -36472,7 +45962,33 @@ rest:
 	VADDPS Y1, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -36552,7 +46068,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -36646,7 +46188,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -36716,7 +46284,33 @@ rest:
 	VSUBPS Y1, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -36804,7 +46398,33 @@ rest:
 	VSUBPS Y1, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -36884,7 +46504,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -36978,7 +46624,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -37048,7 +46720,33 @@ rest:
 	VMULPS Y1, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -37136,7 +46834,33 @@ rest:
 	VMULPS Y1, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -37216,7 +46940,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -37310,7 +47060,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -37380,7 +47156,33 @@ rest:
 	VDIVPS Y1, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -37468,7 +47270,33 @@ rest:
 	VDIVPS Y1, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -37548,7 +47376,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -37642,7 +47496,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -37714,7 +47594,33 @@ rest:
 	VFMADD231PS Y0, Y15, Y1
 	VCVTPS2PH $0, Y1, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -37804,7 +47710,33 @@ rest:
 	VFMADD231PS Y0, Y15, Y1
 	VCVTPS2PH $0, Y1, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -37886,7 +47818,33 @@ rest:
 	VORPS Y14, Y1, Y1
 	VBLENDVPS Y0, Y2, Y1, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -37982,7 +47940,33 @@ rest:
 	VORPS Y14, Y1, Y1
 	VBLENDVPS Y0, Y2, Y1, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -38058,7 +48042,33 @@ rest:
 	VFMADD231PS Y1, Y0, Y2
 	VCVTPS2PH $0, Y2, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -38156,7 +48166,33 @@ rest:
 	VFMADD231PS Y1, Y0, Y2
 	VCVTPS2PH $0, Y2, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X15
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X15, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X15
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X15, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X15, X15
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X15, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -38240,7 +48276,33 @@ rest:
 	VORPS Y14, Y2, Y2
 	VBLENDVPS Y0, Y1, Y2, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -38340,7 +48402,33 @@ rest:
 	VORPS Y14, Y2, Y2
 	VBLENDVPS Y0, Y1, Y2, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y11, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X11
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X11, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X11
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X11, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X11, X11
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X11, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -38406,7 +48494,33 @@ rest:
 	VADDPS Y0, Y15, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -38486,7 +48600,33 @@ rest:
 	VADDPS Y0, Y15, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -38564,7 +48704,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -38654,7 +48820,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -38720,7 +48912,33 @@ rest:
 	VSUBPS Y15, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -38800,7 +49018,33 @@ rest:
 	VSUBPS Y15, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -38878,7 +49122,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -38968,7 +49238,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -39034,7 +49330,33 @@ rest:
 	VSUBPS Y0, Y15, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -39114,7 +49436,33 @@ rest:
 	VSUBPS Y0, Y15, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -39192,7 +49540,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -39282,7 +49656,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -39348,7 +49748,33 @@ rest:
 	VMULPS Y0, Y15, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -39428,7 +49854,33 @@ rest:
 	VMULPS Y0, Y15, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -39506,7 +49958,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -39596,7 +50074,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -39662,7 +50166,33 @@ rest:
 	VDIVPS Y15, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -39742,7 +50272,33 @@ rest:
 	VDIVPS Y15, Y0, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -39820,7 +50376,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -39910,7 +50492,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -39976,7 +50584,33 @@ rest:
 	VDIVPS Y0, Y15, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -40056,7 +50690,33 @@ rest:
 	VDIVPS Y0, Y15, Y0
 	VCVTPS2PH $0, Y0, X0
 	VCVTPH2PS X0, Y0
-	VMASKMOVPS Y0, Y14, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X14
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X14, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X14
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X14, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X14, X14
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X14, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -40134,7 +50794,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest
@@ -40224,7 +50910,33 @@ rest:
 	VORPS Y14, Y0, Y0
 	VBLENDVPS Y1, Y2, Y0, Y0
 	VANDPS Y15, Y0, Y0
-	VMASKMOVPS Y0, Y10, 0(DI)(AX*4)
+	CMPQ BX, $8
+	JGE  whole
+	LEAQ 0(DI)(AX*4), R9
+	VMOVAPS X0, X10
+	TESTB $4, BX
+	JEQ   two
+	VMOVUPS X10, (R9)
+	ADDQ $16, R9
+	VEXTRACTF128 $1, Y0, X10
+
+two:
+	TESTB $2, BX
+	JEQ   one
+	VMOVLPS X10, (R9)
+	ADDQ $8, R9
+	VPERMILPD $1, X10, X10
+
+one:
+	TESTB $1, BX
+	JEQ   stored
+	VMOVSS X10, (R9)
+	JMP   stored
+
+whole:
+	VMOVUPS Y0, 0(DI)(AX*4)
+
+stored:
 	ADDQ $8, AX
 	SUBQ $8, BX
 	JGT  rest

@@ -332,8 +332,22 @@ func (f *x86File) store(in *instruction, maskReg int) {
 	case f.wide:
 		f.line(in, "VMOVUPS", "a", "K1", f.address(in))
 	default:
-		f.line(in, "VMASKMOVPS", "a", f.reg(vector, maskReg), f.address(in))
+		f.storePart(in, maskReg)
 	}
+}
+
+// storePart stores the first BX elements of a vector with AVX2, piece by piece, as masked stores take some processors
+// twenty cycles. The mask has been used: its register holds what is left.
+func (f *x86File) storePart(in *instruction, maskReg int) {
+	w, rest := &f.text, f.half(maskReg)
+	fmt.Fprintf(w, "\tCMPQ BX, $%d\n\tJGE  whole\n\tLEAQ %s, R9\n", f.lanes(), f.address(in))
+	fmt.Fprintf(w, "\tVMOVAPS %s, %s\n", f.half(in.regs[1]), rest)
+	fmt.Fprintf(w, "\tTESTB $4, BX\n\tJEQ   two\n\tVMOVUPS %s, (R9)\n\tADDQ $16, R9\n", rest)
+	f.line(in, "VEXTRACTF128", "$1", "a", rest)
+	fmt.Fprintf(w, "\ntwo:\n\tTESTB $2, BX\n\tJEQ   one\n\tVMOVLPS %s, (R9)\n\tADDQ $8, R9\n\tVPERMILPD $1, %s, %s\n", rest, rest, rest)
+	fmt.Fprintf(w, "\none:\n\tTESTB $1, BX\n\tJEQ   stored\n\tVMOVSS %s, (R9)\n\tJMP   stored\n\nwhole:\n", rest)
+	f.line(in, "VMOVUPS", "a", f.address(in))
+	fmt.Fprintf(w, "\nstored:\n")
 }
 
 // multiplyAdd writes a*b + c: its order of operands tells where the result is, and which may
