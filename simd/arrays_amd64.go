@@ -23,13 +23,6 @@ func gatherShortRowsOf(l Level) func(dst, x *byte, ids *int32, n, extent, size i
 	return nil
 }
 
-func repeatOf(l Level) func(dst, x *uint32, n, step, count int) {
-	if l >= AVX2 {
-		return repeatAVX2
-	}
-	return nil
-}
-
 var wordFoldsAVX2 = wordFolds{
 	fold: map[string]FoldFunc{
 		"i32.add": foldAddAVX2, "u32.add": foldAddAVX2, "i32.mul": foldMulAVX2, "u32.mul": foldMulAVX2,

@@ -52,6 +52,11 @@ func gatherRowsAVX2(dst *byte, x *byte, ids *int32, n int, extent int, size int)
 //go:noescape
 func repeatAVX2(dst *uint32, x *uint32, n int, step int, count int)
 
+// repeatShortAVX2 writes each of count elements of x, which are step apart, n times to dst, and 8-n times more after the last.
+//
+//go:noescape
+func repeatShortAVX2(dst *uint32, x *uint32, n int, step int, count int)
+
 // interleave4AVX2 stores 8 rows of k elements in each of some blocks: element i of src[j] as element j of row i. The first
 // 4 addresses are valid, k is up to as many, and memory follows for so many elements of the last row.
 //

@@ -1819,6 +1819,27 @@ done:
 	VZEROUPPER
 	RET
 
+// func repeatShortAVX2(dst *uint32, x *uint32, n int, step int, count int)
+// Requires: AVX
+TEXT ·repeatShortAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ step+24(FP), BX
+	MOVQ count+32(FP), SI
+	SHLQ $0x02, DX
+	SHLQ $0x02, BX
+
+run:
+	VBROADCASTSS (CX), Y0
+	ADDQ         BX, CX
+	VMOVDQU      Y0, (AX)
+	ADDQ         DX, AX
+	DECQ         SI
+	JNE          run
+	VZEROUPPER
+	RET
+
 // func interleave4AVX2(dst *uint32, src *[8]*uint32, k int, blocks int)
 // Requires: AVX
 TEXT ·interleave4AVX2(SB), NOSPLIT, $0-32

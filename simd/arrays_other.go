@@ -13,6 +13,4 @@ func (t *sortTask) quickSplit(*workers.Pool, int, int) {}
 
 func gatherShortRowsOf(Level) func(dst, x *byte, ids *int32, n, extent, size int) int { return nil }
 
-func repeatOf(Level) func(dst, x *uint32, n, step, count int) { return nil }
-
 func wordFoldsOf(Level) *wordFolds { return new(wordFolds) }

@@ -83,6 +83,23 @@ func transposeNarrow(dst, x *float32, ds, ss, rows, cols int) bool {
 	return false
 }
 
+// repeatVectors is [Repeat] for the first elements, as many as kernels take, and returns how many these are.
+func repeatVectors(dst, x *uint32, n, step, count int) int {
+	switch {
+	case active < AVX2 || n < 2:
+		return 0
+	case n >= 8:
+		repeatAVX2(dst, x, n, step, count)
+		return count
+	}
+	count -= (7 + n) / n // after the last there is room for a vector
+	if count <= 0 {
+		return 0
+	}
+	repeatShortAVX2(dst, x, n, step, count)
+	return count
+}
+
 // CopyRuns copies count runs of n elements, which are step elements apart in x, to dst, one after the other.
 func CopyRuns(dst, x *uint32, n, step, count int) {
 	if active < AVX2 || n < 8 {

@@ -336,7 +336,7 @@ func TestRepeat(t *testing.T) {
 	for i := range x {
 		x[i] = rand.Uint32()
 	}
-	for _, n := range []int{0, 1, 7, 8, 9, 16, 31, 100} {
+	for _, n := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 31, 100} {
 		for _, step := range []int{0, 1, 3, -2} {
 			for _, count := range []int{0, 1, 2, 10} {
 				const at = 30

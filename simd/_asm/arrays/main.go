@@ -34,6 +34,7 @@ func main() {
 	}
 	g.gatherRows()
 	g.repeat()
+	g.repeatShort()
 	for _, w := range []int{4, 8} {
 		g.weave(w)
 		g.unweave(w)

@@ -29,3 +29,21 @@ func (g *gen) repeat() {
 	g.Label("done")
 	g.ret()
 }
+
+// repeatShort writes a vector of each element: what is too much of it is overwritten by the next.
+func (g *gen) repeatShort() {
+	g.function("repeatShortAVX2", "func(dst, x *uint32, n, step, count int)",
+		"repeatShortAVX2 writes each of count elements of x, which are step apart, n times to dst, and 8-n times more after the last.")
+	dst, x, n, step, count := g.param("dst"), g.param("x"), g.param("n"), g.param("step"), g.param("count")
+	v := g.YMM()
+	g.SHLQ(U8(2), n)
+	g.SHLQ(U8(2), step)
+	g.Label("run")
+	g.VBROADCASTSS(Mem{Base: x}, v)
+	g.ADDQ(step, x)
+	g.VMOVDQU(v, Mem{Base: dst})
+	g.ADDQ(n, dst)
+	g.DECQ(count)
+	g.JNE(LabelRef("run"))
+	g.ret()
+}
