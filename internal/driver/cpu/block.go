@@ -48,11 +48,12 @@ type program struct {
 	moves   bool // it copies one such operand: its elements go straight to the result
 	piece   int  // elements of a piece of such a copy if it transposes; else 0
 
-	size     int  // elements of a block
-	stride   int  // elements from register to register
-	even     bool // every stream is Full: blocks need no other ends than size
-	straight bool // one call over whole operands: it needs no lane
-	n        int  // elements of the result
+	size      int  // elements of a block
+	stride    int  // elements from register to register
+	segmented bool // segments may be alike
+	even      bool // every stream is Full: blocks need no other ends than size
+	straight  bool // one call over whole operands: it needs no lane
+	n         int  // elements of the result
 
 	chain *chain // computes a block in place of the calls for segments and blocks; nil if there is none
 
@@ -106,6 +107,7 @@ type lane struct {
 	extra  []float32 // what programs make for operations: see feed
 	at     []place
 	runs   []run
+	steps  []int // bytes from one segment to the next, by stream; see alike
 }
 
 const line = memory.Line / 4 // floats of a cache line
@@ -197,7 +199,7 @@ func (l *lane) run(at []place, lo, hi int) {
 			}
 		} else {
 			n = l.seek(p, at, pos, n)
-			if k := l.alike(p, n, (hi-pos)/n); k > 1 && chain == nil {
+			if k := l.alike(p, pos, n, (hi-pos)/n); k > 1 && chain == nil {
 				l.callRuns(p, n, k)
 				pos += k * n
 				continue
@@ -208,71 +210,77 @@ func (l *lane) run(at []place, lo, hi int) {
 			pos += n
 			continue
 		}
-		for i := range p.segment {
-			c := &p.segment[i]
-			c.fn(t[c.dst], t[c.x], t[c.y], t[c.z], 1, t[c.p])
-		}
-		for i := range p.block {
-			c := &p.block[i]
-			fn := c.fn
-			if l.past && c.past != nil {
-				fn = c.past
-			}
-			fn(t[c.dst], t[c.x], t[c.y], t[c.z], n, t[c.p])
-		}
+		l.calls(t, n)
 		pos += n
 	}
 }
 
-// alike returns how many segments of n elements follow each other, at most most, in which one call
-// has its operands at the same distance from one segment to the next; 0 if the program has others.
-func (l *lane) alike(p *program, n, most int) int {
-	if p.runs == 0 || len(p.block) > 1 || len(p.segment)+len(p.tiles) > 0 {
+// alike returns how many segments of n elements follow each other from pos on, at most most, in which
+// the calls have their operands at the same distances from one segment to the next, and notes these
+// distances; 0 if there are others.
+func (l *lane) alike(p *program, pos, n, most int) int {
+	if !p.segmented || most < 2 {
 		return 0
 	}
-	most = min(most, callElements/n)
+	most = min(most, max(1, callElements/n))
+	l.steps = l.steps[:0]
 	for i := range p.streams {
+		step := n
 		switch s := &p.streams[i]; {
+		case s.fixed:
+			step = 0
 		case s.run:
 			r := &l.runs[i]
 			if r.end-r.first != n {
 				return 0
 			}
-			most = min(most, r.more+1)
-		case !s.fixed && s.spread != op.Full:
+			most, step = min(most, r.more+1), r.step
+		case s.spread == op.Tiled:
+			most = min(most, (s.period-pos%s.period)/n)
+		case s.spread == op.Repeated:
+			if step = 1; s.period != n || pos%n != 0 {
+				return 0
+			}
+		}
+		l.steps = append(l.steps, step*p.streams[i].size)
+	}
+	for _, r := range p.tiles {
+		if n%r.period != 0 {
 			return 0
 		}
 	}
 	return most
 }
 
-// callRuns does the call of k segments of n elements that are alike.
+// callRuns does the calls of k segments of n elements that are alike.
 func (l *lane) callRuns(p *program, n, k int) {
-	c := &p.block[0]
-	fn := c.fn
-	if l.past && c.past != nil {
-		fn = c.past
-	}
-	var at [5]unsafe.Pointer
-	var step [5]int // bytes
-	for j, entry := range [5]int32{c.dst, c.x, c.y, c.z, c.p} {
-		at[j] = l.table[entry]
-		if i := int(entry) - 1; i >= 0 && i < len(p.streams) {
-			switch s := &p.streams[i]; {
-			case s.run:
-				step[j] = l.runs[i].step * s.size
-			case !s.fixed:
-				step[j] = n * s.size
-			}
+	t := l.pointers()
+	for ; ; k-- {
+		l.calls(t, n)
+		if k == 1 {
+			return
+		}
+		for i, step := range l.steps {
+			l.table[1+i] = unsafe.Add(l.table[1+i], step)
 		}
 	}
-	for ; k > 1; k-- {
-		fn(address(at[0]), address(at[1]), address(at[2]), address(at[3]), n, address(at[4]))
-		for j := range at {
-			at[j] = unsafe.Add(at[j], step[j])
-		}
+}
+
+// calls does the calls of one segment.
+func (l *lane) calls(t []*float32, n int) {
+	p := l.begun
+	for i := range p.segment {
+		c := &p.segment[i]
+		c.fn(t[c.dst], t[c.x], t[c.y], t[c.z], 1, t[c.p])
 	}
-	fn(address(at[0]), address(at[1]), address(at[2]), address(at[3]), n, address(at[4]))
+	for i := range p.block {
+		c := &p.block[i]
+		fn := c.fn
+		if l.past && c.past != nil {
+			fn = c.past
+		}
+		fn(t[c.dst], t[c.x], t[c.y], t[c.z], n, t[c.p])
+	}
 }
 
 // seek sets the entries of the streams for a segment that starts at pos and

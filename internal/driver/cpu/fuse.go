@@ -465,9 +465,14 @@ func (b *builder) finish() {
 	b.chooseSize(p.table)
 	b.makeCalls()
 	for i := range p.streams {
-		if s := &p.streams[i]; s.spread == op.Full || s.spread == op.Strided {
+		s := &p.streams[i]
+		if s.spread == op.Full || s.spread == op.Strided {
 			p.cost.bytes += float32(s.size)
 		}
+		p.segmented = p.segmented || s.run || s.spread == op.Repeated && !s.spelt
+	}
+	for i := range p.streams {
+		p.segmented = p.segmented && !p.streams[i].spelt && len(p.strided) == 0
 	}
 	p.straight = p.even && len(p.once)+len(p.segment) == 0 && len(p.block) == 1
 }

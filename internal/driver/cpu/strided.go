@@ -161,6 +161,15 @@ func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 			return
 		}
 	}
+	if f := &l.F[0]; l.Rank > 1 && f.Stride == 0 && !l.Windowed() {
+		if period := l.Size() / f.N; len(dst) > period {
+			lines(dst[:period], base, l, pos)
+			for have := period; have < len(dst); have *= 2 {
+				copy(dst[have:], dst[:have])
+			}
+			return
+		}
+	}
 	lines(dst, base, l, pos)
 }
 
@@ -209,6 +218,10 @@ const shortRun = 16
 // runs writes runs of n elements, which are a stride apart, to dst; from one run to the
 // next there is a step.
 func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int) {
+	if d, ok := any(dst).([]uint32); ok && stride == 1 && n >= 8 {
+		simd.CopyRuns(&d[0], (*uint32)(unsafe.Pointer(src)), n, step, len(d)/n)
+		return
+	}
 	switch {
 	case n == 2:
 		for i := 0; i+1 < len(dst); i += 2 {
@@ -221,11 +234,7 @@ func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int) {
 			copy(dst[have:], dst[:have])
 		}
 		return
-	case stride == 1 && n >= 8:
-		if d, ok := any(dst).([]uint32); ok {
-			simd.CopyRuns(&d[0], (*uint32)(unsafe.Pointer(src)), n, step, len(d)/n)
-			return
-		}
+	case stride == 1 && n > shortRun:
 		for at := 0; len(dst) >= n; at, dst = at+step, dst[n:] {
 			copy(dst[:n], unsafe.Slice(element(src, at), n))
 		}

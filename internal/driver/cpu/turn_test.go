@@ -21,7 +21,7 @@ func permuted(s op.Shape, order []int) op.Layout {
 	return l
 }
 
-// TestPermuted reads parts of permuted arrays, whole and cut to windows, and compares with the layouts' own addresses.
+// TestPermuted reads parts of permuted arrays, whole, cut to windows and repeated, and compares with the layouts' own addresses.
 func TestPermuted(t *testing.T) {
 	r := testutil.Rand(t)
 	extents := []int{1, 2, 3, 4, 7, 8, 9, 16, 17, 31, 64, 65}
@@ -44,6 +44,9 @@ func TestPermuted(t *testing.T) {
 			f.Hi = f.Lo + 1 + r.IntN(f.N-f.Lo)
 			l.Off += f.Lo * f.Stride
 			l.Fill = 7
+		}
+		if r.IntN(4) == 0 { // repeat a factor
+			l.F[r.IntN(int(l.Rank))].Stride = 0
 		}
 		if turnOf(&l).unit > 0 {
 			turned++
