@@ -100,17 +100,21 @@ func repeatVectors(dst, x *uint32, n, step, count int) int {
 	return count
 }
 
-// CopyRuns copies count runs of n elements, which are step elements apart in x, to dst, one after the other.
-func CopyRuns(dst, x *uint32, n, step, count int) {
+// HasRuns reports whether CopyRuns may have a kernel.
+const HasRuns = true
+
+// CopyRuns copies count runs of n elements, which are step elements apart in x, to dst, one after the other. It reports
+// false, and does nothing, where there is no kernel for it.
+func CopyRuns(dst, x *uint32, n, step, count int) bool {
 	if active < AVX2 || n < 8 {
-		copyRuns(dst, x, n, step, count)
-		return
+		return false
 	}
-	for most := max(1, wordCall/n); count > 0; count -= most {
+	for most := max(1, wordCall/n); ; count -= most {
 		k := min(count, most)
 		copyRunsAVX2(dst, x, n, step, k)
-		if count > most {
-			dst, x = word(dst, k*n), word(x, k*step)
+		if count <= most {
+			return true
 		}
+		dst, x = word(dst, k*n), word(x, k*step)
 	}
 }

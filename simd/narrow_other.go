@@ -11,5 +11,8 @@ func transposeNarrow(_, _ *float32, _, _, _, _ int) bool { return false }
 // repeatVectors repeats no element: there is no kernel for it.
 func repeatVectors(_, _ *uint32, _, _, _ int) int { return 0 }
 
-// CopyRuns copies count runs of n elements, which are step elements apart in x, to dst, one after the other.
-func CopyRuns(dst, x *uint32, n, step, count int) { copyRuns(dst, x, n, step, count) }
+// HasRuns reports whether CopyRuns has a kernel.
+const HasRuns = false
+
+// CopyRuns does nothing and reports false: there is no kernel for it.
+func CopyRuns(_, _ *uint32, _, _, _ int) bool { return false }

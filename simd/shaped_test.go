@@ -359,6 +359,32 @@ func TestRepeat(t *testing.T) {
 	}
 }
 
+// TestTransposes transposes several matrices with several threads, narrow ones among them.
+func TestTransposes(t *testing.T) {
+	p := workers.New(0)
+	defer p.Close()
+	eachLevel(t, func(t *testing.T) {
+		for _, s := range [][3]int{{0, 3, 4}, {3, 1, 5}, {7, 9, 1}, {1000, 5, 7}, {300, 64, 65}, {3, 9001, 3}, {3, 3, 9001}, {2, 4097, 8}, {40, 130, 131}} {
+			count, rows, cols := s[0], s[1], s[2]
+			n := rows * cols
+			x, xok := guarded(t, count*n, 1)
+			dst, ok := guarded(t, count*n, 3)
+			for i := range x {
+				x[i] = float32(i)
+			}
+			Transposes(p, dst, x, count, rows, cols)
+			xok()
+			ok()
+			for i, want := range x {
+				k, i := i/n*n, i%n
+				if got := dst[k+i%cols*rows+i/cols]; got != want {
+					t.Fatalf("%v: element %d of matrix %d is %v, not %v", s, i, k/n, got, want)
+				}
+			}
+		}
+	})
+}
+
 func TestTransposeTile(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, rows := range []int{1, 2, 3, 5, 7, 8, 9, 16, 17, 63, 130} {
@@ -401,7 +427,9 @@ func TestCopyRuns(t *testing.T) {
 					for i := range x {
 						x[i] = float32(i + 1)
 					}
-					CopyRuns((*uint32)(unsafe.Pointer(&dst[0])), (*uint32)(unsafe.Pointer(&x[0])), n, step, count)
+					if !CopyRuns((*uint32)(unsafe.Pointer(&dst[0])), (*uint32)(unsafe.Pointer(&x[0])), n, step, count) {
+						continue
+					}
 					xok()
 					ok()
 					for i, got := range dst {

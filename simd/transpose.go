@@ -1,7 +1,6 @@
 package simd
 
 import (
-	"fmt"
 	"sync"
 
 	"github.com/rayo-go/rayo/internal/memory"
@@ -12,34 +11,33 @@ import (
 // cols columns, with the threads of p; a nil Pool is the calling thread alone.
 // dst must not overlap x. It panics if a length does not fit.
 func Transpose(p *workers.Pool, dst, x []float32, rows, cols int) {
-	n := area(rows, cols)
-	if len(dst) < n || len(x) < n {
-		panic(fmt.Sprintf("simd: Transpose of %d rows of %d: lengths %d, %d", rows, cols, len(dst), len(x)))
-	}
-	if n == 0 {
-		return
-	}
-	if rows == 1 || cols == 1 {
-		copy(dst[:n], x[:n])
+	Transposes(p, dst, x, 1, rows, cols)
+}
+
+// Transposes is [Transpose] for each of count matrices, one after the other.
+func Transposes(p *workers.Pool, dst, x []float32, count, rows, cols int) {
+	n := area(count, area(rows, cols))
+	dst, x = dst[:n], x[:n]
+	if n == 0 || rows == 1 || cols == 1 {
+		copy(dst, x)
 		return
 	}
 	t := transposes.Get().(*transposeTask)
 	t.dst, t.x, t.rows, t.cols = dst, x, rows, cols
 	t.high, t.wide = transposeSide, transposeSide
-	switch {
-	case cols <= narrowMost:
+	if HasRuns && cols <= narrowMost {
 		t.high *= transposeSide
-	case rows <= narrowMost:
+	} else if HasRuns && rows <= narrowMost {
 		t.wide *= transposeSide
 	}
 	t.down, t.across = (rows+t.high-1)/t.high, (cols+t.wide-1)/t.wide
-	t.fetch = rowKernel.fetch != nil && 8*n > memory.CPUCaches().L2 && t.high == t.wide
-	blocks := t.down * t.across
-	t.group = blocks
+	t.fetch = rowKernel.fetch != nil && 8*rows*cols > memory.CPUCaches().L2 && t.high == t.wide
+	t.blocks = count * t.down * t.across
+	t.group = max(1, min(t.blocks, transposePart/(t.high*t.wide)))
 	if p.Worth(float64(n) * transposeNS) {
-		t.group = max(1, blocks/(8*p.Threads()))
+		t.group = max(1, min(t.group, t.blocks/(8*p.Threads())))
 	}
-	p.Do((blocks+t.group-1)/t.group, t)
+	p.Do((t.blocks+t.group-1)/t.group, t)
 	t.dst, t.x = nil, nil
 	transposes.Put(t)
 }
@@ -50,13 +48,16 @@ const (
 	transposeSide = 64
 	narrowMost    = 8   // up to so many rows or columns, rectangles are longer
 	transposeNS   = 0.2 // for an element
+	// transposePart is about the elements of a part: a pool under a context ends between parts.
+	transposePart = 1 << 16
 )
 
 type transposeTask struct {
 	dst, x       []float32
 	rows, cols   int
 	high, wide   int // of a rectangle that is transposed at a time
-	down, across int // rectangles
+	down, across int // rectangles of a matrix
+	blocks       int // rectangles
 	group        int // rectangles of a part
 
 	// fetch says that dst is worth asking for early: where it lies far away,
@@ -68,20 +69,22 @@ var transposes = sync.Pool{New: func() any { return new(transposeTask) }}
 
 // Part transposes a few rectangles.
 func (t *transposeTask) Part(i int) {
-	for b, last := i*t.group, min((i+1)*t.group, t.down*t.across); b < last; b++ {
-		i, j, rows, cols := t.rectangle(b)
+	for b, last := i*t.group, min((i+1)*t.group, t.blocks); b < last; b++ {
+		dst, x, rows, cols := t.rectangle(b)
 		if t.fetch && b+1 < last {
-			i, j, rows, cols := t.rectangle(b + 1)
-			rowKernel.fetch(&t.dst[j*t.rows+i], 4*t.rows, cols, 4*rows)
+			dst, _, rows, cols := t.rectangle(b + 1)
+			rowKernel.fetch(dst, 4*t.rows, cols, 4*rows)
 		}
-		TransposeTile(&t.dst[j*t.rows+i], &t.x[i*t.cols+j], t.rows, t.cols, rows, cols)
+		TransposeTile(dst, x, t.rows, t.cols, rows, cols)
 	}
 }
 
-// rectangle returns where rectangle b of x lies.
-func (t *transposeTask) rectangle(b int) (i, j, rows, cols int) {
-	i, j = b/t.across*t.high, b%t.across*t.wide
-	return i, j, min(t.high, t.rows-i), min(t.wide, t.cols-j)
+// rectangle returns where rectangle b begins, and its extents in x.
+func (t *transposeTask) rectangle(b int) (dst, x *float32, rows, cols int) {
+	each := t.down * t.across
+	at, b := b/each*t.rows*t.cols, b%each
+	i, j := b/t.across*t.high, b%t.across*t.wide
+	return &t.dst[at+j*t.rows+i], &t.x[at+i*t.cols+j], min(t.high, t.rows-i), min(t.wide, t.cols-j)
 }
 
 // TransposeTile sets dst[j*ds+i] = x[i*ss+j] for each row i < rows and column j < cols of a part of a

@@ -48,12 +48,12 @@ type program struct {
 	moves   bool // it copies one such operand: its elements go straight to the result
 	piece   int  // elements of a piece of such a copy if it transposes; else 0
 
-	size      int  // elements of a block
-	stride    int  // elements from register to register
-	segmented bool // segments may be alike
-	even      bool // every stream is Full: blocks need no other ends than size
-	straight  bool // one call over whole operands: it needs no lane
-	n         int  // elements of the result
+	size     int  // elements of a block
+	stride   int  // elements from register to register
+	spelt    bool // a stream is spelt
+	even     bool // every stream is Full: blocks need no other ends than size
+	straight bool // one call over whole operands: it needs no lane
+	n        int  // elements of the result
 
 	chain *chain // computes a block in place of the calls for segments and blocks; nil if there is none
 
@@ -141,7 +141,7 @@ func (l *lane) begin(p *program, at []place, most int) {
 		if n == 0 {
 			n = most
 		}
-		c.fn(t[c.dst], t[c.x], t[c.y], t[c.z], n, t[c.p])
+		c.do(t, n, false)
 	}
 }
 
@@ -219,7 +219,7 @@ func (l *lane) run(at []place, lo, hi int) {
 // the calls have their operands at the same distances from one segment to the next, and notes these
 // distances; 0 if there are others.
 func (l *lane) alike(p *program, pos, n, most int) int {
-	if !p.segmented || most < 2 {
+	if p.spelt || len(p.strided) > 0 || most < 2 {
 		return 0
 	}
 	most = min(most, max(1, callElements/n))
@@ -270,17 +270,20 @@ func (l *lane) callRuns(p *program, n, k int) {
 func (l *lane) calls(t []*float32, n int) {
 	p := l.begun
 	for i := range p.segment {
-		c := &p.segment[i]
-		c.fn(t[c.dst], t[c.x], t[c.y], t[c.z], 1, t[c.p])
+		p.segment[i].do(t, 1, false)
 	}
 	for i := range p.block {
-		c := &p.block[i]
-		fn := c.fn
-		if l.past && c.past != nil {
-			fn = c.past
-		}
-		fn(t[c.dst], t[c.x], t[c.y], t[c.z], n, t[c.p])
+		p.block[i].do(t, n, l.past)
 	}
+}
+
+// do computes n elements, whose addresses are in t, and stores them past the caches on request if it can.
+func (c *call) do(t []*float32, n int, past bool) {
+	fn := c.fn
+	if past && c.past != nil {
+		fn = c.past
+	}
+	fn(t[c.dst], t[c.x], t[c.y], t[c.z], n, t[c.p])
 }
 
 // seek sets the entries of the streams for a segment that starts at pos and

@@ -155,9 +155,7 @@ func (d *processor) fuse(f *driver.Fused, out []driver.Operand) (*program, error
 	}
 	p.moves = len(f.In) == 1 && len(f.Body) == 0 && len(out) == 1 && f.In[0].Broadcast == op.Strided && f.In[0].Type == out[0].Type
 	if p.moves && p.streams[0].size == 4 {
-		if t := turnOf(p.streams[0].layout); t.unit > 0 {
-			p.piece = t.piece(p.streams[0].layout)
-		}
+		p.piece = turnOf(p.streams[0].layout).piece
 	}
 	return p, nil
 }
@@ -182,7 +180,7 @@ func (b *builder) stream(o *driver.Operand) {
 	case op.Repeated:
 		s.period = max(1, p.n/max(1, o.N))
 		if s.period <= smallRun && s.size == 4 {
-			s.spelt = true
+			s.spelt, p.spelt = true, true
 			b.unit = max(b.unit, s.period)
 		}
 	case op.Strided:
@@ -465,14 +463,9 @@ func (b *builder) finish() {
 	b.chooseSize(p.table)
 	b.makeCalls()
 	for i := range p.streams {
-		s := &p.streams[i]
-		if s.spread == op.Full || s.spread == op.Strided {
+		if s := &p.streams[i]; s.spread == op.Full || s.spread == op.Strided {
 			p.cost.bytes += float32(s.size)
 		}
-		p.segmented = p.segmented || s.run || s.spread == op.Repeated && !s.spelt
-	}
-	for i := range p.streams {
-		p.segmented = p.segmented && !p.streams[i].spelt && len(p.strided) == 0
 	}
 	p.straight = p.even && len(p.once)+len(p.segment) == 0 && len(p.block) == 1
 }

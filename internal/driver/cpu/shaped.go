@@ -31,10 +31,6 @@ func size(s op.Shape) int {
 type transposeTask struct {
 	d                 *processor
 	batch, rows, cols int
-
-	x, dst []float32
-	group  int // matrices of a part
-	ctx    context.Context
 }
 
 func (t *transposeTask) configure(_ *op.Operation, _ *op.Attrs, dims []op.Shape) error {
@@ -45,33 +41,11 @@ func (t *transposeTask) configure(_ *op.Operation, _ *op.Attrs, dims []op.Shape)
 }
 
 func (t *transposeTask) compute(ctx context.Context, in, out []unsafe.Pointer) error {
-	n := t.rows * t.cols
-	if t.batch == 1 {
-		pool := t.d.pool.Under(ctx)
-		simd.Transpose(pool, slice(out[0], n), slice(in[0], n), t.rows, t.cols)
-		pool.Release()
-		return ctx.Err()
-	}
-	t.x, t.dst, t.ctx = slice(in[0], t.batch*n), slice(out[0], t.batch*n), ctx
-	t.group = max(1, callElements/max(1, n))
-	parts := (t.batch + t.group - 1) / t.group
-	if t.d.pool.Worth(0.2 * float64(t.batch*n)) {
-		t.d.pool.Do(parts, t)
-	} else {
-		for i := range parts {
-			t.Part(i)
-		}
-	}
-	t.x, t.dst, t.ctx = nil, nil, nil
+	n := t.batch * t.rows * t.cols
+	pool := t.d.pool.Under(ctx)
+	simd.Transposes(pool, slice(out[0], n), slice(in[0], n), t.batch, t.rows, t.cols)
+	pool.Release()
 	return ctx.Err()
-}
-
-// Part implements workers.Task.
-func (t *transposeTask) Part(i int) {
-	n := t.rows * t.cols
-	for b := i * t.group; b < min((i+1)*t.group, t.batch) && t.ctx.Err() == nil; b++ {
-		simd.Transpose(nil, t.dst[b*n:][:n], t.x[b*n:][:n], t.rows, t.cols)
-	}
 }
 
 // reshapeTask copies.

@@ -138,46 +138,47 @@ func (r *run) seek(l *op.Layout, pos int) {
 // bring writes elements pos to pos+n of a layout over the memory at base to dst.
 // Elements have four bytes, two or one.
 func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
-	switch {
-	case n == 0:
-	case size == 1:
-		fetch(unsafe.Slice((*uint8)(dst), n), (*uint8)(base), l, pos)
-	case size == 2:
-		fetch(unsafe.Slice((*uint16)(dst), n), (*uint16)(base), l, pos)
-	default:
-		fetch(unsafe.Slice((*uint32)(dst), n), (*uint32)(base), l, pos)
-	}
-}
-
-// fetch is bring for one size.
-func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
-	if d, ok := any(dst).([]uint32); ok {
-		if t := turnOf(l); t.unit > 0 {
-			head := min((t.unit-pos%t.unit)%t.unit, len(d))
-			lines(d[:head], (*uint32)(unsafe.Pointer(base)), l, pos)
-			whole := (len(d) - head) / t.unit * t.unit
-			t.tiles(d[head:][:whole], (*uint32)(unsafe.Pointer(base)), l, pos+head)
-			lines(d[head+whole:], (*uint32)(unsafe.Pointer(base)), l, pos+head+whole)
-			return
-		}
-	}
-	if f := &l.F[0]; l.Rank > 1 && f.Stride == 0 && !l.Windowed() {
-		if period := l.Size() / f.N; len(dst) > period {
-			lines(dst[:period], base, l, pos)
-			for have := period; have < len(dst); have *= 2 {
-				copy(dst[have:], dst[:have])
-			}
-			return
-		}
-	}
-	lines(dst, base, l, pos)
-}
-
-// lines is fetch by runs of the last factor.
-func lines[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
-	if len(dst) == 0 {
+	if n == 0 {
 		return
 	}
+	have := n
+	if f := &l.F[0]; l.Rank > 1 && f.Stride == 0 && !l.Windowed() {
+		have = min(n, l.Size()/f.N) // the others repeat these
+	}
+	t := turn{}
+	if size == 4 {
+		t = turnOf(l)
+	}
+	for at := 0; at < have; {
+		k := have - at
+		if t.unit > 0 {
+			if ahead := (pos + at) % t.unit; ahead > 0 {
+				k = min(k, t.unit-ahead)
+			} else if k >= 2*t.unit { // one column is not worth a transposition
+				k -= k % t.unit
+				t.tiles(unsafe.Slice((*uint32)(unsafe.Add(dst, 4*at)), k), (*uint32)(base), l, pos+at)
+				at += k
+				continue
+			}
+		}
+		switch to := unsafe.Add(dst, at*size); size {
+		case 1:
+			fetch(unsafe.Slice((*uint8)(to), k), (*uint8)(base), l, pos+at)
+		case 2:
+			fetch(unsafe.Slice((*uint16)(to), k), (*uint16)(base), l, pos+at)
+		default:
+			fetch(unsafe.Slice((*uint32)(to), k), (*uint32)(base), l, pos+at)
+		}
+		at += k
+	}
+	to := unsafe.Slice((*byte)(dst), n*size)
+	for have *= size; have < len(to); have *= 2 {
+		copy(to[have:], to[:have])
+	}
+}
+
+// fetch is bring by runs of the last factor.
+func fetch[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 	if l.Rank == 0 {
 		dst[0] = *element(base, l.Off)
 		return
@@ -186,7 +187,7 @@ func lines[T uint8 | uint16 | uint32](dst []T, base *T, l *op.Layout, pos int) {
 	var o odometer
 	d := o.start(l, pos)
 	f := l.F[l.Rank-1]
-	many := l.Rank > 1 && f.Lo == 0 && f.Hi == f.N && (f.Stride == 1 || f.N <= shortRun || f.Stride == 0 || l.F[l.Rank-2].Stride == 0)
+	many := l.Rank > 1 && f.Lo == 0 && f.Hi == f.N && (f.Stride == 1 && simd.HasRuns || f.N <= shortRun || f.Stride == 0 || l.F[l.Rank-2].Stride == 0)
 	for len(dst) > 0 {
 		if many && d == 0 && o.outside == 0 {
 			if n := o.runs(len(dst) / f.N); n > 1 {
@@ -218,11 +219,10 @@ const shortRun = 16
 // runs writes runs of n elements, which are a stride apart, to dst; from one run to the
 // next there is a step.
 func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int) {
-	if d, ok := any(dst).([]uint32); ok && stride == 1 && n >= 8 {
-		simd.CopyRuns(&d[0], (*uint32)(unsafe.Pointer(src)), n, step, len(d)/n)
+	switch size := int(unsafe.Sizeof(*src)); {
+	case stride == 1 && n > 2 && simd.HasRuns:
+		copyRuns(unsafe.Pointer(&dst[0]), unsafe.Pointer(src), n*size, step*size, len(dst)/n)
 		return
-	}
-	switch {
 	case n == 2:
 		for i := 0; i+1 < len(dst); i += 2 {
 			dst[i], dst[i+1] = *element(src, i/2*step), *element(src, i/2*step+stride)
@@ -232,11 +232,6 @@ func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int) {
 		copyStrided(dst[:n], src, stride)
 		for have := n; have < len(dst); have *= 2 {
 			copy(dst[have:], dst[:have])
-		}
-		return
-	case stride == 1 && n > shortRun:
-		for at := 0; len(dst) >= n; at, dst = at+step, dst[n:] {
-			copy(dst[:n], unsafe.Slice(element(src, at), n))
 		}
 		return
 	case stride == 0:
@@ -253,6 +248,19 @@ func runs[T uint8 | uint16 | uint32](dst []T, src *T, n, stride, step int) {
 		for i := range dst[:n] {
 			dst[i] = *element(src, at+i*stride)
 		}
+	}
+}
+
+// copyRuns copies runs of n bytes, which are step bytes apart, to dst.
+//
+//go:noinline
+func copyRuns(dst, src unsafe.Pointer, n, step, count int) {
+	if (n|step)%4 == 0 && simd.CopyRuns((*uint32)(dst), (*uint32)(src), n/4, step/4, count) {
+		return
+	}
+	to := unsafe.Slice((*byte)(dst), n*count)
+	for i := range count {
+		copy(to[i*n:][:n], unsafe.Slice((*byte)(unsafe.Add(src, i*step)), n))
 	}
 }
 

@@ -10,8 +10,9 @@ import (
 // A turn is how a permuted array is copied: by transposing matrices whose rows are neighbours in the operand, and whose
 // columns are neighbours in the result.
 type turn struct {
-	axis int // the factor along which elements are neighbours in the operand
-	unit int // elements of the result from one step along it to the next; 0: the layout is no turn
+	axis  *op.Factor // along which elements are neighbours in the operand
+	unit  int        // elements of the result from one step along it to the next; 0: the layout is no turn
+	piece int        // elements of a piece of work
 }
 
 // turnLeast is the elements that a matrix has at least, and turnedSteps how many steps along the axis are made in one call:
@@ -22,62 +23,38 @@ const (
 )
 
 // turnOf returns how elements in a layout are copied by transposition.
-func turnOf(l *op.Layout) turn {
-	last := int(l.Rank) - 1
-	if last < 1 || l.F[last].Stride < 2 {
-		return turn{}
-	}
-	t := turn{axis: last, unit: 1}
-	for {
-		f := &l.F[t.axis]
-		if f.Lo != 0 || f.Hi != f.N {
-			return turn{}
-		}
-		if f.Stride == 1 {
+func turnOf(l *op.Layout) (t turn) {
+	unit, columns := 1, 0
+	for k := int(l.Rank) - 1; k >= 0 && !l.Windowed(); k-- {
+		f := &l.F[k]
+		if f.Stride < 1 {
 			break
 		}
-		if t.axis == 0 {
-			return turn{}
+		if f.Stride == 1 {
+			if f.N*columns >= turnLeast {
+				t = turn{f, unit, turnedSteps * unit}
+				if all := f.N * unit; all <= callElements {
+					t.piece = callElements / all * all
+				}
+			}
+			break
 		}
-		t.unit *= f.N
-		t.axis--
-	}
-	if l.F[t.axis].N*l.F[last].N < turnLeast {
-		return turn{}
+		if columns == 0 {
+			columns = f.N
+		}
+		unit *= f.N
 	}
 	return t
 }
 
-// piece returns the elements of a piece of work.
-func (t turn) piece(l *op.Layout) int {
-	if all := l.F[t.axis].N * t.unit; all <= callElements {
-		return callElements / all * all
-	}
-	return turnedSteps * t.unit
-}
-
 // tiles writes elements from pos on to dst, both multiples of the unit.
-func (t turn) tiles(dst []uint32, base *uint32, l *op.Layout, pos int) {
-	last := int(l.Rank) - 1
-	axis, columns := &l.F[t.axis], &l.F[last]
+func (t *turn) tiles(dst []uint32, base *uint32, l *op.Layout, pos int) {
+	columns := &l.F[l.Rank-1]
 	for len(dst) > 0 {
-		off, in := l.At(pos)
-		n := min(axis.N-pos/t.unit%axis.N, len(dst)/t.unit)
-		var digits [op.MaxRank]int
-		for at := 0; in && at < t.unit; at += columns.N {
-			to, from := unsafe.Pointer(&dst[at]), unsafe.Pointer(element(base, off))
-			simd.TransposeTile((*float32)(to), (*float32)(from), t.unit, columns.Stride, columns.N, n)
-			for k := last - 1; k > t.axis; k-- {
-				f := &l.F[k]
-				if digits[k]++; digits[k] < f.N {
-					off += f.Stride
-					break
-				}
-				digits[k], off = 0, off-(f.N-1)*f.Stride
-			}
-		}
-		if !in {
-			repeat(dst[:n*t.unit], l.Fill)
+		n := min(t.axis.N-pos/t.unit%t.axis.N, len(dst)/t.unit)
+		for at := 0; at < t.unit; at += columns.N {
+			off, _ := l.At(pos + at)
+			simd.TransposeTile(address(unsafe.Pointer(&dst[at])), address(unsafe.Pointer(element(base, off))), t.unit, columns.Stride, columns.N, n)
 		}
 		dst, pos = dst[n*t.unit:], pos+n*t.unit
 	}
