@@ -90,3 +90,36 @@ func TestBroadcastShapes(t *testing.T) {
 		}
 	}
 }
+
+// TestStackLast stacks arrays along a new last axis, as many as kernels take and more, and reads each from the result.
+func TestStackLast(t *testing.T) {
+	r := testutil.Rand(t)
+	dev := open()
+	defer dev.Close()
+	for k := 1; k <= 10; k++ {
+		for _, n := range []int{1, 2, 7, 8, 9, 17, 1000, 40_001} {
+			b := batch.New(dev)
+			x, values := make([][]int32, k), make([]batch.Value, k)
+			for i := range x {
+				x[i] = make([]int32, n)
+				for j := range x[i] {
+					x[i][j] = r.Int32()
+				}
+				values[i] = batch.Upload(b, x[i], n)
+			}
+			y := b.Stack(-1, values...)
+			if err := b.Execute(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			got, err := batch.Read[int32](t.Context(), b, y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for at, v := range got {
+				if want := x[at%k][at/k]; v != want {
+					t.Fatalf("%d arrays of %d: element %d is %d, not %d", k, n, at, v, want)
+				}
+			}
+		}
+	}
+}

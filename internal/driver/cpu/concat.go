@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
 )
 
 // concatTask puts arrays one after the other along an axis. The elements have any
@@ -62,6 +63,9 @@ func (t *concatTask) compute(ctx context.Context, in, out []unsafe.Pointer) erro
 // Part implements workers.Task.
 func (t *concatTask) Part(i int) {
 	first, last := i*t.each, min((i+1)*t.each, t.outer)
+	if simd.HasRuns && t.interleaves(first, last) {
+		return
+	}
 	if t.pitch <= shortRun*len(t.rows) {
 		at := first * t.pitch
 		for k, n := range t.rows {
@@ -93,6 +97,22 @@ func (t *concatTask) Part(i int) {
 			at += n
 		}
 	}
+}
+
+// interleaves writes rows [first, last) of the result if a kernel does: if each operand has one word for a row. It reports
+// whether it did.
+func (t *concatTask) interleaves(first, last int) bool {
+	var src [8]*uint32
+	if t.size != 4 || t.pitch != len(t.rows) || len(t.rows) > len(src) {
+		return false
+	}
+	for k, n := range t.rows {
+		if n != 1 || k < len(t.from) && t.from[k] != nil {
+			return false
+		}
+		src[k] = element((*uint32)(t.in[k]), first)
+	}
+	return simd.Interleave(element((*uint32)(t.out), first*t.pitch), &src, len(t.rows), last-first)
 }
 
 // copyPiece is the bytes that are copied by one call: a longer copy bypasses the cache, in
