@@ -21,9 +21,13 @@ const maxBuffers = 8
 
 // Kernel is a kernel made ready for a device. It is safe for concurrent use.
 type Kernel struct {
-	dev    *Device
-	code   kernel.Launchable
-	source kernel.Source
+	dev     *Device
+	kernel  *kernel.Kernel
+	program *ir.Program
+	// Methods of kernel. Programs that prepare no kernel do not link what is reached by a variable.
+	checkGrid func(kernel.Size) error
+	params    func(dst []byte, params any) ([]byte, error)
+	positions func() (*ir.Program, error)
 }
 
 // Kernel prepares k to run on the device. k is a *[kernel.Kernel], which runs on every device, or a
@@ -43,15 +47,16 @@ func (d *Device) Kernel(ctx context.Context, k kernel.Source) (*Kernel, error) {
 	if k == nil {
 		k = (*kernel.Kernel)(nil)
 	}
-	l, err := k.Launchable()
-	switch {
+	r := &Kernel{dev: d, kernel: k.Kernel()}
+	switch err := r.kernel.Err(); {
 	case errors.Is(err, kernel.ErrLimit):
 		return nil, fmt.Errorf("%w: %w", ErrLimit, err)
 	case err != nil:
 		return nil, err
 	}
-	p := l.Program
-	r := &Kernel{dev: d, code: l, source: k}
+	p, _ := r.kernel.Program()
+	r.program, r.checkGrid, r.params, r.positions = p, r.kernel.CheckGrid, r.kernel.AppendParams, r.kernel.Positions
+	var err error
 	switch {
 	case p.Text != nil && kindOf(p.Text.Language) != d.Info().Kind:
 		err = fmt.Errorf("it is %v, which only devices of kind %v run: open one by Require or RAYO_DEVICE: %w", p.Text.Language, kindOf(p.Text.Language), ErrUnsupported)
@@ -82,7 +87,7 @@ func (k *Kernel) Name() string {
 	if k.valid() != nil {
 		return "nil"
 	}
-	return k.code.Program.Name
+	return k.program.Name
 }
 
 // GridFor returns the grid for n lanes of the kernel, one for each element of the work: n over
@@ -91,8 +96,7 @@ func (k *Kernel) GridFor(n int) kernel.Size {
 	if k.valid() != nil {
 		return kernel.Size{}
 	}
-	l := k.code.Program.Local
-	return kernel.GridFor(n, int(l[0]*l[1]*l[2]))
+	return k.kernel.GridFor(n)
 }
 
 // String returns the name of the kernel with its buffers and parameters, and its device:
@@ -101,18 +105,15 @@ func (k *Kernel) String() string {
 	if k.valid() != nil {
 		return "no kernel"
 	}
-	return fmt.Sprintf("%s on %v", k.code.Program.Signature(), k.dev)
+	return fmt.Sprintf("%s on %v", k.program.Signature(), k.dev)
 }
 
 // Device returns the device that the kernel is ready for.
 func (k *Kernel) Device() *Device { return k.dev }
 
-// Source returns what was made ready.
-func (k *Kernel) Source() kernel.Source { return k.source }
-
 // launched returns what a node of a graph runs.
 func (k *Kernel) launched(grid kernel.Size) *graph.Kernel {
-	return &graph.Kernel{Program: k.code.Program, Grid: grid.Groups(), Positions: k.code.Positions}
+	return &graph.Kernel{Program: k.program, Grid: grid.Groups(), Positions: k.positions}
 }
 
 // kindOf returns the kind of devices that read a language.
@@ -264,7 +265,7 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 	if err := k.valid(); err != nil {
 		return nil, err
 	}
-	p := k.code.Program
+	p := k.program
 	block, err := k.parameters(grid, params)
 	if err != nil {
 		return nil, err
@@ -352,14 +353,14 @@ func (k *Kernel) launch(grid kernel.Size, params any, args []Arg) (*launch, erro
 // words returns the type and the number of the numbers that an array of structures
 // consists of.
 func (k *Kernel) words(i int, a *Arg) (op.DType, int, error) {
-	if k.code.Elements == nil {
+	if k.kernel.Text == nil {
 		return 0, 0, fmt.Errorf("only WGSL texts have structures: %w", ErrUnsupported)
 	}
-	if err := k.code.Elements(i, a.elem); err != nil {
+	if err := k.kernel.Text.Elements(i, a.elem); err != nil {
 		return 0, 0, err
 	}
 	t := op.U32
-	switch k.code.Program.Bindings[i].Type {
+	switch k.program.Bindings[i].Type {
 	case ir.F32:
 		t = op.F32
 	case ir.I32:
@@ -385,10 +386,10 @@ func (k *Kernel) parameters(grid kernel.Size, params any) ([]byte, error) {
 	if err := k.valid(); err != nil {
 		return nil, err
 	}
-	if err := k.code.Grid(grid); err != nil {
+	if err := k.checkGrid(grid); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrShape, err)
 	}
-	block, err := k.code.Params(nil, params)
+	block, err := k.params(nil, params)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}

@@ -99,10 +99,10 @@ func (k *Kernel) check(ctx context.Context, grid kernel.Size, params any, args [
 	if _, err := k.launch(grid, params, args); err != nil {
 		return nil, err
 	}
-	if k.code.Program.Text != nil {
+	if k.program.Text != nil {
 		return nil, fmt.Errorf("a WGSL text cannot be checked on the CPU: %w", ErrUnsupported)
 	}
-	p, err := k.code.Positions()
+	p, err := k.positions()
 	if err != nil {
 		return nil, err
 	}

@@ -71,10 +71,10 @@ func GridFor(n, local int) Size {
 // GridFor returns the grid for n lanes of the kernel, one for each element of the work:
 // [GridFor] with the number of lanes that its workgroups have.
 func (k *Kernel) GridFor(n int) Size {
-	p, err := k.Program()
-	if err != nil {
+	if err := k.Err(); err != nil {
 		return Size{err: err}
 	}
+	p, _ := k.Program()
 	return GridFor(n, lanes(p.Local))
 }
 
@@ -97,9 +97,9 @@ func (s Size) Err() error {
 	return s.err
 }
 
-// ErrFor returns why the grid cannot be launched with workgroups of local lanes: the error
+// errFor returns why the grid cannot be launched with workgroups of local lanes: the error
 // of [Size.Err], or that it was made by [GridFor] for another number of lanes.
-func (s Size) ErrFor(local [3]uint32) error {
+func (s Size) errFor(local [3]uint32) error {
 	if err := s.Err(); err != nil || s.local == 0 || s.local == lanes(local) {
 		return err
 	}
@@ -110,18 +110,24 @@ func (s Size) ErrFor(local [3]uint32) error {
 // has an error, is for workgroups of another size, or was folded and the kernel takes no notice of y, so that
 // workgroups would do the same work twice. The error wraps [ErrGrid].
 func (k *Kernel) CheckGrid(s Size) error {
-	p, err := k.Program()
-	if err != nil {
+	if err := k.Err(); err != nil {
 		return err
 	}
-	if err := s.ErrFor(p.Local); err != nil || !s.folded {
+	p, _ := k.Program()
+	if err := s.errFor(p.Local); err != nil || !s.folded {
 		return err
+	}
+	why := "does not use Index or Group"
+	if k.Text != nil {
+		why = k.Text.Folded
 	}
 	for i := range p.Code {
 		if in := &p.Code[i]; in.Code == ir.BuiltIn && in.Flag == ir.BuiltInGroupY {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: more than %d workgroups are folded into two dimensions, and kernel %s does not use Index or Group",
-		ErrGrid, MaxGroups, k.name)
+	if why == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: more than %d workgroups are folded into two dimensions, and kernel %s %s", ErrGrid, MaxGroups, k.name, why)
 }

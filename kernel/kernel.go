@@ -10,9 +10,13 @@ import (
 	"github.com/rayo-go/rayo/internal/ir"
 )
 
+// program hides the methods of ir.Kernel from godoc, because users cannot name their types.
+type program = ir.Kernel
+
 // Kernel is a kernel that [New] or a [Family] made. It is safe for concurrent
 // use and runs on every device.
 type Kernel struct {
+	program
 	name     string
 	uniforms []ir.Uniform
 	bytes    int // of the parameters
@@ -45,9 +49,8 @@ func New[P any](name string, build func(b *Builder, p *P)) *Kernel {
 }
 
 func broken(name, msg string) *Kernel {
-	k := &Kernel{name: name}
-	k.made.Store(&result{err: &Error{Kernel: name, Pos: authorPosition(), Msg: msg}})
-	return k
+	err := &Error{Kernel: name, Pos: authorPosition(), Msg: msg}
+	return &Kernel{name: name, program: program{Programs: ir.Fixed{Err: err}}}
 }
 
 // specialise returns a kernel whose parameters are of the type that the pointer nothing points to. It is
@@ -61,11 +64,13 @@ func specialise(name string, nothing any, build func(b *Builder, p unsafe.Pointe
 	if err != nil {
 		return broken(name, err.Error())
 	}
-	return &Kernel{name: name, uniforms: us, bytes: int(t.Size()), params: t, run: func(b *Builder) {
+	k := &Kernel{name: name, uniforms: us, bytes: int(t.Size()), params: t, run: func(b *Builder) {
 		p := reflect.New(t).UnsafePointer()
 		b.params, b.paramLen = p, t.Size()
 		build(b, p)
 	}}
+	k.Programs = (*builds)(k)
+	return k
 }
 
 // encode appends the bytes of params, which must be a struct of type k.params or a pointer to one.
@@ -90,12 +95,22 @@ func (k *Kernel) Name() string {
 	if k == nil {
 		return "nil"
 	}
+	if k.Text != nil {
+		p, _ := k.Program()
+		return p.Name
+	}
 	return k.name
 }
 
 // Err returns the mistake in the kernel, an [*Error], or nil. It builds the
 // kernel if that has not been done.
 func (k *Kernel) Err() error {
+	switch {
+	case k == nil:
+		return &Error{Msg: "nil kernel"}
+	case k.Programs == nil:
+		return &Error{Msg: "a kernel that New did not make"}
+	}
 	_, err := k.Program()
 	return err
 }
@@ -107,6 +122,9 @@ func (k *Kernel) AppendParams(dst []byte, params any) ([]byte, error) {
 	if err := k.Err(); err != nil {
 		return dst, err
 	}
+	if k.Text != nil {
+		return k.Text.Params(dst, params)
+	}
 	out, ok := k.encode(dst, params)
 	if !ok {
 		return dst, &Error{Kernel: k.name, Msg: fmt.Sprintf("parameters of type %T: expected %v", params, k.params), Err: ErrParams}
@@ -114,16 +132,13 @@ func (k *Kernel) AppendParams(dst []byte, params any) ([]byte, error) {
 	return out, nil
 }
 
-// Program returns the program, which nobody may change.
-func (k *Kernel) Program() (*ir.Program, error) {
-	if k == nil {
-		return nil, &Error{Msg: "nil kernel"}
-	}
+// builds makes the programs of a kernel by its build function: it implements [ir.Programs].
+type builds Kernel
+
+// Program builds the kernel once.
+func (k *builds) Program() (*ir.Program, error) {
 	if r := k.made.Load(); r != nil {
 		return r.program, r.err
-	}
-	if k.run == nil {
-		return nil, &Error{Msg: "a kernel that New did not make"}
 	}
 	// Two goroutines may both build: the results are the same, and a lock
 	// would hang where a build function asks for its own kernel.
@@ -131,7 +146,7 @@ func (k *Kernel) Program() (*ir.Program, error) {
 	if k.active.Add(1) > maxActive {
 		return nil, &Error{Kernel: k.name, Msg: "the build function uses its own kernel"}
 	}
-	p, e := k.build(false)
+	p, e := (*Kernel)(k).build(false)
 	r := &result{program: p}
 	if e != nil {
 		r = &result{err: e}
@@ -141,20 +156,17 @@ func (k *Kernel) Program() (*ir.Program, error) {
 	return r.program, r.err
 }
 
-// Positions returns the program with the place in the author's source of every
-// instruction. It builds the kernel once more; that another program comes out
-// is an error.
-func (k *Kernel) Positions() (*ir.Program, error) {
+// Positions builds the kernel once more; another program is an error.
+func (k *builds) Positions() (*ir.Program, error) {
 	p, err := k.Program()
 	if err != nil {
 		return nil, err
 	}
-	q, e := k.build(true)
+	q, e := (*Kernel)(k).build(true)
 	if e != nil {
 		return nil, e
 	}
-	if !slices.Equal(p.Code, q.Code) || !slices.Equal(p.Bindings, q.Bindings) || !slices.Equal(p.Shared, q.Shared) ||
-		!slices.Equal(p.Vars, q.Vars) || p.Local != q.Local || p.Budget != q.Budget {
+	if len(p.Code) != len(q.Code) || p.Budget != q.Budget || p.String() != q.String() {
 		return nil, &Error{Kernel: k.name, Msg: "the build function does not do the same each time"}
 	}
 	return q, nil
@@ -223,10 +235,10 @@ func (k *Kernel) together(p *ir.Program) *Error {
 
 // String lists the program, or returns the mistake in it.
 func (k *Kernel) String() string {
-	p, err := k.Program()
-	if err != nil {
+	if err := k.Err(); err != nil {
 		return err.Error()
 	}
+	p, _ := k.Program()
 	return p.String()
 }
 

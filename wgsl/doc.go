@@ -3,9 +3,8 @@
 //
 //	src, err := wgsl.Kernel(saxpy, wgsl.Target{Consumer: wgsl.Tint})
 //
-// [Kernel] prints a kernel of package kernel, and [Print] prints its program. The
-// text is meant to be read: buffers, parameters and variables keep the names that
-// the author gave them. A value that is used once is written where it is used; every
+// [Kernel] prints a kernel of package kernel. The text is meant to be read: buffers,
+// parameters and variables keep the names that the author gave them. A value that is used once is written where it is used; every
 // other value has the number that listings of the program give it. Equal programs
 // give equal texts.
 //

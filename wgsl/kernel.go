@@ -5,23 +5,16 @@ import (
 	"github.com/rayo-go/rayo/kernel"
 )
 
-// Kernel returns k as WGSL for t: see [Print]. A mistake in the kernel gives
-// its error.
+// Kernel returns k as WGSL for t; the kernel of a [Source] gives its text. Equal kernels and targets give equal
+// texts. It returns the mistake in a kernel, and an error that wraps op.ErrUnsupported for a kernel that needs
+// more than t has.
 func Kernel(k *kernel.Kernel, t Target) (Shader, error) {
-	p, err := k.Program()
-	if err != nil {
+	if err := k.Err(); err != nil {
 		return Shader{}, err
 	}
-	s, err := printVerified(p, t) // the builder sees to it that it is well formed
-	if err == nil {
-		s.positions = func() []uintptr {
-			p, err := k.Positions()
-			if err != nil {
-				return nil
-			}
-			return p.Pos
-		}
-	}
+	p, _ := k.Program()
+	s, err := printProgram(p, t)
+	s.kernel = k
 	return s, err
 }
 
@@ -33,8 +26,10 @@ func (s *Shader) Position(n int) (file string, line int) {
 	if v == 0 {
 		return "", 0
 	}
-	if s.pos == nil && s.positions != nil {
-		return ir.Position(s.positions(), v)
+	if s.pos == nil && s.kernel != nil {
+		if p, err := s.kernel.Positions(); err == nil {
+			return ir.Position(p.Pos, v)
+		}
 	}
 	return ir.Position(s.pos, v)
 }

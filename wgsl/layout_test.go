@@ -19,20 +19,17 @@ import (
 func TestGrids(t *testing.T) {
 	text := `@group(0) @binding(0) var<storage, read_write> x: f32; @compute @workgroup_size(1) fn main(%s) { x = 1; }`
 	for builtin, folds := range map[string]bool{"": false, "@builtin(num_workgroups) n: vec3u": true} {
-		l, err := Source{Text: fmt.Sprintf(text, builtin)}.Launchable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := l.Grid(kernel.GridOf(65535)); err != nil {
+		l := Source{Text: fmt.Sprintf(text, builtin)}.Kernel()
+		if err := l.CheckGrid(kernel.GridOf(65535)); err != nil {
 			t.Error(err)
 		}
-		if err := l.Grid(kernel.GridOf(65536)); (err == nil) != folds || err != nil && !errors.Is(err, kernel.ErrGrid) {
+		if err := l.CheckGrid(kernel.GridOf(65536)); (err == nil) != folds || err != nil && !errors.Is(err, kernel.ErrGrid) {
 			t.Errorf("%q: %v", builtin, err)
 		}
-		if err := l.Grid(kernel.GridFor(64, 64)); !errors.Is(err, kernel.ErrGrid) {
+		if err := l.CheckGrid(kernel.GridFor(64, 64)); !errors.Is(err, kernel.ErrGrid) {
 			t.Errorf("a grid for workgroups of 64: %v", err)
 		}
-		if err := l.Grid(kernel.Grid(0)); !errors.Is(err, kernel.ErrGrid) {
+		if err := l.CheckGrid(kernel.Grid(0)); !errors.Is(err, kernel.ErrGrid) {
 			t.Error(err)
 		}
 	}

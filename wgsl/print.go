@@ -10,26 +10,15 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// Print returns p as WGSL for t. The same program and target give the same
-// text.
-//
-// A program that is not well formed gives an error that wraps
-// [ir.ErrProgram]; one that needs more than t has, one that wraps
-// [op.ErrUnsupported].
-//
-// A program made from a user's text prints as that text: see [Source].
-func Print(p *ir.Program, t Target) (Shader, error) {
+// printProgram returns p as WGSL for t: see [Kernel]. A program that is not well formed gives an error that
+// wraps [ir.ErrProgram].
+func printProgram(p *ir.Program, t Target) (Shader, error) {
 	if p != nil && p.Text != nil {
 		return printText(p, &t)
 	}
 	if err := ir.Verify(p); err != nil {
 		return Shader{}, err
 	}
-	return printVerified(p, t)
-}
-
-// printVerified is Print for programs that are well formed.
-func printVerified(p *ir.Program, t Target) (Shader, error) {
 	if err := t.allows(p); err != nil {
 		return Shader{}, err
 	}

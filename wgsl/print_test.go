@@ -74,7 +74,7 @@ func TestCorpus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			texts := make(map[string]string)
 			for name, p := range programs {
-				s, err := Print(p, target)
+				s, err := printProgram(p, target)
 				if half := usesHalf(p) != ""; half && !target.has(Half) {
 					if !errors.Is(err, op.ErrUnsupported) {
 						t.Errorf("%s: half floats without the feature: %v", name, err)
@@ -86,7 +86,7 @@ func TestCorpus(t *testing.T) {
 					continue
 				}
 				texts[name] = s.Text
-				if again, _ := Print(p, target); again.Text != s.Text {
+				if again, _ := printProgram(p, target); again.Text != s.Text {
 					t.Errorf("%s is printed in two ways", name)
 				}
 			}
@@ -106,7 +106,7 @@ func TestGolden(t *testing.T) {
 	programs := map[string]*ir.Program{"bias_gelu_scale": biasGeluScale(t), "row_sums": rowSums(t)}
 	for name, p := range programs {
 		for _, target := range []string{"naga", "tint_all"} {
-			s, err := Print(p, targets[target])
+			s, err := printProgram(p, targets[target])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func TestGolden(t *testing.T) {
 // TestText looks for strings that a text must or must not contain.
 func TestText(t *testing.T) {
 	text := func(p *ir.Program, target string) string {
-		s, err := Print(p, targets[target])
+		s, err := printProgram(p, targets[target])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +208,7 @@ func TestOrder(t *testing.T) {
 	if err := ir.Verify(&a.Program); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Print(&a.Program, Target{})
+	s, err := printProgram(&a.Program, Target{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestErrors(t *testing.T) {
 		a.store(x, i, a.add(a.load(x, i), a.f32(1)))
 		return a
 	}
-	if _, err := Print(&good().Program, Target{}); err != nil {
+	if _, err := printProgram(&good().Program, Target{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -316,11 +316,11 @@ func TestErrors(t *testing.T) {
 	} {
 		a := good()
 		c.edit(a)
-		if s, err := Print(&a.Program, c.target); !errors.Is(err, c.want) || s.Text != "" {
+		if s, err := printProgram(&a.Program, c.target); !errors.Is(err, c.want) || s.Text != "" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Print(nil, Target{}); !errors.Is(err, ir.ErrProgram) {
+	if _, err := printProgram(nil, Target{}); !errors.Is(err, ir.ErrProgram) {
 		t.Errorf("nil: %v", err)
 	}
 }
@@ -372,7 +372,7 @@ func BenchmarkPrint(b *testing.B) {
 			b.ReportAllocs()
 			b.ReportMetric(float64(len(p.Code)), "instructions")
 			for range b.N {
-				if _, err := Print(p, Target{}); err != nil {
+				if _, err := printProgram(p, Target{}); err != nil {
 					b.Fatal(err)
 				}
 			}

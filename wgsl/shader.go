@@ -1,12 +1,15 @@
 package wgsl
 
-import "github.com/rayo-go/rayo/internal/ir"
+import (
+	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/kernel"
+)
 
 // Shader is the text of a kernel and the information that a host needs to run it.
 //
-// The storage buffers are bindings 0, 1 ... of group 0, in the order of
-// Program.Bindings. The parameter block, if there is one, is the uniform buffer
-// at binding Params, or several of them, from that on.
+// The storage buffers are bindings 0, 1 ... of group 0, in the order in which the kernel
+// declares them. The parameter block, if there is one, is the uniform buffer at binding
+// Params, or several uniform buffers from binding Params on.
 type Shader struct {
 	Text  string
 	Entry string // the name of the entry point
@@ -21,8 +24,8 @@ type Shader struct {
 
 	lines []ir.Value // the instruction that each line of Text prints, or 0
 	pos   []uintptr
-	// positions builds the kernel again to get pos.
-	positions func() []uintptr
+	// kernel is built again to get pos.
+	kernel *kernel.Kernel
 }
 
 // A Block is a uniform buffer with a part of the parameters: Bytes of them from Offset on, which is a

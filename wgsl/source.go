@@ -426,18 +426,25 @@ func (u *usage) edited() string {
 	return b.String()
 }
 
-// Launchable is for Device.Kernel of package device.
-func (s Source) Launchable() (kernel.Launchable, error) {
+// Kernel returns the kernel of the text. [kernel.Kernel.Err] returns the mistake in it, a [*CompileError] for most.
+func (s Source) Kernel() *kernel.Kernel {
+	p, t, err := s.program()
+	k := new(kernel.Kernel)
+	k.Text, k.Programs = t, ir.Fixed{P: p, Err: err}
+	return k
+}
+
+func (s Source) program() (*ir.Program, *ir.KernelText, error) {
 	u, err := s.use()
 	if err != nil {
-		return kernel.Launchable{}, err
+		return nil, nil, err
 	}
 	p := &ir.Program{Name: u.name, Local: u.Local, Text: &ir.Text{Language: ir.WGSL, Source: u.edited(), Entry: u.Entry,
 		SharedBytes: u.SharedBytes, Features: uint32(u.Needs)}}
 	for i := range u.Buffers {
 		b, l, err := binding(&u.Buffers[i])
 		if err != nil {
-			return kernel.Launchable{}, fmt.Errorf("wgsl: %s: %w", u.name, err)
+			return nil, nil, fmt.Errorf("wgsl: %s: %w", u.name, err)
 		}
 		p.Bindings = append(p.Bindings, b)
 		p.Text.Layouts = append(p.Text.Layouts, l)
@@ -455,17 +462,11 @@ func (s Source) Launchable() (kernel.Launchable, error) {
 			}
 		}
 	}
-	return kernel.Launchable{Program: p, Params: e.encode, Grid: u.grid,
-		Elements: func(i int, t reflect.Type) error { return elements(&u.Buffers[i], t) }}, nil
-}
-
-// grid returns why the text cannot be launched over a grid.
-func (u *usage) grid(s kernel.Size) error {
-	if err := s.ErrFor(u.Local); err != nil || !s.Folded() || u.unfolds {
-		return err
+	t := &ir.KernelText{Params: e.encode, Elements: func(i int, t reflect.Type) error { return elements(&u.Buffers[i], t) }}
+	if !u.unfolds {
+		t.Folded = "does not look at num_workgroups: workgroup (x, y) of a folded grid is number x + y*num_workgroups.x"
 	}
-	return fmt.Errorf("%w: more than %d workgroups are folded into two dimensions, and %s does not look at num_workgroups: "+
-		"workgroup (x, y) of a folded grid is number x + y*num_workgroups.x", kernel.ErrGrid, kernel.MaxGroups, u.name)
+	return p, t, nil
 }
 
 // binding returns the planner's description of a buffer.

@@ -11,7 +11,7 @@ import (
 // featureNames are the names of features, by the number of their bit.
 var featureNames = [...]string{"half floats", "subgroups"}
 
-// printText is Print for a program that is a user's text: it adds nothing, and checks the text
+// printText is printProgram for a program that is a user's text: it adds nothing, and checks the text
 // against the features of the target.
 func printText(p *ir.Program, t *Target) (Shader, error) {
 	if p.Text.Language != ir.WGSL {

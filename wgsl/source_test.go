@@ -96,11 +96,11 @@ func TestTexts(t *testing.T) {
 		t.Run(c.String(), func(t *testing.T) {
 			texts := map[string]string{}
 			for name, s := range sources {
-				l, err := s.Launchable()
+				p, _, err := s.program()
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
-				sh, err := Print(l.Program, Target{Consumer: c, Features: Half | Subgroups})
+				sh, err := printProgram(p, Target{Consumer: c, Features: Half | Subgroups})
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
@@ -112,11 +112,11 @@ func TestTexts(t *testing.T) {
 			compileText(t, compiler(c), texts)
 		})
 	}
-	l, err := sources["overrides"].Launchable()
+	p, _, err := sources["overrides"].program()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := l.Program; p.Local != [3]uint32{16, 1, 1} || p.Text.SharedBytes != 128 || p.Text.Layouts[0].Head != 64 || p.Text.Layouts[0].Stride != 0 {
+	if p.Local != [3]uint32{16, 1, 1} || p.Text.SharedBytes != 128 || p.Text.Layouts[0].Head != 64 || p.Text.Layouts[0].Stride != 0 {
 		t.Errorf("%+v %+v", p, p.Text)
 	}
 }
@@ -124,11 +124,11 @@ func TestTexts(t *testing.T) {
 // TestPrintText checks the description of a text that a host gets, and the errors of
 // targets that lack a feature.
 func TestPrintText(t *testing.T) {
-	l, err := Source{Text: waves, Entry: "step"}.Launchable()
+	p, _, err := Source{Text: waves, Entry: "step"}.program()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Print(l.Program, Target{Features: Subgroups})
+	s, err := printProgram(p, Target{Features: Subgroups})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestPrintText(t *testing.T) {
 		"subgroups": {}, "lanes": {Features: Subgroups, Limits: Limits{Invocations: 127}},
 		"memory": {Features: Subgroups, Limits: Limits{WorkgroupBytes: 2047}}, "buffers": {Features: Subgroups, Limits: Limits{Bindings: 1}},
 	} {
-		if _, err := Print(l.Program, target); !errors.Is(err, op.ErrUnsupported) {
+		if _, err := printProgram(p, target); !errors.Is(err, op.ErrUnsupported) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -188,7 +188,7 @@ func TestSourceErrors(t *testing.T) {
 		{"@group(0) @binding(0) var<uniform> x: array<vec4f, 4000>; @group(0) @binding(1) var<uniform> y: array<vec4f, 99>;" + main[:39] + "_ = x[0] + y[0]; }", "65584 bytes of parameters"},
 		{head + uniforms(13) + main[:39] + "x[0] = " + "u0 + u1 + u2 + u3 + u4 + u5 + u6 + u7 + u8 + u9 + u10 + u11 + u12; }", "13 uniforms, of 12"},
 	} {
-		_, err := Source{Text: c.text}.Launchable()
+		err := Source{Text: c.text}.Kernel().Err()
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s\n\tgot  %v\n\twant %s", c.text, err, c.want)
 		}
@@ -201,20 +201,20 @@ func TestSourceErrors(t *testing.T) {
 		{map[string]float64{"DAMPING": math.NaN()}, "NaN is no value of an override DAMPING of type f32"},
 		{map[string]float64{"LANES": 3}, "no override of that name"},
 	} {
-		_, err := Source{Text: waves, Entry: "step", Constants: c.constants}.Launchable()
+		err := Source{Text: waves, Entry: "step", Constants: c.constants}.Kernel().Err()
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v", c.constants, err)
 		}
 	}
-	_, err := Source{Text: waves, Entry: "count"}.Launchable()
+	err := Source{Text: waves, Entry: "count"}.Kernel().Err()
 	if err == nil || !strings.Contains(err.Error(), "nodes and other are both binding 3 of group 0") {
 		t.Error(err)
 	}
-	_, err = Source{Text: "\tconst a = 1;\n\tconst a = 2;", Name: "k"}.Launchable()
+	err = Source{Text: "\tconst a = 1;\n\tconst a = 2;", Name: "k"}.Kernel().Err()
 	if want := "k:2:8: a is declared twice\n\t\tconst a = 2;\n\t\t      ^"; err == nil || err.Error() != want {
 		t.Errorf("%q, want %q", err, want)
 	}
-	_, err = Source{Text: "const a = 1;\n/* größer */ const a = 2;", Name: "k"}.Launchable()
+	err = Source{Text: "const a = 1;\n/* größer */ const a = 2;", Name: "k"}.Kernel().Err()
 	if want := "k:2:20: a is declared twice\n\t/* größer */ const a = 2;\n\t                   ^"; err == nil || err.Error() != want {
 		t.Errorf("%q, want %q", err, want)
 	}
@@ -237,13 +237,13 @@ func TestUniforms(t *testing.T) {
 		@group(1) @binding(1) var<uniform> _hidden: vec4f;
 		@group(0) @binding(9) var<storage, read_write> y: array<f32>;
 		@compute @workgroup_size(1) fn main() { y[0] = view.scale + view.shift.z + f32(count) + _hidden.x; }`
-	l, err := Source{Text: text}.Launchable()
+	p, l, err := Source{Text: text}.program()
 	if err != nil {
 		t.Fatal(err)
 	}
-	compileText(t, "naga", map[string]string{"uniforms": l.Program.Text.Source})
-	if want := "[{0 16} {256 16} {512 32}]"; fmt.Sprint(l.Program.Text.Blocks) != want || l.Program.Text.ParamBytes != 544 {
-		t.Errorf("%v, %d bytes", l.Program.Text.Blocks, l.Program.Text.ParamBytes)
+	compileText(t, "naga", map[string]string{"uniforms": p.Text.Source})
+	if want := "[{0 16} {256 16} {512 32}]"; fmt.Sprint(p.Text.Blocks) != want || p.Text.ParamBytes != 544 {
+		t.Errorf("%v, %d bytes", p.Text.Blocks, p.Text.ParamBytes)
 	}
 	type view struct {
 		Scale float32
@@ -311,7 +311,7 @@ func TestBounds(t *testing.T) {
 		{head + "@group(0) @binding(1) var<storage, read_write> y: array<array<f32, 16385>>;\n" + main("for (var i = 0; i < 3; i++) { _ = y[i]; }"), "a value of 65540 bytes"},
 		{head + "@group(0) @binding(1) var<storage, read_write> y: array<array<f32, 16384>>;\n" + main("let p = y[2]; x[0] = p[3];"), ""},
 	} {
-		_, err := Source{Text: c.text}.Launchable()
+		err := Source{Text: c.text}.Kernel().Err()
 		var mistake *CompileError
 		switch {
 		case c.want == "":
@@ -328,7 +328,7 @@ func TestBounds(t *testing.T) {
 
 // TestParams carries a struct to where WGSL has its members.
 func TestParams(t *testing.T) {
-	l, err := Source{Text: waves, Entry: "step"}.Launchable()
+	_, l, err := Source{Text: waves, Entry: "step"}.program()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +413,7 @@ func TestParams(t *testing.T) {
 			t.Errorf("%T: %v, want %s", c.v, err, c.want)
 		}
 	}
-	l, err = Source{Text: `@group(0) @binding(0) var<storage, read_write> x: f32; @compute @workgroup_size(1) fn main() { x = 1; }`}.Launchable()
+	_, l, err = Source{Text: `@group(0) @binding(0) var<storage, read_write> x: f32; @compute @workgroup_size(1) fn main() { x = 1; }`}.program()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,29 +436,28 @@ func FuzzSource(f *testing.F) {
 		"@compute @workgroup_size(a) fn m() { w[0][0] = 1; }", "m")
 	f.Fuzz(func(t *testing.T, text, entry string) {
 		s := Source{Text: text, Entry: entry, Constants: map[string]float64{}}
-		l, err := s.Launchable()
+		p, l, err := s.program()
 		if err != nil {
 			_ = err.Error()
 			return
 		}
-		p := l.Program
 		if p.Text == nil || len(p.Bindings) != len(p.Text.Layouts) || p.Local[0] == 0 || p.Local[1] == 0 || p.Local[2] == 0 || p.Text.ParamBytes%16 != 0 ||
 			p.Text.ParamBytes > maxParamBytes {
 			t.Fatalf("%+v", p)
 		}
 		for _, c := range []Consumer{Naga, Tint} {
-			if sh, err := Print(p, Target{Consumer: c, Features: Half | Subgroups}); err == nil && strings.Count(sh.Text, "\n") != strings.Count(text, "\n") {
+			if sh, err := printProgram(p, Target{Consumer: c, Features: Half | Subgroups}); err == nil && strings.Count(sh.Text, "\n") != strings.Count(text, "\n") {
 				t.Fatalf("the lines of %q became %q", text, sh.Text)
 			}
 		}
 		_, _ = l.Params(nil, nil)
 		_, _ = l.Params(nil, struct{ A float32 }{})
 		// The renumbered text must parse to the same program again.
-		again, err := Source{Text: p.Text.Source, Entry: p.Text.Entry}.Launchable()
+		again, _, err := Source{Text: p.Text.Source, Entry: p.Text.Entry}.program()
 		if err != nil {
 			t.Fatalf("%q became %q: %v", text, p.Text.Source, err)
 		}
-		if again.Program.Local != p.Local || len(again.Program.Bindings) != len(p.Bindings) || again.Program.Text.SharedBytes != p.Text.SharedBytes {
+		if again.Local != p.Local || len(again.Bindings) != len(p.Bindings) || again.Text.SharedBytes != p.Text.SharedBytes {
 			t.Fatalf("%q became %q", text, p.Text.Source)
 		}
 	})

@@ -8,8 +8,8 @@ import (
 
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/internal/devicehook"
-	"github.com/rayo-go/rayo/internal/ir"
 	"github.com/rayo-go/rayo/internal/portable"
+	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/wgsl"
 )
@@ -283,9 +283,9 @@ func interfaceOf(i *wgsl.Interface) []string {
 	return s
 }
 
-// textOf returns the text of a program for a consumer.
-func textOf(p *ir.Program, c wgsl.Consumer) (string, error) {
-	s, err := wgsl.Print(p, wgsl.Target{Consumer: c, Features: wgsl.Half | wgsl.Subgroups | wgsl.Dot4,
+// textOf returns the text of a kernel for a consumer.
+func textOf(k *kernel.Kernel, c wgsl.Consumer) (string, error) {
+	s, err := wgsl.Kernel(k, wgsl.Target{Consumer: c, Features: wgsl.Half | wgsl.Subgroups | wgsl.Dot4,
 		Limits: wgsl.Limits{Invocations: 1 << 16, Size: [3]uint32{1 << 16, 1 << 16, 1 << 16}, WorkgroupBytes: 1 << 20, Bindings: 1000}})
 	return s.Text, err
 }

@@ -50,13 +50,13 @@ func (c *wgslCheckCmd) Run(a *app) error {
 		for _, l := range interfaceOf(i) {
 			line("rayo", l)
 		}
-		k, err := s.Launchable()
-		if err != nil {
+		k := s.Kernel()
+		if err := k.Err(); err != nil {
 			line("rayo", err.Error())
 			return errFound
 		}
 		texts = func(to wgsl.Consumer) ([]string, error) {
-			t, err := textOf(k.Program, to)
+			t, err := textOf(k, to)
 			return []string{t}, err
 		}
 	} else {

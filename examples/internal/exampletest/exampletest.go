@@ -34,11 +34,7 @@ func WebGPU(t *testing.T) *device.Device {
 // device, and returns how many bytes they have there.
 func Params(t *testing.T, text string, params any) int {
 	t.Helper()
-	k, err := wgsl.Source{Text: text}.Launchable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := k.Params(nil, params)
+	b, err := wgsl.Source{Text: text}.Kernel().AppendParams(nil, params)
 	if err != nil {
 		t.Fatal(err)
 	}

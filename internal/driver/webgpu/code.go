@@ -112,7 +112,9 @@ func (c *kernelCache) compile(ctx context.Context, k *code) error {
 	if k.key.lengths != 0 {
 		p = withLengths(p, k.key.lengths)
 	}
-	text, err := wgsl.Print(p, c.d.textTarget(ctx, p))
+	printed := new(kernel.Kernel)
+	printed.Programs = ir.Fixed{P: p}
+	text, err := wgsl.Kernel(printed, c.d.textTarget(ctx, p))
 	if errors.Is(err, kernel.ErrLimit) {
 		return fmt.Errorf("%w: %w", driver.ErrLimit, err)
 	}

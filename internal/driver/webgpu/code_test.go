@@ -20,7 +20,7 @@ const slowText = `@group(0) @binding(0) var<storage, read_write> x: array<f32>;
 // slowly opens a device whose compiler takes as long as it is told to.
 func slowly(t *testing.T) (d *device, p *ir.Program, host *fakehost.Host, compile func(error)) {
 	t.Helper()
-	l, err := wgsl.Source{Text: slowText}.Launchable()
+	p, err := wgsl.Source{Text: slowText}.Kernel().Program()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func slowly(t *testing.T) (d *device, p *ir.Program, host *fakehost.Host, compil
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newDevice(g, "fake", 0), l.Program, h, func(err error) { results <- err }
+	return newDevice(g, "fake", 0), p, h, func(err error) { results <- err }
 }
 
 // TestCompileEndsWithContext checks that Compile returns when its context ends, however long

@@ -57,7 +57,7 @@ func (d *device) measure(ctx context.Context, k *kernel.Kernel, t wgsl.Target, x
 	if err != nil {
 		return nil, err
 	}
-	text, err := wgsl.Print(p, t)
+	text, err := wgsl.Kernel(k, t)
 	if err != nil {
 		return nil, err
 	}

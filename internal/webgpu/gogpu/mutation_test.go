@@ -129,11 +129,7 @@ func TestMutations(t *testing.T) {
 
 // runText compiles a text as a user's and runs it over a few workgroups.
 func runText(d *webgpu.Device, text string) error {
-	l, err := wgsl.Source{Text: text}.Launchable()
-	if err != nil {
-		return err
-	}
-	s, err := wgsl.Print(l.Program, gogpuTarget)
+	s, err := wgsl.Kernel(wgsl.Source{Text: text}.Kernel(), gogpuTarget)
 	if err != nil {
 		return err
 	}
