@@ -13,6 +13,12 @@
 // the compiled kernels. To change a number from run to run, make it an operand:
 // b.Mul(x, b.Upload(factor)), where factor has one element, keeps its plan.
 //
+// To run one recording many times, compile it, and bind other slices for each run. The package example
+// Training is a step of gradient descent; the example of [BindInput] binds a position for each run.
+//
+//	plan, err := b.Compile(ctx, y)
+//	err = plan.Run(ctx, batch.BindInput(x, data), batch.BindOutput(y, result))
+//
 // Recording computes nothing and returns no errors. The batch keeps the first mistake, with
 // the file and line of the call, and Execute or Compile returns it: [op.ErrShape] if shapes
 // do not match, [op.ErrUnsupported] for element types that an operation does not take,
@@ -386,7 +392,7 @@ func (b *Batch) Store(buf *device.Buffer, off int, v Value) {
 		return
 	}
 	if off < 0 || off > have || size > have-off {
-		b.fail(fmt.Errorf("store of %v at %d of %v: %w", n.Shape, off, buf.Shape(), device.ErrShape))
+		b.fail(fmt.Errorf("store of shape %v from element %d on: the buffer has shape %v: %w", n.Shape, off, buf.Shape(), device.ErrShape))
 		return
 	}
 	b.used[v.id] = true

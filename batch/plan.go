@@ -261,7 +261,7 @@ func (d *Binding) misplaced() string {
 // fits checks the slice of binding i against an array of the plan.
 func (d *Binding) fits(i int, t op.DType, bytes int) error {
 	if d.typ != t && !(t == op.Bool && d.typ == op.U32) {
-		return fmt.Errorf("binding %d: slice of %v for elements of %v: %w", i, d.typ, t, device.ErrUnsupported)
+		return fmt.Errorf("binding %d: slice of %v: expected elements of %v: %w", i, d.typ, t, device.ErrUnsupported)
 	}
 	if len(d.data) != bytes {
 		return fmt.Errorf("binding %d: slice of %d elements: expected %d: %w", i, len(d.data)/d.typ.Size(), bytes/d.typ.Size(), device.ErrShape)

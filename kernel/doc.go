@@ -18,6 +18,13 @@
 //		})
 //	})
 //
+// A device of package device compiles the kernel and runs it:
+//
+//	k, err := dev.Kernel(ctx, saxpy)
+//	err = k.Run(ctx, k.GridFor(len(x)), params{uint32(len(x)), 2}, device.In(x), device.InOut(y))
+//
+// Its method Check runs the kernel in the checking mode.
+//
 // # Values
 //
 // [F32], [I32], [U32], [Bool], [F16] and the vectors [Vec2F] ... [Vec4B] are values on the device.

@@ -35,7 +35,10 @@ func (p Position) String() string {
 
 // Error returns the kernel, the position and the mistake.
 func (e *Error) Error() string {
-	s := "kernel " + e.Kernel + ": "
+	s := "kernel: "
+	if e.Kernel != "" {
+		s = "kernel " + e.Kernel + ": "
+	}
 	if p := e.Pos.String(); p != "" {
 		s += p + ": "
 	}
