@@ -19,13 +19,12 @@ type VariantTime struct {
 	Took    time.Duration
 }
 
-// Tune measures the kernel variants that the device has for an operation over
-// operands of the given types and shapes (see internal/portable), and makes it prefer
-// the fastest for operands of about these sizes, now and in later processes: the
-// choice is stored with the identity of the device.
+// Tune measures the kernels from which the device can choose for an operation over operands of
+// the given types and shapes. The device then prefers the fastest for operands of about these
+// sizes, in later processes too: Tune stores the choice with the identity of the device.
 //
 // # Errors
-//   - [ErrUnsupported] if the operation has a single variant, as most have on the CPU.
+//   - [ErrUnsupported] if the device has a single kernel for the operation, as the CPU has for most.
 //   - [ErrShape] and the others of the operation; the error of ctx.
 //   - an error of the file system if the choice could not be stored; it still applies to this process.
 func (d *Device) Tune(ctx context.Context, o *op.Operation, a op.Attrs, types []op.DType, shapes []op.Shape) (Tuned, error) {

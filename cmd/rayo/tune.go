@@ -26,8 +26,8 @@ type tuneCase struct {
 	shapes []op.Shape
 }
 
-// tuneCases returns the cases to measure: each operation at sizes an order of magnitude apart.
-func tuneCases() []tuneCase {
+// tuneCases returns the cases to measure on a kind of device: each operation at sizes an order of magnitude apart.
+func tuneCases(kind device.Kind) []tuneCase {
 	f, i := op.F32, op.I32
 	var cs []tuneCase
 	add := func(o *op.Operation, a op.Attrs, types []op.DType, shapes ...op.Shape) {
@@ -60,6 +60,15 @@ func tuneCases() []tuneCase {
 		add(op.MatMulQ, op.MatMulQOpts{}.Attrs(), []op.DType{f, op.Q4_0}, op.Shape{64, n}, op.Shape{n, n})
 		add(op.Attention, op.AttentionOpts{Causal: true}.Attrs(), []op.DType{f, f, f}, op.Shape{4, n, 64}, op.Shape{4, n, 64}, op.Shape{4, n, 64})
 	}
+	sizes := []int{256}
+	if kind == device.CUDA {
+		sizes = []int{256, 1024, 4096}
+	}
+	for _, n := range sizes {
+		add(op.MatMul, op.MatMulOpts{}.Attrs(), []op.DType{op.F16, op.F16}, op.Shape{n, n}, op.Shape{n, n})
+		add(op.MatMul, op.MatMulOpts{TransB: true}.Attrs(), []op.DType{op.BF16, op.BF16}, op.Shape{n, n}, op.Shape{n, n})
+		add(op.MatMul, op.MatMulOpts{TF32: true}.Attrs(), []op.DType{f, f}, op.Shape{n, n}, op.Shape{n, n})
+	}
 	for _, c := range []int{3, 32, 64} {
 		add(op.Conv2D, op.Conv2DOpts{Pad: [2]int{1, 1}}.Attrs(), []op.DType{f, f}, op.Shape{1, c, 56, 56}, op.Shape{c, c, 3, 3})
 	}
@@ -86,7 +95,7 @@ func (c *tuneCmd) Run(a *app) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "operation\tbest\ttime\tothers")
 	tuned := 0
-	for _, t := range tuneCases() {
+	for _, t := range tuneCases(dev.Info().Kind) {
 		if c.Op != "" && t.o != op.Lookup(c.Op) {
 			continue
 		}

@@ -237,9 +237,9 @@ type Peer interface {
 type Tunable interface {
 	// Target returns the features of the device.
 	Target() portable.Target
-	// Portable reports whether a portable kernel computes r, and not one of
-	// the device's own.
-	Portable(r *portable.Request) bool
+	// Variants returns the names of the kernels from which the device can choose for r, in the order of its
+	// preference, or none if the device always takes the same kernel.
+	Variants(r *portable.Request) ([]string, error)
 	// Tune makes the device prefer a variant for requests with a key, in programs that are prepared
 	// from now on.
 	Tune(key, variant string)

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"maps"
 	"strings"
 	"sync/atomic"
@@ -9,13 +10,11 @@ import (
 	"github.com/rayo-go/rayo/internal/portable"
 )
 
-// variants is the file of the variants of portable kernels that were measured to
-// be fast: key and name, separated by a tab.
+// variants is the file of the variants that were measured to be fast: key and name, separated by a tab.
 const variants = "variants.txt"
 
-// Variants are the variants of portable kernels that a device was measured to
-// be fast with: the part of [Tunable] that is the same for each. The zero
-// Variants is ready to use, by several goroutines.
+// Variants are the kernels that a device was measured to be fast with: the part of [Tunable] that is the
+// same for each device. The zero Variants is ready to use, by several goroutines.
 type Variants struct {
 	tuning atomic.Pointer[portable.Tuning] // nil until asked for
 }
@@ -56,6 +55,19 @@ func (v *Variants) Store(identity, key string) error {
 	}
 	other := func(line string) bool { return !strings.HasPrefix(line, key+"\t") }
 	return measured.Replace(variants, identity, []string{key + "\t" + name}, other)
+}
+
+// PortableVariants returns the names of the portable kernels that can compute r.
+func PortableVariants(r *portable.Request) (names []string, err error) {
+	trial := *r
+	for _, trial.Variant = range portable.Variants(r.Op) {
+		if _, err := portable.For(&trial); err == nil {
+			names = append(names, trial.Variant)
+		} else if !errors.Is(err, ErrUnsupported) {
+			return nil, err
+		}
+	}
+	return names, nil
 }
 
 // VariantsFile returns where the variants of all devices are kept, "" if nowhere.

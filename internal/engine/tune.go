@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -42,10 +41,9 @@ func (e *Engine) Target() (t portable.Target, ok bool) {
 	return t, false
 }
 
-// Tune measures the variants of a portable operation over operands of the given types and shapes,
-// makes the device prefer the fastest for such operands, and stores this choice. It returns
-// ErrUnsupported if the device uses a native kernel for the operation, or if there is only one
-// variant.
+// Tune measures the kernels from which the device can choose for an operation over operands of the given
+// types and shapes, makes the device prefer the fastest for such operands, and stores this choice. It
+// returns ErrUnsupported if the device always takes the same kernel.
 func (e *Engine) Tune(ctx context.Context, o *op.Operation, a *op.Attrs, types []op.DType, shapes []op.Shape) (t Tuned, err error) {
 	defer guard(&err)
 	if err := e.alive(ctx); err != nil {
@@ -64,26 +62,21 @@ func (e *Engine) Tune(ctx context.Context, o *op.Operation, a *op.Attrs, types [
 	if err != nil {
 		return t, err
 	}
-	if !dev.Portable(r) {
-		return t, fmt.Errorf("%v uses a native kernel for %v: %w", e.name, o, driver.ErrUnsupported)
+	names, err := dev.Variants(r)
+	if err != nil {
+		return t, err
+	}
+	if len(names) == 0 {
+		return t, fmt.Errorf("%v has one kernel for %v: %w", e.name, o, driver.ErrUnsupported)
 	}
 	key := portable.Key(r)
-	for _, name := range portable.Variants(o) {
-		r.Variant = name
-		if _, err := portable.For(r); errors.Is(err, driver.ErrUnsupported) {
-			continue // it does not fit
-		} else if err != nil {
-			return t, err
-		}
+	for _, name := range names {
 		dev.Tune(key, name)
 		took, err := e.timed(ctx, g, refs, outs)
 		if err != nil {
 			return t, fmt.Errorf("variant %s: %w", name, err)
 		}
 		t.Times = append(t.Times, VariantTime{name, took})
-	}
-	if len(t.Times) == 0 {
-		return t, fmt.Errorf("%v has no variants: %w", o, driver.ErrUnsupported)
 	}
 	least := time.Duration(math.MaxInt64)
 	for _, v := range t.Times {

@@ -58,7 +58,11 @@ func planHalfMatMul(r *portable.Request, d *Device) (*Plan, error) {
 		// time so, 4 as long.
 		return planSkinny(r, d)
 	case d.Target == ptx.SM90a:
-		plan, err := p.warpgroups(d)
+		best, _ := p.best(d)
+		w := preferred(r, d, &best, func(f func(*wgmmaSchedule, float64)) {
+			p.schedules(d, func(w wgmmaSchedule, cost float64) { f(&w, cost) })
+		})
+		plan, err := p.warpgroupsOf(*w, d)
 		if errors.Is(err, op.ErrUnsupported) && t == op.F32 {
 			return p.warps(d) // it does not transpose
 		}

@@ -103,6 +103,8 @@ type Device struct {
 	Target          ptx.Target
 	Multiprocessors int
 	Shared          int // bytes that a block can have
+
+	candidates *[]candidate // of Variants, else nil
 }
 
 // planner is how a family answers a request that For has looked at: with a plan,

@@ -24,21 +24,30 @@ type rated struct {
 	alone float64 // likewise with a single block
 }
 
-// choose returns the cheapest way.
+// choose returns the schedule with the lowest cost.
 func (q *sgemmRequest) choose() sgemmSchedule {
 	var best sgemmSchedule
-	minimum := 0.0
+	minimum := math.Inf(1)
+	q.schedules(func(w sgemmSchedule, cost float64) {
+		if cost < minimum {
+			minimum, best = cost, w
+		}
+	})
+	return best
+}
+
+// schedules calls f for each schedule of the product, with its cost.
+func (q *sgemmRequest) schedules(f func(w sgemmSchedule, cost float64)) {
 	for i := range sgemmTiles {
 		for split := 1; split <= maxSplit && (split == 1 || q.p.K >= 128*split); split++ {
 			for j := range 4 {
 				w := sgemmSchedule{sgemmTiles[i].sgemmTile, split, [2]bool{j&1 != 0, j&2 != 0}}
-				if c := q.cost(&sgemmTiles[i], w); c > 0 && (minimum == 0 || c < minimum) {
-					minimum, best = c, w
+				if c := q.cost(&sgemmTiles[i], w); c > 0 {
+					f(w, c)
 				}
 			}
 		}
 	}
-	return best
 }
 
 // cost returns the cycles that a way takes, or 0 if it makes no sense.

@@ -115,7 +115,7 @@ func planSgemm(r *portable.Request, d *Device) (*Plan, error) {
 	if min(q.p.M, q.p.N) <= skinnyVectors {
 		return planSkinny(r, d)
 	}
-	return q.plan(q.choose())
+	return q.plan(preferred(r, d, q.choose(), q.schedules))
 }
 
 func ceil(n, by int) int { return (n + by - 1) / by }

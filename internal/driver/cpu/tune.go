@@ -1,6 +1,9 @@
 package cpu
 
-import "github.com/rayo-go/rayo/internal/portable"
+import (
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/portable"
+)
 
 // tuned returns the measurements of this device.
 func (d *processor) tuned() portable.Tuning { return d.variants.Of(d.info.Identity) }
@@ -14,8 +17,10 @@ func (d *processor) Keep(key string) error { return d.variants.Store(d.info.Iden
 // Target implements [driver.Tunable].
 func (d *processor) Target() portable.Target { return portableTarget }
 
-// Portable implements [driver.Tunable]: the operations that have no step of
-// their own.
-func (d *processor) Portable(r *portable.Request) bool {
-	return d.newCore(r.Op) == nil && portable.Has(r.Op)
+// Variants implements [driver.Tunable]: an operation with a core of its own has none.
+func (d *processor) Variants(r *portable.Request) ([]string, error) {
+	if d.newCore(r.Op) != nil {
+		return nil, nil
+	}
+	return driver.PortableVariants(r)
 }

@@ -31,7 +31,7 @@ func (e *preparer) nativeOperation(s *driver.Step) (err error) {
 			undo()
 		}
 	}()
-	r := &request{}
+	r := &request{Request: portable.Request{Tuning: e.d.tuned()}}
 	if err := r.Operation(asIs{e}, s); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 
+	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/internal/ptxkernels"
 	"github.com/rayo-go/rayo/op"
@@ -20,11 +21,11 @@ func (d *gpuDevice) Keep(key string) error { return d.variants.Store(d.info.Iden
 // Target implements [driver.Tunable].
 func (d *gpuDevice) Target() portable.Target { return libraryTarget }
 
-// Portable implements [driver.Tunable].
-func (d *gpuDevice) Portable(r *portable.Request) bool {
-	if !portable.Has(r.Op) {
-		return false
+// Variants implements [driver.Tunable]: schedules of the native kernel, if there is one, else portable kernels.
+func (d *gpuDevice) Variants(r *portable.Request) ([]string, error) {
+	names, err := ptxkernels.Variants(r, d.kernels)
+	if errors.Is(err, op.ErrUnsupported) {
+		return driver.PortableVariants(r)
 	}
-	_, err := ptxkernels.For(r, d.kernels)
-	return errors.Is(err, op.ErrUnsupported)
+	return names, err
 }

@@ -1,6 +1,9 @@
 package webgpu
 
-import "github.com/rayo-go/rayo/internal/portable"
+import (
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/internal/portable"
+)
 
 // tuned returns the measurements of this device.
 func (d *device) tuned() portable.Tuning { return d.variants.Of(d.info.Identity) }
@@ -14,5 +17,5 @@ func (d *device) Keep(key string) error { return d.variants.Store(d.info.Identit
 // Target implements [driver.Tunable].
 func (d *device) Target() portable.Target { return d.library }
 
-// Portable implements [driver.Tunable].
-func (d *device) Portable(r *portable.Request) bool { return portable.Has(r.Op) }
+// Variants implements [driver.Tunable].
+func (d *device) Variants(r *portable.Request) ([]string, error) { return driver.PortableVariants(r) }
