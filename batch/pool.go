@@ -259,8 +259,8 @@ func (b *Batch) windowed(x Value, axis int, ids []int, a adaptive) Value {
 	return b.Reshape(b.take(x, axis, ids), slices.Insert(s, axis+1, a.longest)...)
 }
 
-// adaptive applies f to one spatial axis after the other. Where windows do not overlap
-// they are a new axis of its operand behind the axis.
+// adaptive applies f to one spatial axis after the other. If the windows do not overlap, the operand
+// of f has them as a new axis after the spatial axis.
 func (b *Batch) adaptive(name string, x Value, size []int, f func(x Value, axis int, a adaptive) Value) Value {
 	if !b.takes(name, x) {
 		return Value{}

@@ -195,7 +195,7 @@ func (l *loader) rope(c *Config, local bool, factors []float32) ropeTable {
 
 func (m *Model) ropeOf(i int) *ropeTable { return &m.ropes[min(1, m.config.Window[i])] }
 
-// turns reports whether layer i knows positions by turning.
+// turns reports whether layer i rotates its queries and keys by their positions.
 func (m *Model) turns(i int) bool {
 	return m.arch.rope != noRope && (m.arch.ropeless == 0 || (i+1)%m.arch.ropeless != 0)
 }

@@ -139,7 +139,7 @@ func (s *Session) loadPages(ctx context.Context, in io.Reader, done int) error {
 	return nil
 }
 
-// full fills b; an end is unexpected.
+// full fills b from r. An early end of r is io.ErrUnexpectedEOF.
 func full(r io.Reader, b []byte) error {
 	_, err := io.ReadFull(r, b)
 	if err == io.EOF {

@@ -140,7 +140,7 @@ func (l *loader) norm(name string, optional bool, n int) norm {
 	return norm{w, l.vector(name+".bias", true, n)}
 }
 
-// linear loads NAME.weight [out in] and, if it is there, NAME.bias. An out of -1 is any.
+// linear loads NAME.weight [out in] and, if it is there, NAME.bias. out = -1 allows any number of outputs.
 func (l *loader) linear(name string, optional bool, out, in int) linear {
 	t := l.find(name+".weight", optional, out, in)
 	if t == nil {

@@ -17,8 +17,8 @@ const (
 // its bytes, or 0 if it is not one of the frequent ones: if a name is not in the
 // table, say.
 
-// A name is rotated, not shifted, where its comma and space are left out: of a
-// shifted one the compiler stores the remaining bytes one by one.
+// To leave out the comma and space of a name, the code rotates the word and does not shift
+// it: the Go compiler stores the remaining bytes of a shifted word one by one.
 
 // bare writes an instruction without a result, and with at most one operand.
 func (t *tables) bare(b []byte, w *word, in *instr) int {

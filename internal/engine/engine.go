@@ -110,8 +110,8 @@ func (e *Engine) enter() bool {
 
 func (e *Engine) exit() {
 	if e.state.Add(-1) == closedBit {
-		// The last running call when Close began, or a call that came too late: the first that
-		// reaches zero notifies Close.
+		// Close waits, and no call runs: notify it. Calls that begin too late also come here, so
+		// drained may have a notification already.
 		select {
 		case e.drained <- struct{}{}:
 		default:

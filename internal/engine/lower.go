@@ -265,7 +265,7 @@ func (l *lowerer) resident(n *graph.Node) (int, error) {
 func (l *lowerer) define(id graph.ID, k int, root graph.ID, result map[graph.ID]int, direct map[graph.ID]graph.ID) (driver.Operand, error) {
 	n := &l.g.Nodes[root]
 	if id == graph.Absent {
-		// A result of an operation that has several, when nobody wants it.
+		// One of several results of the operation, and nothing uses it.
 		t, shapes, err := l.results(n)
 		if err != nil {
 			return driver.Operand{}, err

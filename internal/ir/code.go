@@ -71,8 +71,8 @@ const (
 	Recip   // 1/a
 	Rsqrt   // 1/sqrt(a)
 
-	// What follows stands in expansions alone, for back ends that say to have it:
-	// instructions that are less accurate than one would offer, and accurate
+	// Only expansions use the codes below, for back ends that have such instructions. The
+	// instructions are not accurate enough to be functions themselves, but accurate
 	// enough for a part of a function.
 
 	Exp2Approx  // 2**a within 1.4 units, for a < 0 within 2.1; 0 where that is below 2^-126

@@ -91,7 +91,7 @@ func tanhSeries(x *Node) *Node {
 	return fma(mul(u, horner(u, tanhPoly)), x, x)
 }
 
-// The bounds of operands for which there is something shorter.
+// Operands within these bounds have shorter expansions.
 const (
 	unscaled = 87   // e**x is a normal number for |x| up to it
 	direct   = 1.01 // for 0 <= x <= direct, rounding x/ln 2 does little

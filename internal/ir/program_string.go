@@ -14,7 +14,7 @@ func (p *Program) String() string {
 	l := newListing(p)
 	fmt.Fprintf(&l.b, "kernel %s, local size %d x %d x %d\n", p.Name, p.Local[0], p.Local[1], p.Local[2])
 	if p.PreferRegisters {
-		l.b.WriteString("\troomy\n")
+		l.b.WriteString("\tprefers registers\n")
 	}
 	for i := range p.Bindings {
 		fmt.Fprintf(&l.b, "\t%v\n", &p.Bindings[i])

@@ -24,9 +24,8 @@ func (r *recorder) cast(to Type) []batch.Value {
 // byteTypes are the types of rayo that store what is held as i32 here.
 var byteTypes = map[Type]op.DType{Uint8: op.U8, Int8: op.I8}
 
-// bitcast moves bits between types of 32 bits, or of 8, which are cast: what changes is only the number
-// that the highest bit stands for. Whole numbers of 8 and 64 bits and truth values are held in others
-// than their own.
+// bitcast reinterprets bits between types of 32 bits, or of 8 bits. It casts those of 8 bits, which differ only
+// in the value of the highest bit. Tests hold integers of 8 and 64 bits and bools in other types.
 func bitcast(r *recorder) []batch.Value {
 	from, to := r.c.In[0].Type, Type(r.int("to", 0))
 	if types[from].size == 1 && byteTypes[to] != op.InvalidType {

@@ -117,7 +117,7 @@ var words = [256]operation{
 // less than 32.
 func count(n ptx.U32) ptx.U32 { return n.And(ptx.U(31)) }
 
-// unsigned computes on U32 what words does not.
+// unsigned has the codes of U32 that differ from those of words.
 var unsigned = [256]operation{
 	ir.Abs:     monadic(func(x ptx.U32) ptx.U32 { return x }),
 	ir.Min:     dyadic(ptx.U32.Min),

@@ -10,11 +10,11 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Operations on rows move each element once in and once out, and compute little:
-// they are as fast as memory if enough loads are under way. So a row is read whole
-// before anything is computed, and stays with its threads, in registers and
-// beyond what these have room for in shared memory. How many threads a row has,
-// and how many rows a block, follows from its length.
+// Operations on rows read and write each element once, and compute little: they are as
+// fast as memory if enough loads are in flight. So the threads of a row read all of it
+// before they compute anything, and keep it in registers, and in shared memory if the
+// registers are too few. The length of a row decides the number of threads for a row and
+// the number of rows for a block.
 
 // rowSchedule is how rows are held.
 type rowSchedule struct {

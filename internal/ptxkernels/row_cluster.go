@@ -8,10 +8,9 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// Where blocks come in clusters, the parts of a row are those of one: they are on
-// multiprocessors at the same time, and each tells the others what its part says by
-// writing to their shared memory. Nothing goes through memory but the row, once in
-// and once out.
+// On devices with clusters of blocks, the blocks of one cluster share a row. They run at
+// the same time, and each block writes its partial result to the shared memory of the
+// others. Global memory carries only the row, which is read once and written once.
 
 // maxRowCluster is how many parts a row has at most that a cluster has: as many
 // blocks as every device with clusters takes.

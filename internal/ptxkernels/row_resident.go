@@ -452,7 +452,7 @@ func (r *residentRow) put(y *sink, p int, v []ptx.F32) {
 		all(r.in(p))
 		return
 	}
-	// Whole vectors, or of the first and the last one what is of the row.
+	// Vectors within the row are processed whole, the first and the last by element.
 	col := r.column(p)
 	whole := r.in(p).And(col.S32().Ge(ptx.S(0))).And(col.Add(ptx.N(s.Width)).S32().Le(r.cols.S32()))
 	all(whole)

@@ -300,9 +300,9 @@ func (s sgemmSpec) finish(k *ptx.Kernel, p *sgemmOf, to *sink, acc [][]ptx.Var[p
 		first = k.Special(ptx.CtaidY).MulAdd(k.Special(ptx.NctaidZ), pair).Mul(p.m)
 	}
 	put := func(r, c ptx.U32, x []ptx.F32) {
-		// What is stored in one access stands in registers side by side. This
-		// product lets the sums stand where no two of what a multiply-add reads
-		// are of one bank of registers.
+		// A vector store needs consecutive registers. Multiplying by 1 copies the sums to
+		// such registers, so that the sums themselves can be in registers where the
+		// operands of a multiply-add are in different banks.
 		for j := range x {
 			x[j] = x[j].Mul(p.one)
 		}

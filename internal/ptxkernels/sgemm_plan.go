@@ -97,7 +97,7 @@ func newSgemm(r *portable.Request, d *Device) (*sgemmRequest, error) {
 		return nil, err
 	}
 	if q.p.SharedB && !q.o.TransA {
-		// Rows of all products, one below the other, are those of one.
+		// The products share B: stack the rows of A to one taller product.
 		q.p.M, q.p.Batch = q.p.Batch*q.p.M, 1
 	}
 	if q.p.K == 0 || q.p.K > 1<<22 || q.p.M > 1<<24 || q.p.N > 1<<24 || q.p.Batch > 1<<15 {

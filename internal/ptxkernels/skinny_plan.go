@@ -104,8 +104,8 @@ func (q *skinnyRequest) plan() *Plan {
 	} else {
 		blocks, each = ceil(q.lines, 32*s.Width), skinnyThreads/32
 	}
-	// A thread does not begin for less than 16 loads, and terms are cut where
-	// vectors begin.
+	// A thread has at least 16 loads, and the sum is divided at the beginnings of
+	// vectors.
 	const unit = 64
 	minimum := 16 * each
 	if s.Along {

@@ -72,7 +72,7 @@ func (w *work) end(ctx context.Context) error {
 		err = w.takeMapped()
 	}
 	if err != nil && d.failed() == nil && d.wait.reached.Load() < w.serial {
-		// Somebody else sees to the end, for nobody.
+		// The submission still runs: a goroutine waits for its end and drops the results.
 		clear(w.parts)
 		clear(w.mappedOut)
 		go func() {

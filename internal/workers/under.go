@@ -58,7 +58,7 @@ func (m *cancellable) Part(i int) {
 	}
 }
 
-// run does t by f, a method of the pool that p is a view of.
+// run runs t by f, a method of the root pool, and ends early when the context of p ends.
 func (p *Pool) run(t Task, f func(root *Pool, t Task)) {
 	m := cancellables.Get().(*cancellable)
 	m.Task, m.ctx = t, p.ctx

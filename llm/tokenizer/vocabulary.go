@@ -128,7 +128,7 @@ func (r *reader) token(key string, otherwise int32, n int) int32 {
 	return int32(x)
 }
 
-// read reads what all kinds have.
+// read reads the fields that all kinds of vocabularies have.
 func (v *vocabulary) read(r *reader) {
 	v.before, v.after = None, None
 	v.texts = array[string](r, "tokens", -1, true)

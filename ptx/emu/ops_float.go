@@ -285,7 +285,7 @@ func (t table) flushed(name string, f func(x, y, z float32) float32, sizes ...ui
 	}), sizes...)
 }
 
-// The operations that most of the time goes to.
+// Programs spend most of their time in the operations below.
 
 func addF32(d, a, b, _ *plane) {
 	for i := range d {

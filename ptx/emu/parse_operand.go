@@ -103,8 +103,8 @@ func (p *parser) one() operand {
 		o.name += "." + p.name()
 	}
 	if o.kind == operandName {
-		// A label of an inner scope hides those outside; which of them is placed
-		// is known at the end only, so that the name says where it was used.
+		// A label of an inner scope hides labels of the same name outside. The scope
+		// that defines the label is known only at the end, so keep the scope of the use.
 		o.bits = uint64(len(p.scopes))
 		if len(p.scopes) > 1 {
 			for i := len(p.scopes) - 1; i > 0; i-- {

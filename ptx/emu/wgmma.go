@@ -40,8 +40,8 @@ type wgmmaUse struct {
 // are read until the first of them has waited.
 type waited [4]uint32
 
-// afterProduct reports whether the warp comes after one that has waited for
-// the product. t is a thread of the four warps.
+// afterProduct reports whether a warp that has waited for the product precedes this one in
+// the order of synchronisation. t is a thread of the four warps of the product.
 func (w *warp) afterProduct(t, at uint32) bool {
 	if t>>10 != w.b.number {
 		return true // of another block's shared memory

@@ -112,7 +112,7 @@ func (tr Triangle) rows(p *simd.Pool, a, b Matrix) {
 	p.Do(parts, solve)
 }
 
-// columns is rows for a part of the right-hand sides.
+// columns solves for some columns of the right-hand sides.
 func (tr Triangle) columns(a, b Matrix) {
 	if b.Cols == 1 && b.Stride == 1 && !tr.Trans {
 		tr.vector(a, b.Data)

@@ -18,8 +18,8 @@ import (
 // run is the number of elements of one vector of bytes.
 const run = 32
 
-// A coder writes what reads the blocks of a format. It works on a super of n runs: one block of
-// 256 elements, or as many short ones as have these runs.
+// A coder writes the code that reads the blocks of a format. It works on n runs at once: one block of
+// 256 elements, or several short blocks with n runs together.
 type coder struct {
 	*gen
 	f     block.Format
