@@ -22,6 +22,8 @@ type blockDecoder struct {
 	split bool
 	mins  bool // weights have minima, each for 32
 	build func(c *blockLane)
+	// levels, if there is one, has the decoder of a format whose group is always 256 weights.
+	levels *levelDecoder
 }
 
 var blockDecoders = map[block.Format]*blockDecoder{
@@ -34,7 +36,18 @@ var blockDecoders = map[block.Format]*blockDecoder{
 }
 
 // aligned reports whether all fields of blocks are where their size wants them.
-func (c *blockDecoder) aligned() bool { return !c.split }
+func (c *blockDecoder) aligned() bool { return !c.split && c.levels == nil }
+
+// fits reports whether rows of k weights have whole groups, if the format must have these.
+func (c *blockDecoder) fits(k int) bool { return c.levels == nil || k%digitGroup == 0 }
+
+// tableBytes is the size of the table in shared memory.
+func (c *blockDecoder) tableBytes() int {
+	if c.levels == nil {
+		return 0
+	}
+	return c.levels.tableBytes()
+}
 
 // blockGroup is what blockDecoder.build multiplies at once: one block of 256
 // weights, or eight of 32, or one where rows have no multiple of that.
@@ -72,6 +85,7 @@ type blockLane struct {
 	// before, if there is one, is called before the activations of a part of 32
 	// weights are loaded, in order.
 	before func(part int)
+	table  ptx.Shared[ptx.B32] // see levelDecoder.fill
 }
 
 // word returns the four bytes at an even place that are this lane's.
@@ -191,8 +205,18 @@ func (c *blockLane) fives(r, at int, high bool) ptx.B32 {
 	return nibbleBytes(c.word(r, at+6), high).Or(spread)
 }
 
-// q8_0 multiplies blocks of 32 bytes. A bf16 holds 128 + v exactly only for v below 128: bit 7 of a
+// signedBF16s returns four signed bytes as bf16. A bf16 holds 128 + v exactly only for v below 128: bit 7 of a
 // byte, which has the value -128, is subtracted as a second bf16, in which it changes 128 to 256.
+func signedBF16s(v ptx.B32) (y [2]ptx.BF16x2) {
+	low, top := v.And(ptx.B(0x7f7f7f7f)), v.And(ptx.B(0x80808080))
+	for i, sel := range [2]uint32{0x4140, 0x4342} {
+		magic := ptx.B(magicBytes)
+		y[i] = top.Permute(magic, ptx.U(sel)).BF16x2().Fma(ptx.BF2(-1), low.Permute(magic, ptx.U(sel)).BF16x2())
+	}
+	return y
+}
+
+// q8_0 multiplies blocks of 32 bytes.
 func (c *blockLane) q8_0() {
 	const size = 34
 	for _, b := range c.blocks() {
@@ -200,12 +224,7 @@ func (c *blockLane) q8_0() {
 		w, scale := make([]rowWeights, len(c.row)), make([][]ptx.F32, len(c.row))
 		for r := range c.row {
 			for step := range 2 {
-				v := c.word(r, at+2+16*step)
-				low, top := v.And(ptx.B(0x7f7f7f7f)), v.And(ptx.B(0x80808080))
-				for i, sel := range [2]uint32{0x4140, 0x4342} {
-					magic := ptx.B(magicBytes)
-					w[r][step][i] = top.Permute(magic, ptx.U(sel)).BF16x2().Fma(ptx.BF2(-1), low.Permute(magic, ptx.U(sel)).BF16x2())
-				}
+				w[r][step] = signedBF16s(c.word(r, at+2+16*step))
 			}
 			scale[r] = []ptx.F32{c.half(r, at)}
 		}

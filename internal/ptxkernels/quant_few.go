@@ -166,13 +166,13 @@ func (s *quantFewSpec) bytes() int {
 	if blockDecoders[s.Blocks.Block()].mins {
 		n += s.M * pieces * s.sumPitch()
 	}
-	return n + 128
+	return n + 128 + blockDecoders[s.Blocks.Block()].tableBytes()
 }
 
 // quantFewFor returns how a product of a few rows is made.
 func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error) {
-	if p.M > maxFew {
-		return nil, unsupported("%d rows", p.M)
+	if p.M > maxFew || !blockDecoders[blocks.Block()].fits(p.K) {
+		return nil, unsupported("%d rows of %d activations", p.M, p.K)
 	}
 	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Whole: p.K%256 == 0}
 	weights, bytes := blockGroup(blocks, s.Whole)
@@ -182,6 +182,16 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 	type size struct{ warps, groups, stages, digits int }
 	sizes := []size{{8, 2, 3, digits}, {8, 2, 2, digits}, {8, 2, 2, digits - 2}, {7, 2, 2, digits - 2}}
 	splits := min(maxParts, d.Multiprocessors)
+	lone := false // warps have rows of their own
+	if l := blockDecoders[blocks.Block()].levels; l != nil && s.M == 1 && bytes <= 144 {
+		// These are bound by their instructions more than by how fast weights come.
+		lone = l.grid == nil && bytes < 144 && p.N >= 2*fewRows*8*d.Multiprocessors
+		first := []size{{16, 2, 2, digits}, {12, 2, 2, digits}}
+		if l.grid == nil && (bytes < 72 || lone && bytes < 128) {
+			first = []size{{8, 4, 4, digits}, {8, 4, 3, digits}, {8, 4, 2, digits}}
+		}
+		sizes = append(first, sizes...)
+	}
 	if s.M > 1 || !s.Whole {
 		sizes, splits = append(sizes, size{8, 1, 4, 0}, size{8, 1, 2, 0}), 1
 	}
@@ -201,7 +211,7 @@ func quantFewFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, er
 			}
 			s.Tensor = d.Target >= ptx.SM90 && groups*bytes%16 == 0 && s.tileable()
 			s.SharingWarps = s.Warps
-			if part < s.Groups*s.Warps {
+			if part < s.Groups*s.Warps || lone {
 				s.SharingWarps = 1
 			}
 			s.Bulk = d.Target >= ptx.SM90 && !s.Tensor

@@ -33,6 +33,7 @@ type quantFewCode struct {
 	loading, reading walk
 	once             ptx.U64             // of a ring: what L2 does with the matrix
 	counter          ptx.Global[ptx.U32] // of a ring: tiles that blocks with the same part of rows claimed
+	table            ptx.Shared[ptx.B32] // see levelDecoder.share
 	put              func(row, m ptx.U32, v ptx.F32)
 }
 
@@ -190,6 +191,7 @@ func (s *quantFewSpec) build(k *ptx.Kernel, e *epilogue) {
 	for i := range s.Stages {
 		c.load(ptx.N(i))
 	}
+	c.table = blockDecoders[s.Blocks.Block()].levels.share(k, tid, s.threads())
 	pieces := func() {
 		c.prepare(tid)
 		k.Sync()

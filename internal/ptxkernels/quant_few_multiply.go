@@ -23,6 +23,13 @@ func (c *quantFewCode) prepare(tid ptx.U32) {
 				there = c.before.MulAdd(ptx.N(c.weights/4), i).Lt(c.blocks.Shl(ptx.U(3)))
 			}
 			k.If(there, func() {
+				if code.levels.ordered() {
+					group := c.across.MulAdd(ptx.N(m), c.before.Add(i.Shr(ptx.U(6))).Mul(ptx.N(c.weights)))
+					for e, x := range code.levels.activations(c.Type, c.a, group, i) {
+						v[e].Set(ptx.F32(x))
+					}
+					return
+				}
 				for e, x := range loadElements(c.Type, c.a, c.across.MulAdd(ptx.N(m), c.before.Mul(ptx.N(c.weights)).Add(i.Shl(ptx.U(2)))), 4) {
 					v[e].Set(ptx.F32(x))
 				}
@@ -135,6 +142,13 @@ func (c *digitRow) load(group ptx.U32) (x [2][4]ptx.F32) {
 		return x
 	}
 	for i := range x {
+		if levels := blockDecoders[c.Blocks.Block()].levels; levels.ordered() {
+			slot := c.lane.Shl(ptx.U(1)).Add(ptx.N(i))
+			for e, v := range levels.activations(c.Type, c.quantFewCode.a, group.Add(c.before).MulAdd(ptx.N(digitGroup), c.a), slot) {
+				x[i][e] = ptx.F32(v)
+			}
+			continue
+		}
 		at := group.Add(c.before).MulAdd(ptx.N(digitGroup), c.lane.Shl(ptx.U(3)).Add(ptx.N(4*i)))
 		for e, v := range c.read(at, 4) {
 			x[i][e] = ptx.F32(v)
@@ -262,7 +276,7 @@ func (c *quantFewCode) newFactors(inDigits bool) *fewFactors {
 	k, decoder := c.k, blockDecoders[c.Blocks.Block()]
 	g, quad := c.lane.Shr(ptx.U(2)), c.lane.And(ptx.U(3))
 	f := &fewFactors{quantFewCode: c, inDigits: inDigits, g: g}
-	b := &blockLane{k: k, weights: c.weights, quad: quad, row: make([]ptx.Shared[ptx.U8], 2), mine: make([]ptx.Shared[ptx.U8], 2)}
+	b := &blockLane{k: k, weights: c.weights, quad: quad, row: make([]ptx.Shared[ptx.U8], 2), mine: make([]ptx.Shared[ptx.U8], 2), table: c.table}
 	f.b = b
 	f.group = func(ptx.U32, int) { decoder.build(b) }
 	if inDigits {

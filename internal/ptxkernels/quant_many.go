@@ -87,7 +87,7 @@ func (s *quantManySpec) threads() int {
 }
 
 func (s *quantManySpec) bytes() int {
-	return s.XStages*(s.xBytes()+16) + s.Stages*(s.stageBytes()+16) + 128
+	return s.XStages*(s.xBytes()+16) + s.Stages*(s.stageBytes()+16) + 128 + blockDecoders[s.Blocks.Block()].tableBytes()
 }
 
 // quantManyFor returns how a product of many rows is made.
@@ -226,6 +226,12 @@ func (s quantSplitSpec) build(k *ptx.Kernel) {
 		v[e] = ptx.NewVar(k, ptx.F(0))
 	}
 	k.If(in.And(row.Lt(m)), func() {
+		if code.levels.ordered() {
+			for e, x := range code.levels.activations(s.Type, a, row.MulAdd(depth, i.Shr(ptx.U(6)).Shl(ptx.U(8))), i) {
+				v[e].Set(ptx.F32(x))
+			}
+			return
+		}
 		// The result has at most 2**31 elements, and so does a.
 		for e, x := range loadElements(s.Type, a, row.MulAdd(depth, i.Shl(ptx.U(2))), 4) {
 			v[e].Set(ptx.F32(x))
@@ -310,7 +316,8 @@ type quantManyCode struct {
 	xFull, xEmpty  ptx.MBarrier
 	wFull, wEmpty  ptx.MBarrier
 	lane           ptx.U32
-	weights, bytes int // of a group
+	weights, bytes int                 // of a group
+	table          ptx.Shared[ptx.B32] // see levelDecoder.share
 }
 
 func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {
@@ -351,6 +358,7 @@ func (s *quantManySpec) build(k *ptx.Kernel, e *epilogue) {
 	c.wEmpty = ptx.MBarrierAt(ptx.DynamicShared[ptx.U64](k, s.Stages))
 
 	tid := k.Special(ptx.TidX)
+	c.table = blockDecoders[s.Blocks.Block()].levels.share(k, tid, s.threads())
 	warp := tid.Shr(ptx.U(5))
 	c.lane = tid.And(ptx.U(31))
 	c.col, c.row = k.Special(ptx.CtaidX).Mul(ptx.N(s.cols())), k.Special(ptx.CtaidY).Mul(ptx.N(s.rows()))
@@ -481,7 +489,7 @@ func (c *quantManyCode) consume(warp ptx.U32, put func(row, m ptx.U32, v ptx.F32
 	code := blockDecoders[c.Blocks.Block()]
 	tiles, n := c.Cols/tileCols, manyRows/8
 	b := &blockLane{k: k, weights: c.weights, quad: quad, row: make([]ptx.Shared[ptx.U8], n), mine: make([]ptx.Shared[ptx.U8], n),
-		x: make([][]ptx.Shared[ptx.B32], tiles), total: newTotals(k, manyRows/fewRows, tiles)}
+		x: make([][]ptx.Shared[ptx.B32], tiles), total: newTotals(k, manyRows/fewRows, tiles), table: c.table}
 	for i := range b.x {
 		b.x[i] = make([]ptx.Shared[ptx.B32], c.pieces())
 	}

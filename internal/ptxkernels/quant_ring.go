@@ -31,7 +31,8 @@ const (
 
 // ringed is the formats that this is the fastest for. The others have it to be
 // tested with.
-var ringed = map[block.Format]bool{block.Q4_0: true, block.Q8_0: true, block.Q4_K: true, block.Q6_K: true}
+var ringed = map[block.Format]bool{block.Q4_0: true, block.Q8_0: true, block.Q4_K: true, block.Q6_K: true,
+	block.Q4_1: true, block.Q5_1: true}
 
 // quantRingFor returns how a product of one row, or of a few, is made, if by stages that
 // all warps of a block share.
@@ -46,7 +47,7 @@ func ringFor(p op.Product, t, blocks op.DType, d *Device) (*quantFewSpec, error)
 	groups := ceilDiv(p.K, digitGroup)
 	s := &quantFewSpec{Type: t, Blocks: blocks, M: p.M, Whole: true, Ring: true, Fill: ringFill, Tall: 1, RowStride: 1, Split: 1}
 	s.Short = p.K%digitGroup != 0
-	if p.M > maxRing || d.Target < ptx.SM90 || d.Multiprocessors < 2 {
+	if p.M > maxRing || !blockDecoders[blocks.Block()].fits(p.K) || d.Target < ptx.SM90 || d.Multiprocessors < 2 {
 		return nil, unsupported("%d rows of %d activations", p.M, p.K)
 	}
 	if rowBytes(blocks, p.K)%4 != 0 {

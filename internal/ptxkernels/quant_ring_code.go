@@ -71,6 +71,7 @@ func (c *ringCode) build(e *epilogue) {
 	c.lane = tid.And(ptx.U(31))
 	c.chunks = c.groups.Add(ptx.N(s.Width - 1)).Div(ptx.N(s.Width))
 	c.stage, c.phase = ptx.NewVar(k, ptx.U(0)), ptx.NewVar(k, ptx.U(0))
+	c.table = blockDecoders[s.Blocks.Block()].levels.share(k, tid, s.threads())
 	k.If(tid.Eq(ptx.U(0)), func() {
 		for i := range s.Stages {
 			c.filled.At(ptx.N(i)).Init(ptx.N(s.Fill))
@@ -348,7 +349,7 @@ func (c *ringCode) newLanes(inDigits bool) *ringLanes {
 	k, code := c.k, blockDecoders[c.Blocks.Block()]
 	quad := c.lane.And(ptx.U(3))
 	l := &ringLanes{c: c, inDigits: inDigits, g: c.lane.Shr(ptx.U(2)),
-		blockLane: &blockLane{k: k, weights: c.weights, quad: quad, row: make([]ptx.Shared[ptx.U8], 2), mine: make([]ptx.Shared[ptx.U8], 2)}}
+		blockLane: &blockLane{k: k, weights: c.weights, quad: quad, row: make([]ptx.Shared[ptx.U8], 2), mine: make([]ptx.Shared[ptx.U8], 2), table: c.table}}
 	tiles := c.quantFewSpec.tiles()
 	if inDigits {
 		tiles = c.M

@@ -8,14 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rayo-go/rayo/gguf/block"
 	"github.com/rayo-go/rayo/internal/optest"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/ptx/emu"
 )
-
-// quantScales is where blocks have half floats.
-var quantScales = map[op.DType][]int{op.Q4_0: {0}, op.Q5_0: {0}, op.Q8_0: {0}, op.Q4_K: {0, 2}, op.Q5_K: {0, 2}, op.Q6_K: {208}}
 
 // randomBlocks returns blocks of random bytes, whose scales are of a sensible size.
 func randomBlocks(d op.DType, s op.Shape) []byte {
@@ -28,12 +26,44 @@ func randomBlocks(d op.DType, s op.Shape) []byte {
 		b[i] = byte(rand.Uint32())
 	}
 	for i := 0; i < n; i += d.Block().Bytes() {
-		for _, at := range quantScales[d] {
-			op.F16.PutFloat64(b[i+at:], 0, rand.NormFloat64()/64)
+		l := d.Block().Layout()
+		for _, f := range []block.Float{l.Scale, l.Bias} {
+			var v [2]byte
+			switch f.Encoding {
+			case block.Binary16:
+				op.F16.PutFloat64(v[:], 0, rand.NormFloat64()/64)
+			case block.E8M0:
+				v[0] = byte(120 + rand.IntN(8))
+			default:
+				continue
+			}
+			for _, field := range f.Number {
+				putBits(b[i:], &field, uint32(v[0])|uint32(v[1])<<8)
+			}
 		}
 	}
 	return b
 }
+
+// putBits sets the only item of a field to its bits of v.
+func putBits(b []byte, f *block.Field, v uint32) {
+	for i := range f.Bits {
+		at := f.At + i
+		b[at/8] = b[at/8]&^(1<<(at%8)) | byte(v>>(f.Shift+i)&1)<<(at%8)
+	}
+}
+
+// skipped skips half of the trials, and more of formats that share most of their code.
+func skipped(blocks op.DType) bool {
+	if blockDecoders[blocks.Block()].levels != nil {
+		return rand.IntN(8) > 0
+	}
+	return rand.IntN(2) == 0
+}
+
+// whole reports whether a type has kernels for rows of k weights: some types only have them for
+// multiples of 256.
+func whole(blocks op.DType, k int) bool { return blockDecoders[blocks.Block()].fits(k) }
 
 // quantTrial is a product with a quantised matrix.
 type quantTrial struct {
@@ -146,7 +176,7 @@ func TestMatMulQFew(t *testing.T) {
 		for i, s := range []struct{ m, k, n int }{
 			{1, 512, 53}, {1, 1280, 1}, {2, 2048, 35}, {2, 768, 33}, {3, 1536, 17}, {8, unit, 16}, {1, 256 + unit, 40}, {1, 23 * unit, 19}, {5, 3 * unit, 100}, {1, 2048, 70}, {1, 4096, 160},
 		} {
-			if !sampled() || rand.IntN(2) == 0 { // half of them, to save time
+			if !sampled() || !whole(blocks, s.k) || skipped(blocks) { // to save time
 				continue
 			}
 			typ := []op.DType{op.F32, op.F16, op.BF16}[rand.IntN(3)]
@@ -207,9 +237,13 @@ func TestMatMulQWide(t *testing.T) {
 		}
 	}
 	a := normal(1, k)
-	for _, v := range []float64{math.Inf(1), math.NaN()} {
+	for i, v := range []float64{math.Inf(1), math.NaN(), math.Inf(-1), math.NaN()} {
 		a.Data[77] = v
-		x, err := newQuantTrialOf(a, op.F32, op.Q4_K, 20, false, op.MatMulQOpts{}, false)
+		blocks := op.Q4_K
+		if i >= 2 {
+			blocks = levelTypes()[rand.IntN(len(levelTypes()))]
+		}
+		x, err := newQuantTrialOf(a, op.F32, blocks, 20, false, op.MatMulQOpts{}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +253,7 @@ func TestMatMulQWide(t *testing.T) {
 		}
 		for i := range 20 {
 			if y := op.F32.Float64(out, i); y-y == 0 {
-				t.Errorf("%v times a matrix has element %d %v", v, i, y)
+				t.Errorf("%v times a matrix of %v has element %d %v", v, blocks, i, y)
 			}
 		}
 	}
@@ -262,9 +296,9 @@ func TestMatMulQMutants(t *testing.T) {
 // TestMatMulQPtxas assembles kernels. Those for few rows have enough registers;
 // those for many use all, and for them the assembler may choose to spill some.
 func TestMatMulQPtxas(t *testing.T) {
-	of := 3
+	of := 12
 	if testing.Short() {
-		of = 8
+		of = 30
 	}
 	for _, blocks := range blockTypes() {
 		if rand.IntN(of) > 0 { // each takes long
@@ -298,7 +332,7 @@ func TestMatMulQMany(t *testing.T) {
 		for i, s := range []struct{ m, k, n int }{
 			{9, 512, 53}, {17, 1280, 130}, {33, 2048, 40}, {65, 256, 129}, {130, 512, 17},
 		} {
-			if !sampled() || rand.IntN(2) == 0 { // half of them, to save time
+			if !sampled() || skipped(blocks) { // to save time
 				continue
 			}
 			typ := []op.DType{op.F32, op.F16, op.BF16}[rand.IntN(3)]

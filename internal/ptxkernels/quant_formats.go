@@ -1,0 +1,325 @@
+package ptxkernels
+
+import (
+	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// levelDecoders is how levels of formats are read: block.Layout describes their bytes.
+var levelDecoders = map[block.Format]*levelDecoder{
+	block.Q4_1:   {split: true, mins: true, unsigned: true, unit: 1, open: func(c *levelLane) *levels { return c.affine(20, false) }},
+	block.Q5_1:   {split: true, mins: true, unsigned: true, unit: 1, open: func(c *levelLane) *levels { return c.affine(24, true) }},
+	block.IQ4_NL: {split: true, wide: true, unit: 1, order: orderHalves, table: table(block.IQ4_NL), open: (*levelLane).iq4NL},
+	block.IQ4_XS: {split: true, wide: true, unit: 1.0 / 4, order: orderHalves, table: table(block.IQ4_XS), open: (*levelLane).iq4XS},
+	block.MXFP4:  {split: true, unit: 1, order: orderHalves, table: table(block.MXFP4), open: (*levelLane).mxfp4},
+	block.NVFP4:  {split: true, unit: 128, order: orderNVFP4, table: table(block.NVFP4), open: (*levelLane).nvfp4},
+
+	block.Q2_K:  {split: true, unsigned: true, unit: 1, open: (*levelLane).q2K},
+	block.Q3_K:  {split: true, wide: true, unit: 1.0 / 128, open: (*levelLane).q3K},
+	block.TQ1_0: {split: true, mins: true, unsigned: true, offset: 1, unit: 1, open: (*levelLane).tq1},
+	block.TQ2_0: {split: true, mins: true, unsigned: true, offset: 1, unit: 1, open: (*levelLane).tq2},
+	block.Q2_0:  {split: true, mins: true, unsigned: true, offset: 1, unit: 1, order: strided(4), open: (*levelLane).q2},
+	block.Q1_0:  {split: true, mins: true, unsigned: true, offset: 1, unit: 1, order: strided(8), open: (*levelLane).q1},
+
+	block.IQ1_S:   {shifted: true, unsigned: true, offset: 9, unit: 1.0 / 8, grid: grid(block.IQ1_S), copies: 8, open: (*levelLane).iq1S},
+	block.IQ1_M:   {shifted: true, unsigned: true, offset: 9, unit: 1.0 / 8, grid: grid(block.IQ1_M), copies: 8, open: (*levelLane).iq1M},
+	block.IQ2_XXS: {unit: 1.0 / 8, grid: grid(block.IQ2_XXS), copies: 16, open: (*levelLane).iq2XXS},
+	block.IQ2_XS:  {unit: 1.0 / 8, grid: grid(block.IQ2_XS), copies: 8, open: (*levelLane).iq2XS},
+	block.IQ2_S:   {unit: 1.0 / 8, grid: grid(block.IQ2_S), copies: 4, open: (*levelLane).iq2S},
+	block.IQ3_XXS: {unit: 1.0 / 4, grid: grid(block.IQ3_XXS), copies: 32, open: (*levelLane).iq3XXS},
+	block.IQ3_S:   {odd: true, unit: 1, grid: grid(block.IQ3_S), copies: 16, open: (*levelLane).iq3S},
+}
+
+// table and grid return the levels of codes.
+func table(f block.Format) []int8     { return f.Layout().Level.Table }
+func grid(f block.Format) *block.Grid { return f.Layout().Level.Grid }
+
+// affine is Q4_1 and Q5_1: blocks of a scale, a summand, the fifth bits and nibbles.
+func (c *levelLane) affine(size int, five bool) *levels {
+	quad4 := c.quad.Shl(ptx.U(2))
+	fifths := map[levelWord]ptx.U32{}
+	return &levels{
+		four: func(r, part, step int) ptx.B32 {
+			v := nibbleBytes(c.lane(r, size*part+size-16), step == 1)
+			if !five {
+				return v
+			}
+			at := levelWord{r: r, off: part}
+			if step == 0 {
+				fifths[at] = c.fixed(r, size*part+4).U32().Shr(quad4)
+			}
+			four := fifths[at].Shr(ptx.N(16 * step)).And(ptx.U(15))
+			return v.Or(four.Mul(ptx.U(0x02040810)).And(ptx.U(0x10101010)).B32()) // bit i to bit 8i+4
+		},
+		scale: func(r, part, _ int) ptx.F32 { return c.half(r, size*part) },
+		mins: func(r int) [2]ptx.BF16x2 {
+			p := ptx.CastShared[ptx.F16](c.row[r].At(c.quad.Mul(ptx.N(2 * size)))).Offset(1)
+			return halfPair(p.Load().F32(), p.Offset(size/2).Load().F32())
+		},
+	}
+}
+
+// look returns the levels of eight codes of four bits, in the order of the codes. Three bits of each name a byte of two words,
+// and the fourth which two.
+func look(t [4]ptx.B32, w ptx.B32) (y [2]ptx.B32) {
+	low, high := w.And(ptx.B(0x77777777)), w.Shr(ptx.U(1)).And(ptx.B(0x44444444)).Or(ptx.B(0x32103210))
+	for i := range y {
+		by := ptx.N(16 * i)
+		sel := low.Shr(by).U32()
+		y[i] = t[0].Permute(t[1], sel).Permute(t[2].Permute(t[3], sel), high.Shr(by).U32())
+	}
+	return y
+}
+
+// summandsOf returns those of levels in a half of a table, for the four codes in 16 bits. For a code of the other half a permutation
+// takes the top bit of a byte eight times: the result is 0, or -1 if the byte is negative.
+func summandsOf(t [4]ptx.B32, second bool, codes ptx.U32) ptx.B32 {
+	if second {
+		return t[2].Permute(t[3], codes.Xor(ptx.U(0x8888)))
+	}
+	return t[0].Permute(t[1], codes)
+}
+
+// orderHalves: a lane has four bytes, whose high halves are the elements 16 behind those of the low ones.
+func orderHalves(slot ptx.U32) [4]ptx.U32 {
+	first := slot.Shr(ptx.U(3)).MulAdd(ptx.U(32), slot.And(ptx.U(3)).Shl(ptx.U(2))).Add(slot.Shr(ptx.U(1)).And(ptx.U(2)))
+	return [4]ptx.U32{first, first.Add(ptx.U(16)), first.Add(ptx.U(1)), first.Add(ptx.U(17))}
+}
+
+// looked returns the levels of parts, whose nibbles are 16 bytes each; for digits as two summands.
+func (c *levelLane) looked(at func(part int) int) *levels {
+	if !c.digits {
+		t := c.table.Load4()
+		return &levels{four: eight(func(r, part int) [2]ptx.B32 { return look(t, c.lane(r, at(part))) })}
+	}
+	t := c.table.Offset(4).Load4()
+	half := func(second bool) func(r, part, step int) ptx.B32 {
+		return func(r, part, step int) ptx.B32 { return summandsOf(t, second, c.lane16(r, at(part)+2*step)) }
+	}
+	return &levels{four: half(false), plus: half(true)}
+}
+
+func (c *levelLane) iq4NL() *levels {
+	l := c.looked(func(part int) int { return 18*part + 2 })
+	l.scale = func(r, part, _ int) ptx.F32 { return c.half(r, 18*part) }
+	return l
+}
+
+func (c *levelLane) iq4XS() *levels {
+	subs := map[levelWord]ptx.B32{}
+	l := c.looked(func(part int) int { return 16*part + 8 })
+	l.whole = func(r int) ptx.F32 { return c.half(r, 0) }
+	l.sub = func(r, part, _ int) ptx.S32 {
+		key := levelWord{r: r, off: part % 2}
+		w, ok := subs[key]
+		if !ok { // the factors of four parts, four times as much, signed
+			high := c.fixed(r, 0).Shr(ptx.N(16 + 2*key.off)).And(ptx.B(0x3333))
+			high = high.Or(high.Shl(ptx.U(8))).And(ptx.B(0x00ff00ff))
+			high = high.Or(high.Shl(ptx.U(4))).Shl(ptx.U(6)).And(ptx.B(0xc0c0c0c0))
+			w = shifted(c.fixed(r, 4), 2-4*key.off).And(ptx.B(0x3c3c3c3c)).Xor(high).Xor(ptx.B(topBits))
+			subs[key] = w
+		}
+		return signedByte(w, part/2)
+	}
+	return l
+}
+
+func (c *levelLane) mxfp4() *levels {
+	l := c.looked(func(part int) int { return 17*part + 1 })
+	l.scale = func(r, part, _ int) ptx.F32 {
+		// The bits of 2**(v-128): the second number is less than the first for v above 1.
+		v := c.row[r].Offset(17 * part).Load().U32().S32()
+		return v.MulAdd(ptx.S(1<<23), ptx.S(-1<<23)).Max(v.MulAdd(ptx.S(1<<21), ptx.S(1<<21))).B32().Float()
+	}
+	return l
+}
+
+// orderNVFP4: a lane has two bytes of each 8, whose high halves are the elements 8 behind those of the low ones.
+func orderNVFP4(slot ptx.U32) [4]ptx.U32 {
+	first := slot.Shr(ptx.U(2)).MulAdd(ptx.U(16), slot.And(ptx.U(3)).Shl(ptx.U(1)))
+	return [4]ptx.U32{first, first.Add(ptx.U(8)), first.Add(ptx.U(1)), first.Add(ptx.U(9))}
+}
+
+func (c *levelLane) nvfp4() *levels {
+	scales := map[levelWord][2]ptx.F16x2{}
+	twice := c.quad.Shl(ptx.U(1))
+	codes := func(r, part, step int) ptx.U32 {
+		off := 36*(part/2) + 4 + 16*(part%2) + 8*step
+		at := levelWord{r: r, off: -1 - off}
+		w, ok := c.had[at]
+		if !ok {
+			w = wordIn(c.row[r].At(twice), off).B32()
+			c.had[at] = w
+		}
+		return w.U32()
+	}
+	l := &levels{
+		steps: true,
+		scale: func(r, part, step int) ptx.F32 {
+			key := levelWord{r: r, off: part / 2}
+			two, ok := scales[key]
+			if !ok {
+				w := c.fixed(r, 36*key.off).And(ptx.B(0x7f7f7f7f))
+				nans := w.U32().Add(ptx.U(0x01010101)).B32().Permute(ptx.B(0), ptx.U(0xba98)) // which are 0
+				w = w.And(nans.Not())
+				// As the bits of half floats their exponents have another bias: these are 1/128 as much.
+				two = [2]ptx.F16x2{w.Shl(ptx.U(7)).And(ptx.B(0x3f803f80)).F16x2(), w.Shr(ptx.U(1)).And(ptx.B(0x3f803f80)).F16x2()}
+				scales[key] = two
+			}
+			low, high := two[step].Halves()
+			if part%2 == 1 {
+				return high.F32()
+			}
+			return low.F32()
+		},
+	}
+	if !c.digits {
+		t := c.table.Load4()
+		l.four = func(r, part, step int) ptx.B32 { return look(t, codes(r, part, step).B32())[0] }
+		return l
+	}
+	t := c.table.Offset(4).Load4()
+	l.four = func(r, part, step int) ptx.B32 { return summandsOf(t, false, codes(r, part, step)) }
+	l.plus = func(r, part, step int) ptx.B32 { return summandsOf(t, true, codes(r, part, step)) }
+	return l
+}
+
+func (c *levelLane) q2K() *levels {
+	nibbles := func(r, part, step int, high bool) ptx.B32 {
+		return nibbleBytes(c.fixed(r, 4*(part/2)), high)
+	}
+	return &levels{
+		fours: true,
+		// Levels times small factors are at most 45.
+		four: func(r, part, step int) ptx.B32 {
+			v := c.pairs(r, 16, part, step)
+			if c.digits && part%2 == 1 { // without another shift
+				v = c.lane(r, 16+32*(part/4)+16*step).Shr(ptx.N(2 * (part%4 - 1))).And(ptx.B(0x0c0c0c0c))
+			}
+			return v.U32().Mul(byteAt(nibbles(r, part, step, false), 2*(part%2)+step)).B32()
+		},
+		whole: func(r int) ptx.F32 { return c.half(r, 80) },
+		less: func(r, part, step int) ptx.B32 {
+			return bytesOf(nibbles(r, part, step, true), 2*(part%2)+step)
+		},
+		lessWhole: func(r int) ptx.F32 { return c.half(r, 82) },
+	}
+}
+
+// pairs returns four fields of two bits of 128 weights in 32 bytes, and so on.
+func (c *levelLane) pairs(r, off, part, step int) ptx.B32 {
+	return c.lane(r, off+32*(part/4)+16*step).Shr(ptx.N(2 * (part % 4))).And(ptx.B(0x03030303))
+}
+
+// shifted returns a word whose bytes are shifted left, or right.
+func shifted(w ptx.B32, left int) ptx.B32 {
+	if left < 0 {
+		return w.Shr(ptx.N(-left))
+	}
+	return w.Shl(ptx.N(left))
+}
+
+func (c *levelLane) q3K() *levels {
+	subs := map[levelWord]ptx.B32{} // four times as much, signed
+	return &levels{
+		steps: true,
+		// Levels are in the high bits of bytes, 32 times as much with the top bit flipped.
+		four: func(r, part, step int) ptx.B32 {
+			low := shifted(c.lane(r, 32+32*(part/4)+16*step), 5-2*(part%4)).And(ptx.B(0x60606060))
+			return shifted(c.lane(r, 16*step), 7-part).And(ptx.B(topBits)).Xor(low).Xor(ptx.B(topBits))
+		},
+		whole: func(r int) ptx.F32 { return c.half(r, 108) },
+		sub: func(r, part, step int) ptx.S32 {
+			key := levelWord{r: r, off: part / 2}
+			w, ok := subs[key]
+			if !ok {
+				low := shifted(c.fixed(r, 96+4*(key.off%2)), 2-4*(key.off/2)).And(ptx.B(0x3c3c3c3c))
+				high := shifted(c.fixed(r, 104), 6-2*key.off).And(ptx.B(0xc0c0c0c0))
+				w = low.Xor(high).Xor(ptx.B(topBits))
+				subs[key] = w
+			}
+			return signedByte(w, 2*(part%2)+step)
+		},
+	}
+}
+
+func (c *levelLane) tq2() *levels {
+	return &levels{
+		four:  func(r, part, step int) ptx.B32 { return c.pairs(r, 0, part, step) },
+		whole: func(r int) ptx.F32 { return c.half(r, 64) },
+		mins:  c.offsets(func(r int) ptx.F32 { return c.half(r, 64) }),
+	}
+}
+
+// offsets returns levels.mins of levels with the offset 1, given the scale of parts 2t and 2t+1.
+func (c *levelLane) offsets(scale func(r int) ptx.F32) func(r int) [2]ptx.BF16x2 {
+	if !c.digits {
+		return nil
+	}
+	return func(r int) [2]ptx.BF16x2 {
+		d := scale(r).Neg()
+		return halfPair(d, d)
+	}
+}
+
+// halfAt returns the half float of a row at an even place.
+func (c *levelLane) halfAt(r int, at ptx.U32) ptx.F32 {
+	return ptx.CastShared[ptx.F16](c.row[r].At(at)).Load().F32()
+}
+
+// tq1 has digits to base 3: digit n of a byte v is (v·3ⁿ mod 256)·3 / 256. Two of four bytes are multiplied at once.
+func (c *levelLane) tq1() *levels {
+	had := map[levelWord][2]ptx.U32{}
+	// next returns the next digits of four bytes.
+	next := func(at levelWord, w func() ptx.B32, power ptx.U32) ptx.B32 {
+		v, ok := had[at]
+		if !ok {
+			x := w().U32()
+			v = [2]ptx.U32{x.And(ptx.U(0x00ff00ff)).Mul(power), x.Shr(ptx.U(8)).And(ptx.U(0x00ff00ff)).Mul(power)}
+		}
+		for i := range v {
+			v[i] = v[i].And(ptx.U(0x00ff00ff)).Mul(ptx.U(3))
+		}
+		had[at] = v
+		return v[0].Permute(v[1], ptx.U(0x7351)).B32()
+	}
+	powers := ptx.U(0x1b090301).Shr(c.quad.Shl(ptx.U(3))).And(ptx.U(0xff))
+	return &levels{
+		four: func(r, part, step int) ptx.B32 {
+			off, one := 32, ptx.U(1)
+			switch {
+			case part < 5:
+				off = 16 * step
+			case part == 7 && step == 1: // lanes have different digits of the same four bytes
+				return next(levelWord{r: r, off: 48}, func() ptx.B32 { return c.fixed(r, 48) }, powers)
+			}
+			return next(levelWord{r: r, off: off}, func() ptx.B32 { return c.lane(r, off) }, one)
+		},
+		whole: func(r int) ptx.F32 { return c.half(r, 52) },
+		mins:  c.offsets(func(r int) ptx.F32 { return c.half(r, 52) }),
+	}
+}
+
+// q2 is Q2_0: a lane has a word of 16 weights of a block of 64.
+func (c *levelLane) q2() *levels {
+	return &levels{
+		four: func(r, part, step int) ptx.B32 {
+			return c.lane(r, 18*(part/2)+2).Shr(ptx.N(2 * (2*(part%2) + step))).And(ptx.B(0x03030303))
+		},
+		span:  2,
+		scale: func(r, part, _ int) ptx.F32 { return c.half(r, 18*(part/2)) },
+		mins:  c.offsets(func(r int) ptx.F32 { return c.halfAt(r, c.quad.Mul(ptx.U(18))) }),
+	}
+}
+
+// q1 is Q1_0: a lane has a word of 32 weights of a block of 128, which are 0 or 2 with an offset.
+func (c *levelLane) q1() *levels {
+	return &levels{
+		four: func(r, part, step int) ptx.B32 {
+			return shifted(c.lane(r, 18*(part/4)+2), 1-(2*(part%4)+step)).And(ptx.B(0x02020202))
+		},
+		span:  4,
+		scale: func(r, part, _ int) ptx.F32 { return c.half(r, 18*(part/4)) },
+		mins:  c.offsets(func(r int) ptx.F32 { return c.halfAt(r, c.quad.Shr(ptx.U(1)).Mul(ptx.U(18))) }),
+	}
+}

@@ -1,0 +1,436 @@
+package ptxkernels
+
+import (
+	"github.com/rayo-go/rayo/gguf/block"
+	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/ptx"
+)
+
+// levelDecoder is how the weights of a format are read as levels, signed bytes, and their factors. A group is 256 weights. The
+// products with bf16 and with digits are derived from it.
+type levelDecoder struct {
+	split bool // as in blockDecoder
+	mins  bool // likewise: levels.mins
+	// order, if there is one, returns which activations of a group a lane has in a step: slot is 8·part + 4·step + lane.
+	// Otherwise they are the four neighbours that split says.
+	order func(slot ptx.U32) [4]ptx.U32
+	table []int8      // 16 levels that are in shared memory: see levelDecoder.share
+	grid  *block.Grid // likewise
+	// copies is how many times the grid is there: lanes have copies in different banks.
+	copies  int
+	shifted bool // the levels of the grid are -1, 0 and 1, shifted by 1/8
+	odd     bool // all levels of the grid are odd
+	// unsigned levels are bytes below 128, from which offset is to be subtracted. Others are from -64 to 63 unless wide.
+	unsigned, wide bool
+	offset         int     // for digits, mins subtract it if there are some
+	unit           float32 // the value of 1 in a level times a small factor
+	open           func(c *levelLane) *levels
+}
+
+// levels is a lane's view of a group: row r of a tile, part of 32 weights, step of two in the part.
+type levels struct {
+	four func(r, part, step int) ptx.B32 // levels
+	// The factor of a level is scale, or of all is whole, with the small integer sub if there is one.
+	scale func(r, part, step int) ptx.F32
+	whole func(r int) ptx.F32
+	sub   func(r, part, step int) ptx.S32
+	// plus, if there is one, returns for digits four bytes that are to be added to the levels.
+	plus  func(r, part, step int) ptx.B32
+	fours bool // for digits: levels are bytes from 0 to 255, and those of odd parts are four times as much
+	steps bool // the steps of a part have different factors
+	lanes bool // lanes 2 and 3 have other factors in a part than lanes 0 and 1: those of step 1
+	span  int  // parts with the same scale, 0 for 1
+	// less, if there is one, returns four bytes whose products with the activations are subtracted, times lessWhole.
+	less      func(r, part, step int) ptx.B32
+	lessWhole func(r int) ptx.F32
+	// mins, if there is one, returns the summands of the weights of parts 2t and 2t+1, in lane t: the sum of two bf16.
+	mins func(r int) [2]ptx.BF16x2
+}
+
+// levelLane is a lane at a group.
+type levelLane struct {
+	*blockLane
+	code   *levelDecoder
+	bytes  int  // of a group
+	digits bool // levels are multiplied with digits
+	had    map[levelWord]ptx.B32
+}
+
+// levelWord names a word of a row that is loaded.
+type levelWord struct {
+	mine   bool
+	r, off int
+}
+
+// register adds the decoders that are derived from a levelDecoder.
+func (f *levelDecoder) register(b block.Format) {
+	bytes := b.Bytes() * digitGroup / b.Elements()
+	blockDecoders[b] = &blockDecoder{split: f.split, mins: f.mins, levels: f, build: func(c *blockLane) { c.levels(f, bytes) }}
+	digitDecoders[b] = &digitDecoder{split: f.split, build: func(c *digitLane) { c.levels(f, bytes) }}
+}
+
+func init() {
+	for b, f := range levelDecoders {
+		f.register(b)
+	}
+}
+
+// ordered reports whether activations have an order of their own.
+func (f *levelDecoder) ordered() bool { return f != nil && f.order != nil }
+
+// activations loads four activations of the group that begins at an element.
+func (f *levelDecoder) activations(t op.DType, a ptx.Global[ptx.U32], group, slot ptx.U32) (y []ptx.U32) {
+	for _, i := range f.order(slot.And(ptx.U(63))) {
+		y = append(y, loadElements(t, a, group.Add(i), 1)...)
+	}
+	return y
+}
+
+// strided is the order of formats whose lanes have 4·n neighbours, n bytes apart four of a step: those of words of 32 bits, whose
+// bytes have n fields.
+func strided(n uint32) func(slot ptx.U32) [4]ptx.U32 {
+	return func(slot ptx.U32) (y [4]ptx.U32) {
+		first := slot.Div(ptx.U(4 * n)).Mul(ptx.U(16 * n)).Add(slot.And(ptx.U(3)).Mul(ptx.U(4 * n))).Add(slot.Shr(ptx.U(2)).Rem(ptx.U(n)))
+		for j := range y {
+			y[j] = first.Add(ptx.N(j * int(n)))
+		}
+		return y
+	}
+}
+
+// load returns four bytes of a row, or of the lane's part.
+func (c *levelLane) load(mine bool, r, off int) ptx.B32 {
+	at := levelWord{mine, r, off}
+	if w, ok := c.had[at]; ok {
+		return w
+	}
+	from := c.row[r]
+	if mine {
+		from = c.mine[r]
+	}
+	var w ptx.B32
+	switch {
+	case c.bytes%4 != 0:
+		p := ptx.CastShared[ptx.U16](from).Offset(off / 2)
+		w = p.Load().U32().Permute(p.Offset(1).Load().U32(), ptx.U(0x5410)).B32()
+	case off%4 == 0:
+		w = ptx.CastShared[ptx.B32](from).Offset(off / 4).Load()
+	default:
+		w = c.load(mine, r, off&^3).Permute(c.load(mine, r, off&^3+4), ptx.N(0x3210+0x1111*(off&3)))
+	}
+	c.had[at] = w
+	return w
+}
+
+// lane16 returns two bytes at the lane's place after off.
+func (c *levelLane) lane16(r, off int) ptx.U32 {
+	if off%2 != 0 { // in the low half of a word
+		w := c.lane(r, off&^3)
+		if off&3 == 1 {
+			return w.Shr(ptx.U(8)).U32()
+		}
+		return w.Permute(c.lane(r, off&^3+4), ptx.U(0x0043)).U32()
+	}
+	at := levelWord{true, r, -1 - off}
+	w, ok := c.had[at]
+	if !ok {
+		w = ptx.CastShared[ptx.U16](c.mine[r]).Offset(off / 2).Load().U32().B32()
+		c.had[at] = w
+	}
+	return w.U32()
+}
+
+// lane and fixed return four bytes at the lane's place after off, and at off.
+func (c *levelLane) lane(r, off int) ptx.B32  { return c.load(true, r, off) }
+func (c *levelLane) fixed(r, off int) ptx.B32 { return c.load(false, r, off) }
+
+// byteAt returns byte i of a word.
+func byteAt(w ptx.B32, i int) ptx.U32 { return w.Permute(ptx.B(0), ptx.N(0x4440+i)).U32() }
+
+// signedByte returns byte i of a word, a signed one.
+func signedByte(w ptx.B32, i int) ptx.S32 { return w.Permute(ptx.B(0), ptx.N(0x8880+0x1111*i)).S32() }
+
+// bytesOf returns byte i of a word, four times.
+func bytesOf(w ptx.B32, i int) ptx.B32 { return w.Permute(ptx.B(0), ptx.N(0x1111*i)) }
+
+// newLevels returns the lane's view of a group.
+func (c *blockLane) newLevels(f *levelDecoder, bytes int, digits bool) *levels {
+	return f.open(&levelLane{blockLane: c, code: f, bytes: bytes, digits: digits, had: map[levelWord]ptx.B32{}})
+}
+
+// levelBF16s returns levels as bf16.
+func (c *blockLane) levelBF16s(f *levelDecoder, v ptx.B32) [2]ptx.BF16x2 {
+	switch {
+	case f.unsigned:
+		return c.bf16s(v, float32(f.offset))
+	case f.wide:
+		return signedBF16s(v)
+	}
+	return c.bf16s(v.Xor(ptx.B(0x40404040)).And(ptx.B(0x7f7f7f7f)), 64)
+}
+
+// levels multiplies a group with bf16.
+func (c *blockLane) levels(f *levelDecoder, bytes int) {
+	l := c.newLevels(f, bytes, false)
+	whole, less := make([]ptx.F32, len(c.row)), make([][]ptx.F32, len(c.row))
+	for r := range c.row {
+		if l.whole != nil {
+			whole[r] = l.whole(r)
+		}
+		if l.less != nil {
+			less[r] = []ptx.F32{l.lessWhole(r).Neg()}
+		}
+	}
+	before := c.before
+	for part := range 8 {
+		if l.lanes {
+			c.lanes(f, l, whole, part)
+			continue
+		}
+		w, scale, other := make([]rowWeights, len(c.row)), make([][]ptx.F32, len(c.row)), make([]rowWeights, len(c.row))
+		for r := range c.row {
+			for step := range 2 {
+				w[r][step] = c.levelBF16s(f, l.four(r, part, step))
+				if l.less != nil {
+					other[r][step] = c.bf16s(l.less(r, part, step), 0)
+				}
+				if step == 0 || l.steps {
+					scale[r] = append(scale[r], l.factor(f, whole[r], r, part, step))
+				}
+			}
+		}
+		c.apply(part, w, scale)
+		if l.less != nil {
+			c.before = nil
+			c.apply(part, other, less)
+			c.before = before
+		}
+	}
+	if l.mins != nil {
+		c.add(l, c.total)
+	}
+}
+
+// lanes multiplies a part whose lanes have different factors: for each factor, the levels of the other lanes are 0.
+func (c *blockLane) lanes(f *levelDecoder, l *levels, whole []ptx.F32, part int) {
+	before, late := c.before, c.quad.Ge(ptx.U(2))
+	w, scale := [2][]rowWeights{}, [2][][]ptx.F32{}
+	for r := range c.row {
+		v := [2][2]ptx.BF16x2{c.levelBF16s(f, l.four(r, part, 0)), c.levelBF16s(f, l.four(r, part, 1))}
+		for i := range w {
+			var mine rowWeights
+			for step := range v {
+				for n, x := range v[step] {
+					mine[step][n] = ptx.Select(late, [2]ptx.BF16x2{ptx.BF2(0), x}[i], [2]ptx.BF16x2{x, ptx.BF2(0)}[i])
+				}
+			}
+			w[i] = append(w[i], mine)
+			scale[i] = append(scale[i], []ptx.F32{l.factor(f, whole[r], r, part, i)})
+		}
+	}
+	c.apply(part, w[0], scale[0])
+	c.before = nil
+	c.apply(part, w[1], scale[1])
+	c.before = before
+}
+
+// factor returns the factor of levels, given that of all.
+func (l *levels) factor(f *levelDecoder, whole ptx.F32, r, part, step int) ptx.F32 {
+	switch {
+	case l.whole == nil && f.unit == 1:
+		return l.scale(r, part, step)
+	case l.whole == nil:
+		return l.scale(r, part, step).Mul(ptx.F(f.unit))
+	case l.sub == nil:
+		return whole.Mul(ptx.F(f.unit))
+	}
+	return l.sub(r, part, step).F32().Mul(ptx.F(f.unit)).Mul(whole)
+}
+
+// add adds the summands of weights to a total: see subtract.
+func (c *blockLane) add(l *levels, to [][][4]ptx.Var[ptx.F32]) {
+	w := make([][2]ptx.BF16x2, len(c.row))
+	for r := range w {
+		w[r] = l.mins(r)
+	}
+	for i, pieces := range c.sums {
+		x := make([]ptx.BF16x2, len(pieces))
+		for p := range pieces {
+			x[p] = pieces[p].Load().BF16x2()
+		}
+		for t := range to {
+			s := to[t][i]
+			for p := range x {
+				c.k.MmaBF16(&s, [4]ptx.BF16x2{w[2*t][0], w[2*t+1][0], w[2*t][1], w[2*t+1][1]}, [2]ptx.BF16x2{x[p], x[p]})
+			}
+		}
+	}
+}
+
+// halfPair returns two half floats as pairs of bf16 whose sum they are: the high one is rounded toward 0.
+func halfPair(a, b ptx.F32) [2]ptx.BF16x2 {
+	x, y := pieceBits(a, 2), pieceBits(b, 2)
+	return [2]ptx.BF16x2{x[0].Permute(y[0], ptx.U(0x7632)).BF16x2(), x[1].Permute(y[1], ptx.U(0x7632)).BF16x2()}
+}
+
+// levels multiplies a group with digits.
+func (c *digitLane) levels(f *levelDecoder, bytes int) {
+	l := c.newLevels(f, bytes, true)
+	if l.whole == nil {
+		c.scaledLevels(f, l)
+	} else {
+		c.wholeLevels(f, l)
+	}
+	if l.mins != nil {
+		c.add(l, c.less)
+	}
+}
+
+// weights returns the levels of a part.
+func (c *digitLane) weights(four func(r, part, step int) ptx.B32, part int) (w [2][2]ptx.B32) {
+	for r := range w {
+		w[r] = [2]ptx.B32{four(r, part, 0), four(r, part, 1)}
+	}
+	return w
+}
+
+// multiplyTo adds the products of levels to s.
+func (c *digitLane) multiplyTo(s *integers, w [2][2]ptx.B32, x [2]ptx.B32) {
+	c.k.MmaS8((*[4]ptx.Var[ptx.S32])(s), [4]ptx.B32{w[0][0], w[1][0], w[0][1], w[1][1]}, x)
+}
+
+// multiplyLevels returns sums of products of a part: one, or one for each step.
+func (c *digitLane) multiplyLevels(f *levelDecoder, l *levels, w [2][2]ptx.B32, x [2]ptx.B32, part int) (y []*integers) {
+	var plus [][2][2]ptx.B32
+	if l.plus != nil {
+		plus = append(plus, c.weights(l.plus, part))
+	}
+	switch {
+	case l.lanes:
+		late := c.quad.Ge(ptx.U(2))
+		for i := range 2 {
+			var mine [2]ptx.B32
+			for n, v := range x {
+				mine[n] = ptx.Select(late, [2]ptx.B32{ptx.B(0), v}[i], [2]ptx.B32{v, ptx.B(0)}[i])
+			}
+			y = append(y, c.newIntegers())
+			c.multiplyOffset(f, y[i], w, mine, plus...)
+		}
+		return y
+	case !l.steps:
+		y = []*integers{c.newIntegers()}
+		c.multiplyOffset(f, y[0], w, x, plus...)
+		return y
+	}
+	for step := range 2 {
+		s := c.newIntegers()
+		c.k.MmaS8K16((*[4]ptx.Var[ptx.S32])(s), [2]ptx.B32{w[0][step], w[1][step]}, [1]ptx.B32{x[step]})
+		for _, v := range plus {
+			c.k.MmaS8K16((*[4]ptx.Var[ptx.S32])(s), [2]ptx.B32{v[0][step], v[1][step]}, [1]ptx.B32{x[step]})
+		}
+		y = append(y, s)
+	}
+	return y
+}
+
+// multiplyOffset adds the products of levels and of what is to be added to them, less their offset.
+func (c *digitLane) multiplyOffset(f *levelDecoder, s *integers, w [2][2]ptx.B32, x [2]ptx.B32, plus ...[2][2]ptx.B32) {
+	c.multiplyTo(s, w, x)
+	for _, v := range plus {
+		c.multiplyTo(s, v, x)
+	}
+	if f.offset != 0 && !f.mins {
+		v := ptx.B(uint32(byte(-f.offset)) * 0x01010101)
+		c.multiplyTo(s, [2][2]ptx.B32{{v, v}, {v, v}}, x)
+	}
+}
+
+// scaledLevels multiplies levels that have a float for each part, or step.
+func (c *digitLane) scaledLevels(f *levelDecoder, l *levels) {
+	x := c.parts(8)
+	groups := make([][2]ptx.Var[ptx.F32], len(c.units))
+	for m := range groups {
+		groups[m] = [2]ptx.Var[ptx.F32]{ptx.NewVar(c.k, ptx.F(0)), ptx.NewVar(c.k, ptx.F(0))}
+	}
+	span := max(l.span, 1)
+	sums := make([][]*integers, len(c.units)) // of the parts with the same scale
+	for part := range 8 {
+		w := c.weights(l.four, part)
+		var scale [2][2]ptx.F32
+		for m, group := range groups {
+			if part%span == 0 {
+				sums[m] = c.multiplyLevels(f, l, w, x(m, part), part)
+			} else {
+				c.multiplyOffset(f, sums[m][0], w, x(m, part))
+			}
+			if (part+1)%span != 0 {
+				continue
+			}
+			for step, s := range sums[m] {
+				for r := range 2 {
+					if m == 0 {
+						scale[step][r] = l.scale(r, part, step)
+					}
+					two := s[2*r].Get().MulAdd(ptx.S(256), s[2*r+1].Get())
+					ptx.MulAddTo(group[r], two.F32(), scale[step][r])
+				}
+			}
+		}
+	}
+	for m, group := range groups {
+		unit := c.units[m].Mul(ptx.F(f.unit / 256))
+		for r := range 2 {
+			ptx.MulAddTo(c.total[0][m][2*r], group[r].Get(), unit)
+		}
+	}
+}
+
+// wholeLevels multiplies levels whose factors are integers times a float of the group.
+func (c *digitLane) wholeLevels(f *levelDecoder, l *levels) {
+	x := c.parts(8)
+	sums, less, fours := make([]*integers, len(c.units)), make([]*integers, len(c.units)), make([]*integers, len(c.units))
+	for m := range sums {
+		sums[m], less[m], fours[m] = c.newIntegers(), c.newIntegers(), c.newIntegers()
+	}
+	for part := range 8 {
+		w := c.weights(l.four, part)
+		var other [2][2]ptx.B32
+		if l.less != nil {
+			other = c.weights(l.less, part)
+		}
+		var sub [2][2]ptx.S32
+		for m, sum := range sums {
+			if l.less != nil {
+				c.multiplyTo(less[m], other, x(m, part))
+			}
+			switch {
+			case l.fours:
+				s := [2]*integers{sum, fours[m]}[part%2]
+				c.k.MmaU8S8((*[4]ptx.Var[ptx.S32])(s), [4]ptx.B32{w[0][0], w[1][0], w[0][1], w[1][1]}, x(m, part))
+				continue
+			case l.sub == nil:
+				c.multiplyOffset(f, sum, w, x(m, part))
+				continue
+			}
+			for step, s := range c.multiplyLevels(f, l, w, x(m, part), part) {
+				if m == 0 {
+					sub[step] = [2]ptx.S32{l.sub(0, part, step), l.sub(1, part, step)}
+				}
+				s.addTo(sum, sub[step])
+			}
+		}
+	}
+	whole := [2]ptx.F32{l.whole(0), l.whole(1)}
+	for m, sum := range sums {
+		unit := c.units[m].Mul(ptx.F(f.unit))
+		sum.scaleTo(&c.total[0][m], [2]ptx.F32{whole[0].Mul(unit), whole[1].Mul(unit)})
+		if l.fours {
+			quarter := unit.Mul(ptx.F(0.25))
+			fours[m].scaleTo(&c.total[0][m], [2]ptx.F32{whole[0].Mul(quarter), whole[1].Mul(quarter)})
+		}
+		if l.less != nil {
+			minus := c.units[m].Neg()
+			less[m].scaleTo(&c.total[0][m], [2]ptx.F32{l.lessWhole(0).Mul(minus), l.lessWhole(1).Mul(minus)})
+		}
+	}
+}
