@@ -137,6 +137,7 @@ program = env $(1) $(GO) build $(2) -ldflags="-s -w" -o /dev/null ./cmd/rayo
 
 .PHONY: cross
 cross: ## check types for every platform that the project promises, and build the command for some
+	$(GO) test ./.ci/typecheck
 	$(GO) run ./.ci/typecheck $(targets)
 	$(call program,GOOS=windows GOARCH=amd64 CGO_ENABLED=0,-gcflags=all="-N -l -dwarf=false")
 	$(call program,GOOS=linux GOARCH=arm64 CGO_ENABLED=0,-tags goffi_static)
