@@ -18,7 +18,7 @@ import (
 // words returns the memory of x.
 func words(x []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 4*len(x)) }
 
-// definites returns symmetric positive definite matrices, of which it makes every third one singular, zero or not finite.
+// definites returns symmetric positive definite matrices. It then makes every third matrix singular, zero or not finite.
 func definites(r *rand.Rand, batch, n int) (x []float32, spoiled func(i int) bool) {
 	x = make([]float32, batch*n*n)
 	for m := range batch {

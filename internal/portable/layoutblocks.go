@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// A layoutReader decodes blocks from their description, for formats without a hand-written decoder.
+// A layoutReader decodes the blocks of formats that have no decoder of their own, from their description in package block.
 type layoutReader struct{ quantised }
 
 // gridOf returns the levels that kernels take as an array behind the blocks: those of a codebook or

@@ -223,7 +223,7 @@ func ternaryDigits(w, n kernel.U32) kernel.U32 {
 	return half(w).Or(half(w.Shr(u(8))).Shl(u(8)))
 }
 
-// place returns the byte and the bit in it of item i of a field, the first of n.
+// place returns where item i of a field begins: a byte, and a bit of this byte. Items i to i+n-1 are read together.
 func (x layoutReader) place(f *block.Field, at, i kernel.U32, n int) (byteAt, bit kernel.U32) {
 	u := func(v int) kernel.U32 { return kernel.U(uint32(v)) }
 	total, radix := u(f.At), 1
@@ -253,7 +253,7 @@ func offsetOf(f *block.Field, i int) (bits int) {
 func (x layoutReader) neighbours(f *block.Field, at, i kernel.U32, n int) kernel.U32 {
 	place, bit := x.place(f, at, i, n)
 	if n*f.Bits == 32 {
-		return x.words(place, 1)[0] // which begins with a byte
+		return x.words(place, 1)[0] // these items begin with a whole byte
 	}
 	return x.bits(place, bit, n*f.Bits)
 }

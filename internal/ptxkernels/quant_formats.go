@@ -5,7 +5,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// levelDecoders is how levels of formats are read: block.Layout describes their bytes.
+// levelDecoders read the levels of formats. Their constants are positions of bytes and bits; block.Layout describes the same
+// positions, and the tests compare with numbers that package block decodes.
 var levelDecoders = map[block.Format]*levelDecoder{
 	block.Q4_1:   {split: true, mins: true, unsigned: true, unit: 1, open: func(c *levelLane) *levels { return c.affine(20, false) }},
 	block.Q5_1:   {split: true, mins: true, unsigned: true, unit: 1, open: func(c *levelLane) *levels { return c.affine(24, true) }},
@@ -34,7 +35,7 @@ var levelDecoders = map[block.Format]*levelDecoder{
 func table(f block.Format) []int8     { return f.Layout().Level.Table }
 func grid(f block.Format) *block.Grid { return f.Layout().Level.Grid }
 
-// affine is Q4_1 and Q5_1: blocks of a scale, a summand, the fifth bits and nibbles.
+// affine decodes Q4_1 and Q5_1: a block has a scale, a summand, for Q5_1 the fifth bits, and nibbles.
 func (c *levelLane) affine(size int, five bool) *levels {
 	quad4 := c.quad.Shl(ptx.U(2))
 	fifths := map[levelWord]ptx.U32{}
@@ -59,8 +60,8 @@ func (c *levelLane) affine(size int, five bool) *levels {
 	}
 }
 
-// look returns the levels of eight codes of four bits, in the order of the codes. Three bits of each name a byte of two words,
-// and the fourth which two.
+// look returns the levels of eight codes of four bits, in the order of the codes. Three bits of a code select a byte
+// of two words; the fourth bit selects the first two words or the last two.
 func look(t [4]ptx.B32, w ptx.B32) (y [2]ptx.B32) {
 	low, high := w.And(ptx.B(0x77777777)), w.Shr(ptx.U(1)).And(ptx.B(0x44444444)).Or(ptx.B(0x32103210))
 	for i := range y {
@@ -71,8 +72,8 @@ func look(t [4]ptx.B32, w ptx.B32) (y [2]ptx.B32) {
 	return y
 }
 
-// summandsOf returns those of levels in a half of a table, for the four codes in 16 bits. For a code of the other half a permutation
-// takes the top bit of a byte eight times: the result is 0, or -1 if the byte is negative.
+// summandsOf looks up four codes of 16 bits in one half of a table of summands. For a code of the other half the permutation
+// repeats the top bit of a byte, so that the result is 0, or -1 if the byte is negative.
 func summandsOf(t [4]ptx.B32, second bool, codes ptx.U32) ptx.B32 {
 	if second {
 		return t[2].Permute(t[3], codes.Xor(ptx.U(0x8888)))
@@ -80,13 +81,14 @@ func summandsOf(t [4]ptx.B32, second bool, codes ptx.U32) ptx.B32 {
 	return t[0].Permute(t[1], codes)
 }
 
-// orderHalves: a lane has four bytes, whose high halves are the elements 16 behind those of the low ones.
+// orderHalves is for blocks of 32 nibbles: a lane has four bytes, and the element in the high half of a byte comes 16 after the one in
+// the low half.
 func orderHalves(slot ptx.U32) [4]ptx.U32 {
 	first := slot.Shr(ptx.U(3)).MulAdd(ptx.U(32), slot.And(ptx.U(3)).Shl(ptx.U(2))).Add(slot.Shr(ptx.U(1)).And(ptx.U(2)))
 	return [4]ptx.U32{first, first.Add(ptx.U(16)), first.Add(ptx.U(1)), first.Add(ptx.U(17))}
 }
 
-// looked returns the levels of parts, whose nibbles are 16 bytes each; for digits as two summands.
+// looked returns the levels of a format with a table of 16. A part has 16 bytes of nibbles. For digits a level is two summands.
 func (c *levelLane) looked(at func(part int) int) *levels {
 	if !c.digits {
 		t := c.table.Load4()
@@ -134,7 +136,8 @@ func (c *levelLane) mxfp4() *levels {
 	return l
 }
 
-// orderNVFP4: a lane has two bytes of each 8, whose high halves are the elements 8 behind those of the low ones.
+// orderNVFP4 is for NVFP4: a lane has two bytes of each 8, and the element in the high half of a byte comes 8 after the one in the low
+// half.
 func orderNVFP4(slot ptx.U32) [4]ptx.U32 {
 	first := slot.Shr(ptx.U(2)).MulAdd(ptx.U(16), slot.And(ptx.U(3)).Shl(ptx.U(1)))
 	return [4]ptx.U32{first, first.Add(ptx.U(8)), first.Add(ptx.U(1)), first.Add(ptx.U(9))}
@@ -267,7 +270,7 @@ func (c *levelLane) halfAt(r int, at ptx.U32) ptx.F32 {
 	return ptx.CastShared[ptx.F16](c.row[r].At(at)).Load().F32()
 }
 
-// tq1 has digits to base 3: digit n of a byte v is (v·3ⁿ mod 256)·3 / 256. Two of four bytes are multiplied at once.
+// tq1 decodes TQ1_0, which has digits to base 3: digit n of a byte v is (v·3ⁿ mod 256)·3 / 256. Two of four bytes are multiplied at once.
 func (c *levelLane) tq1() *levels {
 	had := map[levelWord][2]ptx.U32{}
 	// next returns the next digits of four bytes.
@@ -300,7 +303,7 @@ func (c *levelLane) tq1() *levels {
 	}
 }
 
-// q2 is Q2_0: a lane has a word of 16 weights of a block of 64.
+// q2 decodes Q2_0: a lane has one word, 16 weights of a block of 64.
 func (c *levelLane) q2() *levels {
 	return &levels{
 		four: func(r, part, step int) ptx.B32 {
@@ -312,7 +315,7 @@ func (c *levelLane) q2() *levels {
 	}
 }
 
-// q1 is Q1_0: a lane has a word of 32 weights of a block of 128, which are 0 or 2 with an offset.
+// q1 decodes Q1_0: a lane has one word, 32 weights of a block of 128. Its levels are 0 and 2, with an offset of 1.
 func (c *levelLane) q1() *levels {
 	return &levels{
 		four: func(r, part, step int) ptx.B32 {

@@ -4,7 +4,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// eight returns the function for levels of which eight are made at once, those of a lane in a part.
+// eight returns a levels.four function for a format that decodes the eight levels of a lane in a part at once. It keeps the
+// second four for the next step.
 func eight(f func(r, part int) [2]ptx.B32) func(r, part, step int) ptx.B32 {
 	had := map[levelWord][2]ptx.B32{}
 	return func(r, part, step int) ptx.B32 {
@@ -16,9 +17,9 @@ func eight(f func(r, part int) [2]ptx.B32) func(r, part, step int) ptx.B32 {
 	}
 }
 
-// negate returns four levels, negative where one of four bits is set. Levels are not 0.
+// negate returns four levels and changes the sign of those whose bit is set. No level is 0.
 func (c *levelLane) negate(v ptx.B32, bits ptx.U32) ptx.B32 {
-	// Bit i to bit 8i+7, then that to all of the byte.
+	// Move bit i to bit 8i+7, then copy it to all bits of its byte.
 	mask := bits.Mul(ptx.U(0x10204080)).Permute(ptx.U(0), ptx.U(0xba98)).B32()
 	if c.code.odd { // all bits but the lowest change
 		return v.Xor(mask.And(ptx.B(0xfefefefe)))
@@ -26,7 +27,7 @@ func (c *levelLane) negate(v ptx.B32, bits ptx.U32) ptx.B32 {
 	return v.Xor(mask).U32().Add(mask.And(ptx.B(0x01010101)).U32()).B32()
 }
 
-// signed returns levels of eight weights of a part and their signs, given f, which returns them without signs, and signs as bits.
+// signed returns the eight levels of a lane in a part. f returns them without signs, and the signs as bits.
 func (c *levelLane) signed(l *levels, f func(r, part int) ([2]ptx.B32, ptx.U32)) *levels {
 	l.four = eight(func(r, part int) [2]ptx.B32 {
 		v, signs := f(r, part)
@@ -35,7 +36,7 @@ func (c *levelLane) signed(l *levels, f func(r, part int) ([2]ptx.B32, ptx.U32))
 	return l
 }
 
-// even returns seven signs and the eighth, with which the number of negative ones is even.
+// even adds the eighth sign to seven signs: it makes the number of negative weights even.
 func even(signs ptx.U32) ptx.U32 {
 	return signs.CountOnes().Shl(ptx.U(7)).And(ptx.U(0x80)).Or(signs)
 }
@@ -50,7 +51,7 @@ func odd(w ptx.U32, at int, mask uint32) ptx.S32 {
 	return w.And(ptx.U(2 * mask)).Or(ptx.U(1)).S32()
 }
 
-// byteIn and wordIn return a byte of a row, and two bytes.
+// byteIn returns one byte of a row, wordIn two.
 func byteIn(p ptx.Shared[ptx.U8], off int) ptx.U32 { return p.Offset(off).Load().U32() }
 func wordIn(p ptx.Shared[ptx.U8], off int) ptx.U32 {
 	return ptx.CastShared[ptx.U16](p).Offset(off / 2).Load().U32()
@@ -67,7 +68,7 @@ func (c *levelLane) word16(r, off int) ptx.U32 {
 	return w.U32()
 }
 
-// half0 returns the factor of all, which is the first number of a block.
+// half0 returns the factor of all weights of a block, which is the first number of the block.
 func (c *levelLane) half0(r int) ptx.F32 { return c.half(r, 0) }
 
 func (c *levelLane) iq2XXS() *levels {

@@ -6,8 +6,8 @@ import (
 	"github.com/rayo-go/rayo/ptx"
 )
 
-// levelDecoder is how the weights of a format are read as levels, signed bytes, and their factors. A group is 256 weights. The
-// products with bf16 and with digits are derived from it.
+// levelDecoder decodes the weights of a format to levels, which are signed bytes, and to the factors of these levels. It takes a
+// group of 256 weights. The kernels for bf16 and for digits are derived from it.
 type levelDecoder struct {
 	split bool // as in blockDecoder
 	mins  bool // likewise: levels.mins
@@ -27,10 +27,10 @@ type levelDecoder struct {
 	open           func(c *levelLane) *levels
 }
 
-// levels is a lane's view of a group: row r of a tile, part of 32 weights, step of two in the part.
+// levels is a lane's view of a group. Its functions take a row r of the tile, a part of 32 weights, and one of two steps in the part.
 type levels struct {
 	four func(r, part, step int) ptx.B32 // levels
-	// The factor of a level is scale, or of all is whole, with the small integer sub if there is one.
+	// The factor of a level is scale or, if all levels of the group share a factor, whole; times the small integer sub, if not nil.
 	scale func(r, part, step int) ptx.F32
 	whole func(r int) ptx.F32
 	sub   func(r, part, step int) ptx.S32
@@ -86,8 +86,8 @@ func (f *levelDecoder) activations(t op.DType, a ptx.Global[ptx.U32], group, slo
 	return y
 }
 
-// strided is the order of formats whose lanes have 4·n neighbours, n bytes apart four of a step: those of words of 32 bits, whose
-// bytes have n fields.
+// strided is the order of activations for formats with n codes in each byte. A lane takes a word of 32 bits, which has the codes of
+// 4·n neighbouring weights; a step takes one code of each byte, and these four weights are n elements apart.
 func strided(n uint32) func(slot ptx.U32) [4]ptx.U32 {
 	return func(slot ptx.U32) (y [4]ptx.U32) {
 		first := slot.Div(ptx.U(4 * n)).Mul(ptx.U(16 * n)).Add(slot.And(ptx.U(3)).Mul(ptx.U(4 * n))).Add(slot.Shr(ptx.U(2)).Rem(ptx.U(n)))
@@ -140,7 +140,7 @@ func (c *levelLane) lane16(r, off int) ptx.U32 {
 	return w.U32()
 }
 
-// lane and fixed return four bytes at the lane's place after off, and at off.
+// lane returns four bytes of the lane's part from off on, fixed four bytes of the row at off.
 func (c *levelLane) lane(r, off int) ptx.B32  { return c.load(true, r, off) }
 func (c *levelLane) fixed(r, off int) ptx.B32 { return c.load(false, r, off) }
 
@@ -150,7 +150,7 @@ func byteAt(w ptx.B32, i int) ptx.U32 { return w.Permute(ptx.B(0), ptx.N(0x4440+
 // signedByte returns byte i of a word, a signed one.
 func signedByte(w ptx.B32, i int) ptx.S32 { return w.Permute(ptx.B(0), ptx.N(0x8880+0x1111*i)).S32() }
 
-// bytesOf returns byte i of a word, four times.
+// bytesOf returns a word of four copies of byte i.
 func bytesOf(w ptx.B32, i int) ptx.B32 { return w.Permute(ptx.B(0), ptx.N(0x1111*i)) }
 
 // newLevels returns the lane's view of a group.
@@ -234,7 +234,7 @@ func (c *blockLane) lanes(f *levelDecoder, l *levels, whole []ptx.F32, part int)
 	c.before = before
 }
 
-// factor returns the factor of levels, given that of all.
+// factor returns the factor of the levels of a step. whole is the factor that the group shares.
 func (l *levels) factor(f *levelDecoder, whole ptx.F32, r, part, step int) ptx.F32 {
 	switch {
 	case l.whole == nil && f.unit == 1:

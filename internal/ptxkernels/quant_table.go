@@ -56,7 +56,7 @@ func levelWords(levels []int8) []uint32 {
 	return y
 }
 
-// gridCodes returns the levels that occur in a grid, and for each code 16 bits with the places of its levels there.
+// gridCodes returns the different levels of a grid, and for each code 16 bits: the indices of its levels among these.
 func (f *levelDecoder) gridCodes() (levels []int8, codes []uint32) {
 	all := f.grid.Levels()
 	levels = slices.Clone(all)
@@ -73,7 +73,7 @@ func (f *levelDecoder) gridCodes() (levels []int8, codes []uint32) {
 	return levels, codes
 }
 
-// gridWords is the size of a code's levels: bytes, or nibbles if they are shifted.
+// gridWords is the number of words for the levels of a code. A level takes a byte, or a nibble if the grid is shifted.
 func (f *levelDecoder) gridWords() int {
 	if f.shifted {
 		return 1
@@ -81,8 +81,8 @@ func (f *levelDecoder) gridWords() int {
 	return f.grid.Width / 4
 }
 
-// shareGrid stores the places of levels from the code of the kernel, and makes of them the levels of all codes: behind each other
-// lie the copies of a code.
+// shareGrid writes the indices of levels, which are constants of the kernel, to shared memory and expands them to the levels of all
+// codes. The copies of the levels of one code follow each other.
 func (f *levelDecoder) shareGrid(k *ptx.Kernel, tid ptx.U32, threads int) ptx.Shared[ptx.B32] {
 	words := f.gridWords()
 	places := ptx.DynamicShared[ptx.B32](k, f.grid.Rows/2)

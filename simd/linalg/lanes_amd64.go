@@ -17,9 +17,9 @@ import (
 // Lanes is how many matrices the functions with that word in their names factor in lock-step, with one
 // matrix in each lane of the vectors. It is 0 where there are no kernels for that.
 //
-// These functions take the matrices one behind the other, without gaps, at most Lanes of them. They return
-// a mask of matrices that they do not settle, and whose results they do not write: such as
-// those that are singular or not finite. The function for one matrix says what their results are.
+// These functions take at most Lanes matrices, which follow each other in memory without gaps. They return
+// a mask of the matrices that they leave out, for example because a matrix is singular or not finite. They write no
+// results for these: the caller factors each one alone.
 const Lanes = 8
 
 // laneBytes is the memory of a group of matrices up to which lock-step is faster than one after the other.

@@ -11,7 +11,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// A laneCase is a group of matrices. spoiled names those that lock-step cannot settle.
+// A laneCase is a group of matrices. spoiled is the mask of those that lock-step leaves out.
 type laneCase struct {
 	name              string
 	rows, cols, count int
@@ -37,12 +37,12 @@ func (c *laneCase) poisoned(n int) []float32 {
 	return x
 }
 
-// each compares the mask of unsettled matrices with those spoiled, and calls check for each settled one. Results of
-// n elements of matrices that are not settled must be as before.
+// each compares the mask of the matrices that were left out with spoiled, and calls check for each of the others. The n
+// elements of the results of matrices that were left out must be as before.
 func (c *laneCase) each(t *testing.T, bad uint8, check func(l int), out ...[]float32) {
 	t.Helper()
 	if bad != c.spoiled {
-		t.Fatalf("%s: %08b are not settled, want %08b", c.name, bad, c.spoiled)
+		t.Fatalf("%s: %08b are left out, want %08b", c.name, bad, c.spoiled)
 	}
 	for l := range c.count {
 		if bad>>l&1 == 0 {

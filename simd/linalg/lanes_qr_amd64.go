@@ -4,15 +4,15 @@ package linalg
 
 import "math"
 
-// A mirror is what makes a reflection I - tau·v·vᵀ of each lane.
-type mirror struct {
+// A reflection holds the numbers of a Householder reflection I - tau·v·vᵀ for each lane.
+type reflection struct {
 	beta, tau vec
 	scale     vec // of the elements behind the first to make v, whose first element is 1
 }
 
-// reflector overwrites the first n elements of column 0, at least 1, with v of the reflection that maps them to (beta, 0, …,
-// 0). Where the elements behind the first are at most least in the Euclidean norm, they count as 0.
-func (g grid) reflector(n int, least float64) (m mirror) {
+// reflector overwrites the first n elements of column 0 with the vector v of the reflection that maps them to (beta, 0, …, 0).
+// n is at least 1. If the elements after the first have a Euclidean norm of at most least, they count as 0.
+func (g grid) reflector(n int, least float64) (m reflection) {
 	var sum [1]vec
 	if n > 1 {
 		tail := g.from(1, 0)
@@ -30,7 +30,7 @@ func (g grid) reflector(n int, least float64) (m mirror) {
 			b := -math.Copysign(math.Sqrt(alpha*alpha+square), alpha)
 			m.beta[l], m.tau[l], m.scale[l] = float32(b), float32((b-alpha)/b), float32(1/(alpha-b))
 			if math.Abs(alpha-b) < 1e-37 { // its reciprocal is beyond float32
-				g.stretch(n, l, 1/(alpha-b))
+				g.scaleLane(n, l, 1/(alpha-b))
 				m.scale[l] = 1
 			}
 		}
@@ -42,8 +42,8 @@ func (g grid) reflector(n int, least float64) (m mirror) {
 	return m
 }
 
-// square returns the sum of the squares of the elements behind the first of n in column 0, for a lane where they leave the
-// range of float32.
+// square returns the sum of the squares of elements 1 to n-1 of column 0 in one lane, in float64: the squares may be outside
+// the range of float32.
 func (g grid) square(n, lane int) (s float64) {
 	for i := 1; i < n; i++ {
 		v := float64(g.at(i, 0)[lane])
@@ -52,8 +52,8 @@ func (g grid) square(n, lane int) (s float64) {
 	return s
 }
 
-// stretch multiplies the elements behind the first of n in column 0 by f, for a lane.
-func (g grid) stretch(n, lane int, f float64) {
+// scaleLane multiplies elements 1 to n-1 of column 0 by f, in one lane.
+func (g grid) scaleLane(n, lane int, f float64) {
 	for i := 1; i < n; i++ {
 		x := g.at(i, 0)
 		x[lane] = float32(float64(x[lane]) * f)

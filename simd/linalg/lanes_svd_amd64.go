@@ -12,8 +12,8 @@ const laneSweeps = 12
 
 // SVDLanes is [SVD] of count matrices.
 //
-// As there, the eigenvectors of AᵀA make the columns of A·V almost orthogonal. Rotations make them so to
-// rounding; matrices of lower rank, where columns are left that are too short, are not settled.
+// As there, the eigenvectors of AᵀA make the columns of A·V almost orthogonal. Rotations make them orthogonal
+// up to rounding. The mask has the matrices of lower rank, whose columns become too short.
 func SVDLanes(u, s, vt, a []float32, rows, cols, count int) (bad uint8) {
 	k, long := min(rows, cols), max(rows, cols)
 	memory := takeVectors(2*k*long + spectrumVectors(k))
@@ -40,8 +40,8 @@ func SVDLanes(u, s, vt, a []float32, rows, cols, count int) (bad uint8) {
 		return used(count)
 	}
 	bad &= used(count)
-	settled := &singular{turned: turned, vt: f.vt, values: f.d, k: k, long: long}
-	settled.write(u, s, vt, rows >= cols, count, bad, scale)
+	decomposed := &singular{turned: turned, vt: f.vt, values: f.d, k: k, long: long}
+	decomposed.write(u, s, vt, rows >= cols, count, bad, scale)
 	return bad
 }
 

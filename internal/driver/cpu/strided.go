@@ -145,9 +145,9 @@ func bring(dst, base unsafe.Pointer, l *op.Layout, pos, n, size int) {
 	if f := &l.F[0]; l.Rank > 1 && f.Stride == 0 && !l.Windowed() {
 		have = min(n, l.Size()/f.N) // the others repeat these
 	}
-	t := turn{}
+	t := permutation{}
 	if size == 4 {
-		t = turnOf(l)
+		t = permutationOf(l)
 	}
 	for at := 0; at < have; {
 		k := have - at

@@ -7,23 +7,23 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// A turn is how a permuted array is copied: by transposing matrices whose rows are neighbours in the operand, and whose
-// columns are neighbours in the result.
-type turn struct {
+// A permutation says how a permuted array is copied by transposing matrices. The elements of a row of a matrix are neighbours
+// in the operand, those of a column are neighbours in the result. The zero value is for layouts that are copied otherwise.
+type permutation struct {
 	axis  *op.Factor // along which elements are neighbours in the operand
-	unit  int        // elements of the result from one step along it to the next; 0: the layout is no turn
+	unit  int        // elements of the result from one step along it to the next; 0 if the layout is copied otherwise
 	piece int        // elements of a piece of work
 }
 
-// turnLeast is the elements that a matrix has at least, and turnedSteps how many steps along the axis are made in one call:
-// they read whole lines of the cache.
+// minMatrix is the least number of elements of a matrix for which a transposition is worth its call. One call takes
+// stepsOfCall steps along the axis, so that it reads whole cache lines.
 const (
-	turnLeast   = 48
-	turnedSteps = 64
+	minMatrix   = 48
+	stepsOfCall = 64
 )
 
-// turnOf returns how elements in a layout are copied by transposition.
-func turnOf(l *op.Layout) (t turn) {
+// permutationOf returns how the elements of a layout are copied.
+func permutationOf(l *op.Layout) (t permutation) {
 	unit, columns := 1, 0
 	for k := int(l.Rank) - 1; k >= 0 && !l.Windowed(); k-- {
 		f := &l.F[k]
@@ -31,8 +31,8 @@ func turnOf(l *op.Layout) (t turn) {
 			break
 		}
 		if f.Stride == 1 {
-			if f.N*columns >= turnLeast {
-				t = turn{f, unit, turnedSteps * unit}
+			if f.N*columns >= minMatrix {
+				t = permutation{f, unit, stepsOfCall * unit}
 				if all := f.N * unit; all <= callElements {
 					t.piece = callElements / all * all
 				}
@@ -48,7 +48,7 @@ func turnOf(l *op.Layout) (t turn) {
 }
 
 // tiles writes elements from pos on to dst, both multiples of the unit.
-func (t *turn) tiles(dst []uint32, base *uint32, l *op.Layout, pos int) {
+func (t *permutation) tiles(dst []uint32, base *uint32, l *op.Layout, pos int) {
 	columns := &l.F[l.Rank-1]
 	for len(dst) > 0 {
 		n := min(t.axis.N-pos/t.unit%t.axis.N, len(dst)/t.unit)

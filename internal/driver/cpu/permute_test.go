@@ -48,7 +48,7 @@ func TestPermuted(t *testing.T) {
 		if r.IntN(4) == 0 { // repeat a factor
 			l.F[r.IntN(int(l.Rank))].Stride = 0
 		}
-		if turnOf(&l).unit > 0 {
+		if permutationOf(&l).unit > 0 {
 			turned++
 		}
 		n := l.Size()
