@@ -227,6 +227,7 @@ func checkReduce(o *op.Operation, a *op.Attrs, x, y []float32) error {
 
 // reduceBits returns the 32 bits of the result of a reduction, 0 with an error.
 func (d *Device) reduceBits(ctx context.Context, o *op.Operation, a *op.Attrs, x, y []float32) (bits uint32, err error) {
+	reductions.use()
 	if err = checkReduce(o, a, x, y); err == nil {
 		if d.route == nil {
 			bits, err = d.engine().Reduce(ctx, o, a, x, y)
@@ -255,6 +256,7 @@ func (d *Device) reduceIndex(ctx context.Context, o *op.Operation, a op.Attrs, x
 }
 
 func (d *Device) reduceStart(ctx context.Context, o *op.Operation, a op.Attrs, x, y []float32, t op.DType, to []byte) *Pending {
+	reductions.use()
 	if err := checkReduce(o, &a, x, y); err != nil {
 		return failed(d.fail(err, o, len(x), len(y)))
 	}
@@ -522,11 +524,13 @@ func reduceRows(o *op.Operation, a op.Attrs, dst []byte, t op.DType, nrows, cols
 	if len(in) != arity {
 		return nil, fmt.Errorf("%d operands: expected %d: %w", len(in), arity, ErrShape)
 	}
+	reductions.use()
 	return rows(o, a.Rows(), dst, t, in[0], in[arity-1], nrows, cols), nil
 }
 
 // rowwise is the request of a row operation; gamma and beta may be nil.
 func rowwise(o *op.Operation, a op.Attrs, dst, x, gamma, beta []float32, rows, cols int) *request {
+	rowwises.use()
 	r := newRequest(o, &a, nil)
 	r.floats(x, rows, cols)
 	if r.err == nil {

@@ -8,6 +8,7 @@ import (
 )
 
 func matMul(c, a, b, bias []float32, m, k, n int, opts []op.MatMulOpts) *request {
+	products.use()
 	o, err := op.OptionOf(opts)
 	attrs := o.Attrs()
 	r := newRequest(op.MatMul, &attrs, err)
@@ -45,6 +46,7 @@ func (d *Device) MatMulAsync(ctx context.Context, c, a, b, bias []float32, m, k,
 }
 
 func matVec(y, a, x []float32, m, n int, opts []op.MatVecOpts) *request {
+	products.use()
 	o, err := op.OptionOf(opts)
 	attrs := o.Attrs()
 	r := newRequest(op.MatVec, &attrs, err)
@@ -71,6 +73,7 @@ func (d *Device) MatVecAsync(ctx context.Context, y, a, x []float32, m, n int, o
 }
 
 func transpose(dst, x []float32, rows, cols int) *request {
+	moves.use()
 	r := newRequest(op.Transpose, &op.Attrs{}, nil)
 	r.floats(x, rows, cols)
 	r.result(engine.Bytes(dst), op.F32)
@@ -90,6 +93,7 @@ func (d *Device) TransposeAsync(ctx context.Context, dst, x []float32, rows, col
 }
 
 func conv2d(dst, x, w, bias []float32, xs, ws [4]int, opts []op.Conv2DOpts) *request {
+	conv2Ds.use()
 	o, err := op.OptionOf(opts)
 	attrs := o.Attrs()
 	r := newRequest(op.Conv2D, &attrs, err)
@@ -117,6 +121,7 @@ func (d *Device) Conv2DAsync(ctx context.Context, dst, x, w, bias []float32, xs,
 }
 
 func gather(dst, table []float32, ids []int32, rows, dim int) *request {
+	moves.use()
 	r := newRequest(op.Gather, &op.Attrs{}, nil)
 	r.floats(table, rows, dim)
 	r.operand(engine.Bytes(ids), op.I32, len(ids))
@@ -138,6 +143,7 @@ func (d *Device) GatherAsync(ctx context.Context, dst, table []float32, ids []in
 }
 
 func topK(values []float32, indices []int32, x []float32, rows, cols, k int) *request {
+	orders.use()
 	attrs := op.TopKOpts{K: k}.Attrs()
 	r := newRequest(op.TopK, &attrs, nil)
 	r.floats(x, rows, cols)
@@ -160,6 +166,7 @@ func (d *Device) TopKAsync(ctx context.Context, values []float32, indices []int3
 }
 
 func sortRows(values []float32, indices []int32, x []float32, rows, cols int, opts []op.SortOpts) *request {
+	orders.use()
 	o, err := op.OptionOf(opts)
 	attrs := o.Attrs()
 	r := newRequest(op.Sort, &attrs, err)
@@ -192,6 +199,7 @@ type AttentionSize struct {
 }
 
 func attention(dst, q, k, v []float32, s AttentionSize, opts []op.AttentionOpts) *request {
+	attentions.use()
 	o, err := op.OptionOf(opts)
 	if s.KVHeads == 0 {
 		s.KVHeads = s.Heads
@@ -219,6 +227,7 @@ func (d *Device) AttentionAsync(ctx context.Context, dst, q, k, v []float32, s A
 }
 
 func rope(dst, x []float32, t, heads, dim int, opts []op.RopeOpts) *request {
+	attentions.use()
 	o, err := op.OptionOf(opts)
 	attrs := o.Attrs()
 	r := newRequest(op.Rope, &attrs, err)

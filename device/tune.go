@@ -34,6 +34,7 @@ func (d *Device) Tune(ctx context.Context, o *op.Operation, a op.Attrs, types []
 	if len(types) != len(shapes) {
 		return Tuned{}, d.wrap(ErrShape, o, shapes...)
 	}
+	everything.use()
 	t, err := d.engine().Tune(ctx, o, &a, types, shapes)
 	tuned := Tuned{Best: t.Best}
 	for _, v := range t.Times {

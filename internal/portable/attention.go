@@ -7,10 +7,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() {
-	register(&family{plan: planAttention, variants: attentionSchedules.names()}, op.Attention)
-}
-
 // attentionTile is how attention is cut: a workgroup has Rows queries and goes
 // through the keys Keys at a time. Side lanes work on one query; they take Slice
 // elements of the heads into workgroup memory at a time.
@@ -45,12 +41,9 @@ func (t *attentionTile) load(b *kernel.Builder, to kernel.Array[kernel.F32], pit
 	}
 }
 
-// fitsAttention returns whether there are queries enough for tiles of many, and the
-// target has room for them.
-func fitsAttention(tile attentionTile) func(s op.AttentionSizes, t *Target) bool {
-	return func(s op.AttentionSizes, t *Target) bool {
-		return s.Tq*s.Heads/max(s.KVHeads, 1) > tile.Rows/2 && t.Lanes >= tile.Rows/tile.Each*tile.Side && t.Shared >= tile.bytes()
-	}
+// fits reports whether there are enough queries for a large tile, and lanes and workgroup memory for it.
+func (tile attentionTile) fits(s op.AttentionSizes, t *Target) bool {
+	return s.Tq*s.Heads/max(s.KVHeads, 1) > tile.Rows/2 && t.Lanes >= tile.Rows/tile.Each*tile.Side && t.Shared >= tile.bytes()
 }
 
 var (
@@ -59,8 +52,8 @@ var (
 )
 
 var attentionSchedules = table[op.AttentionSizes, attentionTile]{
-	{"64x32", fitsAttention(attention64), attention64},
-	{"32x32", fitsAttention(attention32), attention32},
+	{"64x32", func(s op.AttentionSizes, t *Target) bool { return attention64.fits(s, t) }, attention64},
+	{"32x32", func(s op.AttentionSizes, t *Target) bool { return attention32.fits(s, t) }, attention32},
 	{"16x32", func(s op.AttentionSizes, t *Target) bool {
 		return s.Tq*s.Heads/max(s.KVHeads, 1) > 4 && t.Lanes >= 128
 	}, attentionTile{16, 32, 8, 32, 0}},
@@ -95,7 +88,7 @@ type attentionParams struct {
 // weights: a greater score scales the sums down (online softmax). The queries of all heads that
 // share a head of keys form the rows of one matrix, so that a single query of many heads fills a
 // tile.
-var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParams, s attentionSpec, e *epilogue) {
+var attentions = maker[attentionParams, attentionSpec]{name: "attention", build: func(b *kernel.Builder, p *attentionParams, s attentionSpec, e *epilogue) {
 	b.LocalSize(s.Side, s.Rows, 1)
 	q, keys, values := input(b, "q", s.Type), input(b, "k", s.Type), input(b, "v", s.Type)
 	length := lengthsInput(b, s)
@@ -200,7 +193,7 @@ var attentions = newMaker("attention", func(b *kernel.Builder, p *attentionParam
 			}
 		})
 	})
-})
+}}
 
 // lengthsInput declares how many keys there are, if that is an operand, and returns
 // what finds it for a head of keys, of so many for which there is memory.
@@ -250,9 +243,9 @@ func launchAttention(q *request, s op.AttentionSizes, t attentionTile, name stri
 	params := attentionParams{Heads: uint32(share), KVHeads: uint32(s.Batch * s.KVHeads), Tq: uint32(s.Tq), Tk: uint32(s.Tk), D: uint32(s.D),
 		Tiles: uint32(tiles), Parts: uint32(parts), Scale: s.Scale}
 	var p planner
-	kernels := attentions
+	kernels := &attentions
 	if t.Each > 0 {
-		kernels = tiledAttentions
+		kernels = &tiledAttentions
 		spec.Unit, spec.Once = unitOf(spec.Type, s.D), s.D <= t.Slice
 		if q.epilogue != nil && !alignedOperands(q.epilogue.in, size(q.shapes[0])) || !spec.Placed.inUnits(q, spec.Unit) {
 			spec.Unit = 1

@@ -125,7 +125,7 @@ func (a *anyAttention) scored(x kernel.F32, row, key kernel.U32) (kernel.F32, ke
 
 // anyAttentions computes attention as [attentions] does, with what hides keys asked
 // for each score.
-var anyAttentions = newMaker("attention_any", func(b *kernel.Builder, p *anyAttentionParams, s anyAttentionSpec, e *epilogue) {
+var anyAttentions = maker[anyAttentionParams, anyAttentionSpec]{name: "attention_any", build: func(b *kernel.Builder, p *anyAttentionParams, s anyAttentionSpec, e *epilogue) {
 	b.LocalSize(s.Side, s.Rows, 1)
 	a := &anyAttention{b: b, p: p, s: s}
 	q, keys, values := input(b, "q", s.Query), input(b, "k", s.Keys16), input(b, "v", s.Keys16)
@@ -265,7 +265,7 @@ var anyAttentions = newMaker("attention_any", func(b *kernel.Builder, p *anyAtte
 			}
 		})
 	})
-})
+}}
 
 // plainAttention reports whether the kernels of the usual attention compute it.
 func plainAttention(q *request, s *op.AttentionSizes) bool {

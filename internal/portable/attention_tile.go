@@ -7,7 +7,7 @@ import "github.com/rayo-go/rayo/kernel"
 // tiledAttentions is [attentions] for tiles of many queries: a lane computes several queries and
 // four keys of each run of 4·Side, so that each vector that it reads from workgroup memory is used
 // in many products.
-var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attentionParams, s attentionSpec, e *epilogue) {
+var tiledAttentions = maker[attentionParams, attentionSpec]{name: "attention", build: func(b *kernel.Builder, p *attentionParams, s attentionSpec, e *epilogue) {
 	down := s.Rows / s.Each // lanes along y
 	b.LocalSize(s.Side, down, 1)
 	q, keys, values := inputUnits(b, "q", s.Type, s.Unit), inputUnits(b, "k", s.Type, s.Unit), inputUnits(b, "v", s.Type, s.Unit)
@@ -220,7 +220,7 @@ var tiledAttentions = newMaker("attention", func(b *kernel.Builder, p *attention
 			})
 		}
 	})
-})
+}}
 
 // units4 reads four columns of a row that begins at a unit: zeros for columns beyond its end, and
 // if is does not hold.

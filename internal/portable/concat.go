@@ -85,7 +85,7 @@ func (s *concatSpec) mover(b *kernel.Builder, name string, e *epilogue) func(to,
 }
 
 // concats moves one part to its place in the result, one vector a lane.
-var concats = newMaker("concat", func(b *kernel.Builder, p *concatParams, s concatSpec, e *epilogue) {
+var concats = maker[concatParams, concatSpec]{name: "concat", build: func(b *kernel.Builder, p *concatParams, s concatSpec, e *epilogue) {
 	b.LocalSize(concatLanes, 1, 1)
 	move := s.mover(b, "x", e)
 	row := b.U32(&p.Row)
@@ -93,7 +93,7 @@ var concats = newMaker("concat", func(b *kernel.Builder, p *concatParams, s conc
 	b.If(i.Lt(b.U32(&p.N)), func() {
 		move(i.Div(row).Mul(b.U32(&p.Pitch)).Add(b.U32(&p.At)).Add(i.Mod(row)), i)
 	})
-})
+}}
 
 // planConcat has a launch for each part that has elements.
 func planConcat(q *request) (*Plan, error) {

@@ -7,8 +7,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planConv2D, variants: convSchedules.names()}, op.Conv2D) }
-
 // convOf is what decides how a correlation is cut.
 type convOf struct{ op.Convolution }
 
@@ -23,19 +21,13 @@ func (c convOf) product() matMulOf {
 const maxTerms = 1 << 16
 
 var convSchedules = table[convOf, matMulSchedule]{
-	{"panels128x128", func(c convOf, t *Target) bool { return c.O/max(c.Groups, 1) > 64 && c.panels(panel128x128, t) }, matMulSchedule{panel: together(panel128x128)}},
-	{"panels64x64", func(c convOf, t *Target) bool { return c.O/max(c.Groups, 1) > 32 && c.panels(panel64x64, t) }, matMulSchedule{panel: together(panel64x64)}},
+	{"panels128x128", func(c convOf, t *Target) bool { return c.O/max(c.Groups, 1) > 64 && c.panels(panel128x128, t) }, matMulSchedule{panel: panel128x128}},
+	{"panels64x64", func(c convOf, t *Target) bool { return c.O/max(c.Groups, 1) > 32 && c.panels(panel64x64, t) }, matMulSchedule{panel: panel64x64}},
 	{"64x64", func(c convOf, t *Target) bool {
 		return c.product().M > 32 && c.product().groups(64, 64) >= enough && t.Lanes >= 128
 	}, matMulSchedule{matMulTile: matMulTile{64, 64, 16, 8, 1}}},
 	{"32x64", func(c convOf, t *Target) bool { return c.product().M > 8 && t.Lanes >= 128 }, matMulSchedule{matMulTile: matMulTile{32, 64, 16, 4, 1}}},
 	{"8x64", func(convOf, *Target) bool { return true }, matMulSchedule{matMulTile: matMulTile{8, 64, 16, 2, 1}}},
-}
-
-// together has all lanes put pixels together, which is most of the reading.
-func together(t panelTile) panelTile {
-	t.Split = false
-	return t
 }
 
 // panels reports whether the correlation has enough tiles, and windows small
@@ -65,7 +57,7 @@ type convParams struct {
 
 // convs multiplies the windows, as rows, by the pixels under them, as columns
 // that are put together while they are read.
-var convs = newMaker("conv2d", func(b *kernel.Builder, p *convParams, s convSpec, e *epilogue) {
+var convs = maker[convParams, convSpec]{name: "conv2d", build: func(b *kernel.Builder, p *convParams, s convSpec, e *epilogue) {
 	lx, ly := s.lanes()
 	b.LocalSize(lx, ly, 1)
 	x := input(b, "x", s.Type)
@@ -110,7 +102,7 @@ var convs = newMaker("conv2d", func(b *kernel.Builder, p *convParams, s convSpec
 			put(plane.Mul(outs).Add(c.Mod(outs)), kernel.Dyn(v))
 		})
 	})
-})
+}}
 
 func planConv2D(q *request) (*Plan, error) {
 	shapes := []op.Shape{q.In[0].Shape, q.In[1].Shape}
@@ -128,6 +120,7 @@ func planConv2D(q *request) (*Plan, error) {
 // launchConv2D makes the plan in one way.
 func launchConv2D(q *request, c op.Convolution, schedule matMulSchedule, name string) (*Plan, error) {
 	if schedule.panel.Rows > 0 {
+		schedule.panel.Split = false // each lane loads parts of both operands
 		return launchConvPanels(q, c, schedule.panel, name)
 	}
 	t := schedule.matMulTile

@@ -32,7 +32,7 @@ type convPanelParams struct {
 // convPanels multiplies the windows, as rows, by the pixels under them, as columns
 // that are put together while they are read. terms says for each element of a
 // window how far it is from the first in memory, and how many rows and columns.
-var convPanels = newMaker("conv2d_panels", func(b *kernel.Builder, p *convPanelParams, s convPanelSpec, e *epilogue) {
+var convPanels = maker[convPanelParams, convPanelSpec]{name: "conv2d_panels", build: func(b *kernel.Builder, p *convPanelParams, s convPanelSpec, e *epilogue) {
 	b.LocalSize(s.lanes(), 1, 1)
 	firstA, firstB, loaders := s.loaders()
 	x := input(b, "x", s.Type)
@@ -92,7 +92,7 @@ var convPanels = newMaker("conv2d_panels", func(b *kernel.Builder, p *convPanelP
 			}, nil)
 		})
 	})
-})
+}}
 
 // launchConvPanels makes the plan with panels of one size.
 func launchConvPanels(q *request, c op.Convolution, t panelTile, name string) (*Plan, error) {

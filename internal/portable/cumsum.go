@@ -7,10 +7,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() {
-	register(&family{plan: planCumsum, variants: append(cumsumSchedules.names(), scanSchedules.names()...)}, op.Cumsum)
-}
-
 var cumsumSchedules = table[rowsOf, reduceSchedule]{
 	{"quad", func(m rowsOf, t *Target) bool { return m.Cols <= 16 }, reduceSchedule{groupLayout: groupLayout{GroupLanes: 4, Groups: 32}}},
 	{"team", func(m rowsOf, t *Target) bool { return m.Cols <= 256 }, reduceSchedule{groupLayout: groupLayout{GroupLanes: 32, Groups: 4}}},
@@ -30,7 +26,7 @@ const cumsumInRegisters = 4
 
 // cumsums computes running sums of pieces of rows, starting from given sums: for a row in parts,
 // these are the sums of the parts before.
-var cumsums = newMaker("cumsum", func(b *kernel.Builder, p *reduceParams, s cumsumSpec, e *epilogue) {
+var cumsums = maker[reduceParams, cumsumSpec]{name: "cumsum", build: func(b *kernel.Builder, p *reduceParams, s cumsumSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	x := input(b, "x", s.Type)
 	var sums kernel.Buffer[kernel.F32]
@@ -73,7 +69,7 @@ var cumsums = newMaker("cumsum", func(b *kernel.Builder, p *reduceParams, s cums
 		})
 		all.Set(all.Get().Add(some.Get()))
 	})
-})
+}}
 
 func planCumsum(q *request) (*Plan, error) {
 	if !q.In[0].Type.Float() || scanSchedules.has(q.Variant) {

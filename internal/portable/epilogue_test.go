@@ -145,7 +145,7 @@ func TestKernelsAreShared(t *testing.T) {
 // TestFusedAreBounded: a maker forgets kernels with epilogues, but not those that are
 // asked for again and again.
 func TestFusedAreBounded(t *testing.T) {
-	m := newMaker("bounded", func(b *kernel.Builder, _ *struct{}, n int, _ *epilogue) { b.LocalSize(n, 1, 1) })
+	m := maker[struct{}, int]{name: "bounded", build: func(b *kernel.Builder, _ *struct{}, n int, _ *epilogue) { b.LocalSize(n, 1, 1) }}
 	e := &epilogue{}
 	e.setKey()
 	first := m.of(1, e)

@@ -7,13 +7,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() {
-	register(reduceFamily(1, 0, extremes), op.Min, op.Max, op.NormLinf)
-	register(reduceFamily(2, 0, places), op.ArgMin, op.ArgMax)
-}
-
 // extremes reduces to the greatest of keys: see [keyOf].
-var extremes = newMaker("reduce_extreme", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
+var extremes = maker[reduceParams, reduceSpec]{name: "reduce_extreme", build: func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	keys := s.keys(b)
 	out := op.F32
@@ -43,7 +38,7 @@ var extremes = newMaker("reduce_extreme", func(b *kernel.Builder, p *reduceParam
 		}
 		put(c.Number, kernel.Dyn(v))
 	})
-})
+}}
 
 // keys declares the operand whose greatest key is sought, and returns a function that reads the
 // keys of some units. The key is 0 only for norm_linf, where it is the number 0.
@@ -76,7 +71,7 @@ func (s *reduceSpec) keys(b *kernel.Builder) func(at []kernel.U32) kernel.U32 {
 }
 
 // places reduces to the place of the greatest key, the first of equal ones.
-var places = newMaker("reduce_place", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
+var places = maker[reduceParams, reduceSpec]{name: "reduce_place", build: func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	var x units
 	var keys, places kernel.Buffer[kernel.U32]
@@ -121,7 +116,7 @@ var places = newMaker("reduce_place", func(b *kernel.Builder, p *reduceParams, s
 	k := t.max(best.Get())
 	first := t.min(kernel.Select(best.Get().Eq(k), place.Get(), kernel.U(1<<31-1)))
 	b.If(c.Is.And(t.lane.Eq(kernel.U(0))), func() { put(c.Number, k, first) })
-})
+}}
 
 // placeKey returns the key of a number by which its place is sought: no key is 0,
 // and both zeros have one.

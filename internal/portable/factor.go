@@ -119,7 +119,7 @@ func (d *dense) write(rows, cols kernel.U32, f func(i, j, at kernel.U32)) {
 }
 
 // choleskys factors a matrix column by column, the rest after each.
-var choleskys = newMaker("cholesky", func(b *kernel.Builder, p *factorParams, s factorSchedule, e *epilogue) {
+var choleskys = maker[factorParams, factorSchedule]{name: "cholesky", build: func(b *kernel.Builder, p *factorParams, s factorSchedule, e *epilogue) {
 	d := newDense(b, p, s)
 	x := kernel.Input[kernel.F32](b, "a")
 	put := e.result(b, op.F32)
@@ -145,7 +145,7 @@ var choleskys = newMaker("cholesky", func(b *kernel.Builder, p *factorParams, s 
 		v = kernel.Select(j.Eq(i), a.at(i, i).Sqrt(), v)
 		put(at, kernel.Dyn(kernel.Select(bad.Get().Eq(kernel.U(0)), v, nan())))
 	})
-})
+}}
 
 func planCholesky(q *request) (*Plan, error) {
 	batch, n, _ := matricesIn(q.In[0].Shape)

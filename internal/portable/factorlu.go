@@ -43,7 +43,7 @@ func (d *dense) eliminate(a sharedMatrix, columns, all kernel.U32, pivoted func(
 	return singular
 }
 
-var lus = newMaker("lu", func(b *kernel.Builder, p *factorParams, s factorSchedule, _ *epilogue) {
+var lus = maker[factorParams, factorSchedule]{name: "lu", build: func(b *kernel.Builder, p *factorParams, s factorSchedule, _ *epilogue) {
 	d := newDense(b, p, s)
 	x := kernel.Input[kernel.F32](b, "a")
 	lu, pivots := kernel.Output[kernel.F32](b, "lu"), kernel.Output[kernel.I32](b, "pivots")
@@ -53,7 +53,7 @@ var lus = newMaker("lu", func(b *kernel.Builder, p *factorParams, s factorSchedu
 		b.If(d.is, func() { pivots.Set(d.matrix.Mul(k).Add(i), at.I32()) })
 	})
 	d.write(d.rows, d.cols, func(i, j, at kernel.U32) { lu.Set(at, a.at(i, j)) })
-})
+}}
 
 func planLU(q *request) (*Plan, error) {
 	batch, m, n := matricesIn(q.In[0].Shape)
@@ -131,7 +131,7 @@ func (v *system) write(put func(i kernel.U32, x kernel.Dynamic), x func(i, j ker
 }
 
 // solves solves systems by elimination, which changes the right-hand sides along.
-var solves = newMaker("solve", func(b *kernel.Builder, p *factorParams, s systemSpec, e *epilogue) {
+var solves = maker[factorParams, systemSpec]{name: "solve", build: func(b *kernel.Builder, p *factorParams, s systemSpec, e *epilogue) {
 	v := newSystem(b, p, s, func(x kernel.Buffer[kernel.F32], _, _, at kernel.U32) kernel.F32 { return x.At(at) })
 	put := e.result(b, op.F32)
 	singular := v.eliminate(v.a, v.rows, v.all, func(kernel.U32, kernel.U32) {})
@@ -139,9 +139,9 @@ var solves = newMaker("solve", func(b *kernel.Builder, p *factorParams, s system
 	v.write(put, func(i, j kernel.U32) kernel.F32 {
 		return kernel.Select(singular.Get().Eq(kernel.U(0)), v.a.at(i, j), nan())
 	})
-})
+}}
 
-var solveTriangulars = newMaker("solve_triangular", func(b *kernel.Builder, p *factorParams, s systemSpec, e *epilogue) {
+var solveTriangulars = maker[factorParams, systemSpec]{name: "solve_triangular", build: func(b *kernel.Builder, p *factorParams, s systemSpec, e *epilogue) {
 	v := newSystem(b, p, s, func(x kernel.Buffer[kernel.F32], i, j, at kernel.U32) kernel.F32 {
 		if s.Trans {
 			n := b.U32(&p.Rows)
@@ -162,7 +162,7 @@ var solveTriangulars = newMaker("solve_triangular", func(b *kernel.Builder, p *f
 	put := e.result(b, op.F32)
 	v.substitute(s.Upper == s.Trans, s.Unit)
 	v.write(put, v.a.at)
-})
+}}
 
 // systemsOf adds the launch of a kernel that solves systems.
 func systemsOf(q *request, m *maker[factorParams, systemSpec], o op.SolveTriangularOpts) (*Plan, error) {
@@ -184,8 +184,8 @@ func systemsOf(q *request, m *maker[factorParams, systemSpec], o op.SolveTriangu
 	return p.done(name)
 }
 
-func planSolve(q *request) (*Plan, error) { return systemsOf(q, solves, op.SolveTriangularOpts{}) }
+func planSolve(q *request) (*Plan, error) { return systemsOf(q, &solves, op.SolveTriangularOpts{}) }
 
 func planSolveTriangular(q *request) (*Plan, error) {
-	return systemsOf(q, solveTriangulars, op.SolveTriangularOptsOf(&q.Attrs))
+	return systemsOf(q, &solveTriangulars, op.SolveTriangularOptsOf(&q.Attrs))
 }

@@ -132,7 +132,7 @@ func (r *reflections) orthonormal(q sharedMatrix, m, k kernel.U32) {
 	b.Barrier()
 }
 
-var qrs = newMaker("qr", func(b *kernel.Builder, p *factorParams, s qrSpec, _ *epilogue) {
+var qrs = maker[factorParams, qrSpec]{name: "qr", build: func(b *kernel.Builder, p *factorParams, s qrSpec, _ *epilogue) {
 	d := newDense(b, p, s.factorSchedule)
 	x := kernel.Input[kernel.F32](b, "a")
 	qOut, rOut := kernel.Output[kernel.F32](b, "q"), kernel.Output[kernel.F32](b, "r")
@@ -151,7 +151,7 @@ var qrs = newMaker("qr", func(b *kernel.Builder, p *factorParams, s qrSpec, _ *e
 	})
 	r.orthonormal(q, m, k)
 	d.write(m, k, func(i, j, at kernel.U32) { qOut.Set(at, q.at(i, j)) })
-})
+}}
 
 func planQR(q *request) (*Plan, error) {
 	batch, m, n := matricesIn(q.In[0].Shape)

@@ -18,7 +18,7 @@ type fillParams struct {
 
 // fill gives every element of the first result the same value: what an operation
 // says of no elements.
-var fill = newMaker("fill", func(b *kernel.Builder, p *fillParams, t op.DType, e *epilogue) {
+var fill = maker[fillParams, op.DType]{name: "fill", build: func(b *kernel.Builder, p *fillParams, t op.DType, e *epilogue) {
 	b.LocalSize(fillLanes, 1, 1)
 	put := e.result(b, t)
 	i := b.Index()
@@ -29,7 +29,7 @@ var fill = newMaker("fill", func(b *kernel.Builder, p *fillParams, t op.DType, e
 		}
 		put(i, v)
 	})
-})
+}}
 
 // planFill returns the plan for results that all are v.
 func planFill(q *request, v float32) (*Plan, error) {

@@ -9,10 +9,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() {
-	register(&family{variants: foldSchedules.names(), plan: planFold}, op.Prod, op.LogSumExp, op.Any, op.All, op.CountNonzero)
-}
-
 // A reduction by a fold of package op: its expressions are the body of one kernel, which
 // folds rows, or columns, or pieces of them, and merges the states of lanes.
 
@@ -70,7 +66,7 @@ type foldSpec struct {
 	Pieces bool // operands are states
 }
 
-var folds = newMaker("fold", func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
+var folds = maker[foldParams, foldSpec]{name: "fold", build: func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
 	o := op.Lookup(s.Op)
 	f := irhook.Reducer(o, uint8(s.Type))
 	t := newLaneGroup(b, s.groupLayout)
@@ -112,7 +108,7 @@ var folds = newMaker("fold", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 	})
 	state = t.fold(f, state)
 	b.If(is.And(t.lane.Eq(kernel.U(0))), func() { put(t.number, state) })
-})
+}}
 
 // foldRange folds elements from, from+lane group, ... below to, alternately into two states: the
 // error grows with the longer of the two chains.

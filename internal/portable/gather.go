@@ -10,10 +10,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() {
-	register(&family{plan: planGather, variants: gatherSchedules.names(), quantised: true}, op.Gather)
-}
-
 const gatherLanes = 256
 
 type gatherOf struct {
@@ -54,7 +50,7 @@ func rowOf(id kernel.I32, rows kernel.U32) (row kernel.U32, is kernel.Bool) {
 }
 
 // gathers moves one vector a lane.
-var gathers = newMaker("gather", func(b *kernel.Builder, p *gatherParams, s gatherSpec, e *epilogue) {
+var gathers = maker[gatherParams, gatherSpec]{name: "gather", build: func(b *kernel.Builder, p *gatherParams, s gatherSpec, e *epilogue) {
 	b.LocalSize(gatherLanes, 1, 1)
 	ids := kernel.Input[kernel.I32](b, "ids")
 	var move func(to, from kernel.U32, is kernel.Bool)
@@ -79,7 +75,7 @@ var gathers = newMaker("gather", func(b *kernel.Builder, p *gatherParams, s gath
 		row, is := rowOf(ids.At(k), rows)
 		move(i, kernel.Select(is, first.Add(row), kernel.U(0)).Mul(d).Add(i.Mod(d)), is)
 	})
-})
+}}
 
 func planGather(q *request) (*Plan, error) {
 	if q.In[0].Type.Quantized() {
@@ -111,7 +107,7 @@ func planGather(q *request) (*Plan, error) {
 }
 
 // blockGathers makes one element a lane of a quantised table.
-var blockGathers = newMaker("gather_q", func(b *kernel.Builder, p *gatherParams, t op.DType, e *epilogue) {
+var blockGathers = maker[gatherParams, op.DType]{name: "gather_q", build: func(b *kernel.Builder, p *gatherParams, t op.DType, e *epilogue) {
 	b.LocalSize(gatherLanes, 1, 1)
 	ids := kernel.Input[kernel.I32](b, "ids")
 	table, put := inputBlocks(b, "table", t), e.result(b, op.F32)
@@ -123,7 +119,7 @@ var blockGathers = newMaker("gather_q", func(b *kernel.Builder, p *gatherParams,
 		b.If(is, func() { v.Set(table.element(row.Mul(d).Add(i.Mod(d)))) })
 		put(i, kernel.Dyn(v.Get()))
 	})
-})
+}}
 
 func planGatherBlocks(q *request) (*Plan, error) {
 	s := q.In[0].Shape

@@ -12,13 +12,13 @@ const iotaLanes = 256
 type iotaParams struct{ N uint32 }
 
 // iotas writes one number a lane.
-var iotas = newMaker("iota", func(b *kernel.Builder, p *iotaParams, _ struct{}, e *epilogue) {
+var iotas = maker[iotaParams, struct{}]{name: "iota", build: func(b *kernel.Builder, p *iotaParams, _ struct{}, e *epilogue) {
 	b.LocalSize(iotaLanes, 1, 1)
 	start := kernel.Input[kernel.U32](b, "start")
 	put := e.result(b, op.U32)
 	i := b.Index()
 	b.If(i.Lt(b.U32(&p.N)), func() { put(i, kernel.Dyn(start.At(kernel.U(0)).Add(i))) })
-})
+}}
 
 func planIota(q *request) (*Plan, error) {
 	n := size(q.shapes[0])

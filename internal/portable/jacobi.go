@@ -214,7 +214,7 @@ func (j *jacobi) ranks(finite kernel.Bool, value func(i kernel.U32) kernel.F32) 
 
 // jacobis finds eigenvalues and vectors, or, of R, singular values, the vectors of the left
 // and those of the right, by rows.
-var jacobis = newMaker("jacobi", func(b *kernel.Builder, p *factorParams, s jacobiSpec, _ *epilogue) {
+var jacobis = maker[factorParams, jacobiSpec]{name: "jacobi", build: func(b *kernel.Builder, p *factorParams, s jacobiSpec, _ *epilogue) {
 	j := newJacobi(newDense(b, p, s.factorSchedule), s)
 	n := j.n
 	x := kernel.Input[kernel.F32](b, "a")
@@ -258,7 +258,7 @@ var jacobis = newMaker("jacobi", func(b *kernel.Builder, p *factorParams, s jaco
 		v := j.right.at(i, k)
 		right.Set(place(i, k), or(kernel.Select(value(i).Lt(kernel.F(0)), v.Neg(), v)))
 	})
-})
+}}
 
 func planEigh(q *request) (*Plan, error) {
 	batch, n, _ := matricesIn(q.In[0].Shape)
@@ -274,7 +274,7 @@ func planEigh(q *request) (*Plan, error) {
 
 // smallProducts multiplies matrices of rows·inner and inner·inner, an element of the result,
 // or of its transpose, a lane.
-var smallProducts = newMaker("small_product", func(b *kernel.Builder, p *factorParams, trans bool, _ *epilogue) {
+var smallProducts = maker[factorParams, bool]{name: "small_product", build: func(b *kernel.Builder, p *factorParams, trans bool, _ *epilogue) {
 	b.LocalSize(radixLanes, 1, 1)
 	x, y, out := kernel.Input[kernel.F32](b, "x"), kernel.Input[kernel.F32](b, "y"), kernel.Output[kernel.F32](b, "out")
 	rows, k := b.U32(&p.Rows), b.U32(&p.Cols)
@@ -292,7 +292,7 @@ var smallProducts = newMaker("small_product", func(b *kernel.Builder, p *factorP
 		}
 		out.Set(to, sum.Get())
 	})
-})
+}}
 
 // planSVD decomposes A, or Aᵀ if that has more rows, as Q·R, and R as U·diag(s)·Vᵀ.
 func planSVD(q *request) (*Plan, error) {

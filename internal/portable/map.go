@@ -85,7 +85,7 @@ func heavy(exprs []*ir.Node, much int) bool {
 }
 
 // maps computes an elementwise program, one vector of the width a lane or several.
-var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapSchedule, e *epilogue) {
+var maps = maker[mapParams, mapSchedule]{name: "map", build: func(b *kernel.Builder, p *mapParams, w mapSchedule, e *epilogue) {
 	b.LocalSize(w.Lanes, 1, 1)
 	xs := make([]source, len(e.in))
 	for i, in := range e.in {
@@ -153,7 +153,7 @@ var maps = newMaker("map", func(b *kernel.Builder, p *mapParams, w mapSchedule, 
 	}).Else(func() {
 		b.ForStep(first, n, kernel.U(uint32(w.Lanes)), func(i kernel.U32) { write(i, read(i)) })
 	})
-})
+}}
 
 // From so many elements a launch more is little beside a program that computes much, and
 // beside any other with functions.

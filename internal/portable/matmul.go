@@ -7,8 +7,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planMatMul, variants: matMulSchedules.names()}, op.MatMul) }
-
 // matMulOf is what decides how a product is cut.
 type matMulOf struct{ op.Product }
 
@@ -66,7 +64,7 @@ type matMulParams struct {
 	StrideB        uint32 // 0 for one b for all
 }
 
-var matMuls = newMaker("matmul", buildMatMul)
+var matMuls = maker[matMulParams, matMulSpec]{name: "matmul", build: buildMatMul}
 
 func buildMatMul(b *kernel.Builder, p *matMulParams, s matMulSpec, e *epilogue) {
 	lx, ly := s.lanes()

@@ -25,7 +25,7 @@ type expertsParams struct {
 }
 
 // experts reads the row of a and that of the matrix which the id names: no other matrix is read.
-var experts = newMaker("matmul_experts", func(b *kernel.Builder, p *expertsParams, s expertsSpec, e *epilogue) {
+var experts = maker[expertsParams, expertsSpec]{name: "matmul_experts", build: func(b *kernel.Builder, p *expertsParams, s expertsSpec, e *epilogue) {
 	t := newLaneGroup(b, expertLanes)
 	a := input(b, "a", s.Type)
 	var w func(i kernel.U32) kernel.F32
@@ -47,7 +47,7 @@ var experts = newMaker("matmul_experts", func(b *kernel.Builder, p *expertsParam
 	})
 	total := kernel.Select(is, t.sum(sums[0]), nan())
 	b.If(t.lane.Eq(kernel.U(0)).And(t.number.Lt(count)), func() { put(at, kernel.Dyn(total)) })
-})
+}}
 
 func planExperts(q *request) (*Plan, error) {
 	x, err := op.ExpertsOf([]op.Shape{q.In[0].Shape, q.In[1].Shape, q.In[2].Shape})

@@ -68,7 +68,7 @@ type matMulQParams struct {
 	Across  uint32 // tiles
 }
 
-var matMulQs = newMaker("matmul_q", func(b *kernel.Builder, p *matMulQParams, s matMulQSpec, e *epilogue) {
+var matMulQs = maker[matMulQParams, matMulQSpec]{name: "matmul_q", build: func(b *kernel.Builder, p *matMulQParams, s matMulQSpec, e *epilogue) {
 	m, k, n := b.U32(&p.M), b.U32(&p.K), b.U32(&p.N)
 	switch {
 	case s.of > 0:
@@ -92,7 +92,7 @@ var matMulQs = newMaker("matmul_q", func(b *kernel.Builder, p *matMulQParams, s 
 	tb.start(kernel.U(0), col, n, k)
 	sums := s.multiply(b, ta, tb, k, s.Long)
 	s.each(b, sums, row, col, m, n, func(r, c kernel.U32, v kernel.F32) { put(r.Mul(n).Add(c), kernel.Dyn(bias(c, v))) })
-})
+}}
 
 // rowsTimesBlocks gives each lane group a row of w: its elements are made once for all
 // rows of a.

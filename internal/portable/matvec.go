@@ -7,8 +7,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planMatVec, variants: matVecSchedules.names()}, op.MatVec) }
-
 // matVecOf is what decides how a matrix and a vector are multiplied: M rows and
 // K columns, in memory the other way round if Trans.
 type matVecOf struct {
@@ -51,13 +49,13 @@ type matVecSpec struct {
 // matVecParams: each sum is made in Parts, of Each runs of terms.
 type matVecParams struct{ M, K, Parts, Each uint32 }
 
-var matVecs = newMaker("matvec", func(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epilogue) {
+var matVecs = maker[matVecParams, matVecSpec]{name: "matvec", build: func(b *kernel.Builder, p *matVecParams, s matVecSpec, e *epilogue) {
 	if s.Trans {
 		columnsTimesVector(b, p, s, e)
 	} else {
 		rowsTimesVector(b, p, s, e)
 	}
-})
+}}
 
 // partial declares the result, or the sums of parts of it.
 func (s matVecSpec) partial(b *kernel.Builder, e *epilogue) func(i kernel.U32, v kernel.Dynamic) {

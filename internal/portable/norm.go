@@ -4,15 +4,9 @@ package portable
 
 import (
 	"github.com/rayo-go/rayo/kernel"
-	"github.com/rayo-go/rayo/op"
 )
 
-func init() {
-	register(rowFamily(layerNorms), op.LayerNorm)
-	register(rowFamily(rmsNorms), op.RMSNorm)
-}
-
-var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
+var layerNorms = maker[rowParams, rowSpec]{name: "layer_norm", build: func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
 	ws := s.weights(b, p, "gamma", "beta")
@@ -22,7 +16,7 @@ var layerNorms = newMaker("layer_norm", func(b *kernel.Builder, p *rowParams, s 
 	}
 	put := s.output(b, e)
 	ps.lookBack(t, p, &s, x, func() { layerNormed(b, t, p, &s, x, ws, ps, put) })
-})
+}}
 
 // layerNormed gives the layer norm of the lane group's row or its part of one.
 func layerNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ws []*raggedInput, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {
@@ -135,14 +129,14 @@ func (t *laneGroup) addMoments(count, mean, squares kernel.F32) (m, q kernel.F32
 	return all[1].AsF32(), all[2].AsF32()
 }
 
-var rmsNorms = newMaker("rms_norm", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
+var rmsNorms = maker[rowParams, rowSpec]{name: "rms_norm", build: func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
 	ws := s.weights(b, p, "gamma")
 	ps := s.partials(b, p)
 	put := s.output(b, e)
 	ps.lookBack(t, p, &s, x, func() { rmsNormed(b, t, p, &s, x, ws, ps, put) })
-})
+}}
 
 // rmsNormed gives the RMS norm of the lane group's row or its part of one.
 func rmsNormed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ws []*raggedInput, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {

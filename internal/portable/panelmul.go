@@ -357,7 +357,7 @@ type panelParams struct {
 	Pair, Row, Rows  uint32 // of a launch that writes parts: its first product and row, and how many rows
 }
 
-var panelMuls = newMaker("matmul_panels", func(b *kernel.Builder, p *panelParams, s panelSpec, e *epilogue) {
+var panelMuls = maker[panelParams, panelSpec]{name: "matmul_panels", build: func(b *kernel.Builder, p *panelParams, s panelSpec, e *epilogue) {
 	b.LocalSize(s.lanes(), 1, 1)
 	if s.Type == op.F16 && s.Own*s.Wide >= 64 { // and operands to widen
 		b.PreferRegisters()
@@ -424,7 +424,7 @@ var panelMuls = newMaker("matmul_panels", func(b *kernel.Builder, p *panelParams
 			put(place(r, at), kernel.Dyn(bias(at, v)))
 		}, four)
 	})
-})
+}}
 
 // Filling workgroups keep a large device busy with products by panels; with fewer,
 // some share the terms of a sum, of at least minShare terms each.

@@ -31,17 +31,17 @@ func (k partKind) words() int {
 }
 
 // rowParts computes the partial of each part of a row.
-var rowParts = newMaker("row_parts", func(b *kernel.Builder, p *rowParams, s rowSpec, _ *epilogue) {
+var rowParts = maker[rowParams, rowSpec]{name: "row_parts", build: func(b *kernel.Builder, p *rowParams, s rowSpec, _ *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
 	k := s.partials(b, p)
 	r := newRow(b, t, p, &s, x)
 	of := r.reduceLocal(s.Part)
 	b.If(r.is.And(t.lane.Eq(kernel.U(0))), func() { k.set(r.piece, of) })
-})
+}}
 
 // combinedParts combines the partials of the parts of each row.
-var combinedParts = newMaker("row_facts", func(b *kernel.Builder, p *rowParams, s rowSpec, _ *epilogue) {
+var combinedParts = maker[rowParams, rowSpec]{name: "row_facts", build: func(b *kernel.Builder, p *rowParams, s rowSpec, _ *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	from := s.partials(b, p)
 	to := &partials{kind: s.Part, all: b.U32(&p.Rows)}
@@ -50,7 +50,7 @@ var combinedParts = newMaker("row_facts", func(b *kernel.Builder, p *rowParams, 
 	r := placePart(b, t, p, &s, raggedInput{})
 	of := from.ofRow(r)
 	b.If(r.is.And(t.lane.Eq(kernel.U(0))), func() { to.set(r.number, of) })
-})
+}}
 
 // partial is the result of reducing some elements of a row. For a softmax it is the key of
 // the greatest element and the sum of e**(x-greatest), for an RMS norm the sum of squares,

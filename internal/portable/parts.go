@@ -23,7 +23,7 @@ type partParams struct {
 }
 
 // addedParts adds the parts of each element of a result; the parts are consecutive arrays.
-var addedParts = newMaker("add_parts", func(b *kernel.Builder, p *partParams, s partSpec, e *epilogue) {
+var addedParts = maker[partParams, partSpec]{name: "add_parts", build: func(b *kernel.Builder, p *partParams, s partSpec, e *epilogue) {
 	b.LocalSize(partLanes, 1, 1)
 	i, n := b.Index(), b.U32(&p.N)
 	if s.Wide {
@@ -55,7 +55,7 @@ var addedParts = newMaker("add_parts", func(b *kernel.Builder, p *partParams, s 
 			put(at, kernel.Dyn(v))
 		}
 	})
-})
+}}
 
 // addedPart adds up one element, or vector, of the parts, and gives it to what
 // finish returns.

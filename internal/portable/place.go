@@ -24,7 +24,7 @@ func placed(b *kernel.Builder, p *placeParams, i kernel.U32) (outer, row, rest k
 }
 
 // slicesAt takes rows from a place on, one vector a lane.
-var slicesAt = newMaker("slice_at", func(b *kernel.Builder, p *placeParams, s concatSpec, e *epilogue) {
+var slicesAt = maker[placeParams, concatSpec]{name: "slice_at", build: func(b *kernel.Builder, p *placeParams, s concatSpec, e *epilogue) {
 	b.LocalSize(concatLanes, 1, 1)
 	at := kernel.Input[kernel.I32](b, "at")
 	move := s.mover(b, "x", e)
@@ -35,10 +35,10 @@ var slicesAt = newMaker("slice_at", func(b *kernel.Builder, p *placeParams, s co
 		start := at.At(kernel.U(0)).Max(kernel.I(0)).U32().Min(extent.Sub(part))
 		move(i, outer.Mul(extent).Add(start).Add(row).Mul(b.U32(&p.Inner)).Add(rest))
 	})
-})
+}}
 
 // updates writes rows from a place on, one vector a lane.
-var updates = newMaker("update", func(b *kernel.Builder, p *placeParams, s concatSpec, e *epilogue) {
+var updates = maker[placeParams, concatSpec]{name: "update", build: func(b *kernel.Builder, p *placeParams, s concatSpec, e *epilogue) {
 	b.LocalSize(concatLanes, 1, 1)
 	at := kernel.Input[kernel.I32](b, "at")
 	move := s.mover(b, "v", e)
@@ -49,7 +49,7 @@ var updates = newMaker("update", func(b *kernel.Builder, p *placeParams, s conca
 		to := row.Add(at.At(kernel.U(0)).U32()) // a row before the first is a large number
 		b.If(to.Lt(extent), func() { move(outer.Mul(extent).Add(to).Mul(b.U32(&p.Inner)).Add(rest), i) })
 	})
-})
+}}
 
 // places returns the sizes of a request, the width of the moved vectors, and its parameters.
 func (q *request) places() (op.Placed, int, string, placeParams, error) {

@@ -92,18 +92,20 @@ func (q *request) outputs() []Ref {
 	return rs
 }
 
-// A maker makes the kernels of a family for each specialisation and each
-// epilogue.
+// A maker makes the kernels of a family for each specialisation and each epilogue. Makers are
+// package variables of constant contents: the linker leaves them out of programs that do not use
+// them, which it cannot do with variables that a call initializes.
 type maker[P any, S comparable] struct {
+	name  string
 	build func(b *kernel.Builder, p *P, s S, e *epilogue)
-	plain *kernel.Family[S]
+	once  sync.Once
+	plain *kernel.Family[S] // the kernels without epilogues; made once
 	fusedKernels
 }
 
 // fusedKernels are the kernels of a maker that apply epilogues. They are not generic: programs would have the code
 // once for each maker.
 type fusedKernels struct {
-	name  string
 	mu    sync.Mutex
 	fused map[fusion]*kernel.Kernel
 	older map[fusion]*kernel.Kernel // the previous generation, whose used kernels return
@@ -118,15 +120,12 @@ type fusion struct {
 // requested while half as many others were.
 const maxFused = 256
 
-func newMaker[P any, S comparable](name string, build func(b *kernel.Builder, p *P, s S, e *epilogue)) *maker[P, S] {
-	m := &maker[P, S]{build: build, plain: kernel.NewFamily(name, func(b *kernel.Builder, p *P, s S) { build(b, p, s, nil) })}
-	m.name = name
-	return m
-}
-
 // of returns the kernel for s that applies e; e is nil for no epilogue.
 func (m *maker[P, S]) of(s S, e *epilogue) *kernel.Kernel {
 	if e == nil {
+		m.once.Do(func() {
+			m.plain = kernel.NewFamily(m.name, func(b *kernel.Builder, p *P, s S) { m.build(b, p, s, nil) })
+		})
 		return m.plain.Of(s)
 	}
 	return m.withEpilogue(fusion{s, e.key}, func() *kernel.Kernel {

@@ -138,7 +138,7 @@ func below(b *kernel.Builder, votes kernel.U32) kernel.U32 {
 }
 
 // radixCounts counts the digits of each tile.
-var radixCounts = newMaker("radix_counts", func(b *kernel.Builder, p *radixParams, s radixSpec, _ *epilogue) {
+var radixCounts = maker[radixParams, radixSpec]{name: "radix_counts", build: func(b *kernel.Builder, p *radixParams, s radixSpec, _ *epilogue) {
 	t := newRadixTile(b, p, &s)
 	counts := kernel.Output[kernel.U32](b, "counts")
 	hist := kernel.SharedAtomic[kernel.U32](b, "digits", 1<<s.Bits)
@@ -154,7 +154,7 @@ var radixCounts = newMaker("radix_counts", func(b *kernel.Builder, p *radixParam
 			counts.Set(t.number.Mul(kernel.U(1<<s.Bits)).Add(d), hist.Load(d))
 		})
 	})
-})
+}}
 
 // perLane runs f for the numbers below n, one lane each.
 func perLane(b *kernel.Builder, n int, f func(i kernel.U32)) {
@@ -176,7 +176,7 @@ type offsetParams struct {
 // radixOffsets makes the counts of a digit in the tiles of a row those of the tiles
 // before, and writes their totals: a lane of each subgroup has one digit and an eighth of
 // the tiles.
-var radixOffsets = newMaker("radix_offsets", func(b *kernel.Builder, p *offsetParams, _ struct{}, _ *epilogue) {
+var radixOffsets = maker[offsetParams, struct{}]{name: "radix_offsets", build: func(b *kernel.Builder, p *offsetParams, _ struct{}, _ *epilogue) {
 	b.LocalSize(radixLanes, 1, 1)
 	counts, totals := kernel.InOut[kernel.U32](b, "counts"), kernel.Output[kernel.U32](b, "totals")
 	parts := kernel.Shared[kernel.U32](b, "parts", radixLanes)
@@ -204,7 +204,7 @@ var radixOffsets = newMaker("radix_offsets", func(b *kernel.Builder, p *offsetPa
 		before.Set(before.Get().Add(count))
 	})
 	b.If(is.And(warp.Eq(kernel.U(0))), func() { totals.Set(column, whole.Get()) })
-})
+}}
 
 // starts writes to workgroup memory where the elements of each digit begin in a row whose
 // totals stand in memory from first on.
@@ -236,7 +236,7 @@ func starts(b *kernel.Builder, n int, totals func(d kernel.U32) kernel.U32) kern
 }
 
 // radixMoves writes each element of a tile to its place.
-var radixMoves = newMaker("radix_moves", func(b *kernel.Builder, p *radixParams, s radixSpec, e *epilogue) {
+var radixMoves = maker[radixParams, radixSpec]{name: "radix_moves", build: func(b *kernel.Builder, p *radixParams, s radixSpec, e *epilogue) {
 	t := newRadixTile(b, p, &s)
 	digits := 1 << s.Bits
 	load, write := t.payload(e)
@@ -274,7 +274,7 @@ var radixMoves = newMaker("radix_moves", func(b *kernel.Builder, p *radixParams,
 			write(to, x.key, load(x.at))
 		})
 	}
-})
+}}
 
 // rankInWarp returns how many elements of the subgroup that came before have the same
 // digit, and counts the element.

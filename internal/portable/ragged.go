@@ -108,7 +108,7 @@ func shiftedUnits(cols kernel.U32) kernel.U32 { return cols.Div(kernel.U(4)).Sub
 
 // shiftedWeights lays weights out in vectors that begin with the first element, the
 // second, the third and the fourth, so many of each.
-var shiftedWeights = newMaker("shifted_weights", func(b *kernel.Builder, p *shiftParams, n int, _ *epilogue) {
+var shiftedWeights = maker[shiftParams, int]{name: "shifted_weights", build: func(b *kernel.Builder, p *shiftParams, n int, _ *epilogue) {
 	b.LocalSize(raggedLocal, 1, 1)
 	ws := make([]kernel.Buffer[kernel.F32], n)
 	for k := range ws {
@@ -127,7 +127,7 @@ var shiftedWeights = newMaker("shifted_weights", func(b *kernel.Builder, p *shif
 			out.Set(all.Mul(kernel.U(uint32(k))).Add(i), b.Vec4F(vs[0], vs[1], vs[2], vs[3]))
 		}
 	})
-})
+}}
 
 // raggedWeights returns the bindings of a kernel for weights, both in vectors and in single
 // elements, and adds the launch that shifts the weights if necessary.
@@ -168,7 +168,7 @@ type raggedSpec struct {
 }
 
 // storeRagged stores the results of the ragged ends of rows.
-var storeRagged = newMaker("row_edges", func(b *kernel.Builder, p *raggedParams, s raggedSpec, _ *epilogue) {
+var storeRagged = maker[raggedParams, raggedSpec]{name: "row_edges", build: func(b *kernel.Builder, p *raggedParams, s raggedSpec, _ *epilogue) {
 	b.LocalSize(raggedLocal, 1, 1)
 	x := kernel.Input[kernel.F32](b, "edges")
 	var ws weights
@@ -189,4 +189,4 @@ var storeRagged = newMaker("row_edges", func(b *kernel.Builder, p *raggedParams,
 		v := ws.affine([]kernel.F32{x.At(i)}, 0, e.at.Sub(start), func(x kernel.F32) kernel.F32 { return x })
 		y.set(e.at, kernel.Dyn(v[0]))
 	})
-})
+}}

@@ -46,7 +46,7 @@ const (
 	maxEach = 32
 )
 
-var reduceSchedules = reduceTable()
+var reduceSchedules = lazyTable[rowsOf, reduceSchedule]{make: reduceTable}
 
 func reduceTable() (vs table[rowsOf, reduceSchedule]) {
 	add := func(name string, w reduceSchedule, fits func(m rowsOf) bool) {
@@ -157,7 +157,7 @@ func pieceOf(b *kernel.Builder, p *reduceParams, t *laneGroup, split bool) piece
 // reduceFamily returns the family of reductions with kernels from m: their partials have the number
 // of components in states. empty is the result of no elements.
 func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec]) *family {
-	return &family{variants: append(reduceSchedules.names(), foldSchedules.names()...), plan: func(q *request) (*Plan, error) {
+	return &family{variants: append(reduceSchedules.get().names(), foldSchedules.names()...), plan: func(q *request) (*Plan, error) {
 		if !q.In[0].Type.Float() || q.Inner > 0 || foldSchedules.has(q.Variant) {
 			return planFold(q)
 		}
@@ -169,7 +169,7 @@ func reduceFamily(states int, empty float32, m *maker[reduceParams, reduceSpec])
 			return planFill(q, empty)
 		}
 		a.Unit = unitOf(q.In[0].Type, a.Cols)
-		w, name, err := reduceSchedules.choose(q, a)
+		w, name, err := reduceSchedules.get().choose(q, a)
 		if err != nil {
 			return nil, err
 		}

@@ -7,8 +7,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planRope}, op.Rope) }
-
 const ropeLanes = 256
 
 type ropeParams struct {
@@ -27,7 +25,7 @@ type ropeSpec struct {
 }
 
 // ropes turns one pair a lane.
-var ropes = newMaker("rope", func(b *kernel.Builder, p *ropeParams, s ropeSpec, e *epilogue) {
+var ropes = maker[ropeParams, ropeSpec]{name: "rope", build: func(b *kernel.Builder, p *ropeParams, s ropeSpec, e *epilogue) {
 	b.LocalSize(ropeLanes, 1, 1)
 	x := input(b, "x", s.Type)
 	if s.Laid {
@@ -59,7 +57,7 @@ var ropes = newMaker("rope", func(b *kernel.Builder, p *ropeParams, s ropeSpec, 
 		put(first, kernel.Dyn(kernel.Select(undefined, nan(), u.Mul(cos).Sub(v.Mul(sin)))))
 		put(second, kernel.Dyn(kernel.Select(undefined, nan(), u.Mul(sin).Add(v.Mul(cos)))))
 	})
-})
+}}
 
 func notFinite(x kernel.F32) kernel.Bool {
 	return x.AsU32().And(kernel.U(infBits)).Eq(kernel.U(infBits))

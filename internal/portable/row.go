@@ -40,7 +40,7 @@ type rowSchedule struct {
 
 // rowSchedules lists lane groups from the smallest, with the limits of the elements of a row that a
 // lane holds in registers.
-var rowSchedules = rowTable()
+var rowSchedules = lazyTable[rowsOf, rowSchedule]{make: rowTable}
 
 func rowTable() (vs table[rowsOf, rowSchedule]) {
 	add := func(name string, w rowSchedule) {
@@ -213,7 +213,7 @@ type rowSpec struct {
 
 // rowFamily returns the family of row operations with kernels from m.
 func rowFamily(m *maker[rowParams, rowSpec]) *family {
-	return &family{variants: rowSchedules.names(), plan: func(q *request) (*Plan, error) {
+	return &family{variants: rowSchedules.get().names(), plan: func(q *request) (*Plan, error) {
 		a := rowsOf{}
 		a.Rows, a.Cols = q.In[0].Shape.Rows()
 		a.Bytes, a.Unit = q.In[0].Type.Size(), unitOf(q.In[0].Type, a.Cols)
@@ -221,7 +221,7 @@ func rowFamily(m *maker[rowParams, rowSpec]) *family {
 			a.Unit = 1
 		}
 		a.Ragged = a.Unit == 1 && q.In[0].Type == op.F32 && q.epilogue == nil && a.Cols >= minRaggedCols
-		w, name, err := rowSchedules.prefer(q, a, func(w *rowSchedule) bool { return w.good(a, len(q.inputs())-1, &q.Target) })
+		w, name, err := rowSchedules.get().prefer(q, a, func(w *rowSchedule) bool { return w.good(a, len(q.inputs())-1, &q.Target) })
 		if err != nil {
 			return nil, err
 		}

@@ -9,10 +9,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() {
-	register(&family{variants: scanSchedules.names(), plan: planScan}, op.Cumprod, op.Cummax, op.Cummin, op.LogCumsumExp)
-}
-
 // A scan by a fold of package op: a lane group scans a row, or a part of a row that starts from the
 // folded state of the parts before it.
 var scanSchedules = table[foldOf, foldSchedule]{
@@ -22,7 +18,7 @@ var scanSchedules = table[foldOf, foldSchedule]{
 	{"scan", func(m foldOf, t *Target) bool { return m.Cols <= longestRow }, foldSchedule{groupLayout: groupLayout{GroupLanes: 256, Groups: 1}}},
 }
 
-var scans = newMaker("scan", func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
+var scans = maker[foldParams, foldSpec]{name: "scan", build: func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
 	o := op.Lookup(s.Op)
 	f := irhook.Reducer(o, uint8(s.Type))
 	t := newLaneGroup(b, s.groupLayout)
@@ -73,7 +69,7 @@ var scans = newMaker("scan", func(b *kernel.Builder, p *foldParams, s foldSpec, 
 		carry.set(Inline(b, f.Merge, append(carry.get(), whole...), nil))
 		b.Barrier() // what was shared has been read
 	})
-})
+}}
 
 // shareStates declares room for a state of each lane.
 func (t *laneGroup) shareStates(f *ir.Reducer) (shared []kernel.Array[kernel.U32]) {

@@ -32,7 +32,7 @@ type scatterSpec struct {
 }
 
 // scatterKeys makes the numbers of rows of ids: those outside come last.
-var scatterKeys = newMaker("scatter_keys", func(b *kernel.Builder, p *scatterParams, _ struct{}, _ *epilogue) {
+var scatterKeys = maker[scatterParams, struct{}]{name: "scatter_keys", build: func(b *kernel.Builder, p *scatterParams, _ struct{}, _ *epilogue) {
 	b.LocalSize(scatterLanes, 1, 1)
 	ids, keys := kernel.Input[kernel.I32](b, "ids"), kernel.Output[kernel.U32](b, "rows")
 	i := b.Index()
@@ -40,7 +40,7 @@ var scatterKeys = newMaker("scatter_keys", func(b *kernel.Builder, p *scatterPar
 		row, is := rowOf(ids.At(i), b.U32(&p.Extent))
 		keys.Set(i, kernel.Select(is, row, kernel.U(1<<32-1)))
 	})
-})
+}}
 
 // scatterFew is the most ids for which a set in place looks for equal ids among all others.
 const scatterFew = 4096
@@ -51,7 +51,7 @@ const scatterMany = 1024
 
 // scatterSets makes one element of v a lane, for sets in place: what is not named is not
 // touched, so that the time does not depend on the size of x. Of equal ids the last writes.
-var scatterSets = newMaker("scatter_set", func(b *kernel.Builder, p *scatterParams, s scatterSpec, _ *epilogue) {
+var scatterSets = maker[scatterParams, scatterSpec]{name: "scatter_set", build: func(b *kernel.Builder, p *scatterParams, s scatterSpec, _ *epilogue) {
 	b.LocalSize(scatterLanes, 1, 1)
 	ids, v := kernel.Input[kernel.I32](b, "ids"), inputBits(b, "v", s.Type)
 	_, put := s.memory(b, nil)
@@ -74,11 +74,11 @@ var scatterSets = newMaker("scatter_set", func(b *kernel.Builder, p *scatterPara
 			})
 		})
 	})
-})
+}}
 
 // scatterLasts finds, for each row, the number of the last id that names it, counted from
 // 1, and 0 where there is none.
-var scatterLasts = newMaker("scatter_lasts", func(b *kernel.Builder, p *scatterParams, _ struct{}, _ *epilogue) {
+var scatterLasts = maker[scatterParams, struct{}]{name: "scatter_lasts", build: func(b *kernel.Builder, p *scatterParams, _ struct{}, _ *epilogue) {
 	b.LocalSize(scatterLanes, 1, 1)
 	ids, last := kernel.Input[kernel.I32](b, "ids"), kernel.Atomic[kernel.U32](b, "last")
 	i := b.Index()
@@ -86,10 +86,10 @@ var scatterLasts = newMaker("scatter_lasts", func(b *kernel.Builder, p *scatterP
 		row, is := rowOf(ids.At(i), b.U32(&p.Extent))
 		b.If(is, func() { last.Max(row, i.Add(kernel.U(1))) })
 	})
-})
+}}
 
 // scatterTakes makes one element of the result a lane, for sets: it takes the last.
-var scatterTakes = newMaker("scatter_take", func(b *kernel.Builder, p *scatterParams, s scatterSpec, e *epilogue) {
+var scatterTakes = maker[scatterParams, scatterSpec]{name: "scatter_take", build: func(b *kernel.Builder, p *scatterParams, s scatterSpec, e *epilogue) {
 	b.LocalSize(scatterLanes, 1, 1)
 	last, v := kernel.Input[kernel.U32](b, "last"), inputBits(b, "v", s.Type)
 	get, put := s.memory(b, e)
@@ -109,7 +109,7 @@ var scatterTakes = newMaker("scatter_take", func(b *kernel.Builder, p *scatterPa
 		b.If(from.Ne(kernel.U(0)), func() { x.Set(take()) }).Else(func() { x.Set(get(i)) })
 		put(i, x.Get())
 	})
-})
+}}
 
 // combine returns what becomes of an element and what is there, as bits.
 func (s scatterSpec) combine(x, v kernel.U32) kernel.U32 {
@@ -160,7 +160,7 @@ func (s scatterSpec) memory(b *kernel.Builder, e *epilogue) (get func(i kernel.U
 }
 
 // scatters makes one element of the result a lane.
-var scatters = newMaker("scatter", func(b *kernel.Builder, p *scatterParams, s scatterSpec, e *epilogue) {
+var scatters = maker[scatterParams, scatterSpec]{name: "scatter", build: func(b *kernel.Builder, p *scatterParams, s scatterSpec, e *epilogue) {
 	b.LocalSize(scatterLanes, 1, 1)
 	keys, places := kernel.Input[kernel.U32](b, "rows"), kernel.Input[kernel.I32](b, "places")
 	v := inputBits(b, "v", s.Type)
@@ -186,7 +186,7 @@ var scatters = newMaker("scatter", func(b *kernel.Builder, p *scatterParams, s s
 		})
 		put(i, x.Get())
 	})
-})
+}}
 
 // scatterOf are the sizes of a scatter.
 type scatterOf struct {
@@ -215,18 +215,18 @@ const (
 	scatterBuckets
 )
 
-// scatterSchedules begin with what is neither sorted by comparisons nor by digits.
-var scatterSchedules = append(table[scatterOf, scatterSchedule]{
-	{"named", func(m scatterOf, _ *Target) bool {
-		return m.Reduce == op.ScatterSet && m.InPlace && m.IDs <= scatterFew
-	}, scatterSchedule{way: scatterNamed}},
-	{"last", func(m scatterOf, _ *Target) bool { return m.Reduce == op.ScatterSet }, scatterSchedule{way: scatterLast}},
-	{"parts", func(m scatterOf, t *Target) bool { return m.IDs > scatterMany }, scatterSchedule{way: scatterParts}},
-	{"buckets", func(m scatterOf, t *Target) bool { return m.IDs > scatterMany }, scatterSchedule{way: scatterBuckets}},
-}, scatterSorts()...)
+var scatterSchedules = lazyTable[scatterOf, scatterSchedule]{make: scatterTable}
 
-// scatterSorts are the ways to sort rows.
-func scatterSorts() (vs table[scatterOf, scatterSchedule]) {
+// scatterTable lists the schedules that sort nothing, then one for each way to sort.
+func scatterTable() table[scatterOf, scatterSchedule] {
+	vs := table[scatterOf, scatterSchedule]{
+		{"named", func(m scatterOf, _ *Target) bool {
+			return m.Reduce == op.ScatterSet && m.InPlace && m.IDs <= scatterFew
+		}, scatterSchedule{way: scatterNamed}},
+		{"last", func(m scatterOf, _ *Target) bool { return m.Reduce == op.ScatterSet }, scatterSchedule{way: scatterLast}},
+		{"parts", func(m scatterOf, t *Target) bool { return m.IDs > scatterMany }, scatterSchedule{way: scatterParts}},
+		{"buckets", func(m scatterOf, t *Target) bool { return m.IDs > scatterMany }, scatterSchedule{way: scatterBuckets}},
+	}
 	for _, v := range sortSchedules {
 		vs = append(vs, variant[scatterOf, scatterSchedule]{v.name, func(m scatterOf, t *Target) bool { return v.fits(sortOf{m.IDs}, t) }, scatterSchedule{sorts: v.spec}})
 	}
@@ -253,7 +253,7 @@ func planScatter(q *request) (*Plan, error) {
 		return nil, err
 	}
 	m := scatterOf{s, op.ScatterReduceOf(&q.Attrs), q.InPlace}
-	w, name, err := scatterSchedules.prefer(q, m, func(w *scatterSchedule) bool { return w.can(m, &q.Target) })
+	w, name, err := scatterSchedules.get().prefer(q, m, func(w *scatterSchedule) bool { return w.can(m, &q.Target) })
 	if err != nil {
 		return nil, err
 	}

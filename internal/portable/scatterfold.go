@@ -84,7 +84,7 @@ func (s scatterSpec) foldInWarp(b *kernel.Builder, same, v kernel.U32) kernel.U3
 
 // scatterFolds folds the elements of a bucket into its rows, or a part of all elements
 // into a row of partial results.
-var scatterFolds = newMaker("scatter_fold", func(b *kernel.Builder, p *scatterFoldParams, s scatterFoldSpec, e *epilogue) {
+var scatterFolds = maker[scatterFoldParams, scatterFoldSpec]{name: "scatter_fold", build: func(b *kernel.Builder, p *scatterFoldParams, s scatterFoldSpec, e *epilogue) {
 	b.LocalSize(radixLanes, 1, 1)
 	n, extent, rows := b.U32(&p.IDs), b.U32(&p.Extent), 1<<s.Bits
 	group := b.Group().Min(b.U32(&p.Groups).Sub(kernel.U(1)))
@@ -141,7 +141,7 @@ var scatterFolds = newMaker("scatter_fold", func(b *kernel.Builder, p *scatterFo
 			})
 		})
 	})
-})
+}}
 
 // foldRange folds elements into the rows of the subgroups.
 func (s scatterFoldSpec) foldRange(b *kernel.Builder, limits, state kernel.Array[kernel.U32], first, extent kernel.U32, row, v func(i kernel.U32) kernel.U32) {
@@ -174,7 +174,7 @@ func (s scatterFoldSpec) foldRange(b *kernel.Builder, limits, state kernel.Array
 
 // scatterJoins folds partial results into rows: a lane of each subgroup has one row and
 // an eighth of the parts.
-var scatterJoins = newMaker("scatter_join", func(b *kernel.Builder, p *scatterFoldParams, s scatterSpec, e *epilogue) {
+var scatterJoins = maker[scatterFoldParams, scatterSpec]{name: "scatter_join", build: func(b *kernel.Builder, p *scatterFoldParams, s scatterSpec, e *epilogue) {
 	b.LocalSize(radixLanes, 1, 1)
 	partial := kernel.Input[kernel.U32](b, "partial")
 	get, put := s.memory(b, e)
@@ -196,7 +196,7 @@ var scatterJoins = newMaker("scatter_join", func(b *kernel.Builder, p *scatterFo
 		}
 		put(row, x)
 	})
-})
+}}
 
 // scatterByParts adds the launches that fold parts of the elements into few rows.
 func (p *planner) scatterByParts(spec scatterSpec, q *request, s op.Indexed, in []Ref, into func(...Ref) []Ref) {

@@ -4,19 +4,16 @@ package portable
 
 import (
 	"github.com/rayo-go/rayo/kernel"
-	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(rowFamily(softmaxes), op.Softmax, op.LogSoftmax) }
-
 // softmaxes computes softmax and log_softmax.
-var softmaxes = newMaker("softmax", func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
+var softmaxes = maker[rowParams, rowSpec]{name: "softmax", build: func(b *kernel.Builder, p *rowParams, s rowSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
 	ps := s.partials(b, p)
 	put := s.output(b, e)
 	ps.lookBack(t, p, &s, x, func() { softmaxed(b, t, p, &s, x, ps, put) })
-})
+}}
 
 // softmaxed gives the softmax, or its logarithm, of the lane group's row or its part of one.
 func softmaxed(b *kernel.Builder, t *laneGroup, p *rowParams, s *rowSpec, x raggedInput, ps *partials, put func(i kernel.U32, vs []kernel.F32)) {

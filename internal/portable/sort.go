@@ -9,8 +9,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planSort, variants: sortSchedules.names()}, op.Sort) }
-
 // Rows are sorted in runs that workgroup memory holds, by Batcher's bitonic network
 // over keys and columns. Longer rows are runs that are merged in pairs: each element
 // finds its place by a binary search in the other run.
@@ -65,7 +63,7 @@ type sortParams struct {
 }
 
 // sortRuns sorts each run of each row.
-var sortRuns = newMaker("sort_runs", func(b *kernel.Builder, p *sortParams, s sortSpec, e *epilogue) {
+var sortRuns = maker[sortParams, sortSpec]{name: "sort_runs", build: func(b *kernel.Builder, p *sortParams, s sortSpec, e *epilogue) {
 	b.LocalSize(s.Lanes, 1, 1)
 	x := inputBits(b, "x", s.Type)
 	var keysOut kernel.Buffer[kernel.U32]
@@ -111,7 +109,7 @@ var sortRuns = newMaker("sort_runs", func(b *kernel.Builder, p *sortParams, s so
 			places.Set(to, col.I32())
 		})
 	})
-})
+}}
 
 // bitonic sorts pairs of keys and columns in workgroup memory.
 func bitonic(b *kernel.Builder, w sortSchedule, keys, cols kernel.Array[kernel.U32]) {
@@ -154,7 +152,7 @@ type mergeSpec struct {
 const mergeLanes = 256
 
 // sortMerge merges the runs of each row in pairs.
-var sortMerge = newMaker("sort_merge", func(b *kernel.Builder, p *mergeParams, s mergeSpec, e *epilogue) {
+var sortMerge = maker[mergeParams, mergeSpec]{name: "sort_merge", build: func(b *kernel.Builder, p *mergeParams, s mergeSpec, e *epilogue) {
 	b.LocalSize(mergeLanes, 1, 1)
 	keys, places := kernel.Input[kernel.U32](b, "keys"), kernel.Input[kernel.I32](b, "places")
 	var x func(i kernel.U32) kernel.U32
@@ -195,7 +193,7 @@ var sortMerge = newMaker("sort_merge", func(b *kernel.Builder, p *mergeParams, s
 		}
 		merged.Set(to, place)
 	})
-})
+}}
 
 // radixRows adds the launches that sort rows by digits.
 func (p *planner) radixRows(q *request, rows, cols int) {

@@ -3,19 +3,12 @@
 package portable
 
 import (
-	"math"
-
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() {
-	register(reduceFamily(1, 0, sums), op.Sum, op.Dot, op.NormL1, op.NormL2)
-	register(reduceFamily(1, float32(math.NaN()), sums), op.Mean)
-}
-
 // sums implements reductions to sums of terms, and results derived from sums.
-var sums = newMaker("reduce_sum", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
+var sums = maker[reduceParams, reduceSpec]{name: "reduce_sum", build: func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	x := s.input(b, "x")
 	y := x
@@ -51,7 +44,7 @@ var sums = newMaker("reduce_sum", func(b *kernel.Builder, p *reduceParams, s red
 		}
 		put(c.Number, kernel.Dyn(v))
 	})
-})
+}}
 
 // input declares an operand.
 func (s *reduceSpec) input(b *kernel.Builder, name string) units {

@@ -7,8 +7,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planTopK, variants: topKSchedules.names()}, op.TopK) }
-
 type topKOf struct{ Rows, Cols, K int }
 
 // topKSchedule is how the greatest elements are found: one after the other by as many
@@ -36,7 +34,7 @@ type topKSpec struct {
 	topKSchedule
 }
 
-var topKs = newMaker("topk", func(b *kernel.Builder, p *topKParams, s topKSpec, _ *epilogue) {
+var topKs = maker[topKParams, topKSpec]{name: "topk", build: func(b *kernel.Builder, p *topKParams, s topKSpec, _ *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	x := input(b, "x", s.Type)
 	values, places := outputValue(b, "values", s.Type), kernel.Output[kernel.I32](b, "places")
@@ -52,7 +50,7 @@ var topKs = newMaker("topk", func(b *kernel.Builder, p *topKParams, s topKSpec, 
 	} else {
 		search(r, k, put)
 	}
-})
+}}
 
 // search finds the k greatest elements of a row one after the other: in each step, the greatest of
 // the elements that come after the last one found.
@@ -98,7 +96,7 @@ func rank(r *searched, k kernel.U32, put func(i, j kernel.U32)) {
 }
 
 // topKTakes writes the first elements of sorted rows, one a lane.
-var topKTakes = newMaker("topk_take", func(b *kernel.Builder, p *topKParams, s topKSpec, _ *epilogue) {
+var topKTakes = maker[topKParams, topKSpec]{name: "topk_take", build: func(b *kernel.Builder, p *topKParams, s topKSpec, _ *epilogue) {
 	b.LocalSize(radixLanes, 1, 1)
 	sorted, x := kernel.Input[kernel.U32](b, "sorted_places"), input(b, "x", s.Type)
 	values, places := outputValue(b, "values", s.Type), kernel.Output[kernel.I32](b, "places")
@@ -109,7 +107,7 @@ var topKTakes = newMaker("topk_take", func(b *kernel.Builder, p *topKParams, s t
 		values.set(i, kernel.Dyn(x(first.Add(place))))
 		places.Set(i, place.I32())
 	})
-})
+}}
 
 // can allows for large rows what is chosen for small ones.
 func (w topKSchedule) can(m topKOf, t *Target) bool {

@@ -7,8 +7,6 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(&family{plan: planTranspose}, op.Transpose) }
-
 // A workgroup moves one square tile: it reads rows of it and writes columns,
 // both with neighbouring lanes at neighbouring elements.
 const (
@@ -21,7 +19,7 @@ type transposeParams struct {
 	Across, Down         uint32 // tiles
 }
 
-var transposes = newMaker("transpose", func(b *kernel.Builder, p *transposeParams, t op.DType, e *epilogue) {
+var transposes = maker[transposeParams, op.DType]{name: "transpose", build: func(b *kernel.Builder, p *transposeParams, t op.DType, e *epilogue) {
 	b.LocalSize(tileSide, tileRows, 1)
 	x := inputBits(b, "x", t)
 	put := e.bits(b, t)
@@ -51,7 +49,7 @@ var transposes = newMaker("transpose", func(b *kernel.Builder, p *transposeParam
 			put(start.Add(c.Mul(rows)).Add(r), tile.At(lx.Mul(kernel.U(pitch)).Add(ly)))
 		})
 	}
-})
+}}
 
 func planTranspose(q *request) (*Plan, error) {
 	s := q.In[0].Shape

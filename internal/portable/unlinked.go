@@ -19,8 +19,15 @@ func For(*Request) (*Plan, error) {
 	return nil, errUnlinked
 }
 
-// UseBatch does nothing.
-func UseBatch() {}
+// The functions that register kernels do nothing.
+func UseReductions() {}
+func UseRows()       {}
+func UseProducts()   {}
+func UseConv2D()     {}
+func UseAttention()  {}
+func UseOrder()      {}
+func UseMoves()      {}
+func UseBatch()      {}
 
 // Finish returns an error that wraps [op.ErrUnsupported].
 func Finish(*Request) (*Epilogue, error) {

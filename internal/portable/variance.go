@@ -3,18 +3,14 @@
 package portable
 
 import (
-	"math"
-
 	"github.com/rayo-go/rayo/kernel"
 	"github.com/rayo-go/rayo/op"
 )
 
-func init() { register(reduceFamily(3, float32(math.NaN()), variances), op.Var) }
-
 // variances reduces to sums of squares of distances from a centre near the mean. It also computes
 // the mean of the distances, which is the difference between the true mean and the centre. A
 // partial has the centre, the squares and this difference.
-var variances = newMaker("reduce_var", func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
+var variances = maker[reduceParams, reduceSpec]{name: "reduce_var", build: func(b *kernel.Builder, p *reduceParams, s reduceSpec, e *epilogue) {
 	t := newLaneGroup(b, s.groupLayout)
 	m := s.moments(b, p)
 	if s.Split && s.Each > 0 {
@@ -43,7 +39,7 @@ var variances = newMaker("reduce_var", func(b *kernel.Builder, p *reduceParams, 
 		v = kernel.Select(squares.AsU32().Eq(kernel.U(infBits)).And(notFinite(off).Not()), squares, v)
 		put[0](c.Number, kernel.Dyn(v.Div(b.F32(&p.Free))))
 	})
-})
+}}
 
 // moments declares the operands and returns what gives centre, squares and offset of
 // a piece, in every lane of the lane group.

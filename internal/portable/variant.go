@@ -2,7 +2,11 @@
 
 package portable
 
-import "github.com/rayo-go/rayo/op"
+import (
+	"sync"
+
+	"github.com/rayo-go/rayo/op"
+)
 
 // family is the portable kernels of one or more operations.
 type family struct {
@@ -52,6 +56,18 @@ type variant[M, S any] struct {
 
 // A table lists variants, from the one that is preferred.
 type table[M, S any] []variant[M, S]
+
+// A lazyTable makes its table at the first use. The linker leaves it out of programs that do not use it.
+type lazyTable[M, S any] struct {
+	make func() table[M, S]
+	once sync.Once
+	list table[M, S]
+}
+
+func (l *lazyTable[M, S]) get() table[M, S] {
+	l.once.Do(func() { l.list = l.make() })
+	return l.list
+}
 
 func (vs table[M, S]) names() []string {
 	s := make([]string, len(vs))

@@ -14,6 +14,14 @@ type cumsumTask struct {
 	rows, cols int
 }
 
+// choose implements [chooser].
+func (t *cumsumTask) choose(o *opStep) core {
+	if o.in[0].typ.Float() {
+		return nil
+	}
+	return &scanTask{d: t.d}
+}
+
 // configure implements core.
 func (t *cumsumTask) configure(_ *op.Operation, _ *op.Attrs, dims []op.Shape) error {
 	t.rows, t.cols = dims[0].Rows()

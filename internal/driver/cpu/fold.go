@@ -65,6 +65,14 @@ func (t *foldTask) operands(types []op.DType) { t.typ = types[0] }
 // layouts implements reader.
 func (t *foldTask) layouts(ls []*op.Layout) { t.layout = ls[0] }
 
+// choose implements [chooser].
+func (t *foldTask) choose(o *opStep) core {
+	if o.reducesWords() {
+		return &wordTask{d: t.d}
+	}
+	return o.columns()
+}
+
 // configure implements core.
 func (t *foldTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) error {
 	if t.typ == op.InvalidType {

@@ -32,8 +32,11 @@ func (d *processor) plains() []plain {
 			if _, arity := o.Arity(); o.Class() == op.Reduction {
 				p.cost.seed, p.cost.bytes = reduceNS, float32(4*arity)
 			}
-			if d.newCore(o) != nil {
-				p.shots.New = func() any { return &shot{core: d.newCore(o)} }
+			p.shots.New = func() any {
+				if c := d.newCore(o); c != nil {
+					return &shot{core: c}
+				}
+				return nil // the operation has no core, or its group is not linked yet
 			}
 			continue
 		}
@@ -182,13 +185,16 @@ const maxResults = 2
 func (d *processor) Call(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []driver.Host) (err error) {
 	defer driver.Recovered(&err)
 	id := o.ID()
-	if id < 0 || d.plain[id].shots.New == nil || !words32(in) || !words32(out) || a.Act != nil && activation(a.Act) == nil {
+	if id < 0 || !words32(in) || !words32(out) || a.Act != nil && activation(a.Act) == nil {
 		return d.callPrepared(ctx, o, a, in, out)
 	}
 	if len(in) > op.MaxInputs || len(out) > maxResults {
 		return driver.ErrUnsupported
 	}
-	h := d.plain[id].shots.Get().(*shot)
+	h, ok := d.plain[id].shots.Get().(*shot)
+	if !ok {
+		return d.callPrepared(ctx, o, a, in, out)
+	}
 	bind(h.in[:], h.dims[:], in)
 	bind(h.out[:], h.dims[len(in):], out)
 	if err = h.core.configure(o, a, h.dims[:len(in)+len(out)]); err == nil {

@@ -364,6 +364,15 @@ type productRunner struct {
 	post    *mapTask
 }
 
+// step implements [stepper].
+func (t *productTask) step(o *opStep) (step, error) { return o.productStep() }
+
+// step implements [stepper].
+func (t *quantTask) step(o *opStep) (step, error) { return o.productStep() }
+
+// step implements [stepper].
+func (t *convTask) step(o *opStep) (step, error) { return o.productStep() }
+
 func (o *opStep) productStep() (step, error) {
 	s := productStep{opStep: o, over: -1}
 	for i := range o.in {

@@ -10,33 +10,19 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// reductions maps operations to kernels.
-func reductionOf(o *op.Operation) (simd.Reduction, bool) {
-	switch o {
-	case op.Sum:
-		return simd.ReduceSum, true
-	case op.Dot:
-		return simd.ReduceDot, true
-	case op.Mean:
-		return simd.ReduceMean, true
-	case op.Var:
-		return simd.ReduceVar, true
-	case op.Min:
-		return simd.ReduceMin, true
-	case op.Max:
-		return simd.ReduceMax, true
-	case op.ArgMin:
-		return simd.ReduceArgMin, true
-	case op.ArgMax:
-		return simd.ReduceArgMax, true
-	case op.NormL1:
-		return simd.ReduceSumAbs, true
-	case op.NormL2:
-		return simd.ReduceNorm, true
-	case op.NormLinf:
-		return simd.ReduceMaxAbs, true
-	}
-	return 0, false
+// reductions are the operations that reduceTask computes.
+var reductions = map[*op.Operation]simd.Reduction{
+	op.Sum:      simd.ReduceSum,
+	op.Dot:      simd.ReduceDot,
+	op.Mean:     simd.ReduceMean,
+	op.Var:      simd.ReduceVar,
+	op.Min:      simd.ReduceMin,
+	op.Max:      simd.ReduceMax,
+	op.ArgMin:   simd.ReduceArgMin,
+	op.ArgMax:   simd.ReduceArgMax,
+	op.NormL1:   simd.ReduceSumAbs,
+	op.NormL2:   simd.ReduceNorm,
+	op.NormLinf: simd.ReduceMaxAbs,
 }
 
 // A reduceTask reduces rows of cols elements to one each. Every row is divided into blocks whose
@@ -73,7 +59,7 @@ const sweptBlocks = 8
 const reduceNS = 0.05
 
 func (t *reduceTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) error {
-	t.kind, _ = reductionOf(o)
+	t.kind = reductions[o]
 	t.index = t.kind == simd.ReduceArgMax || t.kind == simd.ReduceArgMin
 	if o == op.Var {
 		t.ddof = op.VarOptsOf(a).DDOF
@@ -322,9 +308,18 @@ type reduceRunner struct {
 	post *mapTask
 }
 
-func (o *opStep) reduceStep() step {
+// step implements [stepper].
+func (t *reduceTask) step(o *opStep) (step, error) {
 	o.reserve(&o.out[0])
-	return reduceStep{o}
+	return reduceStep{o}, nil
+}
+
+// choose implements [chooser].
+func (t *reduceTask) choose(o *opStep) core {
+	if o.in[0].typ.Float() && o.in[0].layout == nil {
+		return nil
+	}
+	return &foldTask{d: t.d}
 }
 
 func (s reduceStep) runner(f *frame) runner {

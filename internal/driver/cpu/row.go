@@ -188,11 +188,15 @@ func (o *opStep) long() bool {
 	return cols >= longRow
 }
 
-func (o *opStep) rowStep() step {
+// step implements [stepper].
+func (t *rowTask) step(o *opStep) (step, error) {
+	if o.long() {
+		return nil, nil
+	}
 	for i := 1; i < len(o.in); i++ {
 		o.reserve(&o.in[i])
 	}
-	return rowStep{o}
+	return rowStep{o}, nil
 }
 
 func (s rowStep) runner(f *frame) runner {

@@ -7,7 +7,6 @@ import (
 	"unsafe"
 
 	"github.com/rayo-go/rayo/internal/driver"
-	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
@@ -42,14 +41,11 @@ func (d *processor) prepareStep(s *driver.Step, e *executable) (step, error) {
 			return nil, err
 		}
 		return o.plain(func() core { return &referenceCore{r, in, out} }), nil
-	case o.op.Class() == op.Reduction:
-		if _, ok := c.(*reduceTask); ok {
-			return o.reduceStep(), nil
+	}
+	if c, ok := c.(stepper); ok {
+		if s, err := c.step(o); s != nil || err != nil {
+			return s, err
 		}
-	case o.op.Class() == op.Row && !o.op.Scans() && !o.long():
-		return o.rowStep(), nil
-	case o.op == op.MatMul || o.op == op.MatVec || o.op == op.MatMulQ || o.op == op.Conv2D:
-		return o.productStep()
 	}
 	if err := c.configure(o.op, &o.attrs, o.dims); err != nil {
 		return nil, err
@@ -293,6 +289,20 @@ type mover interface {
 	elements(size int)
 }
 
+// stepper is a core that is computed by a step of its own kind.
+type stepper interface {
+	core
+	// step returns the step, or nil for a [plainStep].
+	step(o *opStep) (step, error)
+}
+
+// chooser is a core that other cores replace for some types, layouts and shapes.
+type chooser interface {
+	core
+	// choose returns the core for the operands of o, or nil for this one.
+	choose(o *opStep) core
+}
+
 // fed is a core that reads its only operand block by block from the program that makes it.
 type fed interface {
 	core
@@ -303,19 +313,12 @@ type fed interface {
 // newCore returns the core of the step, or nil; it is not configured yet.
 func (o *opStep) newCore() core {
 	c := o.d.newCore(o.op)
-	if _, ok := c.(*reduceTask); ok && (!o.in[0].typ.Float() || o.in[0].layout != nil) {
-		c = &foldTask{d: o.d}
-	}
-	if _, ok := c.(*foldTask); ok && o.reducesWords() {
-		c = &wordTask{d: o.d}
-	}
-	if _, ok := c.(*foldTask); ok {
-		if k := o.columns(); k != nil {
-			c = k
+	for w, ok := c.(chooser); ok; w, ok = c.(chooser) {
+		other := w.choose(o)
+		if other == nil {
+			break
 		}
-	}
-	if _, ok := c.(*cumsumTask); ok && !o.in[0].typ.Float() {
-		c = &scanTask{d: o.d}
+		c = other
 	}
 	if t, ok := c.(typed); ok {
 		types := make([]op.DType, len(o.in))
@@ -452,41 +455,8 @@ func (d *processor) newCore(o *op.Operation) core {
 	if d.portable && portable.Has(o) {
 		return nil
 	}
-	if c := batchCores[o]; c != nil {
+	if c := cores[o]; c != nil {
 		return c(d)
-	}
-	switch o {
-	case op.MatMul, op.MatVec:
-		return &productTask{d: d}
-	case op.Conv2D:
-		return &convTask{d: d}
-	case op.Transpose:
-		return &transposeTask{d: d}
-	case op.Reshape:
-		return &reshapeTask{}
-	case op.Gather:
-		return &gatherTask{d: d}
-	case op.TopK:
-		return &topKTask{d: d}
-	case op.Sort:
-		return &sortTask{d: d}
-	case op.Attention:
-		return &attentionTask{d: d}
-	case op.Rope:
-		return &ropeTask{d: d}
-	case op.Cumsum:
-		return &cumsumTask{d: d}
-	case op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm:
-		return &rowTask{d: d}
-	}
-	if _, ok := reductionOf(o); ok {
-		return &reduceTask{d: d}
-	}
-	switch {
-	case o.Scans():
-		return &scanTask{d: d}
-	case o.Class() == op.Reduction && irhook.Reducer(o, uint8(op.F32)) != nil:
-		return &foldTask{d: d}
 	}
 	return nil
 }

@@ -1,0 +1,40 @@
+package device
+
+import (
+	"context"
+
+	"github.com/rayo-go/rayo/internal/driver/cpu"
+	"github.com/rayo-go/rayo/internal/engine"
+	"github.com/rayo-go/rayo/internal/portable"
+)
+
+// A group is operations whose kernels a page links only if it calls a method of one of them: the
+// methods of the group are the only references to its variable, and the variable the only one to
+// the kernels.
+type group struct {
+	link   func()
+	linked bool
+}
+
+// use registers the kernels of the group. JavaScript has one thread, so no lock is necessary.
+func (g *group) use() {
+	if !g.linked {
+		g.linked = true
+		g.link()
+	}
+}
+
+var (
+	reductions = group{link: func() { portable.UseReductions(); cpu.UseReductions() }}
+	rowwises   = group{link: func() { portable.UseRows(); cpu.UseRows() }}
+	products   = group{link: func() { portable.UseProducts(); cpu.UseProducts() }}
+	conv2Ds    = group{link: func() { portable.UseConv2D(); cpu.UseConv2D() }}
+	attentions = group{link: func() { portable.UseAttention(); cpu.UseAttention() }}
+	orders     = group{link: func() { portable.UseOrder(); cpu.UseOrder() }}
+	moves      = group{link: func() { portable.UseMoves(); cpu.UseMoves() }}
+	everything = group{link: func() { portable.UseBatch(); cpu.UseBatch() }}
+)
+
+// openTests are the tests of a device before it is offered. Sums and products are tested before their
+// first use, as other operations are: a page may not have their kernels.
+var openTests = []func(context.Context, *engine.Engine) error{knownElements}

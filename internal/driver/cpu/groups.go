@@ -1,0 +1,77 @@
+package cpu
+
+import (
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/op"
+)
+
+// cores make the cores of the operations that assembly or Go code computes here. The functions below
+// enter groups of operations: package portable has the same groups, and says who calls them when.
+var cores = map[*op.Operation]func(d *processor) core{
+	op.Reshape: func(*processor) core { return &reshapeTask{} },
+}
+
+func enter(c func(d *processor) core, os ...*op.Operation) {
+	for _, o := range os {
+		cores[o] = c
+	}
+}
+
+// UseReductions enters the reductions.
+func UseReductions() {
+	for o := range reductions {
+		enter(func(d *processor) core { return &reduceTask{d: d} }, o)
+	}
+	enter(func(d *processor) core { return &foldTask{d: d} }, op.Prod, op.LogSumExp, op.Any, op.All, op.CountNonzero)
+}
+
+// UseRows enters the operations of class [op.Row].
+func UseRows() {
+	enter(func(d *processor) core { return &rowTask{d: d} }, op.Softmax, op.LogSoftmax, op.LayerNorm, op.RMSNorm)
+	enter(func(d *processor) core { return &cumsumTask{d: d} }, op.Cumsum)
+	enter(func(d *processor) core { return &scanTask{d: d} }, op.Cumprod, op.Cummax, op.Cummin, op.LogCumsumExp)
+}
+
+// UseProducts enters the products of matrices and vectors.
+func UseProducts() {
+	enter(func(d *processor) core { return &productTask{d: d} }, op.MatMul, op.MatVec)
+}
+
+// UseConv2D enters correlations.
+func UseConv2D() {
+	enter(func(d *processor) core { return &convTask{d: d} }, op.Conv2D)
+}
+
+// UseAttention enters attention and the rotation of its positions.
+func UseAttention() {
+	enter(func(d *processor) core { return &attentionTask{d: d} }, op.Attention)
+	enter(func(d *processor) core { return &ropeTask{d: d} }, op.Rope)
+}
+
+// UseOrder enters sort and topk.
+func UseOrder() {
+	enter(func(d *processor) core { return &sortTask{d: d} }, op.Sort)
+	enter(func(d *processor) core { return &topKTask{d: d} }, op.TopK)
+}
+
+// UseMoves enters gather and transpose.
+func UseMoves() {
+	enter(func(d *processor) core { return &gatherTask{d: d} }, op.Gather)
+	enter(func(d *processor) core { return &transposeTask{d: d} }, op.Transpose)
+}
+
+// UseBatch enters all operations, and links what only graphs of several operations use.
+func UseBatch() {
+	for _, use := range []func(){UseReductions, UseRows, UseProducts, UseConv2D, UseAttention, UseOrder, UseMoves} {
+		use()
+	}
+	driver.UseFactors()
+	linkChains()
+	enter(func(d *processor) core { return &quantTask{d: d} }, op.MatMulQ)
+	enter(func(d *processor) core { return &expertsTask{d: d} }, op.MatMulExperts)
+	enter(func(d *processor) core { return &concatTask{d: d} }, op.Concat)
+	enter(func(d *processor) core { return &iotaTask{d: d} }, op.Iota)
+	enter(func(d *processor) core { return &scatterTask{d: d} }, op.Scatter)
+	enter(func(d *processor) core { return &placeTask{} }, op.SliceAt, op.Update)
+	enter(func(d *processor) core { return &factorTask{d: d} }, op.Cholesky, op.SolveTriangular, op.LU, op.Solve, op.QR, op.Eigh, op.SVD)
+}

@@ -1,0 +1,84 @@
+//go:build !js || !nowebgpu
+
+package portable
+
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// The functions of this file register the kernels of groups of operations. In pages, package device
+// calls the function of a group where a program calls one of its operations, and package batch calls
+// [UseBatch], so that the linker leaves out the kernels of the other groups. Other programs always
+// have all kernels: [UseBatch] is called before main begins.
+
+// UseReductions registers the reductions.
+func UseReductions() {
+	register(reduceFamily(1, 0, &sums), op.Sum, op.Dot, op.NormL1, op.NormL2)
+	register(reduceFamily(1, float32(math.NaN()), &sums), op.Mean)
+	register(reduceFamily(3, float32(math.NaN()), &variances), op.Var)
+	register(reduceFamily(1, 0, &extremes), op.Min, op.Max, op.NormLinf)
+	register(reduceFamily(2, 0, &places), op.ArgMin, op.ArgMax)
+	register(&family{variants: foldSchedules.names(), plan: planFold}, op.Prod, op.LogSumExp, op.Any, op.All, op.CountNonzero)
+}
+
+// UseRows registers the operations of class [op.Row].
+func UseRows() {
+	register(rowFamily(&softmaxes), op.Softmax, op.LogSoftmax)
+	register(rowFamily(&layerNorms), op.LayerNorm)
+	register(rowFamily(&rmsNorms), op.RMSNorm)
+	register(&family{plan: planCumsum, variants: append(cumsumSchedules.names(), scanSchedules.names()...)}, op.Cumsum)
+	register(&family{variants: scanSchedules.names(), plan: planScan}, op.Cumprod, op.Cummax, op.Cummin, op.LogCumsumExp)
+}
+
+// UseProducts registers the products of matrices and vectors.
+func UseProducts() {
+	register(&family{plan: planMatMul, variants: matMulSchedules.names()}, op.MatMul)
+	register(&family{plan: planMatVec, variants: matVecSchedules.names()}, op.MatVec)
+}
+
+// UseConv2D registers correlations.
+func UseConv2D() {
+	register(&family{plan: planConv2D, variants: convSchedules.names()}, op.Conv2D)
+}
+
+// UseAttention registers attention and the rotation of its positions.
+func UseAttention() {
+	register(&family{plan: planAttention, variants: attentionSchedules.names()}, op.Attention)
+	register(&family{plan: planRope}, op.Rope)
+}
+
+// UseOrder registers sort and topk.
+func UseOrder() {
+	register(&family{plan: planSort, variants: sortSchedules.names()}, op.Sort)
+	register(&family{plan: planTopK, variants: topKSchedules.names()}, op.TopK)
+}
+
+// UseMoves registers gather and transpose.
+func UseMoves() {
+	register(&family{plan: planGather, variants: gatherSchedules.names(), quantised: true}, op.Gather)
+	register(&family{plan: planTranspose}, op.Transpose)
+}
+
+// UseBatch registers the kernels of all operations.
+func UseBatch() {
+	for _, use := range []func(){UseReductions, UseRows, UseProducts, UseConv2D, UseAttention, UseOrder, UseMoves} {
+		use()
+	}
+	concats, factors, jacobis := concatSchedules.names(), factorSchedules.names(), jacobiSchedules.names()
+	register(&family{plan: planConcat, variants: concats}, op.Concat)
+	register(&family{plan: planSliceAt, variants: concats}, op.SliceAt)
+	register(&family{plan: planUpdate, variants: concats}, op.Update)
+	register(&family{plan: planScatter, variants: scatterSchedules.get().names()}, op.Scatter)
+	register(&family{plan: planIota}, op.Iota)
+	register(&family{plan: planMatMulQ, variants: matMulQSchedules.names(), quantised: true}, op.MatMulQ)
+	register(&family{plan: planExperts, quantised: true}, op.MatMulExperts)
+	register(&family{plan: planCholesky, variants: factors}, op.Cholesky)
+	register(&family{plan: planSolveTriangular, variants: factors}, op.SolveTriangular)
+	register(&family{plan: planSolve, variants: factors}, op.Solve)
+	register(&family{plan: planLU, variants: factors}, op.LU)
+	register(&family{plan: planQR, variants: factors}, op.QR)
+	register(&family{plan: planEigh, variants: jacobis}, op.Eigh)
+	register(&family{plan: planSVD, variants: jacobis}, op.SVD)
+}
