@@ -306,7 +306,7 @@ type request struct {
 
 // requests are the pooled requests, indexed by operation, so that each keeps the shape cache of
 // earlier calls of its operation.
-var requests = make([]sync.Pool, len(op.Catalogue()))
+var requests [op.MaxID]sync.Pool
 
 // newRequest returns a request without operands.
 func newRequest(o *op.Operation, a *op.Attrs, err error) *request {

@@ -1,6 +1,10 @@
 package op
 
-import "math"
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/irhook"
+)
 
 // AttentionOpts are the parameters of [Attention].
 type AttentionOpts struct {
@@ -43,28 +47,30 @@ const (
 )
 
 // defAttention is the scaled dot-product attention. [AttentionOf] reads the sizes.
-var defAttention = add(&Operation{name: "attention", class: Shaped, doc: "the scaled dot-product attention, with one head of keys and values for each group of query heads",
-	formula: "Σ_j softmax_j(cap(scale * Σ_d q[h, i, d] * k[h/g, j, d]) + mask[h, i, j]) * v[h/g, j, d]",
-	inputs:  []string{"q", "k", "v", "lengths", "mask", "table"}, arity: [2]int{3, 6}, types: attentionTypes,
-	shapes: "q [b h tq d], k [b h/g tk d] and v [b h/g tk e] with g a whole number, or all without b; lengths of i32, the number of keys that are valid: one element, or [b]; " +
-		"mask of bool or of a floating type, which broadcasts to [b h tq tk]; with a table [b n] of i32, k and v are pages [pages p h/g d], key j is row j mod p of page table[j/p], and tk is n·p; gives [b h tq e]",
-	options: "AttentionOpts", params: []Param{{Name: "scale", Doc: "factor of the scores; 0 stands for 1/sqrt(d)"}, {Name: "softcap", Doc: "bound of the scores, before masks; 0 stands for none"}},
-	tol: Tolerance{ULP: 4, Mag: 1}, shape: attentionShape, ref: attentionReference,
-	special: "Lengths are limited to [0, tk]. Keys and values may be f16 or bf16 where queries are f32; otherwise the softmax weights of 16-bit operands may be rounded to their type. " +
-		"A bool mask hides keys where it is false; a floating mask is added to the scores and hides keys where it is -Inf. A page number outside [0, pages) hides the keys of that page. " +
-		"A query that sees no key gives 0. NaN in a key or value that a query sees gives NaN there; hidden keys and values have no effect.",
-	flops: func(a *Attrs, in, _ []Shape) float64 {
-		s, _ := AttentionOf(a, in)
-		seen := float64(s.Tq) * float64(s.Tk)
-		if s.Causal {
-			m := float64(min(s.Tq, s.Tk))
-			seen -= m * (m - 1) / 2
-			if s.Tq > s.Tk {
-				seen -= float64(s.Tq-s.Tk) * float64(s.Tk)
+var defAttention = Operation{define: func() *definition {
+	return add(&definition{name: "attention", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{2, 5, 8}, {2, 6, 8}, {2, 6, 8}}}, doc: "the scaled dot-product attention, with one head of keys and values for each group of query heads",
+		formula: "Σ_j softmax_j(cap(scale * Σ_d q[h, i, d] * k[h/g, j, d]) + mask[h, i, j]) * v[h/g, j, d]",
+		inputs:  []string{"q", "k", "v", "lengths", "mask", "table"}, arity: [2]int{3, 6}, types: attentionTypes,
+		shapes: "q [b h tq d], k [b h/g tk d] and v [b h/g tk e] with g a whole number, or all without b; lengths of i32, the number of keys that are valid: one element, or [b]; " +
+			"mask of bool or of a floating type, which broadcasts to [b h tq tk]; with a table [b n] of i32, k and v are pages [pages p h/g d], key j is row j mod p of page table[j/p], and tk is n·p; gives [b h tq e]",
+		options: "AttentionOpts", params: []Param{{Name: "scale", Doc: "factor of the scores; 0 stands for 1/sqrt(d)"}, {Name: "softcap", Doc: "bound of the scores, before masks; 0 stands for none"}},
+		tol: Tolerance{ULP: 4, Mag: 1}, shape: attentionShape, ref: attentionReference,
+		special: "Lengths are limited to [0, tk]. Keys and values may be f16 or bf16 where queries are f32; otherwise the softmax weights of 16-bit operands may be rounded to their type. " +
+			"A bool mask hides keys where it is false; a floating mask is added to the scores and hides keys where it is -Inf. A page number outside [0, pages) hides the keys of that page. " +
+			"A query that sees no key gives 0. NaN in a key or value that a query sees gives NaN there; hidden keys and values have no effect.",
+		flops: func(a *Attrs, in, _ []Shape) float64 {
+			s, _ := AttentionOf(a, in)
+			seen := float64(s.Tq) * float64(s.Tk)
+			if s.Causal {
+				m := float64(min(s.Tq, s.Tk))
+				seen -= m * (m - 1) / 2
+				if s.Tq > s.Tk {
+					seen -= float64(s.Tq-s.Tk) * float64(s.Tk)
+				}
 			}
-		}
-		return 2 * float64(s.Batch) * float64(s.Heads) * seen * float64(s.D+s.E)
-	}})
+			return 2 * float64(s.Batch) * float64(s.Heads) * seen * float64(s.D+s.E)
+		}})
+}}
 
 // AttentionSizes is the sizes of an [Attention], and what its options say.
 type AttentionSizes struct {

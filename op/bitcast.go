@@ -9,9 +9,15 @@ import (
 // The bits of a number of 32 bits, read as another type of 32 bits. There is one
 // operation for each type of the result, so that each has one expression.
 var (
-	defBitcastF32 = bitcast("bitcast_f32", F32)
-	defBitcastI32 = bitcast("bitcast_i32", I32)
-	defBitcastU32 = bitcast("bitcast_u32", U32)
+	defBitcastF32 = Operation{define: func() *definition {
+		return bitcast("bitcast_f32", F32)
+	}}
+	defBitcastI32 = Operation{define: func() *definition {
+		return bitcast("bitcast_i32", I32)
+	}}
+	defBitcastU32 = Operation{define: func() *definition {
+		return bitcast("bitcast_u32", U32)
+	}}
 )
 
 // words32 are the element types between which bits can be moved.
@@ -19,7 +25,7 @@ var words32 = []DType{F32, I32, U32}
 
 // bitcast returns the operation that reinterprets bits as a number of type to. It accepts the two
 // other types; a cast to the operand's own type would do nothing.
-func bitcast(name string, to DType) *Operation {
+func bitcast(name string, to DType) *definition {
 	var floats Expr
 	if to != F32 {
 		floats = Expr{ir.NewBitcast(ir.NewArg(0, ir.F32), register(to))}

@@ -20,19 +20,19 @@ func (o *Operation) ranges(a *Attrs, types []DType) (func(in []ir.Interval) ir.I
 	for i := range params {
 		params[i] = float64(a.Float(i))
 	}
-	if o.id < 0 {
+	if o.def().id < 0 {
 		steps := stepwise(e)
 		return func(in []ir.Interval) ir.Interval {
 			return Tolerance{}.widen(steps.Enclose(in, params), 0, out[0])
 		}, nil
 	}
 	exact := ir.NewEncloser(e, nil)
-	if o.mag == nil {
+	if o.def().mag == nil {
 		return func(in []ir.Interval) ir.Interval {
-			return o.tol.widen(exact.Enclose(in, params), 0, out[0])
+			return o.def().tol.widen(exact.Enclose(in, params), 0, out[0])
 		}, nil
 	}
-	magnitude := ir.NewEncloser(o.mag, nil)
+	magnitude := ir.NewEncloser(o.def().mag, nil)
 	return func(in []ir.Interval) ir.Interval {
 		v := exact.Enclose(in, params)
 		finite := make([]ir.Interval, len(in))
@@ -46,7 +46,7 @@ func (o *Operation) ranges(a *Attrs, types []DType) (func(in []ir.Interval) ir.I
 		if m.NaN || m.Hi >= overflow {
 			return ir.Anything()
 		}
-		return o.tol.widen(v, m.Hi, out[0])
+		return o.def().tol.widen(v, m.Hi, out[0])
 	}, nil
 }
 

@@ -2,19 +2,22 @@ package op
 
 import (
 	"errors"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"math"
 	"slices"
 )
 
 // defCholesky factors symmetric positive definite matrices.
-var defCholesky = add(&Operation{name: "cholesky", class: Shaped, doc: "the lower triangular L with A = L·Lᵀ of symmetric positive definite matrices",
-	formula: "L·Lᵀ = A, L[i, j] = 0 for j > i", inputs: []string{"a"}, arity: [2]int{1, 1},
-	shapes: "a [... n n]; gives [... n n]", types: float32s(1), shape: squareShape, ref: choleskyReference, check: choleskyCheck,
-	special: "Only the lower triangle of a is read. A matrix that is not positive definite, or has a NaN or an infinity in that triangle, gives NaN in all elements. The residual ‖A - L·Lᵀ‖ is at most 30·n·ε·‖A‖.",
-	flops: func(_ *Attrs, in, _ []Shape) float64 {
-		n := float64(in[0][len(in[0])-1])
-		return elements(in[0]) * n / 3
-	}})
+var defCholesky = Operation{define: func() *definition {
+	return add(&definition{name: "cholesky", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{2, 5, 5}}, Dominant: true}, doc: "the lower triangular L with A = L·Lᵀ of symmetric positive definite matrices",
+		formula: "L·Lᵀ = A, L[i, j] = 0 for j > i", inputs: []string{"a"}, arity: [2]int{1, 1},
+		shapes: "a [... n n]; gives [... n n]", types: float32s(1), shape: squareShape, ref: choleskyReference, check: choleskyCheck,
+		special: "Only the lower triangle of a is read. A matrix that is not positive definite, or has a NaN or an infinity in that triangle, gives NaN in all elements. The residual ‖A - L·Lᵀ‖ is at most 30·n·ε·‖A‖.",
+		flops: func(_ *Attrs, in, _ []Shape) float64 {
+			n := float64(in[0][len(in[0])-1])
+			return elements(in[0]) * n / 3
+		}})
+}}
 
 // factorCholesky returns L and the smallest quotient of a pivot and its diagonal element. The
 // quotient is not positive if the matrix has no factor L.

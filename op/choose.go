@@ -1,15 +1,21 @@
 package op
 
-import "math"
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/irhook"
+)
 
 // TopK, which chooses elements.
 var (
 	// defTopK finds the greatest elements of each row, and where they are.
-	defTopK = add(&Operation{name: "topk", class: Shaped, doc: "the k greatest elements of each row in descending order, and their indices",
-		formula: "x[i_1] >= x[i_2] >= ... >= x[i_k] >= all others", inputs: []string{"x"}, arity: [2]int{1, 1}, outs: 2, options: "TopKOpts",
-		shapes: "x [... n] with n >= k; gives values and indices [... k]",
-		types:  topKTypes, shape: topKShape, ref: topKReference,
-		special: "Ordered as NumPy's sort: NaN counts as greater than +Inf, so it comes first; -0 equals 0; of equal elements the one with the lower index comes first."})
+	defTopK = Operation{define: func() *definition {
+		return add(&definition{name: "topk", class: Shaped, selfTest: &irhook.SelfTest{Attrs: TopKOpts{K: 2}.Attrs(), Shapes: [][]int{{3, 9}}}, doc: "the k greatest elements of each row in descending order, and their indices",
+			formula: "x[i_1] >= x[i_2] >= ... >= x[i_k] >= all others", inputs: []string{"x"}, arity: [2]int{1, 1}, outs: 2, options: "TopKOpts",
+			shapes: "x [... n] with n >= k; gives values and indices [... k]",
+			types:  topKTypes, shape: topKShape, ref: topKReference,
+			special: "Ordered as NumPy's sort: NaN counts as greater than +Inf, so it comes first; -0 equals 0; of equal elements the one with the lower index comes first."})
+	}}
 )
 
 // TopKOpts are the parameters of [TopK].

@@ -1,6 +1,10 @@
 package op
 
-import "math"
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/irhook"
+)
 
 // Conv2DOpts are the parameters of [Conv2D]. Pairs are vertical, horizontal.
 type Conv2DOpts struct {
@@ -35,16 +39,18 @@ func (o Conv2DOpts) defaults() Conv2DOpts {
 
 // defConv2D computes the cross-correlation of images with windows, which neural networks call
 // convolution: the window is not mirrored. [Conv2DOf] reads the sizes.
-var defConv2D = add(&Operation{name: "conv2d", class: Shaped, doc: "the cross-correlation of images with filters, which neural networks call convolution",
-	formula: "act(Σ_c,i,j x[n, c, y*stride+i*dilation-pad, x*stride+j*dilation-pad] * w[o, c, i, j] + bias[o])",
-	inputs:  []string{"x", "w", "bias"}, arity: [2]int{2, 3},
-	shapes:  "x [n c h w], w [o c/groups kh kw], bias [o]; gives [n o h' w'] with h' = (h + 2·pad - dilation·(kh-1) - 1) / stride + 1, rounded down, and w' likewise",
-	options: "Conv2DOpts", tol: blocked(), types: activated, shape: conv2DShape, ref: conv2DReference,
-	special: "As matmul. The padding is 0, so an infinite weight over it gives NaN.",
-	flops: func(a *Attrs, in, _ []Shape) float64 {
-		c, _ := Conv2DOf(a, in)
-		return 2 * float64(c.N) * float64(c.O) * float64(c.OutH) * float64(c.OutW) * float64(c.C/max(c.Groups, 1)) * float64(c.KH) * float64(c.KW)
-	}})
+var defConv2D = Operation{define: func() *definition {
+	return add(&definition{name: "conv2d", class: Shaped, selfTest: &irhook.SelfTest{Attrs: Conv2DOpts{}.Attrs(), Shapes: [][]int{{1, 2, 6, 5}, {3, 2, 3, 3}}}, doc: "the cross-correlation of images with filters, which neural networks call convolution",
+		formula: "act(Σ_c,i,j x[n, c, y*stride+i*dilation-pad, x*stride+j*dilation-pad] * w[o, c, i, j] + bias[o])",
+		inputs:  []string{"x", "w", "bias"}, arity: [2]int{2, 3},
+		shapes:  "x [n c h w], w [o c/groups kh kw], bias [o]; gives [n o h' w'] with h' = (h + 2·pad - dilation·(kh-1) - 1) / stride + 1, rounded down, and w' likewise",
+		options: "Conv2DOpts", tol: blocked(), types: activated, shape: conv2DShape, ref: conv2DReference,
+		special: "As matmul. The padding is 0, so an infinite weight over it gives NaN.",
+		flops: func(a *Attrs, in, _ []Shape) float64 {
+			c, _ := Conv2DOf(a, in)
+			return 2 * float64(c.N) * float64(c.O) * float64(c.OutH) * float64(c.OutW) * float64(c.C/max(c.Groups, 1)) * float64(c.KH) * float64(c.KW)
+		}})
+}}
 
 // Convolution is the sizes of a [Conv2D].
 type Convolution struct {

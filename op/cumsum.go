@@ -8,36 +8,46 @@ import (
 
 // Scans: the reductions of each element and those before it in its row.
 var (
-	defCumsum = scan(&Operation{name: "cumsum", doc: "the running sums: of each element and those before it",
-		formula: "Σ_{i ≤ j} x[i]", types: numbers, fold: foldSum, tol: blocked(),
-		special: "IEEE 754: a NaN makes all later results NaN. Sums are computed in blocks: results are not defined from the element on at which the sum of the magnitudes overflows. Integers wrap around."},
-		cumsumRow, 1)
-	defCumprod = scan(&Operation{name: "cumprod", doc: "the running products: of each element and those before it",
-		formula: "Π_{i ≤ j} x[i]", types: numbers, fold: foldProd, tol: blocked(),
-		special: "IEEE 754: a NaN makes all later results NaN. Products are computed in blocks: results are not defined from the element on at which the product of all factors with magnitudes above 1, or of all with magnitudes below 1, leaves the range of normal numbers. Integers wrap around."},
-		cumprodRow, 1)
-	defCummax = scan(&Operation{name: "cummax", doc: "the running maximum: the greatest of each element and those before it",
-		formula: "max_{i ≤ j} x[i]", types: numbers, fold: foldMax,
-		special: "A NaN makes all later results NaN; -0 and +0 count as equal, and either may result."},
-		nil, 1)
-	defCummin = scan(&Operation{name: "cummin", doc: "the running minimum: the least of each element and those before it",
-		formula: "min_{i ≤ j} x[i]", types: numbers, fold: foldMin,
-		special: "A NaN makes all later results NaN; -0 and +0 count as equal, and either may result."},
-		nil, 1)
-	defLogCumsumExp = scan(&Operation{name: "logcumsumexp", doc: "the logarithms of the running sums of exponentials, without overflow",
-		formula: "log(Σ_{i ≤ j} e**x[i])", fold: foldLogSumExp, tol: Tolerance{ULP: 4, Mag: 1},
-		special: "A NaN makes all later results NaN; otherwise +Inf makes them +Inf. Results are -Inf as long as all elements are -Inf."},
-		logCumsumExpRow, 4)
+	defCumsum = Operation{define: func() *definition {
+		return scan(&definition{name: "cumsum", doc: "the running sums: of each element and those before it",
+			formula: "Σ_{i ≤ j} x[i]", types: numbers, fold: foldSum, tol: blocked(),
+			special: "IEEE 754: a NaN makes all later results NaN. Sums are computed in blocks: results are not defined from the element on at which the sum of the magnitudes overflows. Integers wrap around."},
+			cumsumRow, 1)
+	}}
+	defCumprod = Operation{define: func() *definition {
+		return scan(&definition{name: "cumprod", doc: "the running products: of each element and those before it",
+			formula: "Π_{i ≤ j} x[i]", types: numbers, fold: foldProd, tol: blocked(),
+			special: "IEEE 754: a NaN makes all later results NaN. Products are computed in blocks: results are not defined from the element on at which the product of all factors with magnitudes above 1, or of all with magnitudes below 1, leaves the range of normal numbers. Integers wrap around."},
+			cumprodRow, 1)
+	}}
+	defCummax = Operation{define: func() *definition {
+		return scan(&definition{name: "cummax", doc: "the running maximum: the greatest of each element and those before it",
+			formula: "max_{i ≤ j} x[i]", types: numbers, fold: foldMax,
+			special: "A NaN makes all later results NaN; -0 and +0 count as equal, and either may result."},
+			nil, 1)
+	}}
+	defCummin = Operation{define: func() *definition {
+		return scan(&definition{name: "cummin", doc: "the running minimum: the least of each element and those before it",
+			formula: "min_{i ≤ j} x[i]", types: numbers, fold: foldMin,
+			special: "A NaN makes all later results NaN; -0 and +0 count as equal, and either may result."},
+			nil, 1)
+	}}
+	defLogCumsumExp = Operation{define: func() *definition {
+		return scan(&definition{name: "logcumsumexp", doc: "the logarithms of the running sums of exponentials, without overflow",
+			formula: "log(Σ_{i ≤ j} e**x[i])", fold: foldLogSumExp, tol: Tolerance{ULP: 4, Mag: 1},
+			special: "A NaN makes all later results NaN; otherwise +Inf makes them +Inf. Results are -Inf as long as all elements are -Inf."},
+			logCumsumExpRow, 4)
+	}}
 )
 
 // scan returns the operation of a scan. f computes rows of floats; nil for a scan without rounding.
-func scan(o *Operation, f rowFunction, flops float64) *Operation {
+func scan(o *definition, f rowFunction, flops float64) *definition {
 	o.inputs = operandNames[:1]
 	row(o, f, flops)
 	floating := o.ref
 	o.ref = func(a *Attrs, in, out []*Array) {
 		if f == nil || !in[0].typ.Float() {
-			scanByFold(o.reducer(in[0].typ), in[0], out[0])
+			scanByFold(o.fold(register(in[0].typ)), in[0], out[0])
 			return
 		}
 		floating(a, in, out)
@@ -46,7 +56,7 @@ func scan(o *Operation, f rowFunction, flops float64) *Operation {
 }
 
 // Scans reports whether the operation is a scan: a row operation by a fold.
-func (o *Operation) Scans() bool { return o.class == Row && o.fold != nil }
+func (o *Operation) Scans() bool { d := o.def(); return d.class == Row && d.fold != nil }
 
 // scanByFold is the reference of a scan with exact results.
 func scanByFold(f *ir.Reducer, x, out *Array) {

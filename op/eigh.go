@@ -3,17 +3,20 @@ package op
 import (
 	"cmp"
 	"errors"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"math"
 	"slices"
 )
 
 // defEigh finds the eigenvalues and eigenvectors of symmetric matrices.
-var defEigh = add(&Operation{name: "eigh", class: Shaped, doc: "the eigenvalues of symmetric matrices in ascending order, and orthonormal eigenvectors",
-	formula: "A·V = V·diag(w), Vᵀ·V = I", inputs: []string{"a"}, arity: [2]int{1, 1}, outs: 2,
-	shapes: "a [... n n]; gives w [... n] and V [... n n], whose columns are the vectors", types: float32s(2), shape: eighShape,
-	tol: Tolerance{ULP: 1, Mag: residuals}, ref: eighReference, check: eighCheck,
-	special: "Only the lower triangle of a is read. The signs of vectors are not defined, nor is the basis of the vectors of equal eigenvalues. A matrix with NaN or an infinity in that triangle gives NaN in all elements. The magnitude of the tolerance is n·‖A‖; ‖A·V - V·diag(w)‖ is at most 30·n·ε·‖A‖, ‖I - Vᵀ·V‖ at most 30·n·ε.",
-	flops:   func(_ *Attrs, in, _ []Shape) float64 { return 9 * elements(in[0]) * float64(in[0][len(in[0])-1]) }})
+var defEigh = Operation{define: func() *definition {
+	return add(&definition{name: "eigh", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{2, 5, 5}}, Dominant: true}, doc: "the eigenvalues of symmetric matrices in ascending order, and orthonormal eigenvectors",
+		formula: "A·V = V·diag(w), Vᵀ·V = I", inputs: []string{"a"}, arity: [2]int{1, 1}, outs: 2,
+		shapes: "a [... n n]; gives w [... n] and V [... n n], whose columns are the vectors", types: float32s(2), shape: eighShape,
+		tol: Tolerance{ULP: 1, Mag: residuals}, ref: eighReference, check: eighCheck,
+		special: "Only the lower triangle of a is read. The signs of vectors are not defined, nor is the basis of the vectors of equal eigenvalues. A matrix with NaN or an infinity in that triangle gives NaN in all elements. The magnitude of the tolerance is n·‖A‖; ‖A·V - V·diag(w)‖ is at most 30·n·ε·‖A‖, ‖I - Vᵀ·V‖ at most 30·n·ε.",
+		flops:   func(_ *Attrs, in, _ []Shape) float64 { return 9 * elements(in[0]) * float64(in[0][len(in[0])-1]) }})
+}}
 
 func eighShape(_ *Attrs, in []Shape) ([]Shape, error) {
 	lead, n, err := squareOf(in[0])

@@ -208,8 +208,8 @@ func argument(i int) Expr  { return Expr{ir.NewArg(i, ir.F32)} }
 func parameter(i int) Expr { return Expr{ir.NewParam(i)} }
 
 func broken(name string, arity int, why string) *Operation {
-	return &Operation{name: name, class: Elementwise, arity: [2]int{arity, arity}, outs: 1, id: -1,
-		err: fmt.Errorf("operation %q: %s: %w", name, why, ErrUnsupported)}
+	return operationOf(&definition{name: name, class: Elementwise, arity: [2]int{arity, arity}, outs: 1, id: -1,
+		err: fmt.Errorf("operation %q: %s: %w", name, why, ErrUnsupported)})
 }
 
 // errForeign: an operand or parameter that is not of this operation was
@@ -229,10 +229,10 @@ func userOperation(name string, arity int, result Expr) *Operation {
 			return broken(name, arity, errForeign.Error())
 		}
 	}
-	o := &Operation{name: name, class: Elementwise, arity: [2]int{arity, arity}, outs: 1, id: -1,
+	o := &definition{name: name, class: Elementwise, arity: [2]int{arity, arity}, outs: 1, id: -1,
 		tol:  Tolerance{ULP: 1, Mag: 1}, // the reference computes the magnitude from the expression
 		expr: result.n, inputs: operandNames[:arity], formula: ir.Format(result.n, operandNames, nil)}
 	o.key = "user:" + ir.Key(result.n)
 	o.setPlain()
-	return o
+	return operationOf(o)
 }

@@ -213,13 +213,13 @@ type resultCheck func(a *Attrs, in, out []*Array, i int) error
 // and returns an error if they fail. Factors of a matrix must reproduce it, within 30·n·ε·‖A‖ in
 // the norm of Frobenius. Other operations have no such rule, and any results pass.
 func (o *Operation) CheckResults(a *Attrs, in, out []*Array) error {
-	if o.check == nil || len(in[0].Data) == 0 {
+	if o.def().check == nil || len(in[0].Data) == 0 {
 		return nil
 	}
 	var err error
 	matrices(in[0].Shape, func(i int) {
 		if err == nil {
-			if err = o.check(a, in, out, i); err != nil {
+			if err = o.def().check(a, in, out, i); err != nil {
 				err = fmt.Errorf("matrix %d of %v: %w", i, in[0].Shape, err)
 			}
 		}
@@ -228,4 +228,4 @@ func (o *Operation) CheckResults(a *Attrs, in, out []*Array) error {
 }
 
 // CheckedAsWhole reports whether [Operation.CheckResults] has anything to check.
-func (o *Operation) CheckedAsWhole() bool { return o.check != nil }
+func (o *Operation) CheckedAsWhole() bool { return o.def().check != nil }

@@ -13,17 +13,17 @@ type foldOf func(t ir.Type) *ir.Reducer
 // reducer returns the definition of a reduction or scan of elements of type d, or nil if
 // the operation has none.
 func (o *Operation) reducer(d DType) *ir.Reducer {
-	if o.fold == nil {
+	if o.def().fold == nil {
 		return nil
 	}
-	return o.fold(register(d))
+	return o.def().fold(register(d))
 }
 
 // ReadsColumns reports whether kernels that are generated from the operation's fold can
 // read an operand of shape s in a layout without a copy: see [Layout.Columns]. They cannot
 // if the order of elements matters.
 func (o *Operation) ReadsColumns(s Shape, l *Layout) bool {
-	if o.class != Reduction || len(s) == 0 {
+	if o.def().class != Reduction || len(s) == 0 {
 		return false
 	}
 	f := o.reducer(F32)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -215,7 +217,7 @@ func TestReferencesAgreeWithOthers(t *testing.T) {
 			if in[i] = x.array(); in[i] != nil {
 				types[i] = F32
 				switch {
-				case o.inputs[i] == "ids" || o.inputs[i] == "at" || o.inputs[i] == "lengths" || o.inputs[i] == "positions":
+				case o.Inputs()[i] == "ids" || o.Inputs()[i] == "at" || o.Inputs()[i] == "lengths" || o.Inputs()[i] == "positions":
 					types[i] = I32
 				case o == Iota:
 					types[i] = U32
@@ -259,10 +261,17 @@ func TestReferencesAgreeWithOthers(t *testing.T) {
 // TestCatalogueIsComplete checks that every entry has the texts that docs/OPS.md prints.
 func TestCatalogueIsComplete(t *testing.T) {
 	names := map[string]*Operation{}
-	for i, o := range Catalogue() {
-		if o.ID() != i {
-			t.Errorf("%s has the place %d, not %d", o, o.ID(), i)
+	ids := map[int]*Operation{}
+	class := Elementwise
+	for _, o := range Catalogue() {
+		if other := ids[o.ID()]; other != nil || o.ID() < 0 || o.ID() >= MaxID {
+			t.Errorf("%s has the number %d, which must be its own and below %d; %v has it too", o, o.ID(), MaxID, other)
 		}
+		ids[o.ID()] = o
+		if o.Class() < class {
+			t.Errorf("%s, of class %v, is listed after operations of class %v", o, o.Class(), class)
+		}
+		class = o.Class()
 		for _, n := range append([]string{o.Name()}, o.Aliases()...) {
 			if names[n] != nil {
 				t.Errorf("%s and %s are both called %s", o, names[n], n)
@@ -281,7 +290,7 @@ func TestCatalogueIsComplete(t *testing.T) {
 				t.Errorf("%s: %s: %q", o, what, text)
 			}
 		}
-		if o.Class() != Elementwise && o.ref == nil && !o.View() {
+		if o.Class() != Elementwise && o.def().ref == nil && !o.View() {
 			t.Errorf("%s has no reference", o)
 		}
 		if tol := o.Tolerance(); tol.ULP < 0 || tol.Mag < 0 || tol.Abs < 0 || tol.Abs > 1e-30 {
@@ -292,5 +301,25 @@ func TestCatalogueIsComplete(t *testing.T) {
 		if names[n] == nil {
 			t.Errorf("there is no %s", n)
 		}
+	}
+}
+
+// TestCatalogueListsAllDefinitions compares the catalogue with the variables of the package that define
+// operations.
+func TestCatalogueListsAllDefinitions(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defined := 0
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defined += len(regexp.MustCompile(`(?m)^(var|\t) ?def\w+ += Operation\{define: `).FindAll(text, -1))
+	}
+	if n := len(Catalogue()); n != defined || n == 0 {
+		t.Errorf("the catalogue lists %d operations of %d that are defined", n, defined)
 	}
 }

@@ -36,4 +36,4 @@ func GoName(name string) string {
 }
 
 // GoName is [GoName] of its name.
-func (o *Operation) GoName() string { return GoName(o.name) }
+func (o *Operation) GoName() string { return GoName(o.def().name) }

@@ -16,5 +16,6 @@ func init() {
 	irhook.Range = func(o, a, in any) (func([]ir.Interval) ir.Interval, error) {
 		return o.(*Operation).ranges(a.(*Attrs), in.([]DType))
 	}
+	irhook.SelfTestOf = func(o any) *irhook.SelfTest { return o.(*Operation).def().selfTest }
 	irhook.Reducer = func(o any, d uint8) *ir.Reducer { return o.(*Operation).reducer(DType(d)) }
 }

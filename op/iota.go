@@ -1,12 +1,18 @@
 package op
 
-import "math"
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/irhook"
+)
 
 // defIota makes consecutive integers. [IotaOf] makes its parameter.
-var defIota = add(&Operation{name: "iota", class: Shaped, doc: "n consecutive integers, from a start that is an operand",
-	formula: "start + i", inputs: []string{"start"}, arity: [2]int{1, 1},
-	shapes: "start of u32, of one element; gives [n]",
-	types:  iotaTypes, shape: iotaShape, ref: iotaReference, special: "Wraps at 2^32."})
+var defIota = Operation{define: func() *definition {
+	return add(&definition{name: "iota", class: Shaped, selfTest: &irhook.SelfTest{Attrs: IotaOf(67), Shapes: [][]int{{1}}, Start: true}, doc: "n consecutive integers, from a start that is an operand",
+		formula: "start + i", inputs: []string{"start"}, arity: [2]int{1, 1},
+		shapes: "start of u32, of one element; gives [n]",
+		types:  iotaTypes, shape: iotaShape, ref: iotaReference, special: "Wraps at 2^32."})
+}}
 
 // IotaOf returns the parameter of [Iota]: how many numbers there are.
 func IotaOf(n int) Attrs { return Attrs{I: [8]int{n}} }

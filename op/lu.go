@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"math"
 	"slices"
 )
@@ -9,27 +10,31 @@ import (
 // Factorisation of general matrices by Gaussian elimination.
 var (
 	// defLU factors matrices, square or not.
-	defLU = add(&Operation{name: "lu", class: Shaped, doc: "the factors of P·A = L·U with partial pivoting, and the row exchanges",
-		formula: "P·A = L·U", inputs: []string{"a"}, arity: [2]int{1, 1}, outs: 2,
-		shapes: "a [... m n]; gives L and U in one array [... m n] and pivots [... min(m, n)]",
-		types:  func(a *Attrs, in []DType) ([]DType, error) { t, err := float32s(1)(a, in); return append(t, I32), err },
-		shape:  luShape, ref: luReference, check: luCheck,
-		special: "L is stored below the diagonal, without its unit diagonal, and U on and above it. Row i was exchanged with row pivots[i], one after the other. A zero on the diagonal of U means that a is singular; elimination goes on with the next column. Matrices with NaN or infinities give elements that are not defined. The residual ‖P·A - L·U‖ is at most 30·max(m, n)·ε·‖A‖.",
-		flops: func(_ *Attrs, in, _ []Shape) float64 {
-			n := len(in[0]) - 2
-			return elements(in[0]) * float64(min(in[0][n], in[0][n+1])) * 2 / 3
-		}})
+	defLU = Operation{define: func() *definition {
+		return add(&definition{name: "lu", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{2, 5, 5}}, Dominant: true}, doc: "the factors of P·A = L·U with partial pivoting, and the row exchanges",
+			formula: "P·A = L·U", inputs: []string{"a"}, arity: [2]int{1, 1}, outs: 2,
+			shapes: "a [... m n]; gives L and U in one array [... m n] and pivots [... min(m, n)]",
+			types:  func(a *Attrs, in []DType) ([]DType, error) { t, err := float32s(1)(a, in); return append(t, I32), err },
+			shape:  luShape, ref: luReference, check: luCheck,
+			special: "L is stored below the diagonal, without its unit diagonal, and U on and above it. Row i was exchanged with row pivots[i], one after the other. A zero on the diagonal of U means that a is singular; elimination goes on with the next column. Matrices with NaN or infinities give elements that are not defined. The residual ‖P·A - L·U‖ is at most 30·max(m, n)·ε·‖A‖.",
+			flops: func(_ *Attrs, in, _ []Shape) float64 {
+				n := len(in[0]) - 2
+				return elements(in[0]) * float64(min(in[0][n], in[0][n+1])) * 2 / 3
+			}})
+	}}
 
 	// defSolve solves systems of equations.
-	defSolve = add(&Operation{name: "solve", class: Shaped, doc: "the X with A·X = B for square A, by LU with partial pivoting",
-		formula: "A·X = B", inputs: []string{"a", "b"}, arity: [2]int{2, 2},
-		shapes: "a [... n n] and b [... n k] with the same leading extents; gives [... n k]", types: float32s(1), shape: systemShape,
-		ref: solveReference, check: solveCheck,
-		special: "A singular matrix, one with an exact zero as pivot, gives NaN in all elements. Matrices with NaN or infinities give elements that are not defined. The residual ‖A·X - B‖ is at most 30·n·ε·‖A‖·‖X‖; the error of X is that times the condition number of A.",
-		flops: func(_ *Attrs, in, _ []Shape) float64 {
-			n := float64(in[0][len(in[0])-1])
-			return elements(in[0])*n*2/3 + 2*elements(in[1])*n
-		}})
+	defSolve = Operation{define: func() *definition {
+		return add(&definition{name: "solve", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{2, 5, 5}, {2, 5, 3}}, Dominant: true}, doc: "the X with A·X = B for square A, by LU with partial pivoting",
+			formula: "A·X = B", inputs: []string{"a", "b"}, arity: [2]int{2, 2},
+			shapes: "a [... n n] and b [... n k] with the same leading extents; gives [... n k]", types: float32s(1), shape: systemShape,
+			ref: solveReference, check: solveCheck,
+			special: "A singular matrix, one with an exact zero as pivot, gives NaN in all elements. Matrices with NaN or infinities give elements that are not defined. The residual ‖A·X - B‖ is at most 30·n·ε·‖A‖·‖X‖; the error of X is that times the condition number of A.",
+			flops: func(_ *Attrs, in, _ []Shape) float64 {
+				n := float64(in[0][len(in[0])-1])
+				return elements(in[0])*n*2/3 + 2*elements(in[1])*n
+			}})
+	}}
 )
 
 func luShape(_ *Attrs, in []Shape) ([]Shape, error) {

@@ -1,6 +1,10 @@
 package op
 
-import "math"
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/irhook"
+)
 
 // MatMulOpts are the parameters of [MatMul].
 type MatMulOpts struct {
@@ -49,22 +53,26 @@ var (
 	// one of the two such numbers next to it, infinity for one beyond 0x1.ff8p127, or
 	// for a signalling NaN of which they have no bit; sums stay float32. Devices that
 	// gain nothing by it ignore it.
-	defMatMul = add(&Operation{name: "matmul", class: Shaped, doc: "the product of two matrices, of each pair of two batches of matrices, or of a batch with one matrix",
-		formula: "act(Σ_k a[..., i, k] * b[..., k, j] + bias[j])", inputs: []string{"a", "b", "bias"}, arity: [2]int{2, 3},
-		shapes:  "a [... m k] and b [... k n] with the same leading extents, or b [k n] for all; bias [n]; gives [... m n]",
-		options: "MatMulOpts", tol: blocked(), types: productTypes(1), shape: matMulShape, ref: matMulReference,
-		special: "IEEE 754; 0 where k = 0, before bias and activation. b may be f16 or bf16 where a is f32; the result is then f32. float32 operands are never rounded to a narrower type unless TF32 is asked for. A partial sum that overflows is infinite even if the complete sum would not be.",
-		flops: func(a *Attrs, in, _ []Shape) float64 {
-			p, _ := MatMulOf(a, in)
-			return 2 * float64(p.Batch) * float64(p.M) * float64(p.K) * float64(p.N)
-		}})
+	defMatMul = Operation{define: func() *definition {
+		return add(&definition{name: "matmul", class: Shaped, selfTest: &irhook.SelfTest{Product: true}, doc: "the product of two matrices, of each pair of two batches of matrices, or of a batch with one matrix",
+			formula: "act(Σ_k a[..., i, k] * b[..., k, j] + bias[j])", inputs: []string{"a", "b", "bias"}, arity: [2]int{2, 3},
+			shapes:  "a [... m k] and b [... k n] with the same leading extents, or b [k n] for all; bias [n]; gives [... m n]",
+			options: "MatMulOpts", tol: blocked(), types: productTypes(1), shape: matMulShape, ref: matMulReference,
+			special: "IEEE 754; 0 where k = 0, before bias and activation. b may be f16 or bf16 where a is f32; the result is then f32. float32 operands are never rounded to a narrower type unless TF32 is asked for. A partial sum that overflows is infinite even if the complete sum would not be.",
+			flops: func(a *Attrs, in, _ []Shape) float64 {
+				p, _ := MatMulOf(a, in)
+				return 2 * float64(p.Batch) * float64(p.M) * float64(p.K) * float64(p.N)
+			}})
+	}}
 
 	// defMatVec multiplies a matrix and a vector.
-	defMatVec = add(&Operation{name: "matvec", class: Shaped, doc: "the product of a matrix and a vector",
-		formula: "Σ_k a[i, k] * x[k]", inputs: []string{"a", "x"}, arity: [2]int{2, 2},
-		shapes:  "a [m k], x [k]; gives [m]",
-		options: "MatVecOpts", tol: blocked(), types: productTypes(0), shape: matVecShape, ref: matVecReference, special: "As matmul; a may be f16 or bf16 where x is f32.",
-		flops: func(_ *Attrs, in, _ []Shape) float64 { return 2 * elements(in[0]) }})
+	defMatVec = Operation{define: func() *definition {
+		return add(&definition{name: "matvec", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{5, 9}, {9}}}, doc: "the product of a matrix and a vector",
+			formula: "Σ_k a[i, k] * x[k]", inputs: []string{"a", "x"}, arity: [2]int{2, 2},
+			shapes:  "a [m k], x [k]; gives [m]",
+			options: "MatVecOpts", tol: blocked(), types: productTypes(0), shape: matVecShape, ref: matVecReference, special: "As matmul; a may be f16 or bf16 where x is f32.",
+			flops: func(_ *Attrs, in, _ []Shape) float64 { return 2 * elements(in[0]) }})
+	}}
 )
 
 // Product is the sizes of a product of matrices.

@@ -1,6 +1,10 @@
 package op
 
-import "math"
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/irhook"
+)
 
 // MatMulExpertsOpts are the parameters of [MatMulExperts].
 type MatMulExpertsOpts struct {
@@ -18,15 +22,17 @@ func MatMulExpertsOptsOf(a *Attrs) MatMulExpertsOpts { return MatMulExpertsOpts{
 // defMatMulExperts multiplies each row by the transpose of the matrix that its id names: a linear
 // layer of a mixture of experts. Matrices that no id names are not read. [ExpertsOf] reads the
 // sizes.
-var defMatMulExperts = add(&Operation{name: "matmul_experts", class: Shaped, doc: "the products of rows with the transposes of the matrices at the indices ids, as in a mixture of experts",
-	formula: "Σ_k a[..., k] * w[ids[..., t], j, k]", inputs: []string{"a", "w", "ids"}, arity: [2]int{3, 3},
-	shapes:  "a [s... k], w [e n k] of the type of a, or quantised with k a multiple of its block; ids of i32 [s...] or [s... t], with t experts for each row; gives [s... n] or [s... t n]",
-	options: "MatMulExpertsOpts", tol: blocked(), types: expertsTypes, shape: expertsShape, ref: expertsReference,
-	special: "As matmul, and as matmul_q where w is quantised. w may be f16 or bf16 where a is f32; the result is then f32. IDs from -e to -1 count from the end. Other ids outside [0, e) give rows of NaN, on every device.",
-	flops: func(_ *Attrs, in, _ []Shape) float64 {
-		x, _ := ExpertsOf(in)
-		return 2 * float64(x.Rows) * float64(x.K) * float64(x.N)
-	}})
+var defMatMulExperts = Operation{define: func() *definition {
+	return add(&definition{name: "matmul_experts", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{4, 9}, {4, 5, 9}, {4, 2}}, Index: 2}, doc: "the products of rows with the transposes of the matrices at the indices ids, as in a mixture of experts",
+		formula: "Σ_k a[..., k] * w[ids[..., t], j, k]", inputs: []string{"a", "w", "ids"}, arity: [2]int{3, 3},
+		shapes:  "a [s... k], w [e n k] of the type of a, or quantised with k a multiple of its block; ids of i32 [s...] or [s... t], with t experts for each row; gives [s... n] or [s... t n]",
+		options: "MatMulExpertsOpts", tol: blocked(), types: expertsTypes, shape: expertsShape, ref: expertsReference,
+		special: "As matmul, and as matmul_q where w is quantised. w may be f16 or bf16 where a is f32; the result is then f32. IDs from -e to -1 count from the end. Other ids outside [0, e) give rows of NaN, on every device.",
+		flops: func(_ *Attrs, in, _ []Shape) float64 {
+			x, _ := ExpertsOf(in)
+			return 2 * float64(x.Rows) * float64(x.K) * float64(x.N)
+		}})
+}}
 
 // Experts is the sizes of [MatMulExperts]: the product of row i of the result is that of row
 // i / Each of a.

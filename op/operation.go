@@ -12,8 +12,11 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/rayo-go/rayo/internal/ir"
+	"github.com/rayo-go/rayo/internal/irhook"
 )
 
 // Class says how an operation's result depends on its operands.
@@ -45,6 +48,50 @@ const MaxRank = 8
 // Operation is one entry of the catalogue, or a user's own elementwise
 // operation. It is immutable and safe for concurrent use.
 type Operation struct {
+	// define makes the definition of an entry of the catalogue at its first use. So all entries are
+	// constant data, and the linker leaves those that a program does not mention out of it.
+	define func() *definition
+	once   sync.Once
+	made   atomic.Pointer[definition]
+}
+
+// def returns the definition.
+func (o *Operation) def() *definition {
+	if d := o.made.Load(); d != nil {
+		return d
+	}
+	return o.first()
+}
+
+// first is def the first time.
+func (o *Operation) first() *definition {
+	if o.define == nil {
+		return new(definition) // of the zero Operation
+	}
+	o.once.Do(func() {
+		d := o.define()
+		d.id = int(lastID.Add(1) - 1)
+		d.parametric = o.parametricOf(d)
+		o.made.Store(d)
+	})
+	return o.made.Load()
+}
+
+// MaxID is more than any [Operation.ID].
+const MaxID = 256
+
+// lastID counts the operations of the catalogue that were used.
+var lastID atomic.Int32
+
+// operationOf returns the operation of a definition that is not in the catalogue.
+func operationOf(d *definition) *Operation {
+	o := &Operation{}
+	o.made.Store(d)
+	return o
+}
+
+// definition is what an [Operation] is.
+type definition struct {
 	name    string
 	aliases []string
 	class   Class
@@ -58,7 +105,7 @@ type Operation struct {
 	options string // name of the option struct, "" if the operation has no options
 	shapes  string // the shape rule in words, "" where it follows from the class
 	key     string // identifies the computation in caches
-	id      int    // place in the catalogue, -1 for a user's
+	id      int    // see ID
 	plain   bool   // see Plain
 	err     error
 
@@ -75,7 +122,9 @@ type Operation struct {
 	check resultCheck // compares whole results with the operands, or nil: see CheckResults
 	fold  foldOf      // of a reduction or scan that has one, else nil
 	tol   Tolerance
-	flops func(a *Attrs, in, out []Shape) float64 // nil: one for each element of the result and operation of the expression
+	// selfTest is the case with which a device tests its kernels before their first use, nil for none.
+	selfTest *irhook.SelfTest
+	flops    func(a *Attrs, in, out []Shape) float64 // nil: one for each element of the result and operation of the expression
 }
 
 // Param is a scalar parameter of an operation. Float parameters are found in
@@ -138,83 +187,86 @@ func Floats(v ...float32) Attrs {
 }
 
 // Name returns the name: lower case, words joined by underscores.
-func (o *Operation) Name() string { return o.name }
+func (o *Operation) Name() string { return o.def().name }
 
 // Aliases returns the other names under which the field knows the operation.
-func (o *Operation) Aliases() []string { return o.aliases }
+func (o *Operation) Aliases() []string { return o.def().aliases }
 
 // String returns the name.
-func (o *Operation) String() string { return o.name }
+func (o *Operation) String() string { return o.def().name }
 
 // Class returns how the result depends on the operands.
-func (o *Operation) Class() Class { return o.class }
+func (o *Operation) Class() Class { return o.def().class }
 
 // Doc returns one sentence that describes the operation.
-func (o *Operation) Doc() string { return o.doc }
+func (o *Operation) Doc() string { return o.def().doc }
 
 // Formula returns the definition.
-func (o *Operation) Formula() string { return o.formula }
+func (o *Operation) Formula() string { return o.def().formula }
 
 // Special describes the results for NaN, infinities and signed zeros.
-func (o *Operation) Special() string { return o.special }
+func (o *Operation) Special() string { return o.def().special }
 
 // ShapeDoc returns the shape rule in words.
 func (o *Operation) ShapeDoc() string {
 	switch {
-	case o.shapes != "":
-		return o.shapes
-	case o.class == Reduction:
+	case o.def().shapes != "":
+		return o.def().shapes
+	case o.def().class == Reduction:
 		return "all elements reduce to shape []; along rows [... n] gives [...]"
-	case o.class == Row && len(o.inputs) > 1:
-		return "x [... n], " + strings.Join(o.inputs[1:], " and ") + " [n]; gives the shape of x"
-	case o.class == Row:
+	case o.def().class == Row && len(o.def().inputs) > 1:
+		return "x [... n], " + strings.Join(o.def().inputs[1:], " and ") + " [n]; gives the shape of x"
+	case o.def().class == Row:
 		return "x [... n]; gives the shape of x"
-	case o.arity[1] > 1:
+	case o.def().arity[1] > 1:
 		return "operands broadcast; gives the common shape"
 	}
 	return "any; gives the shape of x"
 }
 
 // Arity returns the fewest and the most operands.
-func (o *Operation) Arity() (fewest, most int) { return o.arity[0], o.arity[1] }
+func (o *Operation) Arity() (fewest, most int) { return o.def().arity[0], o.def().arity[1] }
 
 // Inputs returns the names of the operands.
-func (o *Operation) Inputs() []string { return o.inputs }
+func (o *Operation) Inputs() []string { return o.def().inputs }
 
 // Results returns the number of results.
-func (o *Operation) Results() int { return o.outs }
+func (o *Operation) Results() int { return o.def().outs }
 
 // Params returns the float parameters, in the order of Attrs.F.
-func (o *Operation) Params() []Param { return o.params }
+func (o *Operation) Params() []Param { return o.def().params }
 
 // Options returns the name of the option struct, or "".
-func (o *Operation) Options() string { return o.options }
+func (o *Operation) Options() string { return o.def().options }
 
-// ID returns the place in the catalogue, or -1 for a user's operation.
-func (o *Operation) ID() int { return o.id }
+// ID returns a number below [MaxID] that identifies an operation of the catalogue in this process, or
+// -1 for a user's operation. Operations are numbered in the order of their first use.
+func (o *Operation) ID() int { return o.def().id }
 
 // Key returns a text that two operations share exactly if they compute the
 // same.
 func (o *Operation) Key() string {
-	if o.key != "" {
-		return o.key
+	if o.def().key != "" {
+		return o.def().key
 	}
-	return o.name
+	return o.def().name
 }
 
 // Err returns the mistake in a user's operation, or nil. The zero Operation is a mistake too.
 func (o *Operation) Err() error {
-	if o.outs == 0 {
+	if o.def().outs == 0 {
 		return errZero
 	}
-	return o.err
+	return o.def().err
 }
 
 // Tolerance returns the error bound of float32 results.
-func (o *Operation) Tolerance() Tolerance { return o.tol }
+func (o *Operation) Tolerance() Tolerance { return o.def().tol }
 
 // Defaults returns the parameters for a call without an option struct.
-func (o *Operation) Defaults() Attrs {
+func (o *Operation) Defaults() Attrs { return o.def().defaults() }
+
+func (o *definition) defaults() Attrs {
 	var a Attrs
 	for i, p := range o.params {
 		a.F[i] = math.Float32bits(p.Default)
@@ -226,7 +278,7 @@ func (o *Operation) Defaults() Attrs {
 // operation cannot be used without its parameters: it names the method to use.
 func (o *Operation) CheckDefaults() error {
 	var names []string
-	for _, p := range o.params {
+	for _, p := range o.def().params {
 		if p.Required {
 			names = append(names, p.Name)
 		}
@@ -234,7 +286,7 @@ func (o *Operation) CheckDefaults() error {
 	if names == nil {
 		return nil
 	}
-	return unsupported("%s needs %s, which Map cannot pass: call the method %s", o.name, strings.Join(names, " and "), o.GoName())
+	return unsupported("%s needs %s, which Map cannot pass: call the method %s", o.def().name, strings.Join(names, " and "), o.GoName())
 }
 
 // Types returns the element types of the results for operands of the given
@@ -249,7 +301,7 @@ func (o *Operation) Types(a *Attrs, in []DType) ([]DType, error) {
 	if err := o.count(len(in)); err != nil {
 		return nil, err
 	}
-	rule := o.types
+	rule := o.def().types
 	if rule == nil {
 		rule = floats
 	}
@@ -267,14 +319,14 @@ func (o *Operation) Shapes(a *Attrs, in []Shape) ([]Shape, error) {
 		return nil, err
 	}
 	for i, s := range in {
-		if s == nil && i < o.arity[0] {
-			return nil, mismatch("operand %s is missing", o.inputs[i])
+		if s == nil && i < o.def().arity[0] {
+			return nil, mismatch("operand %s is missing", o.def().inputs[i])
 		}
 		if err := s.check(); err != nil {
 			return nil, err
 		}
 	}
-	rule := o.shape
+	rule := o.def().shape
 	if rule == nil {
 		rule = broadcasts
 	}
@@ -296,11 +348,11 @@ func broadcasts(_ *Attrs, in []Shape) ([]Shape, error) {
 }
 
 func (o *Operation) count(n int) error {
-	if n < o.arity[0] || n > o.arity[1] {
-		if o.arity[0] == o.arity[1] {
-			return mismatch("%d operands: expected %d", n, o.arity[0])
+	if n < o.def().arity[0] || n > o.def().arity[1] {
+		if o.def().arity[0] == o.def().arity[1] {
+			return mismatch("%d operands: expected %d", n, o.def().arity[0])
 		}
-		return mismatch("%d operands: expected %d to %d", n, o.arity[0], o.arity[1])
+		return mismatch("%d operands: expected %d to %d", n, o.def().arity[0], o.def().arity[1])
 	}
 	return nil
 }
@@ -308,8 +360,8 @@ func (o *Operation) count(n int) error {
 // Flops returns the arithmetic operations that one use does, as the field
 // counts them: a multiply-add is two, an elementwise function is one.
 func (o *Operation) Flops(a *Attrs, in, out []Shape) float64 {
-	if o.flops != nil {
-		return o.flops(a, in, out)
+	if o.def().flops != nil {
+		return o.def().flops(a, in, out)
 	}
 	n := 0.0
 	for _, s := range in {
@@ -322,8 +374,8 @@ func (o *Operation) Flops(a *Attrs, in, out []Shape) float64 {
 
 // expression is [irhook.Expression] of an operation.
 func (o *Operation) expression(a *Attrs, in []DType) (*ir.Node, error) {
-	if o.class != Elementwise {
-		return nil, fmt.Errorf("%s has no expression: %w", o.name, ErrUnsupported)
+	if o.def().class != Elementwise {
+		return nil, fmt.Errorf("%s has no expression: %w", o.def().name, ErrUnsupported)
 	}
 	out, err := o.Types(a, in)
 	if err != nil {
@@ -332,10 +384,10 @@ func (o *Operation) expression(a *Attrs, in []DType) (*ir.Node, error) {
 	// The last operand is never a condition: its type is the type of the
 	// arithmetic.
 	t := register(in[len(in)-1])
-	n := o.typed[t]
+	n := o.def().typed[t]
 	if n == nil {
-		if n, err = ir.Retype(o.expr, t); err != nil {
-			return nil, fmt.Errorf("%s of %v: %v: %w", o.name, in, err, ErrUnsupported)
+		if n, err = ir.Retype(o.def().expr, t); err != nil {
+			return nil, fmt.Errorf("%s of %v: %v: %w", o.def().name, in, err, ErrUnsupported)
 		}
 	}
 	// Only cast gives another type than its expression.

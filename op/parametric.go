@@ -10,38 +10,38 @@ import (
 // but takes its float parameters as operands: scalars of float32 after the others, in the
 // order of [Operation.Params]. One plan then serves all values of the parameters. It
 // returns nil for other operations.
-func (o *Operation) Parametric() *Operation { return o.parametric }
+func (o *Operation) Parametric() *Operation { return o.def().parametric }
 
 // Fixed returns the operation of which o is the Parametric form, or nil.
-func (o *Operation) Fixed() *Operation { return o.fixed }
+func (o *Operation) Fixed() *Operation { return o.def().fixed }
 
-// setParametric makes what Parametric returns, once.
-func (o *Operation) setParametric() {
-	n := o.arity[1]
-	if o.class != Elementwise || len(o.params) == 0 || n+len(o.params) > MaxInputs {
-		return
+// parametricOf returns what Parametric returns; d is the definition of o.
+func (o *Operation) parametricOf(d *definition) *Operation {
+	n := d.arity[1]
+	if d.class != Elementwise || len(d.params) == 0 || n+len(d.params) > MaxInputs {
+		return nil
 	}
-	p := *o
-	p.fixed, p.id, p.key = o, -1, o.Key()+" of operands"
+	p := *d
+	p.fixed, p.id, p.key = o, -1, d.name+" of operands"
 	p.params, p.options, p.aliases, p.plain = nil, "", nil, false
-	p.inputs = slices.Clone(o.inputs)
+	p.inputs = slices.Clone(d.inputs)
 	var args []*ir.Node
-	for i, q := range o.params {
+	for i, q := range d.params {
 		p.inputs = append(p.inputs, q.Name)
 		args = append(args, ir.NewArg(n+i, ir.F32))
 	}
 	p.arity = [2]int{len(p.inputs), len(p.inputs)}
-	p.expr = ir.Substitute(o.expr, nil, args)
-	if o.mag != nil {
-		p.mag = ir.Substitute(o.mag, nil, args)
+	p.expr = ir.Substitute(d.expr, nil, args)
+	if d.mag != nil {
+		p.mag = ir.Substitute(d.mag, nil, args)
 	}
 	p.types = func(a *Attrs, in []DType) ([]DType, error) {
-		for i, d := range in[n:] {
-			if d != F32 {
-				return nil, unsupported("parameter %s has type %v: expected f32", o.params[i].Name, d)
+		for i, t := range in[n:] {
+			if t != F32 {
+				return nil, unsupported("parameter %s has type %v: expected f32", d.params[i].Name, t)
 			}
 		}
 		return o.Types(a, in[:n])
 	}
-	o.parametric = &p
+	return operationOf(&p)
 }

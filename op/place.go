@@ -1,25 +1,33 @@
 package op
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/rayo-go/rayo/internal/irhook"
+)
 
 // Operations that start at an index which they read from an operand of one i32 when they
 // run, so that one plan serves all indices.
 var (
 	// defSliceAt copies n elements of one axis, starting at an index that is an operand.
 	// [SliceAtOf] makes its parameters.
-	defSliceAt = add(&Operation{name: "slice_at", class: Shaped, doc: "n elements of one axis, starting at an index that is an operand",
-		formula: "x[..., at:at+n, ...]", inputs: []string{"x", "at"}, arity: [2]int{2, 2},
-		shapes: "any, at of one element; gives the shape of x with n along the axis, which must have at least n elements",
-		types:  placed, shape: sliceAtShape, ref: sliceAtReference, flops: noFlops,
-		special: "Values are copied unchanged. The index is limited to [0, extent - n]."})
+	defSliceAt = Operation{define: func() *definition {
+		return add(&definition{name: "slice_at", class: Shaped, selfTest: &irhook.SelfTest{Attrs: SliceAtOf(0, 2), Shapes: [][]int{{6, 5}, {1}}, Index: 1}, doc: "n elements of one axis, starting at an index that is an operand",
+			formula: "x[..., at:at+n, ...]", inputs: []string{"x", "at"}, arity: [2]int{2, 2},
+			shapes: "any, at of one element; gives the shape of x with n along the axis, which must have at least n elements",
+			types:  placed, shape: sliceAtShape, ref: sliceAtReference, flops: noFlops,
+			special: "Values are copied unchanged. The index is limited to [0, extent - n]."})
+	}}
 
 	// defUpdate replaces elements of one axis, starting at an index that is an operand.
 	// [UpdateOf] makes its parameters.
-	defUpdate = add(&Operation{name: "update", class: Shaped, doc: "x with elements of one axis replaced by v, starting at an index that is an operand",
-		formula: "x with x[..., at:at+m, ...] = v", inputs: []string{"x", "at", "v"}, arity: [2]int{3, 3},
-		shapes: "x, at of one element, v of the shape of x except along the axis; gives the shape of x",
-		types:  placed, shape: updateShape, ref: updateReference, flops: noFlops,
-		special: "Values are copied unchanged. Elements of v that would lie before the first or after the last element of x are dropped."})
+	defUpdate = Operation{define: func() *definition {
+		return add(&definition{name: "update", class: Shaped, selfTest: &irhook.SelfTest{Attrs: UpdateOf(0), Shapes: [][]int{{6, 5}, {1}, {2, 5}}, Index: 1}, doc: "x with elements of one axis replaced by v, starting at an index that is an operand",
+			formula: "x with x[..., at:at+m, ...] = v", inputs: []string{"x", "at", "v"}, arity: [2]int{3, 3},
+			shapes: "x, at of one element, v of the shape of x except along the axis; gives the shape of x",
+			types:  placed, shape: updateShape, ref: updateReference, flops: noFlops,
+			special: "Values are copied unchanged. Elements of v that would lie before the first or after the last element of x are dropped."})
+	}}
 )
 
 // placed is the type rule of operations that read a start index: all operands have one

@@ -2,10 +2,10 @@ package op
 
 // Plain reports whether an elementwise operation takes float32 operands and
 // gives a float32 result.
-func (o *Operation) Plain() bool { return o.plain }
+func (o *Operation) Plain() bool { return o.def().plain }
 
 // setPlain finds out what Plain reports, once.
-func (o *Operation) setPlain() {
+func (o *definition) setPlain() {
 	if o.class != Elementwise || o.err != nil {
 		return
 	}
@@ -13,7 +13,7 @@ func (o *Operation) setPlain() {
 	for i := range in {
 		in[i] = F32
 	}
-	a := o.Defaults()
+	a := o.defaults()
 	rule := o.types
 	if rule == nil {
 		rule = floats

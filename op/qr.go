@@ -2,19 +2,22 @@ package op
 
 import (
 	"errors"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"math"
 	"slices"
 )
 
 // defQR factors matrices, square or not.
-var defQR = add(&Operation{name: "qr", class: Shaped, doc: "the reduced factors of A = Q·R, Q with orthonormal columns and R upper triangular",
-	formula: "Q·R = A, Qᵀ·Q = I", inputs: []string{"a"}, arity: [2]int{1, 1}, outs: 2,
-	shapes: "a [... m n]; gives Q [... m k] and R [... k n] with k = min(m, n)", types: float32s(2), shape: qrShape, ref: qrReference, check: qrCheck,
-	special: "The signs of the rows of R and of the columns of Q are not defined. Matrices with NaN or infinities give elements that are not defined. ‖A - Q·R‖ is at most 30·max(m, n)·ε·‖A‖, ‖I - Qᵀ·Q‖ at most 30·max(m, n)·ε.",
-	flops: func(_ *Attrs, in, _ []Shape) float64 {
-		n := len(in[0]) - 2
-		return 4 * elements(in[0]) * float64(min(in[0][n], in[0][n+1]))
-	}})
+var defQR = Operation{define: func() *definition {
+	return add(&definition{name: "qr", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{2, 7, 5}}, Dominant: true}, doc: "the reduced factors of A = Q·R, Q with orthonormal columns and R upper triangular",
+		formula: "Q·R = A, Qᵀ·Q = I", inputs: []string{"a"}, arity: [2]int{1, 1}, outs: 2,
+		shapes: "a [... m n]; gives Q [... m k] and R [... k n] with k = min(m, n)", types: float32s(2), shape: qrShape, ref: qrReference, check: qrCheck,
+		special: "The signs of the rows of R and of the columns of Q are not defined. Matrices with NaN or infinities give elements that are not defined. ‖A - Q·R‖ is at most 30·max(m, n)·ε·‖A‖, ‖I - Qᵀ·Q‖ at most 30·max(m, n)·ε.",
+		flops: func(_ *Attrs, in, _ []Shape) float64 {
+			n := len(in[0]) - 2
+			return 4 * elements(in[0]) * float64(min(in[0][n], in[0][n+1]))
+		}})
+}}
 
 func qrShape(_ *Attrs, in []Shape) ([]Shape, error) {
 	lead, m, n, err := matrixOf(in[0])

@@ -8,15 +8,21 @@ import (
 
 // Quotients rounded to whole numbers, and their remainders.
 var (
-	defFloorDivide = elementwise(2, "floor_divide", "the greatest integer not above x / y", floorDivide(),
-		of{formula: "floor(x / y)", types: numbers, tol: ulp(1), whole: func(x, y Expr) Expr { return wholeDivide(x, y).floor().q },
-			special: "As in NumPy: x / y where y is 0; otherwise NaN where x is infinite, and -1 for a finite x and an infinite y of the other sign. Integers give 0 where y is 0, and wrap."})
-	defFmod = elementwise(2, "fmod", "the remainder of x / y, with the quotient rounded towards 0", fmod(),
-		of{formula: "x - trunc(x / y) * y", types: numbers, tol: Tolerance{Mag: 1}, mag: quotientTooLarge(), whole: func(x, y Expr) Expr { return wholeDivide(x, y).r },
-			special: "The result has the sign of x and is exact; it is not defined where |x / y| is 2^23 or more. NaN where y is 0 or x is infinite; x where y is infinite. Integers give 0 where y is 0."})
-	defRemainder = elementwise(2, "remainder", "the remainder of x / y, with the quotient rounded down", remainder(),
-		of{formula: "x - floor(x / y) * y", types: numbers, tol: Tolerance{ULP: 1, Mag: 1}, mag: quotientTooLarge(), whole: func(x, y Expr) Expr { return wholeDivide(x, y).floor().r },
-			special: "The result has the sign of y, as in Python's %; it is not defined where |x / y| is 2^23 or more. NaN where y is 0 or x is infinite. Integers give 0 where y is 0."})
+	defFloorDivide = Operation{define: func() *definition {
+		return elementwise(2, "floor_divide", "the greatest integer not above x / y", floorDivide(),
+			of{formula: "floor(x / y)", types: numbers, tol: ulp(1), whole: func(x, y Expr) Expr { return wholeDivide(x, y).floor().q },
+				special: "As in NumPy: x / y where y is 0; otherwise NaN where x is infinite, and -1 for a finite x and an infinite y of the other sign. Integers give 0 where y is 0, and wrap."})
+	}}
+	defFmod = Operation{define: func() *definition {
+		return elementwise(2, "fmod", "the remainder of x / y, with the quotient rounded towards 0", fmod(),
+			of{formula: "x - trunc(x / y) * y", types: numbers, tol: Tolerance{Mag: 1}, mag: quotientTooLarge(), whole: func(x, y Expr) Expr { return wholeDivide(x, y).r },
+				special: "The result has the sign of x and is exact; it is not defined where |x / y| is 2^23 or more. NaN where y is 0 or x is infinite; x where y is infinite. Integers give 0 where y is 0."})
+	}}
+	defRemainder = Operation{define: func() *definition {
+		return elementwise(2, "remainder", "the remainder of x / y, with the quotient rounded down", remainder(),
+			of{formula: "x - floor(x / y) * y", types: numbers, tol: Tolerance{ULP: 1, Mag: 1}, mag: quotientTooLarge(), whole: func(x, y Expr) Expr { return wholeDivide(x, y).floor().r },
+				special: "The result has the sign of y, as in Python's %; it is not defined where |x / y| is 2^23 or more. NaN where y is 0 or x is infinite. Integers give 0 where y is 0."})
+	}}
 )
 
 // quotientTooLarge is infinite where a quotient is not known to its last place.

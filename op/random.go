@@ -3,9 +3,11 @@ package op
 import "github.com/rayo-go/rayo/internal/ir"
 
 // defThreefry makes random bits.
-var defThreefry = elementwise(3, "threefry", "random bits: the exclusive or of the two words that Threefry-2x32 with 20 rounds computes from the counter (0, i) and the key (k0, k1)",
-	threefry(), of{formula: "x0 ^ x1, where (x0, x1) = threefry2x32(k0, k1, 0, i)", inputs: []string{"k0", "k1", "i"}, types: words,
-		special: "The bits are the same on every device, and equal those of JAX's random.bits with jax_threefry_partitionable."})
+var defThreefry = Operation{define: func() *definition {
+	return elementwise(3, "threefry", "random bits: the exclusive or of the two words that Threefry-2x32 with 20 rounds computes from the counter (0, i) and the key (k0, k1)",
+		threefry(), of{formula: "x0 ^ x1, where (x0, x1) = threefry2x32(k0, k1, 0, i)", inputs: []string{"k0", "k1", "i"}, types: words,
+			special: "The bits are the same on every device, and equal those of JAX's random.bits with jax_threefry_partitionable."})
+}}
 
 // words is the rule that every operand is u32.
 func words(_ *Attrs, in []DType) ([]DType, error) {

@@ -62,12 +62,12 @@ type reduces struct {
 	flops            float64 // for each element
 }
 
-func reduction(name, doc string, f rowReducer, s reduces) *Operation {
+func reduction(name, doc string, f rowReducer, s reduces) *definition {
 	if s.inputs == nil {
 		s.inputs = operandNames[:1]
 	}
 	n := len(s.inputs)
-	return add(&Operation{name: name, class: Reduction, doc: doc, formula: s.formula, special: s.special, options: s.options,
+	return add(&definition{name: name, class: Reduction, doc: doc, formula: s.formula, special: s.special, options: s.options,
 		arity: [2]int{n, n}, inputs: s.inputs, types: s.types, tol: s.tol,
 		shape: func(a *Attrs, in []Shape) ([]Shape, error) { return reducedShape(a, in, s.nonempty) },
 		fold:  s.fold,
@@ -86,48 +86,80 @@ func blocked() Tolerance { return Tolerance{ULP: 1, Mag: 1} }
 
 // Reductions.
 var (
-	defSum = reduction("sum", "the sum", reduceSum,
-		reduces{formula: "Σ x", tol: blocked(), flops: 1, types: totals, fold: foldSum,
-			special: "IEEE 754; 0 for no elements. A partial sum that overflows is infinite even if the complete sum would not be. Integers wrap around. The sum of a bool array is an i32, the number of true elements."})
-	defProd = reduction("prod", "the product", reduceProd,
-		reduces{formula: "Π x", tol: blocked(), flops: 1, types: numbers, fold: foldProd,
-			special: "IEEE 754; 1 for no elements. Factors are multiplied in any order: the result is not defined where the product of all factors with magnitudes above 1, or of all with magnitudes below 1, leaves the range of normal numbers. Integers wrap around."})
-	defDot = reduction("dot", "the sum of the products", reduceDot,
-		reduces{formula: "Σ x * y", inputs: []string{"x", "y"}, tol: blocked(), flops: 2,
-			special: "IEEE 754; 0 for no elements. Products and partial sums overflow as in sum."})
-	defMean = reduction("mean", "the arithmetic mean", reduceMean,
-		reduces{formula: "Σ x / n", tol: blocked(), flops: 1, fold: foldMean, special: "NaN for no elements. Partial sums overflow as in sum."})
-	defVar = reduction("var", "the variance", reduceVar,
-		reduces{formula: "Σ (x - mean(x))² / max(n - ddof, 0)", tol: blocked(), flops: 3, options: "VarOpts",
-			special: "NaN for no elements, and for one element with ddof = 1, as in NumPy; NaN if an element is infinite. Elements of opposite signs near the limits of float32 may give infinity or NaN."})
-	defMin = reduction("min", "the least element", reduceMin,
-		reduces{formula: "min x", flops: 1, nonempty: true, types: numbers, fold: foldMin,
-			special: "NaN if any is NaN; -0 and +0 count as equal, and either may result. An operand without elements is an ErrShape."})
-	defMax = reduction("max", "the greatest element", reduceMax,
-		reduces{formula: "max x", flops: 1, nonempty: true, types: numbers, fold: foldMax,
-			special: "NaN if any is NaN; -0 and +0 count as equal, and either may result. An operand without elements is an ErrShape."})
-	defArgMin = reduction("argmin", "the index of the least element", reduceArgMin,
-		reduces{formula: "the least i with x[i] = min x", types: indexes, flops: 1, nonempty: true, fold: foldArgMin,
-			special: "The first of equal elements, and the first NaN if there is one. An operand without elements is an ErrShape."})
-	defArgMax = reduction("argmax", "the index of the greatest element", reduceArgMax,
-		reduces{formula: "the least i with x[i] = max x", types: indexes, flops: 1, nonempty: true, fold: foldArgMax,
-			special: "The first of equal elements, and the first NaN if there is one. An operand without elements is an ErrShape."})
-	defNormL1 = reduction("norm_l1", "the sum of the magnitudes", reduceNormL1,
-		reduces{formula: "Σ |x|", tol: blocked(), flops: 2, fold: foldNormL1, special: "NaN if any is NaN, else +Inf if any is infinite; 0 for no elements."})
-	defNormL2 = reduction("norm_l2", "the Euclidean length", reduceNormL2,
-		reduces{formula: "sqrt(Σ x²)", tol: blocked(), flops: 2, fold: foldNormL2,
-			special: "NaN if any is NaN, else +Inf if any is infinite; 0 for no elements. Squares are computed in float32: the result may be +Inf where a square or the sum of squares is beyond 2^128, and magnitudes below 2^-63 may count as 0."})
-	defNormLinf = reduction("norm_linf", "the greatest magnitude", reduceNormLinf,
-		reduces{formula: "max |x|", flops: 1, nonempty: true, fold: foldNormLinf, special: "NaN if any is NaN. An operand without elements is an ErrShape."})
-	defLogSumExp = reduction("logsumexp", "the logarithm of the sum of the exponentials, without overflow", reduceLogSumExp,
-		reduces{formula: "log(Σ e**x)", tol: Tolerance{ULP: 4, Mag: 1}, flops: 4, fold: foldLogSumExp,
-			special: "NaN if any element is NaN, otherwise +Inf if any is +Inf; -Inf for no elements, and where all elements are -Inf."})
-	defAny = reduction("any", "whether an element is not 0", nil,
-		reduces{formula: "∃ x != 0", types: truths, flops: 1, fold: foldAny, special: "NaN counts as not 0. False for no elements."})
-	defAll = reduction("all", "whether no element is 0", nil,
-		reduces{formula: "∀ x != 0", types: truths, flops: 1, fold: foldAll, special: "NaN counts as not 0. True for no elements."})
-	defCountNonzero = reduction("count_nonzero", "the number of elements that are not 0", nil,
-		reduces{formula: "Σ [x != 0]", types: counts, flops: 1, fold: foldCount, special: "NaN counts as not 0. The result is an i32; 0 for no elements."})
+	defSum = Operation{define: func() *definition {
+		return reduction("sum", "the sum", reduceSum,
+			reduces{formula: "Σ x", tol: blocked(), flops: 1, types: totals, fold: foldSum,
+				special: "IEEE 754; 0 for no elements. A partial sum that overflows is infinite even if the complete sum would not be. Integers wrap around. The sum of a bool array is an i32, the number of true elements."})
+	}}
+	defProd = Operation{define: func() *definition {
+		return reduction("prod", "the product", reduceProd,
+			reduces{formula: "Π x", tol: blocked(), flops: 1, types: numbers, fold: foldProd,
+				special: "IEEE 754; 1 for no elements. Factors are multiplied in any order: the result is not defined where the product of all factors with magnitudes above 1, or of all with magnitudes below 1, leaves the range of normal numbers. Integers wrap around."})
+	}}
+	defDot = Operation{define: func() *definition {
+		return reduction("dot", "the sum of the products", reduceDot,
+			reduces{formula: "Σ x * y", inputs: []string{"x", "y"}, tol: blocked(), flops: 2,
+				special: "IEEE 754; 0 for no elements. Products and partial sums overflow as in sum."})
+	}}
+	defMean = Operation{define: func() *definition {
+		return reduction("mean", "the arithmetic mean", reduceMean,
+			reduces{formula: "Σ x / n", tol: blocked(), flops: 1, fold: foldMean, special: "NaN for no elements. Partial sums overflow as in sum."})
+	}}
+	defVar = Operation{define: func() *definition {
+		return reduction("var", "the variance", reduceVar,
+			reduces{formula: "Σ (x - mean(x))² / max(n - ddof, 0)", tol: blocked(), flops: 3, options: "VarOpts",
+				special: "NaN for no elements, and for one element with ddof = 1, as in NumPy; NaN if an element is infinite. Elements of opposite signs near the limits of float32 may give infinity or NaN."})
+	}}
+	defMin = Operation{define: func() *definition {
+		return reduction("min", "the least element", reduceMin,
+			reduces{formula: "min x", flops: 1, nonempty: true, types: numbers, fold: foldMin,
+				special: "NaN if any is NaN; -0 and +0 count as equal, and either may result. An operand without elements is an ErrShape."})
+	}}
+	defMax = Operation{define: func() *definition {
+		return reduction("max", "the greatest element", reduceMax,
+			reduces{formula: "max x", flops: 1, nonempty: true, types: numbers, fold: foldMax,
+				special: "NaN if any is NaN; -0 and +0 count as equal, and either may result. An operand without elements is an ErrShape."})
+	}}
+	defArgMin = Operation{define: func() *definition {
+		return reduction("argmin", "the index of the least element", reduceArgMin,
+			reduces{formula: "the least i with x[i] = min x", types: indexes, flops: 1, nonempty: true, fold: foldArgMin,
+				special: "The first of equal elements, and the first NaN if there is one. An operand without elements is an ErrShape."})
+	}}
+	defArgMax = Operation{define: func() *definition {
+		return reduction("argmax", "the index of the greatest element", reduceArgMax,
+			reduces{formula: "the least i with x[i] = max x", types: indexes, flops: 1, nonempty: true, fold: foldArgMax,
+				special: "The first of equal elements, and the first NaN if there is one. An operand without elements is an ErrShape."})
+	}}
+	defNormL1 = Operation{define: func() *definition {
+		return reduction("norm_l1", "the sum of the magnitudes", reduceNormL1,
+			reduces{formula: "Σ |x|", tol: blocked(), flops: 2, fold: foldNormL1, special: "NaN if any is NaN, else +Inf if any is infinite; 0 for no elements."})
+	}}
+	defNormL2 = Operation{define: func() *definition {
+		return reduction("norm_l2", "the Euclidean length", reduceNormL2,
+			reduces{formula: "sqrt(Σ x²)", tol: blocked(), flops: 2, fold: foldNormL2,
+				special: "NaN if any is NaN, else +Inf if any is infinite; 0 for no elements. Squares are computed in float32: the result may be +Inf where a square or the sum of squares is beyond 2^128, and magnitudes below 2^-63 may count as 0."})
+	}}
+	defNormLinf = Operation{define: func() *definition {
+		return reduction("norm_linf", "the greatest magnitude", reduceNormLinf,
+			reduces{formula: "max |x|", flops: 1, nonempty: true, fold: foldNormLinf, special: "NaN if any is NaN. An operand without elements is an ErrShape."})
+	}}
+	defLogSumExp = Operation{define: func() *definition {
+		return reduction("logsumexp", "the logarithm of the sum of the exponentials, without overflow", reduceLogSumExp,
+			reduces{formula: "log(Σ e**x)", tol: Tolerance{ULP: 4, Mag: 1}, flops: 4, fold: foldLogSumExp,
+				special: "NaN if any element is NaN, otherwise +Inf if any is +Inf; -Inf for no elements, and where all elements are -Inf."})
+	}}
+	defAny = Operation{define: func() *definition {
+		return reduction("any", "whether an element is not 0", nil,
+			reduces{formula: "∃ x != 0", types: truths, flops: 1, fold: foldAny, special: "NaN counts as not 0. False for no elements."})
+	}}
+	defAll = Operation{define: func() *definition {
+		return reduction("all", "whether no element is 0", nil,
+			reduces{formula: "∀ x != 0", types: truths, flops: 1, fold: foldAll, special: "NaN counts as not 0. True for no elements."})
+	}}
+	defCountNonzero = Operation{define: func() *definition {
+		return reduction("count_nonzero", "the number of elements that are not 0", nil,
+			reduces{formula: "Σ [x != 0]", types: counts, flops: 1, fold: foldCount, special: "NaN counts as not 0. The result is an i32; 0 for no elements."})
+	}}
 )
 
 // totals is the rule numbers, extended to Bool, whose result is I32.

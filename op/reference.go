@@ -43,7 +43,7 @@ func (o *Operation) Reference(a *Attrs, in []*Array, types []DType) ([]*Array, e
 	if err != nil {
 		return nil, err
 	}
-	if o.ref != nil {
+	if o.def().ref != nil {
 		results := make([]*Array, len(out))
 		for i, s := range out {
 			results[i] = NewArray(s)
@@ -56,16 +56,16 @@ func (o *Operation) Reference(a *Attrs, in []*Array, types []DType) ([]*Array, e
 				full[i] = &y
 			}
 		}
-		o.ref(a, full, results)
+		o.def().ref(a, full, results)
 		for _, y := range results {
 			y.roundHalf(types[0])
 		}
 		if a.Act != nil {
-			activate(a, o.tol, results[0])
+			activate(a, o.def().tol, results[0])
 		}
 		return results, nil
 	}
-	if o.view != nil {
+	if o.def().view != nil {
 		y := NewArray(out[0])
 		o.look(a, in[0], y, types[0])
 		return []*Array{y}, nil
@@ -118,16 +118,16 @@ func (o *Operation) evaluate(a *Attrs, in []*Array, types []DType, out Shape) (*
 		}
 	}
 	fill(y.Data, e, false)
-	if o.mag != nil {
+	if o.def().mag != nil {
 		y.Mag = make([]float64, len(y.Data))
-		fill(y.Mag, o.mag, true)
+		fill(y.Mag, o.def().mag, true)
 		for i, m := range y.Mag {
 			if m >= overflow {
 				y.Mag[i] = math.Inf(1) // a term is beyond the range, though the sum may not be
 			}
 		}
 	}
-	if o.id < 0 && o.fixed == nil {
+	if o.def().id < 0 && o.def().fixed == nil {
 		y.Mag = make([]float64, len(y.Data))
 		b := stepwise(e)
 		points := make([]ir.Interval, len(in))
@@ -181,10 +181,10 @@ func (a *Attrs) checkAct(d DType) error {
 	switch {
 	case o == nil:
 		return nil
-	case o.err != nil:
-		return o.err
-	case o.class != Elementwise || o.arity[1] != 1 || len(o.params) > len(a.ActF):
-		return unsupported("activation %s is not an elementwise operation of one operand and at most %d parameters", o.name, len(a.ActF))
+	case o.def().err != nil:
+		return o.def().err
+	case o.def().class != Elementwise || o.def().arity[1] != 1 || len(o.def().params) > len(a.ActF):
+		return unsupported("activation %s is not an elementwise operation of one operand and at most %d parameters", o.def().name, len(a.ActF))
 	}
 	_, attrs := a.Activation()
 	got, err := o.Types(&attrs, []DType{d})
@@ -192,7 +192,7 @@ func (a *Attrs) checkAct(d DType) error {
 		return err
 	}
 	if got[0] != d {
-		return unsupported("activation %s gives %v for %v", o.name, got[0], d)
+		return unsupported("activation %s gives %v for %v", o.def().name, got[0], d)
 	}
 	return nil
 }
@@ -223,7 +223,7 @@ func activate(a *Attrs, t Tolerance, r *Array) {
 		if math.IsInf(r.Mag[i], 1) {
 			spread = r.Mag[i] // an operand that is not defined, infinite though it may be
 		}
-		spread += o.tol.Bound(y, 0, F32)
+		spread += o.def().tol.Bound(y, 0, F32)
 		r.Data[i], r.Mag[i] = y, spread/(t.Mag*epsilon)
 	}
 }

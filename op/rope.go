@@ -1,6 +1,10 @@
 package op
 
-import "math"
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/irhook"
+)
 
 // RopeOpts are the parameters of [Rope].
 type RopeOpts struct {
@@ -34,14 +38,16 @@ const (
 )
 
 // defRope rotates pairs of elements by angles that grow with the position.
-var defRope = add(&Operation{name: "rope", class: Shaped, doc: "the rotary embedding of positions: pair j of each head turned by the angle position·theta**(-2j/d)",
-	formula: "(u cos α - v sin α, u sin α + v cos α) for each pair (u, v), α = position * theta**(-2j/d)",
-	inputs:  []string{"x", "positions", "frequencies"}, arity: [2]int{1, 3},
-	shapes:  "x [t h d] with d even, positions [t] of i32, frequencies [d/2] of f32 in place of theta**(-2j/d); gives the shape of x; without positions row i stands at start + i",
-	options: "RopeOpts", params: []Param{{Name: "theta", Doc: "base of the wavelengths", Default: ropeTheta}},
-	tol: Tolerance{ULP: 1, Mag: 1}, types: ropeTypes, shape: ropeShape, ref: ropeReference,
-	special: "NaN or an infinity in a pair gives NaN in both. Positions must be within ±2^24: the angles are not defined for elements of the operand of positions outside this range, nor for frequencies that are not finite.",
-	flops:   func(_ *Attrs, in, _ []Shape) float64 { return 3 * elements(in[0]) }})
+var defRope = Operation{define: func() *definition {
+	return add(&definition{name: "rope", class: Shaped, selfTest: &irhook.SelfTest{Attrs: RopeOpts{}.Attrs(), Shapes: [][]int{{3, 2, 8}}}, doc: "the rotary embedding of positions: pair j of each head turned by the angle position·theta**(-2j/d)",
+		formula: "(u cos α - v sin α, u sin α + v cos α) for each pair (u, v), α = position * theta**(-2j/d)",
+		inputs:  []string{"x", "positions", "frequencies"}, arity: [2]int{1, 3},
+		shapes:  "x [t h d] with d even, positions [t] of i32, frequencies [d/2] of f32 in place of theta**(-2j/d); gives the shape of x; without positions row i stands at start + i",
+		options: "RopeOpts", params: []Param{{Name: "theta", Doc: "base of the wavelengths", Default: ropeTheta}},
+		tol: Tolerance{ULP: 1, Mag: 1}, types: ropeTypes, shape: ropeShape, ref: ropeReference,
+		special: "NaN or an infinity in a pair gives NaN in both. Positions must be within ±2^24: the angles are not defined for elements of the operand of positions outside this range, nor for frequencies that are not finite.",
+		flops:   func(_ *Attrs, in, _ []Shape) float64 { return 3 * elements(in[0]) }})
+}}
 
 // RopeFrequencies returns theta**(-2j/d) for each pair j of a head of d
 // elements. Devices multiply positions by these in float32.

@@ -22,7 +22,7 @@ var normParams = []Param{{Name: "eps", Doc: "added to the variance or mean squar
 // refers to. gamma and beta are nil if absent.
 type rowFunction func(a *Attrs, x, gamma, beta, y, mag []float64)
 
-func row(o *Operation, f rowFunction, flops float64) *Operation {
+func row(o *definition, f rowFunction, flops float64) *definition {
 	o.class = Row
 	o.arity = [2]int{1, len(o.inputs)}
 	o.shape = rowShape
@@ -46,27 +46,35 @@ func row(o *Operation, f rowFunction, flops float64) *Operation {
 
 // Row operations.
 var (
-	defSoftmax = row(&Operation{name: "softmax", doc: "the exponentials of a row divided by their sum",
-		formula: "e**(x - max x) / Σ e**(x - max x)", inputs: []string{"x"}, tol: Tolerance{ULP: 4, Mag: 1, Abs: 0x1p-147},
-		special: "A row with NaN or +Inf gives NaN, and so does a row of only -Inf; in other rows -Inf gives 0. An empty row gives an empty row."},
-		softmaxRow, 4)
+	defSoftmax = Operation{define: func() *definition {
+		return row(&definition{name: "softmax", doc: "the exponentials of a row divided by their sum",
+			formula: "e**(x - max x) / Σ e**(x - max x)", inputs: []string{"x"}, tol: Tolerance{ULP: 4, Mag: 1, Abs: 0x1p-147},
+			special: "A row with NaN or +Inf gives NaN, and so does a row of only -Inf; in other rows -Inf gives 0. An empty row gives an empty row."},
+			softmaxRow, 4)
+	}}
 
-	defLogSoftmax = row(&Operation{name: "log_softmax", doc: "the logarithm of softmax, without underflow",
-		formula: "x - max x - log(Σ e**(x - max x))", inputs: []string{"x"}, tol: Tolerance{ULP: 4, Mag: 1},
-		special: "A row with NaN or +Inf gives NaN, and so does a row of only -Inf; in other rows -Inf stays -Inf. An empty row gives an empty row."},
-		logSoftmaxRow, 4)
+	defLogSoftmax = Operation{define: func() *definition {
+		return row(&definition{name: "log_softmax", doc: "the logarithm of softmax, without underflow",
+			formula: "x - max x - log(Σ e**(x - max x))", inputs: []string{"x"}, tol: Tolerance{ULP: 4, Mag: 1},
+			special: "A row with NaN or +Inf gives NaN, and so does a row of only -Inf; in other rows -Inf stays -Inf. An empty row gives an empty row."},
+			logSoftmaxRow, 4)
+	}}
 
-	defLayerNorm = row(&Operation{name: "layer_norm", doc: "a row shifted to mean 0 and scaled to variance 1, then times gamma plus beta",
-		formula: "(x - mean(x)) / sqrt(var(x) + eps) * gamma + beta", inputs: []string{"x", "gamma", "beta"},
-		options: "NormOpts", params: normParams, tol: Tolerance{ULP: 4, Mag: 1},
-		special: "A row with NaN or an infinity gives NaN. Squares are computed in float32: the result is not defined for rows whose sum of squares is beyond 2^127."},
-		layerNormRow, 8)
+	defLayerNorm = Operation{define: func() *definition {
+		return row(&definition{name: "layer_norm", doc: "a row shifted to mean 0 and scaled to variance 1, then times gamma plus beta",
+			formula: "(x - mean(x)) / sqrt(var(x) + eps) * gamma + beta", inputs: []string{"x", "gamma", "beta"},
+			options: "NormOpts", params: normParams, tol: Tolerance{ULP: 4, Mag: 1},
+			special: "A row with NaN or an infinity gives NaN. Squares are computed in float32: the result is not defined for rows whose sum of squares is beyond 2^127."},
+			layerNormRow, 8)
+	}}
 
-	defRMSNorm = row(&Operation{name: "rms_norm", doc: "a row divided by its root mean square, then times gamma",
-		formula: "x / sqrt(mean(x²) + eps) * gamma", inputs: []string{"x", "gamma"},
-		options: "NormOpts", params: normParams, tol: Tolerance{ULP: 4, Mag: 1},
-		special: "A row with NaN gives NaN; a row with an infinity gives NaN at the infinity and 0 elsewhere. Squares are computed in float32: the result is not defined for rows whose sum of squares is finite and beyond 2^127."},
-		rmsNormRow, 4)
+	defRMSNorm = Operation{define: func() *definition {
+		return row(&definition{name: "rms_norm", doc: "a row divided by its root mean square, then times gamma",
+			formula: "x / sqrt(mean(x²) + eps) * gamma", inputs: []string{"x", "gamma"},
+			options: "NormOpts", params: normParams, tol: Tolerance{ULP: 4, Mag: 1},
+			special: "A row with NaN gives NaN; a row with an infinity gives NaN at the infinity and 0 elsewhere. Squares are computed in float32: the result is not defined for rows whose sum of squares is finite and beyond 2^127."},
+			rmsNormRow, 4)
+	}}
 )
 
 func rowShape(a *Attrs, in []Shape) ([]Shape, error) {

@@ -1,18 +1,21 @@
 package op
 
 import (
+	"github.com/rayo-go/rayo/internal/irhook"
 	"math"
 	"slices"
 )
 
 // defScatter writes elements of one axis at indices that are an operand.
 // [ScatterOf] makes its parameters.
-var defScatter = add(&Operation{name: "scatter", class: Shaped, doc: "x with the elements of v assigned, added, multiplied or combined by minimum or maximum at the indices ids of one axis",
-	formula: "x with x[..., ids[i], ...] = x[..., ids[i], ...] ∘ v[..., i, ...]", inputs: []string{"x", "ids", "v"}, arity: [2]int{3, 3},
-	shapes: "x [a... n b...] with n along the axis, ids of i32 of shape s, v [a... s... b...]; gives the shape of x",
-	types:  scatterTypes, shape: scatterShape, ref: scatterReference, tol: Tolerance{Mag: 1}, flops: noFlops,
-	special: "IDs from -n to -1 count from the end; elements of v for other ids outside [0, n) are dropped. Where several ids are equal, assignment keeps the last of their elements in the order of v; sums and products keep that order but may group the terms, in a way that the ids determine, so that every run gives the same bits. " +
-		"Sums and products of f16 and bf16 are computed in f32 and rounded when they are stored; those of integers wrap; minimum and maximum give NaN if any element is NaN. A magnitude is the sum of those of the terms, or that of a product, times their number; where an intermediate sum or product leaves the range of normal numbers of f32, the result is not defined."})
+var defScatter = Operation{define: func() *definition {
+	return add(&definition{name: "scatter", class: Shaped, selfTest: &irhook.SelfTest{Attrs: ScatterOf(0, ScatterAdd), Shapes: [][]int{{6, 5}, {9}, {9, 5}}, Index: 1}, doc: "x with the elements of v assigned, added, multiplied or combined by minimum or maximum at the indices ids of one axis",
+		formula: "x with x[..., ids[i], ...] = x[..., ids[i], ...] ∘ v[..., i, ...]", inputs: []string{"x", "ids", "v"}, arity: [2]int{3, 3},
+		shapes: "x [a... n b...] with n along the axis, ids of i32 of shape s, v [a... s... b...]; gives the shape of x",
+		types:  scatterTypes, shape: scatterShape, ref: scatterReference, tol: Tolerance{Mag: 1}, flops: noFlops,
+		special: "IDs from -n to -1 count from the end; elements of v for other ids outside [0, n) are dropped. Where several ids are equal, assignment keeps the last of their elements in the order of v; sums and products keep that order but may group the terms, in a way that the ids determine, so that every run gives the same bits. " +
+			"Sums and products of f16 and bf16 are computed in f32 and rounded when they are stored; those of integers wrap; minimum and maximum give NaN if any element is NaN. A magnitude is the sum of those of the terms, or that of a product, times their number; where an intermediate sum or product leaves the range of normal numbers of f32, the result is not defined."})
+}}
 
 // ScatterReduce says how [Scatter] combines an element of v with the element of x at its
 // place.

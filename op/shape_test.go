@@ -238,7 +238,7 @@ func TestEmptyExtents(t *testing.T) {
 		types := make([]DType, len(c.in))
 		for i, s := range c.in {
 			in[i], types[i] = NewArray(s), F32
-			if c.o.inputs[i] == "ids" {
+			if c.o.Inputs()[i] == "ids" {
 				types[i] = I32
 			}
 		}

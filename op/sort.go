@@ -1,16 +1,19 @@
 package op
 
 import (
+	"github.com/rayo-go/rayo/internal/irhook"
 	"math"
 	"slices"
 )
 
 // defSort puts the elements of each row in order. [SortOpts] are its parameters.
-var defSort = add(&Operation{name: "sort", class: Shaped, doc: "the elements of each row in ascending or descending order, and their indices",
-	formula: "x[i_1] <= x[i_2] <= ... <= x[i_n]", inputs: []string{"x"}, arity: [2]int{1, 1}, outs: 2, options: "SortOpts",
-	shapes: "x [... n]; gives values and indices [... n]",
-	types:  sortTypes, shape: sortShape, ref: sortReference,
-	special: "Ordered as NumPy's stable sort: NaN counts as greater than +Inf, so it comes last in ascending and first in descending order; -0 equals 0; of equal elements the one with the lower index comes first in either order. Values are copied unchanged."})
+var defSort = Operation{define: func() *definition {
+	return add(&definition{name: "sort", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{3, 9}}}, doc: "the elements of each row in ascending or descending order, and their indices",
+		formula: "x[i_1] <= x[i_2] <= ... <= x[i_n]", inputs: []string{"x"}, arity: [2]int{1, 1}, outs: 2, options: "SortOpts",
+		shapes: "x [... n]; gives values and indices [... n]",
+		types:  sortTypes, shape: sortShape, ref: sortReference,
+		special: "Ordered as NumPy's stable sort: NaN counts as greater than +Inf, so it comes last in ascending and first in descending order; -0 equals 0; of equal elements the one with the lower index comes first in either order. Values are copied unchanged."})
+}}
 
 // SortOpts are the parameters of [Sort].
 type SortOpts struct {

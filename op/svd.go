@@ -3,20 +3,23 @@ package op
 import (
 	"cmp"
 	"errors"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"math"
 	"slices"
 )
 
 // defSVD decomposes matrices, square or not.
-var defSVD = add(&Operation{name: "svd", class: Shaped, doc: "the reduced singular value decomposition A = U·diag(s)·Vᵀ",
-	formula: "U·diag(s)·Vᵀ = A, Uᵀ·U = I, Vᵀ·V = I", inputs: []string{"a"}, arity: [2]int{1, 1}, outs: 3,
-	shapes: "a [... m n]; gives U [... m k], s [... k] and Vᵀ [... k n] with k = min(m, n)", types: float32s(3), shape: svdShape,
-	tol: Tolerance{ULP: 1, Mag: residuals}, ref: svdReference, check: svdCheck,
-	special: "The singular values are in descending order and not negative. The signs of vectors are not defined, nor is the basis of the vectors of equal singular values. A matrix with NaN or an infinity gives NaN in all elements. The magnitude of the tolerance is max(m, n)·‖A‖; ‖A - U·diag(s)·Vᵀ‖ is at most 30·max(m, n)·ε·‖A‖, ‖I - Uᵀ·U‖ and ‖I - V·Vᵀ‖ at most 30·max(m, n)·ε.",
-	flops: func(_ *Attrs, in, _ []Shape) float64 {
-		n := len(in[0]) - 2
-		return 20 * elements(in[0]) * float64(min(in[0][n], in[0][n+1]))
-	}})
+var defSVD = Operation{define: func() *definition {
+	return add(&definition{name: "svd", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{2, 7, 5}}, Dominant: true}, doc: "the reduced singular value decomposition A = U·diag(s)·Vᵀ",
+		formula: "U·diag(s)·Vᵀ = A, Uᵀ·U = I, Vᵀ·V = I", inputs: []string{"a"}, arity: [2]int{1, 1}, outs: 3,
+		shapes: "a [... m n]; gives U [... m k], s [... k] and Vᵀ [... k n] with k = min(m, n)", types: float32s(3), shape: svdShape,
+		tol: Tolerance{ULP: 1, Mag: residuals}, ref: svdReference, check: svdCheck,
+		special: "The singular values are in descending order and not negative. The signs of vectors are not defined, nor is the basis of the vectors of equal singular values. A matrix with NaN or an infinity gives NaN in all elements. The magnitude of the tolerance is max(m, n)·‖A‖; ‖A - U·diag(s)·Vᵀ‖ is at most 30·max(m, n)·ε·‖A‖, ‖I - Uᵀ·U‖ and ‖I - V·Vᵀ‖ at most 30·max(m, n)·ε.",
+		flops: func(_ *Attrs, in, _ []Shape) float64 {
+			n := len(in[0]) - 2
+			return 20 * elements(in[0]) * float64(min(in[0][n], in[0][n+1]))
+		}})
+}}
 
 func svdShape(_ *Attrs, in []Shape) ([]Shape, error) {
 	lead, m, n, err := matrixOf(in[0])

@@ -90,7 +90,7 @@ func (t Tolerance) Bound(want, mag float64, d DType) float64 {
 // Check returns an error if got, one element of a result of type d, is
 // farther from the reference than the operation's tolerance allows.
 func (o *Operation) Check(got, want, mag float64, d DType) error {
-	return o.tol.Check(got, want, mag, d)
+	return o.def().tol.Check(got, want, mag, d)
 }
 
 // Check returns an error if got, one element of a result of type d, is not

@@ -166,7 +166,7 @@ func TestActivationCarriesTheBound(t *testing.T) {
 	for _, act := range []*Operation{Add, Sum, Cast, Clip.named("nothing"), Unary("broken", nil)} {
 		a := MatMulOpts{Act: act}.Attrs()
 		_, err := MatMul.Types(&a, []DType{F32, F32})
-		if ok := act.name == "nothing"; (err == nil) != ok {
+		if ok := act.Name() == "nothing"; (err == nil) != ok {
 			t.Errorf("activation %s: %v", act, err)
 		}
 	}
@@ -174,7 +174,7 @@ func TestActivationCarriesTheBound(t *testing.T) {
 
 // named returns a copy under another name.
 func (o *Operation) named(name string) *Operation {
-	c := *o
+	c := *o.def()
 	c.name = name
-	return &c
+	return operationOf(&c)
 }

@@ -1,15 +1,21 @@
 package op
 
-import "math"
+import (
+	"math"
+
+	"github.com/rayo-go/rayo/internal/irhook"
+)
 
 // defSolveTriangular solves systems whose matrix is triangular. [SolveTriangularOpts] are its
 // parameters.
-var defSolveTriangular = add(&Operation{name: "solve_triangular", class: Shaped, doc: "the X with op(A)·X = B for triangular A, where op(A) is A or Aᵀ",
-	formula: "op(A)·X = B", inputs: []string{"a", "b"}, arity: [2]int{2, 2}, options: "SolveTriangularOpts",
-	shapes: "a [... n n] and b [... n k] with the same leading extents; gives [... n k]", types: float32s(1), shape: systemShape,
-	ref: triangularReference, check: triangularCheck,
-	special: "The other triangle of a is not read, nor is its diagonal with Unit. A zero on the diagonal gives infinities or NaN. The residual ‖op(A)·X - B‖ is at most 30·n·ε·‖A‖·‖X‖.",
-	flops:   func(_ *Attrs, in, _ []Shape) float64 { return elements(in[1]) * float64(in[0][len(in[0])-1]) }})
+var defSolveTriangular = Operation{define: func() *definition {
+	return add(&definition{name: "solve_triangular", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{2, 5, 5}, {2, 5, 3}}, Dominant: true}, doc: "the X with op(A)·X = B for triangular A, where op(A) is A or Aᵀ",
+		formula: "op(A)·X = B", inputs: []string{"a", "b"}, arity: [2]int{2, 2}, options: "SolveTriangularOpts",
+		shapes: "a [... n n] and b [... n k] with the same leading extents; gives [... n k]", types: float32s(1), shape: systemShape,
+		ref: triangularReference, check: triangularCheck,
+		special: "The other triangle of a is not read, nor is its diagonal with Unit. A zero on the diagonal gives infinities or NaN. The residual ‖op(A)·X - B‖ is at most 30·n·ε·‖A‖·‖X‖.",
+		flops:   func(_ *Attrs, in, _ []Shape) float64 { return elements(in[1]) * float64(in[0][len(in[0])-1]) }})
+}}
 
 // SolveTriangularOpts are the parameters of [SolveTriangular].
 type SolveTriangularOpts struct {

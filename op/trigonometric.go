@@ -5,42 +5,74 @@ import "math"
 // Trigonometric and hyperbolic functions, their inverses, and relatives of
 // exponentials and logarithms.
 var (
-	defTan = elementwise(1, "tan", "the tangent of x radians", x.Sin().Div(x.Cos()),
-		of{formula: "sin(x) / cos(x)", tol: ulp(6), special: "NaN at NaN and ±Inf; -0 stays -0."})
+	defTan = Operation{define: func() *definition {
+		return elementwise(1, "tan", "the tangent of x radians", x.Sin().Div(x.Cos()),
+			of{formula: "sin(x) / cos(x)", tol: ulp(6), special: "NaN at NaN and ±Inf; -0 stays -0."})
+	}}
 	// By the arc tangent of the other side: 1-x and 1+x lose nothing near ±1.
-	defAsin = elementwise(1, "asin", "the arc sine in radians", x.Div(one.Sub(x).Mul(one.Add(x)).Sqrt()).Atan(),
-		of{formula: "asin(x)", tol: ulp(5), special: "NaN for |x| > 1; -0 stays -0."})
-	defAcos = elementwise(1, "acos", "the arc cosine in radians", Const(2).Mul(one.Sub(x).Div(one.Add(x)).Sqrt().Atan()),
-		of{formula: "acos(x)", tol: ulp(5), special: "NaN for |x| > 1."})
-	defAtan = elementwise(1, "atan", "the arc tangent in radians", x.Atan(),
-		of{tol: ulp(2), special: "NaN stays NaN; ±pi/2 at ±Inf; -0 stays -0."})
-	defAtan2 = elementwise(2, "atan2", "the angle of the point (y, x) in radians, in [-pi, pi]", atan2(x, y),
-		of{formula: "atan(y / x), in the quadrant of (x, y)", tol: ulp(4), inputs: []string{"y", "x"}, special: "As C99, signed zeros and infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either is NaN."})
+	defAsin = Operation{define: func() *definition {
+		return elementwise(1, "asin", "the arc sine in radians", x.Div(one.Sub(x).Mul(one.Add(x)).Sqrt()).Atan(),
+			of{formula: "asin(x)", tol: ulp(5), special: "NaN for |x| > 1; -0 stays -0."})
+	}}
+	defAcos = Operation{define: func() *definition {
+		return elementwise(1, "acos", "the arc cosine in radians", Const(2).Mul(one.Sub(x).Div(one.Add(x)).Sqrt().Atan()),
+			of{formula: "acos(x)", tol: ulp(5), special: "NaN for |x| > 1."})
+	}}
+	defAtan = Operation{define: func() *definition {
+		return elementwise(1, "atan", "the arc tangent in radians", x.Atan(),
+			of{tol: ulp(2), special: "NaN stays NaN; ±pi/2 at ±Inf; -0 stays -0."})
+	}}
+	defAtan2 = Operation{define: func() *definition {
+		return elementwise(2, "atan2", "the angle of the point (y, x) in radians, in [-pi, pi]", atan2(x, y),
+			of{formula: "atan(y / x), in the quadrant of (x, y)", tol: ulp(4), inputs: []string{"y", "x"}, special: "As C99, signed zeros and infinities included: 0 at (0, 0), pi at (0, -0), pi/4 at (Inf, Inf). NaN if either is NaN."})
+	}}
 
-	defSinh = elementwise(1, "sinh", "the hyperbolic sine", sinh(),
-		of{formula: "(e**x - e**-x) / 2", tol: ulp(7), special: "NaN stays NaN; ±Inf beyond ±89.42; -0 stays -0."})
-	defCosh = elementwise(1, "cosh", "the hyperbolic cosine", cosh(),
-		of{formula: "(e**x + e**-x) / 2", tol: ulp(7), special: "NaN stays NaN; +Inf beyond ±89.42."})
-	defAsinh = elementwise(1, "asinh", "the inverse hyperbolic sine", asinh(),
-		of{formula: "log(x + sqrt(x² + 1))", tol: ulp(4), special: "NaN, infinities and -0 are unchanged."})
-	defAcosh = elementwise(1, "acosh", "the inverse hyperbolic cosine", acosh(),
-		of{formula: "log(x + sqrt(x² - 1))", tol: ulp(4), special: "NaN for x < 1; +Inf at +Inf."})
-	defAtanh = elementwise(1, "atanh", "the inverse hyperbolic tangent", atanh(),
-		of{formula: "log((1 + x) / (1 - x)) / 2", tol: ulp(4), special: "NaN for |x| > 1; ±Inf at ±1; -0 stays -0."})
+	defSinh = Operation{define: func() *definition {
+		return elementwise(1, "sinh", "the hyperbolic sine", sinh(),
+			of{formula: "(e**x - e**-x) / 2", tol: ulp(7), special: "NaN stays NaN; ±Inf beyond ±89.42; -0 stays -0."})
+	}}
+	defCosh = Operation{define: func() *definition {
+		return elementwise(1, "cosh", "the hyperbolic cosine", cosh(),
+			of{formula: "(e**x + e**-x) / 2", tol: ulp(7), special: "NaN stays NaN; +Inf beyond ±89.42."})
+	}}
+	defAsinh = Operation{define: func() *definition {
+		return elementwise(1, "asinh", "the inverse hyperbolic sine", asinh(),
+			of{formula: "log(x + sqrt(x² + 1))", tol: ulp(4), special: "NaN, infinities and -0 are unchanged."})
+	}}
+	defAcosh = Operation{define: func() *definition {
+		return elementwise(1, "acosh", "the inverse hyperbolic cosine", acosh(),
+			of{formula: "log(x + sqrt(x² - 1))", tol: ulp(4), special: "NaN for x < 1; +Inf at +Inf."})
+	}}
+	defAtanh = Operation{define: func() *definition {
+		return elementwise(1, "atanh", "the inverse hyperbolic tangent", atanh(),
+			of{formula: "log((1 + x) / (1 - x)) / 2", tol: ulp(4), special: "NaN for |x| > 1; ±Inf at ±1; -0 stays -0."})
+	}}
 
-	defExpm1 = elementwise(1, "expm1", "e**x - 1, accurate near 0", x.Expm1(),
-		of{tol: ulp(2), special: "NaN stays NaN; +Inf above 88.73, -1 at -Inf; -0 stays -0."})
-	defLog10 = elementwise(1, "log10", "the logarithm to base 10", x.Log().Mul(Const(math.Log10E)),
-		of{tol: ulp(4), special: "NaN for x < 0; -Inf at ±0."})
-	defLogAddExp = elementwise(2, "logaddexp", "log(e**x + e**y) without overflow", logAddExp(),
-		of{formula: "log(e**x + e**y)", tol: Tolerance{ULP: 3, Mag: 3}, mag: x.Max(y).Abs().Add(one), special: "NaN if either is NaN; -Inf where both are -Inf."})
+	defExpm1 = Operation{define: func() *definition {
+		return elementwise(1, "expm1", "e**x - 1, accurate near 0", x.Expm1(),
+			of{tol: ulp(2), special: "NaN stays NaN; +Inf above 88.73, -1 at -Inf; -0 stays -0."})
+	}}
+	defLog10 = Operation{define: func() *definition {
+		return elementwise(1, "log10", "the logarithm to base 10", x.Log().Mul(Const(math.Log10E)),
+			of{tol: ulp(4), special: "NaN for x < 0; -Inf at ±0."})
+	}}
+	defLogAddExp = Operation{define: func() *definition {
+		return elementwise(2, "logaddexp", "log(e**x + e**y) without overflow", logAddExp(),
+			of{formula: "log(e**x + e**y)", tol: Tolerance{ULP: 3, Mag: 3}, mag: x.Max(y).Abs().Add(one), special: "NaN if either is NaN; -Inf where both are -Inf."})
+	}}
 
-	defCbrt = elementwise(1, "cbrt", "the cube root", cbrt(),
-		of{formula: "x**(1/3)", tol: ulp(2), special: "NaN, infinities and -0 are unchanged."})
-	defErfinv = elementwise(1, "erfinv", "the inverse of the Gauss error function", erfinv(),
-		of{formula: "y with erf(y) = x", tol: ulp(6), special: "NaN for |x| > 1; ±Inf at ±1; -0 stays -0."})
-	defHypot = elementwise(2, "hypot", "the length of the vector (x, y), without overflow", hypot(),
-		of{formula: "sqrt(x² + y²)", tol: ulp(3), special: "+Inf if either is infinite, even if the other is NaN; otherwise NaN if either is NaN."})
+	defCbrt = Operation{define: func() *definition {
+		return elementwise(1, "cbrt", "the cube root", cbrt(),
+			of{formula: "x**(1/3)", tol: ulp(2), special: "NaN, infinities and -0 are unchanged."})
+	}}
+	defErfinv = Operation{define: func() *definition {
+		return elementwise(1, "erfinv", "the inverse of the Gauss error function", erfinv(),
+			of{formula: "y with erf(y) = x", tol: ulp(6), special: "NaN for |x| > 1; ±Inf at ±1; -0 stays -0."})
+	}}
+	defHypot = Operation{define: func() *definition {
+		return elementwise(2, "hypot", "the length of the vector (x, y), without overflow", hypot(),
+			of{formula: "sqrt(x² + y²)", tol: ulp(3), special: "+Inf if either is infinite, even if the other is NaN; otherwise NaN if either is NaN."})
+	}}
 )
 
 var (

@@ -2,6 +2,7 @@ package op
 
 import (
 	"encoding/binary"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"math"
 	"slices"
 )
@@ -10,96 +11,112 @@ import (
 // them, or some several times: they change its [Layout] and compute nothing.
 var (
 	// defReshape gives the elements another shape. [ReshapeTo] makes its parameters.
-	defReshape = add(&Operation{name: "reshape", class: Shaped, doc: "the same elements in another shape; nothing is moved",
-		formula: "x", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "any; gives the requested shape, in which one extent may be -1 and follows from the others",
-		types:  anything, shape: reshapeShape, special: unchanged, flops: noFlops,
-		view: func(l Layout, _ *Attrs, _, _ Shape, _ DType) (Layout, bool) { return l, true }})
+	defReshape = Operation{define: func() *definition {
+		return add(&definition{name: "reshape", class: Shaped, doc: "the same elements in another shape; nothing is moved",
+			formula: "x", inputs: []string{"x"}, arity: [2]int{1, 1},
+			shapes: "any; gives the requested shape, in which one extent may be -1 and follows from the others",
+			types:  anything, shape: reshapeShape, special: unchanged, flops: noFlops,
+			view: func(l Layout, _ *Attrs, _, _ Shape, _ DType) (Layout, bool) { return l, true }})
+	}}
 
 	// defTranspose exchanges the last two axes.
-	defTranspose = add(&Operation{name: "transpose", class: Shaped, doc: "the last two axes exchanged",
-		formula: "x[..., j, i]", inputs: []string{"x"}, arity: [2]int{1, 1}, shapes: "x [... m n]; gives [... n m]",
-		types: anything, shape: transposeShape, special: unchanged, flops: noFlops,
-		view: func(l Layout, _ *Attrs, in, _ Shape, _ DType) (Layout, bool) {
-			order := make([]int, len(in))
-			for i := range order {
-				order[i] = i
-			}
-			n := len(in)
-			order[n-2], order[n-1] = n-1, n-2
-			return l.permute(in, order)
-		}})
+	defTranspose = Operation{define: func() *definition {
+		return add(&definition{name: "transpose", class: Shaped, selfTest: &irhook.SelfTest{Shapes: [][]int{{5, 7}}}, doc: "the last two axes exchanged",
+			formula: "x[..., j, i]", inputs: []string{"x"}, arity: [2]int{1, 1}, shapes: "x [... m n]; gives [... n m]",
+			types: anything, shape: transposeShape, special: unchanged, flops: noFlops,
+			view: func(l Layout, _ *Attrs, in, _ Shape, _ DType) (Layout, bool) {
+				order := make([]int, len(in))
+				for i := range order {
+					order[i] = i
+				}
+				n := len(in)
+				order[n-2], order[n-1] = n-1, n-2
+				return l.permute(in, order)
+			}})
+	}}
 
 	// defPermute puts the axes in another order. [PermuteTo] makes its parameters.
-	defPermute = add(&Operation{name: "permute", class: Shaped, doc: "the axes in another order",
-		formula: "axis i of the result is axis order[i] of x", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "any; gives its extents in the given order, which names each axis once; -1 also names the last axis",
-		types:  anything, shape: permuteShape, special: unchanged, flops: noFlops,
-		view: func(l Layout, a *Attrs, in, _ Shape, _ DType) (Layout, bool) {
-			order, err := axesOf(a, len(in))
-			if err != nil {
-				return l, false
-			}
-			return l.permute(in, order)
-		}})
+	defPermute = Operation{define: func() *definition {
+		return add(&definition{name: "permute", class: Shaped, selfTest: &irhook.SelfTest{Attrs: Attrs{I: [8]int{3, 2, 1}}, Shapes: [][]int{{5, 3, 7}}}, doc: "the axes in another order",
+			formula: "axis i of the result is axis order[i] of x", inputs: []string{"x"}, arity: [2]int{1, 1},
+			shapes: "any; gives its extents in the given order, which names each axis once; -1 also names the last axis",
+			types:  anything, shape: permuteShape, special: unchanged, flops: noFlops,
+			view: func(l Layout, a *Attrs, in, _ Shape, _ DType) (Layout, bool) {
+				order, err := axesOf(a, len(in))
+				if err != nil {
+					return l, false
+				}
+				return l.permute(in, order)
+			}})
+	}}
 
 	// defSlice selects elements of one axis at equal distances. [SliceTo] makes its
 	// parameters.
-	defSlice = add(&Operation{name: "slice", class: Shaped, doc: "the elements start, start+step and so on of one axis, up to but not including stop",
-		formula: "x[..., start:stop:step, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "any; gives the shape of x except along the axis. Negative bounds count from the end, bounds outside the axis are moved to its end; a negative step runs backwards",
-		types:  anything, shape: sliceShape, special: unchanged, flops: noFlops,
-		view: func(l Layout, a *Attrs, in, _ Shape, _ DType) (Layout, bool) {
-			s, err := sliceOf(a, in)
-			if err != nil {
-				return l, false
-			}
-			return l.slice(in, s.axis, s.start, s.count, s.step)
-		}})
+	defSlice = Operation{define: func() *definition {
+		return add(&definition{name: "slice", class: Shaped, doc: "the elements start, start+step and so on of one axis, up to but not including stop",
+			formula: "x[..., start:stop:step, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
+			shapes: "any; gives the shape of x except along the axis. Negative bounds count from the end, bounds outside the axis are moved to its end; a negative step runs backwards",
+			types:  anything, shape: sliceShape, special: unchanged, flops: noFlops,
+			view: func(l Layout, a *Attrs, in, _ Shape, _ DType) (Layout, bool) {
+				s, err := sliceOf(a, in)
+				if err != nil {
+					return l, false
+				}
+				return l.slice(in, s.axis, s.start, s.count, s.step)
+			}})
+	}}
 
 	// defFlip reverses the order of the elements along axes. [FlipOf] makes its parameters.
-	defFlip = add(&Operation{name: "flip", class: Shaped, doc: "the elements of some axes in the opposite order",
-		formula: "x[..., n-1-i, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "any; gives the shape of x. Without axes all are flipped",
-		types:  anything, shape: flipShape, special: unchanged, flops: noFlops,
-		view: func(l Layout, a *Attrs, in, _ Shape, _ DType) (Layout, bool) {
-			axes, err := flipAxes(a, len(in))
-			ok := err == nil
-			for _, i := range axes {
-				if ok && in[i] > 0 {
-					l, ok = l.slice(in, i, in[i]-1, in[i], -1)
+	defFlip = Operation{define: func() *definition {
+		return add(&definition{name: "flip", class: Shaped, doc: "the elements of some axes in the opposite order",
+			formula: "x[..., n-1-i, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
+			shapes: "any; gives the shape of x. Without axes all are flipped",
+			types:  anything, shape: flipShape, special: unchanged, flops: noFlops,
+			view: func(l Layout, a *Attrs, in, _ Shape, _ DType) (Layout, bool) {
+				axes, err := flipAxes(a, len(in))
+				ok := err == nil
+				for _, i := range axes {
+					if ok && in[i] > 0 {
+						l, ok = l.slice(in, i, in[i]-1, in[i], -1)
+					}
 				}
-			}
-			return l, ok
-		}})
+				return l, ok
+			}})
+	}}
 
 	// defExpand repeats axes of extent 1. [ExpandTo] makes its parameters.
-	defExpand = add(&Operation{name: "expand", class: Shaped, doc: "the operand repeated along axes that it lacks or that have extent 1",
-		formula: "x, spread over the shape", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "any; gives the requested shape. x is aligned with its last axes, and each extent of x must be 1 or equal to the requested extent; -1 keeps the extent of x",
-		types:  anything, shape: expandShape, special: unchanged, flops: noFlops,
-		view: func(l Layout, _ *Attrs, in, out Shape, _ DType) (Layout, bool) { return l.expand(in, out) }})
+	defExpand = Operation{define: func() *definition {
+		return add(&definition{name: "expand", class: Shaped, doc: "the operand repeated along axes that it lacks or that have extent 1",
+			formula: "x, spread over the shape", inputs: []string{"x"}, arity: [2]int{1, 1},
+			shapes: "any; gives the requested shape. x is aligned with its last axes, and each extent of x must be 1 or equal to the requested extent; -1 keeps the extent of x",
+			types:  anything, shape: expandShape, special: unchanged, flops: noFlops,
+			view: func(l Layout, _ *Attrs, in, out Shape, _ DType) (Layout, bool) { return l.expand(in, out) }})
+	}}
 
 	// defPad adds elements of a constant before and after the elements of one axis. [PadOf]
 	// makes its parameters.
-	defPad = add(&Operation{name: "pad", class: Shaped, doc: "the operand with a constant before and after the elements of one axis",
-		formula: "value, x and value along the axis", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "any; gives the shape of x, with the axis longer by before + after, which are 0 or more",
-		types:  anything, shape: padShape, special: "Values are copied unchanged; the constant is rounded to the element type.", flops: noFlops,
-		view: func(l Layout, a *Attrs, in, _ Shape, t DType) (Layout, bool) {
-			axis, err := axisOf(a.I[0], len(in))
-			if err != nil {
-				return l, false
-			}
-			return l.pad(in, axis, a.I[1], a.I[2], t.bits(float64(a.Float(0))))
-		}})
+	defPad = Operation{define: func() *definition {
+		return add(&definition{name: "pad", class: Shaped, doc: "the operand with a constant before and after the elements of one axis",
+			formula: "value, x and value along the axis", inputs: []string{"x"}, arity: [2]int{1, 1},
+			shapes: "any; gives the shape of x, with the axis longer by before + after, which are 0 or more",
+			types:  anything, shape: padShape, special: "Values are copied unchanged; the constant is rounded to the element type.", flops: noFlops,
+			view: func(l Layout, a *Attrs, in, _ Shape, t DType) (Layout, bool) {
+				axis, err := axisOf(a.I[0], len(in))
+				if err != nil {
+					return l, false
+				}
+				return l.pad(in, axis, a.I[1], a.I[2], t.bits(float64(a.Float(0))))
+			}})
+	}}
 
 	// defConcat puts operands one after the other along an axis. [ConcatAlong] makes
 	// its parameters.
-	defConcat = add(&Operation{name: "concat", class: Shaped, doc: "the operands one after the other along an axis",
-		formula: "x0, then x1, and so on, along the axis", inputs: []string{"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"}, arity: [2]int{1, MaxInputs},
-		shapes: "operands of the same extents except along the axis; gives these extents, with their sum along the axis",
-		types:  anything, shape: concatShape, ref: concatReference, special: unchanged, flops: noFlops})
+	defConcat = Operation{define: func() *definition {
+		return add(&definition{name: "concat", class: Shaped, selfTest: &irhook.SelfTest{Attrs: ConcatAlong(1), Shapes: [][]int{{3, 4}, {3, 5}}}, doc: "the operands one after the other along an axis",
+			formula: "x0, then x1, and so on, along the axis", inputs: []string{"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"}, arity: [2]int{1, MaxInputs},
+			shapes: "operands of the same extents except along the axis; gives these extents, with their sum along the axis",
+			types:  anything, shape: concatShape, ref: concatReference, special: unchanged, flops: noFlops})
+	}}
 )
 
 const unchanged = "Values are copied unchanged."
@@ -112,20 +129,20 @@ type viewOf func(l Layout, a *Attrs, in, out Shape, t DType) (Layout, bool)
 
 // View reports whether the operation only changes the layout of its operand and computes nothing:
 // see [Operation.Layout].
-func (o *Operation) View() bool { return o.view != nil }
+func (o *Operation) View() bool { return o.def().view != nil }
 
 // Layout returns the layout of the result of a view, of shape out, for an
 // operand of shape in, of type t and of layout l, or false where no layout says
 // so: then the operand must be copied first.
 func (o *Operation) Layout(a *Attrs, l Layout, in, out Shape, t DType) (Layout, bool) {
-	return o.view(l, a, in, out, t)
+	return o.def().view(l, a, in, out, t)
 }
 
 // look is the reference of a view.
 func (o *Operation) look(a *Attrs, x, y *Array, t DType) {
-	l, ok := o.view(RowMajor(len(x.Data)), a, x.Shape, y.Shape, t)
+	l, ok := o.def().view(RowMajor(len(x.Data)), a, x.Shape, y.Shape, t)
 	if !ok {
-		panic("BUG: " + o.name + " of memory in order")
+		panic("BUG: " + o.def().name + " of memory in order")
 	}
 	for i := range y.Data {
 		if at, in := l.At(i); in {

@@ -5,31 +5,35 @@ import "slices"
 var (
 	// defDiagonal selects the elements of two axes whose indices differ by an offset.
 	// [DiagonalOf] makes its parameters.
-	defDiagonal = add(&Operation{name: "diagonal", class: Shaped, doc: "the elements of a diagonal of two axes, along a new last axis",
-		formula: "x[..., i, ..., i + offset, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "any; gives the extents of x without the two axes, followed by the length of the diagonal, which is 0 for an offset beyond the axes",
-		types:  anything, shape: diagonalShape, special: unchanged, flops: noFlops,
-		view: func(l Layout, a *Attrs, in, out Shape, _ DType) (Layout, bool) {
-			d, err := diagonalOf(a, in)
-			if err != nil {
-				return l, false
-			}
-			return l.diagonal(in, out, d)
-		}})
+	defDiagonal = Operation{define: func() *definition {
+		return add(&definition{name: "diagonal", class: Shaped, doc: "the elements of a diagonal of two axes, along a new last axis",
+			formula: "x[..., i, ..., i + offset, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
+			shapes: "any; gives the extents of x without the two axes, followed by the length of the diagonal, which is 0 for an offset beyond the axes",
+			types:  anything, shape: diagonalShape, special: unchanged, flops: noFlops,
+			view: func(l Layout, a *Attrs, in, out Shape, _ DType) (Layout, bool) {
+				d, err := diagonalOf(a, in)
+				if err != nil {
+					return l, false
+				}
+				return l.diagonal(in, out, d)
+			}})
+	}}
 
 	// defSlidingWindow selects windows of one axis at equal distances.
 	// [SlidingWindowOf] makes its parameters.
-	defSlidingWindow = add(&Operation{name: "sliding_window", class: Shaped, doc: "the windows of one axis, step elements apart, with the elements of a window along a new last axis",
-		formula: "y[..., i, ..., j] = x[..., i*step + j*dilation, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
-		shapes: "any; gives the extents of x with the number of windows in place of the axis, followed by the size of a window",
-		types:  anything, shape: windowShape, special: unchanged, flops: noFlops,
-		view: func(l Layout, a *Attrs, in, out Shape, _ DType) (Layout, bool) {
-			w, err := windowOf(a, in)
-			if err != nil {
-				return l, false
-			}
-			return l.windows(in, out, w)
-		}})
+	defSlidingWindow = Operation{define: func() *definition {
+		return add(&definition{name: "sliding_window", class: Shaped, doc: "the windows of one axis, step elements apart, with the elements of a window along a new last axis",
+			formula: "y[..., i, ..., j] = x[..., i*step + j*dilation, ...]", inputs: []string{"x"}, arity: [2]int{1, 1},
+			shapes: "any; gives the extents of x with the number of windows in place of the axis, followed by the size of a window",
+			types:  anything, shape: windowShape, special: unchanged, flops: noFlops,
+			view: func(l Layout, a *Attrs, in, out Shape, _ DType) (Layout, bool) {
+				w, err := windowOf(a, in)
+				if err != nil {
+					return l, false
+				}
+				return l.windows(in, out, w)
+			}})
+	}}
 )
 
 // DiagonalOf returns the parameters of [Diagonal]: how far the index of axis2 is

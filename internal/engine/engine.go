@@ -12,6 +12,7 @@ import (
 
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/jscall"
+	"github.com/rayo-go/rayo/op"
 )
 
 // Engine owns one open driver.Device. It is safe for concurrent use.
@@ -31,7 +32,7 @@ type Engine struct {
 
 	plans planCache
 
-	selfTests [256][sizes]selfTestResult // of operations, by number and size
+	selfTests [op.MaxID][sizes]selfTestResult // of operations, by number and size
 	// blockSelfTests are of products with blocks, by the place of these in op.QuantTypes.
 	blockSelfTests [64]selfTestResult
 	selfTestMu     sync.Mutex

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/rayo-go/rayo/gguf/block"
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/internal/graph"
+	"github.com/rayo-go/rayo/internal/irhook"
 	"github.com/rayo-go/rayo/internal/portable"
 	"github.com/rayo-go/rayo/op"
 )
@@ -21,52 +21,15 @@ type selfTestResult struct {
 	err error // under Engine.selfTestMu: they are wrong
 }
 
-// selfTestCase holds the operand shapes and parameters of the self-test of an operation of class Shaped.
-type selfTestCase struct {
-	attrs  op.Attrs
-	shapes []op.Shape
-	index  int // the index operand, with indices below 3; 0 if there is none
-}
-
-var selfTestCases = map[*op.Operation]selfTestCase{
-	op.MatMul:        {},
-	op.MatVec:        {shapes: []op.Shape{{5, 9}, {9}}},
-	op.Transpose:     {shapes: []op.Shape{{5, 7}}},
-	op.Conv2D:        {attrs: op.Conv2DOpts{}.Attrs(), shapes: []op.Shape{{1, 2, 6, 5}, {3, 2, 3, 3}}},
-	op.Attention:     {shapes: []op.Shape{{2, 5, 8}, {2, 6, 8}, {2, 6, 8}}},
-	op.Rope:          {attrs: op.RopeOpts{}.Attrs(), shapes: []op.Shape{{3, 2, 8}}},
-	op.Gather:        {shapes: []op.Shape{{6, 5}, {4}}, index: 1},
-	op.Scatter:       {attrs: op.ScatterOf(0, op.ScatterAdd), shapes: []op.Shape{{6, 5}, {9}, {9, 5}}, index: 1},
-	op.TopK:          {attrs: op.TopKOpts{K: 2}.Attrs(), shapes: []op.Shape{{3, 9}}},
-	op.Sort:          {shapes: []op.Shape{{3, 9}}},
-	op.MatMulQ:       {shapes: []op.Shape{{3, 256}, {9, 256}}},
-	op.MatMulExperts: {shapes: []op.Shape{{4, 9}, {4, 5, 9}, {4, 2}}, index: 2},
-	op.Permute:       {attrs: op.Attrs{I: [8]int{3, 2, 1}}, shapes: []op.Shape{{5, 3, 7}}},
-	op.Concat:        {attrs: op.ConcatAlong(1), shapes: []op.Shape{{3, 4}, {3, 5}}},
-	op.SliceAt:       {attrs: op.SliceAtOf(0, 2), shapes: []op.Shape{{6, 5}, {1}}, index: 1},
-	op.Update:        {attrs: op.UpdateOf(0), shapes: []op.Shape{{6, 5}, {1}, {2, 5}}, index: 1},
-	op.Iota:          {attrs: op.IotaOf(67), shapes: []op.Shape{{1}}},
-	op.Cast:          {attrs: op.CastTo(op.I32), shapes: []op.Shape{{67}}},
-
-	op.Cholesky:        {shapes: []op.Shape{{2, 5, 5}}},
-	op.LU:              {shapes: []op.Shape{{2, 5, 5}}},
-	op.Solve:           {shapes: []op.Shape{{2, 5, 5}, {2, 5, 3}}},
-	op.SolveTriangular: {shapes: []op.Shape{{2, 5, 5}, {2, 5, 3}}},
-	op.QR:              {shapes: []op.Shape{{2, 7, 5}}},
-	op.Eigh:            {shapes: []op.Shape{{2, 5, 5}}},
-	op.SVD:             {shapes: []op.Shape{{2, 7, 5}}},
-}
-
 // untested reports whether o is used without a test: elementwise operations but for conversions are
 // tested together when the device is opened, reshape moves nothing, and the reference itself
 // computes an operation that has neither a probe nor a portable kernel.
 func untested(o *op.Operation) bool {
 	switch o.Class() {
 	case op.Elementwise:
-		return o != op.Cast
+		return irhook.SelfTestOf(o) == nil
 	case op.Shaped:
-		_, ok := selfTestCases[o]
-		return o == op.Reshape || !ok && !portable.Has(o)
+		return o == op.Reshape || irhook.SelfTestOf(o) == nil && !portable.Has(o)
 	}
 	return false
 }
@@ -89,13 +52,23 @@ var (
 // products are the sizes m, k, n on which products of matrices are tested.
 var products = [sizes][3]int{{5, 9, 7}, {5, 9, 7}, {33, 40, 70}, {700, 20, 800}, {700, 20, 800}, {1500, 20, 1500}}
 
+// multiplies reports whether o is the product of matrices.
+func multiplies(o *op.Operation) bool {
+	c := irhook.SelfTestOf(o)
+	return c != nil && c.Product
+}
+
 // sizeOf returns the kind of size of operands.
 func sizeOf(o *op.Operation, a *op.Attrs, in []op.Shape) int {
 	switch {
-	case o == op.MatMul:
-		p, err := op.MatMulOf(a, in)
-		switch n := p.M * p.N * p.Batch; {
-		case err != nil || p.M <= 8:
+	case multiplies(o):
+		out, err := o.Shapes(a, in)
+		if err != nil {
+			return usual
+		}
+		s := out[0]
+		switch n, err := s.Size(); {
+		case err != nil || s[len(s)-2] <= 8:
 			return usual
 		case n < 512<<10:
 			return 2
@@ -121,7 +94,7 @@ func sizeOf(o *op.Operation, a *op.Attrs, in []op.Shape) int {
 // selfTestOf returns the operation whose test covers o: one kernel reads all views that move
 // elements.
 func selfTestOf(o *op.Operation) *op.Operation {
-	if o.View() && o != op.Reshape && o != op.Transpose {
+	if o.View() && o != op.Reshape && irhook.SelfTestOf(o) == nil {
 		return op.Permute
 	}
 	return o
@@ -136,7 +109,10 @@ func (e *Engine) selfTest(ctx context.Context, o *op.Operation, size int) error 
 		return nil
 	}
 	var p *selfTestResult
-	if o == op.MatMulQ {
+	if blocks := blockOperand(o); blocks > 0 {
+		if quantise == nil {
+			return nil
+		}
 		p = &e.blockSelfTests[size]
 	} else {
 		p = &e.selfTests[o.ID()][size]
@@ -164,9 +140,9 @@ func (e *Engine) selfTest(ctx context.Context, o *op.Operation, size int) error 
 // selfTestNode tests the kernel of node n of g before its first use.
 func (e *Engine) selfTestNode(ctx context.Context, g *graph.Graph, n *graph.Node) error {
 	size := usual
-	switch {
-	case n.Op == op.MatMulQ:
-		size = slices.Index(op.QuantTypes(), g.Nodes[n.In[1]].Type)
+	switch blocks := blockOperand(n.Op); {
+	case blocks > 0:
+		size = slices.Index(op.QuantTypes(), g.Nodes[n.In[blocks]].Type)
 	case e.imm == nil: // a CPU's own kernels have no sizes
 		var in []op.Shape
 		for _, i := range n.Inputs() {
@@ -183,30 +159,37 @@ func (e *Engine) selfTestNode(ctx context.Context, g *graph.Graph, n *graph.Node
 // errWrong is the error of kernels that fail their test.
 var errWrong = fmt.Errorf("self-test failed: %w", driver.ErrUnsupported)
 
-// operand makes operand i of a test of o.
-func (c *selfTestCase) operand(o *op.Operation, i, size int) (*op.Array, Host, error) {
-	s, t := c.shapes[i], op.F32
-	if i > 0 && i == c.index {
-		t = op.I32
+// blockOperand returns the operand of o that has a quantised type, or 0 for none.
+func blockOperand(o *op.Operation) int {
+	if c := irhook.SelfTestOf(o); c != nil {
+		return c.Blocks
 	}
-	if o == op.Iota {
-		t = op.U32
+	return 0
+}
+
+// operand makes operand i of a test.
+func (t *selfTest) operand(i, size int) (*op.Array, Host, error) {
+	s, typ := t.shapes[i], op.F32
+	if i > 0 && i == t.Index {
+		typ = op.I32
+	}
+	if t.Start {
+		typ = op.U32
 	}
 	x := op.NewArray(s)
 	for k := range x.Data {
 		x.Data[k] = float64((k*7919+i*5)%23-11) / 4 // exact, without order
-		switch t {
+		switch typ {
 		case op.U32:
 			x.Data[k] = 1<<32 - 5 // wraps
 		case op.I32:
-			x.Data[k] = float64((k*5 + 3) % c.shapes[0][0])
+			x.Data[k] = float64((k*5 + 3) % t.shapes[0][0])
 		}
-		if o == op.Cast && k%9 == 4 {
-			x.Data[k] *= 1 << 31 // outside the range of the result type
+		if t.Large && k%9 == 4 {
+			x.Data[k] *= 1 << 31
 		}
 	}
-	if factors := o.CheckedAsWhole() || o == op.Solve || o == op.SolveTriangular; factors && i == 0 {
-		// A dominant diagonal: positive definite, and no pivot is in doubt.
+	if t.Dominant && i == 0 {
 		rows, cols := s[len(s)-2], s[len(s)-1]
 		for k := range x.Data {
 			if k/cols%rows == k%cols {
@@ -214,63 +197,29 @@ func (c *selfTestCase) operand(o *op.Operation, i, size int) (*op.Array, Host, e
 			}
 		}
 	}
-	if o == op.MatMulQ && i == 1 {
-		return quantised(x, op.QuantTypes()[size])
+	if i > 0 && i == t.Blocks {
+		return quantise(x, op.QuantTypes()[size])
 	}
-	h := HostOf(Bytes(make([]uint32, len(x.Data))), t, s)
+	h := HostOf(Bytes(make([]uint32, len(x.Data))), typ, s)
 	for k, v := range x.Data {
-		t.PutFloat64(h.Data, k, v)
+		typ.PutFloat64(h.Data, k, v)
 	}
 	return x, h, nil
 }
 
-// quantised returns blocks of type t and their decoded numbers. The first half of the blocks encode
-// x; the second half have random bytes.
-func quantised(x *op.Array, t op.DType) (*op.Array, Host, error) {
-	n, err := t.Bytes(x.Shape)
-	if err != nil {
-		return nil, Host{}, err
-	}
-	values, blocks := make([]float32, len(x.Data)), make([]byte, n)
-	for k, v := range x.Data {
-		values[k] = float32(v)
-	}
-	even := make([]float32, x.Shape[len(x.Shape)-1]) // importances, which some formats need
-	for k := range even {
-		even[k] = 1
-	}
-	if err := t.Block().QuantizeWeighted(blocks, values, even); err != nil {
-		return nil, Host{}, err
-	}
-	anyBlocks(t.Block(), blocks[len(blocks)/2/t.Block().Bytes()*t.Block().Bytes():])
-	held, err := t.Array(x.Shape, blocks)
-	return held, HostOf(blocks, t, x.Shape), err
-}
-
-// anyBlocks fills blocks with arbitrary bytes and finite scales, including levels, signs and small
-// scales that no quantiser chooses.
-func anyBlocks(f block.Format, blocks []byte) {
-	state := uint32(1)
-	for ; len(blocks) > 0; blocks = blocks[f.Bytes():] {
-		b := blocks[:f.Bytes()]
-		for again := true; again; again = f.Check(b) != nil {
-			for i := range b {
-				state = state*1664525 + 1013904223
-				b[i] = byte(state >> 24)
-			}
-			if scale := f.Layout().Scale; scale.Encoding == block.E8M0 {
-				b[scale.Number[0].At/8] = 118 + byte(state>>8)%20 // sums of more are not finite
-			}
-		}
-	}
-}
-
 // test computes a small case of o and compares it with the reference.
 func (e *Engine) test(ctx context.Context, o *op.Operation, size int) error {
-	t := &selfTest{selfTestCase: selfTestCases[o], o: o}
+	t := &selfTest{o: o}
+	if c := irhook.SelfTestOf(o); c != nil {
+		t.SelfTest = *c
+		t.attrs, _ = c.Attrs.(op.Attrs)
+		for _, s := range c.Shapes {
+			t.shapes = append(t.shapes, s)
+		}
+	}
 	rows := 0 // of the result that are compared, if not all are
 	switch {
-	case o == op.MatMul:
+	case t.Product:
 		p := products[size]
 		t.shapes = []op.Shape{p[:2], p[1:]}
 		rows = 6
@@ -310,8 +259,10 @@ func (e *Engine) test(ctx context.Context, o *op.Operation, size int) error {
 
 // selfTest is a case with its operands and what the reference makes of them.
 type selfTest struct {
-	selfTestCase
+	irhook.SelfTest
 	o      *op.Operation
+	attrs  op.Attrs
+	shapes []op.Shape
 	arrays []*op.Array
 	in     []op.DType
 	out    []op.DType
@@ -323,7 +274,7 @@ type selfTest struct {
 // operands makes the operands.
 func (t *selfTest) operands(size int) (in []Host, err error) {
 	for i := range t.shapes {
-		x, h, err := t.operand(t.o, i, size)
+		x, h, err := t.operand(i, size)
 		if err != nil {
 			return nil, err
 		}

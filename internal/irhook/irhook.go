@@ -30,6 +30,10 @@ var (
 	// op.DType, or nil if the operation has none.
 	Reducer func(operation any, dtype uint8) *ir.Reducer
 
+	// SelfTestOf returns the case with which a device tests its kernels of an *op.Operation that is neither
+	// a reduction nor of class row, or nil if there is none.
+	SelfTestOf func(operation any) *SelfTest
+
 	// Inline computes expressions in a kernel of a *kernel.Builder: operand i is args[i] of
 	// a []kernel.Dynamic, parameter i is params[i] of a []kernel.F32, and the result is a
 	// []kernel.Dynamic. The operands are all scalars or all vectors of one width; the
@@ -38,3 +42,15 @@ var (
 	// maxima; size NaN means that nothing is guaranteed.
 	Inline func(b any, roots []*ir.Node, args, params any, size float64) any
 )
+
+// SelfTest is a case of an operation: operands of float32, but for those that a field describes.
+type SelfTest struct {
+	Attrs    any     // an op.Attrs; nil for none
+	Shapes   [][]int // of the operands
+	Index    int     // the operand of i32 indices below the extent of axis 0 of operand 0; 0 if there is none
+	Blocks   int     // the operand of a quantised type; 0 if there is none
+	Product  bool    // the operands are matrices, of sizes that the engine chooses
+	Start    bool    // the operand is a u32 close to the greatest
+	Large    bool    // some elements are outside of the range of i32
+	Dominant bool    // operand 0 has a dominant diagonal: positive definite, and no pivot is in doubt
+}

@@ -60,22 +60,21 @@ type foldParams struct {
 }
 
 type foldSpec struct {
-	Op   string
+	Op   *op.Operation
 	Type op.DType
 	foldSchedule
 	Pieces bool // operands are states
 }
 
 var folds = maker[foldParams, foldSpec]{name: "fold", build: func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
-	o := op.Lookup(s.Op)
-	f := irhook.Reducer(o, uint8(s.Type))
+	f := irhook.Reducer(s.Op, uint8(s.Type))
 	t := newLaneGroup(b, s.groupLayout)
 	read := s.reader(b, f)
 	var put func(number kernel.U32, state []kernel.Dynamic)
 	if s.Split {
 		put = statesInto(b, f)
 	} else {
-		types, _ := o.Types(new(op.Attrs), []op.DType{s.Type}) // which were checked
+		types, _ := s.Op.Types(new(op.Attrs), []op.DType{s.Type}) // which were checked
 		result := e.result(b, types[0])
 		put = func(i kernel.U32, state []kernel.Dynamic) {
 			result(i, Inline(b, []*ir.Node{f.Finish}, append(state, kernel.Dyn(b.F32(&p.Count))), nil)[0])
@@ -302,7 +301,7 @@ func planFold(q *request) (*Plan, error) {
 	}
 	w.groupLayout = w.with(&q.Target)
 	var p planner
-	s := foldSpec{Op: q.Op.Name(), Type: q.In[0].Type, foldSchedule: w}
+	s := foldSpec{Op: q.Op, Type: q.In[0].Type, foldSchedule: w}
 	params := foldParams{Rows: uint32(m.rows()), Cols: uint32(m.Cols), Inner: uint32(m.Inner), Part: uint32(m.Cols), Count: float32(m.Cols)}
 	operands := q.inputs()
 	for w.Split {

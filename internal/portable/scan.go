@@ -19,8 +19,7 @@ var scanSchedules = table[foldOf, foldSchedule]{
 }
 
 var scans = maker[foldParams, foldSpec]{name: "scan", build: func(b *kernel.Builder, p *foldParams, s foldSpec, e *epilogue) {
-	o := op.Lookup(s.Op)
-	f := irhook.Reducer(o, uint8(s.Type))
+	f := irhook.Reducer(s.Op, uint8(s.Type))
 	t := newLaneGroup(b, s.groupLayout)
 	x := inputValue(b, "x", s.Type)
 	var before func(at, i kernel.U32) []kernel.Dynamic
@@ -29,7 +28,7 @@ var scans = maker[foldParams, foldSpec]{name: "scan", build: func(b *kernel.Buil
 		pieces.Pieces = true
 		before = pieces.reader(b, f)
 	}
-	types, _ := o.Types(new(op.Attrs), []op.DType{s.Type}) // which were checked
+	types, _ := s.Op.Types(new(op.Attrs), []op.DType{s.Type}) // which were checked
 	put := e.result(b, types[0])
 	rows, cols, size := b.U32(&p.Rows), b.U32(&p.Cols), b.U32(&p.Part)
 	row, part := t.number, kernel.U(0)
@@ -122,7 +121,7 @@ func planScan(q *request) (*Plan, error) {
 	}
 	w.groupLayout = w.with(&q.Target)
 	var p planner
-	s := foldSpec{Op: q.Op.Name(), Type: q.In[0].Type, foldSchedule: w}
+	s := foldSpec{Op: q.Op, Type: q.In[0].Type, foldSchedule: w}
 	params := foldParams{Rows: uint32(m.Outer), Cols: uint32(m.Cols), Inner: 1, Part: uint32(m.Cols), Count: 1}
 	operands, groups := q.inputs(), m.Outer
 	if w.Split {

@@ -45,7 +45,7 @@ type processor struct {
 	folds sync.Map // *foldPrograms by operation and type
 
 	// plain holds what calls of a single operation need, by op.Operation.ID.
-	plain  []plain
+	plain  [op.MaxID]atomic.Pointer[plain]
 	recent recent
 
 	closed atomic.Bool
@@ -92,7 +92,6 @@ func newDevice(threads int, portable bool) (driver.Device, error) {
 		d.info.Detail += ", portable kernels"
 		d.info.Identity += "/portable"
 	}
-	d.plain = d.plains()
 	return d, nil
 }
 

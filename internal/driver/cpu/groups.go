@@ -3,6 +3,7 @@ package cpu
 import (
 	"github.com/rayo-go/rayo/internal/driver"
 	"github.com/rayo-go/rayo/op"
+	"github.com/rayo-go/rayo/simd"
 )
 
 // cores make the cores of the operations that assembly or Go code computes here. The functions below
@@ -19,8 +20,13 @@ func enter(c func(d *processor) core, os ...*op.Operation) {
 
 // UseReductions enters the reductions.
 func UseReductions() {
-	for o := range reductions {
-		enter(func(d *processor) core { return &reduceTask{d: d} }, o)
+	reductions := map[*op.Operation]simd.Reduction{
+		op.Sum: simd.ReduceSum, op.Dot: simd.ReduceDot, op.Mean: simd.ReduceMean, op.Var: simd.ReduceVar,
+		op.Min: simd.ReduceMin, op.Max: simd.ReduceMax, op.ArgMin: simd.ReduceArgMin, op.ArgMax: simd.ReduceArgMax,
+		op.NormL1: simd.ReduceSumAbs, op.NormL2: simd.ReduceNorm, op.NormLinf: simd.ReduceMaxAbs,
+	}
+	for o, kind := range reductions {
+		enter(func(d *processor) core { return &reduceTask{d: d, kind: kind} }, o)
 	}
 	enter(func(d *processor) core { return &foldTask{d: d} }, op.Prod, op.LogSumExp, op.Any, op.All, op.CountNonzero)
 }

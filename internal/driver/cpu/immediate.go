@@ -22,32 +22,36 @@ type plain struct {
 	shots  sync.Pool // of *shot, for the others
 }
 
-// plains returns the entries for the catalogue.
-func (d *processor) plains() []plain {
-	all := op.Catalogue()
-	ps := make([]plain, len(all))
-	for i, o := range all {
-		p := &ps[i]
-		if o.Class() != op.Elementwise {
-			if _, arity := o.Arity(); o.Class() == op.Reduction {
-				p.cost.seed, p.cost.bytes = reduceNS, float32(4*arity)
-			}
-			p.shots.New = func() any {
-				if c := d.newCore(o); c != nil {
-					return &shot{core: c}
-				}
-				return nil // the operation has no core, or its group is not linked yet
-			}
-			continue
+// plainOf returns the data for o, an operation of the catalogue.
+func (d *processor) plainOf(o *op.Operation) *plain {
+	at := &d.plain[o.ID()]
+	if p := at.Load(); p != nil {
+		return p
+	}
+	at.CompareAndSwap(nil, d.newPlain(o))
+	return at.Load()
+}
+
+func (d *processor) newPlain(o *op.Operation) *plain {
+	p := &plain{}
+	_, arity := o.Arity()
+	if o.Class() != op.Elementwise {
+		if o.Class() == op.Reduction {
+			p.cost.seed, p.cost.bytes = reduceNS, float32(4*arity)
 		}
-		if o == op.Where || o == op.Cast {
-			continue
+		p.shots.New = func() any {
+			if c := d.newCore(o); c != nil {
+				return &shot{core: c}
+			}
+			return nil // the operation has no core here, or its group is not linked yet
 		}
-		_, arity := o.Arity()
+		return p
+	}
+	if o != op.Where && o != op.Cast {
 		p.fn, p.past = kernelNamed(o.Name()), kernel(simd.Stream(o.Name()))
 		p.cost.seed, p.cost.bytes = kernelNS(o.Name()), float32(4*arity+4)
 	}
-	return ps
+	return p
 }
 
 // Elementwise implements [driver.Immediate].
@@ -55,11 +59,10 @@ func (d *processor) Elementwise(ctx context.Context, o *op.Operation, a *op.Attr
 	defer driver.Recovered(&err)
 	at := [3]unsafe.Pointer{unsafe.Pointer(unsafe.SliceData(x)), unsafe.Pointer(unsafe.SliceData(y)), unsafe.Pointer(unsafe.SliceData(z))}
 	to, n := unsafe.Pointer(unsafe.SliceData(dst)), len(dst)
-	id := o.ID()
-	if id < 0 {
+	if o.ID() < 0 {
 		return d.runUser(ctx, o, to, &at, n)
 	}
-	p := &d.plain[id]
+	p := d.plainOf(o)
 	if p.fn == nil {
 		return d.elementwisePrepared(ctx, o, a, dst, x, y, z)
 	}
@@ -184,14 +187,14 @@ const maxResults = 2
 // Call implements [driver.Immediate].
 func (d *processor) Call(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []driver.Host) (err error) {
 	defer driver.Recovered(&err)
-	id := o.ID()
-	if id < 0 || !words32(in) || !words32(out) || a.Act != nil && activation(a.Act) == nil {
+	if o.ID() < 0 || !words32(in) || !words32(out) || a.Act != nil && activation(a.Act) == nil {
 		return d.callPrepared(ctx, o, a, in, out)
 	}
 	if len(in) > op.MaxInputs || len(out) > maxResults {
 		return driver.ErrUnsupported
 	}
-	h, ok := d.plain[id].shots.Get().(*shot)
+	p := d.plainOf(o)
+	h, ok := p.shots.Get().(*shot)
 	if !ok {
 		return d.callPrepared(ctx, o, a, in, out)
 	}
@@ -203,7 +206,7 @@ func (d *processor) Call(ctx context.Context, o *op.Operation, a *op.Attrs, in, 
 	clear(h.dims[:])
 	clear(h.in[:])
 	clear(h.out[:])
-	d.plain[id].shots.Put(h)
+	p.shots.Put(h)
 	return err
 }
 

@@ -10,21 +10,6 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// reductions are the operations that reduceTask computes.
-var reductions = map[*op.Operation]simd.Reduction{
-	op.Sum:      simd.ReduceSum,
-	op.Dot:      simd.ReduceDot,
-	op.Mean:     simd.ReduceMean,
-	op.Var:      simd.ReduceVar,
-	op.Min:      simd.ReduceMin,
-	op.Max:      simd.ReduceMax,
-	op.ArgMin:   simd.ReduceArgMin,
-	op.ArgMax:   simd.ReduceArgMax,
-	op.NormL1:   simd.ReduceSumAbs,
-	op.NormL2:   simd.ReduceNorm,
-	op.NormLinf: simd.ReduceMaxAbs,
-}
-
 // A reduceTask reduces rows of cols elements to one each. Every row is divided into blocks whose
 // results are combined in order, so that results do not depend on the number of threads or on the
 // split.
@@ -59,7 +44,6 @@ const sweptBlocks = 8
 const reduceNS = 0.05
 
 func (t *reduceTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) error {
-	t.kind = reductions[o]
 	t.index = t.kind == simd.ReduceArgMax || t.kind == simd.ReduceArgMin
 	if o == op.Var {
 		t.ddof = op.VarOptsOf(a).DDOF
@@ -73,7 +57,7 @@ func (t *reduceTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) er
 		}
 		t.rows, t.cols = 1, n
 	}
-	t.cost = &t.d.plain[o.ID()].cost
+	t.cost = &t.d.plainOf(o).cost
 	return nil
 }
 
@@ -299,7 +283,10 @@ func (t *reduceTask) cancelled() bool {
 }
 
 // reduceStep is a reduction whose operands may be computed by programs block by block.
-type reduceStep struct{ *opStep }
+type reduceStep struct {
+	*opStep
+	kind simd.Reduction
+}
 
 type reduceRunner struct {
 	s    reduceStep
@@ -311,7 +298,7 @@ type reduceRunner struct {
 // step implements [stepper].
 func (t *reduceTask) step(o *opStep) (step, error) {
 	o.reserve(&o.out[0])
-	return reduceStep{o}, nil
+	return reduceStep{o, t.kind}, nil
 }
 
 // choose implements [chooser].
@@ -324,7 +311,7 @@ func (t *reduceTask) choose(o *opStep) core {
 
 func (s reduceStep) runner(f *frame) runner {
 	r := &reduceRunner{s: s}
-	r.task.d = f.d
+	r.task.d, r.task.kind = f.d, s.kind
 	// prepareOp has checked the shapes.
 	_ = r.task.configure(s.op, &s.attrs, s.dims)
 	c := &cost{seed: r.task.cost.seed, bytes: r.task.cost.bytes}

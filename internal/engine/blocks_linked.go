@@ -1,0 +1,5 @@
+//go:build !js
+
+package engine
+
+func init() { UseBlocks() }
