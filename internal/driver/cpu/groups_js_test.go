@@ -1,0 +1,3 @@
+package cpu
+
+func init() { UseBatch() }

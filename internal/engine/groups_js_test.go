@@ -1,0 +1,12 @@
+package engine
+
+import (
+	"github.com/rayo-go/rayo/internal/driver/cpu"
+	"github.com/rayo-go/rayo/internal/portable"
+)
+
+func init() {
+	cpu.UseBatch()
+	portable.UseBatch()
+	UseBlocks()
+}
