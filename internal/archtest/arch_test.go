@@ -22,7 +22,7 @@ var order = [][]string{
 	{"cmd", "examples", "internal/gen", "docs", "internal/testutil", "internal/tinymodel", "internal/chrome", "wasm/gpu", "wasm/site", "wasm/serve"},
 	{"llm/serve"},
 	{"llm", "internal/devicetest", "internal/webgpu/hosttest", "internal/opcase"},
-	{"internal/onnxtest"},
+	{"internal/onnxtest", "internal/grouptest"},
 	{"batch", "imgconv", "wasm/bridge"},
 	{"device"},
 	{"internal/devicehook"},
