@@ -52,29 +52,30 @@ type Operation struct {
 	// constant data, and the linker leaves those that a program does not mention out of it.
 	define func() *definition
 	once   sync.Once
-	made   atomic.Pointer[definition]
+	made   atomic.Bool
+	d      definition // once made
 }
 
 // def returns the definition.
 func (o *Operation) def() *definition {
-	if d := o.made.Load(); d != nil {
-		return d
+	if !o.made.Load() {
+		o.first()
 	}
-	return o.first()
+	return &o.d
 }
 
-// first is def the first time.
-func (o *Operation) first() *definition {
-	if o.define == nil {
-		return new(definition) // of the zero Operation
-	}
+// first makes the definition.
+func (o *Operation) first() {
 	o.once.Do(func() {
-		d := o.define()
-		d.id = int(lastID.Add(1) - 1)
-		d.parametric = o.parametricOf(d)
-		o.made.Store(d)
+		if o.define == nil {
+			o.d.err = errZero
+		} else {
+			o.d = *o.define()
+			o.d.id = int(lastID.Add(1) - 1)
+			o.d.parametric = o.parametricOf(&o.d)
+		}
+		o.made.Store(true)
 	})
-	return o.made.Load()
 }
 
 // MaxID is more than any [Operation.ID].
@@ -85,8 +86,8 @@ var lastID atomic.Int32
 
 // operationOf returns the operation of a definition that is not in the catalogue.
 func operationOf(d *definition) *Operation {
-	o := &Operation{}
-	o.made.Store(d)
+	o := &Operation{d: *d}
+	o.made.Store(true)
 	return o
 }
 
@@ -225,7 +226,10 @@ func (o *Operation) ShapeDoc() string {
 }
 
 // Arity returns the fewest and the most operands.
-func (o *Operation) Arity() (fewest, most int) { return o.def().arity[0], o.def().arity[1] }
+func (o *Operation) Arity() (fewest, most int) {
+	a := &o.def().arity
+	return a[0], a[1]
+}
 
 // Inputs returns the names of the operands.
 func (o *Operation) Inputs() []string { return o.def().inputs }
@@ -254,9 +258,6 @@ func (o *Operation) Key() string {
 
 // Err returns the mistake in a user's operation, or nil. The zero Operation is a mistake too.
 func (o *Operation) Err() error {
-	if o.def().outs == 0 {
-		return errZero
-	}
 	return o.def().err
 }
 

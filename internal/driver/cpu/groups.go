@@ -26,7 +26,7 @@ func UseReductions() {
 		op.NormL1: simd.ReduceSumAbs, op.NormL2: simd.ReduceNorm, op.NormLinf: simd.ReduceMaxAbs,
 	}
 	for o, kind := range reductions {
-		enter(func(d *processor) core { return &reduceTask{d: d, kind: kind} }, o)
+		enter(func(d *processor) core { return &reduceTask{d: d, kind: kind, cost: &d.plainOf(o).cost} }, o)
 	}
 	enter(func(d *processor) core { return &foldTask{d: d} }, op.Prod, op.LogSumExp, op.Any, op.All, op.CountNonzero)
 }

@@ -59,10 +59,14 @@ func (d *processor) Elementwise(ctx context.Context, o *op.Operation, a *op.Attr
 	defer driver.Recovered(&err)
 	at := [3]unsafe.Pointer{unsafe.Pointer(unsafe.SliceData(x)), unsafe.Pointer(unsafe.SliceData(y)), unsafe.Pointer(unsafe.SliceData(z))}
 	to, n := unsafe.Pointer(unsafe.SliceData(dst)), len(dst)
-	if o.ID() < 0 {
+	id := o.ID()
+	if id < 0 {
 		return d.runUser(ctx, o, to, &at, n)
 	}
-	p := d.plainOf(o)
+	p := d.plain[id].Load()
+	if p == nil {
+		p = d.plainOf(o)
+	}
 	if p.fn == nil {
 		return d.elementwisePrepared(ctx, o, a, dst, x, y, z)
 	}
@@ -187,13 +191,17 @@ const maxResults = 2
 // Call implements [driver.Immediate].
 func (d *processor) Call(ctx context.Context, o *op.Operation, a *op.Attrs, in, out []driver.Host) (err error) {
 	defer driver.Recovered(&err)
-	if o.ID() < 0 || !words32(in) || !words32(out) || a.Act != nil && activation(a.Act) == nil {
+	id := o.ID()
+	if id < 0 || !words32(in) || !words32(out) || a.Act != nil && activation(a.Act) == nil {
 		return d.callPrepared(ctx, o, a, in, out)
 	}
 	if len(in) > op.MaxInputs || len(out) > maxResults {
 		return driver.ErrUnsupported
 	}
-	p := d.plainOf(o)
+	p := d.plain[id].Load()
+	if p == nil {
+		p = d.plainOf(o)
+	}
 	h, ok := p.shots.Get().(*shot)
 	if !ok {
 		return d.callPrepared(ctx, o, a, in, out)

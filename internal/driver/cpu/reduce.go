@@ -57,7 +57,6 @@ func (t *reduceTask) configure(o *op.Operation, a *op.Attrs, dims []op.Shape) er
 		}
 		t.rows, t.cols = 1, n
 	}
-	t.cost = &t.d.plainOf(o).cost
 	return nil
 }
 
@@ -311,7 +310,7 @@ func (t *reduceTask) choose(o *opStep) core {
 
 func (s reduceStep) runner(f *frame) runner {
 	r := &reduceRunner{s: s}
-	r.task.d, r.task.kind = f.d, s.kind
+	r.task.d, r.task.kind, r.task.cost = f.d, s.kind, &f.d.plainOf(s.op).cost
 	// prepareOp has checked the shapes.
 	_ = r.task.configure(s.op, &s.attrs, s.dims)
 	c := &cost{seed: r.task.cost.seed, bytes: r.task.cost.bytes}
