@@ -80,7 +80,37 @@ func (b *Batch) uniqueRows(x Value) Uniques {
 		return Uniques{}
 	}
 	n, m := s[0], s[1]
-	order := b.index(n)
+	order, sorted := b.sortedRows(x)
+	// The first element has no predecessor: it is compared with itself, and selected.
+	before := b.Slice(b.Concat(0, b.Slice(sorted, 0, 0, min(1, n), 1), sorted), 0, 0, n, 1)
+	differs := b.NotEqual(sorted, before)
+	if m == 1 {
+		differs = b.Reshape(differs, n)
+	} else {
+		differs = b.Any(differs, op.Axes(1))
+	}
+	starts := b.Or(differs, b.Equal(b.index(n), b.scalar(op.I32, 0)))
+	at, count := b.ranks(starts)
+	group := b.Sub(b.Cumsum(b.Cast(starts, op.I32)), b.scalar(op.I32, 1))
+	// Where each group begins among the sorted rows, and n behind the last group.
+	begin := b.Concat(0, b.Scatter(b.filled(op.I32, float64(n), n), at, b.index(n)), b.filled(op.I32, float64(n), 1))
+	return Uniques{
+		Values:  b.Scatter(b.filled(x.Type(), 0, n, m), at, sorted),
+		First:   b.Scatter(b.filled(op.I32, -1, n), at, order),
+		Inverse: b.Scatter(b.filled(op.I32, 0, n), order, group),
+		Counts:  b.Sub(b.Slice(begin, 0, 1, n+1, 1), b.Slice(begin, 0, 0, n, 1)),
+		Count:   count,
+	}
+}
+
+// sortedRows returns the rows of x [n m] in ascending order, and their indices in x.
+func (b *Batch) sortedRows(x Value) (order, sorted Value) {
+	n, m := x.Shape()[0], x.Shape()[1]
+	if m == 1 { // if nothing reads the indices, the sort does not make them
+		sorted, order = b.Sort(b.Reshape(x, n))
+		return order, b.Reshape(sorted, n, 1)
+	}
+	order = b.index(n)
 	for i := m - 1; i >= 0; i-- { // stable sorts: the last one decides first
 		column := b.Reshape(b.Slice(x, 1, i, i+1, 1), n)
 		if i < m-1 {
@@ -93,17 +123,5 @@ func (b *Batch) uniqueRows(x Value) Uniques {
 			order = b.Gather(order, by)
 		}
 	}
-	sorted := b.Gather(x, order)
-	// The first element has no predecessor: it is compared with itself, and selected.
-	before := b.Slice(b.Concat(0, b.Slice(sorted, 0, 0, min(1, n), 1), sorted), 0, 0, n, 1)
-	starts := b.Or(b.Any(b.NotEqual(sorted, before), op.Axes(1)), b.Equal(b.index(n), b.scalar(op.I32, 0)))
-	at, count := b.ranks(starts)
-	group := b.Sub(b.Cumsum(b.Cast(starts, op.I32)), b.scalar(op.I32, 1))
-	return Uniques{
-		Values:  b.Scatter(b.filled(x.Type(), 0, n, m), at, sorted),
-		First:   b.Scatter(b.filled(op.I32, -1, n), at, order),
-		Inverse: b.Scatter(b.filled(op.I32, 0, n), order, group),
-		Counts:  b.Scatter(b.filled(op.I32, 0, n), group, b.filled(op.I32, 1, n), op.ScatterOpts{Reduce: op.ScatterAdd}),
-		Count:   count,
-	}
+	return order, b.Gather(x, order)
 }
