@@ -33,6 +33,7 @@ const (
 	ReduceMax                         // greatest; NaN
 	ReduceMin                         // least; NaN
 	ReduceMaxAbs                      // greatest |x|, the L∞ norm; 0
+	ReduceLogSumExp                   // logarithm of the sum of e**x; -Inf
 	ReduceArgMax                      // index of the first NaN, or of the first greatest; -1
 	ReduceArgMin                      // index of the first NaN, or of the first least; -1
 
@@ -40,7 +41,7 @@ const (
 )
 
 var reductionNames = [numReductions]string{"sum", "sumabs", "sumsquares", "norm", "dot", "mean", "var",
-	"max", "min", "maxabs", "argmax", "argmin"}
+	"max", "min", "maxabs", "logsumexp", "argmax", "argmin"}
 
 // String returns the name.
 func (r Reduction) String() string {
@@ -58,8 +59,8 @@ const ReduceBlock = 8192
 // with the Partial of the next elements. The zero Partial is the reduction of no elements.
 type Partial struct {
 	n     int     // elements
-	value float64 // sum or extreme; of a variance the mean
-	m2    float64 // of a variance: the sum of squared distances from the mean
+	value float64 // sum or extreme; of a variance the mean; of a logsumexp the greatest
+	m2    float64 // of a variance: the sum of squared distances from the mean; of a logsumexp: the sum of e**(x-value)
 	at    int     // of an index: where value is, or where its block begins
 }
 
@@ -72,7 +73,7 @@ func (r Reduction) kind() kind {
 		return kindSumSquares
 	case ReduceDot:
 		return kindDot
-	case ReduceMax, ReduceArgMax:
+	case ReduceMax, ReduceArgMax, ReduceLogSumExp:
 		return kindMax
 	case ReduceMin, ReduceArgMin:
 		return kindMin
@@ -103,6 +104,8 @@ func (r Reduction) Block(x, y []float32, at int) Partial {
 		p.value, p.m2 = deviations(x, p.value/float64(n))
 	case ReduceArgMax, ReduceArgMin:
 		p.at += reducers.index(&x[0], n, raw)
+	case ReduceLogSumExp:
+		p.m2 = float64(rowKernel.expSum(&x[0], n, expFrom(raw)))
 	case ReduceMax, ReduceMin, ReduceMaxAbs:
 	default:
 		p.value = k.repair(raw, x, y)
@@ -119,7 +122,7 @@ const blocksAtOnce = uninterrupted / ReduceBlock
 // next while it adds up the last. Of an index only the block is found: see [Reduction.Search].
 func (r Reduction) Blocks(dst []Partial, x, y []float32, at int) {
 	k := r.kind()
-	if r != ReduceVar && len(dst) > 1 {
+	if r != ReduceVar && r != ReduceLogSumExp && len(dst) > 1 {
 		s := chunks.Get().(*chunk)
 		for n := min(len(dst), len(x)/ReduceBlock, blocksAtOnce); n > 1; n = min(len(dst), len(x)/ReduceBlock, blocksAtOnce) {
 			var yp *float32
@@ -192,6 +195,8 @@ func (r Reduction) Join(a, b Partial) Partial {
 		d := b.value - a.value
 		a.m2 += b.m2 + d*d*(float64(a.n)/n)*float64(b.n)
 		a.value += d * (float64(b.n) / n)
+	case ReduceLogSumExp:
+		return joinExponentials(a, b)
 	case ReduceMax, ReduceMaxAbs, ReduceArgMax:
 		if b.value > a.value || b.value != b.value && a.value == a.value {
 			a.value, a.at = b.value, b.at
@@ -237,6 +242,14 @@ func (r Reduction) Value(p Partial, ddof int) float32 {
 		return float32(p.value / n)
 	case ReduceVar:
 		return float32(p.m2 / max(0, n-float64(ddof)))
+	case ReduceLogSumExp:
+		switch {
+		case p.n == 0:
+			return float32(math.Inf(-1))
+		case math.IsInf(p.value, 1): // and no element is NaN
+			return float32(p.value)
+		}
+		return float32(p.value + math.Log(p.m2))
 	case ReduceMax, ReduceMin:
 		if p.n == 0 {
 			return float32(math.NaN())

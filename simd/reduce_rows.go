@@ -105,6 +105,11 @@ func (t *rowsTask) do(p *workers.Pool, first, last int) {
 			}
 		})
 		return
+	case r == ReduceLogSumExp && many:
+		eachChunk(first, last, cols, func(s *chunk, i, n int) {
+			s.logSumExps(t.dst[i:i+n], t.x[i*cols:], cols)
+		})
+		return
 	case !many || r == ReduceVar:
 		for i := first; i < last; i++ {
 			x, y := t.row(i)
@@ -170,6 +175,19 @@ type chunk struct {
 }
 
 var chunks = sync.Pool{New: func() any { return new(chunk) }}
+
+// logSumExps sets dst to the logarithms of the sums of the exponentials of rows of x.
+func (s *chunk) logSumExps(dst, x []float32, cols int) {
+	n := len(dst)
+	reducers.rows[kindMax](&s.a[0], &x[0], nil, n, cols)
+	for j, top := range s.a[:n] {
+		s.b[j] = expFrom(top)
+	}
+	rowKernel.expSumRows(&x[0], &s.b[0], &s.c[0], n, cols)
+	for j := range dst {
+		dst[j] = ReduceLogSumExp.Value(Partial{n: cols, value: float64(s.a[j]), m2: float64(s.c[j])}, 0)
+	}
+}
 
 // eachChunk calls f for n rows from row i on until all from first to last are
 // done.

@@ -31,6 +31,8 @@ func (r Reduction) ns(n int) float64 {
 		n *= 2
 	case ReduceVar:
 		return readNS(n) + float64(n)*0.04 // the second look
+	case ReduceLogSumExp:
+		return readNS(n) + float64(n)*0.4 // the exponentials
 	}
 	return readNS(n)
 }

@@ -109,6 +109,19 @@ func (r Reduction) exact(x, y []float32, ddof int) (want, magnitude float64) {
 			return 0, 0
 		}
 		return extreme(func(a, b float64) bool { return a < b }, math.Abs), 0
+	case ReduceLogSumExp:
+		top, exps := extreme(func(a, b float64) bool { return a < b }, id), 0.0
+		if n == 0 {
+			return math.Inf(-1), 0
+		}
+		if math.IsInf(top, 0) {
+			return top, 0
+		}
+		for _, v := range x {
+			exps += math.Exp(float64(v) - top)
+		}
+		want := top + math.Log(exps)
+		return want, max(1, math.Abs(want))
 	}
 	return sum, abs
 }

@@ -295,6 +295,11 @@ func (o *RowOp) join(a, b Partial) Partial {
 	case a.n == 0:
 		return b
 	}
+	return joinExponentials(a, b)
+}
+
+// joinExponentials joins two sums of exponentials, each relative to its greatest element.
+func joinExponentials(a, b Partial) Partial {
 	m := max(a.value, b.value)
 	return Partial{n: a.n + b.n, value: m, m2: a.m2*shrink(a.value, m) + b.m2*shrink(b.value, m)}
 }

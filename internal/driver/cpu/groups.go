@@ -24,11 +24,12 @@ func UseReductions() {
 		op.Sum: simd.ReduceSum, op.Dot: simd.ReduceDot, op.Mean: simd.ReduceMean, op.Var: simd.ReduceVar,
 		op.Min: simd.ReduceMin, op.Max: simd.ReduceMax, op.ArgMin: simd.ReduceArgMin, op.ArgMax: simd.ReduceArgMax,
 		op.NormL1: simd.ReduceSumAbs, op.NormL2: simd.ReduceNorm, op.NormLinf: simd.ReduceMaxAbs,
+		op.LogSumExp: simd.ReduceLogSumExp,
 	}
 	for o, kind := range reductions {
 		enter(func(d *processor) core { return &reduceTask{d: d, kind: kind, cost: &d.plainOf(o).cost} }, o)
 	}
-	enter(func(d *processor) core { return &foldTask{d: d} }, op.Prod, op.LogSumExp, op.Any, op.All, op.CountNonzero)
+	enter(func(d *processor) core { return &foldTask{d: d} }, op.Prod, op.Any, op.All, op.CountNonzero)
 }
 
 // UseRows enters the operations of class [op.Row].
