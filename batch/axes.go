@@ -44,8 +44,40 @@ func (b *Batch) reduce(o *op.Operation, a op.Attrs, along []op.Along, in ...Valu
 
 // alongRows records a row operation along axes.
 func (b *Batch) alongRows(o *op.Operation, a op.Attrs, along []op.Along, x Value) Value {
+	if axes := b.across(o, along, x); axes != (op.Along{}) {
+		return b.softmaxAcross(o, axes, x)
+	}
 	rows, back := b.asRows(o, along, x)
 	return back(b.apply(o, a, rows))
+}
+
+// across returns the axes of a softmax that are computed column by column, or the zero Along: neighbours
+// without the last axis. To make rows of them elements would have to move.
+func (b *Batch) across(o *op.Operation, along []op.Along, x Value) op.Along {
+	if o != op.Softmax && o != op.LogSoftmax || len(along) != 1 || !b.takes(o.Name(), x) || x.Type() != op.F32 {
+		return op.Along{}
+	}
+	s := x.Shape()
+	axes, others, err := along[0].Of(len(s))
+	if err != nil || len(others) == 0 || others[len(others)-1] != len(s)-1 || slices.Contains(s, 0) {
+		return op.Along{}
+	}
+	for i, axis := range axes {
+		if axis != axes[0]+i { // not neighbours: their reductions would move elements too
+			return op.Along{}
+		}
+	}
+	return op.Axes(axes...).KeepDims()
+}
+
+// softmaxAcross records a softmax or its logarithm by reductions along axes.
+func (b *Batch) softmaxAcross(o *op.Operation, axes op.Along, x Value) Value {
+	y := b.Sub(x, b.Max(x, axes))
+	e := b.Exp(y)
+	if o == op.Softmax {
+		return b.Div(e, b.Sum(e, axes))
+	}
+	return b.Sub(y, b.Log(b.Sum(e, axes)))
 }
 
 // asRows returns x with its axes as rows for a row operation, and what gives a result of
