@@ -149,8 +149,23 @@ func (b *Batch) Histogram(x Value, bins int, lo, hi float32) (counts, edges Valu
 		return (from*float64(bins-i) + to*float64(i)) / float64(bins)
 	})
 	x = b.Cast(x, op.F32)
-	// Elements below lo get the bin -1; NaN and elements above hi get the bin bins. Bincount drops both.
-	at := b.Sub(b.SearchSorted(edges, x, op.SearchOpts{Right: true}), b.scalar(op.I32, 1))
+	at := b.bins(x, edges, bins, from, to)
 	last := b.Equal(x, b.scalar(op.F32, to))
 	return b.Bincount(b.Where(last, b.scalar(op.I32, float64(bins-1)), at), bins), edges
+}
+
+// bins returns the bin of each element of x: -1 below the first edge, and the number of bins for NaN and
+// from the last edge on.
+func (b *Batch) bins(x, edges Value, bins int, from, to float64) Value {
+	width, one := (to-from)/float64(bins), b.scalar(op.I32, 1)
+	if narrow := width < max(math.Abs(from), math.Abs(to))*0x1p-20; narrow || bins > 1<<20 || to-from > math.MaxFloat32 || width < 0x1p-120 {
+		return b.Sub(b.SearchSorted(edges, x, op.SearchOpts{Right: true}), one)
+	}
+	// The bins are so wide that roundings move no element by more than one.
+	place := b.Mul(b.Sub(x, b.scalar(op.F32, from)), b.scalar(op.F32, 1/width))
+	at := b.Cast(b.Minimum(b.Maximum(place, b.scalar(op.F32, 0)), b.scalar(op.F32, float64(bins-1))), op.I32)
+	below := b.Less(x, b.Gather(edges, at))
+	above := b.GreaterEqual(x, b.Gather(edges, b.Add(at, one)))
+	at = b.Sub(b.Add(at, b.Cast(above, op.I32)), b.Cast(below, op.I32))
+	return b.Where(b.IsNaN(x), b.scalar(op.I32, float64(bins)), at)
 }
