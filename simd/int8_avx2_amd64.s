@@ -2837,7 +2837,7 @@ next:
 	RET
 
 // func int8Dot1Q4_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q4_0AVX2(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -2884,6 +2884,9 @@ next:
 	VCVTPH2PS      X5, Y5
 	VMULPS         (R10), Y5, Y5
 	VMOVUPS        Y5, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VBROADCASTI128 2(BX), Y5
 	VPSRLVD        Y2, Y5, Y5
 	VPAND          Y4, Y5, Y5
@@ -3353,7 +3356,7 @@ end:
 	RET
 
 // func int8ColumnsQ4_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsQ4_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -3374,6 +3377,9 @@ row:
 	VXORPS Y2, Y2, Y2
 
 next:
+	PREFETCHT0   4096(SI)
+	PREFETCHT0   4160(SI)
+	PREFETCHT0   4224(SI)
 	VMOVDQU      2(SI), Y3
 	VPBLENDD     $0xf0, 58(SI), Y3, Y3
 	VPAND        Y0, Y3, Y4
@@ -3449,7 +3455,7 @@ next:
 	RET
 
 // func int8Dot1Q8_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q8_0AVX2(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -3494,6 +3500,11 @@ next:
 	VCVTPH2PS    X3, Y3
 	VMULPS       (R9), Y3, Y3
 	VMOVUPS      Y3, (SP)(DI*1)
+	PREFETCHT0   4096(DX)
+	PREFETCHT0   4160(DX)
+	PREFETCHT0   4224(DX)
+	PREFETCHT0   4288(DX)
+	PREFETCHT0   4352(DX)
 	VMOVDQU      2(DX), Y3
 	VPABSB       Y3, Y4
 	VMOVDQU      (AX), Y5
@@ -3984,7 +3995,7 @@ end:
 	RET
 
 // func int8ColumnsQ8_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsQ8_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -4004,6 +4015,11 @@ row:
 	VXORPS Y1, Y1, Y1
 
 next:
+	PREFETCHT0   4096(BX)
+	PREFETCHT0   4160(BX)
+	PREFETCHT0   4224(BX)
+	PREFETCHT0   4288(BX)
+	PREFETCHT0   4352(BX)
 	VMOVDQU      2(BX), Y2
 	VPABSB       Y2, Y4
 	VMOVDQU      (AX)(DX*8), Y3
@@ -4105,7 +4121,7 @@ next:
 	RET
 
 // func int8Dot1Q4_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q4_KAVX2(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -4160,6 +4176,9 @@ next:
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (R10), Y10, Y9
 	VMOVUPS        Y9, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VPBROADCASTW   2(BX), X9
 	VCVTPH2PS      X9, Y9
 	VBROADCASTI128 8(BX), Y10
@@ -4545,7 +4564,7 @@ next:
 	RET
 
 // func int8ColumnsQ4_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsQ4_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -4567,6 +4586,9 @@ row:
 	VXORPS Y3, Y3, Y3
 
 next:
+	PREFETCHT0     4096(SI)
+	PREFETCHT0     4160(SI)
+	PREFETCHT0     4224(SI)
 	VMOVDQU        16(SI), Y4
 	VPBLENDD       $0xf0, 64(SI), Y4, Y4
 	VPAND          Y0, Y4, Y5
@@ -4652,7 +4674,7 @@ next:
 	RET
 
 // func int8Dot1Q6_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q6_KAVX2(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -4719,6 +4741,10 @@ next:
 	VPERMILPS      Y6, Y7, Y7
 	VMULPS         Y7, Y9, Y7
 	VMOVUPS        Y7, 32(SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
+	PREFETCHT0     4288(BX)
 	VMOVDQU        (BX), Y7
 	VPAND          Y4, Y7, Y7
 	VMOVDQU        128(BX), Y8
@@ -5228,7 +5254,7 @@ next:
 	RET
 
 // func int8ColumnsQ6_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsQ6_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -5250,6 +5276,10 @@ row:
 	VXORPS Y3, Y3, Y3
 
 next:
+	PREFETCHT0     4096(SI)
+	PREFETCHT0     4160(SI)
+	PREFETCHT0     4224(SI)
+	PREFETCHT0     4288(SI)
 	VBROADCASTI128 192(SI), Y4
 	VMOVDQU        (SI), Y5
 	VPAND          Y1, Y5, Y6
@@ -5354,7 +5384,7 @@ next:
 	RET
 
 // func int8Dot1Q5_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q5_KAVX2(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -5410,6 +5440,9 @@ next:
 	VMULPS         Y10, Y11, Y11
 	VMULPS         (R10), Y11, Y10
 	VMOVUPS        Y10, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VPBROADCASTW   2(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 8(BX), Y11
@@ -5857,7 +5890,7 @@ next:
 	RET
 
 // func int8ColumnsQ5_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsQ5_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -5881,6 +5914,9 @@ row:
 	VXORPS Y5, Y5, Y5
 
 next:
+	PREFETCHT0     4096(SI)
+	PREFETCHT0     4160(SI)
+	PREFETCHT0     4224(SI)
 	VMOVDQU        48(SI), Y6
 	VPBLENDD       $0xf0, 96(SI), Y6, Y6
 	VPAND          Y0, Y6, Y7
@@ -5995,7 +6031,7 @@ next:
 	RET
 
 // func int8Dot1Q4_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q4_1AVX2(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -6043,6 +6079,9 @@ next:
 	VCVTPH2PS      X6, Y6
 	VMULPS         (R10), Y6, Y6
 	VMOVUPS        Y6, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VPXOR          X6, X6, X6
 	VPINSRW        $0x00, 2(BX), X6, X6
 	VPINSRW        $0x01, 22(BX), X6, X6
@@ -6516,7 +6555,7 @@ end:
 	RET
 
 // func int8ColumnsQ4_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsQ4_1AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -6538,6 +6577,9 @@ row:
 	VXORPS Y3, Y3, Y3
 
 next:
+	PREFETCHT0   4096(SI)
+	PREFETCHT0   4160(SI)
+	PREFETCHT0   4224(SI)
 	VMOVDQU      4(SI), Y4
 	VPBLENDD     $0xf0, 68(SI), Y4, Y4
 	VPAND        Y0, Y4, Y5
@@ -6624,7 +6666,7 @@ next:
 	RET
 
 // func int8Dot1Q5_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q5_0AVX2(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -6674,6 +6716,9 @@ next:
 	VCVTPH2PS      X8, Y8
 	VMULPS         (R10), Y8, Y8
 	VMOVUPS        Y8, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VBROADCASTI128 6(BX), Y8
 	VPSRLVD        Y2, Y8, Y8
 	VPAND          Y6, Y8, Y8
@@ -7254,7 +7299,7 @@ end:
 	RET
 
 // func int8ColumnsQ5_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsQ5_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -7277,6 +7322,9 @@ row:
 	VXORPS Y4, Y4, Y4
 
 next:
+	PREFETCHT0   4096(SI)
+	PREFETCHT0   4160(SI)
+	PREFETCHT0   4224(SI)
 	VMOVDQU      6(SI), Y5
 	VPBLENDD     $0xf0, 78(SI), Y5, Y5
 	VPAND        Y1, Y5, Y6
@@ -7401,7 +7449,7 @@ next:
 	RET
 
 // func int8Dot1Q5_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q5_1AVX2(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -7452,6 +7500,9 @@ next:
 	VCVTPH2PS      X9, Y9
 	VMULPS         (R10), Y9, Y9
 	VMOVUPS        Y9, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VPXOR          X9, X9, X9
 	VPINSRW        $0x00, 2(BX), X9, X9
 	VPINSRW        $0x01, 26(BX), X9, X9
@@ -8033,7 +8084,7 @@ end:
 	RET
 
 // func int8ColumnsQ5_1AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsQ5_1AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -8057,6 +8108,9 @@ row:
 	VXORPS Y5, Y5, Y5
 
 next:
+	PREFETCHT0   4096(SI)
+	PREFETCHT0   4160(SI)
+	PREFETCHT0   4224(SI)
 	VMOVDQU      8(SI), Y6
 	VPBLENDD     $0xf0, 88(SI), Y6, Y6
 	VPAND        Y1, Y6, Y7
@@ -8192,7 +8246,7 @@ next:
 	RET
 
 // func int8Dot1IQ4_NLAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ4_NLAVX2(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -8239,6 +8293,9 @@ next:
 	VCVTPH2PS      X6, Y6
 	VMULPS         (R9), Y6, Y6
 	VMOVUPS        Y6, (SP)(DI*1)
+	PREFETCHT0     4096(DX)
+	PREFETCHT0     4160(DX)
+	PREFETCHT0     4224(DX)
 	VBROADCASTI128 2(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y5, Y6, Y6
@@ -8785,7 +8842,7 @@ end:
 	RET
 
 // func int8ColumnsIQ4_NLAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsIQ4_NLAVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -8807,6 +8864,9 @@ row:
 	VXORPS Y3, Y3, Y3
 
 next:
+	PREFETCHT0   4096(SI)
+	PREFETCHT0   4160(SI)
+	PREFETCHT0   4224(SI)
 	VMOVDQU      2(SI), Y4
 	VPBLENDD     $0xf0, 58(SI), Y4, Y4
 	VPAND        Y2, Y4, Y5
@@ -8912,7 +8972,7 @@ next:
 	RET
 
 // func int8Dot1IQ4_XSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ4_XSAVX2(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -8967,6 +9027,9 @@ next:
 	VMULPS         Y6, Y7, Y7
 	VMULPS         (R9), Y7, Y6
 	VMOVUPS        Y6, (SP)(DI*1)
+	PREFETCHT0     4096(DX)
+	PREFETCHT0     4160(DX)
+	PREFETCHT0     4224(DX)
 	VBROADCASTI128 8(DX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y5, Y6, Y6
@@ -9429,7 +9492,7 @@ next:
 	RET
 
 // func int8ColumnsIQ4_XSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsIQ4_XSAVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -9451,6 +9514,9 @@ row:
 	VXORPS Y3, Y3, Y3
 
 next:
+	PREFETCHT0     4096(SI)
+	PREFETCHT0     4160(SI)
+	PREFETCHT0     4224(SI)
 	VMOVDQU        8(SI), Y4
 	VPBLENDD       $0xf0, 56(SI), Y4, Y4
 	VPAND          Y2, Y4, Y5
@@ -9561,7 +9627,7 @@ next:
 	RET
 
 // func int8Dot1Q2_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q2_KAVX2(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -9627,6 +9693,8 @@ next:
 	VPERMILPS      Y8, Y10, Y10
 	VMULPS         Y10, Y12, Y10
 	VMOVUPS        Y10, 32(SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
 	VPBROADCASTW   82(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 (BX), Y11
@@ -10086,7 +10154,7 @@ next:
 	RET
 
 // func int8ColumnsQ2_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsQ2_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -10109,6 +10177,8 @@ row:
 	VXORPS Y4, Y4, Y4
 
 next:
+	PREFETCHT0     4096(SI)
+	PREFETCHT0     4160(SI)
 	VBROADCASTI128 (SI), Y5
 	VPAND          Y2, Y5, Y6
 	VMOVDQU        16(SI), Y7
@@ -10197,7 +10267,7 @@ next:
 	RET
 
 // func int8Dot1Q3_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q3_KAVX2(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -10293,6 +10363,8 @@ next:
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y12, Y10
 	VMOVUPS        Y10, 32(SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
 	VMOVDQU        32(BX), Y10
 	VPAND          Y4, Y10, Y10
 	VMOVDQU        (BX), Y11
@@ -10822,7 +10894,7 @@ next:
 	RET
 
 // func int8ColumnsQ3_KAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsQ3_KAVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -10844,6 +10916,8 @@ row:
 	VXORPS Y3, Y3, Y3
 
 next:
+	PREFETCHT0     4096(SI)
+	PREFETCHT0     4160(SI)
 	VPBROADCASTQ   96(SI), Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPUNPCKLQDQ    Y5, Y4, Y4
@@ -10957,7 +11031,7 @@ next:
 	RET
 
 // func int8Dot1MXFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, FMA3
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
 TEXT ·int8Dot1MXFP4AVX2(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -11026,6 +11100,9 @@ next:
 	VPOR           Y8, Y7, Y7
 	VMULPS         (R10), Y7, Y7
 	VMOVUPS        Y7, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VBROADCASTI128 1(BX), Y7
 	VPSRLVD        Y3, Y7, Y7
 	VPAND          Y5, Y7, Y7
@@ -11545,7 +11622,7 @@ end:
 	RET
 
 // func int8ColumnsMXFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·int8ColumnsMXFP4AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -11568,6 +11645,9 @@ row:
 	VXORPS Y4, Y4, Y4
 
 next:
+	PREFETCHT0   4096(SI)
+	PREFETCHT0   4160(SI)
+	PREFETCHT0   4224(SI)
 	VMOVDQU      1(SI), Y5
 	VPBLENDD     $0xf0, 53(SI), Y5, Y5
 	VPAND        Y1, Y5, Y6
@@ -11662,7 +11742,7 @@ next:
 	RET
 
 // func int8Dot1TQ1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1TQ1_0AVX2(SB), NOSPLIT, $128-64
 	MOVQ         x+8(FP), AX
 	MOVQ         scales+16(FP), CX
@@ -11696,6 +11776,7 @@ next:
 	VCVTPH2PS    X10, Y10
 	VMULPS       (R10), Y10, Y10
 	VMOVUPS      Y10, (SP)(R8*1)
+	PREFETCHT0   4096(BX)
 	VMOVDQU      (BX), X11
 	VINSERTI128  $0x01, 16(BX), Y11, Y10
 	VXORPS       Y12, Y12, Y12
@@ -12260,7 +12341,7 @@ next:
 	RET
 
 // func int8ColumnsTQ1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsTQ1_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -12283,6 +12364,7 @@ row:
 	VXORPS Y4, Y4, Y4
 
 next:
+	PREFETCHT0     4096(SI)
 	VMOVDQU        (SI), Y5
 	VPXOR          Y3, Y5, Y5
 	VPCMPGTB       Y2, Y5, Y6
@@ -12406,7 +12488,7 @@ next:
 	RET
 
 // func int8Dot1TQ2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1TQ2_0AVX2(SB), NOSPLIT, $128-64
 	MOVQ         x+8(FP), AX
 	MOVQ         scales+16(FP), CX
@@ -12434,6 +12516,8 @@ next:
 	VCVTPH2PS    X4, Y4
 	VMULPS       (R10), Y4, Y4
 	VMOVUPS      Y4, (SP)(R8*1)
+	PREFETCHT0   4096(BX)
+	PREFETCHT0   4160(BX)
 	VMOVDQU      (BX), Y4
 	VPAND        Y3, Y4, Y4
 	VPMADDUBSW   (AX), Y4, Y4
@@ -12808,7 +12892,7 @@ next:
 	RET
 
 // func int8ColumnsTQ2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsTQ2_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -12829,6 +12913,8 @@ row:
 	VXORPS Y2, Y2, Y2
 
 next:
+	PREFETCHT0   4096(SI)
+	PREFETCHT0   4160(SI)
 	VMOVDQU      (SI), Y3
 	VPBLENDD     $0xf0, 16(SI), Y3, Y3
 	VPAND        Y0, Y3, Y4
@@ -12894,7 +12980,7 @@ next:
 	RET
 
 // func int8Dot1NVFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, FMA3
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
 TEXT ·int8Dot1NVFP4AVX2(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -12970,6 +13056,9 @@ next:
 	VPERMILPS      Y9, Y10, Y10
 	VMULPS         Y10, Y11, Y10
 	VMOVUPS        Y10, 32(SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VBROADCASTI128 4(BX), Y10
 	VPSHUFB        Y5, Y10, Y10
 	VPSRLVQ        Y4, Y10, Y10
@@ -13621,7 +13710,7 @@ end:
 	RET
 
 // func int8ColumnsNVFP4AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·int8ColumnsNVFP4AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -13647,6 +13736,9 @@ row:
 	VXORPS Y6, Y6, Y6
 
 next:
+	PREFETCHT0     4096(SI)
+	PREFETCHT0     4160(SI)
+	PREFETCHT0     4224(SI)
 	VBROADCASTI128 4(SI), Y7
 	VPSHUFB        Y3, Y7, Y7
 	VPSRLVQ        Y2, Y7, Y7
@@ -13765,7 +13857,7 @@ next:
 	RET
 
 // func int8Dot1Q1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q1_0AVX2(SB), NOSPLIT, $128-64
 	MOVQ         x+8(FP), AX
 	MOVQ         scales+16(FP), CX
@@ -13802,6 +13894,7 @@ next:
 	VCVTPH2PS    X7, Y7
 	VMULPS       (R10), Y7, Y7
 	VMOVUPS      Y7, (SP)(R8*1)
+	PREFETCHT0   4096(BX)
 	VPBROADCASTD 2(BX), Y7
 	VPSHUFB      Y3, Y7, Y7
 	VPAND        Y6, Y7, Y7
@@ -14450,7 +14543,7 @@ end:
 	RET
 
 // func int8ColumnsQ1_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsQ1_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -14474,6 +14567,7 @@ row:
 	VXORPS Y4, Y4, Y4
 
 next:
+	PREFETCHT0   4096(SI)
 	VMOVDQU      2(SI), Y6
 	VPBLENDD     $0xf0, 4(SI), Y6, Y6
 	VPSHUFB      int8Constant107<>+0(SB), Y6, Y5
@@ -14565,7 +14659,7 @@ next:
 	RET
 
 // func int8Dot1Q2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q2_0AVX2(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -14611,6 +14705,8 @@ next:
 	VCVTPH2PS      X5, Y8
 	VMULPS         (R10), Y8, Y8
 	VMOVUPS        Y8, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
 	VBROADCASTI128 2(BX), Y8
 	VPSHUFB        Y6, Y8, Y8
 	VPSRLW         $0x04, Y8, Y9
@@ -15204,7 +15300,7 @@ end:
 	RET
 
 // func int8ColumnsQ2_0AVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·int8ColumnsQ2_0AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+8(FP), AX
 	MOVQ    scales+16(FP), CX
@@ -15230,6 +15326,8 @@ row:
 	VXORPS Y5, Y5, Y5
 
 next:
+	PREFETCHT0     4096(SI)
+	PREFETCHT0     4160(SI)
 	VBROADCASTI128 2(SI), Y6
 	VPSHUFB        Y3, Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
@@ -15348,7 +15446,7 @@ next:
 	RET
 
 // func int8Dot1IQ1_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ1_SAVX2(SB), NOSPLIT, $384-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -15455,6 +15553,7 @@ next:
 	VMULPS         Y6, Y7, Y7
 	VMULPS         (R11), Y7, Y6
 	VMOVUPS        Y6, (SP)(R9*1)
+	PREFETCHT0     4096(BX)
 	MOVWQZX        64(SP)(R8*1), R10
 	VMOVQ          (DI)(R10*8), X8
 	MOVWQZX        66(SP)(R8*1), R10
@@ -16002,7 +16101,7 @@ next:
 	RET
 
 // func int8Dot1IQ1_MAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, BMI2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, BMI2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ1_MAVX2(SB), NOSPLIT, $384-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -16181,6 +16280,7 @@ next:
 	VPERMILPS      Y6, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 32(SP)(R9*1)
+	PREFETCHT0     4096(BX)
 	MOVWQZX        64(SP)(R8*1), R10
 	VMOVQ          (DI)(R10*8), X12
 	MOVWQZX        66(SP)(R8*1), R10
@@ -16838,7 +16938,7 @@ next:
 	RET
 
 // func int8Dot1IQ2_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ2_XXSAVX2(SB), NOSPLIT, $192-64
 	MOVQ         x+8(FP), AX
 	MOVQ         scales+16(FP), CX
@@ -16933,6 +17033,8 @@ next:
 	VMULPS       Y9, Y10, Y10
 	VMULPS       (R10), Y10, Y9
 	VMOVUPS      Y9, (SP)(R8*1)
+	PREFETCHT0   4096(DX)
+	PREFETCHT0   4160(DX)
 	MOVBQZX      2(DX), R9
 	VMOVQ        (SI)(R9*8), X13
 	MOVBQZX      3(DX), R9
@@ -17560,7 +17662,7 @@ next:
 	RET
 
 // func int8Dot1IQ2_XSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ2_XSAVX2(SB), NOSPLIT, $320-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -17700,6 +17802,8 @@ next:
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 32(SP)(R8*1)
+	PREFETCHT0     4096(DX)
+	PREFETCHT0     4160(DX)
 	MOVWQZX        64(SP)(DI*1), R9
 	VMOVQ          (SI)(R9*8), X12
 	MOVWQZX        66(SP)(DI*1), R9
@@ -18407,7 +18511,7 @@ next:
 	RET
 
 // func int8Dot1IQ2_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ2_SAVX2(SB), NOSPLIT, $256-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -18529,6 +18633,8 @@ next:
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 32(SP)(R8*1)
+	PREFETCHT0     4096(DX)
+	PREFETCHT0     4160(DX)
 	MOVWQZX        64(SP)(DI*1), R9
 	VMOVQ          (SI)(R9*8), X12
 	MOVWQZX        66(SP)(DI*1), R9
@@ -19227,7 +19333,7 @@ next:
 	RET
 
 // func int8Dot1IQ3_XXSAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ3_XXSAVX2(SB), NOSPLIT, $192-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -19316,6 +19422,8 @@ next:
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (R10), Y10, Y9
 	VMOVUPS        Y9, (SP)(R8*1)
+	PREFETCHT0     4096(DX)
+	PREFETCHT0     4160(DX)
 	MOVBQZX        2(DX), R9
 	VMOVD          (SI)(R9*4), X13
 	MOVBQZX        3(DX), R9
@@ -20068,7 +20176,7 @@ next:
 	RET
 
 // func int8Dot1IQ3_SAVX2(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ3_SAVX2(SB), NOSPLIT, $384-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -20213,6 +20321,8 @@ next:
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (R10), Y10, Y9
 	VMOVUPS        Y9, (SP)(R8*1)
+	PREFETCHT0     4096(DX)
+	PREFETCHT0     4160(DX)
 	MOVWQZX        64(SP)(DI*1), R9
 	VMOVD          (SI)(R9*4), X11
 	MOVWQZX        66(SP)(DI*1), R9

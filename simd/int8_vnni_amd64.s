@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func int8Dot1Q4_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q4_0VNNI(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -51,6 +51,9 @@ next:
 	VCVTPH2PS      X4, Y4
 	VMULPS         (R10), Y4, Y4
 	VMOVUPS        Y4, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VBROADCASTI128 2(BX), Y4
 	VPSRLVD        Y2, Y4, Y4
 	VPAND          Y3, Y4, Y4
@@ -474,7 +477,7 @@ end:
 	RET
 
 // func int8Dot1Q8_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q8_0VNNI(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -520,6 +523,11 @@ next:
 	VCVTPH2PS    X3, Y3
 	VMULPS       (R10), Y3, Y3
 	VMOVUPS      Y3, (SP)(R8*1)
+	PREFETCHT0   4096(BX)
+	PREFETCHT0   4160(BX)
+	PREFETCHT0   4224(BX)
+	PREFETCHT0   4288(BX)
+	PREFETCHT0   4352(BX)
 	VMOVDQU      2(BX), Y3
 	VPXOR        Y2, Y3, Y3
 	VMOVDQU      (DX), Y4
@@ -925,7 +933,7 @@ end:
 	RET
 
 // func int8Dot1Q4_KVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q4_KVNNI(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -980,6 +988,9 @@ next:
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (R10), Y10, Y9
 	VMOVUPS        Y9, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VPBROADCASTW   2(BX), X9
 	VCVTPH2PS      X9, Y9
 	VBROADCASTI128 8(BX), Y10
@@ -1365,7 +1376,7 @@ next:
 	RET
 
 // func int8Dot1Q6_KVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q6_KVNNI(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -1431,6 +1442,10 @@ next:
 	VPERMILPS      Y5, Y6, Y6
 	VMULPS         Y6, Y8, Y6
 	VMOVUPS        Y6, 32(SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
+	PREFETCHT0     4288(BX)
 	VMOVDQU        (BX), Y6
 	VPAND          Y3, Y6, Y6
 	VMOVDQU        128(BX), Y7
@@ -1899,7 +1914,7 @@ next:
 	RET
 
 // func int8Dot1Q5_KVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q5_KVNNI(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -1955,6 +1970,9 @@ next:
 	VMULPS         Y10, Y11, Y11
 	VMULPS         (R10), Y11, Y10
 	VMOVUPS        Y10, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VPBROADCASTW   2(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 8(BX), Y11
@@ -2402,7 +2420,7 @@ next:
 	RET
 
 // func int8Dot1Q4_1VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q4_1VNNI(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -2450,6 +2468,9 @@ next:
 	VCVTPH2PS      X6, Y6
 	VMULPS         (R10), Y6, Y6
 	VMOVUPS        Y6, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VPXOR          X6, X6, X6
 	VPINSRW        $0x00, 2(BX), X6, X6
 	VPINSRW        $0x01, 22(BX), X6, X6
@@ -2923,7 +2944,7 @@ end:
 	RET
 
 // func int8Dot1Q5_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q5_0VNNI(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -2972,6 +2993,9 @@ next:
 	VCVTPH2PS      X7, Y7
 	VMULPS         (R10), Y7, Y7
 	VMOVUPS        Y7, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VBROADCASTI128 6(BX), Y7
 	VPSRLVD        Y2, Y7, Y7
 	VPAND          Y5, Y7, Y7
@@ -3506,7 +3530,7 @@ end:
 	RET
 
 // func int8Dot1Q5_1VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q5_1VNNI(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -3557,6 +3581,9 @@ next:
 	VCVTPH2PS      X9, Y9
 	VMULPS         (R10), Y9, Y9
 	VMOVUPS        Y9, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VPXOR          X9, X9, X9
 	VPINSRW        $0x00, 2(BX), X9, X9
 	VPINSRW        $0x01, 26(BX), X9, X9
@@ -4138,7 +4165,7 @@ end:
 	RET
 
 // func int8Dot1IQ4_NLVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ4_NLVNNI(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -4186,6 +4213,9 @@ next:
 	VCVTPH2PS      X6, Y6
 	VMULPS         (R10), Y6, Y6
 	VMOVUPS        Y6, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VBROADCASTI128 2(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y4, Y6, Y6
@@ -4647,7 +4677,7 @@ end:
 	RET
 
 // func int8Dot1IQ4_XSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ4_XSVNNI(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -4703,6 +4733,9 @@ next:
 	VMULPS         Y6, Y7, Y7
 	VMULPS         (R10), Y7, Y6
 	VMOVUPS        Y6, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VBROADCASTI128 8(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y4, Y6, Y6
@@ -5088,7 +5121,7 @@ next:
 	RET
 
 // func int8Dot1Q2_KVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q2_KVNNI(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -5154,6 +5187,8 @@ next:
 	VPERMILPS      Y8, Y10, Y10
 	VMULPS         Y10, Y12, Y10
 	VMOVUPS        Y10, 32(SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
 	VPBROADCASTW   82(BX), X10
 	VCVTPH2PS      X10, Y10
 	VBROADCASTI128 (BX), Y11
@@ -5613,7 +5648,7 @@ next:
 	RET
 
 // func int8Dot1Q3_KVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q3_KVNNI(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -5709,6 +5744,8 @@ next:
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y12, Y10
 	VMOVUPS        Y10, 32(SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
 	VMOVDQU        32(BX), Y10
 	VPAND          Y3, Y10, Y10
 	VMOVDQU        (BX), Y11
@@ -6198,7 +6235,7 @@ next:
 	RET
 
 // func int8Dot1MXFP4VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, FMA3, MMX+
 TEXT ·int8Dot1MXFP4VNNI(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -6266,6 +6303,9 @@ next:
 	VPOR           Y7, Y6, Y6
 	VMULPS         (R10), Y6, Y6
 	VMOVUPS        Y6, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VBROADCASTI128 1(BX), Y6
 	VPSRLVD        Y3, Y6, Y6
 	VPAND          Y4, Y6, Y6
@@ -6739,7 +6779,7 @@ end:
 	RET
 
 // func int8Dot1TQ1_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1TQ1_0VNNI(SB), NOSPLIT, $128-64
 	MOVQ         x+8(FP), AX
 	MOVQ         scales+16(FP), CX
@@ -6773,6 +6813,7 @@ next:
 	VCVTPH2PS    X10, Y10
 	VMULPS       (R10), Y10, Y10
 	VMOVUPS      Y10, (SP)(R8*1)
+	PREFETCHT0   4096(BX)
 	VMOVDQU      (BX), X11
 	VINSERTI128  $0x01, 16(BX), Y11, Y10
 	VXORPS       Y12, Y12, Y12
@@ -7297,7 +7338,7 @@ next:
 	RET
 
 // func int8Dot1TQ2_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1TQ2_0VNNI(SB), NOSPLIT, $128-64
 	MOVQ         x+8(FP), AX
 	MOVQ         scales+16(FP), CX
@@ -7324,6 +7365,8 @@ next:
 	VCVTPH2PS    X3, Y3
 	VMULPS       (R10), Y3, Y3
 	VMOVUPS      Y3, (SP)(R8*1)
+	PREFETCHT0   4096(BX)
+	PREFETCHT0   4160(BX)
 	VMOVDQU      (BX), Y3
 	VPAND        Y2, Y3, Y3
 	VMOVDQU      (DX), Y4
@@ -7657,7 +7700,7 @@ next:
 	RET
 
 // func int8Dot1NVFP4VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, FMA3, MMX+
 TEXT ·int8Dot1NVFP4VNNI(SB), NOSPLIT, $128-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -7733,6 +7776,9 @@ next:
 	VPERMILPS      Y8, Y10, Y10
 	VMULPS         Y10, Y11, Y10
 	VMOVUPS        Y10, 32(SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
+	PREFETCHT0     4224(BX)
 	VBROADCASTI128 4(BX), Y10
 	VPSHUFB        Y5, Y10, Y10
 	VPSRLVQ        Y4, Y10, Y10
@@ -8334,7 +8380,7 @@ end:
 	RET
 
 // func int8Dot1Q1_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q1_0VNNI(SB), NOSPLIT, $128-64
 	MOVQ         x+8(FP), AX
 	MOVQ         scales+16(FP), CX
@@ -8370,6 +8416,7 @@ next:
 	VCVTPH2PS    X6, Y6
 	VMULPS       (R10), Y6, Y6
 	VMOVUPS      Y6, (SP)(R8*1)
+	PREFETCHT0   4096(BX)
 	VPBROADCASTD 2(BX), Y6
 	VPSHUFB      Y3, Y6, Y6
 	VPAND        Y5, Y6, Y6
@@ -8957,7 +9004,7 @@ end:
 	RET
 
 // func int8Dot1Q2_0VNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1Q2_0VNNI(SB), NOSPLIT, $128-64
 	MOVQ      x+8(FP), AX
 	MOVQ      scales+16(FP), CX
@@ -9002,6 +9049,8 @@ next:
 	VCVTPH2PS      X4, Y7
 	VMULPS         (R10), Y7, Y7
 	VMOVUPS        Y7, (SP)(R8*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
 	VBROADCASTI128 2(BX), Y7
 	VPSHUFB        Y5, Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
@@ -9544,7 +9593,7 @@ end:
 	RET
 
 // func int8Dot1IQ1_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ1_SVNNI(SB), NOSPLIT, $384-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -9650,6 +9699,7 @@ next:
 	VMULPS         Y5, Y6, Y6
 	VMULPS         (R11), Y6, Y5
 	VMOVUPS        Y5, (SP)(R9*1)
+	PREFETCHT0     4096(BX)
 	MOVWQZX        64(SP)(R8*1), R10
 	VMOVQ          (DI)(R10*8), X7
 	MOVWQZX        66(SP)(R8*1), R10
@@ -10156,7 +10206,7 @@ next:
 	RET
 
 // func int8Dot1IQ1_MVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, BMI2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, BMI2, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ1_MVNNI(SB), NOSPLIT, $384-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -10335,6 +10385,7 @@ next:
 	VPERMILPS      Y5, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 32(SP)(R9*1)
+	PREFETCHT0     4096(BX)
 	MOVWQZX        64(SP)(R8*1), R10
 	VMOVQ          (DI)(R10*8), X12
 	MOVWQZX        66(SP)(R8*1), R10
@@ -10952,7 +11003,7 @@ next:
 	RET
 
 // func int8Dot1IQ2_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ2_XXSVNNI(SB), NOSPLIT, $192-64
 	MOVQ         x+8(FP), AX
 	MOVQ         scales+16(FP), CX
@@ -11048,6 +11099,8 @@ next:
 	VMULPS       Y9, Y10, Y10
 	VMULPS       (R11), Y10, Y9
 	VMOVUPS      Y9, (SP)(R9*1)
+	PREFETCHT0   4096(BX)
+	PREFETCHT0   4160(BX)
 	MOVBQZX      2(BX), R10
 	VMOVQ        (DI)(R10*8), X13
 	MOVBQZX      3(BX), R10
@@ -11630,7 +11683,7 @@ next:
 	RET
 
 // func int8Dot1IQ2_XSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ2_XSVNNI(SB), NOSPLIT, $320-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -11771,6 +11824,8 @@ next:
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 32(SP)(R9*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
 	MOVWQZX        64(SP)(R8*1), R10
 	VMOVQ          (DI)(R10*8), X12
 	MOVWQZX        66(SP)(R8*1), R10
@@ -12433,7 +12488,7 @@ next:
 	RET
 
 // func int8Dot1IQ2_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ2_SVNNI(SB), NOSPLIT, $256-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -12556,6 +12611,8 @@ next:
 	VPERMILPS      Y7, Y10, Y10
 	VMULPS         Y10, Y13, Y10
 	VMOVUPS        Y10, 32(SP)(R9*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
 	MOVWQZX        64(SP)(R8*1), R10
 	VMOVQ          (DI)(R10*8), X12
 	MOVWQZX        66(SP)(R8*1), R10
@@ -13209,7 +13266,7 @@ next:
 	RET
 
 // func int8Dot1IQ3_XXSVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ3_XXSVNNI(SB), NOSPLIT, $192-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -13299,6 +13356,8 @@ next:
 	VMULPS         Y9, Y10, Y10
 	VMULPS         (R11), Y10, Y9
 	VMOVUPS        Y9, (SP)(R9*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
 	MOVBQZX        2(BX), R10
 	VMOVD          (DI)(R10*4), X13
 	MOVBQZX        3(BX), R10
@@ -14006,7 +14065,7 @@ next:
 	RET
 
 // func int8Dot1IQ3_SVNNI(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, stride int, src *byte, blocks int)
-// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVX512VL, AVX512VNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·int8Dot1IQ3_SVNNI(SB), NOSPLIT, $384-64
 	MOVQ           x+8(FP), AX
 	MOVQ           scales+16(FP), CX
@@ -14153,6 +14212,8 @@ next:
 	VMULPS         Y10, Y11, Y11
 	VMULPS         (R11), Y11, Y10
 	VMOVUPS        Y10, (SP)(R9*1)
+	PREFETCHT0     4096(BX)
+	PREFETCHT0     4160(BX)
 	MOVWQZX        64(SP)(R8*1), R10
 	VMOVD          (DI)(R10*4), X12
 	MOVWQZX        66(SP)(R8*1), R10

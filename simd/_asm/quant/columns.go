@@ -178,6 +178,7 @@ func (g *gen) int8Columns(f block.Format) {
 		o.below = g.zeros()
 	}
 	g.Label("next")
+	c.prefetch()
 	c.columnSuper(o)
 	g.ADDQ(I32(int32(8/c.each()*c.l.Bytes)), g.src)
 	g.ADDQ(U8(32), o.index)
@@ -573,4 +574,15 @@ func (c *coder) columnRaw(n int) reg.VecVirtual {
 	c.VPADDB(two, one, one)
 	c.VPABSB(one, one)
 	return one
+}
+
+// prefetchAhead is how many bytes ahead of a super [coder.prefetch] loads: about what arrives from memory while one line does.
+const prefetchAhead = 4096
+
+// prefetch loads the lines so far ahead of a super into the cache. What the processor foresees by itself leaves a third
+// to half of the bandwidth unused on a Xeon, and ends at a page.
+func (c *coder) prefetch() {
+	for at := 0; at < 8/c.each()*c.l.Bytes; at += 64 {
+		c.PREFETCHT0(Mem{Base: c.src, Disp: at + prefetchAhead})
+	}
 }

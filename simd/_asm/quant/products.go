@@ -231,6 +231,7 @@ func (c *coder) ahead(o *operands, left reg.GPVirtual, size int) {
 	c.src, c.index = src, next
 	c.factorsOf(&after)
 	c.src, c.index = here, this
+	c.prefetch()
 	c.addBiases(o)
 	c.int8Runs(o)
 	c.advance(o)
