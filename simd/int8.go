@@ -43,9 +43,9 @@ type int8Dots struct {
 type int8Columns struct {
 	run    int8ColumnsFunc
 	signed bool
-	// order puts the integers of a row, and their quads, in the order in which the kernel wants them; nil
-	// for that of the row. It takes whole multiples of columnSuper elements, as the kernel then does.
-	order func(q []int8, quads []int32, group int)
+	// order puts the integers of a row, and their quads, in the order in which the kernel wants them, perhaps with the scales among the
+	// quads; nil for that of the row. It takes whole multiples of columnSuper elements, as the kernel then does.
+	order func(q []int8, quads []int32, scales []float32, group int)
 }
 
 // columnSuper is the number of elements that kernels with an order of their own multiply at once.
@@ -268,7 +268,7 @@ func (p *Int8Product) roundRow(x []float32, r int) {
 		p.groupSums(sums[at/p.group:][:n/p.group], corrections, scales, q, quads)
 	}
 	if p.many != nil && p.many.order != nil {
-		p.many.order(q, p.quads[r*p.K/4:][:p.K/4], p.group)
+		p.many.order(q, p.quads[r*p.K/4:][:p.K/4], scales, p.group)
 	}
 }
 

@@ -3,6 +3,7 @@
 package simd
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/klauspost/cpuid/v2"
@@ -137,6 +138,29 @@ var int8VNNI = int8Kernels{
 	},
 }
 
+// int8VBMI is int8VNNI with kernels of 512 bits for one row, which also shuffle bytes across lanes.
+var int8VBMI = func() int8Kernels {
+	k := int8VNNI
+	k.columns = slices.Clone(k.columns)
+	for f, c := range map[block.Format]int8Columns{
+		block.Q4_0:   {int8ColumnsQ4_0AVX512, false, inLanes},
+		block.Q4_1:   {int8ColumnsQ4_1AVX512, false, inLanes},
+		block.Q5_0:   {int8ColumnsQ5_0AVX512, false, inLanes},
+		block.Q5_1:   {int8ColumnsQ5_1AVX512, false, inLanes},
+		block.IQ4_NL: {int8ColumnsIQ4_NLAVX512, false, inLanes},
+		block.IQ4_XS: {int8ColumnsIQ4_XSAVX512, false, inLanes},
+		block.MXFP4:  {int8ColumnsMXFP4AVX512, false, inLanes},
+		block.Q4_K:   {int8ColumnsQ4_KAVX512, false, inChunks},
+		block.Q5_K:   {int8ColumnsQ5_KAVX512, false, inChunks},
+		block.Q6_K:   {int8ColumnsQ6_KAVX512, false, nil},
+		block.Q2_K:   {int8ColumnsQ2_KAVX512, false, inHalves},
+		block.TQ2_0:  {int8ColumnsTQ2_0AVX512, false, inHalves},
+	} {
+		k.columns[f] = c
+	}
+	return k
+}()
+
 // columnsOf returns the kernels of some formats, by format.
 func columnsOf(all []int8Columns, formats ...block.Format) []int8Columns {
 	some := make([]int8Columns, len(all))
@@ -150,6 +174,8 @@ func columnsOf(all []int8Columns, formats ...block.Format) []int8Columns {
 // those of AVX2.
 func int8KernelsOf(l Level) int8Kernels {
 	switch {
+	case l == AVX512 && cpuid.CPU.Supports(cpuid.AVX512VNNI, cpuid.AVX512VBMI):
+		return int8VBMI
 	case l == AVX512 && cpuid.CPU.Supports(cpuid.AVX512VNNI):
 		return int8VNNI
 	case l == AVX512 || l == AVX2:

@@ -2,10 +2,13 @@
 
 package simd
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
 // inRuns is the order of kernels that multiply 32 elements of a row, and then the next ones.
-func inRuns(_ []int8, quads []int32, group int) {
+func inRuns(_ []int8, quads []int32, _ []float32, group int) {
 	if group == 16 {
 		packQuads(quads)
 	} else {
@@ -15,13 +18,13 @@ func inRuns(_ []int8, quads []int32, group int) {
 
 // inPairs is the order of kernels that multiply half a run of 32 elements and half of the fourth run behind it at
 // once.
-func inPairs(q []int8, quads []int32, _ int) {
+func inPairs(q []int8, quads []int32, _ []float32, _ int) {
 	pair(q)
 	sumQuads(quads)
 }
 
 // inPairsOfSizes is inPairs for kernels that want magnitudes instead of quads.
-func inPairsOfSizes(q []int8, quads []int32, _ int) {
+func inPairsOfSizes(q []int8, quads []int32, _ []float32, _ int) {
 	pair(q)
 	sizes := unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(quads))), len(q))
 	for i, v := range q {
@@ -58,6 +61,52 @@ func packQuads(quads []int32) {
 		y := (*[16]int16)(to[i:])
 		for j := range 4 {
 			y[j], y[4+j], y[8+j], y[12+j] = int16(q[j]), int16(q[8+j]), int16(q[4+j]), int16(q[12+j])
+		}
+	}
+}
+
+// inLanes is the order of kernels that have groups of 32 in four lanes of a vector: of 128 elements the first sixteen of
+// each group, and then the others. Quads become the sums of the two vectors, and sixteen scales, four of each group.
+func inLanes(q []int8, quads []int32, scales []float32, _ int) {
+	for i := 0; i+128 <= len(q); i += 128 {
+		x, w := *(*[128]int8)(q[i:]), *(*[32]int32)(quads[i/4:])
+		y, v := (*[128]int8)(q[i:]), (*[32]int32)(quads[i/4:])
+		for l := range 4 {
+			copy(y[16*l:][:16], x[32*l:])
+			copy(y[64+16*l:][:16], x[32*l+16:])
+			for k := range 4 {
+				v[4*l+k] = w[8*l+k] + w[8*l+4+k]
+				v[16+4*l+k] = int32(math.Float32bits(scales[i/32+l]))
+			}
+		}
+	}
+}
+
+// inChunks is the order of kernels that have 64 elements in each lane: their first sixteen, then the next ones. The first quads of
+// a super become its scales, twice each.
+func inChunks(q []int8, quads []int32, scales []float32, _ int) {
+	for i := 0; i+columnSuper <= len(q); i += columnSuper {
+		x := *(*[columnSuper]int8)(q[i:])
+		for k := range 16 {
+			copy(q[i+16*k:][:16], x[64*(k%4)+16*(k/4):])
+			quads[i/4+k] = int32(math.Float32bits(scales[i/32+k/2]))
+		}
+	}
+}
+
+// inHalves is the order of kernels that have a run of 32 elements and the fourth run behind it in a vector. The first quads of
+// a super become sums of runs, four, zeros and four more, and then zeros, and the next ones the scales of the runs.
+func inHalves(q []int8, quads []int32, scales []float32, _ int) {
+	for i := 0; i+columnSuper <= len(q); i += columnSuper {
+		x, v := *(*[columnSuper]int8)(q[i:]), quads[i/4:][:columnSuper/4]
+		sumQuads(v)
+		sums := *(*[8]int32)(v)
+		for k := range 8 {
+			copy(q[i+32*k:][:32], x[k/2*32+k%2*128:])
+			at := k/4*8 + k%4
+			v[at], v[at+4] = sums[k], 0
+			s := int32(math.Float32bits(scales[i/32+k]))
+			v[16+at], v[20+at] = s, s
 		}
 	}
 }

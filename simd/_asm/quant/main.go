@@ -72,6 +72,17 @@ func main() {
 		}
 		check(amd64file.Write(os.Args[1], "int8_"+strings.ToLower(m.name)+"_amd64", header, g.Context))
 	}
+	g := newGen("AVX512", true)
+	g.ConstraintExpr("amd64,!noasm")
+	for _, f := range integers {
+		if body := wideBodies[f]; body != nil {
+			g.int8Wide(f, body)
+		}
+	}
+	for _, write := range g.later {
+		write()
+	}
+	check(amd64file.Write(os.Args[1], "int8_avx512_amd64", header, g.Context))
 	writeNEON(os.Args[1])
 }
 

@@ -1,0 +1,362 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/attr"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/rayo-go/rayo/gguf/block"
+)
+
+// Products of one row of integers and many rows of blocks for AVX-512 with VNNI and VBMI. A vector has
+// four lanes of sixteen bytes, each of one group, so that sums of four products need no further addition before
+// they are scaled. Package simd puts the operands of the row in the order of these lanes; the words of quads of a super
+// are wide*Words below.
+
+// wide writes such a product.
+type wide struct {
+	*gen
+	l    *block.Layout
+	o    columnOperands
+	acc  []reg.VecVirtual
+	next int
+
+	// What prepare loads ahead of the rows.
+	lanes, pairs [4]reg.Register // masks of the dwords, and of the qwords, of lanes 1 to 3
+	known        map[[64]byte]reg.VecVirtual
+	masks        map[uint64]reg.Register
+}
+
+// wideBodies are the functions that write constants, and return what writes a super.
+var wideBodies = map[block.Format]func(*wide) func(){
+	block.Q4_0: (*wide).shortBlocks, block.Q4_1: (*wide).shortBlocks, block.Q5_0: (*wide).shortBlocks, block.Q5_1: (*wide).shortBlocks,
+	block.IQ4_NL: (*wide).shortBlocks, block.MXFP4: (*wide).shortBlocks, block.IQ4_XS: (*wide).blocksXS,
+	block.Q4_K: (*wide).blocks45, block.Q5_K: (*wide).blocks45, block.Q6_K: (*wide).blocks6,
+	block.TQ2_0: (*wide).blocks2, block.Q2_K: (*wide).blocks2,
+}
+
+// int8Wide writes the function of a format.
+func (g *gen) int8Wide(f block.Format, body func(*wide) func()) {
+	name := "int8Columns" + f.String() + g.name
+	g.function(name, "func(dst *float32, x *int8, scales, sums *float32, quads *int32, src *byte, row, blocks, count int)",
+		name+" is an int8ColumnsFunc of "+f.String()+".")
+	load := func(p string) reg.GPVirtual { return g.Load(g.Param(p), g.GP64()).(reg.GPVirtual) }
+	w := &wide{gen: g, l: f.Layout(), known: map[[64]byte]reg.VecVirtual{}, masks: map[uint64]reg.Register{}}
+	o := &w.o
+	o.x, o.scales, o.quads, o.index = load("x"), load("scales"), load("quads"), g.GP64()
+	if f.Biased() {
+		o.sums = load("sums")
+	}
+	g.src = load("src")
+	dst, end, skip, left := load("dst"), load("blocks"), load("row"), load("count")
+	bytes := 256 / w.l.Elements * w.l.Bytes
+	size := g.GP64()
+	g.IMUL3Q(I32(int32(w.l.Bytes)), end, size)
+	g.SUBQ(size, skip) // the bytes between rows
+	g.IMUL3Q(U8(uint8(w.l.Elements/8)), end, end)
+	super := body(w)
+	g.Label("row")
+	g.XORQ(o.index, o.index)
+	w.acc = []reg.VecVirtual{w.none(), w.none()}
+	if f.Biased() {
+		o.below = g.zeros()
+	}
+	g.Label("next")
+	for at := 0; at < bytes; at += 64 {
+		g.PREFETCHT0(Mem{Base: g.src, Disp: at + prefetchAhead})
+	}
+	super()
+	g.ADDQ(I32(int32(bytes)), g.src)
+	g.ADDQ(U8(32), o.index)
+	g.CMPQ(o.index, end)
+	g.JNE(LabelRef("next"))
+	g.VADDPS(w.acc[1], w.acc[0], w.acc[0])
+	half := g.YMM()
+	g.VEXTRACTF64X4(U8(1), w.acc[0], half)
+	g.VADDPS(w.acc[0].AsY(), half, half)
+	if f.Biased() {
+		g.VADDPS(o.below, half, half)
+	}
+	g.VMOVSS(g.total(half), Mem{Base: dst})
+	g.ADDQ(U8(4), dst)
+	g.ADDQ(skip, g.src)
+	g.DECQ(left)
+	g.JNE(LabelRef("row"))
+	g.VZEROUPPER()
+	g.RET()
+}
+
+func (w *wide) none() reg.VecVirtual {
+	v := w.ZMM()
+	w.VPXORD(v, v, v)
+	return v
+}
+
+// add adds d times v to the next accumulator.
+func (w *wide) add(d, v Op) {
+	w.VFMADD231PS(d, v, w.acc[w.next%len(w.acc)])
+	w.next++
+}
+
+// bytes returns a register with 64 constant bytes, which must be asked for ahead of the rows.
+func (w *wide) bytes(at func(i int) int) reg.VecVirtual {
+	var b [64]byte
+	for i := range b {
+		b[i] = byte(at(i))
+	}
+	if v, ok := w.known[b]; ok {
+		return v
+	}
+	name := fmt.Sprintf("int8Wide%d", len(w.later))
+	w.later = append(w.later, func() {
+		w.StaticGlobal(name)
+		w.DataAttributes(attr.RODATA | attr.NOPTR)
+		for i, v := range b {
+			w.AddDatum(i, U8(v))
+		}
+	})
+	v := w.ZMM()
+	w.VMOVDQU64(NewDataAddr(Symbol{Name: name, Static: true}, 0), v)
+	w.known[b] = v
+	return v
+}
+
+// spread returns 64 equal bytes, spreadWords 32 equal words, and qwords eight numbers.
+func (w *wide) spread(v int) reg.VecVirtual { return w.bytes(func(int) int { return v }) }
+
+func (w *wide) spreadWords(v int) reg.VecVirtual {
+	return w.bytes(func(i int) int { return v >> (i % 2 * 8) })
+}
+
+func (w *wide) dwords16(at func(i int) int) reg.VecVirtual {
+	return w.bytes(func(i int) int { return int(uint32(at(i/4)) >> (i % 4 * 8)) })
+}
+
+func (w *wide) alike16(v int) reg.VecVirtual { return w.dwords16(func(int) int { return v }) }
+
+func (w *wide) qwords(at func(i int) int) reg.VecVirtual {
+	return w.bytes(func(i int) int { return int(uint64(at(i/8)) >> (i % 8 * 8)) })
+}
+
+// mask returns a mask register with a constant.
+func (w *wide) mask(v uint64) reg.Register {
+	if k, ok := w.masks[v]; ok {
+		return k
+	}
+	r, k := w.GP64(), w.K()
+	w.MOVQ(U64(v), r)
+	w.KMOVQ(r, k)
+	w.masks[v] = k
+	return k
+}
+
+// at returns memory of the block.
+func (w *wide) at(disp int) Mem { return Mem{Base: w.src, Disp: disp} }
+
+// word returns memory of the quads of a super, and bytesOf the integers of the row.
+func (w *wide) word(i int) Mem    { return w.o.at(w.o.quads, 8, 4*i) }
+func (w *wide) bytesOf(i int) Mem { return w.o.at(w.o.x, 8, i) }
+
+// op3 returns a new vector that an instruction of two sources writes.
+func (w *wide) op3(f func(...Op), a, b Op) reg.VecVirtual {
+	v := w.ZMM()
+	f(a, b, v)
+	return v
+}
+
+func (w *wide) and(m Op, v Op) reg.VecVirtual { return w.op3(w.VPANDD, m, v) }
+
+// right returns words shifted to the right.
+func (w *wide) right(n int, v Op) reg.VecVirtual { return w.op3(w.VPSRLW, U8(n), v) }
+
+// load returns 64 bytes.
+func (w *wide) load(m Op) reg.VecVirtual {
+	v := w.ZMM()
+	w.VMOVDQU64(m, v)
+	return v
+}
+
+// orBits adds the bits of from that mask has to v.
+func (w *wide) orBits(v, from, mask reg.VecVirtual) { w.VPTERNLOGD(U8(0xf8), mask, from, v) }
+
+// choose returns the bits of a where mask has ones, and those of b elsewhere.
+func (w *wide) choose(mask, a, b reg.VecVirtual) reg.VecVirtual {
+	v := w.ZMM()
+	w.VMOVDQA64(mask, v)
+	w.VPTERNLOGD(U8(0xca), b, a, v)
+	return v
+}
+
+// bytesAt returns bytes of a table; zeros where keep has zeros, if it is not 0.
+func (w *wide) bytesAt(table Op, index reg.VecVirtual, keep uint64) reg.VecVirtual {
+	v := w.ZMM()
+	if keep == 0 {
+		w.VPERMB(table, index, v)
+	} else {
+		w.VPERMB_Z(table, index, w.mask(keep), v)
+	}
+	return v
+}
+
+// halfFloats returns sixteen float32 of the first words.
+func (w *wide) halfFloats(v reg.VecVirtual) reg.VecVirtual {
+	f := w.ZMM()
+	w.VCVTPH2PS(v.AsY(), f)
+	return f
+}
+
+// half returns a binary16 of the block in all lanes.
+func (w *wide) half(disp int) reg.VecVirtual {
+	y := w.YMM()
+	w.VPBROADCASTW(w.at(disp), y)
+	return w.halfFloats(y)
+}
+
+// inLanes broadcasts parts of four blocks to the four lanes.
+func (w *wide) inLanes(broadcast func(...Op), masks *[4]reg.Register, first, step int) reg.VecVirtual {
+	v := w.ZMM()
+	broadcast(w.at(first), v)
+	for i := 1; i < 4; i++ {
+		broadcast(w.at(first+i*step), masks[i], v)
+	}
+	return v
+}
+
+// pack adds up neighbours of the dwords of a and of b, which fit into 16 bits, times factors: in each lane those of a are the first two.
+func (w *wide) pack(a, b, factors reg.VecVirtual) reg.VecVirtual {
+	v := w.op3(w.VPACKSSDW, b, a)
+	w.VPMADDWD(factors, v, v)
+	return v
+}
+
+// multiply returns the sums start plus the products of codes and the integers from i on, and of more behind these.
+func (w *wide) multiply(start reg.VecVirtual, i int, codes ...reg.VecVirtual) reg.VecVirtual {
+	for k, c := range codes {
+		w.VPDPBUSD(w.bytesOf(i+64*k), c, start)
+	}
+	return start
+}
+
+// nibbles returns a function that returns the levels of the lower halves of bytes, and of the upper ones.
+func (w *wide) nibbles() func(q reg.VecVirtual) (low, high reg.VecVirtual) {
+	if t := w.l.Level.Table; t != nil {
+		least := t[0]
+		for _, v := range t {
+			least = min(least, v)
+		}
+		table := w.bytes(func(i int) int { return int(t[i%16%len(t)]) - int(least) }) // by the lowest six bits of an index
+		return func(q reg.VecVirtual) (low, high reg.VecVirtual) {
+			return w.bytesAt(table, q, 0), w.bytesAt(table, w.right(4, q), 0)
+		}
+	}
+	m := w.spread(15)
+	return func(q reg.VecVirtual) (low, high reg.VecVirtual) {
+		return w.and(m, q), w.and(m, w.right(4, q))
+	}
+}
+
+// shortBlocks writes a super of blocks of 32 elements, four at a time. Of 128 elements the quads are what
+// the sums of each lane start with, and then the scales.
+func (w *wide) shortBlocks() func() {
+	size, level := w.l.Bytes, w.l.Level.Number
+	for i := 1; i < 4; i++ {
+		w.lanes[i] = w.mask(0xf << (4 * i))
+	}
+	nibbles, scales, biases := w.nibbles(), w.shortScales(w.l.Scale), func(reg.VecVirtual) reg.VecVirtual { return nil }
+	header := func(at int) reg.VecVirtual { return w.load(w.at(at)) }
+	fifth := func(header, low, high reg.VecVirtual) {}
+	step := size // of the headers of blocks in the vector
+	if len(level) > 1 {
+		step = 16
+		for i := 1; i < 4; i++ {
+			w.pairs[i] = w.mask(3 << (2 * i))
+		}
+		header = func(at int) reg.VecVirtual { return w.inLanes(w.VPBROADCASTQ, &w.pairs, at, size) }
+		first := bit(&level[1], 0)
+		mask, bits := w.spread(16), [2]reg.VecVirtual{}
+		for h := range bits {
+			bits[h] = w.bytes(func(i int) int { return (first + 16*h + i%16 - 4) & 63 })
+		}
+		fifth = func(header, low, high reg.VecVirtual) {
+			w.orBits(low, w.op3(w.VPMULTISHIFTQB, header, bits[0]), mask)
+			w.orBits(high, w.op3(w.VPMULTISHIFTQB, header, bits[1]), mask)
+		}
+	}
+	if w.l.Scale.Encoding == block.Binary16 {
+		index := w.bytes(func(i int) int { return (i/8*step + w.l.Scale.Number[0].At/8 + i%2) & 63 })
+		scales = func(h reg.VecVirtual) reg.VecVirtual { return w.halfFloats(w.bytesAt(h, index, 0)) }
+	}
+	if w.l.Bias.Number != nil {
+		index := w.bytes(func(i int) int { return (i/2*step + w.l.Bias.Number[0].At/8 + i%2) & 63 })
+		biases = func(h reg.VecVirtual) reg.VecVirtual { return w.halfFloats(w.bytesAt(h, index, 0)) }
+	}
+	return func() {
+		for n := range 2 {
+			at := 4 * n * size
+			q, h := w.inLanes(w.VBROADCASTI32X4, &w.lanes, at+bit(&level[0], 0)/8, size), header(at)
+			low, high := nibbles(q)
+			fifth(h, low, high)
+			t := w.multiply(w.load(w.word(32*n)), 128*n, low, high)
+			w.VCVTDQ2PS(t, t)
+			d := scales(h)
+			w.VMULPS(w.word(32*n+16), d, d)
+			w.add(d, t)
+			if b := biases(h); b != nil {
+				w.VFMADD231PS(w.o.at(w.o.sums, 1, 16*n), b.AsX(), w.o.below.AsX()) // the upper half of below stays 0
+			}
+		}
+	}
+}
+
+// shortScales returns a function that returns the scales of four blocks, each in a lane, from 64 bytes:
+// exponents less 1, but for the least two, which are subnormal.
+func (w *wide) shortScales(f block.Float) func(reg.VecVirtual) reg.VecVirtual {
+	if f.Encoding != block.E8M0 {
+		return nil
+	}
+	index := w.bytes(func(i int) int { return i/16*w.l.Bytes + f.Number[0].At/8 })
+	less, two, least := w.spread(0xff), w.alike16(2), w.alike16(0x200000)
+	w.mask(0x1111111111111111)
+	return func(h reg.VecVirtual) reg.VecVirtual {
+		e, small := w.bytesAt(h, index, 0x1111111111111111), w.K()
+		v := w.op3(w.VPADDD, less, e)
+		w.VPSLLD(U8(23), v, v)
+		w.VPCMPUD(U8(1), two, e, small)
+		w.VPSLLVD(e, least, small, v)
+		return v
+	}
+}
+
+// blocksXS writes a super of IQ4_XS: sixteen bytes have a group. Quads are as in shortBlocks.
+func (w *wide) blocksXS() func() {
+	nibbles := w.nibbles()
+	group := func(i int) int { return i % 8 }
+	low, high := w.dwords16(func(i int) int { return 4 * group(i) }), w.dwords16(func(i int) int { return (4 - 2*group(i)) & 31 })
+	lower, upper, least := w.alike16(0x0f), w.alike16(0x30), w.alike16(-32)
+	var spread [2]reg.VecVirtual
+	for h := range spread {
+		spread[h] = w.dwords16(func(i int) int { return 4*h + i/4 })
+	}
+	return func() {
+		s, u := w.ZMM(), w.ZMM()
+		w.VPBROADCASTD(w.at(4), s)
+		w.VPBROADCASTD(w.at(2), u)
+		w.VPSRLVD(low, s, s)
+		w.VPROLVD(high, u, u)
+		w.VPANDD(lower, s, s)
+		w.orBits(s, u, upper)
+		w.VPADDD(least, s, s)
+		w.VCVTDQ2PS(s, s)
+		w.VMULPS(w.half(0), s, s)
+		for h := range 2 {
+			lo, hi := nibbles(w.load(w.at(8 + 64*h)))
+			t := w.multiply(w.load(w.word(32*h)), 128*h, lo, hi)
+			w.VCVTDQ2PS(t, t)
+			d := w.op3(w.VPERMPS, s, spread[h])
+			w.VMULPS(w.word(32*h+16), d, d)
+			w.add(d, t)
+		}
+	}
+}
