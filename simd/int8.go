@@ -56,7 +56,11 @@ type int8Tiles struct {
 	group int // elements of a scale
 	codes int // the greatest unsigned code; 0 for signed ones
 	tiles []int8TileFunc
+	rows  int // of a single tile, which takes no fewer; otherwise 0
 }
+
+// most returns the rows of the largest tile.
+func (t *int8Tiles) most() int { return max(len(t.tiles), t.rows) }
 
 // int8Kernels are the kernels of a level; the zero value means plain Go.
 type int8Kernels struct {
@@ -159,7 +163,7 @@ func newInt8Product(all *int8Kernels, f block.Format, m, k, n int) Int8Product {
 	}
 	for i := range all.tiles {
 		t := &all.tiles[i]
-		if f.Group()%t.group != 0 || t.codes > 0 && most-least > t.codes && t.codes != anyCode {
+		if m < t.rows || f.Group()%t.group != 0 || t.codes > 0 && most-least > t.codes && t.codes != anyCode {
 			continue
 		}
 		p.tiles, p.group = t, t.group

@@ -90,11 +90,11 @@ var int8AVX2 = int8Kernels{
 		block.Q2_0:   {int8ColumnsQ2_0AVX2, false, inRuns},
 	},
 	tiles: []int8Tiles{
-		{32, 16, []int8TileFunc{int8Tile1Small32AVX2, int8Tile2Small32AVX2, int8Tile3Small32AVX2}},
-		{16, 32, []int8TileFunc{int8Tile1Small16AVX2, int8Tile2Small16AVX2, int8Tile3Small16AVX2}},
-		{32, 129, []int8TileFunc{int8Tile1Medium32AVX2, int8Tile2Medium32AVX2, int8Tile3Medium32AVX2}},
-		{16, 129, []int8TileFunc{int8Tile1Medium16AVX2, int8Tile2Medium16AVX2, int8Tile3Medium16AVX2}},
-		{32, 0, []int8TileFunc{int8Tile1Signed32AVX2, int8Tile2Signed32AVX2}},
+		{32, 16, []int8TileFunc{int8Tile1Small32AVX2, int8Tile2Small32AVX2, int8Tile3Small32AVX2}, 0},
+		{16, 32, []int8TileFunc{int8Tile1Small16AVX2, int8Tile2Small16AVX2, int8Tile3Small16AVX2}, 0},
+		{32, 129, []int8TileFunc{int8Tile1Medium32AVX2, int8Tile2Medium32AVX2, int8Tile3Medium32AVX2}, 0},
+		{16, 129, []int8TileFunc{int8Tile1Medium16AVX2, int8Tile2Medium16AVX2, int8Tile3Medium16AVX2}, 0},
+		{32, 0, []int8TileFunc{int8Tile1Signed32AVX2, int8Tile2Signed32AVX2}, 0},
 	},
 }
 
@@ -133,13 +133,14 @@ var int8VNNI = int8Kernels{
 	columns: columnsOf(int8AVX2.columns, block.Q4_0, block.Q8_0, block.Q4_1, block.Q5_1, block.Q2_K, block.Q3_K, block.Q5_K, block.Q6_K,
 		block.IQ4_XS, block.MXFP4, block.Q1_0),
 	tiles: []int8Tiles{
-		{32, anyCode, []int8TileFunc{int8Tile1Bytes32VNNI, int8Tile2Bytes32VNNI, int8Tile3Bytes32VNNI}},
-		{16, anyCode, []int8TileFunc{int8Tile1Bytes16VNNI, int8Tile2Bytes16VNNI, int8Tile3Bytes16VNNI}},
+		{32, anyCode, []int8TileFunc{int8Tile1Bytes32VNNI, int8Tile2Bytes32VNNI, int8Tile3Bytes32VNNI, int8Tile4Bytes32VNNI}, 0},
+		{16, anyCode, []int8TileFunc{int8Tile1Bytes16VNNI, int8Tile2Bytes16VNNI, int8Tile3Bytes16VNNI, int8Tile4Bytes16VNNI}, 0},
 	},
 }
 
-// int8VBMI is int8VNNI with kernels of 512 bits for one row, which also shuffle bytes across lanes.
-var int8VBMI = func() int8Kernels {
+// int8VBMI returns int8VNNI with kernels of 512 bits for one row, which also shuffle bytes across lanes, and the tiles of AMX where
+// the system has them.
+func int8VBMI() int8Kernels {
 	k := int8VNNI
 	k.columns = slices.Clone(k.columns)
 	for f, c := range map[block.Format]int8Columns{
@@ -153,13 +154,16 @@ var int8VBMI = func() int8Kernels {
 		block.Q4_K:   {int8ColumnsQ4_KAVX512, false, inChunks},
 		block.Q5_K:   {int8ColumnsQ5_KAVX512, false, inChunks},
 		block.Q6_K:   {int8ColumnsQ6_KAVX512, false, nil},
+		block.Q8_0:   {int8ColumnsQ8_0AVX512, false, asTheyAre},
 		block.Q2_K:   {int8ColumnsQ2_KAVX512, false, inHalves},
+		block.TQ1_0:  {int8ColumnsTQ1_0AVX512, false, inTurns},
 		block.TQ2_0:  {int8ColumnsTQ2_0AVX512, false, inHalves},
 	} {
 		k.columns[f] = c
 	}
+	k.tiles = append(amxTiles(), k.tiles...)
 	return k
-}()
+}
 
 // columnsOf returns the kernels of some formats, by format.
 func columnsOf(all []int8Columns, formats ...block.Format) []int8Columns {
@@ -175,7 +179,7 @@ func columnsOf(all []int8Columns, formats ...block.Format) []int8Columns {
 func int8KernelsOf(l Level) int8Kernels {
 	switch {
 	case l == AVX512 && cpuid.CPU.Supports(cpuid.AVX512VNNI, cpuid.AVX512VBMI):
-		return int8VBMI
+		return int8VBMI()
 	case l == AVX512 && cpuid.CPU.Supports(cpuid.AVX512VNNI):
 		return int8VNNI
 	case l == AVX512 || l == AVX2:

@@ -43,8 +43,8 @@ var int8NEON = int8Kernels{
 		block.MXFP4:  {int8Dot1MXFP4NEON, int8Dot4MXFP4NEON, true},
 	},
 	tiles: []int8Tiles{
-		{32, 0, []int8TileFunc{int8Tile1Rows32NEON, int8Tile2Rows32NEON}},
-		{16, 0, []int8TileFunc{int8Tile1Rows16NEON, int8Tile2Rows16NEON}},
+		{32, 0, []int8TileFunc{int8Tile1Rows32NEON, int8Tile2Rows32NEON}, 0},
+		{16, 0, []int8TileFunc{int8Tile1Rows16NEON, int8Tile2Rows16NEON}, 0},
 	},
 }
 
@@ -67,8 +67,8 @@ var int8SDOT = int8Kernels{
 		block.MXFP4:  {int8Dot1MXFP4SDOT, int8Dot4MXFP4SDOT, true},
 	},
 	tiles: []int8Tiles{
-		{32, 0, []int8TileFunc{int8Tile1Rows32SDOT, int8Tile2Rows32SDOT, int8Tile3Rows32SDOT}},
-		{16, 0, []int8TileFunc{int8Tile1Rows16SDOT, int8Tile2Rows16SDOT, int8Tile3Rows16SDOT}},
+		{32, 0, []int8TileFunc{int8Tile1Rows32SDOT, int8Tile2Rows32SDOT, int8Tile3Rows32SDOT}, 0},
+		{16, 0, []int8TileFunc{int8Tile1Rows16SDOT, int8Tile2Rows16SDOT, int8Tile3Rows16SDOT}, 0},
 	},
 }
 

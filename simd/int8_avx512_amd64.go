@@ -9,6 +9,11 @@ package simd
 //go:noescape
 func int8ColumnsQ4_0AVX512(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
 
+// int8ColumnsQ8_0AVX512 is an int8ColumnsFunc of Q8_0.
+//
+//go:noescape
+func int8ColumnsQ8_0AVX512(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+
 // int8ColumnsQ4_KAVX512 is an int8ColumnsFunc of Q4_K.
 //
 //go:noescape
@@ -58,6 +63,11 @@ func int8ColumnsQ2_KAVX512(dst *float32, x *int8, scales *float32, sums *float32
 //
 //go:noescape
 func int8ColumnsMXFP4AVX512(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
+
+// int8ColumnsTQ1_0AVX512 is an int8ColumnsFunc of TQ1_0.
+//
+//go:noescape
+func int8ColumnsTQ1_0AVX512(dst *float32, x *int8, scales *float32, sums *float32, quads *int32, src *byte, row int, blocks int, count int)
 
 // int8ColumnsTQ2_0AVX512 is an int8ColumnsFunc of TQ2_0.
 //

@@ -65,6 +65,9 @@ func packQuads(quads []int32) {
 	}
 }
 
+// asTheyAre is the order of kernels that take whole supers, in the order of the row.
+func asTheyAre([]int8, []int32, []float32, int) {}
+
 // inLanes is the order of kernels that have groups of 32 in four lanes of a vector: of 128 elements the first sixteen of
 // each group, and then the others. Quads become the sums of the two vectors, and sixteen scales, four of each group.
 func inLanes(q []int8, quads []int32, scales []float32, _ int) {
@@ -94,18 +97,28 @@ func inChunks(q []int8, quads []int32, scales []float32, _ int) {
 	}
 }
 
-// inHalves is the order of kernels that have a run of 32 elements and the fourth run behind it in a vector. The first quads of
-// a super become sums of runs, four, zeros and four more, and then zeros, and the next ones the scales of the runs.
+// inHalves is the order of kernels that have a run of 32 elements and the fourth run behind it in a vector.
 func inHalves(q []int8, quads []int32, scales []float32, _ int) {
+	placeRuns(q, quads, scales, [8]uint8{0, 4, 1, 5, 2, 6, 3, 7})
+}
+
+// inTurns is the order of kernels that have the last two runs of a super in turned order.
+func inTurns(q []int8, quads []int32, scales []float32, _ int) {
+	placeRuns(q, quads, scales, [8]uint8{0, 1, 2, 3, 4, 5, 7, 6})
+}
+
+// placeRuns puts the runs of a super into halves of four vectors. The first quads of a super become sums of runs: four, of the
+// lower halves, zeros, those of the upper halves, zeros. The next ones become the scales of the runs.
+func placeRuns(q []int8, quads []int32, scales []float32, order [8]uint8) {
 	for i := 0; i+columnSuper <= len(q); i += columnSuper {
 		x, v := *(*[columnSuper]int8)(q[i:]), quads[i/4:][:columnSuper/4]
 		sumQuads(v)
 		sums := *(*[8]int32)(v)
-		for k := range 8 {
-			copy(q[i+32*k:][:32], x[k/2*32+k%2*128:])
-			at := k/4*8 + k%4
-			v[at], v[at+4] = sums[k], 0
-			s := int32(math.Float32bits(scales[i/32+k]))
+		for k, run := range order {
+			copy(q[i+32*k:][:32], x[32*int(run):])
+			at := k%2*8 + k/2
+			v[at], v[at+4] = sums[run], 0
+			s := int32(math.Float32bits(scales[i/32+int(run)]))
 			v[16+at], v[20+at] = s, s
 		}
 	}

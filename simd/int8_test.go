@@ -151,7 +151,7 @@ func TestInt8Extremes(t *testing.T) {
 				if testing.Short() && r.IntN(4) > 0 {
 					continue
 				}
-				for _, m := range []int{1, 4, 11} {
+				for _, m := range []int{1, 4, 17} {
 					if level == "generic" && m == 4 {
 						continue
 					}

@@ -26,7 +26,7 @@ func (p *Int8Product) lane(memory []float32) int8Lane {
 	l.levels, l.scales, l.biases = c.bytes(n), c.floats(n/block.LevelGroup), c.floats(n/block.LevelGroup)
 	if p.tiles != nil {
 		l.packed, l.ws, l.wb = c.bytes(n), c.floats(n/p.group), c.floats(n/p.group)
-		l.edge = c.floats(len(p.tiles.tiles) * int8Width)
+		l.edge = c.floats(p.tiles.most() * int8Width)
 	}
 	l.words = c.words
 	return l
@@ -63,20 +63,23 @@ func (p *Int8Product) tileColumns(l *int8Lane, c []float32, w []byte, j, width i
 		if p.format.Biased() {
 			p.packFactors(l.wb, l.biases, n)
 		}
-		for r := 0; r < p.M; {
-			rows := min(p.M-r, len(p.tiles.tiles))
-			if width == int8Width {
+		for r, most := 0, p.tiles.most(); r < p.M; r += most {
+			rows := min(p.M-r, most)
+			from, all := r, rows // the rows of the tile, of which some may be in c already
+			if p.tiles.rows > 0 {
+				from, all = min(r, p.M-most), most
+			}
+			if width == int8Width && all == rows {
 				p.tile(l, c[r*p.N+j:], p.N, r, rows, at, n)
-			} else {
-				clear(l.edge)
-				p.tile(l, l.edge, int8Width, r, rows, at, n)
-				for i := range rows {
-					for k, v := range l.edge[i*int8Width:][:width] {
-						c[(r+i)*p.N+j+k] += v
-					}
+				continue
+			}
+			clear(l.edge)
+			p.tile(l, l.edge, int8Width, from, all, at, n)
+			for i := range rows {
+				for k, v := range l.edge[(r-from+i)*int8Width:][:width] {
+					c[(r+i)*p.N+j+k] += v
 				}
 			}
-			r += rows
 		}
 	}
 }
@@ -88,7 +91,7 @@ func (p *Int8Product) tile(l *int8Lane, c []float32, cRow, r, rows, at, n int) {
 		wb = &l.wb[0]
 	}
 	at += r * p.K
-	p.tiles.tiles[rows-1](hide(c), 4*cRow, &p.q[at], &p.scales[at/op.Int8Group], &p.sums[at/p.group], &p.corrections[at/p.group], p.K,
+	p.tiles.tiles[min(rows, len(p.tiles.tiles))-1](hide(c), 4*cRow, &p.q[at], &p.scales[at/op.Int8Group], &p.sums[at/p.group], &p.corrections[at/p.group], p.K,
 		l.bytes(), &l.ws[0], wb, n/op.Int8Group)
 }
 

@@ -269,6 +269,11 @@ func int8Tile2Bytes32VNNI(c *float32, cRow int, x *int8, scales *float32, sums *
 //go:noescape
 func int8Tile3Bytes32VNNI(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
 
+// int8Tile4Bytes32VNNI is an int8TileFunc for 4 rows.
+//
+//go:noescape
+func int8Tile4Bytes32VNNI(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
+
 // int8Tile1Bytes16VNNI is an int8TileFunc for 1 rows.
 //
 //go:noescape
@@ -283,3 +288,8 @@ func int8Tile2Bytes16VNNI(c *float32, cRow int, x *int8, scales *float32, sums *
 //
 //go:noescape
 func int8Tile3Bytes16VNNI(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)
+
+// int8Tile4Bytes16VNNI is an int8TileFunc for 4 rows.
+//
+//go:noescape
+func int8Tile4Bytes16VNNI(c *float32, cRow int, x *int8, scales *float32, sums *float32, corrections *int32, stride int, w *byte, ws *float32, wb *float32, groups int)

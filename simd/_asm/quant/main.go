@@ -64,8 +64,16 @@ func main() {
 				g.int8Columns(f)
 			}
 		}
-		for _, t := range g.tiles() {
-			t.write()
+		if m.vnni {
+			for _, group := range []int{32, 16} {
+				for rows := 1; rows <= wideTileRows; rows++ {
+					g.wideTile(rows, group)
+				}
+			}
+		} else {
+			for _, t := range g.tiles() {
+				t.write()
+			}
 		}
 		for _, write := range g.later {
 			write()

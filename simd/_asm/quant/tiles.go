@@ -22,7 +22,7 @@ type tile struct {
 	start    bool // sums begin with the corrections
 }
 
-// tiles returns the tiles of AVX2, or of VNNI.
+// tiles returns the tiles of AVX2.
 func (g *gen) tiles() []tile {
 	var all []tile
 	put := func(t tile, most int) {
@@ -31,17 +31,6 @@ func (g *gen) tiles() []tile {
 			one.gen, one.rows = g, rows
 			all = append(all, one)
 		}
-	}
-	if g.vnni {
-		for _, group := range []int{32, 16} {
-			put(tile{name: fmt.Sprintf("Bytes%d", group), group: group, start: true, finish: func(*tile, reg.VecVirtual, Mem) {},
-				multiply: func(t *tile, sums *[2]reg.VecVirtual, w, _ [2]reg.VecVirtual, x reg.VecVirtual, _ bool) {
-					for i := range sums {
-						t.VPDPBUSD(x, w[i], sums[i])
-					}
-				}}, 3)
-		}
-		return all
 	}
 	// Codes up to 16, or up to 32 where half as many products are added up as 16 bits: these sums are
 	// 2·127 times 8·16, or 4·32, which is 32512, at most.

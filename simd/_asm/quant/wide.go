@@ -12,8 +12,8 @@ import (
 
 // Products of one row of integers and many rows of blocks for AVX-512 with VNNI and VBMI. A vector has
 // four lanes of sixteen bytes, each of one group, so that sums of four products need no further addition before
-// they are scaled. Package simd puts the operands of the row in the order of these lanes; the words of quads of a super
-// are wide*Words below.
+// they are scaled. Package simd puts the integers of the row in the order of these lanes, and what else it can compute once
+// for all rows of blocks into the quads: sums to start from, and scales as often as the lanes need them.
 
 // wide writes such a product.
 type wide struct {
@@ -23,7 +23,7 @@ type wide struct {
 	acc  []reg.VecVirtual
 	next int
 
-	// What prepare loads ahead of the rows.
+	// Registers that are loaded ahead of the rows.
 	lanes, pairs [4]reg.Register // masks of the dwords, and of the qwords, of lanes 1 to 3
 	known        map[[64]byte]reg.VecVirtual
 	masks        map[uint64]reg.Register
@@ -34,7 +34,7 @@ var wideBodies = map[block.Format]func(*wide) func(){
 	block.Q4_0: (*wide).shortBlocks, block.Q4_1: (*wide).shortBlocks, block.Q5_0: (*wide).shortBlocks, block.Q5_1: (*wide).shortBlocks,
 	block.IQ4_NL: (*wide).shortBlocks, block.MXFP4: (*wide).shortBlocks, block.IQ4_XS: (*wide).blocksXS,
 	block.Q4_K: (*wide).blocks45, block.Q5_K: (*wide).blocks45, block.Q6_K: (*wide).blocks6,
-	block.TQ2_0: (*wide).blocks2, block.Q2_K: (*wide).blocks2,
+	block.Q8_0: (*wide).blocks8, block.TQ1_0: (*wide).ternaryBlocks, block.TQ2_0: (*wide).blocks2, block.Q2_K: (*wide).blocks2,
 }
 
 // int8Wide writes the function of a format.
@@ -123,7 +123,7 @@ func (w *wide) bytes(at func(i int) int) reg.VecVirtual {
 	return v
 }
 
-// spread returns 64 equal bytes, spreadWords 32 equal words, and qwords eight numbers.
+// spread returns 64 equal bytes, spreadWords 32 equal words, dwords16 and alike16 sixteen numbers, and qwords eight.
 func (w *wide) spread(v int) reg.VecVirtual { return w.bytes(func(int) int { return v }) }
 
 func (w *wide) spreadWords(v int) reg.VecVirtual {

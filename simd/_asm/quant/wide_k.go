@@ -125,10 +125,23 @@ func (w *wide) blocks6() func() {
 	}
 }
 
-// blocks2 writes a super of Q2_K or TQ2_0: the first two lanes have the first half of the elements. The first sixteen quads of a
-// super are added to sums of groups, and the next ones are scales, in the order in which the sums arrive: run i of each half is dword i of its lanes.
+// blocks2 writes a super of Q2_K or TQ2_0, whose bytes have elements of four runs, of either half.
 func (w *wide) blocks2() func() {
-	three, ones, sub := w.spread(3), w.spreadWords(1), w.l.Sub.Number != nil
+	three := w.spread(3)
+	return w.runs(func() (codes [4]reg.VecVirtual) {
+		q := w.load(w.at(bit(&w.l.Level.Number[0], 0) / 8))
+		codes[0] = w.and(three, q)
+		for i := 1; i < 4; i++ {
+			codes[i] = w.and(three, w.right(2*i, q))
+		}
+		return codes
+	})
+}
+
+// runs writes a super whose four vectors of codes have a run of 32 elements in either half. The first sixteen quads of a
+// super are added to sums of groups, and the next ones are scales, in the order in which the sums arrive: those of vector i are dword i of the lanes.
+func (w *wide) runs(codes func() [4]reg.VecVirtual) func() {
+	ones, sub := w.spreadWords(1), w.l.Sub.Number != nil
 	var small, factors, minimums reg.VecVirtual
 	if sub {
 		small = w.spread(15)
@@ -138,14 +151,9 @@ func (w *wide) blocks2() func() {
 		w.mask(oneOfFour)
 	}
 	return func() {
-		q := w.load(w.at(bit(&w.l.Level.Number[0], 0) / 8))
 		var sums [4]reg.VecVirtual
-		for i := range sums {
-			v := q
-			if i > 0 {
-				v = w.right(2*i, q)
-			}
-			sums[i] = w.multiply(w.none(), 64*i, w.and(three, v))
+		for i, c := range codes() {
+			sums[i] = w.multiply(w.none(), 64*i, c)
 		}
 		last := ones
 		var scales reg.VecVirtual
@@ -165,6 +173,74 @@ func (w *wide) blocks2() func() {
 			w.VCVTDQ2PS(b, b)
 			w.VMULPS(w.o.at(w.o.sums, 2, 0), b, b)
 			w.VFNMADD231PS(w.half(w.l.Bias.Number[0].At/8), b, w.acc[0])
+		}
+	}
+}
+
+// ternaryBlocks writes a super of TQ1_0. A digit to base 3 is how many of 85 and 170 a byte exceeds, and the byte times 3
+// has the next one. Five runs are digits of 32 bytes, then two and a half of sixteen, and the last sixteen elements of four bytes. The last
+// two runs change places.
+func (w *wide) ternaryBlocks() func() {
+	third, two, one := w.spread(85), w.spread(170), w.spread(1)
+	upper, lane3 := w.mask(0xffffffff00000000), w.mask(0xffff000000000000)
+	tail := []reg.Register{w.mask(0xfff0ffff), w.mask(0xff000000), w.mask(0xf0000000)}
+	times3 := func(v reg.VecVirtual, k reg.Register) {
+		w.VPADDB(w.op3(w.VPADDB, v, v), v, k, v)
+	}
+	times9 := func(v reg.VecVirtual) reg.VecVirtual {
+		v = w.op3(w.VPADDB, v, w.op3(w.VPADDB, v, v))
+		return w.op3(w.VPADDB, v, w.op3(w.VPADDB, v, v))
+	}
+	return w.runs(func() (codes [4]reg.VecVirtual) {
+		h, q := w.YMM(), w.XMM()
+		codes[0] = w.lane32(w.at(0))
+		times3(codes[0], upper)
+		codes[1] = times9(codes[0])
+		codes[2] = times9(codes[1])
+		w.VBROADCASTI128(w.at(32), h)
+		w.VINSERTI64X4(U8(1), h, codes[2], codes[2])
+		times3(codes[2], lane3)
+		n := times9(codes[2])
+		codes[3] = w.ZMM()
+		w.VSHUFI64X2(U8(3|2<<4|3<<6), n, n, codes[3])
+		w.VPBROADCASTD(w.at(48), q)
+		w.VINSERTI32X4(U8(1), q, codes[3], codes[3])
+		for _, k := range tail {
+			times3(codes[3], k)
+		}
+		for i, v := range codes {
+			above, far := w.K(), w.K()
+			w.VPCMPUB(U8(6), third, v, above)
+			w.VPCMPUB(U8(6), two, v, far)
+			codes[i] = w.ZMM()
+			w.VMOVDQU8_Z(one, above, codes[i])
+			w.VPADDB(one, codes[i], far, codes[i])
+		}
+		return codes
+	})
+}
+
+// blocks8 writes a super of Q8_0: a vector has two blocks, and codes are levels plus 128. The row and its quads are as they are.
+func (w *wide) blocks8() func() {
+	size, upper := w.l.Bytes, w.mask(0xf0)
+	offset := w.spread(0x80)
+	halves := w.bytes(func(i int) int { return i/16%2*size + i%2 })
+	var runs [4]reg.VecVirtual
+	for n := range runs {
+		runs[n] = w.dwords16(func(i int) int { return 2*n + i/8 })
+	}
+	return func() {
+		scales := w.lane32(w.o.at(w.o.scales, 1, 0))
+		for n, run := range runs {
+			at := 2 * n * size
+			q := w.lane32(w.at(at + 2))
+			w.VBROADCASTI64X4(w.at(at+size+2), upper, q)
+			w.VPXORD(offset, q, q)
+			t := w.multiply(w.load(w.word(16*n)), 64*n, q)
+			w.VCVTDQ2PS(t, t)
+			d := w.halfFloats(w.bytesAt(w.at(at), halves, 0))
+			w.VMULPS(w.op3(w.VPERMPS, scales, run), d, d)
+			w.add(d, t)
 		}
 	}
 }

@@ -1,0 +1,5 @@
+//go:build amd64 && !linux && !noasm && !wazero
+
+package simd
+
+func amxTiles() []int8Tiles { return nil }
