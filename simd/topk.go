@@ -132,10 +132,15 @@ func (s *keys) heaped(row []float32, k int) []uint64 {
 		if topKey(m, from) < h[0] {
 			continue
 		}
+		least := row[^uint32(h[0])]
 		for i, v := range chunk {
+			if v <= least { // an equal element further on is less
+				continue
+			}
 			if key := topKey(v, from+i); key > h[0] {
 				h[0] = key
 				sink(h, 0)
+				least = row[^uint32(h[0])]
 			}
 		}
 	}
