@@ -140,7 +140,11 @@ var sorts = sync.Pool{New: func() any { return new(sortTask) }}
 // Part sorts the rows of one group.
 func (t *sortTask) Part(i int) {
 	lo, hi := i*t.group, min((i+1)*t.group, t.rows)
+	for lo < hi && t.inOrder(lo) {
+		lo++
+	}
 	switch {
+	case lo == hi:
 	case t.quick():
 		t.quickRows(lo, hi)
 	case t.index == nil:
@@ -153,6 +157,9 @@ func (t *sortTask) Part(i int) {
 func sortRows[K sortKey](t *sortTask, lo, hi int, pool *sync.Pool) {
 	s := pool.Get().(*radix[K])
 	for r := lo; r < hi; r++ {
+		if r > lo && t.inOrder(r) {
+			continue
+		}
 		s.begin(t, r, 1)
 		if t.cols < sortRadix {
 			fillKeys(s.key, s.from, s.x, 0)
@@ -169,9 +176,34 @@ func sortRows[K sortKey](t *sortTask, lo, hi int, pool *sync.Pool) {
 	s.end(pool)
 }
 
+// inOrder reports whether row r is sorted already, and copies it if it is. Other rows mostly take a few
+// comparisons.
+func (t *sortTask) inOrder(r int) bool {
+	x := t.x[r*t.cols:][:t.cols]
+	last := t.key.of(x[0])
+	for _, b := range x[1:] {
+		k := t.key.of(b)
+		if k < last {
+			return false
+		}
+		last = k
+	}
+	if t.values != nil {
+		copy(t.values[r*t.cols:], x)
+	}
+	if t.index != nil {
+		index := t.index[r*t.cols:][:t.cols]
+		for i := range index {
+			index[i] = int32(i)
+		}
+	}
+	return true
+}
+
 // split sorts one row by several threads.
 func (t *sortTask) split(p *workers.Pool, r, threads int) {
 	switch {
+	case t.inOrder(r):
 	case t.quick():
 		t.quickSplit(p, r, threads)
 	case t.index == nil:
