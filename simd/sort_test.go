@@ -90,6 +90,10 @@ func TestSort(t *testing.T) {
 		"bits":       func(int) float32 { return math.Float32frombits(g.Uint32()) },
 		"equal":      func(int) float32 { return 2 },
 		"descending": func(i int) float32 { return -float32(i) },
+		"in order":   func(i int) float32 { return float32(i / 3) },
+		"but a few":  func(i int) float32 { return float32(i - i%100/99*i) },
+		"zeros":      func(i int) float32 { return float32(math.Copysign(0, float64(i%2)-.5)) },
+		"NaN last":   func(i int) float32 { return []float32{-1, 0, nan, -nan}[min(i, 2+i%2)] },
 	}
 	for _, s := range [][2]int{{1, 1}, {3, 2}, {5, 31}, {2, sortRadix - 1}, {2, sortRadix}, {9, 65}, {2, 129}, {3, sortRadix + 1}, {2, 1000}, {300, 7}, {40, 256}, {1, sortWide - 1}, {1, sortWide + 1}, {1, sortSplit}, {2, sortSplit + 5}, {0, 3}, {3, 0}} {
 		for _, pool := range []*workers.Pool{nil, p} {
