@@ -49,7 +49,7 @@ func operations(ctx context.Context, dev *device.Device, y []float32) map[string
 	}
 	for _, n := range []int{256, 512, 1024} {
 		a := fill(n * n)
-		all[fmt.Sprintf("matmul%d", n)] = func() error { return dev.MatMul(ctx, y[:n*n], a, a, n, n, n) }
+		all[fmt.Sprintf("matmul%d", n)] = func() error { return dev.MatMul(ctx, y[:n*n], a, a, nil, n, n, n) }
 	}
 	image, weights := fill(64*128*128), fill(64*64*3*3)
 	all["conv2d"] = func() error {
