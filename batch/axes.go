@@ -51,8 +51,8 @@ func (b *Batch) alongRows(o *op.Operation, a op.Attrs, along []op.Along, x Value
 	return back(b.apply(o, a, rows))
 }
 
-// across returns the axes of a softmax that are computed column by column, or the zero Along: neighbours
-// without the last axis. To make rows of them elements would have to move.
+// across returns the axes of a softmax that [Batch.softmaxAcross] computes, or the zero Along. These are neighbouring axes
+// before the last axis: a softmax of rows would first have to move their elements.
 func (b *Batch) across(o *op.Operation, along []op.Along, x Value) op.Along {
 	if o != op.Softmax && o != op.LogSoftmax || len(along) != 1 || !b.takes(o.Name(), x) || x.Type() != op.F32 {
 		return op.Along{}
@@ -63,7 +63,7 @@ func (b *Batch) across(o *op.Operation, along []op.Along, x Value) op.Along {
 		return op.Along{}
 	}
 	for i, axis := range axes {
-		if axis != axes[0]+i { // not neighbours: their reductions would move elements too
+		if axis != axes[0]+i { // reductions along axes that are not neighbours move elements too
 			return op.Along{}
 		}
 	}

@@ -43,8 +43,8 @@ type int8Dots struct {
 type int8Columns struct {
 	run    int8ColumnsFunc
 	signed bool
-	// order puts the integers of a row, and their quads, in the order in which the kernel wants them, perhaps with the scales among the
-	// quads; nil for that of the row. It takes whole multiples of columnSuper elements, as the kernel then does.
+	// order rearranges the integers of a row and their quads for the kernel, and for some kernels stores the scales among the quads.
+	// It is nil for kernels that read them in the order of the row. Otherwise the row has whole multiples of columnSuper elements.
 	order func(q []int8, quads []int32, scales []float32, group int)
 }
 
@@ -56,7 +56,7 @@ type int8Tiles struct {
 	group int // elements of a scale
 	codes int // the greatest unsigned code; 0 for signed ones
 	tiles []int8TileFunc
-	rows  int // of a single tile, which takes no fewer; otherwise 0
+	rows  int // of the only tile, which takes exactly so many; 0 if tiles has one for each number of rows
 }
 
 // most returns the rows of the largest tile.

@@ -138,8 +138,8 @@ var int8VNNI = int8Kernels{
 	},
 }
 
-// int8VBMI returns int8VNNI with kernels of 512 bits for one row, which also shuffle bytes across lanes, and the tiles of AMX where
-// the system has them.
+// int8VBMI returns int8VNNI with kernels of 512 bits for one row, which need AVX-512 VBMI, and with the tiles of AMX where
+// the processor has AMX and the system permits it.
 func int8VBMI() int8Kernels {
 	k := int8VNNI
 	k.columns = slices.Clone(k.columns)
@@ -154,9 +154,9 @@ func int8VBMI() int8Kernels {
 		block.Q4_K:   {int8ColumnsQ4_KAVX512, false, inChunks},
 		block.Q5_K:   {int8ColumnsQ5_KAVX512, false, inChunks},
 		block.Q6_K:   {int8ColumnsQ6_KAVX512, false, nil},
-		block.Q8_0:   {int8ColumnsQ8_0AVX512, false, asTheyAre},
+		block.Q8_0:   {int8ColumnsQ8_0AVX512, false, inRowOrder},
 		block.Q2_K:   {int8ColumnsQ2_KAVX512, false, inHalves},
-		block.TQ1_0:  {int8ColumnsTQ1_0AVX512, false, inTurns},
+		block.TQ1_0:  {int8ColumnsTQ1_0AVX512, false, lastSwapped},
 		block.TQ2_0:  {int8ColumnsTQ2_0AVX512, false, inHalves},
 	} {
 		k.columns[f] = c

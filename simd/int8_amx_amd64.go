@@ -16,7 +16,8 @@ const amxRows = 16
 //go:noescape
 func int8TileAMX(c *float32, cRow int, x *int8, scales, sums *float32, corrections *int32, stride int, w *byte, ws, wb *float32, groups int)
 
-// amxTiles returns the tiles of AMX, or nil: the kernel must allow a process to use them.
+// amxTiles returns the tiles of AMX. It returns nil if the processor has none or if the Linux kernel does not permit this
+// process to use them.
 func amxTiles() []int8Tiles {
 	const requestPermission, tileData = 0x1023, 18
 	if !cpuid.CPU.Supports(cpuid.AMXTILE, cpuid.AMXINT8) {

@@ -16,7 +16,8 @@
 #define TILESTORE_0     BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x1e
 #define TILESTORE_1     BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x1e; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00
 
-// Tiles 0 and 1 are sums of 16 rows, 2 and 4 sixteen rows of 32 integers, 3 and 5 eight times four levels of sixteen columns.
+// Tiles 0 and 1 hold sums of 16 rows and 16 columns; tiles 2 and 4 hold 16 rows of 32 integers; tiles 3 and 5 hold 32 levels of
+// each of 16 columns, four levels of all columns in a tile row.
 DATA tiles<>+0(SB)/8, $1
 DATA tiles<>+8(SB)/8, $0
 DATA tiles<>+16(SB)/8, $0x0040002000400040
@@ -27,17 +28,17 @@ DATA tiles<>+48(SB)/8, $0x0000081008101010
 DATA tiles<>+56(SB)/8, $0
 GLOBL tiles<>(SB), RODATA|NOPTR, $64
 
-// Each writes the sums of one group to its half of the memory at SI.
+// SUMS0 and SUMS1 store the sums of one group in the first and in the second half of the memory at SI.
 #define SUMS0 TILELOAD_AXCX_2; TILELOAD_DXBX_3; TILEZERO_0; TDPBSSD_3_2_0; TILESTORE_0; ADDQ $32, AX; ADDQ $512, DX
 #define SUMS1 TILELOAD_AXCX_4; TILELOAD_DXBX_5; TILEZERO_1; TDPBSSD_5_4_1; TILESTORE_1; ADDQ $32, AX; ADDQ $512, DX
 
-// ROW adds the sums of a row, scaled, to acc: scale is that of the row, Z16 has those of the columns.
+// ROW multiplies the sums of a row by the scale of the row and by the scales of the columns in Z16, and adds them to acc.
 #define ROW(at, scale, acc, sum, factor) \
 	VCVTDQ2PS   at(SI), sum; \
 	VMULPS.BCST scale, Z16, factor; \
 	VFMADD231PS sum, factor, acc
 
-// ROWS does so for the sums of a group.
+// ROWS is ROW for the 16 rows of a group.
 #define ROWS(at) \
 	VMOVUPS (DI), Z16; \
 	ROW(at+0, (R8), Z0, Z17, Z18); \
@@ -71,7 +72,7 @@ TEXT ·int8TileAMX(SB), 0, $2176-88
 	ADDQ       $63, SI
 	ANDQ       $~63, SI
 	LEAQ       2048(SI), AX
-	STTILECFG_AX // C libraries in the process configure tiles once in a thread
+	STTILECFG_AX // saved, because C code in the process may configure the tiles of a thread once only
 	LEAQ       tiles<>(SB), AX
 	LDTILECFG_AX
 	MOVQ       x+16(FP), AX
@@ -126,7 +127,7 @@ odd:
 
 biases:
 	LEAQ       2048(SI), AX
-	LDTILECFG_AX // of no tiles, it releases them
+	LDTILECFG_AX // restores the configuration of the thread
 	MOVQ       wb+72(FP), DI
 	TESTQ      DI, DI
 	JEQ        add

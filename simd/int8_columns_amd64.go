@@ -65,11 +65,12 @@ func packQuads(quads []int32) {
 	}
 }
 
-// asTheyAre is the order of kernels that take whole supers, in the order of the row.
-func asTheyAre([]int8, []int32, []float32, int) {}
+// inRowOrder changes nothing. It is the order of kernels that need whole supers and read them in the order of the row.
+func inRowOrder([]int8, []int32, []float32, int) {}
 
-// inLanes is the order of kernels that have groups of 32 in four lanes of a vector: of 128 elements the first sixteen of
-// each group, and then the others. Quads become the sums of the two vectors, and sixteen scales, four of each group.
+// inLanes is the order of kernels that multiply four groups of 32 at once, one in each lane of a vector. Of 128 elements it stores
+// the first sixteen of each group, then the last sixteen of each. The 32 quads become sixteen sums, four of each group, and
+// the scale of each group four times.
 func inLanes(q []int8, quads []int32, scales []float32, _ int) {
 	for i := 0; i+128 <= len(q); i += 128 {
 		x, w := *(*[128]int8)(q[i:]), *(*[32]int32)(quads[i/4:])
@@ -85,8 +86,8 @@ func inLanes(q []int8, quads []int32, scales []float32, _ int) {
 	}
 }
 
-// inChunks is the order of kernels that have 64 elements in each lane: their first sixteen, then the next ones. The first quads of
-// a super become its scales, twice each.
+// inChunks is the order of kernels that multiply 64 elements in each lane of a vector. It stores the first sixteen of each lane, then the
+// next sixteen of each, and so on. The first sixteen quads of a super become its eight scales, each of them twice.
 func inChunks(q []int8, quads []int32, scales []float32, _ int) {
 	for i := 0; i+columnSuper <= len(q); i += columnSuper {
 		x := *(*[columnSuper]int8)(q[i:])
@@ -97,18 +98,19 @@ func inChunks(q []int8, quads []int32, scales []float32, _ int) {
 	}
 }
 
-// inHalves is the order of kernels that have a run of 32 elements and the fourth run behind it in a vector.
+// inHalves is the order of kernels whose vectors hold a run of 32 elements and the fourth run behind it.
 func inHalves(q []int8, quads []int32, scales []float32, _ int) {
 	placeRuns(q, quads, scales, [8]uint8{0, 4, 1, 5, 2, 6, 3, 7})
 }
 
-// inTurns is the order of kernels that have the last two runs of a super in turned order.
-func inTurns(q []int8, quads []int32, scales []float32, _ int) {
+// lastSwapped is the order of kernels that read the last two runs of a super in reverse order.
+func lastSwapped(q []int8, quads []int32, scales []float32, _ int) {
 	placeRuns(q, quads, scales, [8]uint8{0, 1, 2, 3, 4, 5, 7, 6})
 }
 
-// placeRuns puts the runs of a super into halves of four vectors. The first quads of a super become sums of runs: four, of the
-// lower halves, zeros, those of the upper halves, zeros. The next ones become the scales of the runs.
+// placeRuns stores the runs of a super in the given order, two in each of four vectors. The first sixteen quads of a super become the sums
+// of the four runs in lower halves, four zeros, the sums of the four runs in upper halves, and four zeros. The next sixteen quads become
+// the scales of the runs in lower halves, twice, and those of the runs in upper halves, twice.
 func placeRuns(q []int8, quads []int32, scales []float32, order [8]uint8) {
 	for i := 0; i+columnSuper <= len(q); i += columnSuper {
 		x, v := *(*[columnSuper]int8)(q[i:]), quads[i/4:][:columnSuper/4]

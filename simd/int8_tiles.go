@@ -65,7 +65,9 @@ func (p *Int8Product) tileColumns(l *int8Lane, c []float32, w []byte, j, width i
 		}
 		for r, most := 0, p.tiles.most(); r < p.M; r += most {
 			rows := min(p.M-r, most)
-			from, all := r, rows // the rows of the tile, of which some may be in c already
+			// The tile computes all rows from row from on. A tile of a fixed number of rows begins earlier at the
+			// end of the matrix; the rows that the tile before it has added to c are computed again and dropped.
+			from, all := r, rows
 			if p.tiles.rows > 0 {
 				from, all = min(r, p.M-most), most
 			}

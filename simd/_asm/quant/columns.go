@@ -576,11 +576,12 @@ func (c *coder) columnRaw(n int) reg.VecVirtual {
 	return one
 }
 
-// prefetchAhead is how many bytes ahead of a super [coder.prefetch] loads: about what arrives from memory while one line does.
+// prefetchAhead is the distance in bytes of the lines that are prefetched: about the bytes that arrive from memory during the
+// latency of one line.
 const prefetchAhead = 4096
 
-// prefetch loads the lines so far ahead of a super into the cache. What the processor foresees by itself leaves a third
-// to half of the bandwidth unused on a Xeon, and ends at a page.
+// prefetch loads the lines prefetchAhead bytes behind the beginning of a super into the cache. The hardware prefetcher alone
+// leaves a third to half of the bandwidth unused on a Xeon, and it stops at the end of a page.
 func (c *coder) prefetch() {
 	for at := 0; at < 8/c.each()*c.l.Bytes; at += 64 {
 		c.PREFETCHT0(Mem{Base: c.src, Disp: at + prefetchAhead})

@@ -11,11 +11,11 @@ import (
 )
 
 // Products of one row of integers and many rows of blocks for AVX-512 with VNNI and VBMI. A vector has
-// four lanes of sixteen bytes, each of one group, so that sums of four products need no further addition before
-// they are scaled. Package simd puts the integers of the row in the order of these lanes, and what else it can compute once
-// for all rows of blocks into the quads: sums to start from, and scales as often as the lanes need them.
+// four lanes of sixteen bytes, and each lane has elements of one group, so that sums of four products can be scaled without
+// further additions. Package simd stores the integers of the row in the order of these lanes. It stores in the quads what is the
+// same for all rows of blocks: the initial values of sums, and scales repeated for each element of a lane.
 
-// wide writes such a product.
+// wide writes one such product.
 type wide struct {
 	*gen
 	l    *block.Layout
@@ -29,7 +29,8 @@ type wide struct {
 	masks        map[uint64]reg.Register
 }
 
-// wideBodies are the functions that write constants, and return what writes a super.
+// wideBodies has for each format a function that writes the loads of constants ahead of the loop. It returns the function that
+// writes the code of one super.
 var wideBodies = map[block.Format]func(*wide) func(){
 	block.Q4_0: (*wide).shortBlocks, block.Q4_1: (*wide).shortBlocks, block.Q5_0: (*wide).shortBlocks, block.Q5_1: (*wide).shortBlocks,
 	block.IQ4_NL: (*wide).shortBlocks, block.MXFP4: (*wide).shortBlocks, block.IQ4_XS: (*wide).blocksXS,
@@ -100,7 +101,7 @@ func (w *wide) add(d, v Op) {
 	w.next++
 }
 
-// bytes returns a register with 64 constant bytes, which must be asked for ahead of the rows.
+// bytes returns a register with 64 constant bytes. It must be called ahead of the loop over rows, where it writes the load.
 func (w *wide) bytes(at func(i int) int) reg.VecVirtual {
 	var b [64]byte
 	for i := range b {
@@ -178,7 +179,7 @@ func (w *wide) load(m Op) reg.VecVirtual {
 	return v
 }
 
-// orBits adds the bits of from that mask has to v.
+// orBits sets v to v | from & mask.
 func (w *wide) orBits(v, from, mask reg.VecVirtual) { w.VPTERNLOGD(U8(0xf8), mask, from, v) }
 
 // choose returns the bits of a where mask has ones, and those of b elsewhere.
@@ -189,7 +190,7 @@ func (w *wide) choose(mask, a, b reg.VecVirtual) reg.VecVirtual {
 	return v
 }
 
-// bytesAt returns bytes of a table; zeros where keep has zeros, if it is not 0.
+// bytesAt returns the bytes of a table at the indices. If keep is not 0, bytes whose bits in keep are 0 become 0.
 func (w *wide) bytesAt(table Op, index reg.VecVirtual, keep uint64) reg.VecVirtual {
 	v := w.ZMM()
 	if keep == 0 {
@@ -200,7 +201,7 @@ func (w *wide) bytesAt(table Op, index reg.VecVirtual, keep uint64) reg.VecVirtu
 	return v
 }
 
-// halfFloats returns sixteen float32 of the first words.
+// halfFloats converts the first sixteen words from binary16 to float32.
 func (w *wide) halfFloats(v reg.VecVirtual) reg.VecVirtual {
 	f := w.ZMM()
 	w.VCVTPH2PS(v.AsY(), f)
@@ -224,14 +225,15 @@ func (w *wide) inLanes(broadcast func(...Op), masks *[4]reg.Register, first, ste
 	return v
 }
 
-// pack adds up neighbours of the dwords of a and of b, which fit into 16 bits, times factors: in each lane those of a are the first two.
+// pack multiplies the dwords of a and of b, which fit into 16 bits, by factors, and adds neighbours: each lane has two sums of a,
+// then two of b.
 func (w *wide) pack(a, b, factors reg.VecVirtual) reg.VecVirtual {
 	v := w.op3(w.VPACKSSDW, b, a)
 	w.VPMADDWD(factors, v, v)
 	return v
 }
 
-// multiply returns the sums start plus the products of codes and the integers from i on, and of more behind these.
+// multiply adds to start the products of each vector of codes and 64 integers of the row, from integer i on, and returns start.
 func (w *wide) multiply(start reg.VecVirtual, i int, codes ...reg.VecVirtual) reg.VecVirtual {
 	for k, c := range codes {
 		w.VPDPBUSD(w.bytesOf(i+64*k), c, start)
@@ -257,8 +259,8 @@ func (w *wide) nibbles() func(q reg.VecVirtual) (low, high reg.VecVirtual) {
 	}
 }
 
-// shortBlocks writes a super of blocks of 32 elements, four at a time. Of 128 elements the quads are what
-// the sums of each lane start with, and then the scales.
+// shortBlocks writes a super of blocks of 32 elements, four at a time. The quads of 128 elements are sixteen initial values of
+// sums, then sixteen scales: see inLanes in package simd.
 func (w *wide) shortBlocks() func() {
 	size, level := w.l.Bytes, w.l.Level.Number
 	for i := 1; i < 4; i++ {
@@ -329,7 +331,7 @@ func (w *wide) shortScales(f block.Float) func(reg.VecVirtual) reg.VecVirtual {
 	}
 }
 
-// blocksXS writes a super of IQ4_XS: sixteen bytes have a group. Quads are as in shortBlocks.
+// blocksXS writes a super of IQ4_XS, whose groups have sixteen bytes each. The quads are those of shortBlocks.
 func (w *wide) blocksXS() func() {
 	nibbles := w.nibbles()
 	group := func(i int) int { return i % 8 }

@@ -12,7 +12,7 @@ const (
 	oneOfFour = 0x1111111111111111
 )
 
-// rotated returns a function that moves bits of the four lanes to the left, each by another number.
+// rotated returns a function that rotates the qwords of each lane to the left by the number of the lane.
 func (w *wide) rotated(by func(lane int) int) func(v Op) reg.VecVirtual {
 	n := w.qwords(func(i int) int { return by(i/2) & 63 })
 	return func(v Op) reg.VecVirtual { return w.op3(w.VPROLVQ, n, v) }
@@ -31,8 +31,8 @@ func (w *wide) lane32(m Op) reg.VecVirtual {
 	return v
 }
 
-// blocks45 writes a super of Q4_K or Q5_K: lane j has groups 2j and 2j+1 in the two halves of its bytes. The
-// first quads of a super are each of its eight scales twice.
+// blocks45 writes a super of Q4_K or Q5_K: the bytes of lane j have elements of group 2j in their low halves and of group 2j+1
+// in their high halves. The quads are those of inChunks in package simd.
 func (w *wide) blocks45() func() {
 	nibbles, sixBits := w.nibbles(), w.sixBits()
 	factors := w.bytes(func(i int) int { return i/16*2 + i%16/8 })
@@ -94,7 +94,7 @@ func (w *wide) sixBits() func() reg.VecVirtual {
 	}
 }
 
-// blocks6 writes a super of Q6_K: lanes are groups, in the order of the row. The quads are as they are.
+// blocks6 writes a super of Q6_K, with a group in each lane. The integers and quads have the order of the row.
 func (w *wide) blocks6() func() {
 	nibbles, ones, upper := w.nibbles(), w.spreadWords(1), w.spread(0x30)
 	factors := w.bytes(func(i int) int { return i%16/4*4 + i/16 })
@@ -125,7 +125,7 @@ func (w *wide) blocks6() func() {
 	}
 }
 
-// blocks2 writes a super of Q2_K or TQ2_0, whose bytes have elements of four runs, of either half.
+// blocks2 writes a super of Q2_K or TQ2_0. Each byte has two bits of each of four runs.
 func (w *wide) blocks2() func() {
 	three := w.spread(3)
 	return w.runs(func() (codes [4]reg.VecVirtual) {
@@ -138,8 +138,8 @@ func (w *wide) blocks2() func() {
 	})
 }
 
-// runs writes a super whose four vectors of codes have a run of 32 elements in either half. The first sixteen quads of a
-// super are added to sums of groups, and the next ones are scales, in the order in which the sums arrive: those of vector i are dword i of the lanes.
+// runs writes a super whose four vectors of codes have a run of 32 elements in each half. The sums of vector i are dword i of the
+// lanes. The first sixteen quads of a super are added to these sums, and the next sixteen are their scales: see placeRuns in package simd.
 func (w *wide) runs(codes func() [4]reg.VecVirtual) func() {
 	ones, sub := w.spreadWords(1), w.l.Sub.Number != nil
 	var small, factors, minimums reg.VecVirtual
@@ -177,9 +177,9 @@ func (w *wide) runs(codes func() [4]reg.VecVirtual) func() {
 	}
 }
 
-// ternaryBlocks writes a super of TQ1_0. A digit to base 3 is how many of 85 and 170 a byte exceeds, and the byte times 3
-// has the next one. Five runs are digits of 32 bytes, then two and a half of sixteen, and the last sixteen elements of four bytes. The last
-// two runs change places.
+// ternaryBlocks writes a super of TQ1_0. The first digit to base 3 of a byte is 0 up to 85, 1 up to 170 and 2 above; the byte times 3,
+// modulo 256, has the next digit. Five runs are digits of 32 bytes, two and a half runs digits of sixteen bytes, and the last sixteen elements
+// digits of four bytes. The last two runs are computed in reverse order.
 func (w *wide) ternaryBlocks() func() {
 	third, two, one := w.spread(85), w.spread(170), w.spread(1)
 	upper, lane3 := w.mask(0xffffffff00000000), w.mask(0xffff000000000000)
@@ -220,7 +220,8 @@ func (w *wide) ternaryBlocks() func() {
 	})
 }
 
-// blocks8 writes a super of Q8_0: a vector has two blocks, and codes are levels plus 128. The row and its quads are as they are.
+// blocks8 writes a super of Q8_0: a vector has two blocks, and codes are levels plus 128. The integers and quads have the order of
+// the row.
 func (w *wide) blocks8() func() {
 	size, upper := w.l.Bytes, w.mask(0xf0)
 	offset := w.spread(0x80)

@@ -10,8 +10,8 @@ import (
 // wideTileRows is the most rows of a tile of VNNI.
 const wideTileRows = 4
 
-// wideTile writes the function that multiplies a few rows of integers by sixteen packed rows of blocks with a scale for each group
-// of so many elements: one vector of 512 bits has four elements of each of these.
+// wideTile writes the function that multiplies a few rows of integers by sixteen packed rows of blocks. Each group of elements of a
+// row of blocks has one scale. A vector of 512 bits has four elements of each of the sixteen rows.
 func (g *gen) wideTile(rows, group int) {
 	name := fmt.Sprintf("int8Tile%dBytes%d%s", rows, group, g.name)
 	g.function(name, "func(c *float32, cRow int, x *int8, scales, sums *float32, corrections *int32, stride int, w *byte, ws, wb *float32, groups int)",
@@ -20,7 +20,7 @@ func (g *gen) wideTile(rows, group int) {
 	o := &operands{rows: wideTileRows, x: load("x"), scales: load("scales"), sums: load("sums")}
 	corrections, w, ws, wb, left, ahead := load("corrections"), load("w"), load("ws"), load("wb"), load("groups"), g.GP64()
 	o.strides(g, load)
-	g.IMUL3Q(U8(uint8(rows)), o.stride, ahead) // the next rows, whose beginnings the processor does not foresee
+	g.IMUL3Q(U8(uint8(rows)), o.stride, ahead) // the next rows, which the hardware prefetcher does not load
 	g.ADDQ(o.x, ahead)
 	parts := run / group
 	g.prefetchTile(rows, load)
