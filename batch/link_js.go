@@ -8,7 +8,7 @@ import (
 
 // Pages link the kernels of the operations that only this package records with this package.
 func init() {
-	cpu.UseBatch()
+	cpu.UseAll()
 	engine.UseBlocks()
-	portable.UseBatch()
+	portable.UseAll()
 }

@@ -32,7 +32,7 @@ var (
 	attentions = group{link: func() { portable.UseAttention(); cpu.UseAttention() }}
 	orders     = group{link: func() { portable.UseOrder(); cpu.UseOrder() }}
 	moves      = group{link: func() { portable.UseMoves(); cpu.UseMoves() }}
-	everything = group{link: func() { portable.UseBatch(); cpu.UseBatch() }}
+	everything = group{link: func() { portable.UseAll(); cpu.UseAll() }}
 )
 
 // openTests are the tests of a device before it is offered. Sums and products are tested before their

@@ -48,8 +48,8 @@ const MaxRank = 8
 // Operation is one entry of the catalogue, or a user's own elementwise
 // operation. It is immutable and safe for concurrent use.
 type Operation struct {
-	// define makes the definition of an entry of the catalogue at its first use. So all entries are
-	// constant data, and the linker leaves those that a program does not mention out of it.
+	// define makes the definition of an entry of the catalogue at its first use. So entries are constant
+	// data, and the linker leaves out the entries that a program does not mention.
 	define func() *definition
 	once   sync.Once
 	made   atomic.Bool

@@ -8,8 +8,8 @@ import (
 // quantise is quantised in programs that use quantised types, else nil: see [UseBlocks].
 var quantise func(x *op.Array, t op.DType) (*op.Array, Host, error)
 
-// UseBlocks links the self-test of quantised types. Package batch calls it in pages, which can use such
-// types only by that package; other programs always have it.
+// UseBlocks links the self-test of quantised types. In pages package batch calls it, because only that
+// package multiplies them. Other programs call it before main begins.
 func UseBlocks() { quantise = quantised }
 
 // quantised returns blocks of type t and their decoded numbers. The first half of the blocks encode

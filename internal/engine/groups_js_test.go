@@ -6,7 +6,7 @@ import (
 )
 
 func init() {
-	cpu.UseBatch()
-	portable.UseBatch()
+	cpu.UseAll()
+	portable.UseAll()
 	UseBlocks()
 }

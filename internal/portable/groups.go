@@ -8,10 +8,10 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// The functions of this file register the kernels of groups of operations. In pages, package device
-// calls the function of a group where a program calls one of its operations, and package batch calls
-// [UseBatch], so that the linker leaves out the kernels of the other groups. Other programs always
-// have all kernels: [UseBatch] is called before main begins.
+// The functions of this file register the kernels of groups of operations. In pages, a method of package
+// device calls the function of its operation's group, and package batch calls [UseAll]. The linker leaves
+// out the kernels of groups that a program does not use. Other programs have all kernels: they call
+// [UseAll] before main begins.
 
 // UseReductions registers the reductions.
 func UseReductions() {
@@ -61,8 +61,8 @@ func UseMoves() {
 	register(&family{plan: planTranspose}, op.Transpose)
 }
 
-// UseBatch registers the kernels of all operations.
-func UseBatch() {
+// UseAll registers the kernels of all operations.
+func UseAll() {
 	for _, use := range []func(){UseReductions, UseRows, UseProducts, UseConv2D, UseAttention, UseOrder, UseMoves} {
 		use()
 	}

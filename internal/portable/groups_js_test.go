@@ -1,3 +1,3 @@
 package portable
 
-func init() { UseBatch() }
+func init() { UseAll() }

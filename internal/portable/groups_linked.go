@@ -2,4 +2,4 @@
 
 package portable
 
-func init() { UseBatch() }
+func init() { UseAll() }

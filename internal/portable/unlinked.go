@@ -27,7 +27,7 @@ func UseConv2D()     {}
 func UseAttention()  {}
 func UseOrder()      {}
 func UseMoves()      {}
-func UseBatch()      {}
+func UseAll()        {}
 
 // Finish returns an error that wraps [op.ErrUnsupported].
 func Finish(*Request) (*Epilogue, error) {

@@ -6,8 +6,8 @@ import (
 	"github.com/rayo-go/rayo/simd"
 )
 
-// cores make the cores of the operations that assembly or Go code computes here. The functions below
-// enter groups of operations: package portable has the same groups, and says who calls them when.
+// cores has a function for each operation that this driver computes by its own code; it makes a core. The
+// functions below enter the groups of operations of package portable, which says when they are called.
 var cores = map[*op.Operation]func(d *processor) core{
 	op.Reshape: func(*processor) core { return &reshapeTask{} },
 }
@@ -67,8 +67,8 @@ func UseMoves() {
 	enter(func(d *processor) core { return &transposeTask{d: d} }, op.Transpose)
 }
 
-// UseBatch enters all operations, and links what only graphs of several operations use.
-func UseBatch() {
+// UseAll enters all operations, and links what only graphs of several operations use.
+func UseAll() {
 	for _, use := range []func(){UseReductions, UseRows, UseProducts, UseConv2D, UseAttention, UseOrder, UseMoves} {
 		use()
 	}

@@ -1,3 +1,3 @@
 package cpu
 
-func init() { UseBatch() }
+func init() { UseAll() }

@@ -4,5 +4,5 @@ package cpu
 
 func init() {
 	UseKernels()
-	UseBatch()
+	UseAll()
 }
