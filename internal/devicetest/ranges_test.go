@@ -306,7 +306,8 @@ var (
 	// products.
 	nonFinite = map[*op.Operation]bool{op.NormL1: true, op.NormL2: true, op.NormLinf: true, op.Min: true, op.Max: true}
 
-	movers = map[*op.Operation]bool{op.Transpose: true, op.Reshape: true, op.Gather: true}
+	movers = map[*op.Operation]bool{op.Transpose: true, op.Reshape: true, op.Gather: true, op.Permute: true,
+		op.Slice: true, op.Flip: true, op.Expand: true, op.Diagonal: true, op.SlidingWindow: true}
 	ranged = map[*op.Operation]bool{op.Sum: true, op.Mean: true, op.Min: true, op.Max: true, op.Cumsum: true,
 		op.NormL1: true, op.NormL2: true, op.NormLinf: true, op.MatMul: true, op.MatVec: true}
 )
@@ -391,7 +392,7 @@ func rowLength(c *Case, x *known, n int) int {
 func ends(c *Case, in []known, center *op.Array) (lo, hi []float64, err error) {
 	from, to := least, greatest
 	switch c.Op {
-	case op.Sum, op.Mean, op.Min, op.Max, op.Cumsum, op.Transpose, op.Reshape, op.Permute, op.Slice, op.Flip, op.Expand, op.Pad, op.Concat, op.Diagonal, op.SlidingWindow:
+	case op.Sum, op.Mean, op.Min, op.Max, op.Cumsum:
 		// They rise with each operand.
 	case op.NormL1, op.NormL2, op.NormLinf:
 		from, to = proximity, magnitude

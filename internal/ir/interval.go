@@ -218,11 +218,16 @@ func (e *enclosure) compare() (Interval, bool) {
 	return compareIntervals(e.n.Code, e.in[0], e.in[1]), true
 }
 
+// logic encloses the operations of Bools. An operand of which nothing is known is 0 or 1.
 func (e *enclosure) logic() (Interval, bool) {
 	if e.n.Type != Bool {
 		return Interval{}, false
 	}
-	return corners(e.n, e.in), true
+	var in [2]Interval
+	for i, x := range e.in {
+		in[i] = Interval{max(x.Lo, 0), min(x.Hi, 1), false}
+	}
+	return corners(e.n, in[:len(e.in)]), true
 }
 
 // divide encloses quotients of divisors that may be zero.

@@ -21,7 +21,10 @@ func TestEnclose(t *testing.T) {
 	around := func(b bool) (Interval, []float64) {
 		if b {
 			v := float64(rng.IntN(2))
-			if rng.IntN(3) == 0 {
+			switch rng.IntN(6) {
+			case 0:
+				return Anything(), []float64{0, 1}
+			case 1:
 				return Interval{0, 1, false}, []float64{0, 1}
 			}
 			return Point(v), []float64{v}
