@@ -1,9 +1,9 @@
 package batch_test
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/rayo-go/rayo/batch"
@@ -117,7 +117,6 @@ func TestReduceColumns(t *testing.T) {
 	}
 	dev := open()
 	defer dev.Close()
-	ctx := context.Background()
 	for _, s := range [][3]int{{1, 3, 4099}, {3, 5, 8}, {2, 257, 33}, {5, 2, 63}, {2, 1100, 9}, {1, 5, 9000}, {3, 256, 7}, {1, 700, 130}, {40, 67, 1}, {2, 1, 100}, {1, 20_000, 3}} {
 		for kind, f := range fill {
 			x := make([]float32, s[0]*s[1]*s[2])
@@ -130,24 +129,71 @@ func TestReduceColumns(t *testing.T) {
 				}
 				b := batch.New(dev)
 				v := r.of(b, batch.Upload(b, x, s[:]...), op.Axes(1))
-				if err := b.Execute(ctx, v); err != nil {
-					t.Fatal(err)
-				}
-				got, err := batch.Read[float32](ctx, b, v)
-				if err != nil {
-					t.Fatal(err)
-				}
-				column := make([]float64, s[1])
-				for i, y := range got {
-					for k := range column {
-						column[k] = float64(x[(i/s[2]*s[1]+k)*s[2]+i%s[2]])
-					}
-					want, scale := r.want(column)
-					if !reduced(float64(y), want, scale, s[1], r.name) {
-						t.Fatalf("%s of %s numbers %v: result %d is %v, want %v", r.name, kind, s, i, y, want)
-					}
-				}
+				checkColumns(t, b, v, x, s, r.name+" of "+kind+" numbers", r.want)
 			}
+		}
+	}
+}
+
+// checkColumns compares v with reductions in float64 of the middle axis of x.
+func checkColumns(t *testing.T, b *batch.Batch, v batch.Value, x []float32, s [3]int, name string, reduce func(x []float64) (y, scale float64)) {
+	t.Helper()
+	ctx := t.Context()
+	if err := b.Execute(ctx, v); err != nil {
+		t.Fatal(err)
+	}
+	got, err := batch.Read[float32](ctx, b, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	column := make([]float64, s[1])
+	for i, y := range got {
+		for k := range column {
+			column[k] = float64(x[(i/s[2]*s[1]+k)*s[2]+i%s[2]])
+		}
+		if want, scale := reduce(column); !reduced(float64(y), want, scale, s[1], name) {
+			t.Fatalf("%s of %v: result %d is %v, want %v", name, s, i, y, want)
+		}
+	}
+}
+
+// TestReduceMadeColumns reduces the middle axis of values that elementwise operations make of arrays, of numbers for a
+// column or a row, of a scalar and of bytes. Products are exact, so that a device may fuse them with sums.
+func TestReduceMadeColumns(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	g := rand.New(rand.NewPCG(seed, 4))
+	dev := open()
+	defer dev.Close()
+	fill := func(n int, f func() float32) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = f()
+		}
+		return x
+	}
+	power := func() float32 { return float32(math.Ldexp(1, g.IntN(3)-1)) }
+	for _, s := range [][3]int{{1, 3, 4099}, {3, 5, 8}, {2, 257, 33}, {5, 2, 63}, {2, 1100, 9}, {1, 5, 9000}, {3, 256, 7}, {1, 700, 130}, {40, 67, 1}, {2, 1, 100}, {1, 20_000, 3}} {
+		n := s[0] * s[1] * s[2]
+		x, w := fill(n, func() float32 { return float32(g.NormFloat64()) }), fill(n, power)
+		rows, columns := fill(s[1], power), fill(s[2], func() float32 { return float32(g.IntN(3)) })
+		bytes, made, fromBytes := make([]uint8, n), make([]float32, n), make([]float32, n)
+		for i := range bytes {
+			bytes[i] = uint8(g.IntN(4) / 3 * 7)
+			fromBytes[i] = float32(bytes[i])
+			made[i] = x[i]*w[i]*rows[i/s[2]%s[1]]*2 + columns[i%s[2]]
+		}
+		for _, r := range columnReductions {
+			if testing.Short() && g.IntN(3) > 0 {
+				continue
+			}
+			b := batch.New(dev)
+			v := b.Mul(b.Mul(batch.Upload(b, x, s[:]...), batch.Upload(b, w, s[:]...)), batch.Upload(b, rows, s[1], 1))
+			v = b.Add(b.Mul(v, b.Const(2)), batch.Upload(b, columns, s[2]))
+			checkColumns(t, b, r.of(b, v, op.Axes(1)), made, s, r.name+" of a program", r.want)
+			b = batch.New(dev)
+			v = b.Cast(batch.Upload(b, bytes, s[:]...), op.F32)
+			checkColumns(t, b, r.of(b, v, op.Axes(1)), fromBytes, s, r.name+" of bytes", r.want)
 		}
 	}
 }
@@ -155,7 +201,7 @@ func TestReduceColumns(t *testing.T) {
 // reduced reports whether a result has the tolerance of sums in blocks. Where a sum overflows in float32, it may be infinite or NaN.
 func reduced(got, want, scale float64, n int, name string) bool {
 	if got-got != 0 {
-		overflows := math.Abs(want) > math.MaxFloat32 || scale > math.MaxFloat32 || name == "norm" && want*want > math.MaxFloat32
+		overflows := math.Abs(want) > math.MaxFloat32 || scale > math.MaxFloat32 || strings.HasPrefix(name, "norm") && want*want > math.MaxFloat32
 		return got == want || got != got && want != want || overflows && want-want == 0
 	}
 	return math.Abs(got-want) <= 0x1p-23*(8+float64(min(n, 1024))/8)*scale+1e-37

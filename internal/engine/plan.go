@@ -93,12 +93,12 @@ func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 }
 
 func (e *Engine) plan(ctx context.Context, g *graph.Graph) (*Plan, error) {
-	opt, err := graph.Apply(g, append(graph.Passes(), graph.Views(e.reads))...)
+	prologue := func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Prologue) }
+	opt, err := graph.Apply(g, append(graph.Passes(), graph.Columns(prologue), graph.Views(e.reads))...)
 	if err != nil {
 		return nil, err
 	}
-	groups := graph.Fuse(opt,
-		func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Prologue) },
+	groups := graph.Fuse(opt, prologue,
 		func(o *op.Operation) bool { return !inPlace(o) && e.dev.Fuses(o, driver.Epilogue) }, e.lim.MaxBindings)
 	l, err := lower(opt, groups, e.lim, e.writes)
 	if err != nil {

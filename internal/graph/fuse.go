@@ -1,6 +1,10 @@
 package graph
 
-import "github.com/rayo-go/rayo/op"
+import (
+	"slices"
+
+	"github.com/rayo-go/rayo/op"
+)
 
 // Group is the nodes that become one kernel: at most one operation that is not
 // elementwise, with elementwise ones before and after it.
@@ -285,9 +289,9 @@ func (f *fuser) finish() []Group {
 	out := make([]Group, 0, len(f.groups))
 	for i := len(f.groups) - 1; i >= 0; i-- {
 		r := f.groups[i]
-		reverse(r.Post)
+		slices.Reverse(r.Post)
 		for j := range r.Pre {
-			reverse(r.Pre[j])
+			slices.Reverse(r.Pre[j])
 		}
 		r.Outs = append(r.Outs, r.Root)
 		if r.Core != Absent && r.Core != r.Root && f.output[r.Core] {
@@ -301,10 +305,4 @@ func (f *fuser) finish() []Group {
 		out = append(out, r)
 	}
 	return out
-}
-
-func reverse(s []ID) {
-	for i, j := 0, len(s)-1; i < j; i, j = i+1, j-1 {
-		s[i], s[j] = s[j], s[i]
-	}
 }

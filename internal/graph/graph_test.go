@@ -264,3 +264,44 @@ func TestCSEDistinguishesOptionalOperands(t *testing.T) {
 		}
 	}
 }
+
+// TestColumns moves elementwise operations behind the views through which a sum reads columns, and leaves them where
+// another node reads them, where memory changes, and where the device fuses nothing.
+func TestColumns(t *testing.T) {
+	swap, _ := op.PermuteTo(1, 0)
+	along := op.Sum.Defaults()
+	along.I[0] = op.AlongRows
+	always := func(*op.Operation) bool { return true }
+	columns := func(b builder, v ID) ID { return b.op(op.Sum, along, b.op(op.Permute, swap, v)) }
+	parts := func(g *Graph) (n int) {
+		opt := apply(t, g, Columns(always), Views(func(*op.Operation, int, op.Shape, *op.Layout) bool { return true }))
+		return len(Fuse(opt, always, always, 0))
+	}
+	made := func(b builder) ID {
+		x := b.op(op.Mul, op.Attrs{}, b.input(0, 30, 20), b.constant(2))
+		return b.op(op.Add, op.Attrs{}, x, b.input(1, 20))
+	}
+	b := build(t)
+	b.Outputs = []ID{columns(b, made(b))}
+	if n := parts(b.Graph); n != 1 {
+		t.Errorf("the sum of columns of a program takes %d kernels, want 1", n)
+	}
+	b = build(t)
+	v := made(b)
+	b.Outputs = []ID{columns(b, v), v}
+	if n := parts(b.Graph); n != 2 {
+		t.Errorf("a program and the sum of its columns take %d kernels, want 2", n)
+	}
+	b = build(t)
+	v = b.op(op.Neg, op.Attrs{}, b.resident(0, 30, 20))
+	b.store(0, b.input(0, 30, 20))
+	b.Outputs = []ID{columns(b, v)}
+	if n := parts(b.Graph); n != 3 {
+		t.Errorf("the sum of columns of memory that changes takes %d kernels, want 3 with the store", n)
+	}
+	b = build(t)
+	b.Outputs = []ID{columns(b, made(b))}
+	if g := apply(t, b.Graph, Columns(func(*op.Operation) bool { return false })); g.Nodes[g.Nodes[g.Outputs[0]].In[0]].Op != op.Permute {
+		t.Error("a device that fuses no program gets one")
+	}
+}

@@ -70,12 +70,21 @@ type columnTask struct {
 	part, chunk        int // their length
 	unit               int // arrays of a piece of work, or 0: pieces are parts of an array
 
-	x, dst, scratch unsafe.Pointer
-	ctx             context.Context
-	stopped         atomic.Bool
+	x            source
+	dst, scratch unsafe.Pointer
+	ctx          context.Context
+	stopped      atomic.Bool
 }
 
+// A madeColumns is a columnTask whose operand is made by a program, block by block.
+type madeColumns struct{ columnTask }
+
+// source implements fed.
+func (t *madeColumns) source(p *program, at []place) { t.x.p, t.x.at = p, at }
+
 const (
+	// columnBlock is how many elements of rows a program makes at once, unless one row has more.
+	columnBlock = 8192
 	// columnLanes is how many lanes a kernel gets where rows are shorter and follow each other.
 	columnLanes = 256
 	// Rows shorter than columnLeast, of arrays smaller than columnShort, are transposed and reduced together.
@@ -97,7 +106,8 @@ func (o *opStep) columns() core {
 		}
 		name = op.U32.String()
 	}
-	t := &columnTask{d: o.d, op: o.op, typ: typ, layout: o.in[0].layout, fold: fold, kernel: simd.FoldColumns(name + "." + fold.kernel)}
+	c := &madeColumns{columnTask{d: o.d, op: o.op, typ: typ, layout: o.in[0].layout, fold: fold, kernel: simd.FoldColumns(name + "." + fold.kernel)}}
+	t := &c.columnTask
 	switch fold.kernel {
 	case "zeros":
 		name, merge = op.I32.String(), "add"
@@ -115,6 +125,9 @@ func (o *opStep) columns() core {
 	short := t.configure(o.op, &o.attrs, o.dims) != nil || t.inner < columnLeast && t.cols*t.inner < columnShort
 	if t.cols == 0 || short && o.op != op.Var {
 		return nil
+	}
+	if o.in[0].p != nil && o.op != op.Var { // a variance reads its operand twice
+		return c
 	}
 	return t
 }
@@ -173,10 +186,14 @@ func (t *columnTask) compute(ctx context.Context, in, out []unsafe.Pointer) erro
 	if t.outer*t.inner == 0 {
 		return nil
 	}
-	t.x, t.dst, t.ctx = in[0], out[0], ctx
+	t.x.base, t.dst, t.ctx = in[0], out[0], ctx
 	t.stopped.Store(false)
-	defer func() { t.x, t.dst, t.scratch, t.ctx = nil, nil, nil, nil }()
-	ns := float64(t.outer) * (20 + 0.1*float64(t.cols*t.inner))
+	defer func() { t.x.base, t.dst, t.scratch, t.ctx = nil, nil, nil, nil }()
+	element := 0.1
+	if t.x.p != nil {
+		element += float64(t.x.p.cost.seed)
+	}
+	ns := float64(t.outer) * (20 + element*float64(t.cols*t.inner))
 	if t.unit > 0 {
 		t.run((t.outer+t.unit-1)/t.unit, ns)
 		return t.err()
@@ -225,23 +242,31 @@ func (t *columnTask) Part(i int) {
 	}
 	l := lanes.Get().(*lane)
 	defer lanes.Put(l)
+	var made *lane
+	if t.x.p != nil {
+		made = lanes.Get().(*lane)
+		defer lanes.Put(made)
+		made.open(&t.x, max(columnBlock, t.chunk))
+		defer made.shut(&t.x)
+	}
 	if t.unit > 0 {
 		for o := i * t.unit; o < min((i+1)*t.unit, t.outer); o++ {
-			t.piece(l, o, 0, 0)
+			t.piece(l, made, o, 0, 0)
 		}
 		return
 	}
 	o, rest := i/(t.parts*t.chunks), i%(t.parts*t.chunks)
-	t.piece(l, o, rest/t.chunks, rest%t.chunks)
+	t.piece(l, made, o, rest/t.chunks, rest%t.chunks)
 }
 
-// piece folds a part of the middle axis in a chunk of the last, of array o.
-func (t *columnTask) piece(l *lane, o, part, chunk int) {
+// piece folds a part of the middle axis in a chunk of the last, of array o. A program makes its operand in the lane made.
+func (t *columnTask) piece(l, made *lane, o, part, chunk int) {
 	from, to := part*t.part, min((part+1)*t.part, t.cols)
 	j := chunk * t.chunk
 	w := min(t.chunk, t.inner-j)
-	x := unsafe.Add(t.x, 4*((o*t.cols+from)*t.inner+j))
+	first := (o*t.cols+from)*t.inner + j
 	if t.op == op.Var {
+		x := unsafe.Add(t.x.base, 4*first)
 		t.variance(l, x, unsafe.Slice((*float32)(unsafe.Add(t.dst, 4*(o*t.inner+j))), w))
 		return
 	}
@@ -249,34 +274,53 @@ func (t *columnTask) piece(l *lane, o, part, chunk int) {
 	if t.parts > 1 {
 		dst = unsigned(unsafe.Add(t.scratch, 4*((o*t.parts+part)*t.inner+j)), w)
 	}
-	k := 1
+	k, acc := 1, dst
 	if w == t.inner {
 		k = min(t.together(), to-from)
 	}
-	if k == 1 {
-		t.combine(t.kernel, dst, x, to-from, t.inner)
-	} else {
+	if k > 1 {
 		l.reserve(k * w)
-		acc := unsigned(unsafe.Pointer(unsafe.SliceData(l.extra)), k*w)
-		t.joined(acc, x, to-from, k)
-		copy(dst, acc)
+		acc = unsigned(unsafe.Pointer(unsafe.SliceData(l.extra)), k*w)
 	}
+	rows := to - from
+	step, stride := rows, t.inner
+	if t.x.p != nil { // rows follow each other, or one is made at a time
+		step, stride = 1, w
+		if w == t.inner {
+			step = max(k, columnBlock/w/k*k)
+		}
+	}
+	for r := 0; r < rows; r += step {
+		n, at := min(step, rows-r), first+r*t.inner
+		var x unsafe.Pointer
+		if t.x.p == nil {
+			x = unsafe.Add(t.x.base, 4*at)
+		} else {
+			x = unsafe.Pointer(unsafe.SliceData(made.feed(&t.x, at, at+(n-1)*t.inner+w)))
+		}
+		t.rows(acc, x, n, k, stride, r == 0)
+	}
+	for ; k > 1; k = (k + 1) / 2 {
+		h := (k + 1) / 2
+		t.take(t.merge, &acc[0], unsafe.Pointer(&acc[h*w]), (k-h)*w, 1, w)
+	}
+	copy(dst, acc)
 	if t.parts == 1 {
 		t.end(dst)
 	}
 }
 
-// joined reduces n whole rows into the first row of acc. The kernel takes k neighbouring rows as one long row; their k
-// partial results are then merged in pairs.
-func (t *columnTask) joined(acc []uint32, x unsafe.Pointer, n, k int) {
-	w := t.inner
-	t.combine(t.kernel, acc, x, n/k, k*w)
-	if rest := n % k; rest > 0 {
-		t.take(t.kernel, &acc[0], unsafe.Add(x, 4*(n-rest)*w), rest*w, 1, rest*w)
+// rows combines n rows, which begin at x and are stride apart, with acc, or sets acc to the first of them. The kernel takes
+// k neighbouring rows as one long row.
+func (t *columnTask) rows(acc []uint32, x unsafe.Pointer, n, k, stride int, first bool) {
+	switch {
+	case first:
+		t.combine(t.kernel, acc, x, n/k, k*stride)
+	case n >= k:
+		t.take(t.kernel, &acc[0], x, len(acc), n/k, k*stride)
 	}
-	for ; k > 1; k = (k + 1) / 2 {
-		h := (k + 1) / 2
-		t.take(t.merge, &acc[0], unsafe.Pointer(&acc[h*w]), (k-h)*w, 1, w)
+	if rest := n % k; rest > 0 {
+		t.take(t.kernel, &acc[0], unsafe.Add(x, 4*(n-rest)*stride), rest*stride, 1, rest*stride)
 	}
 }
 

@@ -66,6 +66,10 @@ func (t *concatTask) Part(i int) {
 	if simd.HasRuns && t.interleaves(first, last) {
 		return
 	}
+	if len(t.rows) == 1 {
+		t.piece(0, first*t.pitch, first*t.pitch, (last-first)*t.pitch)
+		return
+	}
 	if t.pitch <= shortRun*len(t.rows) {
 		at := first * t.pitch
 		for k, n := range t.rows {
@@ -85,17 +89,21 @@ func (t *concatTask) Part(i int) {
 	for r := first; r < last; r++ {
 		at := r * t.pitch
 		for k, n := range t.rows {
-			if n == 0 {
-				continue
-			}
-			to := unsafe.Add(t.out, at*t.size)
-			if k < len(t.from) && t.from[k] != nil {
-				bring(to, t.in[k], t.from[k], r*n, n, t.size)
-			} else {
-				copyPieces(to, unsafe.Add(t.in[k], r*n*t.size), n*t.size)
+			if n > 0 {
+				t.piece(k, at, r*n, n)
 			}
 			at += n
 		}
+	}
+}
+
+// piece copies n elements of operand k, from element pos on, to element at of the result.
+func (t *concatTask) piece(k, at, pos, n int) {
+	to := unsafe.Add(t.out, at*t.size)
+	if k < len(t.from) && t.from[k] != nil {
+		bring(to, t.in[k], t.from[k], pos, n, t.size)
+	} else {
+		copyPieces(to, unsafe.Add(t.in[k], pos*t.size), n*t.size)
 	}
 }
 

@@ -150,6 +150,11 @@ func (d *processor) prepareOp(s *driver.Step, e *executable) (*opStep, error) {
 			a.layout, a.memory = in.Layout, in.N
 		}
 		if pre != nil {
+			if s.Op.Class() == op.Reduction && s.Attrs.I[0] == op.AlongRows && n > 0 && !d.portable {
+				if f, l := columnOrder(pre, s.Dims[i]); f != nil && d.Reads(s.Op, i, s.Dims[i], l) {
+					pre, a.layout, a.memory = f, l, n
+				}
+			}
 			if a.p, err = d.fuse(pre, []driver.Operand{{Slot: -1, Type: a.typ, N: n}}); err != nil {
 				return nil, err
 			}

@@ -1,0 +1,122 @@
+package graph
+
+import (
+	"slices"
+
+	"github.com/rayo-go/rayo/op"
+)
+
+// Columns returns the pass that moves elementwise operations behind the views through which a reduction reads columns,
+// where the device fuses programs into the reduction: Fuse does not look through views. For example, any(x != 0) over the
+// first axis permutes x instead of the comparison's result, which then needs no memory.
+func Columns(prologue func(*op.Operation) bool) Pass {
+	return Pass{"columns", func(g *Graph) (*Graph, error) {
+		c := columns{g: g, uses: make([]int, len(g.Nodes)), written: g.written(), of: make(map[ID]ID)}
+		for i := range g.Nodes {
+			for _, in := range g.Nodes[i].Inputs() {
+				if in != Absent {
+					c.uses[in]++
+				}
+			}
+		}
+		for _, o := range g.Outputs {
+			c.uses[o]++
+		}
+		found := false
+		g, err := g.rewrite(func(out *Graph, old ID, n Node) (ID, error) {
+			if x := n.In[0]; n.Kind == Compute && n.Op.Class() == op.Reduction && n.NIn == 1 && prologue(n.Op) && c.moves(out, x) {
+				n.In[0] = c.moved(out, out.Base(x), c.views(out, x))
+				found = true
+			}
+			id := out.Add(n)
+			c.of[id] = old
+			return id, nil
+		})
+		if err != nil || !found {
+			return g, err
+		}
+		return DCE.Run(g)
+	}}
+}
+
+type columns struct {
+	g       *Graph
+	uses    []int // of each node of g
+	written map[int32]bool
+	of      map[ID]ID // node of g for a node of the result
+}
+
+// moves reports whether x, an operand of a reduction, is a value of an elementwise operation whose columns are read.
+func (c *columns) moves(out *Graph, x ID) bool {
+	if !out.Nodes[x].View() {
+		return false
+	}
+	for v := x; out.Nodes[v].View(); v = out.Nodes[v].In[0] {
+		if c.uses[c.of[v]] != 1 {
+			return false
+		}
+	}
+	base, l, ok := out.Seen(x)
+	if !ok || !c.movable(out, base) {
+		return false
+	}
+	_, _, ok = l.Columns(out.Nodes[x].Shape.Rows())
+	return ok
+}
+
+// movable reports whether a node is an elementwise operation that only one node reads, and whose operands do not change
+// between the two.
+func (c *columns) movable(out *Graph, id ID) bool {
+	n := &out.Nodes[id]
+	old, ok := c.of[id]
+	if !ok || !n.Elementwise() || out.copies(id) || c.uses[old] != 1 {
+		return false
+	}
+	for _, in := range n.Inputs() {
+		if in == Absent {
+			continue
+		}
+		if b := &out.Nodes[out.Base(in)]; b.Kind == Resident && c.written[b.Ref] {
+			return false
+		}
+		// The program reads all operands in the order of memory.
+		if x := &out.Nodes[in]; x.View() && x.Op != op.Expand {
+			return false
+		}
+	}
+	return true
+}
+
+// views returns the views from the base of x to x.
+func (c *columns) views(out *Graph, x ID) []Node {
+	var vs []Node
+	for ; out.Nodes[x].View(); x = out.Nodes[x].In[0] {
+		vs = append(vs, out.Nodes[x])
+	}
+	slices.Reverse(vs)
+	return vs
+}
+
+// moved adds the value of node id as seen through the views: the operation of what its operands are through them.
+func (c *columns) moved(out *Graph, id ID, views []Node) ID {
+	n := out.Nodes[id]
+	if !c.movable(out, id) {
+		for _, v := range views {
+			v.In[0], v.Type = id, n.Type
+			id = out.Add(v)
+		}
+		return id
+	}
+	for i, in := range n.Inputs() {
+		if in == Absent || len(out.Nodes[in].Shape) == 0 { // a scalar is the same in every order
+			continue
+		}
+		if x := &out.Nodes[in]; !x.Shape.Equal(n.Shape) {
+			attrs, _ := op.ExpandTo(n.Shape...) // the operation has checked the shapes
+			in = out.Add(Node{Kind: Compute, Op: op.Expand, Attrs: attrs, Type: x.Type, Shape: n.Shape, NIn: 1, In: [MaxInputs]ID{in}})
+		}
+		n.In[i] = c.moved(out, in, views)
+	}
+	n.Shape = views[len(views)-1].Shape
+	return out.Add(n)
+}
