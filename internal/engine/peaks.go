@@ -103,7 +103,7 @@ func (e *Engine) onDevice(ctx context.Context, o *op.Operation, a *op.Attrs, sha
 	store := graph.Node{Kind: graph.Store, Type: op.F32, Shape: shapes[0], Ref: int32(len(shapes)), NIn: 1}
 	store.In[0] = g.Add(n)
 	g.Add(store)
-	p, err := e.plan(ctx, g)
+	p, err := e.plan(ctx, g, g)
 	if err != nil {
 		return 0, err
 	}

@@ -78,23 +78,28 @@ func (e *Engine) build(ctx context.Context, g *graph.Graph) (*Plan, error) {
 	if err := e.MayWait(); err != nil {
 		return nil, err
 	}
-	for i := range g.Nodes {
-		if n := &g.Nodes[i]; n.Kind == graph.Compute {
-			if err := e.selfTestNode(ctx, g, n); err != nil {
+	simple, err := graph.Apply(g, graph.Passes()...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range simple.Nodes {
+		if n := &simple.Nodes[i]; n.Kind == graph.Compute {
+			if err := e.selfTestNode(ctx, simple, n); err != nil {
 				return nil, err
 			}
 		}
 	}
-	p, err := e.plan(ctx, g)
+	p, err := e.plan(ctx, g, simple)
 	if err == nil {
 		e.compiles.Add(1)
 	}
 	return p, err
 }
 
-func (e *Engine) plan(ctx context.Context, g *graph.Graph) (*Plan, error) {
+// plan makes the plan of g from a graph that computes the same.
+func (e *Engine) plan(ctx context.Context, g, simple *graph.Graph) (*Plan, error) {
 	prologue := func(o *op.Operation) bool { return e.dev.Fuses(o, driver.Prologue) }
-	opt, err := graph.Apply(g, append(graph.Passes(), graph.Columns(prologue), graph.Views(e.reads))...)
+	opt, err := graph.Apply(simple, graph.Columns(prologue), graph.Views(e.reads))
 	if err != nil {
 		return nil, err
 	}

@@ -245,7 +245,7 @@ func (e *Engine) test(ctx context.Context, o *op.Operation, size int) error {
 		return err
 	}
 	g, refs, outs := graphOf(o, &t.attrs, in, out)
-	p, err := e.plan(ctx, g)
+	p, err := e.plan(ctx, g, g)
 	if err != nil {
 		return err
 	}

@@ -11,17 +11,7 @@ import (
 // first axis permutes x instead of the comparison's result, which then needs no memory.
 func Columns(prologue func(*op.Operation) bool) Pass {
 	return Pass{"columns", func(g *Graph) (*Graph, error) {
-		c := columns{g: g, uses: make([]int, len(g.Nodes)), written: g.written(), of: make(map[ID]ID)}
-		for i := range g.Nodes {
-			for _, in := range g.Nodes[i].Inputs() {
-				if in != Absent {
-					c.uses[in]++
-				}
-			}
-		}
-		for _, o := range g.Outputs {
-			c.uses[o]++
-		}
+		c := columns{uses: g.useCounts(), written: g.written(), of: make(map[ID]ID)}
 		found := false
 		g, err := g.rewrite(func(out *Graph, old ID, n Node) (ID, error) {
 			if x := n.In[0]; n.Kind == Compute && n.Op.Class() == op.Reduction && n.NIn == 1 && prologue(n.Op) && c.moves(out, x) {
@@ -40,10 +30,9 @@ func Columns(prologue func(*op.Operation) bool) Pass {
 }
 
 type columns struct {
-	g       *Graph
-	uses    []int // of each node of g
+	uses    []int // of each node of the graph before the pass
 	written map[int32]bool
-	of      map[ID]ID // node of g for a node of the result
+	of      map[ID]ID // node of that graph for a node of the result
 }
 
 // moves reports whether x, an operand of a reduction, is a value of an elementwise operation whose columns are read.

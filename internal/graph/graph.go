@@ -88,7 +88,7 @@ type Pass struct {
 
 // Passes are the passes that every graph goes through, in order.
 func Passes() []Pass {
-	return []Pass{Simplify, Fold, CSE, DCE, Snapshot}
+	return []Pass{Simplify, Fold, CSE, DCE, Products, Snapshot}
 }
 
 // Apply runs the passes one after the other.

@@ -305,3 +305,36 @@ func TestColumns(t *testing.T) {
 		t.Error("a device that fuses no program gets one")
 	}
 }
+
+// TestProducts makes sums of products dot products, unless the product is wanted too, is a broadcast or has integers.
+func TestProducts(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		make func(b builder) []ID
+		want int
+	}{
+		{"two arrays", func(b builder) []ID {
+			return []ID{b.op(op.Sum, op.Sum.Defaults().Rows(), b.op(op.Mul, op.Attrs{}, b.input(0, 3, 4), b.input(1, 3, 4)))}
+		}, 1},
+		{"squares", func(b builder) []ID {
+			x := b.input(0, 12)
+			return []ID{b.op(op.Sum, op.Sum.Defaults(), b.op(op.Mul, op.Attrs{}, x, x))}
+		}, 1},
+		{"the product too", func(b builder) []ID {
+			y := b.op(op.Mul, op.Attrs{}, b.input(0, 12), b.input(1, 12))
+			return []ID{b.op(op.Sum, op.Sum.Defaults(), y), y}
+		}, 0},
+		{"a broadcast", func(b builder) []ID {
+			return []ID{b.op(op.Sum, op.Sum.Defaults(), b.op(op.Mul, op.Attrs{}, b.input(0, 3, 4), b.input(1, 4)))}
+		}, 0},
+		{"a sum", func(b builder) []ID {
+			return []ID{b.op(op.Sum, op.Sum.Defaults(), b.op(op.Add, op.Attrs{}, b.input(0, 12), b.input(1, 12)))}
+		}, 0},
+	} {
+		b := build(t)
+		b.Outputs = c.make(b)
+		if n := count(apply(t, b.Graph, Passes()...), op.Dot); n != c.want {
+			t.Errorf("%s: %d dot products, want %d", c.name, n, c.want)
+		}
+	}
+}
