@@ -136,6 +136,11 @@ func indexWordAVX2(x *uint32, n int, v uint32) int
 //go:noescape
 func nonzeroBytesAVX2(x *uint8, n int) int
 
+// scanAddAVX2 sets dst[i] to before plus the sum of x[:i+1] and returns the last of them. n is positive. dst may be x.
+//
+//go:noescape
+func scanAddAVX2(dst *uint32, x *uint32, n int, before uint32) uint32
+
 // columnsAddF32AVX2 combines each of n elements of dst with rows elements of x, which are stride apart. n is positive.
 //
 //go:noescape

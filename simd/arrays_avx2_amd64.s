@@ -1706,29 +1706,51 @@ TEXT ·gatherRowsAVX2(SB), NOSPLIT, $0-56
 	MOVQ extent+32(FP), SI
 	MOVQ size+40(FP), DI
 	XORQ R8, R8
+	LEAQ -96(DI), R9
 	CMPQ DI, $0x10
 	JLT  rows8
 	CMPQ DI, $0x20
 	JLT  rows16
 
 rows32:
-	MOVLQSX (DX)(R8*4), R9
-	LEAQ    (R9)(SI*1), R10
-	TESTQ   R9, R9
-	CMOVQLT R10, R9
-	CMPQ    R9, SI
+	MOVLQSX (DX)(R8*4), R10
+	LEAQ    (R10)(SI*1), R11
+	TESTQ   R10, R10
+	CMOVQLT R11, R10
+	CMPQ    R10, SI
 	JCC     end
-	IMULQ   DI, R9
-	ADDQ    CX, R9
-	MOVQ    $0x00000020, R11
+	IMULQ   DI, R10
+	ADDQ    CX, R10
+	MOVQ    $0x00000020, R12
+	CMPQ    R12, R9
+	JGE     few
+
+four:
+	VMOVDQU -32(R10)(R12*1), Y0
+	VMOVDQU (R10)(R12*1), Y1
+	VMOVDQU 32(R10)(R12*1), Y2
+	VMOVDQU 64(R10)(R12*1), Y3
+	VMOVDQU Y0, -32(AX)(R12*1)
+	VMOVDQU Y1, (AX)(R12*1)
+	VMOVDQU Y2, 32(AX)(R12*1)
+	VMOVDQU Y3, 64(AX)(R12*1)
+	SUBQ    $-128, R12
+	CMPQ    R12, R9
+	JLT     four
+
+few:
+	CMPQ R12, DI
+	JGE  last32
 
 pieces32:
-	VMOVDQU -32(R9)(R11*1), Y0
-	VMOVDQU Y0, -32(AX)(R11*1)
-	ADDQ    $0x20, R11
-	CMPQ    R11, DI
+	VMOVDQU -32(R10)(R12*1), Y0
+	VMOVDQU Y0, -32(AX)(R12*1)
+	ADDQ    $0x20, R12
+	CMPQ    R12, DI
 	JLT     pieces32
-	VMOVDQU -32(R9)(DI*1), Y0
+
+last32:
+	VMOVDQU -32(R10)(DI*1), Y0
 	VMOVDQU Y0, -32(AX)(DI*1)
 	ADDQ    DI, AX
 	INCQ    R8
@@ -1737,23 +1759,23 @@ pieces32:
 	JMP     end
 
 rows16:
-	MOVLQSX (DX)(R8*4), R9
-	LEAQ    (R9)(SI*1), R10
-	TESTQ   R9, R9
-	CMOVQLT R10, R9
-	CMPQ    R9, SI
+	MOVLQSX (DX)(R8*4), R10
+	LEAQ    (R10)(SI*1), R11
+	TESTQ   R10, R10
+	CMOVQLT R11, R10
+	CMPQ    R10, SI
 	JCC     end
-	IMULQ   DI, R9
-	ADDQ    CX, R9
-	MOVQ    $0x00000010, R11
+	IMULQ   DI, R10
+	ADDQ    CX, R10
+	MOVQ    $0x00000010, R12
 
 pieces16:
-	VMOVDQU -16(R9)(R11*1), X0
-	VMOVDQU X0, -16(AX)(R11*1)
-	ADDQ    $0x10, R11
-	CMPQ    R11, DI
+	VMOVDQU -16(R10)(R12*1), X0
+	VMOVDQU X0, -16(AX)(R12*1)
+	ADDQ    $0x10, R12
+	CMPQ    R12, DI
 	JLT     pieces16
-	VMOVDQU -16(R9)(DI*1), X0
+	VMOVDQU -16(R10)(DI*1), X0
 	VMOVDQU X0, -16(AX)(DI*1)
 	ADDQ    DI, AX
 	INCQ    R8
@@ -1762,24 +1784,24 @@ pieces16:
 	JMP     end
 
 rows8:
-	MOVLQSX (DX)(R8*4), R9
-	LEAQ    (R9)(SI*1), R10
-	TESTQ   R9, R9
-	CMOVQLT R10, R9
-	CMPQ    R9, SI
+	MOVLQSX (DX)(R8*4), R10
+	LEAQ    (R10)(SI*1), R11
+	TESTQ   R10, R10
+	CMOVQLT R11, R10
+	CMPQ    R10, SI
 	JCC     end
-	IMULQ   DI, R9
-	ADDQ    CX, R9
-	MOVQ    $0x00000008, R11
+	IMULQ   DI, R10
+	ADDQ    CX, R10
+	MOVQ    $0x00000008, R12
 
 pieces8:
-	MOVQ -8(R9)(R11*1), R10
-	MOVQ R10, -8(AX)(R11*1)
-	ADDQ $0x08, R11
-	CMPQ R11, DI
+	MOVQ -8(R10)(R12*1), R11
+	MOVQ R11, -8(AX)(R12*1)
+	ADDQ $0x08, R12
+	CMPQ R12, DI
 	JLT  pieces8
-	MOVQ -8(R9)(DI*1), R10
-	MOVQ R10, -8(AX)(DI*1)
+	MOVQ -8(R10)(DI*1), R11
+	MOVQ R11, -8(AX)(DI*1)
 	ADDQ DI, AX
 	INCQ R8
 	CMPQ R8, BX
@@ -2695,6 +2717,56 @@ loop:
 	VPADDQ       X3, X2, X2
 	VMOVQ        X2, AX
 	MOVQ         AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func scanAddAVX2(dst *uint32, x *uint32, n int, before uint32) uint32
+// Requires: AVX, AVX2
+TEXT ·scanAddAVX2(SB), NOSPLIT, $0-36
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVL         before+24(FP), BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, Y2
+	VPCMPEQD     Y3, Y3, Y3
+	VPSRLD       $0x1d, Y3, Y3
+	SUBQ         $0x08, DX
+	JLT          tail
+
+loop:
+	VMOVDQU    (CX), Y0
+	VPSLLDQ    $0x04, Y0, Y1
+	VPADDD     Y1, Y0, Y0
+	VPSLLDQ    $0x08, Y0, Y1
+	VPADDD     Y1, Y0, Y0
+	VPSHUFD    $0xff, Y0, Y1
+	VPERM2I128 $0x08, Y1, Y1, Y1
+	VPADDD     Y1, Y0, Y0
+	VPADDD     Y2, Y0, Y1
+	VMOVDQU    Y1, (AX)
+	VPERMD     Y0, Y3, Y0
+	VPADDD     Y0, Y2, Y2
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, AX
+	SUBQ       $0x08, DX
+	JGE        loop
+	VMOVD      X2, BX
+
+tail:
+	ADDQ $0x08, DX
+	JEQ  end
+
+one:
+	ADDL (CX), BX
+	MOVL BX, (AX)
+	ADDQ $0x04, CX
+	ADDQ $0x04, AX
+	DECQ DX
+	JNZ  one
+
+end:
+	MOVL BX, ret+32(FP)
 	VZEROUPPER
 	RET
 

@@ -12,6 +12,7 @@ type wordFolds struct {
 	zeros, floatZeros FoldFunc            // minus the elements that are 0; -0 is, of floats
 	index             func(x *uint32, n int, v uint32) int
 	bytes             func(x *uint8, n int) int // elements that are not 0; n is a positive multiple of 32
+	scan              func(dst, x *uint32, n int, before uint32) uint32
 }
 
 var wordFold = wordFoldsOf(active)
@@ -22,6 +23,22 @@ const wordCall = 1 << 16
 // FoldWords returns the kernel that combines elements as the elementwise kernel of the given name
 // does ("i32.add", "u32.maximum"; see [Map]), or nil if there is none. Its n must be a multiple of 8.
 func FoldWords(name string) FoldFunc { return wordFold.fold[name] }
+
+// CumsumWords sets dst[i] to before plus the sum of x[:i+1], modulo 2^32, for each element of x, and returns the last sum.
+// dst may be x.
+func CumsumWords(dst, x []uint32, before uint32) uint32 {
+	dst = dst[:len(x)]
+	for wordFold.scan != nil && len(x) > 0 {
+		n := min(len(x), wordCall)
+		before = wordFold.scan(&dst[0], &x[0], n, before)
+		dst, x = dst[n:], x[n:]
+	}
+	for i, v := range x {
+		before += v
+		dst[i] = before
+	}
+	return before
+}
 
 // CountNonzero returns how many elements are not 0; of floats, -0 is 0.
 func CountNonzero(x []uint32, floats bool) int {

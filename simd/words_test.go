@@ -63,3 +63,24 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+func TestCumsumWords(t *testing.T) {
+	for _, n := range []int{0, 1, 7, 8, 9, 16, 31, 100, 1000, wordCall + 13} {
+		x, dst := make([]uint32, n+8), make([]uint32, n+8)
+		for i := range x {
+			x[i], dst[i] = rand.Uint32(), 77
+		}
+		before := rand.Uint32()
+		want, sum := slices.Clone(x), before
+		for i := range want[:n] {
+			sum += want[i]
+			want[i] = sum
+		}
+		if got := CumsumWords(dst, x[:n], before); got != sum || !slices.Equal(dst[:n], want[:n]) || n < len(dst) && dst[n] != 77 {
+			t.Errorf("%d elements: sum %d, want %d", n, got, sum)
+		}
+		if got := CumsumWords(x, x[:n], before); got != sum || !slices.Equal(x, want) {
+			t.Errorf("%d elements in place: sum %d, want %d", n, got, sum)
+		}
+	}
+}

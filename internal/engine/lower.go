@@ -108,6 +108,9 @@ func lower(g *graph.Graph, groups []graph.Group, lim driver.Limits, writes write
 		}
 	}
 	l.writeThrough(writes)
+	for i, s := range l.prog.Steps {
+		l.prog.Steps[i] = transposed(s)
+	}
 	l.prog.Ext = len(l.ext)
 	if lim.SeparateBindings {
 		l.detach()
@@ -376,10 +379,10 @@ func (l *lowerer) copy(id graph.ID, dst int, shape op.Shape) error {
 	}
 	x := l.operand(id, shape)
 	n, _ := shape.Size()
-	l.prog.Steps = append(l.prog.Steps, transposed(driver.Step{
+	l.prog.Steps = append(l.prog.Steps, driver.Step{
 		Post: &driver.Fused{In: []driver.Operand{x}, Out: []int{0}, Shape: shape},
 		Out:  []driver.Operand{{Slot: dst, Type: x.Type, N: n}},
-	}))
+	})
 	return nil
 }
 
@@ -429,7 +432,7 @@ func (l *lowerer) step(r *graph.Group, out []driver.Operand) error {
 		}
 		s.In[0] = out[0]
 	}
-	l.prog.Steps = append(l.prog.Steps, transposed(s))
+	l.prog.Steps = append(l.prog.Steps, s)
 	return nil
 }
 

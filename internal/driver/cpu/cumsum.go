@@ -16,8 +16,8 @@ type cumsumTask struct {
 
 // choose implements [chooser].
 func (t *cumsumTask) choose(o *opStep) core {
-	if o.in[0].typ.Float() {
-		return nil
+	if c := o.columnScan(); c != nil || o.in[0].typ.Float() {
+		return c
 	}
 	return &scanTask{d: t.d}
 }

@@ -112,8 +112,8 @@ func (d *processor) Fuses(o *op.Operation, at driver.Place) bool {
 	return at == driver.Epilogue && (o == op.MatMul || o == op.MatVec || o == op.Conv2D)
 }
 
-// Reads implements [driver.Strided]: operations that only move elements read any layout, products
-// take any strides except those that repeat elements of a matrix, and attention and rope any
+// Reads implements [driver.Strided]: operations that only move elements read any layout, reductions
+// and scans read columns, products take any strides except those that repeat elements of a matrix, and attention and rope any
 // strides except between the elements of a row.
 func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
 	if d.portable && portable.Has(o) {
@@ -124,6 +124,9 @@ func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) boo
 	}
 	if o.Class() == op.Reduction {
 		return o.ReadsColumns(s, l) || o == op.Var && variesColumns(s, l)
+	}
+	if o.Class() == op.Row {
+		return scansColumns(o, s, l)
 	}
 	axes := append(op.Shape{1, 1}, s...)
 	var strides []int
@@ -150,9 +153,9 @@ func (d *processor) Reads(o *op.Operation, at int, s op.Shape, l *op.Layout) boo
 	return ok && (o == op.MatMul || axes[n-1] == 1 || strides[n-1] == 1)
 }
 
-// Writes implements [driver.Strided]: attention puts rows of a head anywhere.
+// Writes implements [driver.Strided]: attention puts rows of a head anywhere, and scans write columns.
 func (d *processor) Writes(o *op.Operation, s op.Shape, _ op.DType, l *op.Layout) bool {
-	return o == op.Attention && d.Reads(o, 0, s, l)
+	return (o == op.Attention || o.Class() == op.Row) && d.Reads(o, 0, s, l)
 }
 
 // Close waits for queued submissions, which the engine has waited for already,

@@ -36,6 +36,9 @@ const (
 	scanBlock = 1024 // elements of a block of a row
 )
 
+// choose implements [chooser].
+func (t *scanTask) choose(o *opStep) core { return o.columnScan() }
+
 // operands implements typed.
 func (t *scanTask) operands(types []op.DType) { t.typ = types[0] }
 
@@ -115,11 +118,7 @@ func (t *scanTask) addRow(r int) {
 	sum := uint32(0)
 	for from := 0; from < t.cols && !t.cancelled(); from += atOnce {
 		n := min(atOnce, t.cols-from)
-		x, dst := unsigned(t.at(t.x, r, from), n), unsigned(t.at(t.dst, r, from), n)
-		for i, v := range x {
-			sum += v
-			dst[i] = sum
-		}
+		sum = simd.CumsumWords(unsigned(t.at(t.dst, r, from), n), unsigned(t.at(t.x, r, from), n), sum)
 	}
 }
 

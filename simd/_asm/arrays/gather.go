@@ -14,8 +14,9 @@ func (g *gen) gatherRows() {
 		"the table lacks. It returns how many these are. n is positive, and size is at least 8.")
 	load := func(name string) reg.GPVirtual { return g.Load(g.Param(name), g.GP64()).(reg.GPVirtual) }
 	dst, x, ids, n, extent, size := load("dst"), load("x"), load("ids"), load("n"), load("extent"), load("size")
-	done := g.GP64()
+	done, many := g.GP64(), g.GP64()
 	g.XORQ(done, done)
+	g.LEAQ(Mem{Base: size, Disp: -96}, many)
 	g.CMPQ(size, U8(16))
 	g.JLT(LabelRef("rows8"))
 	g.CMPQ(size, U8(32))
@@ -47,11 +48,17 @@ func (g *gen) gatherRows() {
 		g.IMULQ(size, at)
 		g.ADDQ(x, at)
 		g.MOVQ(U32(piece), k)
+		if piece == 32 {
+			g.fourPieces(at, dst, k, many)
+			g.CMPQ(k, size)
+			g.JGE(LabelRef("last32"))
+		}
 		g.Label(label("pieces"))
 		move(k)
 		g.ADDQ(U8(piece), k)
 		g.CMPQ(k, size)
 		g.JLT(LabelRef(label("pieces")))
+		g.Label(label("last"))
 		move(size)
 		g.ADDQ(size, dst)
 		g.INCQ(done)
@@ -64,4 +71,23 @@ func (g *gen) gatherRows() {
 	g.Label("end")
 	g.Store(done, g.ReturnIndex(0))
 	g.ret()
+}
+
+// fourPieces copies four pieces of 32 bytes in each step of a loop, while k, where the first piece ends, is below many.
+func (g *gen) fourPieces(at, dst, k, many reg.GPVirtual) {
+	g.CMPQ(k, many)
+	g.JGE(LabelRef("few"))
+	g.Label("four")
+	var v [4]reg.VecVirtual
+	for i := range v {
+		v[i] = g.YMM()
+		g.VMOVDQU(Mem{Base: at, Index: k, Scale: 1, Disp: 32*i - 32}, v[i])
+	}
+	for i := range v {
+		g.VMOVDQU(v[i], Mem{Base: dst, Index: k, Scale: 1, Disp: 32*i - 32})
+	}
+	g.SUBQ(I8(-128), k)
+	g.CMPQ(k, many)
+	g.JLT(LabelRef("four"))
+	g.Label("few")
 }

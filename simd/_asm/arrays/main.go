@@ -41,6 +41,7 @@ func main() {
 	}
 	g.runs()
 	g.words()
+	g.scanWords()
 	g.columns()
 	if err := amd64file.Write(os.Args[1], "arrays_avx2_amd64", "go run ./arrays", g.Context); err != nil {
 		fmt.Fprintln(os.Stderr, "arrays:", err)

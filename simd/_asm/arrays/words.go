@@ -159,3 +159,53 @@ func (g *gen) nonzeroBytes() {
 	g.Store(r, g.ReturnIndex(0))
 	g.ret()
 }
+
+// scanWords writes the kernel of running sums of integers. In each half of a vector, elements are added to those one place
+// and two places up; then the last sum of the lower half is added to the upper half, and the sum before to all.
+func (g *gen) scanWords() {
+	const name = "scanAddAVX2"
+	g.function(name, "func(dst, x *uint32, n int, before uint32) uint32",
+		name+" sets dst[i] to before plus the sum of x[:i+1] and returns the last of them. n is positive. dst may be x.")
+	load := func(name string) reg.GPVirtual { return g.Load(g.Param(name), g.GP64()).(reg.GPVirtual) }
+	dst, x, n := load("dst"), load("x"), load("n")
+	sum := g.Load(g.Param("before"), g.GP32()).(reg.GPVirtual)
+	v, w, carry, low := g.YMM(), g.YMM(), g.YMM(), g.YMM()
+	g.VMOVD(sum, carry.AsX())
+	g.VPBROADCASTD(carry.AsX(), carry)
+	last := g.YMM()
+	g.VPCMPEQD(last, last, last)
+	g.VPSRLD(U8(29), last, last) // 7 in each lane
+	g.SUBQ(U8(lanes), n)
+	g.JLT(LabelRef("tail"))
+	g.Label("loop")
+	g.VMOVDQU(Mem{Base: x}, v)
+	for _, bytes := range []uint8{4, 8} {
+		g.VPSLLDQ(U8(bytes), v, w)
+		g.VPADDD(w, v, v)
+	}
+	g.VPSHUFD(U8(0xff), v, low)
+	g.VPERM2I128(U8(0x08), low, low, low) // 0 in the lower half
+	g.VPADDD(low, v, v)
+	g.VPADDD(carry, v, w)
+	g.VMOVDQU(w, Mem{Base: dst})
+	g.VPERMD(v, last, v)
+	g.VPADDD(v, carry, carry)
+	g.ADDQ(U8(4*lanes), x)
+	g.ADDQ(U8(4*lanes), dst)
+	g.SUBQ(U8(lanes), n)
+	g.JGE(LabelRef("loop"))
+	g.VMOVD(carry.AsX(), sum)
+	g.Label("tail")
+	g.ADDQ(U8(lanes), n)
+	g.JEQ(LabelRef("end"))
+	g.Label("one")
+	g.ADDL(Mem{Base: x}, sum)
+	g.MOVL(sum, Mem{Base: dst})
+	g.ADDQ(U8(4), x)
+	g.ADDQ(U8(4), dst)
+	g.DECQ(n)
+	g.JNZ(LabelRef("one"))
+	g.Label("end")
+	g.Store(sum, g.ReturnIndex(0))
+	g.ret()
+}

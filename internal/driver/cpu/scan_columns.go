@@ -1,0 +1,180 @@
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/rayo-go/rayo/internal/driver"
+	"github.com/rayo-go/rayo/op"
+)
+
+// columnScans are the scans whose state is one number, and the kernels that combine it with an element, named without a type.
+var columnScans = map[*op.Operation]string{op.Cumsum: "add", op.Cumprod: "mul", op.Cummax: "maximum", op.Cummin: "minimum"}
+
+const (
+	// scanInner is the least number of neighbouring columns that are scanned together: each step is a call.
+	scanInner = 16
+	// scanLanes is how many columns are scanned together, so that their last results stay in the first cache.
+	scanLanes = 2048
+	// scanSteps is how many elements of a column are added in float32 before their sum is added to one in float64.
+	scanSteps = 256
+)
+
+// scansColumns reports whether a scanColumns reads rows of shape s in a layout, or writes them.
+func scansColumns(o *op.Operation, s op.Shape, l *op.Layout) bool {
+	if _, ok := columnScans[o]; !ok || len(s) == 0 {
+		return false
+	}
+	_, inner, ok := l.Columns(s.Rows())
+	return ok && inner >= scanInner
+}
+
+// A scanColumns scans the middle axis of an array [outer cols inner], neighbouring columns in neighbouring lanes. The
+// operand or the result or both are the columns of such an array; the other is rows, which are moved. See [op.Layout.Columns].
+type scanColumns struct {
+	d                  *processor
+	op                 *op.Operation
+	typ                op.DType
+	from, to           *op.Layout // nil for rows
+	fn                 kernel
+	outer, cols, inner int
+	chunk, chunks      int // columns that are scanned together
+
+	x, dst  unsafe.Pointer
+	ctx     context.Context
+	stopped atomic.Bool
+}
+
+// columnScan returns the core that scans columns, or nil if neither the operand nor the result is in that order.
+func (o *opStep) columnScan() core {
+	if o.in[0].layout == nil && o.out[0].layout == nil {
+		return nil
+	}
+	return &scanColumns{d: o.d, from: o.in[0].layout, to: o.out[0].layout}
+}
+
+// operands implements typed.
+func (t *scanColumns) operands(types []op.DType) { t.typ = types[0] }
+
+// configure implements core.
+func (t *scanColumns) configure(o *op.Operation, _ *op.Attrs, dims []op.Shape) error {
+	name := columnScans[o]
+	if t.typ != op.F32 && t.typ != op.InvalidType {
+		word := t.typ
+		if word == op.Bool {
+			word = op.U32
+		}
+		name = word.String() + "." + name
+	}
+	l := t.from
+	if l == nil {
+		l = t.to
+	}
+	var ok bool
+	rows, cols := dims[0].Rows()
+	if t.outer, t.inner, ok = l.Columns(rows, cols); !ok {
+		return fmt.Errorf("%s of %v: %w", o.Name(), l, driver.ErrUnsupported)
+	}
+	if t.fn = kernelNamed(name); t.fn == nil {
+		return fmt.Errorf("%s of %v: %w", o.Name(), t.typ, driver.ErrUnsupported)
+	}
+	t.op, t.cols = o, cols
+	t.chunk = min(t.inner, scanLanes)
+	if threads := t.d.pool.Threads(); t.outer < threads {
+		t.chunk = max(scanInner, min(t.chunk, (t.inner+threads-1)/threads))
+	}
+	t.chunks = (t.inner + t.chunk - 1) / t.chunk
+	return nil
+}
+
+// compute implements core.
+func (t *scanColumns) compute(ctx context.Context, in, out []unsafe.Pointer) error {
+	t.x, t.dst, t.ctx = in[0], out[0], ctx
+	t.stopped.Store(false)
+	defer func() { t.x, t.dst, t.ctx = nil, nil, nil }()
+	n := t.outer * t.cols * t.inner
+	if t.from == nil || t.to == nil {
+		b, err := t.d.memory.Get(4 * n)
+		if err != nil {
+			return fmt.Errorf("temporary memory: %w", err)
+		}
+		defer b.Free()
+		if t.to == nil {
+			t.dst = base(b)
+		} else {
+			l, _ := t.to.Inverse(n) // columns have one
+			t.x = base(b)
+			bring(t.x, in[0], &l, 0, n, 4)
+		}
+	}
+	if parts := t.outer * t.chunks; parts > 1 && t.d.pool.Worth(float64(n)*0.5) {
+		t.d.pool.Do(parts, t)
+	} else {
+		for i := range parts {
+			t.Part(i)
+		}
+	}
+	if t.stopped.Load() {
+		return ctx.Err()
+	}
+	if t.to == nil {
+		bring(out[0], t.dst, t.from, 0, n, 4)
+	}
+	return nil
+}
+
+// Part implements workers.Task.
+func (t *scanColumns) Part(i int) {
+	if t.stopped.Load() || t.ctx.Err() != nil {
+		t.stopped.Store(true)
+		return
+	}
+	j := i % t.chunks * t.chunk
+	first := 4 * (i/t.chunks*t.cols*t.inner + j)
+	x, dst, w := unsafe.Add(t.x, first), unsafe.Add(t.dst, first), min(t.chunk, t.inner-j)
+	if t.op == op.Cumsum && t.typ == op.F32 {
+		t.sums(dst, x, w)
+		return
+	}
+	copy(unsigned(dst, w), unsigned(x, w))
+	t.steps(dst, x, w, t.cols)
+}
+
+// steps sets n rows of dst but the first to what the row before becomes by the row of x.
+func (t *scanColumns) steps(dst, x unsafe.Pointer, w, n int) {
+	for r := 1; r < n; r++ {
+		at := 4 * r * t.inner
+		t.fn(address(unsafe.Add(dst, at)), address(unsafe.Add(dst, at-4*t.inner)), address(unsafe.Add(x, at)), nil, w, nil)
+	}
+}
+
+// sums adds up w columns of float32. Blocks of scanSteps elements are added up on their own, and the sum before a block is
+// added to its results.
+func (t *scanColumns) sums(dst, x unsafe.Pointer, w int) {
+	l := lanes.Get().(*lane)
+	defer lanes.Put(l)
+	l.reserve(4 * w)
+	sums := unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(l.extra))), w)
+	before, local := l.extra[2*w:][:w], l.extra[3*w:][:w]
+	clear(l.extra[:4*w])
+	first := min(scanSteps, t.cols)
+	t.fn(address(dst), &local[0], address(x), nil, w, nil) // 0 + -0 is 0
+	t.steps(dst, x, w, first)
+	if first == t.cols {
+		return
+	}
+	copy(local, slice(unsafe.Add(dst, 4*(first-1)*t.inner), w))
+	for r := first; r < t.cols; r++ {
+		if r%scanSteps == 0 {
+			for i, v := range local {
+				sums[i] += float64(v)
+				before[i], local[i] = float32(sums[i]), 0
+			}
+		}
+		at := 4 * r * t.inner
+		t.fn(&local[0], &local[0], address(unsafe.Add(x, at)), nil, w, nil)
+		t.fn(address(unsafe.Add(dst, at)), &before[0], &local[0], nil, w, nil)
+	}
+}
