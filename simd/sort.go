@@ -280,13 +280,21 @@ func (s *radix[K]) sort(p *workers.Pool) {
 	if len(s.x) >= sortWide {
 		s.bits = 11
 	}
-	if n := s.parts << s.bits; cap(s.count) < n {
+	digits := s.parts
+	if s.parts == 1 {
+		digits = (32 + s.bits - 1) / s.bits
+	}
+	if n := digits << s.bits; cap(s.count) < n {
 		s.count = make([]uint32, n)
 	} else {
 		s.count = s.count[:n]
 	}
-	s.first = true
 	width := 8 * int(unsafe.Sizeof(K(0)))
+	if s.parts == 1 {
+		s.sortAlone(width - 32)
+		return
+	}
+	s.first = true
 	for s.shift = width - 32; s.shift < width; s.shift += s.bits {
 		s.step = s.tally
 		s.each(p)
@@ -299,12 +307,42 @@ func (s *radix[K]) sort(p *workers.Pool) {
 	}
 }
 
-func (s *radix[K]) each(p *workers.Pool) {
-	if s.parts == 1 {
-		s.Part(0)
-		return
+func (s *radix[K]) each(p *workers.Pool) { p.Do(s.parts, s) }
+
+// sortAlone is sort by one thread, for which one pass counts all digits: the counts do not change as the keys move. The
+// lowest digit begins at bit low.
+func (s *radix[K]) sortAlone(low int) {
+	fillKeys(s.key, s.from, s.x, 0)
+	clear(s.count)
+	mask := K(1)<<s.bits - 1
+	if s.bits == 11 {
+		c := (*[3 << 11]uint32)(s.count)
+		for _, k := range s.from {
+			k >>= low & 63
+			c[k&mask]++
+			c[1<<11+k>>11&mask]++
+			c[2<<11+k>>22&mask]++
+		}
+	} else {
+		c := (*[4 << 8]uint32)(s.count)
+		for _, k := range s.from {
+			k >>= low & 63
+			c[k&mask]++
+			c[1<<8+k>>8&mask]++
+			c[2<<8+k>>16&mask]++
+			c[3<<8+k>>24&mask]++
+		}
 	}
-	p.Do(s.parts, s)
+	all := s.count
+	for at := 0; at < len(all); at += 1 << s.bits {
+		s.count, s.shift = all[at:][:1<<s.bits], low
+		if s.places() {
+			s.movePart(0, len(s.x), s.count)
+			s.from, s.to = s.to, s.from
+		}
+		low += s.bits
+	}
+	s.count = all
 }
 
 // Part does the present step for one part of the row.

@@ -3,6 +3,7 @@
 package simd
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"sync"
@@ -24,6 +25,8 @@ type sortKernels struct {
 var sortKernel = sortKernelsOf(active)
 
 const (
+	sortCount  = 256     // integers from which it pays to count equal ones, if a quarter of their number exceeds their range
+	sortValues = 1 << 14 // values that are counted at most
 	sortInsert = 6       // keys up to which insertion is faster than a network
 	sortBase   = 128     // keys that one network sorts
 	sortChunk  = 1 << 14 // elements of short rows whose keys are made at once
@@ -76,6 +79,9 @@ func (k wordKey) restoreBits(x []uint32) {
 
 // quickRows sorts rows lo to hi.
 func (t *sortTask) quickRows(lo, hi int) {
+	for lo < hi && t.counted(lo) {
+		lo++
+	}
 	s := quickSorts.Get().(*quickSort)
 	step := max(1, sortChunk/t.cols)
 	for ; lo < hi; lo += step {
@@ -210,8 +216,72 @@ func partition(dst, src []uint32, pivot uint32) int {
 	return lo
 }
 
+// counted sorts row r by counting how often each integer occurs, if there are few between the least and the greatest. It
+// reports whether it did.
+func (t *sortTask) counted(r int) bool {
+	n := t.cols
+	if t.key.float || n < sortCount {
+		return false
+	}
+	x := t.x[r*n:][:n]
+	least, most := wordRange(x, t.key.flip != 0 && t.key.flip != math.MaxUint32)
+	values := int(most-least) + 1
+	if values > min(n/4, sortValues) {
+		return false
+	}
+	s := quickSorts.Get().(*quickSort)
+	defer quickSorts.Put(s)
+	// Four counts of each value, so that an element need not wait until the count of an equal one before it is stored.
+	c := s.room(4 * values)
+	clear(c)
+	c0, c1, c2, c3 := c[:values], c[values:2*values], c[2*values:3*values], c[3*values:]
+	for ; len(x) >= 4; x = x[4:] {
+		c0[x[0]-least]++
+		c1[x[1]-least]++
+		c2[x[2]-least]++
+		c3[x[3]-least]++
+	}
+	for _, v := range x {
+		c0[v-least]++
+	}
+	dst := t.values[r*n:][:n]
+	for i := range values {
+		if t.key.of(least) > t.key.of(most) {
+			i = values - 1 - i
+		}
+		v := least + uint32(i)
+		for left := int(c0[i] + c1[i] + c2[i] + c3[i]); left > 0; {
+			k := min(left, sortCall)
+			Repeat(&dst[0], &v, k, 0, 1)
+			dst, left = dst[k:], left-k
+		}
+	}
+	return true
+}
+
+// wordRange returns the least and the greatest of at least 8 integers.
+func wordRange(x []uint32, signed bool) (least, most uint32) {
+	lower, upper, flip := FoldWords("u32.minimum"), FoldWords("u32.maximum"), uint32(0)
+	if signed {
+		lower, upper, flip = FoldWords("i32.minimum"), FoldWords("i32.maximum"), 1<<31
+	}
+	least, most = x[0]^flip, x[0]^flip
+	for len(x) >= 8 {
+		n := min(len(x)&^7, sortCall)
+		least, most = min(least, lower(&x[0], n)^flip), max(most, upper(&x[0], n)^flip)
+		x = x[n:]
+	}
+	for _, v := range x {
+		least, most = min(least, v^flip), max(most, v^flip)
+	}
+	return least ^ flip, most ^ flip
+}
+
 // quickSplit sorts row r by several threads.
 func (t *sortTask) quickSplit(p *workers.Pool, r, threads int) {
+	if t.counted(r) {
+		return
+	}
 	s := quickSorts.Get().(*quickSort)
 	n := t.cols
 	s.key, s.x, s.values, s.last = t.key, t.x[r*n:][:n], t.values[r*n:][:n], false

@@ -106,6 +106,12 @@ func TestSort(t *testing.T) {
 				}
 				sortCase(t, pool, s[0], s[1], descending, func(int) int32 { return int32(g.Uint32()) >> (g.Uint32() % 32) }, compareOrdered[int32])
 				sortCase(t, pool, s[0], s[1], descending, func(int) uint32 { return g.Uint32() >> (g.Uint32() % 32) }, compareOrdered[uint32])
+				// Near the ends of the types and around 0, where the integers' bits are out of order.
+				few := 1 + g.Uint32()%60
+				sortCase(t, pool, s[0], s[1], descending, func(int) int32 { return int32(g.Uint32()%few) - 20 }, compareOrdered[int32])
+				sortCase(t, pool, s[0], s[1], descending, func(int) int32 { return math.MinInt32 + int32(g.Uint32()%few) }, compareOrdered[int32])
+				sortCase(t, pool, s[0], s[1], descending, func(int) uint32 { return math.MaxUint32 - g.Uint32()%few }, compareOrdered[uint32])
+				sortCase(t, pool, s[0], s[1], descending, func(int) uint32 { return g.Uint32() % 2 * math.MaxUint32 }, compareOrdered[uint32])
 			}
 		}
 	}
