@@ -18,7 +18,7 @@ import (
 // NaN counts as the greatest and equals NaN, as in [Batch.Sort]; -0 equals 0. Where sorted
 // is not in order, the places are not defined, but from 0 to n.
 //
-// The search halves n in a fixed number of steps, a gather each: 10 for 1,000 elements.
+// The search halves n in a fixed number of steps, a gather and a comparison each: 10 for 1,000 elements.
 //
 // If sorted does not have exactly one axis, Execute or Compile returns [op.ErrShape]. If the
 // operands have different types, or a type that is not floating, i32 or u32, it returns
@@ -39,28 +39,52 @@ func (b *Batch) SearchSorted(sorted, values Value, opts ...op.SearchOpts) Value 
 	if len(sorted.Shape()) != 1 {
 		return b.refuse("search_sorted", in, "sorted elements of shape %v, not of one axis: %w", sorted.Shape(), device.ErrShape)
 	}
-	// at is the greatest number so far of elements that are known to be before v.
-	at := b.filled(op.I32, 0, values.Shape()...)
-	one, end := b.scalar(op.I32, 1), b.scalar(op.I32, float64(n))
-	for k := bits.Len(uint(n)) - 1; k >= 0; k-- {
-		i := b.Add(at, b.scalar(op.I32, float64(int64(1)<<k-1)))
-		e := b.Gather(sorted, i)
-		before := b.sortsBefore(e, values)
-		if o.Right {
-			before = b.Not(b.sortsBefore(values, e))
-		}
-		at = b.Where(b.And(before, b.Less(i, end)), b.Add(i, one), at)
+	if n == 0 {
+		return b.filled(op.I32, 0, values.Shape()...)
 	}
-	return at
+	levels := bits.Len(uint(n))
+	table, v := b.sortKeys(sorted), b.sortKeys(values)
+	table = b.Pad(table, 0, 0, 1<<levels-1-n, greatestPad(table.Type()))
+	// The table has one element fewer than a power of two. i is in the middle of the elements that are left.
+	i := b.filled(op.I32, float64(int64(1)<<(levels-1)-1), values.Shape()...)
+	for k := levels - 2; k >= -1; k-- {
+		e := b.Gather(table, i)
+		before := b.Less(e, v)
+		if o.Right {
+			before = b.LessEqual(e, v)
+		}
+		up, down := 1.0, 0.0 // behind the last one
+		if k >= 0 {
+			up = float64(int64(1) << k)
+			down = -up
+		}
+		i = b.Add(i, b.Where(before, b.scalar(op.I32, up), b.scalar(op.I32, down)))
+	}
+	if o.Right { // the greatest element comes behind the padding too
+		i = b.Minimum(i, b.scalar(op.I32, float64(n)))
+	}
+	return i
 }
 
-// sortsBefore returns whether x comes before y in the order of Sort, not beside it.
-func (b *Batch) sortsBefore(x, y Value) Value {
-	less := b.Less(x, y)
+// sortKeys returns integers in the order of x: of floating elements, their bits as i32, those below 0 inverted. -0 becomes 0,
+// and every NaN the greatest integer.
+func (b *Batch) sortKeys(x Value) Value {
 	if !x.Type().Float() {
-		return less
+		return x
 	}
-	return b.Or(less, b.And(b.IsNaN(y), b.Not(b.IsNaN(x))))
+	x = b.Add(b.Cast(x, op.F32), b.scalar(op.F32, 0))
+	k := b.Bitcast(x, op.I32)
+	most := b.scalar(op.I32, math.MaxInt32)
+	k = b.Where(b.Less(k, b.scalar(op.I32, 0)), b.Xor(k, most), k)
+	return b.Where(b.IsNaN(x), most, k)
+}
+
+// greatestPad is the value that pads integers by the greatest of their type: see [Batch.Pad].
+func greatestPad(t op.DType) float32 {
+	if t == op.U32 {
+		return 1 << 32
+	}
+	return 1 << 31
 }
 
 // IsIn returns for each element of x whether it equals one of values, which are of any

@@ -23,6 +23,13 @@ func gatherShortRowsOf(l Level) func(dst, x *byte, ids *int32, n, extent, size i
 	return nil
 }
 
+func gatherWordsOf(l Level) func(dst, x *uint32, ids *int32, n, extent int, missing uint32) {
+	if l >= AVX2 {
+		return gatherWordsAVX2
+	}
+	return nil
+}
+
 var wordFoldsAVX2 = wordFolds{
 	fold: map[string]FoldFunc{
 		"i32.add": foldAddAVX2, "u32.add": foldAddAVX2, "i32.mul": foldMulAVX2, "u32.mul": foldMulAVX2,

@@ -47,6 +47,12 @@ func sort128AVX2(keys *uint32)
 //go:noescape
 func gatherRowsAVX2(dst *byte, x *byte, ids *int32, n int, extent int, size int) int
 
+// gatherWordsAVX2 copies the elements that ids name out of a table of extent elements. An id below 0 counts from the end. An element that
+// the table lacks becomes missing. n is a positive multiple of 8.
+//
+//go:noescape
+func gatherWordsAVX2(dst *uint32, x *uint32, ids *int32, n int, extent int, missing uint32)
+
 // repeatAVX2 writes each of count elements of x, which are step apart, n times to dst. n is at least 8.
 //
 //go:noescape

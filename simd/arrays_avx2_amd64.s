@@ -1812,6 +1812,38 @@ end:
 	VZEROUPPER
 	RET
 
+// func gatherWordsAVX2(dst *uint32, x *uint32, ids *int32, n int, extent int, missing uint32)
+// Requires: AVX, AVX2
+TEXT ·gatherWordsAVX2(SB), NOSPLIT, $0-44
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         ids+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         extent+32(FP), SI
+	MOVL         missing+40(FP), DI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Y0
+	VMOVD        DI, X1
+	VPBROADCASTD X1, Y1
+
+loop:
+	VMOVDQU    (DX), Y2
+	VPSRAD     $0x1f, Y2, Y3
+	VPAND      Y0, Y3, Y3
+	VPADDD     Y3, Y2, Y2
+	VPCMPGTD   Y2, Y0, Y4
+	VPSRAD     $0x1f, Y2, Y3
+	VPANDN     Y4, Y3, Y4
+	VMOVDQA    Y1, Y3
+	VPGATHERDD Y4, (CX)(Y2*4), Y3
+	VMOVDQU    Y3, (AX)
+	ADDQ       $0x20, DX
+	ADDQ       $0x20, AX
+	SUBQ       $0x08, BX
+	JNZ        loop
+	VZEROUPPER
+	RET
+
 // func repeatAVX2(dst *uint32, x *uint32, n int, step int, count int)
 // Requires: AVX
 TEXT ·repeatAVX2(SB), NOSPLIT, $0-40

@@ -13,4 +13,6 @@ func (t *sortTask) quickSplit(*workers.Pool, int, int) {}
 
 func gatherShortRowsOf(Level) func(dst, x *byte, ids *int32, n, extent, size int) int { return nil }
 
+func gatherWordsOf(Level) func(dst, x *uint32, ids *int32, n, extent int, missing uint32) { return nil }
+
 func wordFoldsOf(Level) *wordFolds { return new(wordFolds) }

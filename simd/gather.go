@@ -51,6 +51,9 @@ const (
 // rows lacks, and returns how many these are; or nil.
 var gatherShortRows = gatherShortRowsOf(active)
 
+// gatherWords copies the n elements of 32 bits that ids name, or is nil; n is a positive multiple of 8.
+var gatherWords = gatherWordsOf(active)
+
 type gatherTask[T any] struct {
 	dst, x        []T
 	ids           []int32
@@ -98,6 +101,13 @@ func (t *gatherTask[T]) Part(k int) {
 // elements copies rows of one element.
 func (t *gatherTask[T]) elements(dst, x []T, ids []int32) {
 	dst = dst[:len(ids)]
+	if gatherWords != nil && unsafe.Sizeof(t.missing) == 4 {
+		for len(ids) >= 8 {
+			n := min(len(ids)&^7, gatherCall)
+			gatherWords((*uint32)(unsafe.Pointer(&dst[0])), (*uint32)(unsafe.Pointer(unsafe.SliceData(x))), &ids[0], n, len(x), *(*uint32)(unsafe.Pointer(&t.missing)))
+			dst, ids = dst[n:], ids[n:]
+		}
+	}
 	for i, id := range ids {
 		at := int(id)
 		if at < 0 {

@@ -91,3 +91,35 @@ func (g *gen) fourPieces(at, dst, k, many reg.GPVirtual) {
 	g.JLT(LabelRef("four"))
 	g.Label("few")
 }
+
+// gatherWords copies rows of one element, eight at a time.
+func (g *gen) gatherWords() {
+	const name = "gatherWordsAVX2"
+	g.function(name, "func(dst, x *uint32, ids *int32, n, extent int, missing uint32)",
+		name+" copies the elements that ids name out of a table of extent elements. An id below 0 counts from the end. An element that",
+		"the table lacks becomes missing. n is a positive multiple of 8.")
+	load := func(name string) reg.GPVirtual { return g.Load(g.Param(name), g.GP64()).(reg.GPVirtual) }
+	dst, x, ids, n, extent := load("dst"), load("x"), load("ids"), load("n"), load("extent")
+	missing := g.Load(g.Param("missing"), g.GP32()).(reg.GPVirtual)
+	size, none, id, v, inside, over := g.YMM(), g.YMM(), g.YMM(), g.YMM(), g.YMM(), g.YMM()
+	g.VMOVD(extent.As32(), size.AsX())
+	g.VPBROADCASTD(size.AsX(), size)
+	g.VMOVD(missing, none.AsX())
+	g.VPBROADCASTD(none.AsX(), none)
+	g.Label("loop")
+	g.VMOVDQU(Mem{Base: ids}, id)
+	g.VPSRAD(U8(31), id, v)
+	g.VPAND(size, v, v)
+	g.VPADDD(v, id, id)
+	g.VPCMPGTD(id, size, inside)
+	g.VPSRAD(U8(31), id, over)
+	g.VPANDN(inside, over, inside)
+	g.VMOVDQA(none, v)
+	g.VPGATHERDD(inside, Mem{Base: x, Index: id, Scale: 4}, v)
+	g.VMOVDQU(v, Mem{Base: dst})
+	g.ADDQ(U8(4*lanes), ids)
+	g.ADDQ(U8(4*lanes), dst)
+	g.SUBQ(U8(lanes), n)
+	g.JNZ(LabelRef("loop"))
+	g.ret()
+}

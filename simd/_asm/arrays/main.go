@@ -33,6 +33,7 @@ func main() {
 		g.network(rows)
 	}
 	g.gatherRows()
+	g.gatherWords()
 	g.repeat()
 	g.repeatShort()
 	for _, w := range []int{4, 8} {
