@@ -136,8 +136,12 @@ func (e *Engine) plan(ctx context.Context, g, simple *graph.Graph) (*Plan, error
 	return p, nil
 }
 
-// reads is the reader of operands in layouts: see [driver.Strided].
+// reads is the reader of operands in layouts: see [driver.Strided]. An operand that an operation changes is copied to the
+// result first, from any layout.
 func (e *Engine) reads(o *op.Operation, at int, s op.Shape, l *op.Layout) bool {
+	if inPlace(o) && at == 0 {
+		return true
+	}
 	d, ok := e.dev.(driver.Strided)
 	if !ok {
 		return o.Class() == op.Elementwise
