@@ -94,6 +94,10 @@ func (s *Scatter[T]) elements(dst, v []T, lo, hi int) {
 	extent := len(dst)
 	dst = dst[lo:hi]
 	v = v[:len(s.IDs)]
+	if s.Reduce == op.ScatterSet {
+		setElements(dst, v, s.IDs, extent, lo)
+		return
+	}
 	for i, id := range s.IDs {
 		at := int(id)
 		if at < 0 {
@@ -105,14 +109,40 @@ func (s *Scatter[T]) elements(dst, v []T, lo, hi int) {
 		switch s.Reduce {
 		case op.ScatterAdd:
 			dst[at] += v[i]
-		case op.ScatterSet:
-			dst[at] = v[i]
 		case op.ScatterMul:
 			dst[at] *= v[i]
 		case op.ScatterMin:
 			dst[at] = min(dst[at], v[i])
 		case op.ScatterMax:
 			dst[at] = max(dst[at], v[i])
+		}
+	}
+}
+
+// setElements sets elements of dst, which begins at row lo. For an id without a row in dst it stores the first element again:
+// a branch would often be mispredicted where ids are dropped at random, as those of Compress are. The compiler makes
+// conditional moves of assignments that each have an if of their own.
+func setElements[T uint8 | uint16 | uint32 | int32 | float32](dst, v []T, ids []int32, extent, lo int) {
+	if len(dst) == 0 {
+		return
+	}
+	first := dst[0]
+	for i, id := range ids {
+		at := int(id)
+		if at < 0 {
+			at += extent
+		}
+		at -= lo
+		given, to, e := v[i], 0, first
+		if uint(at) < uint(len(dst)) {
+			to = at
+		}
+		if uint(at) < uint(len(dst)) {
+			e = given
+		}
+		dst[to] = e
+		if to == 0 {
+			first = e
 		}
 	}
 }
