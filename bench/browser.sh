@@ -8,10 +8,11 @@ cd "$(dirname "$0")"
 peers=${XDG_CACHE_HOME:-$HOME/.cache}/rayo-ci/peers-browser
 mkdir -p "$peers"
 npm install --prefix "$peers" --no-audit --no-fund --ignore-scripts --silent \
-	@tensorflow/tfjs-core@4.22.0 @tensorflow/tfjs-backend-cpu@4.22.0 @tensorflow/tfjs-backend-wasm@4.22.0 onnxruntime-web@1.30.0 @wllama/wllama@3.13.0
+	@tensorflow/tfjs-core@4.22.0 @tensorflow/tfjs-backend-cpu@4.22.0 @tensorflow/tfjs-backend-wasm@4.22.0 @tensorflow/tfjs-backend-webgpu@4.22.0 onnxruntime-web@1.30.0 @wllama/wllama@3.13.0
 site=$(mktemp -d)
 trap 'rm -rf "$site"' EXIT
 MODEL=$model bash ../wasm/site/build.sh "$site" >&2
 GOOS=js GOARCH=wasm CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$site/ops.wasm" ./browser/ops
 node browser/run.mjs "$peers" "$site" ops.mjs
+node browser/run.mjs "$peers" "$site" webgpu.mjs
 [ -z "$model" ] || node browser/run.mjs "$peers" "$site" llm.mjs

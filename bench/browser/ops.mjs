@@ -2,31 +2,8 @@
 // thread each: by turns, medians. Arrays stay where they are for rayo and tfjs; onnxruntime-web copies them in and out, as its interface does.
 import * as ort from "/peers/onnxruntime-web/dist/ort.wasm.min.mjs";
 import { model } from "./onnx.mjs";
-import { log, median, run } from "./report.mjs";
-
-const million = 1e6, rounds = 9;
-const fill = (n) => Float32Array.from({ length: n }, (_, i) => ((i * 7) % 13) / 13 - 0.5);
-const square = (n) => [n, n];
-
-// load runs a script of a library that makes a global variable.
-const load = (src) => new Promise((resolve, reject) => {
-	const s = document.createElement("script");
-	s.src = src;
-	s.onload = resolve;
-	s.onerror = () => reject(new Error(src));
-	document.head.append(s);
-});
-
-async function rayo() {
-	await load("/site/wasm_exec.js");
-	const go = new Go();
-	const ready = new Promise((resolve) => { globalThis.rayoReady = resolve; });
-	const { instance } = await WebAssembly.instantiateStreaming(fetch("/site/ops.wasm"), go.importObject);
-	go.run(instance);
-	const program = await ready;
-	await log(`rayo: ${program.detail}`);
-	return (name, times) => program.run(name, times);
-}
+import { compare, fill, load, million, rayo, square } from "./page.mjs";
+import { log, run } from "./report.mjs";
 
 async function tfjs() {
 	for (const name of ["core", "backend-cpu", "backend-wasm"]) await load(`/peers/@tensorflow/tfjs-${name}/dist/tf-${name}.min.js`);
@@ -96,23 +73,4 @@ async function onnx() {
 
 const times = { relu: 50, add: 50, tanh: 6, sigmoid: 6, gelu: 4, softmax: 6, layernorm: 6, dot: 50, matmul256: 10, matmul512: 2, matmul1024: 1, conv2d: 1 };
 
-run(async () => {
-	const systems = { rayo: await rayo(), tfjs: await tfjs(), "onnxruntime-web": await onnx() }, table = {};
-	for (const [name, n] of Object.entries(times)) {
-		const ms = Object.fromEntries(Object.keys(systems).map((s) => [s, []]));
-		let want;
-		for (let i = -1; i < rounds; i++) {
-			for (const [system, f] of Object.entries(systems)) {
-				const r = await f(name, i < 0 ? 1 : n); // the first compiles
-				if (i >= 0) ms[system].push(r.ms);
-				want ??= r.first;
-				const length = name === "dot" ? 1 : 8;
-				const off = Math.max(...want.slice(0, length).map((v, j) => Math.abs(v - r.first[j]) / (1 + Math.abs(v))));
-				if (!(off < 1e-3) && !(name === "conv2d" && system === "tfjs")) throw new Error(`${name}: ${system} has ${r.first}, not ${want}`);
-			}
-		}
-		table[name] = Object.fromEntries(Object.entries(ms).map(([s, x]) => [s, [median(x), Math.min(...x)]]));
-		await log(`${name}: ${Object.entries(table[name]).map(([s, [m, best]]) => `${s} ${m.toFixed(3)} / ${best.toFixed(3)}`).join(", ")}`);
-	}
-	return table;
-});
+run(async () => compare({ rayo: await rayo("cpu"), tfjs: await tfjs(), "onnxruntime-web": await onnx() }, times, 9, [["conv2d", "tfjs"]]));

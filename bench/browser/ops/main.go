@@ -1,14 +1,17 @@
 //go:build js
 
-// Command ops runs operations on the CPU of a page, for ops.mjs to compare with others.
+// Command ops runs operations on the CPU of a page, for ops.mjs to compare with others, or by WebGPU if the page says so, for
+// webgpu.mjs.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"syscall/js"
 	"time"
 
+	"github.com/rayo-go/rayo/batch"
 	"github.com/rayo-go/rayo/device"
 	"github.com/rayo-go/rayo/op"
 	"github.com/rayo-go/rayo/wasm/bridge"
@@ -58,14 +61,57 @@ func operations(ctx context.Context, dev *device.Device, y []float32) map[string
 	return all
 }
 
+// resident returns functions that run operations over arrays in the memory of a GPU, by name; results go to y.
+func resident(ctx context.Context, dev *device.Device, y []float32) (map[string]func() error, error) {
+	all := map[string]func() error{}
+	add := func(name string, n int, shape []int, f func(b *batch.Batch, x batch.Value) batch.Value) error {
+		x, err := device.Upload(ctx, dev, fill(n), shape...)
+		if err != nil {
+			return err
+		}
+		b := batch.New(dev)
+		v := f(b, b.Use(x))
+		p, err := b.Compile(ctx, v)
+		if err != nil {
+			return err
+		}
+		all[name] = func() error { return p.Run(ctx, batch.BindOutput(v, y[:n])) }
+		return nil
+	}
+	err := errors.Join(
+		add("relu", million, []int{million}, func(b *batch.Batch, x batch.Value) batch.Value { return b.Relu(x) }),
+		add("softmax", million, []int{rows, cols}, func(b *batch.Batch, x batch.Value) batch.Value { return b.Softmax(x) }))
+	for _, n := range []int{512, 1024} {
+		err = errors.Join(err, add(fmt.Sprintf("matmul%d", n), n*n, []int{n, n}, func(b *batch.Batch, x batch.Value) batch.Value {
+			return b.MatMul(x, x, batch.None)
+		}))
+	}
+	return all, err
+}
+
+// open returns the device that the page names, and its operations.
+func open(ctx context.Context, y []float32) (*device.Device, map[string]func() error, error) {
+	if js.Global().Get("rayoDevice").String() != "webgpu" {
+		dev, err := device.Open(ctx, device.Require(device.CPU))
+		if err != nil {
+			return nil, nil, err
+		}
+		return dev, operations(ctx, dev, y), nil
+	}
+	dev, err := device.Open(ctx, device.Require(device.WebGPU), device.WithName("software"))
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := resident(ctx, dev, y)
+	return dev, all, err
+}
+
 func main() {
-	ctx := context.Background()
-	dev, err := device.Open(ctx, device.Require(device.CPU))
+	y := make([]float32, 64*128*128+cols*cols)
+	dev, all, err := open(context.Background(), y)
 	if err != nil {
 		panic(err)
 	}
-	y := make([]float32, 64*128*128+cols*cols)
-	all := operations(ctx, dev, y)
 	js.Global().Call("rayoReady", map[string]any{
 		"detail": dev.Info().Detail,
 		// run returns the milliseconds of one run among some, and the first results.

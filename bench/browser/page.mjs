@@ -1,0 +1,51 @@
+// page.mjs holds what the pages that compare operations share: inputs, the program of rayo, and the comparison.
+import { log, median } from "./report.mjs";
+
+export const million = 1e6;
+export const fill = (n) => Float32Array.from({ length: n }, (_, i) => ((i * 7) % 13) / 13 - 0.5);
+export const square = (n) => [n, n];
+
+// load runs a script of a library that makes a global variable.
+export const load = (src) => new Promise((resolve, reject) => {
+	const s = document.createElement("script");
+	s.src = src;
+	s.onload = resolve;
+	s.onerror = () => reject(new Error(src));
+	document.head.append(s);
+});
+
+// rayo starts ops.wasm on a device, "cpu" or "webgpu", and returns what runs its operations.
+export async function rayo(device) {
+	await load("/site/wasm_exec.js");
+	globalThis.rayoDevice = device;
+	const go = new Go();
+	const ready = new Promise((resolve) => { globalThis.rayoReady = resolve; });
+	const { instance } = await WebAssembly.instantiateStreaming(fetch("/site/ops.wasm"), go.importObject);
+	const ended = go.run(instance).then(() => { throw new Error("ops.wasm has ended: its message is in the console"); });
+	const program = await Promise.race([ready, ended]);
+	await log(`rayo: ${program.detail}`);
+	return (name, times) => program.run(name, times);
+}
+
+// compare runs operations, each some times, in rounds of all systems by turns, and returns medians and least times. The
+// results of the pairs [operation, system] in unlike are not compared.
+export async function compare(systems, times, rounds, unlike = []) {
+	const table = {};
+	for (const [name, n] of Object.entries(times)) {
+		const ms = Object.fromEntries(Object.keys(systems).map((s) => [s, []]));
+		let want;
+		for (let i = -1; i < rounds; i++) {
+			for (const [system, f] of Object.entries(systems)) {
+				const r = await f(name, i < 0 ? 1 : n); // the first compiles
+				if (i >= 0) ms[system].push(r.ms);
+				want ??= r.first;
+				const length = name === "dot" ? 1 : 8;
+				const off = Math.max(...want.slice(0, length).map((v, j) => Math.abs(v - r.first[j]) / (1 + Math.abs(v))));
+				if (!(off < 1e-3) && !unlike.some(([o, s]) => o === name && s === system)) throw new Error(`${name}: ${system} has ${r.first}, not ${want}`);
+			}
+		}
+		table[name] = Object.fromEntries(Object.entries(ms).map(([s, x]) => [s, [median(x), Math.min(...x)]]));
+		await log(`${name}: ${Object.entries(table[name]).map(([s, [m, best]]) => `${s} ${m.toFixed(3)} / ${best.toFixed(3)}`).join(", ")}`);
+	}
+	return table;
+}
