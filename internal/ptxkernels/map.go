@@ -17,12 +17,12 @@ import (
 const (
 	mapThreads  = 128
 	mapVectors  = 2  // vectors of a thread
-	mapHeavy    = 8  // values that an element takes from which on these kernels are faster
-	mapHeaviest = 40 // and from which on they are with twice as many vectors
+	mapHeavy    = 8  // values computed for an element from which on these kernels are faster
+	mapHeaviest = 40 // values computed for an element from which on twice as many vectors are faster
 )
 
-// planMap makes the plan of an elementwise program with 16-bit floats in it, or of
-// one that computes much.
+// planMap plans an elementwise program that uses 16-bit floats or computes many values for each
+// element.
 func planMap(r *portable.Request) (*Plan, error) {
 	if r.Post == nil || len(r.Out) == 0 || len(r.Out) != len(r.Post.Exprs) {
 		return nil, unsupported("no elementwise program")
@@ -132,7 +132,7 @@ func mapKernel(s mapSpec, e *epilogue) *Kernel {
 	defer mapKernels.Unlock()
 	k := mapKernels.bySpec[s]
 	if k == nil {
-		if len(mapKernels.bySpec) >= 4096 { // programs are the users'
+		if len(mapKernels.bySpec) >= 4096 { // users write programs, so their number has no limit
 			clear(mapKernels.bySpec)
 		}
 		k = &Kernel{Name: "map", Target: ptx.SM70, Block: [3]uint32{mapThreads, 1, 1}, Build: func(k *ptx.Kernel) { buildMap(k, s, e) }}
@@ -141,9 +141,9 @@ func mapKernel(s mapSpec, e *epilogue) *Kernel {
 	return k
 }
 
-// buildMap has blocks with whole vectors for all threads and iterations and, after the elements of
-// these, blocks with one vector or element for each thread. The latter come first in the code,
-// because their latency is then hidden.
+// buildMap writes the kernel. Most blocks process whole vectors in all threads and iterations; the
+// blocks after them process the tail, with one vector or element for each thread. Blocks of the
+// tail have the lowest indices, because the others then hide their latency.
 func buildMap(k *ptx.Kernel, spec mapSpec, e *epilogue) {
 	k.Block(mapThreads, 1, 1)
 	n := ptx.Param[ptx.U32](k, "n")
