@@ -8,7 +8,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestSteady generates a long text: after the third token no plan is compiled, and memory does not grow.
+// TestSteady generates a long text. After the third token, no plan may be compiled and memory must not grow.
 func TestSteady(t *testing.T) {
 	tokens := 10000
 	if testing.Short() {
@@ -48,8 +48,8 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// heapInUse returns the bytes of objects that are in use, when the cleanups of the others have run: they
-// run on another goroutine, which may be late on a busy machine.
+// heapInUse returns the bytes of live objects, after the cleanups of the other objects have run.
+// Cleanups run on another goroutine, which may be late on a busy machine.
 func heapInUse() uint64 {
 	testutil.Collect()
 	var m runtime.MemStats

@@ -112,7 +112,7 @@ type sampling struct {
 // texts is a string or a list of them.
 type texts []string
 
-// UnmarshalJSON takes both forms, and null.
+// UnmarshalJSON accepts both forms, and null.
 func (t *texts) UnmarshalJSON(b []byte) error {
 	var one *string
 	if json.Unmarshal(b, &one) == nil {
@@ -231,7 +231,7 @@ type message struct {
 // content is a text, or a list of parts that are texts.
 type content string
 
-// UnmarshalJSON takes both forms, and null.
+// UnmarshalJSON accepts both forms, and null.
 func (c *content) UnmarshalJSON(b []byte) error {
 	var one *string
 	if json.Unmarshal(b, &one) == nil {

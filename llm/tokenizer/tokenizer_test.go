@@ -219,8 +219,8 @@ func TestSpecialTokens(t *testing.T) {
 	}
 }
 
-// TestSpaceBeforeText has the space that encoding adds be dropped again, once and at the
-// beginning alone, and added behind each special token.
+// TestSpaceBeforeText checks that encoding adds a space at the beginning and after each special
+// token, and that decoding drops only the space at the beginning.
 func TestSpaceBeforeText(t *testing.T) {
 	tok := must(t, smallSPM(rand.New(rand.NewPCG(1, 2))))
 	ids := tok.Encode(" a", Options{AddSpecial: true})
@@ -237,7 +237,7 @@ func TestSpaceBeforeText(t *testing.T) {
 	}
 }
 
-// TestStream has streams return whole characters, and in all what Decode returns.
+// TestStream checks that streams return whole characters, and that their concatenation is the result of Decode.
 func TestStream(t *testing.T) {
 	rng := testutil.Rand(t)
 	for _, values := range []map[string]gguf.Value{smallBPE(rng, "default"), smallSPM(rng)} {
@@ -272,7 +272,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStripPhi has special tokens of phi3 take the white space behind them.
+// TestStripPhi checks that special tokens of phi3 strip the white space after them.
 func TestStripPhi(t *testing.T) {
 	m := metadata(smallSPM(rand.New(rand.NewPCG(1, 3))))
 	if err := m.Set("general.name", gguf.NewValue("Phi-3-mini")); err != nil {
@@ -288,7 +288,7 @@ func TestStripPhi(t *testing.T) {
 	}
 }
 
-// TestDamaged has each damage to a vocabulary be an error of the right kind that names the key.
+// TestDamaged checks that damaged vocabularies give an error of the right kind with the key.
 func TestDamaged(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 4))
 	spm, bpe, wpm := func() map[string]gguf.Value { return smallSPM(rng) }, func() map[string]gguf.Value { return smallBPE(rng, "qwen2") }, smallWPM
@@ -351,7 +351,7 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// TestConcurrent has one tokenizer serve several goroutines, whose results are those of one.
+// TestConcurrent uses one tokenizer in several goroutines and requires the results of a single goroutine.
 func TestConcurrent(t *testing.T) {
 	rng := testutil.Rand(t)
 	tok := must(t, smallBPE(rng, "llama3"))
@@ -368,13 +368,13 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// FuzzEncode has no text panic, and every text come back from its ids.
+// FuzzEncode checks that no text causes a panic, and that decoding the ids of a text returns the text.
 func FuzzEncode(f *testing.F) {
 	rng := rand.New(rand.NewPCG(1, 6))
 	var toks []*Tokenizer
 	for _, p := range preTokenizers {
 		if p.chars {
-			continue // has bytes of its own: smallGemma
+			continue // smallGemma has separate byte tokens
 		}
 		toks = append(toks, must(f, smallBPE(rng, strings.Fields(p.names)[0])))
 	}
@@ -393,7 +393,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// FuzzNew has no metadata panic.
+// FuzzNew checks that no metadata causes a panic.
 func FuzzNew(f *testing.F) {
 	f.Add("llama", "a\nb\n<0x0A>", "a b", int32(3), float32(1))
 	f.Add("gpt2", "a\nb\nab", "a b", int32(1), float32(1))
