@@ -12,8 +12,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// TestTemporariesThatLiveTogetherDoNotOverlap plans random programs and runs
-// them over a pretended arena in which every byte knows its owner.
+// TestTemporariesThatLiveTogetherDoNotOverlap plans random programs and runs them on a simulated
+// arena that records the owner of each byte.
 func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 	for seed := range uint64(600) {
 		lim := []driver.Limits{{}, {SeparateBindings: true}, {SeparateBindings: true, OffsetAlign: 512}, {OffsetAlign: 96}}[seed%4]
@@ -34,7 +34,7 @@ func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 				f.In = append(f.In, o)
 			}
 			outs := []driver.Operand{out}
-			if r.IntN(3) == 0 { // a second result, as the places of topk
+			if r.IntN(3) == 0 { // a second result, like the indices of topk
 				p.Slots = append(p.Slots, driver.Slot{Ext: -1, Bytes: int64(4 * n)})
 				outs = append(outs, driver.Operand{Slot: len(p.Slots) - 1, Type: op.I32, N: n})
 			}
@@ -98,7 +98,7 @@ func TestChainRunsInPlace(t *testing.T) {
 	}
 }
 
-// bufferOf returns the number of the buffer in which a temporary lies.
+// bufferOf returns the number of the buffer that contains a temporary.
 func bufferOf(p *driver.Program, s *driver.Slot) int {
 	n := 0
 	for _, c := range p.Cuts {
@@ -109,7 +109,7 @@ func bufferOf(p *driver.Program, s *driver.Slot) int {
 	return n
 }
 
-// strict is a device that refuses programs beyond its limits.
+// strict is a device that rejects programs beyond its limits.
 type strict struct {
 	driver.Device
 	t   *testing.T
@@ -139,8 +139,8 @@ func (d *strict) Prepare(ctx context.Context, p *driver.Program) (driver.Executa
 	return d.Device.Prepare(ctx, p)
 }
 
-// TestLimits: what is planned for a device that binds few arrays, and none
-// for reading and writing, keeps to that and computes the same.
+// TestLimits checks that plans for a device with few bindings, and with separate bindings for reads
+// and writes, obey these limits and have the same results.
 func TestLimits(t *testing.T) {
 	c, err := cpu.Open(1)
 	if err != nil {

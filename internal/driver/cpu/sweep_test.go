@@ -6,8 +6,8 @@ import (
 	"github.com/rayo-go/rayo/internal/memory"
 )
 
-// TestSweep: pieces touch each other, in the order that was asked for, and
-// cover everything once.
+// TestSweep checks that pieces are adjacent, in the requested direction, and cover all elements
+// once.
 func TestSweep(t *testing.T) {
 	for _, n := range []int{0, 1, 63, shortPiece, shortPiece + 1, 100_000, maxShortPieces * shortPiece, maxShortPieces*shortPiece + 1, 1_000_003} {
 		for _, lo := range []int{0, 5, 1024} {
@@ -36,8 +36,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestAlternates: to and fro where a cache holds a share, forwards where the last one
-// may hold everything.
+// TestAlternates checks that the direction alternates if a cache holds a share of the bytes, and is
+// fixed if the last-level cache may hold everything.
 func TestAlternates(t *testing.T) {
 	c := memory.CPUCaches()
 	for _, threads := range []int{1, 2} {
