@@ -7,8 +7,7 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// losing checks the operands, which have one shape unless labels are among them, and the
-// options of a loss.
+// losing checks the operands and the options of a loss.
 func (b *Batch) losing(name string, opts []op.LossOpts, in ...Value) (o op.LossOpts, ok bool) {
 	if !b.takes(name, in...) {
 		return o, false
@@ -34,7 +33,7 @@ func (b *Batch) pair(name string, opts []op.LossOpts, x, y Value) (op.LossOpts, 
 	return o, ok
 }
 
-// lost reduces the losses of elements.
+// lost reduces the losses of the elements according to the options.
 func (b *Batch) lost(o op.LossOpts, loss Value) Value {
 	switch o.Reduce {
 	case op.ReduceSum:
@@ -162,7 +161,7 @@ func (b *Batch) NLLLoss(logp, labels, weight Value, opts ...op.LossOpts) Value {
 	}
 	at := labels
 	if ignored.given() {
-		at = b.Where(ignored, b.whole(0), labels) // any label will do where the loss is 0
+		at = b.Where(ignored, b.whole(0), labels) // any valid label, because the loss is 0
 	}
 	loss := b.Neg(b.pickLabels(logp, at))
 	each := b.scalar(t, 1)

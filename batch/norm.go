@@ -7,8 +7,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// channelled checks the operand x [n c ...] of a method and its optional ones, which have
-// one number for each channel and are returned so that they spread over x.
+// channelled checks the operand x [n c ...] of a method and its optional operands, which have one
+// number for each channel. It returns the optional operands reshaped to broadcast to x.
 func (b *Batch) channelled(name string, x Value, each ...Value) []Value {
 	if !b.takes(name, x) {
 		return nil

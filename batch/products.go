@@ -76,9 +76,8 @@ func (b *Batch) Outer(x, y Value) Value {
 	return b.Mul(b.Reshape(x, -1, 1), b.Reshape(y, 1, -1))
 }
 
-// VecDot returns the scalar products of the vectors of x and y along an axis, which
-// has the same extent in both; the other axes spread over each other by NumPy's rule.
-// An axis below 0 counts from the end, in each of them.
+// VecDot returns the scalar products of the vectors of x and y along an axis, which has the same
+// extent in both. The other axes broadcast. An axis below 0 counts from the end of each operand.
 //
 // Other extents are [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) VecDot(x, y Value, axis int) Value {
@@ -116,8 +115,8 @@ func (b *Batch) Kron(x, y Value) Value {
 	return b.Reshape(z, s...)
 }
 
-// alternated returns the extents of s at every second place from one on, and ones
-// between.
+// alternated returns the extents of s at every second position, from the given one on, with ones
+// between them.
 func alternated(s []int, from int) []int {
 	a := ones(2 * len(s))
 	for i, d := range s {
@@ -126,9 +125,8 @@ func alternated(s []int, from int) []int {
 	return a
 }
 
-// Cross returns the cross products of the vectors of three elements that x and y have
-// along an axis; the other axes spread over each other by NumPy's rule. An axis below
-// 0 counts from the end, in each of them.
+// Cross returns the cross products of the vectors of three elements of x and y along an axis. The
+// other axes broadcast. An axis below 0 counts from the end of each operand.
 //
 // Another extent is [op.ErrShape], which Execute or Compile returns.
 func (b *Batch) Cross(x, y Value, axis int) Value {

@@ -15,13 +15,14 @@ import (
 //
 //	median := b.Quantile(x, 0.5, op.Axes(-1))
 //
-// NaN if any element is. Between infinities of different signs NaN too, else an infinite
-// neighbour gives itself. Several quantiles of one value share its sort.
+// The result is NaN if any element is NaN, or if the two neighbours are infinities of different
+// signs; otherwise an infinite neighbour with a nonzero weight is the result. Several quantiles of
+// one value share its sort.
 //
-// Within 3 units in the last place of the magnitudes of the neighbours.
+// The error is at most 3 units in the last place of the magnitudes of the neighbours.
 //
-// No elements along the axes, axes that x lacks, and a q outside are [op.ErrShape]; other
-// than floating types are [op.ErrUnsupported], which Execute or Compile returns.
+// No elements along the axes, axes that x lacks, and a q outside [0, 1] are [op.ErrShape]; types
+// that are not floating are [op.ErrUnsupported], which Execute or Compile returns.
 func (b *Batch) Quantile(x Value, q float64, along ...op.Along) Value {
 	if !b.takes("quantile", x) {
 		return Value{}

@@ -8,8 +8,8 @@ import (
 	"github.com/rayo-go/rayo/op"
 )
 
-// quantizing checks operands and options of a method; scale and zero become floats that
-// spread over x.
+// quantizing checks the operands and options of a method. It converts scale and zero to floats that
+// broadcast to x.
 func (b *Batch) quantizing(name string, x, scale, zero Value, opts []op.QuantizeOpts) (o op.QuantizeOpts, s, z Value, ok bool) {
 	in := []Value{x, scale}
 	if zero.given() {
@@ -37,8 +37,8 @@ func (b *Batch) quantizing(name string, x, scale, zero Value, opts []op.Quantize
 	return o, s, z, b.err == nil
 }
 
-// scaling returns v as floats that spread over x: one number, or one for each element or
-// each block of an axis.
+// scaling returns v as floats that broadcast to x: one number, or one for each element or each
+// block of an axis.
 func (b *Batch) scaling(name string, x, v Value, axis int) Value {
 	s, t := x.Shape(), v.Shape()
 	if product(t) == 1 {
