@@ -137,7 +137,7 @@ func (b *Batch) SlogDet(a Value) (sign, log Value) {
 func (b *Batch) Lstsq(a, y Value) Value {
 	s := a.Shape()
 	if b.unusable() || len(s) < 2 {
-		return b.apply(op.QR, op.Attrs{}, a) // which says so
+		return b.apply(op.QR, op.Attrs{}, a) // which records the error
 	}
 	column := len(y.Shape()) == 1
 	if column {

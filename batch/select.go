@@ -71,7 +71,7 @@ func (b *Batch) flatSize(name string, in ...Value) (int, bool) {
 	}
 	n := extent(in[0].Shape())
 	if int64(n) > math.MaxInt32 {
-		b.refuse(name, in, "%d elements, the most is %d: %w", n, math.MaxInt32, device.ErrShape)
+		b.refuse(name, in, "%d elements: at most %d are supported: %w", n, math.MaxInt32, device.ErrShape)
 		return 0, false
 	}
 	return n, true

@@ -59,7 +59,7 @@ func (b *Batch) Unique(x Value, opts ...op.UniqueOpts) Uniques {
 	s := front.Shape()
 	keys := extent(s[1:])
 	if keys > mostKeys {
-		b.refuse("unique", []Value{x}, "slices of %d elements, the most is %d: %w", keys, mostKeys, device.ErrLimit)
+		b.refuse("unique", []Value{x}, "slices of %d elements: at most %d are supported: %w", keys, mostKeys, device.ErrLimit)
 		return Uniques{}
 	}
 	u := b.uniqueRows(b.Reshape(front, s[0], keys))

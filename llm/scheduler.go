@@ -50,7 +50,7 @@ type request struct {
 	results int     // the number of the last tokens that have results; 1, or all
 	y       []float32
 	done    chan error
-	left    bool // the session does not wait any more
+	left    bool // the session no longer waits
 }
 
 // NewScheduler returns a scheduler that computes tokens of at most n sessions at once; n is at
@@ -71,7 +71,8 @@ func (c *Scheduler) Close() error {
 	return nil
 }
 
-// compute computes the tokens of r and returns how many are in the cache now, which are fewer than all if there is an error.
+// compute computes the tokens of r. It returns the number of tokens in the cache, which is smaller
+// than the number of all tokens after an error.
 func (c *Scheduler) compute(ctx context.Context, r *request) (int, error) {
 	n := len(r.tokens)
 	r.ctx, r.done = ctx, make(chan error, 1)

@@ -35,14 +35,14 @@ func (e *Engine) NewBuffer(t op.DType, shape op.Shape) (*Buffer, error) {
 		return nil, fmt.Errorf("buffer of %v: %w", t, driver.ErrUnsupported)
 	}
 	if len(shape) > e.lim.MaxRank {
-		return nil, fmt.Errorf("%d extents, the most is %d: %w", len(shape), e.lim.MaxRank, driver.ErrLimit)
+		return nil, fmt.Errorf("%d extents: at most %d are supported: %w", len(shape), e.lim.MaxRank, driver.ErrLimit)
 	}
 	bytes := int64(n)
 	if t.Quantized() {
 		bytes = (bytes + 3) &^ 3 // copies move words
 	}
 	if bytes > e.lim.MaxBuffer {
-		return nil, fmt.Errorf("buffer of %d bytes, the most is %d: %w", bytes, e.lim.MaxBuffer, driver.ErrLimit)
+		return nil, fmt.Errorf("buffer of %d bytes: at most %d are supported: %w", bytes, e.lim.MaxBuffer, driver.ErrLimit)
 	}
 	if !e.enter() {
 		return nil, e.Err()

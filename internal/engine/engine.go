@@ -111,8 +111,8 @@ func (e *Engine) enter() bool {
 
 func (e *Engine) exit() {
 	if e.state.Add(-1) == closedBit {
-		// Close waits and no call runs any more: notify it. Calls that begin after Close also get
-		// here, so drained may already contain a notification.
+		// Close waits and this was the last running call: notify Close. Calls that begin after
+		// Close also get here, so drained may already contain a notification.
 		select {
 		case e.drained <- struct{}{}:
 		default:

@@ -108,7 +108,7 @@ func (e *Engine) plan(ctx context.Context, g *graph.Graph) (*Plan, error) {
 		return nil, err
 	}
 	if l.prog.Arena > e.lim.MaxBuffer {
-		return nil, fmt.Errorf("temporaries of %d bytes, the most is %d: %w", l.prog.Arena, e.lim.MaxBuffer, driver.ErrLimit)
+		return nil, fmt.Errorf("temporaries of %d bytes: at most %d are supported: %w", l.prog.Arena, e.lim.MaxBuffer, driver.ErrLimit)
 	}
 	p := &Plan{eng: e, lowered: *l, outputs: len(g.Outputs)}
 	for i := range g.Nodes {
@@ -154,7 +154,7 @@ func within(p *driver.Program, lim driver.Limits) error {
 	}
 	for i := range p.Slots {
 		if s := &p.Slots[i]; s.Bytes > most {
-			return fmt.Errorf("array %v of %d bytes, the most is %d: %w", s.Shape, s.Bytes, most, driver.ErrLimit)
+			return fmt.Errorf("array %v of %d bytes: at most %d are supported: %w", s.Shape, s.Bytes, most, driver.ErrLimit)
 		}
 	}
 	for i := range p.Steps {
@@ -165,7 +165,7 @@ func within(p *driver.Program, lim driver.Limits) error {
 			slots[o.Slot] = true
 		}
 		if lim.MaxBindings > 0 && len(slots) > lim.MaxBindings {
-			return fmt.Errorf("%s uses %d arrays, the most is %d: %w", s.Name(), len(slots), lim.MaxBindings, driver.ErrLimit)
+			return fmt.Errorf("%s uses %d arrays: at most %d are supported: %w", s.Name(), len(slots), lim.MaxBindings, driver.ErrLimit)
 		}
 	}
 	return nil

@@ -294,7 +294,7 @@ func (c *attentionWarps) store() {
 		u.direct()
 		return
 	}
-	k.Sync() // the tiles are not needed any more
+	k.Sync() // all warps have read the tiles
 	u.merge(ptx.CastShared[ptx.F32](c.ks), ptx.CastShared[ptx.F32](c.vs))
 }
 

@@ -119,7 +119,7 @@ func (m matrix) tiles(t op.DType, box [2]int) Arg {
 		Stride: []int{m.bytes * m.stride, m.bytes * m.stride * m.outer}, Tile: []int{box[0], box[1], 1}, Swizzle: ptx.Swizzle128}}
 }
 
-// lay returns the operands as they lie in memory.
+// lay returns the layouts of the operands in memory.
 func (p *halfProduct) lay() (a, b matrix) {
 	a = matrix{Ref: portable.Ref{Kind: portable.InputRef, Index: 0}, outer: p.M, inner: p.K, count: p.Batch, along: !p.TransA}
 	b = matrix{Ref: portable.Ref{Kind: portable.InputRef, Index: 1}, outer: p.K, inner: p.N, count: p.Batch, along: p.TransB}

@@ -85,25 +85,25 @@ func planMap(r *portable.Request) (*Plan, error) {
 const (
 	// maxMapElements leaves room for the threads beyond the end.
 	maxMapElements = 1<<31 - 1 - 8*2*mapVectors*mapThreads
-	// mapBusy is from how many elements on all multiprocessors have work though a
-	// thread has several vectors.
+	// mapBusy is the number of elements from which on all multiprocessors are busy although each
+	// thread processes several vectors.
 	mapBusy = 1 << 20
-	// mapOdd is from how many elements on programs that compute little are faster here
-	// where the last elements are no vector.
+	// mapOdd is the number of elements from which on programs that compute little are faster here,
+	// if the elements are not whole vectors.
 	mapOdd = 1 << 17
 )
 
-// mapSpec is what kernels of elementwise programs are specialised by.
+// mapSpec holds the parameters that specialise a kernel of an elementwise program.
 type mapSpec struct {
-	key   string // of the epilogue
-	wide  int    // elements of a vector
+	key   string // key of the epilogue
+	wide  int    // number of elements in a vector
 	turns int    // vectors of a thread
 }
 
-// block is the elements of a block that has as many as it can.
+// block is the maximum number of elements of a block.
 func (s mapSpec) block() int { return s.wide * s.turns * mapThreads }
 
-// blocks is how many n elements take.
+// blocks returns the number of blocks for n elements.
 func (s mapSpec) blocks(n int) int {
 	left := n % s.block()
 	return n/s.block() + ceilDiv(left/s.wide+left%s.wide, mapThreads)

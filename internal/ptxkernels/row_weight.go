@@ -99,7 +99,7 @@ func (r *residentRow) shiftedWeights(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	// The weights exist even if the row does not.
 	mine := w.At(r.place.Mul(ptx.U(4))).Offset(4 * p * r.s.Lanes).Hint(ptx.ReadOnly)
 	before := mine.Offset(-4)
-	if p == 0 { // of vector 0, what is before it belongs to no element
+	if p == 0 { // no element uses the vector before vector 0: load vector 0 instead
 		before = w.At(r.place.Max(ptx.U(1)).Sub(ptx.U(1)).Mul(ptx.U(4))).Hint(ptx.ReadOnly)
 	}
 	var c [9]ptx.B32
@@ -143,7 +143,7 @@ func (r *residentRow) shiftedWeights(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 func (r *residentRow) shiftedWeightPair(w ptx.Global[ptx.B32], p int) []ptx.B32 {
 	mine := w.At(r.place).Offset(p * r.s.Lanes).Hint(ptx.ReadOnly)
 	before := mine.Offset(-1)
-	if p == 0 { // of vector 0, what is before it belongs to no element
+	if p == 0 { // no element uses the vector before vector 0: load vector 0 instead
 		before = w.At(r.place.Max(ptx.U(1)).Sub(ptx.U(1))).Hint(ptx.ReadOnly)
 	}
 	second := mine.Load()

@@ -194,7 +194,7 @@ func (l *list) columns(v []value) {
 	l.oddEven(v, 0, 1)
 }
 
-// oddEven merges the sorted halves of the elements that are step apart from at on.
+// oddEven merges the two sorted halves of the elements at, at+step, at+2*step and so on.
 func (l *list) oddEven(v []value, at, step int) {
 	if 2*step == len(v) {
 		l.order(v, at, at+step)

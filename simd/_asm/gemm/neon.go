@@ -9,8 +9,8 @@ import (
 	"github.com/rayo-go/rayo/internal/genfile"
 )
 
-// The NEON kernels. avo knows no arm64, and Go's assembler lacks the multiplication by one lane of
-// a vector, so the generator writes this instruction as a word.
+// The NEON kernels. avo does not support arm64, and Go's assembler lacks the multiplication by one
+// lane of a vector, so the generator writes this instruction as a word.
 
 const (
 	neonRows    = 7                       // 21 accumulators, 7 vectors of A, 3 of B: 31 of 32 registers

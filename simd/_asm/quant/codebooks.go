@@ -340,7 +340,7 @@ func (c *coder) twoBits(v reg.VecVirtual, at, from int) {
 	c.VPSHUFB(v, table, v)
 }
 
-// eights fills v with items, each eight of which are in the same bits of eight bytes.
+// eights fills v with items. Each group of eight items is in the same bits of eight bytes.
 func (c *coder) eights(v reg.VecVirtual, at int, bits [run]int, shift int) {
 	base := min(bits[0]/8, at+c.l.Bytes-16)
 	var index [32]byte

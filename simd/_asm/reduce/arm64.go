@@ -324,7 +324,7 @@ func (m *arm64) across(v vec, f fold) {
 
 func (m *arm64) storeInt32(p, r gp) { m.put("MOVW R%d, (R%d)", r, p) }
 
-// equal sets t where a == b, or where a is NaN if nan is set.
+// equal sets the lanes of t for which a == b or, if nan is set, a is NaN.
 func (m *arm64) equal(t, a, b vec, nan bool) {
 	if nan {
 		b = a
