@@ -169,7 +169,7 @@ func (b *Batch) Rot90(x Value, k, axis1, axis2 int) Value {
 		j, err = x.axis(axis2)
 	}
 	if err == nil && i == j {
-		err = fmt.Errorf("a plane of axis %d alone: name two axes of %v: %w", i, x.Shape(), device.ErrShape)
+		err = fmt.Errorf("both axes of the plane are axis %d: expected two different axes of %v: %w", i, x.Shape(), device.ErrShape)
 	}
 	if err != nil {
 		return b.fail(fmt.Errorf("rot90: %w", err))

@@ -180,7 +180,7 @@ func TestNothingIsRecordedAfterExecute(t *testing.T) {
 		t.Errorf("after Execute: %v, %v", x.Shape(), b.Err())
 	}
 	if out, err := batch.Read[float32](ctx, b, y); err != nil || out[1] != 0 {
-		t.Errorf("results after a stray call: %v, %v", out, err)
+		t.Errorf("results after an unrelated call: %v, %v", out, err)
 	}
 }
 

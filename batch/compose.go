@@ -130,7 +130,7 @@ func span(from, to int) []int {
 func (b *Batch) channels(name string, x, v Value) Value {
 	s := x.Shape()
 	if !v.Shape().Equal(op.Shape{s[1]}) {
-		return b.refuse(name, []Value{x, v}, "operand of shape %v, not one number for each of %d channels: %w", v.Shape(), s[1], device.ErrShape)
+		return b.refuse(name, []Value{x, v}, "operand of shape %v: expected one number for each of %d channels: %w", v.Shape(), s[1], device.ErrShape)
 	}
 	return b.Reshape(v, append([]int{s[1]}, slices.Repeat([]int{1}, len(s)-2)...)...)
 }

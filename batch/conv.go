@@ -29,7 +29,7 @@ func (b *Batch) convolving(name string, x, w, bias Value, opts []op.ConvOpts) (o
 	}
 	s, t := x.Shape(), w.Shape()
 	if len(s) != len(t) || len(s) < 3 || len(s) > 5 || o.Groups < 1 || s[1]%o.Groups != 0 || t[0]%o.Groups != 0 {
-		b.refuse(name, in, "operand %v, windows %v, %d groups: both have the same one, two or three spatial axes, channels are a multiple of the groups: %w", s, t, o.Groups, device.ErrShape)
+		b.refuse(name, in, "operand %v, windows %v, %d groups: expected the same one, two or three spatial axes in both, and a multiple of groups channels: %w", s, t, o.Groups, device.ErrShape)
 		return o, nil
 	}
 	return o, b.windows(name, x, windowing{t[2:], o.Stride, o.Pad, o.PadAfter, o.Dilation, o.Same, false})
@@ -119,7 +119,7 @@ func (b *Batch) ConvTranspose(x, w, bias Value, opts ...op.ConvOpts) Value {
 	}
 	s, t := x.Shape(), w.Shape()
 	if len(s) != len(t) || len(s) < 3 || len(s) > 5 || s[1] != t[0] || groups < 1 || s[1]%groups != 0 {
-		return b.refuse(name, in, "operand %v, windows %v, %d groups: both have the same channels and the same one, two or three spatial axes, channels are a multiple of the groups: %w", s, t, groups, device.ErrShape)
+		return b.refuse(name, in, "operand %v, windows %v, %d groups: expected the same channels and the same one, two or three spatial axes in both, and a multiple of groups channels: %w", s, t, groups, device.ErrShape)
 	}
 	list, why := transposed(s[2:], t[2:], &o)
 	if why == "" && !bounded(append([]int{s[0], groups, t[1]}, sizes(list)...)) {

@@ -39,7 +39,7 @@ func (e *einsum) parse(xs []Value) error {
 		at += len(text) + 1
 	}
 	if len(parts) != len(xs) {
-		return fmt.Errorf("it has %d operands, the call %d: %w", len(parts), len(xs), device.ErrShape)
+		return fmt.Errorf("the spec has %d operands, the call has %d: %w", len(parts), len(xs), device.ErrShape)
 	}
 	for i, p := range parts {
 		t := term{xs[i], p.spelled(len(xs[i].Shape()) - len(p.labels))}

@@ -37,7 +37,7 @@ func (b *Batch) GridSample(x, grid Value, opts ...op.GridSampleOpts) Value {
 	}
 	s, t, d := x.Shape(), grid.Shape(), len(x.Shape())-2
 	if d < 1 || d > 3 || len(t) != d+2 || t[0] != s[0] || t[d+1] != d || slices.Contains(s, 0) {
-		return b.refuse(name, in, "images %v, grid %v, which is [%s] and images have elements: %w", s, t, "n ... d", device.ErrShape)
+		return b.refuse(name, in, "images %v, grid %v: expected a grid [%s] and images with elements: %w", s, t, "n ... d", device.ErrShape)
 	}
 	if o.Mode > op.Cubic || o.Outside > op.OutsideReflect {
 		return b.refuse(name, in, "no such mode: %w", device.ErrUnsupported)

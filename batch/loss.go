@@ -27,7 +27,7 @@ func (b *Batch) losing(name string, opts []op.LossOpts, in ...Value) (o op.LossO
 func (b *Batch) pair(name string, opts []op.LossOpts, x, y Value) (op.LossOpts, bool) {
 	o, ok := b.losing(name, opts, x, y)
 	if ok && !x.Shape().Equal(y.Shape()) {
-		b.refuse(name, []Value{x, y}, "operands of %v and %v, not of one shape: %w", x.Shape(), y.Shape(), device.ErrShape)
+		b.refuse(name, []Value{x, y}, "operands of shapes %v and %v: expected the same shape: %w", x.Shape(), y.Shape(), device.ErrShape)
 		return o, false
 	}
 	return o, ok
@@ -193,7 +193,7 @@ func (b *Batch) labelled(name string, logp, labels, weight Value) bool {
 	case labels.Type() != op.I32:
 		b.refuse(name, in, "labels of type %v: expected i32: %w", labels.Type(), device.ErrUnsupported)
 	case len(s) < 2 || !t.Equal(append(op.Shape{s[0]}, s[2:]...)):
-		b.refuse(name, in, "labels %v of %v, whose second axis is that of classes: %w", t, s, device.ErrShape)
+		b.refuse(name, in, "labels of shape %v for %v: expected its shape without the second axis, the classes: %w", t, s, device.ErrShape)
 	case product(s) > math.MaxInt32 || s[1] < 1:
 		b.refuse(name, in, "%d classes of %v: %w", s[1], s, device.ErrShape)
 	case weight.given() && !weight.Shape().Equal(op.Shape{s[1]}):

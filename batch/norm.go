@@ -14,7 +14,7 @@ func (b *Batch) channelled(name string, x Value, each ...Value) []Value {
 		return nil
 	}
 	if len(x.Shape()) < 2 {
-		b.refuse(name, []Value{x}, "operand %v without an axis of channels, the second: %w", x.Shape(), device.ErrShape)
+		b.refuse(name, []Value{x}, "operand %v has no second axis, the channels: %w", x.Shape(), device.ErrShape)
 		return nil
 	}
 	list := make([]Value, len(each))

@@ -67,7 +67,7 @@ func TestOptionalOperandsTellOperationsApart(t *testing.T) {
 		}
 		want := [2][]float32{alone(0), alone(1)}
 		if slices.Equal(want[0], want[1]) {
-			t.Fatalf("%s: the optional operand makes no difference", name)
+			t.Fatalf("%s: the optional operand has no effect", name)
 		}
 		b := batch.New(dev)
 		first := c.first(b)

@@ -208,7 +208,7 @@ func (p *flow) check() error {
 	case err != nil:
 		return err
 	case p.opts.Memory < 0 || p.opts.Rows < 0:
-		return fmt.Errorf("%d rows in %d bytes of memory: give numbers from 0 on: %w", p.opts.Rows, p.opts.Memory, device.ErrShape)
+		return fmt.Errorf("Rows is %d and Memory is %d: expected 0 or more: %w", p.opts.Rows, p.opts.Memory, device.ErrShape)
 	case n == 0:
 		return fmt.Errorf("rows %v without elements: %w", op.Shape(p.opts.Row), device.ErrShape)
 	case n > math.MaxInt32/p.size:
@@ -249,7 +249,7 @@ func (p *flow) result(b *Batch, y Value) (int64, error) {
 	case !b.own(y):
 		return 0, b.foreign(y)
 	case !p.holds(y.Type()):
-		return 0, fmt.Errorf("the function returns %v, the pipeline gives slices of %v: %w", y.Type(), p.out, device.ErrUnsupported)
+		return 0, fmt.Errorf("the function returns %v, but slices of the pipeline hold %v: %w", y.Type(), p.out, device.ErrUnsupported)
 	}
 	n, err := y.Shape().Size()
 	return int64(n) * int64(y.Type().Size()), err

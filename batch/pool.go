@@ -266,14 +266,14 @@ func (b *Batch) adaptive(name string, x Value, size []int, f func(x Value, axis 
 	}
 	axes := len(x.Shape()) - 2
 	if axes < 1 || axes > 3 {
-		return b.refuse(name, []Value{x}, "the operand has one, two or three axes behind the first two: %w", device.ErrShape)
+		return b.refuse(name, []Value{x}, "expected one, two or three axes after the first two: %w", device.ErrShape)
 	}
 	m := spread(size, axes, 0)
 	if m == nil || slices.Min(m) < 1 || slices.Contains(x.Shape()[2:], 0) {
-		return b.refuse(name, []Value{x}, "windows %v, which are 1 or more along each axis: %w", size, device.ErrShape)
+		return b.refuse(name, []Value{x}, "windows %v: expected 1 or more along each axis: %w", size, device.ErrShape)
 	}
 	if !bounded(slices.Concat(x.Shape()[:2], m)) {
-		return b.refuse(name, []Value{x}, "windows %v: more elements than a value has: %w", size, device.ErrShape)
+		return b.refuse(name, []Value{x}, "windows %v: more elements than a value can have: %w", size, device.ErrShape)
 	}
 	for i, m := range m {
 		s := slices.Clone(x.Shape())

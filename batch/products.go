@@ -23,7 +23,7 @@ func (b *Batch) Tensordot(x, y Value, xAxes, yAxes []int) Value {
 		err = b.needs(y, 0)
 	}
 	if err == nil && len(xAxes) != len(yAxes) {
-		err = fmt.Errorf("%d axes of x and %d of y: they are pairs: %w", len(xAxes), len(yAxes), device.ErrShape)
+		err = fmt.Errorf("%d axes of x and %d of y: expected the same number: %w", len(xAxes), len(yAxes), device.ErrShape)
 	}
 	if err != nil {
 		return b.fail(fmt.Errorf("tensordot: %w", err))
@@ -61,7 +61,7 @@ func (b *Batch) Tensordot(x, y Value, xAxes, yAxes []int) Value {
 // share gives axis k of t the label of axis j of x.
 func (t *term) share(x *term, k, j int) error {
 	if slices.Contains(t.labels, x.labels[j]) || t.labels[k] < op.MaxRank {
-		return fmt.Errorf("axis %d of x or %d of y twice: %w", j, k, device.ErrShape)
+		return fmt.Errorf("axis %d of x or axis %d of y is given twice: %w", j, k, device.ErrShape)
 	}
 	if m, n := x.v.Shape()[j], t.v.Shape()[k]; m != n {
 		return fmt.Errorf("%v and %v: axis %d of x has %d elements, axis %d of y %d: %w", x.v.Shape(), t.v.Shape(), j, m, k, n, device.ErrShape)

@@ -37,7 +37,7 @@ func (b *Batch) Quantile(x Value, q float64, along ...op.Along) Value {
 	case err != nil:
 		return b.refuse("quantile", in, "%w", err)
 	case !x.Type().Float():
-		return b.refuse("quantile", in, "elements of type %v, not of a floating type: cast them: %w", x.Type(), device.ErrUnsupported)
+		return b.refuse("quantile", in, "elements of type %v: expected a floating type; use Cast: %w", x.Type(), device.ErrUnsupported)
 	case !(q >= 0 && q <= 1):
 		return b.refuse("quantile", in, "quantile %v, not from 0 to 1: %w", q, device.ErrShape)
 	}

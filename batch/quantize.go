@@ -60,7 +60,7 @@ func (b *Batch) scaling(name string, x, v Value, axis int) Value {
 			return b.Reshape(b.Expand(b.Unsqueeze(f, i+1), spread...), s...)
 		}
 	}
-	return b.refuse(name, []Value{x, v}, "%v for %v: one number, one for each element of axis %d, or one for each block of that axis: %w", t, s, i, device.ErrShape)
+	return b.refuse(name, []Value{x, v}, "%v for %v: expected one number, one for each element of axis %d, or one for each block of that axis: %w", t, s, i, device.ErrShape)
 }
 
 // bounds returns the least and the greatest quantised number.

@@ -164,7 +164,7 @@ func (b *Batch) recurs(k *recurrence, opts []op.RecurrentOpts) bool {
 	}
 	s, t := k.x.Shape(), k.r.Shape()
 	if len(s) != 3 || len(t) != 3 || t[0] < 1 || t[0] > 2 || k.o.Reverse && t[0] != 1 {
-		b.refuse(k.name, in, "operand %v, weights %v and %v: [t n i], [d h i] and [d h h], where d is 1 or 2, and 1 in reverse: %w", s, k.w.Shape(), t, device.ErrShape)
+		b.refuse(k.name, in, "operand %v, weights %v and %v: expected [t n i], [d h i] and [d h h], where d is 1 or 2, and 1 in reverse: %w", s, k.w.Shape(), t, device.ErrShape)
 		return false
 	}
 	k.steps, k.n, k.in, k.directions, k.width = s[0], s[1], s[2], t[0], t[2]

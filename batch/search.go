@@ -37,7 +37,7 @@ func (b *Batch) SearchSorted(sorted, values Value, opts ...op.SearchOpts) Value 
 		return b.refuse("search_sorted", in, "%w", err)
 	}
 	if len(sorted.Shape()) != 1 {
-		return b.refuse("search_sorted", in, "sorted elements of shape %v, not of one axis: %w", sorted.Shape(), device.ErrShape)
+		return b.refuse("search_sorted", in, "sorted elements of shape %v: expected one axis: %w", sorted.Shape(), device.ErrShape)
 	}
 	// at is the number of elements that are known to sort before v.
 	at := b.filled(op.I32, 0, values.Shape()...)
@@ -138,9 +138,9 @@ func (b *Batch) Histogram(x Value, bins int, lo, hi float32) (counts, edges Valu
 	case bins < 1 || bins > mostBins:
 		b.refuse("histogram", in, "%d bins, not from 1 to %d: %w", bins, mostBins, device.ErrShape)
 	case !(from < to) || math.IsInf(from, 0) || math.IsInf(to, 0):
-		b.refuse("histogram", in, "bins from %v to %v: these are not finite and rising: %w", lo, hi, device.ErrShape)
+		b.refuse("histogram", in, "bins from %v to %v: expected finite ascending limits: %w", lo, hi, device.ErrShape)
 	case !x.Type().Float():
-		b.refuse("histogram", in, "elements of type %v, not of a floating type: cast them: %w", x.Type(), device.ErrUnsupported)
+		b.refuse("histogram", in, "elements of type %v: expected a floating type; use Cast: %w", x.Type(), device.ErrUnsupported)
 	}
 	if b.err != nil {
 		return Value{}, Value{}

@@ -53,7 +53,7 @@ func (b *Batch) SpaceToDepth(x Value, r int) Value {
 func (b *Batch) toSpace(name string, x Value, r int, at [3]int) Value {
 	err := b.needs(x, 3)
 	if err == nil && (r < 1 || r > 1<<15 || x.Shape()[len(x.Shape())-3]%(r*r) != 0) {
-		err = fmt.Errorf("%v in blocks of %d by %d: they divide the channels: %w", x.Shape(), r, r, device.ErrShape)
+		err = fmt.Errorf("%v in blocks of %d by %d: expected a divisor of the channels: %w", x.Shape(), r, r, device.ErrShape)
 	}
 	if err != nil {
 		return b.fail(fmt.Errorf("%s: %w", name, err))
@@ -71,7 +71,7 @@ func (b *Batch) toSpace(name string, x Value, r int, at [3]int) Value {
 func (b *Batch) toDepth(name string, x Value, r int, at [3]int) Value {
 	err := b.needs(x, 3)
 	if err == nil && (r < 1 || r > 1<<15 || x.Shape()[len(x.Shape())-2]%r != 0 || x.Shape()[len(x.Shape())-1]%r != 0) {
-		err = fmt.Errorf("%v in blocks of %d by %d: they divide rows and columns: %w", x.Shape(), r, r, device.ErrShape)
+		err = fmt.Errorf("%v in blocks of %d by %d: expected divisors of rows and columns: %w", x.Shape(), r, r, device.ErrShape)
 	}
 	if err != nil {
 		return b.fail(fmt.Errorf("%s: %w", name, err))
@@ -143,7 +143,7 @@ func (b *Batch) Fold(x Value, extents, size []int, opts ...op.UnfoldOpts) Value 
 	if err == nil {
 		elements, windows = shapes(list)
 		if !bounded(elements) || !bounded(windows) || s[at]%product(elements) != 0 || s[at+1] != product(windows) {
-			err = fmt.Errorf("%v has the last extents (c times %v) and (the product of %v): %w", s, elements, windows, device.ErrShape)
+			err = fmt.Errorf("the last extents of %v: expected (c times %v) and (the product of %v): %w", s, elements, windows, device.ErrShape)
 		}
 	}
 	if err != nil {

@@ -118,7 +118,7 @@ func matches(t *testing.T, dev *device.Device, name string, typ op.DType, tol fl
 			}
 			at += n
 			if d := worst(s.Logits(), g.Logits[at-1], scale); d > tol {
-				t.Fatalf("fed %v: logits behind token %d are off by %.3g, not within %g", cut, at-1, d, tol)
+				t.Fatalf("fed %v: logits after token %d are off by %.3g, not within %g", cut, at-1, d, tol)
 			}
 		}
 		_ = s.Close()
@@ -130,7 +130,7 @@ func matches(t *testing.T, dev *device.Device, name string, typ op.DType, tol fl
 	defer s.Close()
 	err := s.Evaluate(t.Context(), g.Tokens, func(i int, logits []float32) error {
 		if d := worst(logits, g.Logits[i], scale); d > tol {
-			t.Fatalf("evaluated: logits behind token %d are off by %.3g, not within %g", i, d, tol)
+			t.Fatalf("evaluated: logits after token %d are off by %.3g, not within %g", i, d, tol)
 		}
 		return nil
 	})

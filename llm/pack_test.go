@@ -199,7 +199,7 @@ func TestPromptsTogether(t *testing.T) {
 				alone := m.NewSession()
 				err := alone.Feed(t.Context(), prompt)
 				if d := worst(s.Logits(), alone.Logits(), greatest(alone.Logits())); err != nil || d > tol/10 {
-					t.Errorf("%v: logits behind a prompt of %d tokens are off by %.3g, %v", typ, len(prompt), d, err)
+					t.Errorf("%v: logits after a prompt of %d tokens are off by %.3g, %v", typ, len(prompt), d, err)
 				}
 				_ = alone.Close()
 				text := slices.Concat(prompt, idsOf(t, s, prompt, o))
@@ -285,7 +285,7 @@ func packsOn(t *testing.T, dev *device.Device) {
 			want = []float32{want[best], float32(best)}
 		}
 		if d := worst(p.y, want, greatest(want)); d > 1e-4 {
-			t.Errorf("prompt of %d tokens beside another: off by %.3g", p.s.Len(), d)
+			t.Errorf("prompt of %d tokens together with another one: off by %.3g", p.s.Len(), d)
 		}
 	}
 }

@@ -144,7 +144,7 @@ func TestSaveAndLoad(t *testing.T) {
 			}
 		}
 		if n := m.cache.available(); n != free {
-			t.Errorf("%d pages are free, %d before what could not be loaded", n, free)
+			t.Errorf("%d pages are free after a failed load, %d before", n, free)
 		}
 		other := openModel(t, dev, "llama", Options{})
 		if _, err := other.LoadSession(t.Context(), &saved); !errors.Is(err, ErrState) {
@@ -271,7 +271,7 @@ func TestOnePlan(t *testing.T) {
 		}
 	}
 	if after := dev.Stats(); after.Compiled != before.Compiled || n != 500 {
-		t.Errorf("%d compilations behind the third of %d tokens", after.Compiled-before.Compiled, n)
+		t.Errorf("%d compilations after the third of %d tokens", after.Compiled-before.Compiled, n)
 	}
 	tokens := []int32{5}
 	least := math.Inf(1)

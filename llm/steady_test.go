@@ -35,14 +35,14 @@ func TestSteady(t *testing.T) {
 			t.Fatalf("%d tokens, want %d", n, tokens)
 		}
 		if made := dev.Stats().Compiled - plans; made != 0 {
-			t.Errorf("%v: %d plans were made behind the third token", typ, made)
+			t.Errorf("%v: %d plans were compiled after the third token", typ, made)
 		}
 		if got := dev.Stats().BufferBytes; got != buffers {
-			t.Errorf("%v: buffers of %d bytes, %d behind the third token", typ, got, buffers)
+			t.Errorf("%v: buffers of %d bytes, %d after the third token", typ, got, buffers)
 		}
 		// Only the list of tokens and the index of shared prefixes grow: about 32 bytes a token.
 		if got := heapInUse(); got > heap+uint64(tokens)*64+1<<20 {
-			t.Errorf("%v: %d bytes in use behind %d tokens, %d behind 1500", typ, got, tokens, heap)
+			t.Errorf("%v: %d bytes in use after %d tokens, %d after 1500", typ, got, tokens, heap)
 		}
 		_ = s.Close()
 	}

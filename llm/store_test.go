@@ -65,7 +65,7 @@ func TestStoreOfBlocks(t *testing.T) {
 		}
 	}
 	if other > len(x)/8 {
-		t.Errorf("%d of %d elements are not those of blocks", other, len(x))
+		t.Errorf("%d of %d elements differ from those of blocks", other, len(x))
 	}
 	if _, err := newStore(t.Context(), dev, op.Q8_0, 4, 48); err == nil {
 		t.Error("rows of no whole blocks are taken")

@@ -191,7 +191,7 @@ func TestReference(t *testing.T) {
 				row[j] = float32(v)
 			}
 			if d := worst(row, g.Logits[i], greatest(g.Logits...)); d > goldens[name] {
-				t.Fatalf("%s: logits behind token %d are off by %.3g", name, i, d)
+				t.Fatalf("%s: logits after token %d are off by %.3g", name, i, d)
 			}
 		}
 	}

@@ -65,7 +65,7 @@ func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 					t.Fatalf("seed %d step %d: writes both its results into one buffer, cuts %v", seed, i, p.Cuts)
 				}
 				if last := *out; bufferOf(p, out) != bufferOf(p, &driver.Slot{Off: last.Off + max(last.Bytes, 1) - 1}) {
-					t.Fatalf("seed %d: slot at %d of %d bytes lies across one of the cuts %v", seed, out.Off, out.Bytes, p.Cuts)
+					t.Fatalf("seed %d: slot at %d of %d bytes crosses one of the cuts %v", seed, out.Off, out.Bytes, p.Cuts)
 				}
 				if out.Off%arenaAlign != 0 || lim.OffsetAlign > 0 && out.Off%lim.OffsetAlign != 0 || out.Off+out.Bytes > p.Arena {
 					t.Fatalf("seed %d: slot at %d of %d bytes in an arena of %d", seed, out.Off, out.Bytes, p.Arena)
@@ -76,7 +76,7 @@ func TestTemporariesThatLiveTogetherDoNotOverlap(t *testing.T) {
 			}
 			for _, o := range s.Out {
 				if owner[p.Slots[o.Slot].Off/4] != o.Slot {
-					t.Fatalf("seed %d step %d: the results lie over each other", seed, i)
+					t.Fatalf("seed %d step %d: the results overlap", seed, i)
 				}
 			}
 		}
@@ -225,6 +225,6 @@ func TestLimits(t *testing.T) {
 	long := &graph.Graph{}
 	long.Outputs = []graph.ID{long.Add(graph.Node{Kind: graph.Input, Type: op.F32, Shape: op.Shape{1 << 20}, Ref: 0})}
 	if _, err := e.Compile(ctx, long); !errors.Is(err, driver.ErrLimit) {
-		t.Errorf("%v for an array beyond a binding", err)
+		t.Errorf("%v for an array larger than a binding", err)
 	}
 }

@@ -137,7 +137,7 @@ func (e *Engine) Err() error {
 // Foreign returns the error for an object of engine of that is used with e.
 func (e *Engine) Foreign(what string, of *Engine) error {
 	if of.name == e.name {
-		return fmt.Errorf("%s of another Device, for which %s was opened once more: use it on the one that made it: %w", what, e.name, driver.ErrForeign)
+		return fmt.Errorf("%s of another Device of %s, which was opened twice: use it with the Device that made it: %w", what, e.name, driver.ErrForeign)
 	}
 	return fmt.Errorf("%s of %s used on %s: %w", what, of.name, e.name, driver.ErrForeign)
 }

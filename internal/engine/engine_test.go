@@ -134,7 +134,7 @@ func TestPlansAreFoundAgainAndForgotten(t *testing.T) {
 		plan(float32(10 + i))
 	}
 	if n := e.plans.last.Len(); n != maxPlans {
-		t.Errorf("%d plans kept, the bound is %d", n, maxPlans)
+		t.Errorf("%d plans in the cache, expected at most %d", n, maxPlans)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestRouterTellsWorkApart(t *testing.T) {
 		}
 	}
 	if r.Pick(op.MatMul, row) != near || r.Pick(op.MatMul, square) != far {
-		t.Errorf("products of one row and of many are one to the router: %+v, %+v", row, square)
+		t.Errorf("the router does not distinguish products of one row and of many: %+v, %+v", row, square)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestRouterLearnsAndRemembers(t *testing.T) {
 	check := func(when string, far *Engine, r *Router) {
 		t.Helper()
 		if r.Pick(op.Exp, flatWork(1000)) == far || r.Pick(op.Exp, flatWork(1<<20)) != far {
-			t.Errorf("%s: small calls must stay near, large ones go far", when)
+			t.Errorf("%s: small calls must run on the CPU, large ones on the device", when)
 		}
 	}
 	check("measured", far, r)

@@ -130,7 +130,7 @@ func TestSyncCallsKeepTheirSlices(t *testing.T) {
 	x := []float32{1, -2}
 	_ = e.Elementwise(ctx, op.Relu, &op.Attrs{}, x, x, nil, nil)
 	if d.running.Load() {
-		t.Error("the call returned while the device worked")
+		t.Error("the call returned while the device still used its memory")
 	}
 }
 

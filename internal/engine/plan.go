@@ -224,7 +224,7 @@ func (p *Plan) job() *job {
 func (j *job) bind(refs []Ref, outs [][]byte) error {
 	p := j.plan
 	if len(refs) < p.refs || len(outs) != p.outputs {
-		return fmt.Errorf("plan of %d references and %d outputs run with %d and %d: %w", p.refs, p.outputs, len(refs), len(outs), driver.ErrShape)
+		return fmt.Errorf("a plan with %d references and %d outputs was run with %d and %d: %w", p.refs, p.outputs, len(refs), len(outs), driver.ErrShape)
 	}
 	for i := range p.ext {
 		x := &p.ext[i]
@@ -232,7 +232,7 @@ func (j *job) bind(refs []Ref, outs [][]byte) error {
 		case extInput:
 			h := refs[x.ref].Host
 			if int64(len(h)) != x.bytes {
-				return fmt.Errorf("input of %d bytes bound to %d: %w", x.bytes, len(h), driver.ErrShape)
+				return fmt.Errorf("an input of %d bytes was bound to %d bytes: %w", x.bytes, len(h), driver.ErrShape)
 			}
 			j.ext[i] = driver.Binding{Host: h}
 		case extResident:
@@ -243,7 +243,7 @@ func (j *job) bind(refs []Ref, outs [][]byte) error {
 			case b.eng != p.eng:
 				return p.eng.Foreign("buffer", b.eng)
 			case x.off+x.bytes > b.bytes:
-				return fmt.Errorf("%d bytes from %d on of a buffer of %d: %w", x.bytes, x.off, b.bytes, driver.ErrShape)
+				return fmt.Errorf("%d bytes from byte %d on of a buffer of %d bytes: %w", x.bytes, x.off, b.bytes, driver.ErrShape)
 			case !b.retain():
 				return fmt.Errorf("buffer: %w", driver.ErrClosed)
 			}
@@ -252,7 +252,7 @@ func (j *job) bind(refs []Ref, outs [][]byte) error {
 		case extResult:
 			h := outs[x.out]
 			if int64(len(h)) != x.bytes {
-				return fmt.Errorf("output %d of %d bytes bound to %d: %w", x.out, x.bytes, len(h), driver.ErrShape)
+				return fmt.Errorf("output %d of %d bytes was bound to %d bytes: %w", x.out, x.bytes, len(h), driver.ErrShape)
 			}
 			j.ext[i] = driver.Binding{Host: h}
 		}

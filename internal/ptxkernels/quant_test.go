@@ -289,7 +289,7 @@ func TestMatMulQMutants(t *testing.T) {
 			return strings.ReplaceAll(text, m.old, m.new)
 		}}, p)
 		if !found || err == nil {
-			t.Errorf("%s: without %q (found: %v) nothing is wrong", p.Variant, m.old, found)
+			t.Errorf("%s: no error without %q (found: %v)", p.Variant, m.old, found)
 		}
 	}
 }

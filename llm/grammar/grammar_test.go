@@ -96,7 +96,7 @@ func TestParseErrors(t *testing.T) {
 		{"root ::= \"a\"\nroot ::= \"b\"", 2, ErrSyntax, "two rules"},
 		{"root ::= root \"a\" | \"b\"", 1, ErrSyntax, "begins with itself"},
 		{"root ::= x \"a\"\nx ::= y? z\ny ::= \"b\"\nz ::= root", 4, ErrSyntax, "begins with itself"},
-		{"root ::= (\"a\"*)*", 1, ErrSyntax, "repeats what can be empty"},
+		{"root ::= (\"a\"*)*", 1, ErrSyntax, "repeats an expression that can be empty"},
 		{"root ::= \"a\"{9999999}", 1, ErrSyntax, "at most"},
 		{"root ::= \"a\"{400000} \"b\"{400000}", 1, ErrLimit, "elements"},
 		{"root ::= \"ab\"{0,400000}", 1, ErrLimit, "elements"},
@@ -179,7 +179,7 @@ func TestAllowed(t *testing.T) {
 			counts[0], counts[1] = counts[0]+v.Size()-len(may), counts[1]+len(may)
 			if len(may) == 0 {
 				if !m.Done() {
-					t.Fatalf("%s: no token may follow, and the text is not complete", text)
+					t.Fatalf("%s: no token is allowed although the text is not complete", text)
 				}
 				break
 			}
@@ -193,10 +193,10 @@ func TestAllowed(t *testing.T) {
 		}
 	}
 	if counts[0] < 1000 || counts[1] < 1000 {
-		t.Errorf("%d tokens were refused and %d accepted: the test says little", counts[0], counts[1])
+		t.Errorf("%d tokens were refused and %d accepted: too few for the test", counts[0], counts[1])
 	}
 	if limited > 20 {
-		t.Errorf("%d of 100 grammars reached the limit of readings: the test says little", limited)
+		t.Errorf("%d of 100 grammars reached the limit of derivations: too many for the test", limited)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestPartialCharacters(t *testing.T) {
 		"\xe0\x80": false, "\xff": false, "\xc1": false, "\xed\xa0": false,
 	} {
 		if _, ok := matches(g, text); ok != begins {
-			t.Errorf("%q: begins a text %v, expected %v", text, ok, begins)
+			t.Errorf("%q is a prefix of a text: %v, expected %v", text, ok, begins)
 		}
 	}
 	g = mustParse(t, `root ::= .*`)
@@ -240,7 +240,7 @@ func TestPartialCharacters(t *testing.T) {
 		}
 	}
 	if m := g.Matcher(byteVocabulary()); m.AcceptText([]byte("\xe6")) != nil || m.Done() {
-		t.Error("a text may end within a character")
+		t.Error("a text may end inside a character")
 	}
 }
 

@@ -38,7 +38,7 @@ func (m *Matcher) Done() bool { return m.at.need == 0 && m.a.ends(m.at.state, no
 // [ErrLimit]. An error leaves the text unchanged.
 func (m *Matcher) Accept(id int32) error {
 	if uint(id) >= uint(len(m.v.tokens)) || len(m.v.tokens[id]) == 0 {
-		return fmt.Errorf("grammar: %w: token %d stands for no text", ErrRejected, id)
+		return fmt.Errorf("grammar: %w: token %d has no text", ErrRejected, id)
 	}
 	return m.AcceptText(m.v.tokens[id])
 }

@@ -441,7 +441,7 @@ func (g *Grammar) check(used map[int32]int) error {
 				for i := len(stack) - 1; name == "" && i >= 0; i-- {
 					name = g.rules[stack[i].rule].name
 				}
-				return &Error{Line: max(1, used[r]), Err: fmt.Errorf("%w: rule %s begins with itself, or repeats what can be empty", ErrSyntax, name)}
+				return &Error{Line: max(1, used[r]), Err: fmt.Errorf("%w: rule %s begins with itself, or repeats an expression that can be empty", ErrSyntax, name)}
 			case unseen:
 				mark[r] = open
 				stack = append(stack, frame{r, g.begins(r, empty)})

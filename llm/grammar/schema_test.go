@@ -198,7 +198,7 @@ func walk(t *testing.T, rng *rand.Rand, g *Grammar, v *Vocabulary, length int) s
 		}
 		if len(may) == 0 {
 			if !m.Done() {
-				t.Fatalf("nothing is possible after %q", said)
+				t.Fatalf("no character is allowed after %q", said)
 			}
 			return string(said)
 		}
@@ -311,7 +311,7 @@ func TestSchemaErrors(t *testing.T) {
 		kind   error
 		says   string
 	}{
-		{`{`, ErrSchema, "EOF"}, {`{} x`, ErrSchema, "behind"}, {`3`, ErrSchema, "expected an object"}, {`false`, ErrSchema, "false"},
+		{`{`, ErrSchema, "EOF"}, {`{} x`, ErrSchema, "after the JSON"}, {`3`, ErrSchema, "expected an object"}, {`false`, ErrSchema, "false"},
 		{`{"type": "thing"}`, ErrSchema, "#/type"}, {`{"type": 3}`, ErrSchema, "#/type"}, {`{"type": []}`, ErrSchema, "no type"},
 		{`{"properties": {"a/b": {"uniqueItems": true, "type": "array"}}}`, ErrUnsupported, "#/properties/a~1b/uniqueItems"},
 		{`{"not": {}}`, ErrUnsupported, "#/not"}, {`{"if": {}, "then": {}}`, ErrUnsupported, "#/if"},

@@ -22,7 +22,7 @@ const golden = "../../../shared/golden/vocab"
 func goldenVocabularies(t testing.TB) (names []string) {
 	files, _ := filepath.Glob(filepath.Join(golden, "*.gguf.gz"))
 	if len(files) == 0 {
-		testutil.Missing(t, "vocabularies", fmt.Errorf("there are none in %s", golden))
+		testutil.Missing(t, "vocabularies", fmt.Errorf("no vocabularies in %s", golden))
 	}
 	for _, f := range files {
 		names = append(names, strings.TrimSuffix(filepath.Base(f), ".gguf.gz"))

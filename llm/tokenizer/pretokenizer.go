@@ -90,7 +90,7 @@ func wordsOf(name string) (*words, error) {
 	}
 	i := slices.IndexFunc(preTokenizers, func(p preTokenizer) bool { return slices.Contains(strings.Fields(p.names), name) })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: tokenizer.ggml.pre is %q; there are %s", ErrUnsupported, name, strings.Join(preTokenizerNames(), ", "))
+		return nil, fmt.Errorf("%w: tokenizer.ggml.pre is %q, expected one of %s", ErrUnsupported, name, strings.Join(preTokenizerNames(), ", "))
 	}
 	w := &words{preTokenizer: preTokenizers[i]}
 	for _, expr := range w.stages {

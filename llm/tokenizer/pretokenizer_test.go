@@ -51,7 +51,7 @@ func TestPreTokenizers(t *testing.T) {
 	rng := testutil.Rand(t)
 	names := preTokenizerNames()
 	if len(names) != len(slices.Compact(slices.Clone(names))) {
-		t.Errorf("a name stands in the table twice: %q", names)
+		t.Errorf("a name is in the table twice: %q", names)
 	}
 	for _, name := range names {
 		w, err := wordsOf(name)

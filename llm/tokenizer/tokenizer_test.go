@@ -199,7 +199,7 @@ func TestSpecialTokens(t *testing.T) {
 		t.Errorf("parsed: %v, expected %v with one BOS", got, want)
 	}
 	if got = tok.Encode(text, Options{AddSpecial: true}); got[0] != user || slices.Contains(got[1:], user) || slices.Contains(got, end) || !slices.Contains(got, note) {
-		t.Errorf("not parsed: %v, expected BOS and the token of the user's", got)
+		t.Errorf("not parsed: %v, expected BOS and the user-defined token", got)
 	}
 	if !tok.EndsGeneration(end) || tok.EndsGeneration(user) || tok.Special().EOT != end || tok.Special().EOS != None {
 		t.Errorf("ends: %v, special %+v", tok.EndTokens(), tok.Special())
@@ -215,7 +215,7 @@ func TestSpecialTokens(t *testing.T) {
 		t.Errorf("pieces of the special tokens: %q %q %q", p[end], p[note], p[a[0]])
 	}
 	if tok.Kind(end) != Control || tok.Kind(-1) != 0 || tok.Text(1<<30) != "" || tok.Piece(-1) != nil {
-		t.Error("ids that are none have something")
+		t.Error("invalid ids have text or properties")
 	}
 }
 
@@ -233,7 +233,7 @@ func TestSpaceBeforeText(t *testing.T) {
 	values := smallSPM(rand.New(rand.NewPCG(1, 2)))
 	values["add_space_prefix"] = gguf.NewValue(false)
 	if tok = must(t, values); tok.Decode(tok.Encode(" a", Options{}), DecodeOptions{}) != " a" {
-		t.Error("without a prefix the space is lost")
+		t.Error("without add_space_prefix, the space is lost")
 	}
 }
 
@@ -257,7 +257,7 @@ func TestStream(t *testing.T) {
 			for _, id := range ids {
 				text := s.Next(id)
 				if utf8.ValidString(want) && !utf8.ValidString(text) {
-					t.Fatalf("%v: %q is not whole characters", ids, text)
+					t.Fatalf("%v: %q has incomplete characters", ids, text)
 				}
 				got.WriteString(text)
 			}
@@ -340,14 +340,14 @@ func TestLongTexts(t *testing.T) {
 			text := strings.Repeat(c, n/len(c)/40)
 			ids := tok.Encode(text, Options{})
 			if _, lossy := tok.model.(*wpm); !lossy && tok.Decode(ids, DecodeOptions{}) != text {
-				t.Errorf("%q repeated is something else when decoded", c)
+				t.Errorf("decoding the ids of %q repeated gives another text", c)
 			}
 		}
 	}
 	text := strings.Repeat("a", n)
 	tok := must(t, smallBPE(rng, "gpt-2"))
 	if tok.Decode(tok.Encode(text, Options{}), DecodeOptions{}) != text {
-		t.Error("a long word is something else when decoded")
+		t.Error("decoding the ids of a long word gives another text")
 	}
 }
 

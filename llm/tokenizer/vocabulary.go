@@ -41,7 +41,7 @@ func New(m *gguf.Metadata) (*Tokenizer, error) {
 	}
 	newModel, ok := models[kind]
 	if !ok {
-		return nil, fmt.Errorf("tokenizer: %w: %s is %q; there are llama, gpt2, gemma4 and bert", ErrUnsupported, keyModel, kind)
+		return nil, fmt.Errorf("tokenizer: %w: %s is %q, expected llama, gpt2, gemma4 or bert", ErrUnsupported, keyModel, kind)
 	}
 	t := new(Tokenizer)
 	r := &reader{m: m}

@@ -54,6 +54,6 @@ func TestIntegerCodes(t *testing.T) {
 		}
 	}
 	if tried < 28 {
-		t.Errorf("%d kernels stand for codes", tried)
+		t.Errorf("only %d codes have kernels of operations", tried)
 	}
 }

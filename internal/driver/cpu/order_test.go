@@ -90,10 +90,10 @@ func TestReaderWaitsForTheWriterBeforeIt(t *testing.T) {
 	writer, second := enter(x, true), enter(x, false)
 	l.leave(beside)
 	if writer.admitted || second.admitted {
-		t.Fatalf("admitted beside a reader: the writer %v, the reader behind it %v", writer.admitted, second.admitted)
+		t.Fatalf("admitted while a reader runs: the writer %v, the reader after it %v", writer.admitted, second.admitted)
 	}
 	l.leave(first)
 	if !writer.admitted || second.admitted {
-		t.Fatalf("admitted after the reader: the writer %v, the reader behind it %v", writer.admitted, second.admitted)
+		t.Fatalf("admitted after the reader left: the writer %v, the reader after it %v", writer.admitted, second.admitted)
 	}
 }

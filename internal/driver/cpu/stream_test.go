@@ -26,20 +26,20 @@ func TestStreaming(t *testing.T) {
 		return past
 	}
 	if past := calls(trialCalls); past != trialCalls/2 {
-		t.Errorf("%d of the first %d calls pass the caches", past, trialCalls)
+		t.Errorf("%d of the first %d calls use non-temporal stores", past, trialCalls)
 	}
 	if past := calls(500); past != 500 {
-		t.Errorf("%d of 500 calls pass the caches although that is faster", past)
+		t.Errorf("%d of 500 calls use non-temporal stores although they are faster", past)
 	}
 	ns[0] = 0.5
 	calls(trialEvery)
 	if past := calls(500); past != 0 {
-		t.Errorf("%d of 500 calls pass the caches although that has become slower", past)
+		t.Errorf("%d of 500 calls use non-temporal stores although they have become slower", past)
 	}
 	ns[0] = 0.72
 	calls(trialEvery)
 	if past := calls(300); past > 2 {
-		t.Errorf("%d of 300 calls pass the caches for a gain of 3%%", past)
+		t.Errorf("%d of 300 calls use non-temporal stores for a gain of 3%%", past)
 	}
 	// Other sizes and other numbers of threads have separate trials.
 	if s.choose(n/16, 1e12, 1).t == s.choose(n, 1e12, 1).t || s.choose(n, 1e12, 2).t == s.choose(n, 1e12, 1).t {
@@ -90,14 +90,14 @@ func TestStreamingRead(t *testing.T) {
 	}
 	run(trialCalls, true)
 	if past := run(200, true); past != 0 {
-		t.Errorf("%d of 200 results that are read pass the caches", past)
+		t.Errorf("%d of 200 results that are read use non-temporal stores", past)
 	}
 	run(200, false)
 	if past := run(200, false); past != 200 {
-		t.Errorf("%d of 200 results that nobody reads pass the caches", past)
+		t.Errorf("%d of 200 results that nothing reads use non-temporal stores", past)
 	}
 	run(64, true)
 	if past := run(100, true); past != 0 {
-		t.Errorf("%d of 100 results that are read again pass the caches", past)
+		t.Errorf("%d of 100 results that are read again use non-temporal stores", past)
 	}
 }

@@ -81,7 +81,7 @@ func TestOrder(t *testing.T) {
 			want += k
 			if s.Wait {
 				if f != nil {
-					t.Fatal("a fence for a submission that was waited for")
+					t.Fatal("a synchronous submission returned a fence")
 				}
 				if sums[0] != want || sums[n-1] != want {
 					t.Fatalf("%v and %v after %v additions", sums[0], sums[n-1], want)
@@ -281,7 +281,7 @@ func TestCancelledInside(t *testing.T) {
 					}
 				}
 				if left < len(out)/4/10 {
-					t.Errorf("%v, %d threads: after %d looks at the context %d of %d elements were left out", u, threads, 3+asked, left, len(out)/4)
+					t.Errorf("%v, %d threads: after %d checks of the context, %d of %d elements were not computed", u, threads, 3+asked, left, len(out)/4)
 				}
 				time.Sleep(time.Millisecond)
 				if string(seen) != string(out) {

@@ -29,7 +29,7 @@ func TestSweep(t *testing.T) {
 					}
 				}
 				if at != end {
-					t.Errorf("%d to %d of %d elements from %d on are left (back: %t)", at, end, n, lo, back)
+					t.Errorf("%d to %d of %d elements from %d on were not covered (back: %t)", at, end, n, lo, back)
 				}
 			}
 		}
@@ -44,11 +44,11 @@ func TestAlternates(t *testing.T) {
 		near := noticeable * float64(threads) * float64(c.L2)
 		for _, bytes := range []float64{0, near, float64(c.Last)/2 + 1, 1e15} {
 			if !alternates(bytes, threads) {
-				t.Errorf("%g bytes, %d threads: forwards", bytes, threads)
+				t.Errorf("%g bytes, %d threads: does not alternate", bytes, threads)
 			}
 		}
 		if near < float64(c.Last)/2 && alternates(float64(c.Last)/2, threads) {
-			t.Errorf("half of the last cache, %d threads: to and fro", threads)
+			t.Errorf("half of the last-level cache, %d threads: alternates", threads)
 		}
 	}
 }

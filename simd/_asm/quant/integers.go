@@ -78,7 +78,7 @@ func bit(f *block.Field, i int) int {
 		i /= s.Count
 	}
 	if i != 0 || f.Ternary {
-		panic("an item that the field lacks")
+		panic("an item outside of the field")
 	}
 	return at
 }

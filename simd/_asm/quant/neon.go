@@ -66,7 +66,7 @@ func (g *neon) vs(n int) []vec {
 func (g *neon) free(all ...vec) {
 	for _, v := range all {
 		if !g.used[v] {
-			panic("a vector register is given back twice")
+			panic("a vector register is released twice")
 		}
 		g.used[v] = false
 	}

@@ -87,7 +87,7 @@ func (k *writer) apply(e *expression, xs []vec) {
 				// The register is reused for the result.
 				w[n] = w[n.Args[0]]
 				if e.last[n.Args[0]] > i {
-					panic("bitcast of a value that lives on")
+					panic("bitcast of a value that is used later")
 				}
 				continue
 			}
