@@ -7,7 +7,7 @@ import (
 	"github.com/rayo-go/rayo/internal/testutil"
 )
 
-// access says how a modelled entry uses an array: 1 reads, 2 writes.
+// modelled is an entry of the model. uses says how it uses each array: 1 reads, 2 writes.
 type modelled struct {
 	t    *queueEntry
 	uses map[int]int

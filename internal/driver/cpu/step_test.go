@@ -126,7 +126,7 @@ const (
 	epilogued
 )
 
-// place adds a step of u over floating-point type t, with random programs where the device supports
+// use adds a step of u over floating-point type t, with random programs where the device supports
 // them. It reports whether the step differs from those of other tests.
 func (r *rig) use(d *processor, u sample, t op.DType, with fusion) bool {
 	r.t.Helper()
