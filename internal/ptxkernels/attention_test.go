@@ -98,7 +98,7 @@ func TestAttentionFused(t *testing.T) {
 	attentionTrial(op.F16, true, 1, 2, 2, 1, 600, 64).mustFuse(t, h200)
 }
 
-// TestAttentionHidden has values that are not finite at masked positions. Queries that do not see
+// TestAttentionHidden tests values that are not finite at masked positions. Queries that do not see
 // them must get finite results.
 func TestAttentionHidden(t *testing.T) {
 	for _, s := range attentionSizes[:10] {

@@ -28,8 +28,8 @@ type levelDecoder struct {
 	open           func(c *levelLane) *levels
 }
 
-// levels returns a lane's weights of a group. The arguments of its functions are a row r of the
-// tile, a part of 32 weights, and one of two steps in the part.
+// levels has the functions that decode a lane's weights of a group. Their arguments are a row r of
+// the tile, a part of 32 weights, and one of two steps in the part.
 type levels struct {
 	four func(r, part, step int) ptx.B32 // levels
 	// The factor of a level is scale or, if all levels of the group share a factor, whole. If sub

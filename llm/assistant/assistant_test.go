@@ -99,7 +99,7 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// TestGrammar has the random model write JSON that follows a schema.
+// TestGrammar checks that the grammar makes a random model write JSON that fits a schema.
 func TestGrammar(t *testing.T) {
 	a := open(t, assistant.Options{})
 	g, err := grammar.FromJSONSchema([]byte(`{"type": "object", "properties": {"name": {"type": "string", "maxLength": 5}, "age": {"type": "integer", "minimum": 0, "maximum": 150}}, "required": ["name", "age"], "additionalProperties": false}`))

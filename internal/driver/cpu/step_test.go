@@ -23,7 +23,7 @@ func (u sample) String() string {
 	return fmt.Sprintf("%s %v of %v", u.op.Name(), u.attrs.I, u.shapes)
 }
 
-// samples has uses of all operations with simple and unusual shapes.
+// samples returns uses of all operations with simple and unusual shapes.
 func samples() []sample {
 	var us []sample
 	add := func(u sample) { us = append(us, u) }
